@@ -1,0 +1,92 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/domains.h"
+#include "engine/device/cpu/cpu_backend.h"
+#include "engine/graph/lazy_tensor.h"
+#include "engine/runtime/runtime.h"
+
+namespace caldera::cli {
+namespace {
+
+// A software Vulkan device proves that a program is right; it is never what someone who leaves the choice
+// wants.
+Device best_device() {
+  for (const DeviceInfo& info : list_devices())
+    if (info.device.kind == DeviceKind::vulkan && info.type != "software") return info.device;
+  return Device::cpu();
+}
+
+Device parse_device(const std::string& text, const char* source) {
+  if (text == "auto") return best_device();
+  // The null device computes nothing: as an answer to `--device null`, results would be noise.
+  if (text != "null") {
+    try {
+      return Device::parse(text);
+    } catch (const ValueError&) {
+      // Reported below, with what named it.
+    }
+  }
+  throw UsageError(fmt::format("{}: '{}' is no device; use cpu, vulkan, vulkan:N or auto", source, text));
+}
+
+}  // namespace
+
+void Command::declare(CLI::App& app) {
+  add_options(app);
+  app.add_option("--device", device_,
+                 "cpu, vulkan, vulkan:N or auto: the best hardware Vulkan GPU, else the CPU (default: "
+                 "$CALDERA_DEVICE, "
+                 "else auto)")
+      ->type_name("DEVICE");
+  app.add_flag("--json", json_, "Print one JSON document on standard output, and nothing else there");
+  app.add_option("--threads", threads_, "CPU threads (default: all cores this process may use)")
+      ->type_name("N")
+      ->check(integer_in(1, 4096));
+}
+
+void Command::execute() {
+  for (const auto& [flag, option] : refused_)
+    if (option->count() > 0) throw UsageError(flag + " is not available in this version");
+  if (threads_ > 0) set_cpu_threads(threads_);
+  run();
+}
+
+void Command::add_refused(CLI::App& app, const std::string& flag) {
+  // A value is optional, so that the answer is the same whether one is given.
+  const CLI::Option* option =
+      app.add_option(flag, "Not available in this version")->expected(0, 1)->type_name("")->group("");
+  refused_.emplace_back(flag, option);
+}
+
+Device Command::open_device() const {
+  const char* environment = std::getenv("CALDERA_DEVICE");
+  Device device;
+  if (!device_.empty()) {
+    device = parse_device(device_, "--device");
+  } else if (environment != nullptr && *environment != '\0') {
+    device = parse_device(environment, "CALDERA_DEVICE");
+  } else {
+    device = best_device();
+  }
+  backend(device);
+  set_default_device(device);
+  return device;
+}
+
+void Command::print_json(const nlohmann::ordered_json& document) {
+  // Generated text may end inside a character; JSON may not.
+  fmt::print("{}\n", document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void Command::note(const std::string& line) const {
+  fmt::print(stderr, "{}\n", line);
+  std::fflush(stderr);
+}
+
+}  // namespace caldera::cli

@@ -1,0 +1,78 @@
+// Command: what every command of the program shares, and the errors that end one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/tensor/device.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::cli {
+
+/// Bad arguments: the program ends with exit code 2. Every other exception ends it with 1.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// One command. The program makes all of them, lets each declare its options, and runs the one that was asked
+/// for.
+class Command {
+ public:
+  Command(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
+  virtual ~Command() = default;
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::string& summary() const { return summary_; }
+
+  /// Adds the command's options and those that all commands have.
+  void declare(CLI::App& app);
+  /// Refuses what this version lacks, then runs.
+  void execute();
+
+ protected:
+  virtual void add_options(CLI::App& app) = 0;
+  virtual void run() = 0;
+
+  /// Declares a flag of the documented surface that this version does not support: given, it ends the command
+  /// with a line that says so. A flag is never ignored.
+  void add_refused(CLI::App& app, const std::string& flag);
+
+  bool json() const { return json_; }
+  /// Whether --device was given.
+  bool device_given() const { return !device_.empty(); }
+  /// The device asked for, else CALDERA_DEVICE, else the best there is. Opens it, so that a device that is
+  /// missing or broken is known before any work, and makes it the default one. Throws UsageError for a name
+  /// that is none.
+  Device open_device() const;
+  /// Prints the one JSON document of the command.
+  static void print_json(const nlohmann::ordered_json& document);
+  /// A line on standard error.
+  void note(const std::string& line) const;
+
+ private:
+  std::string name_;
+  std::string summary_;
+  std::string device_;
+  bool json_ = false;
+  int threads_ = 0;
+  std::vector<std::pair<std::string, const CLI::Option*>> refused_;
+};
+
+using CommandPtr = std::unique_ptr<Command>;
+
+// One file a command.
+CommandPtr make_devices_command();
+CommandPtr make_tokenize_command();
+CommandPtr make_generate_command();
+CommandPtr make_evaluate_command();
+CommandPtr make_pretrain_command();
+CommandPtr make_finetune_command();
+
+}  // namespace caldera::cli

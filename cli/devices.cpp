@@ -1,0 +1,59 @@
+// caldera devices: what this machine can compute on.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "engine/runtime/runtime.h"
+
+namespace caldera::cli {
+namespace {
+
+std::string human_bytes(std::uint64_t bytes) {
+  return bytes < (std::uint64_t{1} << 30) ? fmt::format("{:.0f} MiB", static_cast<double>(bytes) / 0x1p20)
+                                          : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
+}
+
+// The CPU has no index; every Vulkan device is named with its own.
+std::string device_id(Device device) {
+  return device.kind == DeviceKind::vulkan ? fmt::format("vulkan:{}", device.index) : device.to_string();
+}
+
+class DevicesCommand : public Command {
+ public:
+  DevicesCommand() : Command("devices", "List the devices that tensors can live on") {}
+
+ protected:
+  void add_options(CLI::App&) override {}
+
+  // Lists every device, whatever --device says; one that cannot be opened is still refused.
+  void run() override {
+    if (device_given()) open_device();
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const DeviceInfo& info : list_devices()) {
+      list.push_back({{"id", device_id(info.device)},
+                      {"name", info.name},
+                      {"type", info.type},
+                      {"driver", info.driver},
+                      {"memory_bytes", info.memory_bytes},
+                      {"features", info.features}});
+    }
+    if (json()) return print_json(list);
+    for (const auto& device : list) {
+      fmt::print("{:<10} {} ({}, {}", device["id"].get<std::string>(), device["name"].get<std::string>(),
+                 device["type"].get<std::string>(), human_bytes(device["memory_bytes"].get<std::uint64_t>()));
+      if (!device["driver"].get<std::string>().empty())
+        fmt::print(", {}", device["driver"].get<std::string>());
+      fmt::print(")\n");
+      std::string features;
+      for (const auto& feature : device["features"]) features += " " + feature.get<std::string>();
+      if (!features.empty()) fmt::print("          {}\n", features);
+    }
+  }
+};
+
+}  // namespace
+
+CommandPtr make_devices_command() { return std::make_unique<DevicesCommand>(); }
+
+}  // namespace caldera::cli

@@ -1,0 +1,73 @@
+// caldera evaluate: the loss of a model on a data file.
+#include "training/evaluate/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/domains.h"
+#include "cli/inputs.h"
+#include "cli/training_run.h"
+
+namespace caldera::cli {
+namespace {
+
+// Longer than for training: here only the longest sequences cost memory, and cutting one changes the result.
+constexpr std::int64_t kDefaultSeqLen = 2048;
+
+class EvaluateCommand : public Command {
+ public:
+  EvaluateCommand() : Command("evaluate", "Loss and perplexity of a model on a text") {}
+
+ protected:
+  void add_options(CLI::App& app) override {
+    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
+    app.add_option("--adapter", adapter_, "LoRA adapter folder to apply to the model")->type_name("DIR");
+    app.add_option("--data", data_, "A .jsonl or .txt file")->required()->type_name("FILE");
+    app.add_option("--seq-len", seq_len_,
+                   fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
+                               kDefaultSeqLen))
+        ->type_name("N")
+        ->check(integer_in(1, 1 << 24));
+    app.add_option("--batch-size", batch_size_, "Sequences a batch; the result does not depend on it")
+        ->type_name("N")
+        ->check(integer_in(1, 1 << 20))
+        ->capture_default_str();
+  }
+
+  void run() override {
+    const Device device = open_device();
+    const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
+    const std::int64_t seq_len = choose_seq_len(seq_len_, kDefaultSeqLen, config);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
+    const TokenDataset data(load_examples(data_), *tokenizer, {.seq_len = seq_len});
+    check_fits(data, config);
+    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device);
+
+    const Evaluation result = caldera::evaluate(*model, batches_for_evaluation(data, batch_size_));
+    if (!std::isfinite(result.loss))
+      throw Error(fmt::format("{}: the loss is {}; the weights of the model or of the adapter are damaged",
+                              model_, result.loss));
+    if (data.truncated() > 0)
+      note(fmt::format("{} sequences were cut to {} tokens", data.truncated(), seq_len));
+    const double perplexity = std::exp(result.loss);
+    if (json())
+      return print_json({{"loss", result.loss}, {"perplexity", perplexity}, {"tokens", result.tokens}});
+    fmt::print("loss {:.4f}  perplexity {:.2f}  tokens {}\n", result.loss, perplexity, result.tokens);
+  }
+
+ private:
+  std::string model_;
+  std::string adapter_;
+  std::string data_;
+  std::optional<std::int64_t> seq_len_;
+  std::int64_t batch_size_ = 4;
+};
+
+}  // namespace
+
+CommandPtr make_evaluate_command() { return std::make_unique<EvaluateCommand>(); }
+
+}  // namespace caldera::cli

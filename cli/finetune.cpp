@@ -1,0 +1,91 @@
+// caldera finetune: trains a LoRA adapter for a model.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/domains.h"
+#include "cli/inputs.h"
+#include "cli/training_run.h"
+#include "training/lora/lora.h"
+
+namespace caldera::cli {
+namespace {
+
+class FinetuneCommand : public Command {
+ public:
+  FinetuneCommand() : Command("finetune", "Train a LoRA adapter for a model") {}
+
+ protected:
+  void add_options(CLI::App& app) override {
+    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
+    flags_.declare(app);
+    app.add_option("--rank", lora_.rank, "Rank of the adapter")
+        ->type_name("N")
+        ->check(integer_in(1, 1 << 20))
+        ->capture_default_str();
+    app.add_option("--alpha", lora_.alpha, "The adapter's output is scaled by alpha / rank")
+        ->type_name("A")
+        ->check(positive_number())
+        ->capture_default_str();
+    app.add_option("--dropout", lora_.dropout, "Dropout before the adapter, in training")
+        ->type_name("P")
+        ->check(number_in(0, 1, false, true))
+        ->capture_default_str();
+    app.add_option(
+           "--target-modules", targets_,
+           "Layers to adapt, separated by commas: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+           "down_proj, or all-linear for all of these")
+        ->type_name("NAMES")
+        ->delimiter(',')
+        ->default_str("q_proj,v_proj");
+    for (const char* flag : {"--save-every", "--resume", "--memory-limit", "--report"})
+      add_refused(app, flag);
+  }
+
+  void run() override {
+    try {
+      targets_ = resolve_lora_targets(targets_);
+    } catch (const ValueError& error) {
+      throw UsageError(fmt::format("--target-modules: {}", error.what()));
+    }
+    flags_.check();
+    const Device device = open_device();
+    const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
+    const TrainingData data = load_training_data(flags_, *tokenizer, config);
+    const std::unique_ptr<Llama> model = load_model(model_, {}, device);
+    const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
+
+    note(data.remark);
+    note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
+                     model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
+                     device.to_string()));
+    const nlohmann::ordered_json trained = run_training(*model, flags_, data);
+    save_adapter(*model, flags_.out, model_);
+    report(trained);
+  }
+
+ private:
+  void report(const nlohmann::ordered_json& trained) const {
+    nlohmann::ordered_json document = trained;
+    document["adapter"] = flags_.out;
+    if (json()) return print_json(document);
+    if (!trained["initial_val_loss"].is_null()) {
+      fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
+                 trained["final_val_loss"].get<double>());
+    }
+    fmt::print("adapter: {}\n", flags_.out);
+  }
+
+  std::string model_;
+  TrainingFlags flags_;
+  LoRAOptions lora_;
+  std::vector<std::string> targets_{"q_proj", "v_proj"};
+};
+
+}  // namespace
+
+CommandPtr make_finetune_command() { return std::make_unique<FinetuneCommand>(); }
+
+}  // namespace caldera::cli

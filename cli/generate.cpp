@@ -1,0 +1,209 @@
+// caldera generate: continues a prompt.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/domains.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "training/generate/generator.h"
+#include "training/io/atomic_file.h"
+#include "training/text/stream_decoder.h"
+
+namespace caldera::cli {
+namespace {
+
+// Prints a text as it comes into being. Nothing is printed before the first token, so that a prompt the model
+// refuses leaves standard output empty.
+class TextPrinter {
+ public:
+  explicit TextPrinter(std::string prompt) : pending_(std::move(prompt)) {}
+
+  void print(const std::string& piece) {
+    pending_ += piece;
+    std::fwrite(pending_.data(), 1, pending_.size(), stdout);
+    std::fflush(stdout);
+    pending_.clear();
+  }
+
+  // Standard output is exactly the text; only a terminal gets the line end that its prompt wants.
+  void finish() { print(isatty(STDOUT_FILENO) == 1 ? "\n" : ""); }
+
+ private:
+  std::string pending_;
+};
+
+class GenerateCommand : public Command {
+ public:
+  GenerateCommand() : Command("generate", "Continue a prompt") {}
+
+ protected:
+  void add_options(CLI::App& app) override {
+    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
+    app.add_option("--adapter", adapter_, "LoRA adapter folder to apply to the model")->type_name("DIR");
+    CLI::Option_group* input = app.add_option_group("prompt", "One of these");
+    prompt_option_ =
+        input->add_option("--prompt", prompt_, "Text to go on from; may be empty")->type_name("S");
+    input
+        ->add_option("--prompt-ids", prompt_ids_,
+                     "Token ids to go on from, taken as they are: no bos is added")
+        ->type_name("IDS");
+    input->require_option(1);
+    app.add_option("--max-tokens", max_tokens_, "Tokens to generate at most")
+        ->type_name("N")
+        ->check(integer_in(0))
+        ->capture_default_str();
+    app.add_option("--temperature", sampling_.temperature, "0 takes the most likely token")
+        ->type_name("T")
+        ->check(non_negative_number())
+        ->capture_default_str();
+    app.add_option("--top-k", sampling_.top_k, "Sample from the K most likely tokens; 0 is off")
+        ->type_name("K")
+        ->check(integer_in(0))
+        ->capture_default_str();
+    app.add_option("--top-p", sampling_.top_p,
+                   "Sample from the smallest set of tokens of this probability; 1 is off")
+        ->type_name("P")
+        ->check(number_in(0, 1, true))
+        ->capture_default_str();
+    app.add_option("--min-p", sampling_.min_p,
+                   "Leave out tokens below this share of the best one's probability")
+        ->type_name("P")
+        ->check(number_in(0, 1))
+        ->capture_default_str();
+    app.add_option("--repetition-penalty", sampling_.repetition_penalty,
+                   "Divides positive and multiplies negative logits of tokens seen so far; 1 is off")
+        ->type_name("R")
+        ->check(positive_number())
+        ->capture_default_str();
+    app.add_option("--seed", sampling_.seed, "Seed of the sampling")
+        ->type_name("N")
+        ->check(seed_value())
+        ->capture_default_str();
+    app.add_option("--dtype", dtype_, "f32 (f16 and bf16 are not available in this version)")
+        ->type_name("T")
+        ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+        ->capture_default_str();
+    app.add_option(
+           "--logits", logits_,
+           "Write the logits there: little-endian f32, one row a position fed to the model, the prompt's "
+           "first (the last token generated is not fed)")
+        ->type_name("FILE");
+  }
+
+  void run() override {
+    if (dtype_ != "f32")
+      throw UsageError(fmt::format("--dtype {} is not available in this version; use f32", dtype_));
+    std::vector<std::int32_t> prompt;
+    const bool prompt_is_text = prompt_option_->count() > 0;
+    if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
+    if (!logits_.empty()) check_output_file(logits_, "--logits");
+
+    const Device device = open_device();
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
+    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device);
+    if (prompt_is_text) prompt = tokenizer->encode(prompt_);
+    if (prompt.empty()) {
+      throw ValueError(
+          "the prompt has no tokens, and this tokenizer adds none; give --prompt some text or use "
+          "--prompt-ids");
+    }
+    for (const std::int32_t id : prompt) {
+      if (id >= model->config().vocab_size)
+        throw ValueError(fmt::format("token id {} of the prompt lies outside of the model's vocabulary of {}",
+                                     id, model->config().vocab_size));
+    }
+    generate_text(*model, tokenizer.get(), prompt);
+  }
+
+ private:
+  // Ids in, ids out needs no tokenizer: a folder without one will do for --prompt-ids.
+  std::unique_ptr<Tokenizer> open_tokenizer(bool required) const {
+    try {
+      return load_tokenizer(model_);
+    } catch (const FileError&) {
+      const std::filesystem::path dir = model_;
+      if (required || std::filesystem::exists(dir / "tokenizer.json") ||
+          !std::filesystem::exists(dir / "config.json"))
+        throw;
+      return nullptr;
+    }
+  }
+
+  void generate_text(Llama& model, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt) {
+    std::optional<StreamDecoder> decoder;
+    std::string shown_prompt = prompt_;
+    if (tokenizer != nullptr) {
+      decoder.emplace(*tokenizer);
+      decoder->prime(prompt);
+      if (prompt_option_->count() == 0) shown_prompt = tokenizer->decode(prompt);
+    }
+    TextPrinter printer(shown_prompt);
+    std::string text;
+    const auto emit = [&](const std::string& piece) {
+      text += piece;
+      if (!json()) printer.print(piece);
+    };
+    std::vector<float> rows;
+
+    GenerateOptions options;
+    options.max_tokens = max_tokens_;
+    options.sampling = sampling_;
+    options.stop_ids = stop_tokens(model.config());
+    if (tokenizer != nullptr && tokenizer->eos_id()) options.stop_ids.push_back(*tokenizer->eos_id());
+    options.on_token = [&](std::int32_t id) {
+      emit(decoder ? decoder->push(id) : fmt::format(" {}", id));
+      return true;
+    };
+    if (!logits_.empty()) {
+      options.on_logits = [&](std::span<const float> row) {
+        rows.insert(rows.end(), row.begin(), row.end());
+      };
+    }
+
+    const Generation result = generate(model, prompt, options);
+    if (decoder) emit(decoder->finish());
+    if (!json()) printer.finish();
+    if (!logits_.empty()) {
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
+      write_file_atomically(logits_, {&bytes, 1});
+    }
+    report(prompt, result, decoder ? nlohmann::ordered_json(text) : nlohmann::ordered_json(nullptr));
+  }
+
+  void report(const std::vector<std::int32_t>& prompt, const Generation& result,
+              const nlohmann::ordered_json& text) {
+    const char* reason = result.finish_reason == FinishReason::stop ? "stop" : "length";
+    if (json()) {
+      print_json({{"prompt_ids", prompt},
+                  {"ids", result.ids},
+                  {"text", text},
+                  {"prefill_tokens_per_second", result.prefill_tokens_per_second},
+                  {"decode_tokens_per_second", result.decode_tokens_per_second},
+                  {"finish_reason", reason}});
+    } else {
+      note(fmt::format("{} tokens, {}; prompt {:.0f} tok/s, generation {:.0f} tok/s", result.ids.size(),
+                       reason, result.prefill_tokens_per_second, result.decode_tokens_per_second));
+    }
+  }
+
+  std::string model_;
+  std::string adapter_;
+  std::string prompt_;
+  std::string prompt_ids_;
+  std::int64_t max_tokens_ = 100;
+  SamplingOptions sampling_;
+  std::string dtype_ = "f32";
+  std::string logits_;
+  const CLI::Option* prompt_option_ = nullptr;
+};
+
+}  // namespace
+
+CommandPtr make_generate_command() { return std::make_unique<GenerateCommand>(); }
+
+}  // namespace caldera::cli

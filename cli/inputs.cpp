@@ -1,0 +1,42 @@
+#include "cli/inputs.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "cli/command.h"
+#include "training/lora/lora.h"
+
+namespace caldera::cli {
+
+std::unique_ptr<Llama> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
+                                  Device device) {
+  std::unique_ptr<Llama> model = Llama::load(dir, device);
+  if (!adapter.empty()) load_adapter(*model, adapter);
+  model->set_training(false);
+  return model;
+}
+
+std::vector<std::int32_t> parse_ids(const std::string& text, const char* flag) {
+  std::vector<std::int32_t> ids;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const auto is_separator = [](char c) { return c == ' ' || c == ',' || c == '\t' || c == '\n'; };
+  while (true) {
+    while (at != end && is_separator(*at)) ++at;
+    if (at == end) return ids;
+    std::int32_t id = 0;
+    const auto [stopped, error] = std::from_chars(at, end, id);
+    if (error == std::errc::result_out_of_range || (error == std::errc() && id < 0)) {
+      throw ValueError(
+          fmt::format("{}: a token id must lie in 0 … {}", flag, std::numeric_limits<std::int32_t>::max()));
+    }
+    if (error != std::errc() || (stopped != end && !is_separator(*stopped)))
+      throw UsageError(fmt::format("{}: '{}' is not a list of token ids like \"1 2 3\"", flag, text));
+    ids.push_back(id);
+    at = stopped;
+  }
+}
+
+}  // namespace caldera::cli

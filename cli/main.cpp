@@ -1,0 +1,112 @@
+// The program caldera: fine-tunes, evaluates and samples language models.
+//
+// Exit codes: 0, 1 (the work failed; one line on standard error says what, where and what to do), 2 (bad
+// arguments).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace caldera::cli {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadArguments = 2;
+
+// Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
+constexpr std::array<std::string_view, 4> kLaterCommands{"doctor", "fuse", "explain", "bench"};
+
+// Errors are one line, whatever the message came from.
+std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+int fail(int code, const std::string& who, const std::string& message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}: {}\n", who, one_line(message));
+  return code;
+}
+
+int execute(Command& command) {
+  const std::string who = "caldera " + command.name();
+  try {
+    command.execute();
+  } catch (const UsageError& error) {
+    return fail(kBadArguments, who, fmt::format("{} (see {} --help)", error.what(), who));
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, who, "out of memory; try a smaller --batch-size or --seq-len, or a smaller model");
+  } catch (const std::exception& error) {
+    return fail(kFailed, who, error.what());
+  }
+  if (std::fflush(stdout) != 0) return fail(kFailed, who, "cannot write to standard output");
+  return 0;
+}
+
+int run(int argc, const char* const* argv) {
+  std::vector<CommandPtr> commands;
+  commands.push_back(make_devices_command());
+  commands.push_back(make_tokenize_command());
+  commands.push_back(make_generate_command());
+  commands.push_back(make_evaluate_command());
+  commands.push_back(make_pretrain_command());
+  commands.push_back(make_finetune_command());
+
+  CLI::App app("Caldera fine-tunes, evaluates and samples language models, on Vulkan GPUs and on CPUs.",
+               "caldera");
+  app.set_version_flag("--version", "caldera 0.1.0");
+  app.set_help_flag("--help,-h", "Print this help and exit");
+  app.require_subcommand(1);
+  std::vector<std::pair<const CLI::App*, Command*>> subcommands;
+  for (const CommandPtr& command : commands) {
+    CLI::App* subcommand = app.add_subcommand(command->name(), command->summary());
+    command->declare(*subcommand);
+    subcommands.emplace_back(subcommand, command.get());
+  }
+
+  std::string who = "caldera";
+  if (argc > 1) {
+    const std::string_view first = argv[1];
+    if (std::find(kLaterCommands.begin(), kLaterCommands.end(), first) != kLaterCommands.end()) {
+      return fail(kBadArguments, who,
+                  fmt::format("the command '{}' is not available in this version", first));
+    }
+    const bool known = std::any_of(commands.begin(), commands.end(),
+                                   [&](const CommandPtr& c) { return c->name() == first; });
+    if (known) who = fmt::format("caldera {}", first);
+    if (!known && !first.starts_with('-')) {
+      return fail(kBadArguments, who, fmt::format("there is no command '{}' (see caldera --help)", first));
+    }
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    return fail(kBadArguments, who, fmt::format("{} (see {} --help)", one_line(error.what()), who));
+  }
+  for (const auto& [subcommand, command] : subcommands)
+    if (subcommand->parsed()) return execute(*command);
+  return kBadArguments;
+}
+
+}  // namespace
+}  // namespace caldera::cli
+
+int main(int argc, char** argv) {
+  try {
+    return caldera::cli::run(argc, argv);
+  } catch (const std::exception& error) {  // declaring the options went wrong: a defect, but never a crash
+    std::fprintf(stderr, "caldera: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,15 @@
+// Checks of output paths before the work begins, so that hours of it are not lost for want of a folder.
+#pragma once
+
+#include <filesystem>
+
+namespace caldera::cli {
+
+/// Throws FileError, naming `flag`, unless `path` is a folder that can be written to or can be created as
+/// one. Creates nothing.
+void check_output_folder(const std::filesystem::path& path, const char* flag);
+
+/// Throws FileError, naming `flag`, unless a file can be created or replaced at `path`. Creates nothing.
+void check_output_file(const std::filesystem::path& path, const char* flag);
+
+}  // namespace caldera::cli

@@ -1,0 +1,112 @@
+// caldera pretrain: trains a model from random weights.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/training_run.h"
+#include "training/io/atomic_file.h"
+#include "training/text/byte_tokenizer.h"
+#include "training/text/tokenizer_json.h"
+
+namespace caldera::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::int32_t> as_token(std::optional<std::int64_t> id) {
+  return id ? std::optional(static_cast<std::int32_t>(*id)) : std::nullopt;
+}
+
+class PretrainCommand : public Command {
+ public:
+  PretrainCommand() : Command("pretrain", "Train a model from random weights") {
+    flags_.options.optimizer.learning_rate = 1e-3;
+  }
+
+ protected:
+  void add_options(CLI::App& app) override {
+    app.add_option("--config", config_,
+                   "The model's config.json. A tokenizer.json beside it is used and copied; without one, a "
+                   "vocab_size of "
+                   "258 (bytes, bos, eos) or 256 makes the tokens bytes")
+        ->required()
+        ->type_name("FILE.json");
+    flags_.declare(app);
+    for (const char* flag : {"--save-every", "--resume", "--memory-limit", "--report"})
+      add_refused(app, flag);
+  }
+
+  void run() override {
+    flags_.check();
+    const Device device = open_device();
+    const ModelConfig config = ModelConfig::from_file(config_);
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
+    const TrainingData data = load_training_data(flags_, *tokenizer, config);
+    Llama model(config, device, flags_.options.seed);
+
+    note(data.remark);
+    note(fmt::format("training {} parameters, on {}", model.parameter_count(), device.to_string()));
+    const nlohmann::ordered_json trained = run_training(model, flags_, data);
+    fs::create_directories(flags_.out);
+    copy_tokenizer();
+    model.save(flags_.out);
+    report(trained);
+  }
+
+ private:
+  fs::path beside_config(const char* name) const { return fs::path(config_).parent_path() / name; }
+
+  std::unique_ptr<Tokenizer> open_tokenizer(const ModelConfig& config) const {
+    const fs::path path = beside_config("tokenizer.json");
+    if (fs::exists(path)) {
+      TokenizerJson::Options options{
+          .bos_id = as_token(config.bos_token_id), .eos_id = {}, .model_vocab_size = config.vocab_size};
+      if (!config.eos_token_ids.empty()) options.eos_id = as_token(config.eos_token_ids.front());
+      return std::make_unique<TokenizerJson>(read_text_file(path), path.string(), options);
+    }
+    if (config.vocab_size != 258 && config.vocab_size != 256) {
+      throw FileError(
+          fmt::format("{}: there is no tokenizer.json beside it; vocab_size {} needs one (without, it must "
+                      "be 258 or 256, for bytes)",
+                      config_, config.vocab_size));
+    }
+    // It would be taken for this model's by whoever reads the folder.
+    if (fs::exists(fs::path(flags_.out) / "tokenizer.json")) {
+      throw FileError(
+          fmt::format("--out {}: holds another model's tokenizer.json, and this model has none; choose "
+                      "another folder or remove it",
+                      flags_.out));
+    }
+    return std::make_unique<ByteTokenizer>(config.vocab_size == 258);
+  }
+
+  void copy_tokenizer() const {
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+      // A tokenizer_config.json alone describes no tokenizer of ours.
+      if (fs::exists(beside_config("tokenizer.json")) && fs::exists(beside_config(name)))
+        write_text_file(fs::path(flags_.out) / name, read_text_file(beside_config(name)));
+    }
+  }
+
+  void report(const nlohmann::ordered_json& trained) const {
+    nlohmann::ordered_json document = trained;
+    document["model"] = flags_.out;
+    if (json()) return print_json(document);
+    if (!trained["initial_val_loss"].is_null()) {
+      fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
+                 trained["final_val_loss"].get<double>());
+    }
+    fmt::print("model: {}\n", flags_.out);
+  }
+
+  std::string config_;
+  TrainingFlags flags_;
+};
+
+}  // namespace
+
+CommandPtr make_pretrain_command() { return std::make_unique<PretrainCommand>(); }
+
+}  // namespace caldera::cli

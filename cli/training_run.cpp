@@ -1,0 +1,205 @@
+#include "cli/training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/domains.h"
+#include "cli/outputs.h"
+#include "training/evaluate/evaluate.h"
+#include "training/trainer/json_log.h"
+#include "training/trainer/progress.h"
+
+namespace caldera::cli {
+namespace {
+
+constexpr std::int64_t kDefaultSeqLen = 256;
+
+// Moves the end of `train` into a validation part; nothing if there is too little to share.
+std::optional<ExampleSet> hold_out(ExampleSet& train, std::int64_t batch_size, std::int64_t seq_len) {
+  if (train.examples.empty()) return std::nullopt;
+  ExampleSet valid{.plain_text = train.plain_text, .examples = {}};
+  const auto share = [](std::int64_t all, std::int64_t a_batch) {
+    return std::min(std::max(all / 20, a_batch), all / 4);
+  };
+  if (!train.plain_text) {
+    const std::int64_t held = share(static_cast<std::int64_t>(train.examples.size()), batch_size);
+    if (held == 0) return std::nullopt;
+    const auto first = train.examples.end() - held;
+    valid.examples.assign(std::make_move_iterator(first), std::make_move_iterator(train.examples.end()));
+    train.examples.erase(first, train.examples.end());
+    return valid;
+  }
+  std::string& text = train.examples.back().text;
+  const std::int64_t held = share(static_cast<std::int64_t>(text.size()), batch_size * seq_len);
+  std::size_t cut = text.size() - static_cast<std::size_t>(held);
+  // Not within a character: continuation bytes of UTF-8 are 10xxxxxx.
+  while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) ++cut;
+  if (cut == text.size()) return std::nullopt;
+  valid.examples.push_back({"", text.substr(cut)});
+  text.resize(cut);
+  return valid;
+}
+
+std::string plural(std::int64_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+void TrainingFlags::declare(CLI::App& app) {
+  const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
+  app.add_option("--data", data,
+                 "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
+                 "the end of "
+                 "the training part is held out")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("--out", out, "Folder to write")->required()->type_name("DIR");
+  CLI::Option* iterations = app.add_option("--iterations", options.iterations, "Optimiser steps")
+                                ->type_name("N")
+                                ->check(integer_in(1, most))
+                                ->capture_default_str();
+  app.add_option("--epochs", epochs, "Passes over the data, instead of --iterations")
+      ->type_name("N")
+      ->check(integer_in(1, 1 << 20))
+      ->excludes(iterations);
+  app.add_option("--batch-size", options.batch_size, "Sequences a batch")
+      ->type_name("N")
+      ->check(integer_in(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--seq-len", seq_len,
+                 fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
+                             kDefaultSeqLen))
+      ->type_name("N")
+      ->check(integer_in(1, 1 << 24));
+  app.add_option("--grad-accumulation", options.grad_accumulation, "Batches a step")
+      ->type_name("N")
+      ->check(integer_in(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.optimizer.learning_rate, "Learning rate, the schedule's peak")
+      ->type_name("R")
+      ->check(positive_number())
+      ->capture_default_str();
+  app.add_option("--schedule", schedule,
+                 "Learning rate over time: constant, linear or cosine (both fall to 0)")
+      ->check(CLI::IsMember({"constant", "linear", "cosine"}))
+      ->type_name("S")
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "Steps in which the learning rate rises from 0")
+      ->type_name("N")
+      ->check(integer_in(0, most))
+      ->capture_default_str();
+  app.add_option("--weight-decay", options.optimizer.weight_decay, "Decoupled weight decay of AdamW")
+      ->type_name("R")
+      ->check(non_negative_number())
+      ->capture_default_str();
+  app.add_option("--max-grad-norm", options.max_grad_norm, "Clip the gradients' global norm; 0 is off")
+      ->type_name("R")
+      ->check(non_negative_number())
+      ->capture_default_str();
+  app.add_flag("--mask-prompt", mask_prompt, "Train on completions only, not on prompts");
+  app.add_option("--val-every", options.val_every,
+                 "Steps between validations; 0 validates before and after only")
+      ->type_name("N")
+      ->check(integer_in(0, most))
+      ->capture_default_str();
+  app.add_option("--val-batches", options.val_batches, "Batches a validation; -1 takes all")
+      ->type_name("N")
+      ->check(integer_in(-1, most))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of weights, data order and dropout")
+      ->type_name("N")
+      ->check(seed_value())
+      ->capture_default_str();
+  app.add_option("--dtype", dtype, "f32 (f16 and bf16 are not available in this version)")
+      ->type_name("T")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--log", log, "Write a JSON object a step and validation there")->type_name("FILE.jsonl");
+}
+
+void TrainingFlags::check() {
+  if (dtype != "f32")
+    throw UsageError(fmt::format("--dtype {} is not available in this version; use f32", dtype));
+  if (options.val_batches == 0)
+    throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
+  options.schedule = parse_schedule(schedule);
+  check_output_folder(out, "--out");
+  if (!log.empty()) check_output_file(log, "--log");
+}
+
+std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
+                            const ModelConfig& config) {
+  const std::int64_t positions = config.max_position_embeddings;
+  if (!asked) return std::min(otherwise, positions);
+  if (*asked > positions)
+    throw ValueError(
+        fmt::format("--seq-len {}: the model has {} positions (max_position_embeddings)", *asked, positions));
+  return *asked;
+}
+
+TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
+                                const ModelConfig& config) {
+  const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kDefaultSeqLen, config),
+                               .mask_prompt = flags.mask_prompt};
+  DataSplits splits = load_splits(flags.data);
+  const bool held_out = !splits.valid;
+  if (held_out) splits.valid = hold_out(splits.train, flags.options.batch_size, options.seq_len);
+
+  TrainingData data{
+      .train = TokenDataset(splits.train, tokenizer, options), .valid = std::nullopt, .remark = {}};
+  // Names the part that is at fault; the training part's message needs no name.
+  if (splits.valid) {
+    try {
+      data.valid.emplace(*splits.valid, tokenizer, options);
+    } catch (const ValueError& error) {
+      throw ValueError(fmt::format("validation part of {}: {}", flags.data, error.what()));
+    }
+  }
+  check_fits(data.train, config);
+  if (data.valid) check_fits(*data.valid, config);
+
+  data.remark = fmt::format("data: {} to train on", plural(data.train.size(), "sequence"));
+  if (!data.valid) {
+    data.remark += ", too few to hold any out for validation";
+  } else {
+    data.remark += fmt::format(", {} to validate on{}", data.valid->size(),
+                               held_out ? " (held out from the end: there is no valid split)" : "");
+  }
+  const std::int64_t cut = data.train.truncated() + (data.valid ? data.valid->truncated() : 0);
+  if (cut > 0) data.remark += fmt::format("; {} cut to {} tokens", cut, options.seq_len);
+  if (data.train.skipped() > 0)
+    data.remark += fmt::format("; {} left out as too short", data.train.skipped());
+  return data;
+}
+
+nlohmann::ordered_json run_training(Llama& model, TrainingFlags& flags, const TrainingData& data) {
+  TrainOptions& options = flags.options;
+  if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
+
+  ProgressObserver progress;
+  std::vector<TrainObserver*> observers{&progress};
+  std::optional<JsonLogObserver> log;
+  if (!flags.log.empty()) observers.push_back(&log.emplace(flags.log));
+  const TrainResult result =
+      train(model, data.train, data.valid ? &*data.valid : nullptr, options, observers);
+
+  nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
+  summary["val_loss"] = or_null(result.final_val_loss);
+  summary["initial_val_loss"] = or_null(result.initial_val_loss);
+  summary["final_val_loss"] = or_null(result.final_val_loss);
+  summary["trainable_parameters"] = model.trainable_parameter_count();
+  summary["total_parameters"] = model.parameter_count();
+  summary["peak_bytes"] = result.peak_bytes;
+  return summary;
+}
+
+}  // namespace caldera::cli

@@ -1,0 +1,55 @@
+// What pretrain and finetune share: their flags, their data, and the training itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "training/text/dataset.h"
+#include "training/trainer/trainer.h"
+
+namespace caldera::cli {
+
+/// The training flags' values; a command sets its own defaults before it declares them.
+struct TrainingFlags {
+  std::string data;
+  std::string out;
+  TrainOptions options{.val_every = 200, .val_batches = 25};
+  std::optional<std::int64_t> epochs;
+  std::optional<std::int64_t> seq_len;
+  std::string schedule = "constant";
+  bool mask_prompt = false;
+  std::string dtype = "f32";
+  std::string log;
+
+  /// Declares the flags that this version supports.
+  void declare(CLI::App& app);
+  /// Checks what needs neither model nor data: dtype, schedule, output paths. Throws UsageError or FileError.
+  void check();
+};
+
+/// The sequence length to use: the one asked for, else `otherwise` or the model's positions if those are
+/// fewer. Throws ValueError when the model has fewer positions than asked for.
+std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
+                            const ModelConfig& config);
+
+/// Data split and tokenised for training.
+struct TrainingData {
+  TokenDataset train;
+  std::optional<TokenDataset> valid;
+  std::string remark;  ///< on what was held out, cut or left out; for people
+};
+
+/// Reads --data. Where it holds no validation part, the end of the training part is held out: the last
+/// twentieth, or a batch if that is more, but at most a quarter.
+TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
+                                const ModelConfig& config);
+
+/// Trains with progress on standard error and the log, if asked for. Returns the summary's fields: the last
+/// step's, "val_loss", and "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters",
+/// "peak_bytes".
+nlohmann::ordered_json run_training(Llama& model, TrainingFlags& flags, const TrainingData& data);
+
+}  // namespace caldera::cli

@@ -1,0 +1,39 @@
+# caldera_compile_shaders(<out-var>): compiles and optimises shaders/*.comp and embeds them in one generated source.
+#
+# The generated file defines embedded_shader() of engine/device/vulkan/embedded_shaders.h; a shader's name is its stem.
+function(caldera_compile_shaders out_var)
+  set(dir "${PROJECT_SOURCE_DIR}/shaders")
+  set(work "${PROJECT_BINARY_DIR}/shaders")
+  set(source "${work}/embedded_shaders.cpp")
+  set(script "${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake")
+  file(MAKE_DIRECTORY "${work}")
+  file(GLOB shaders CONFIGURE_DEPENDS "${dir}/*.comp")
+  # Any change to an included file recompiles every shader: they are few, and it is never wrong.
+  file(GLOB includes CONFIGURE_DEPENDS "${dir}/*.glsl")
+
+  set(binaries)
+  foreach(shader IN LISTS shaders)
+    get_filename_component(stem "${shader}" NAME_WE)
+    set(raw "${work}/${stem}.raw.spv")
+    set(binary "${work}/${stem}.spv")
+    add_custom_command(
+      OUTPUT "${binary}" BYPRODUCTS "${raw}"
+      COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 "-I${dir}" -o "${raw}" "${shader}"
+      COMMAND "${VulkanToolchain_SPIRV_OPT}" --target-env=vulkan1.2 -O "${raw}" -o "${binary}"
+      DEPENDS "${shader}" ${includes}
+      COMMENT "Compiling shader ${stem}"
+      VERBATIM)
+    list(APPEND binaries "${binary}")
+  endforeach()
+
+  # A list in a file, because a removed shader must change a dependency for the source to be made again.
+  list(JOIN binaries "\n" text)
+  file(CONFIGURE OUTPUT "${work}/shaders.txt" CONTENT "${text}\n" @ONLY)
+  add_custom_command(
+    OUTPUT "${source}"
+    COMMAND "${CMAKE_COMMAND}" "-DLIST=${work}/shaders.txt" "-DOUTPUT=${source}" -P "${script}"
+    DEPENDS "${work}/shaders.txt" "${script}" ${binaries}
+    COMMENT "Embedding shaders"
+    VERBATIM)
+  set(${out_var} "${source}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,18 @@
+// The engine and its operations, <caldera/caldera.h>.
+//
+//   caldera::LazyTensor x = caldera::LazyTensor::from_vector<float>({1, 2, 3}, {3});
+//   auto y = caldera::softmax(x * 2);             // a graph so far
+//   std::vector<float> values = y.to_vector<float>();  // planned and computed here
+#pragma once
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/lazy_tensor.h"
+#include "engine/runtime/runtime.h"
+#include "engine/tensor/device.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/error.h"
+#include "engine/tensor/shape.h"
+#include "ops/losses.h"
+#include "ops/ops.h"
+#include "ops/optimizer_updates.h"

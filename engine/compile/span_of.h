@@ -1,0 +1,43 @@
+// The bytes that an operand may touch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/compile/plan.h"
+
+namespace caldera {
+
+/// Half-open range of bytes relative to the buffer. Empty when the step has no points.
+struct ByteRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool empty() const { return begin >= end; }
+};
+
+/// The hull of an operand: from its lowest to its highest byte. For gather and scatter_add the indexed axis
+/// counts whole.
+inline ByteRange byte_range(const Plan& plan, const Step& step, const Operand& operand) {
+  std::int64_t low = operand.offset;
+  std::int64_t high = operand.offset;
+  const auto stretch = [&](std::int64_t extent, std::int64_t stride) {
+    const std::int64_t reach = (extent - 1) * stride;
+    (reach < 0 ? low : high) += reach;
+  };
+  for (int d = 0; d < step.dims.rank(); ++d) {
+    // An extent of 0 means that nothing is touched, except that an empty reduction still writes its result.
+    if (step.dims[d] == 0 && operand.strides[d] != 0) return {};
+    if (step.dims[d] > 0) stretch(step.dims[d], operand.strides[d]);
+  }
+  const bool indexed = (step.kind == StepKind::gather && &operand == step.operands.data()) ||
+                       (step.kind == StepKind::scatter_add && &operand == &step.operands.back());
+  if (indexed) {
+    if (step.axis_extent == 0) return {};
+    stretch(step.axis_extent, step.axis_stride);
+  }
+  const auto size =
+      static_cast<std::int64_t>(size_of(plan.buffers[static_cast<std::size_t>(operand.buffer)].dtype));
+  return {low * size, (high + 1) * size};
+}
+
+}  // namespace caldera

@@ -1,0 +1,90 @@
+// Backend: what the runtime asks of a device. One implementation a folder: cpu/, vulkan/, null/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/tensor/device.h"
+#include "engine/tensor/storage.h"
+
+namespace caldera {
+
+/// What `caldera devices` prints of a device.
+struct DeviceInfo {
+  Device device;
+  std::string name;
+  std::string type;  // "cpu", "discrete-gpu", "integrated-gpu", "virtual-gpu", "software"
+  std::string driver;
+  std::uint64_t memory_bytes = 0;
+  std::vector<std::string> features;
+};
+
+/// What a device has done since it was opened. Monotonic.
+struct DeviceCounters {
+  std::uint64_t dispatches = 0;  // steps executed
+  std::uint64_t barriers = 0;
+  std::uint64_t submits = 0;      // plans executed
+  std::uint64_t allocations = 0;  // blocks taken from the system or driver (not served from a cache)
+  std::uint64_t downloads = 0;
+  std::uint64_t kernels_compiled = 0;
+  std::uint64_t live_bytes = 0;  // in use now
+  std::uint64_t peak_bytes = 0;
+};
+
+/// Where a plan's inputs and outputs lie in one replay, and the values of its scalar arguments.
+struct Bindings {
+  struct Slot {
+    Storage* storage = nullptr;
+    std::int64_t byte_offset = 0;
+  };
+  std::vector<Slot> slots;  // Plan::input_count inputs, then Plan::output_count outputs
+  std::vector<std::uint64_t>
+      scalars;  // bits of each value in the low bytes (f32 and i32: low 4; f64, i64: all 8)
+};
+
+/// A plan made ready for one device: kernels compiled, arena sized. Owned by the plan cache.
+class Executable {
+ public:
+  explicit Executable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  virtual ~Executable() = default;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+  const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+};
+
+/// A position on the device's timeline.
+using Ticket = std::uint64_t;
+
+/// A device. `allocate`, `info`, `supports`, `counters` and `prepare` may be called from any thread; `submit`
+/// is called by one thread at a time, in order (the runtime's stream sees to it); `upload` and `download`
+/// from any thread on storages that no submitted work uses at the time.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const DeviceInfo& info() const = 0;
+  /// Whether kernels may compute with the type.
+  virtual bool supports(DType type) const = 0;
+  /// At least 64-byte aligned. Throws DeviceError naming the bytes wanted when memory is out.
+  virtual StoragePtr allocate(std::size_t bytes) = 0;
+  virtual void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) = 0;
+  virtual void download(Storage& from, std::size_t byte_offset, void* to, std::size_t bytes) = 0;
+  /// Compiles what the plan needs. Throws Error naming the step when a kernel cannot be built.
+  virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) = 0;
+  /// Queues one replay behind all earlier ones. `bindings` need not outlive the call; the storages must live
+  /// until the ticket is waited for. A device that computes on the calling thread returns when done.
+  virtual Ticket submit(Executable& executable, const Bindings& bindings) = 0;
+  /// Returns when everything up to `ticket` is done and visible to the host. Throws DeviceError if the device
+  /// is lost.
+  virtual void wait(Ticket ticket) = 0;
+  virtual DeviceCounters counters() const = 0;
+};
+
+}  // namespace caldera

@@ -1,0 +1,61 @@
+// A contraction step made ready: batches merged into rows or columns where the strides allow, the way to
+// compute one matrix chosen.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/device/cpu/matrix.h"
+#include "engine/device/cpu/region_step.h"
+
+namespace caldera::cpu {
+
+class ContractStep {
+ public:
+  /// Throws DTypeError for a type without products.
+  explicit ContractStep(const Step& step);
+  void run(const RunContext& context) const;
+
+ private:
+  enum class Method : std::uint8_t {
+    nothing,   // no elements
+    zero,      // a sum over nothing
+    gemm,      // OpenBLAS
+    gemv,      // OpenBLAS, one row or column
+    product,   // our own kernel
+  };
+  /// One matrix operand: the strides of its rows and columns.
+  struct Matrix {
+    std::int32_t buffer = -1;
+    std::int64_t offset = 0;
+    std::int64_t row = 0;
+    std::int64_t column = 0;
+    std::vector<std::int64_t> batch;
+    // Set by `choose`: whether it is copied into dense scratch first, and as gemm sees it.
+    bool packed = false;
+    bool transposed = false;
+    std::int64_t leading = 1;
+  };
+
+  void merge_batches();
+  void choose();
+  void arrange(Matrix& x, std::int64_t rows, std::int64_t columns, bool rows_dense_only) const;
+  template <class T>
+  void run_range(const RunContext& context, std::int64_t begin, std::int64_t end) const;
+  template <class T>
+  void run_one(const T* a, const T* b, T* c) const;
+  std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;
+
+  DType type_;
+  std::size_t size_ = 4;
+  Method method_ = Method::nothing;
+  MatrixFn product_ = nullptr;
+  std::int64_t m_ = 0, n_ = 0, k_ = 0;
+  std::vector<std::int64_t> batch_;
+  std::int64_t batches_ = 1;
+  Matrix a_, b_, c_;
+  double nanoseconds_ = 0;
+};
+
+}  // namespace caldera::cpu

@@ -1,0 +1,129 @@
+#include "engine/device/cpu/cpu_backend.h"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <variant>
+
+#include "engine/device/cpu/allocator.h"
+#include "engine/device/cpu/contract.h"
+#include "engine/device/cpu/cpu_info.h"
+#include "engine/device/cpu/gather_scatter.h"
+#include "engine/device/cpu/region_step.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+using cpu::RunContext;
+using PreparedStep = std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep>;
+
+class CpuExecutable final : public Executable {
+ public:
+  using Executable::Executable;
+
+  std::vector<PreparedStep> steps;
+  std::vector<std::byte*> buffers;  // of the run in progress
+  StoragePtr arena;                 // kept between runs
+  int barriers = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend() : info_(cpu::describe_cpu()) {}
+
+  const DeviceInfo& info() const override { return info_; }
+  bool supports(DType type) const override { return type != DType::f16 && type != DType::bf16; }
+  StoragePtr allocate(std::size_t bytes) override { return allocator_->allocate(bytes); }
+
+  void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to.host_data() + byte_offset, from, bytes);
+  }
+  void download(Storage& from, std::size_t byte_offset, void* to, std::size_t bytes) override {
+    downloads_.fetch_add(1, std::memory_order_relaxed);
+    if (bytes > 0) std::memcpy(to, from.host_data() + byte_offset, bytes);
+  }
+
+  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override;
+  Ticket submit(Executable& executable, const Bindings& bindings) override;
+  void wait(Ticket) override {}  // submit returns when the work is done
+  DeviceCounters counters() const override;
+
+ private:
+  PreparedStep prepare_step(const Plan& plan, const Step& step);
+
+  DeviceInfo info_;
+  std::shared_ptr<cpu::Allocator> allocator_ = std::make_shared<cpu::Allocator>();
+  std::atomic<std::uint64_t> dispatches_ = 0;
+  std::atomic<std::uint64_t> barriers_ = 0;
+  std::atomic<std::uint64_t> submits_ = 0;
+  std::atomic<std::uint64_t> downloads_ = 0;
+  std::atomic<std::uint64_t> kernels_ = 0;
+};
+
+PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
+  switch (step.kind) {
+    case StepKind::contract: return cpu::ContractStep(step);
+    case StepKind::gather:
+    case StepKind::scatter_add:
+      return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
+    case StepKind::region: break;
+  }
+  std::uint64_t compiled = 0;
+  auto program = cpu::decode_cached(*step.kernel, compiled);
+  kernels_.fetch_add(compiled, std::memory_order_relaxed);
+  return cpu::RegionStep(step, std::move(program));
+}
+
+std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan) {
+  auto executable = std::make_unique<CpuExecutable>(std::move(plan));
+  const Plan& p = executable->plan();
+  executable->steps.reserve(p.steps.size());
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    try {
+      executable->steps.push_back(prepare_step(p, p.steps[i]));
+    } catch (const DTypeError& error) {
+      throw DTypeError("step " + std::to_string(i) + " (" + p.steps[i].name() + "): " + error.what());
+    }
+  }
+  executable->buffers.resize(p.buffers.size());
+  executable->barriers = p.barrier_count();
+  return executable;
+}
+
+Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
+  auto& e = static_cast<CpuExecutable&>(executable);
+  const Plan& plan = e.plan();
+  if (plan.arena_bytes > 0 && e.arena == nullptr)
+    e.arena = allocator_->allocate(static_cast<std::size_t>(plan.arena_bytes));
+  std::byte* arena = e.arena == nullptr ? nullptr : e.arena->host_data();
+  const std::size_t bound = bindings.slots.size();
+  for (std::size_t i = 0; i < e.buffers.size(); ++i)
+    e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
+                             : arena + plan.buffers[i].arena_offset;
+  const RunContext context{e.buffers, bindings.scalars};
+  for (const PreparedStep& step : e.steps) std::visit([&](const auto& s) { s.run(context); }, step);
+  dispatches_.fetch_add(e.steps.size(), std::memory_order_relaxed);
+  barriers_.fetch_add(static_cast<std::uint64_t>(e.barriers), std::memory_order_relaxed);
+  return submits_.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+DeviceCounters CpuBackend::counters() const {
+  const auto memory = allocator_->counters();
+  DeviceCounters c;
+  c.dispatches = dispatches_.load(std::memory_order_relaxed);
+  c.barriers = barriers_.load(std::memory_order_relaxed);
+  c.submits = submits_.load(std::memory_order_relaxed);
+  c.downloads = downloads_.load(std::memory_order_relaxed);
+  c.kernels_compiled = kernels_.load(std::memory_order_relaxed);
+  c.allocations = memory.system_blocks;
+  c.live_bytes = memory.live_bytes;
+  c.peak_bytes = memory.peak_bytes;
+  return c;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace caldera

@@ -1,0 +1,188 @@
+#include "engine/device/cpu/gather_scatter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "engine/device/cpu/threads.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::cpu {
+namespace {
+
+constexpr std::int64_t kRowPerThread = 64;  // elements of a row that are worth a thread of their own
+
+template <class T>
+struct GatherRow {
+  using Element = T;
+  std::int64_t from_stride, to_stride;
+  void operator()(T* to, const T* from, std::int64_t n) const {
+    if (from_stride == 1 && to_stride == 1)
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    else
+      for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = from[j * from_stride];
+  }
+  void outside(T* to, std::int64_t n) const {
+    T value{};
+    if constexpr (std::is_floating_point_v<T>) value = std::numeric_limits<T>::quiet_NaN();
+    for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = value;
+  }
+};
+
+template <class T>
+struct ScatterRow {
+  using Element = T;
+  std::int64_t from_stride, to_stride;
+  bool boolean;
+  static T sum(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>)
+      return a + b;
+    else
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                            static_cast<std::make_unsigned_t<T>>(b));
+  }
+  void operator()(T* to, const T* from, std::int64_t n) const {
+    if (from_stride == 1 && to_stride == 1) {
+      // The output and the updates are different buffers.
+      T* __restrict t = to;
+      const T* __restrict f = from;
+      for (std::int64_t j = 0; j < n; ++j) t[j] = sum(t[j], f[j]);
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) {
+        T& t = to[j * to_stride];
+        t = sum(t, from[j * from_stride]);
+      }
+    }
+    if (boolean)  // "any"
+      for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = static_cast<T>(to[j * to_stride] != T(0));
+  }
+  void outside(T*, std::int64_t) const {}
+};
+
+}  // namespace
+
+IndexedStep::IndexedStep(const Step& step, DType index_type)
+    : scatter_(step.kind == StepKind::scatter_add),
+      type_(step.dtype),
+      index_type_(index_type),
+      axis_extent_(step.axis_extent),
+      axis_stride_(step.axis_stride) {
+  if (index_type != DType::i32 && index_type != DType::i64)
+    throw DTypeError(step.name() + ": indices of " + std::string(name(index_type)) + "; want int32 or int64");
+  for (int o = 0; o < 3; ++o) {
+    buffers_[o] = step.operands[static_cast<std::size_t>(o)].buffer;
+    offsets_[o] = step.operands[static_cast<std::size_t>(o)].offset;
+  }
+  const auto stride = [&](int o, int d) { return step.operands[static_cast<std::size_t>(o)].strides[d]; };
+  points_ = step.dims.numel();
+  for (int d = 0; d < step.dims.rank(); ++d) {
+    const std::int64_t extent = step.dims[d];
+    if (extent == 1) continue;
+    const bool merges = !dims_.empty() && [&] {
+      for (int o = 0; o < 3; ++o)
+        if (strides_[o].back() != stride(o, d) * extent) return false;
+      return true;
+    }();
+    if (merges) {
+      dims_.back() *= extent;
+      for (int o = 0; o < 3; ++o) strides_[o].back() = stride(o, d);
+    } else {
+      dims_.push_back(extent);
+      for (int o = 0; o < 3; ++o) strides_[o].push_back(stride(o, d));
+    }
+  }
+  if (!dims_.empty() && strides_[1].back() == 0) {
+    row_ = dims_.back();
+    dims_.pop_back();
+    for (int o = 0; o < 3; ++o) {
+      row_strides_[o] = strides_[o].back();
+      strides_[o].pop_back();
+    }
+  }
+  while (free_dims_ < dims_.size() && strides_[1][free_dims_] == 0) ++free_dims_;
+}
+
+std::int64_t IndexedStep::index_at(const std::byte* indices, std::int64_t element) const {
+  if (index_type_ == DType::i32) return reinterpret_cast<const std::int32_t*>(indices)[element];
+  return reinterpret_cast<const std::int64_t*>(indices)[element];
+}
+
+/// The points of some outer positions and some elements of every row, in order.
+template <class Row>
+void IndexedStep::run_part(const RunContext& context, const Row& row, std::int64_t outer_begin,
+                           std::int64_t outer_end, std::int64_t row_begin, std::int64_t row_end) const {
+  using T = typename Row::Element;
+  const auto at = [&](int o) { return context.buffers[static_cast<std::size_t>(buffers_[o])]; };
+  const auto* from = reinterpret_cast<const T*>(at(0)) + offsets_[0] + row_begin * row_strides_[0];
+  auto* to = reinterpret_cast<T*>(at(2)) + offsets_[2] + row_begin * row_strides_[2];
+  const std::byte* indices = at(1);
+  std::int64_t inner_points = 1;
+  for (std::size_t d = free_dims_; d < dims_.size(); ++d) inner_points *= dims_[d];
+
+  for (std::int64_t outer = outer_begin; outer < outer_end; ++outer) {
+    std::int64_t element[3] = {0, offsets_[1], 0};
+    std::int64_t rest = outer;
+    for (std::size_t d = free_dims_; d-- > 0;) {
+      for (int o = 0; o < 3; ++o) element[o] += rest % dims_[d] * strides_[o][d];
+      rest /= dims_[d];
+    }
+    std::int64_t coordinate[kMaxRank] = {};
+    for (std::int64_t p = 0; p < inner_points; ++p) {
+      const std::int64_t index = index_at(indices, element[1]);
+      const bool inside = index >= 0 && index < axis_extent_;
+      const std::int64_t along = inside ? index * axis_stride_ : 0;
+      T* target = to + element[2] + (scatter_ ? along : 0);
+      if (inside)
+        row(target, from + element[0] + (scatter_ ? 0 : along), row_end - row_begin);
+      else
+        row.outside(target, row_end - row_begin);
+      for (std::size_t d = dims_.size(); d-- > free_dims_;) {
+        for (int o = 0; o < 3; ++o) element[o] += strides_[o][d];
+        if (++coordinate[d] < dims_[d]) break;
+        for (int o = 0; o < 3; ++o) element[o] -= strides_[o][d] * dims_[d];
+        coordinate[d] = 0;
+      }
+    }
+  }
+}
+
+template <class T>
+void IndexedStep::run_typed(const RunContext& context) const {
+  std::int64_t outer = 1;
+  for (std::size_t d = 0; d < free_dims_; ++d) outer *= dims_[d];
+  const auto run_with = [&](const auto& row) {
+    const double nanoseconds = static_cast<double>(points_) * 0.5;
+    // Threads share neither an output element nor the order in which it is added to.
+    if (outer >= row_ / kRowPerThread) {
+      parallel_ranges(outer, threads_for(nanoseconds, outer), [&](std::int64_t begin, std::int64_t end) {
+        run_part(context, row, begin, end, 0, row_);
+      });
+    } else {
+      parallel_ranges(row_, threads_for(nanoseconds, row_ / kRowPerThread),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        run_part(context, row, 0, outer, begin, end);
+                      });
+    }
+  };
+  if (scatter_)
+    run_with(ScatterRow<T>{row_strides_[0], row_strides_[2], type_ == DType::boolean});
+  else
+    run_with(GatherRow<T>{row_strides_[0], row_strides_[2]});
+}
+
+void IndexedStep::run(const RunContext& context) const {
+  if (points_ == 0) return;
+  switch (type_) {
+    case DType::f32: return run_typed<float>(context);
+    case DType::f64: return run_typed<double>(context);
+    case DType::i32: return run_typed<std::int32_t>(context);
+    case DType::i64: return run_typed<std::int64_t>(context);
+    case DType::u8:
+    case DType::boolean: return run_typed<std::uint8_t>(context);
+    default: throw DTypeError("gather: the CPU does not support " + std::string(name(type_)));
+  }
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,41 @@
+// Gather and scatter-add steps: rows picked by an index.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/device/cpu/region_step.h"
+
+namespace caldera::cpu {
+
+class IndexedStep {
+ public:
+  /// `index_type` is the type of the index operand: i32 or i64.
+  IndexedStep(const Step& step, DType index_type);
+  void run(const RunContext& context) const;
+
+ private:
+  template <class Row>
+  void run_part(const RunContext& context, const Row& row, std::int64_t outer_begin, std::int64_t outer_end,
+                std::int64_t row_begin, std::int64_t row_end) const;
+  template <class T>
+  void run_typed(const RunContext& context) const;
+  std::int64_t index_at(const std::byte* indices, std::int64_t element) const;
+
+  bool scatter_ = false;
+  DType type_ = DType::f32;
+  DType index_type_ = DType::i32;
+  std::int64_t axis_extent_ = 0;
+  std::int64_t axis_stride_ = 0;
+  std::int32_t buffers_[3] = {-1, -1, -1};  // x or u, indices, out
+  std::int64_t offsets_[3] = {};
+  std::vector<std::int64_t> dims_;  // all but the row; the leading `free_dims_` do not move the index
+  std::size_t free_dims_ = 0;
+  std::vector<std::int64_t> strides_[3];
+  std::int64_t row_ = 1;  // innermost run that one index moves
+  std::int64_t row_strides_[3] = {};
+  std::int64_t points_ = 0;
+};
+
+}  // namespace caldera::cpu

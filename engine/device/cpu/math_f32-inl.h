@@ -1,0 +1,212 @@
+// Elementary functions of f32 vectors, within about 1 to 2 ulp over the whole range, special values included.
+// Included once for every instruction set, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
+//
+// Polynomials for exp, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
+// netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp), published
+// on stackoverflow.com, question 35148198.
+#if defined(CALDERA_MATH_F32_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CALDERA_MATH_F32_INL
+#undef CALDERA_MATH_F32_INL
+#else
+#define CALDERA_MATH_F32_INL
+#endif
+
+#include <cmath>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using VF = hn::Vec<F32>;
+using VI = hn::Vec<I32>;
+
+HWY_INLINE VF splat(float x) { return hn::Set(F32(), x); }
+
+/// c0 + x (c1 + x (c2 + ...)), coefficients lowest first.
+HWY_INLINE VF horner(VF, float c0) { return splat(c0); }
+template <class... Rest>
+HWY_INLINE VF horner(VF x, float c0, Rest... rest) {
+  return hn::MulAdd(horner(x, rest...), x, splat(c0));
+}
+
+/// 2^n for integral n in [-126, 127].
+HWY_INLINE VF power_of_two(VI n) {
+  return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(I32(), 127))));
+}
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2.
+HWY_INLINE VF reduce_by_ln2(VF x, VF& n) {
+  n = hn::Round(hn::Mul(x, splat(1.44269504088896341F)));
+  return hn::NegMulAdd(n, splat(-2.12194440e-4F), hn::NegMulAdd(n, splat(0.693359375F), x));
+}
+
+/// exp(r) - 1 - r for |r| <= ln 2 / 2.
+HWY_INLINE VF exp_tail(VF r) {
+  const VF p = horner(r, 5.0000001201E-1F, 1.6666665459E-1F, 4.1665795894E-2F, 8.3334519073E-3F,
+                      1.3981999507E-3F, 1.9875691500E-4F);
+  return hn::Mul(p, hn::Mul(r, r));
+}
+
+HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
+
+HWY_INLINE VF exp_f32(VF x) {
+  // Beyond these limits the result is 0 or infinity, and 2^n still is the product of two normal powers.
+  const VF bounded = hn::Min(hn::Max(x, splat(-104.0F)), splat(89.0F));
+  VF n;
+  const VF r = reduce_by_ln2(bounded, n);
+  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
+  const VI power = hn::ConvertTo(I32(), n);
+  const VI half = hn::ShiftRight<1>(power);
+  const VF scaled = hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
+  return keep_nan(x, scaled);
+}
+
+HWY_INLINE VF expm1_f32(VF x) {
+  const VF bounded = hn::Min(hn::Max(x, splat(-20.0F)), splat(89.0F));
+  VF n;
+  const VF r = reduce_by_ln2(bounded, n);
+  const VF p = hn::Add(exp_tail(r), r);
+  // 2 (2^(n-1) p + (2^(n-1) - 1/2)): 2^n alone would overflow before the result does.
+  const VF scale = power_of_two(hn::Sub(hn::ConvertTo(I32(), n), hn::Set(I32(), 1)));
+  const VF sum = hn::MulAdd(scale, p, hn::Sub(scale, splat(0.5F)));
+  const auto as_is = hn::Or(hn::IsNaN(x), hn::Eq(x, splat(0.0F)));  // keeps the sign of -0
+  return hn::IfThenElse(as_is, x, hn::Add(sum, sum));
+}
+
+HWY_INLINE VF log_f32(VF x) {
+  const auto tiny = hn::Lt(x, splat(std::numeric_limits<float>::min()));
+  const VF normal = hn::IfThenElse(tiny, hn::Mul(x, splat(0x1p23F)), x);
+  // Mantissa in [sqrt(1/2), sqrt(2)).
+  const VI root_half = hn::Set(I32(), 0x3f3504f3);
+  const VI shifted = hn::Sub(hn::BitCast(I32(), normal), root_half);
+  const VI exponent = hn::ShiftRight<23>(shifted);
+  const VI mantissa = hn::Sub(hn::BitCast(I32(), normal), hn::ShiftLeft<23>(exponent));
+  const VF e =
+      hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, splat(23.0F)));
+  const VF m = hn::Sub(hn::BitCast(F32(), mantissa), splat(1.0F));
+  const VF z = hn::Mul(m, m);
+  const VF p = horner(m, 3.3333331174E-1F, -2.4999993993E-1F, 2.0000714765E-1F, -1.6668057665E-1F,
+                      1.4249322787E-1F, -1.2420140846E-1F, 1.1676998740E-1F, -1.1514610310E-1F,
+                      7.0376836292E-2F);
+  VF y = hn::Mul(hn::Mul(p, m), z);
+  y = hn::MulAdd(e, splat(-2.12194440e-4F), y);
+  y = hn::NegMulAdd(splat(0.5F), z, y);
+  VF result = hn::MulAdd(e, splat(0.693359375F), hn::Add(m, y));
+  const VF infinity = splat(std::numeric_limits<float>::infinity());
+  result = hn::IfThenElse(hn::Eq(x, infinity), x, result);
+  result = hn::IfThenElse(hn::Eq(x, splat(0.0F)), hn::Neg(infinity), result);
+  result = hn::IfThenElse(hn::Lt(x, splat(0.0F)), splat(std::numeric_limits<float>::quiet_NaN()), result);
+  return keep_nan(x, result);
+}
+
+HWY_INLINE VF log1p_f32(VF x) {
+  // log of the rounded 1 + x, corrected for what the rounding lost.
+  const VF u = hn::Add(splat(1.0F), x);
+  const VF lost = hn::Div(hn::Sub(x, hn::Sub(u, splat(1.0F))), u);
+  const VF y = log_f32(u);
+  const auto exact = hn::Or(hn::Eq(u, splat(0.0F)), hn::Eq(u, splat(std::numeric_limits<float>::infinity())));
+  const VF corrected = hn::IfThenElse(exact, y, hn::Add(y, lost));
+  return hn::IfThenElse(hn::Eq(u, splat(1.0F)), x, corrected);
+}
+
+HWY_INLINE VF tanh_f32(VF x) {
+  const VF a = hn::Abs(x);
+  const VF z = hn::Mul(x, x);
+  const VF p = horner(z, -3.33332819422E-1F, 1.33314422036E-1F, -5.37397155531E-2F, 2.06390887954E-2F,
+                      -5.70498872745E-3F);
+  const VF small = hn::MulAdd(hn::Mul(p, z), x, x);
+  const VF e = exp_f32(hn::Add(a, a));
+  const VF large = hn::Sub(splat(1.0F), hn::Div(splat(2.0F), hn::Add(e, splat(1.0F))));
+  return hn::IfThenElse(hn::Lt(a, splat(0.625F)), small, hn::CopySign(large, x));
+}
+
+HWY_INLINE VF sigmoid_f32(VF x) {
+  const VF e = exp_f32(hn::Neg(hn::Abs(x)));  // never overflows
+  const VF numerator = hn::IfThenElse(hn::Lt(x, splat(0.0F)), e, splat(1.0F));
+  return hn::Div(numerator, hn::Add(splat(1.0F), e));
+}
+
+HWY_INLINE VF erf_f32(VF x) {
+  const VF t = hn::Abs(x);
+  const VF s = hn::Mul(x, x);
+  VF large = hn::MulAdd(splat(-1.72853470e-5F), t, splat(3.83197126e-4F));
+  const VF u = hn::MulAdd(splat(-3.88396438e-3F), t, splat(2.42546219e-2F));
+  large = hn::MulAdd(large, s, u);
+  large = hn::MulAdd(large, t, splat(-1.06777877e-1F));
+  large = hn::MulAdd(large, t, splat(-6.34846687e-1F));
+  large = hn::MulAdd(large, t, splat(-1.28717512e-1F));
+  large = hn::MulAdd(large, t, hn::Neg(t));
+  large = hn::CopySign(hn::Sub(splat(1.0F), exp_f32(large)), x);
+  // Above 4 the result is 1 in f32, and the polynomial has left its range.
+  large = hn::IfThenElse(hn::Gt(t, splat(4.0F)), hn::CopySign(splat(1.0F), x), large);
+  VF small = horner(s, 1.28379166e-1F, -3.76125336e-1F, 1.12819925e-1F, -2.67681349e-2F, 4.99119423e-3F,
+                    -5.96761703e-4F);
+  small = hn::MulAdd(small, x, x);
+  return keep_nan(x, hn::IfThenElse(hn::Gt(t, splat(0.927734375F)), large, small));
+}
+
+inline constexpr float kTrigLimit = 0x1p24F;
+
+#if HWY_TARGET == HWY_SCALAR  // no halves to widen
+template <int phase>
+HWY_INLINE VF sin_phase_f32(VF x) {
+  return splat(phase == 0 ? std::sin(hn::GetLane(x)) : std::cos(hn::GetLane(x)));
+}
+#else
+/// x - n pi/2 for one half of the vector, in f64: exact enough for every |x| below kTrigLimit.
+template <class DH, class VH>
+HWY_INLINE auto reduce_by_half_pi(DH dh, VH x, hn::Vec<hn::RebindToSigned<DH>>& quadrant) {
+  const hn::Rebind<double, DH> d64;
+  const auto wide = hn::PromoteTo(d64, x);
+  const auto n = hn::Round(hn::Mul(wide, hn::Set(d64, 0.63661977236758134308)));
+  auto r = hn::NegMulAdd(n, hn::Set(d64, 1.5707963267948965580), wide);
+  r = hn::NegMulAdd(n, hn::Set(d64, 6.123233995736766036e-17), r);
+  quadrant = hn::DemoteTo(hn::RebindToSigned<DH>(), n);
+  return hn::DemoteTo(dh, r);
+}
+
+/// sin(x + phase pi/2).
+template <int phase>
+HWY_INLINE VF sin_phase_f32(VF x) {
+  const F32 d;
+  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Ge(hn::Abs(x), splat(kTrigLimit))))) {
+    HWY_ALIGN float lanes[hn::MaxLanes(F32())];
+    hn::Store(x, d, lanes);
+    for (std::size_t i = 0; i < hn::Lanes(d); ++i)
+      lanes[i] = phase == 0 ? std::sin(lanes[i]) : std::cos(lanes[i]);
+    return hn::Load(d, lanes);
+  }
+  const hn::Half<F32> dh;
+  const hn::Half<I32> dih;
+  hn::Vec<decltype(dih)> q_low;
+  hn::Vec<decltype(dih)> q_high;
+  const auto r_low = reduce_by_half_pi(dh, hn::LowerHalf(dh, x), q_low);
+  const auto r_high = reduce_by_half_pi(dh, hn::UpperHalf(dh, x), q_high);
+  const VF r = hn::Combine(d, r_high, r_low);
+  const VI quadrant = hn::Add(hn::Combine(I32(), q_high, q_low), hn::Set(I32(), phase));
+  const VF z = hn::Mul(r, r);
+  const VF sine = hn::MulAdd(hn::Mul(horner(z, -1.6666654611E-1F, 8.3321608736E-3F, -1.9515295891E-4F), z), r, r);
+  const VF cosine_tail = hn::Mul(
+      horner(z, 4.166664568298827e-2F, -1.388731625493765e-3F, 2.443315711809948e-5F), hn::Mul(z, z));
+  const VF cosine = hn::Add(hn::NegMulAdd(splat(0.5F), z, splat(1.0F)), cosine_tail);
+  const VI one = hn::Set(I32(), 1);
+  const auto odd = hn::RebindMask(F32(), hn::Eq(hn::And(quadrant, one), one));
+  const VF value = hn::IfThenElse(odd, cosine, sine);
+  const VI sign = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(I32(), 2)));
+  const VF flipped = hn::BitCast(F32(), hn::Xor(hn::BitCast(I32(), value), sign));
+  return keep_nan(x, flipped);
+}
+#endif
+
+HWY_INLINE VF sin_f32(VF x) { return sin_phase_f32<0>(x); }
+HWY_INLINE VF cos_f32(VF x) { return sin_phase_f32<1>(x); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,48 @@
+// Micro-operations: the functions of a tile that region programs are lists of. Chosen once, when a kernel is
+// decoded; each exists for several instruction sets, and the choice takes the best this CPU has.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/graph/scalar_op.h"
+#include "engine/kernel/kernel.h"
+#include "engine/tensor/dtype.h"
+
+namespace caldera::cpu {
+
+/// out[i] = op(a[i], b[i], c[i]) for i in [0, n). Arrays have the types the function was looked up for, any
+/// alignment. `out` may equal an operand of the same element size; no other overlap.
+using MicroFn = void (*)(void* out, const void* a, const void* b, const void* c, std::int64_t n);
+
+/// The micro-operation of `op` on operands of type `operand` (select: of its second and third) that gives
+/// `result`; nullptr where there is none.
+MicroFn find_micro_op(ScalarOp op, DType operand, DType result);
+/// Conversion; from == to is a copy. Floating to integer truncates, saturates, and takes NaN to 0.
+MicroFn find_cast(DType from, DType to);
+
+/// Reductions of one type. Accumulators between tiles are wide: double for floating types, int64 for the
+/// others (whose low bits are the wrapped result), so that many tiles add up without losing digits.
+struct ReduceOps {
+  /// wide[0] combined with p[0..n).
+  void (*horizontal)(void* wide, const void* p, std::int64_t n);
+  /// acc[j] combined with rows[r * width + j] for every r in [0, rows_count), j in [0, width). Type of data.
+  void (*columns)(void* acc, const void* rows, std::int64_t rows_count, std::int64_t width);
+  /// wide[j] combined with acc[j]; acc[j] set to the identity.
+  void (*fold)(void* wide, void* acc, std::int64_t n);
+  /// wide[j] combined with other[j].
+  void (*merge)(void* wide, const void* other, std::int64_t n);
+  void (*wide_identity)(void* wide, std::int64_t n);
+  void (*identity)(void* acc, std::int64_t n);
+  /// out[j] = wide[j], converted to the data's type.
+  void (*finish)(void* out, const void* wide, std::int64_t n);
+};
+
+/// The reduction of a type; nullptr where there is none.
+const ReduceOps* find_reduce(Combine combine, DType type);
+
+// The families that the look-ups above draw from; nullptr where a family has no such function.
+MicroFn find_float_op(ScalarOp op, DType type);                       // SIMD, f32 and f64
+MicroFn find_loop_op(ScalarOp op, DType operand);                     // plain loops, every type
+MicroFn find_random_op(ScalarOp op, DType result);  // Philox
+
+}  // namespace caldera::cpu

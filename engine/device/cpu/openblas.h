@@ -1,0 +1,36 @@
+// OpenBLAS, opened at run time: its kernel family can then be chosen before it looks at the CPU, and a machine
+// without it still works.
+#pragma once
+
+#include <string>
+
+namespace caldera::cpu {
+
+/// The functions used, with the C interface's integer constants.
+struct OpenBlas {
+  static constexpr int kRowMajor = 101;
+  static constexpr int kNoTrans = 111;
+  static constexpr int kTrans = 112;
+
+  template <class T>
+  using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a, int lda,
+                        const T* b, int ldb, T beta, T* c, int ldc);
+  template <class T>
+  using Gemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx,
+                        T beta, T* y, int incy);
+
+  Gemm<float> sgemm = nullptr;
+  Gemm<double> dgemm = nullptr;
+  Gemv<float> sgemv = nullptr;
+  Gemv<double> dgemv = nullptr;
+  void (*set_num_threads)(int) = nullptr;
+  std::string config;  // what the library says of itself; empty when there is none
+
+  bool available() const { return sgemm != nullptr; }
+};
+
+/// Opened at the first call, thread-safe; warns once on stderr when no library is found. CALDERA_BLAS=0 in the
+/// environment asks for Caldera's own kernels.
+const OpenBlas& openblas();
+
+}  // namespace caldera::cpu

@@ -1,0 +1,127 @@
+#include "engine/device/cpu/tile_access.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace caldera::cpu {
+namespace {
+
+constexpr std::int64_t kShortRun = 32;  // below this a loop beats a call of memcpy
+
+template <class T>
+void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, std::byte* out,
+                  std::int64_t n) {
+  const auto* from = reinterpret_cast<const T*>(base);
+  auto* to = reinterpret_cast<T*>(out);
+  const std::int64_t stride = access.inner_stride();
+  while (n > 0) {
+    const std::int64_t run = std::min(n, cursor.run_left(access));
+    const T* p = from + cursor.element;
+    if (stride == 1 && run >= kShortRun)
+      std::memcpy(to, p, static_cast<std::size_t>(run) * sizeof(T));
+    else if (stride == 0)
+      std::fill_n(to, run, *p);
+    else
+      for (std::int64_t i = 0; i < run; ++i) to[i] = p[i * stride];
+    to += run;
+    n -= run;
+    cursor.step(access, run);
+  }
+}
+
+template <class T>
+void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const std::byte* in,
+                   std::int64_t n) {
+  auto* to = reinterpret_cast<T*>(base);
+  const auto* from = reinterpret_cast<const T*>(in);
+  const std::int64_t stride = access.inner_stride();
+  while (n > 0) {
+    const std::int64_t run = std::min(n, cursor.run_left(access));
+    T* p = to + cursor.element;
+    if (stride == 1 && run >= kShortRun)
+      std::memcpy(p, from, static_cast<std::size_t>(run) * sizeof(T));
+    else
+      for (std::int64_t i = 0; i < run; ++i) p[i * stride] = from[i];
+    from += run;
+    n -= run;
+    cursor.step(access, run);
+  }
+}
+
+}  // namespace
+
+Access make_access(std::span<const std::int64_t> dims, std::span<const std::int64_t> strides,
+                   std::int64_t offset) {
+  Access a;
+  a.offset = offset;
+  // Of an empty space no element is asked for.
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return a;
+  a.rank = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    const auto last = static_cast<std::size_t>(a.rank - 1);
+    if (a.rank > 0 && a.strides[last] == strides[i] * dims[i]) {
+      a.dims[last] *= dims[i];
+      a.strides[last] = strides[i];
+      continue;
+    }
+    a.dims[static_cast<std::size_t>(a.rank)] = dims[i];
+    a.strides[static_cast<std::size_t>(a.rank)] = strides[i];
+    ++a.rank;
+  }
+  if (a.rank == 0) {  // one element
+    a.rank = 1;
+    a.dims[0] = 1;
+    a.strides[0] = 1;
+  }
+  return a;
+}
+
+void Cursor::seek(const Access& access, std::int64_t position) {
+  element = access.offset;
+  for (int i = access.rank - 1; i > 0; --i) {
+    const auto d = static_cast<std::size_t>(i);
+    const std::int64_t quotient = position / access.dims[d];
+    at[d] = position - quotient * access.dims[d];
+    element += at[d] * access.strides[d];
+    position = quotient;
+  }
+  at[0] = position;
+  element += position * access.strides[0];
+}
+
+void Cursor::carry(const Access& access) {
+  for (auto d = static_cast<std::size_t>(access.rank - 1); d > 0 && at[d] == access.dims[d]; --d) {
+    at[d] = 0;
+    element += access.strides[d - 1] - access.dims[d] * access.strides[d];
+    ++at[d - 1];
+  }
+}
+
+void gather_tile(const Access& access, Cursor& cursor, const std::byte* base, std::size_t size,
+                 std::byte* out, std::int64_t n) {
+  switch (size) {
+    case 1: return gather_typed<std::uint8_t>(access, cursor, base, out, n);
+    case 4: return gather_typed<std::uint32_t>(access, cursor, base, out, n);
+    default: return gather_typed<std::uint64_t>(access, cursor, base, out, n);
+  }
+}
+
+void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::size_t size,
+                  const std::byte* in, std::int64_t n) {
+  switch (size) {
+    case 1: return scatter_typed<std::uint8_t>(access, cursor, base, in, n);
+    case 4: return scatter_typed<std::uint32_t>(access, cursor, base, in, n);
+    default: return scatter_typed<std::uint64_t>(access, cursor, base, in, n);
+  }
+}
+
+void fill_tile(std::byte* out, const std::byte* value, std::size_t size, std::int64_t n) {
+  switch (size) {
+    case 1: std::memset(out, static_cast<int>(value[0]), static_cast<std::size_t>(n)); return;
+    case 4: std::fill_n(reinterpret_cast<std::uint32_t*>(out), n, *reinterpret_cast<const std::uint32_t*>(value)); return;
+    default: std::fill_n(reinterpret_cast<std::uint64_t*>(out), n, *reinterpret_cast<const std::uint64_t*>(value)); return;
+  }
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,108 @@
+#include "engine/device/null/null_backend.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+
+namespace caldera {
+namespace {
+
+struct Usage {
+  std::atomic<std::uint64_t> blocks = 0;
+  std::atomic<std::uint64_t> live = 0;
+  std::atomic<std::uint64_t> peak = 0;
+
+  void take(std::uint64_t bytes) {
+    blocks.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t now = live.fetch_add(bytes) + bytes;
+    std::uint64_t seen = peak.load();
+    while (seen < now && !peak.compare_exchange_weak(seen, now)) {
+    }
+  }
+  void give_back(std::uint64_t bytes) { live.fetch_sub(bytes); }
+};
+
+class NullStorage final : public Storage {
+ public:
+  NullStorage(std::shared_ptr<Usage> usage, std::size_t bytes)
+      : Storage(Device::null(), bytes), usage_(std::move(usage)) {
+    usage_->take(bytes);
+  }
+  ~NullStorage() override { usage_->give_back(bytes()); }
+
+ private:
+  std::shared_ptr<Usage> usage_;
+};
+
+class NullExecutable final : public Executable {
+ public:
+  using Executable::Executable;
+  StoragePtr arena;
+};
+
+class NullBackend final : public Backend {
+ public:
+  NullBackend() {
+    info_.device = Device::null();
+    info_.name = "null";
+    info_.type = "null";
+    info_.driver = "counts, computes nothing";
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  bool supports(DType) const override { return true; }
+  StoragePtr allocate(std::size_t bytes) override { return std::make_shared<NullStorage>(usage_, bytes); }
+  void upload(Storage&, std::size_t, const void*, std::size_t) override {}
+  void download(Storage&, std::size_t, void* to, std::size_t bytes) override {
+    downloads_.fetch_add(1, std::memory_order_relaxed);
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+
+  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
+    const std::lock_guard lock(mutex_);
+    for (const Step& step : plan->steps)
+      if (step.kernel != nullptr) kernels_.insert(step.kernel->hash);
+    return std::make_unique<NullExecutable>(std::move(plan));
+  }
+
+  Ticket submit(Executable& executable, const Bindings&) override {
+    auto& e = static_cast<NullExecutable&>(executable);
+    if (e.plan().arena_bytes > 0 && e.arena == nullptr)
+      e.arena = allocate(static_cast<std::size_t>(e.plan().arena_bytes));
+    dispatches_.fetch_add(e.plan().steps.size(), std::memory_order_relaxed);
+    barriers_.fetch_add(static_cast<std::uint64_t>(e.plan().barrier_count()), std::memory_order_relaxed);
+    return submits_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  void wait(Ticket) override {}
+
+  DeviceCounters counters() const override {
+    DeviceCounters c;
+    c.dispatches = dispatches_.load(std::memory_order_relaxed);
+    c.barriers = barriers_.load(std::memory_order_relaxed);
+    c.submits = submits_.load(std::memory_order_relaxed);
+    c.downloads = downloads_.load(std::memory_order_relaxed);
+    c.allocations = usage_->blocks.load();
+    c.live_bytes = usage_->live.load();
+    c.peak_bytes = usage_->peak.load();
+    const std::lock_guard lock(mutex_);
+    c.kernels_compiled = kernels_.size();
+    return c;
+  }
+
+ private:
+  DeviceInfo info_;
+  std::shared_ptr<Usage> usage_ = std::make_shared<Usage>();
+  mutable std::mutex mutex_;
+  std::unordered_set<Hash128> kernels_;
+  std::atomic<std::uint64_t> dispatches_ = 0;
+  std::atomic<std::uint64_t> barriers_ = 0;
+  std::atomic<std::uint64_t> submits_ = 0;
+  std::atomic<std::uint64_t> downloads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_null_backend() { return std::make_unique<NullBackend>(); }
+
+}  // namespace caldera

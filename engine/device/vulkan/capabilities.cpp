@@ -1,0 +1,110 @@
+#include "engine/device/vulkan/capabilities.h"
+
+#include <array>
+#include <string_view>
+
+namespace caldera::vulkan {
+namespace {
+
+constexpr OptionalFeature kOptionalFeatures[] = {
+    {"8-bit-storage", &Capabilities::storage_8bit},
+    {"16-bit-storage", &Capabilities::storage_16bit},
+    {"float16", &Capabilities::float16},
+    {"float64", &Capabilities::float64},
+    {"int64", &Capabilities::int64},
+    {"int8", &Capabilities::int8},
+    {"int16", &Capabilities::int16},
+    {"subgroup-arithmetic", &Capabilities::subgroup_arithmetic},
+    {"subgroup-size-control", &Capabilities::subgroup_size_control},
+    {"nan-inf-preserve", &Capabilities::preserve_nan_inf},
+    {"memory-budget", &Capabilities::memory_budget},
+};
+
+// A row a workaround, with its reason and the driver versions it was seen on. None is known to be needed yet.
+constexpr std::array<Quirk, 0> kQuirks{};
+
+}  // namespace
+
+std::span<const OptionalFeature> optional_features() { return kOptionalFeatures; }
+std::span<const Quirk> quirks() { return kQuirks; }
+
+Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
+  Capabilities c;
+  std::uint32_t count = 0;
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> extensions(count);
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
+  const auto has = [&](std::string_view name) {
+    for (const VkExtensionProperties& e : extensions) {
+      if (name == e.extensionName) return true;
+    }
+    return false;
+  };
+  const bool size_control = has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT size_properties{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
+  VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+                                          .pNext = size_control ? &size_properties : nullptr};
+  VkPhysicalDeviceFloatControlsProperties float_controls{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &driver};
+  VkPhysicalDeviceMaintenance3Properties maintenance{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &float_controls};
+  VkPhysicalDeviceSubgroupProperties subgroup{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+                                              .pNext = &maintenance};
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  // Before 1.2 these structures are unknown to the driver.
+  vkGetPhysicalDeviceProperties(device, &properties.properties);
+  if (properties.properties.apiVersion < VK_API_VERSION_1_2) {
+    missing = "Vulkan 1.2";
+    return c;
+  }
+  properties.pNext = &subgroup;
+  vkGetPhysicalDeviceProperties2(device, &properties);
+
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_features{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
+  VkPhysicalDeviceVulkan12Features v12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                       .pNext = size_control ? &size_features : nullptr};
+  VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                       .pNext = &v12};
+  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11};
+  vkGetPhysicalDeviceFeatures2(device, &features);
+
+  if (!v12.bufferDeviceAddress) missing = "bufferDeviceAddress";
+  if (!v12.timelineSemaphore) missing = "timelineSemaphore";
+  if (!v12.scalarBlockLayout) missing = "scalarBlockLayout";
+
+  c.storage_8bit = v12.storageBuffer8BitAccess;
+  c.storage_16bit = v11.storageBuffer16BitAccess;
+  c.float16 = v12.shaderFloat16;
+  c.float64 = features.features.shaderFloat64;
+  c.int64 = features.features.shaderInt64;
+  c.int8 = v12.shaderInt8;
+  c.int16 = features.features.shaderInt16;
+  c.subgroup_arithmetic = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                          (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0 &&
+                          subgroup.subgroupSize <= 128;
+  c.subgroup_size_control = size_control && size_features.subgroupSizeControl &&
+                            size_features.computeFullSubgroups &&
+                            (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  c.preserve_nan_inf = float_controls.shaderSignedZeroInfNanPreserveFloat32 &&
+                       (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
+  c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  c.portability = has("VK_KHR_portability_subset");
+
+  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
+  c.software = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  c.subgroup_size = subgroup.subgroupSize;
+  c.max_groups = limits.maxComputeWorkGroupCount[0];
+  c.max_invocations = limits.maxComputeWorkGroupInvocations;
+  c.shared_memory = limits.maxComputeSharedMemorySize;
+  c.max_allocation = maintenance.maxMemoryAllocationSize;
+
+  for (const Quirk& quirk : quirks()) {
+    if (quirk.applies(properties.properties, driver)) quirk.change(c);
+  }
+  return c;
+}
+
+}  // namespace caldera::vulkan

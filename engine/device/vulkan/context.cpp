@@ -1,0 +1,60 @@
+#include "engine/device/vulkan/context.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace caldera::vulkan {
+namespace {
+
+/// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
+bool staging_forced() {
+  const char* value = std::getenv("CALDERA_VULKAN_STAGING");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+GlslOptions glsl_options(const Capabilities& can) {
+  GlslOptions options;
+  if (can.subgroup_arithmetic) options.subgroup_size = can.subgroup_size;
+  // Without size control a driver may run a workgroup as subgroups of other sizes; software devices have one
+  // size.
+  options.exact_subgroup_size = can.subgroup_arithmetic && (can.subgroup_size_control || can.software);
+  options.preserve_nan_inf = can.preserve_nan_inf;
+  return options;
+}
+
+}  // namespace
+
+Context::Context(const PhysicalDevice& physical)
+    : device(std::make_shared<LogicalDevice>(physical)),
+      tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
+      tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
+      pipelines(device, DiskCache(DiskCache::default_directory())),
+      glsl(glsl_options(physical.capabilities)) {}
+
+VulkanStorage& Context::arena(std::uint64_t bytes) {
+  if (arena_ == nullptr || arena_->bytes() < bytes) {
+    arena_.reset();  // given back first: the two need not fit side by side unless the old one is still in use
+    arena_ = std::make_unique<VulkanStorage>(tensors, bytes);
+  }
+  return *arena_;
+}
+
+bool Context::supports(DType type) const {
+  const Capabilities& can = device->capabilities();
+  switch (type) {
+    case DType::f32:
+    case DType::i32:
+      return true;
+    case DType::boolean:
+    case DType::u8:
+      return can.storage_8bit;
+    case DType::i64:
+      return can.int64;
+    case DType::f64:
+      return can.float64;
+    default:
+      return false;
+  }
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,39 @@
+// What the backend and its executables share. Shared ownership: an executable or a tensor may be the last to
+// go.
+#pragma once
+
+#include <memory>
+
+#include "engine/device/vulkan/device.h"
+#include "engine/device/vulkan/memory.h"
+#include "engine/device/vulkan/pipeline_cache.h"
+#include "engine/device/vulkan/storage.h"
+#include "engine/kernel/glsl.h"
+
+namespace caldera::vulkan {
+
+/// One open device.
+class Context {
+ public:
+  explicit Context(const PhysicalDevice& physical);
+
+  const DevicePtr device;
+  const std::shared_ptr<MemoryPool> tensors;
+  const std::shared_ptr<MemoryPool> tables;
+  PipelineCache pipelines;
+  GlslOptions glsl;
+
+  /// The memory of intermediates. One for all plans, as large as the largest needs: plans run one after the
+  /// other. Called under the backend's order of submits.
+  VulkanStorage& arena(std::uint64_t bytes);
+
+  /// Whether kernels may use the type.
+  bool supports(DType type) const;
+
+ private:
+  std::unique_ptr<VulkanStorage> arena_;
+};
+
+using ContextPtr = std::shared_ptr<Context>;
+
+}  // namespace caldera::vulkan

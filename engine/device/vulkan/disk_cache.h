@@ -1,0 +1,36 @@
+// Compiled shaders on disk: one file a shader, under CALDERA_CACHE_DIR, or $XDG_CACHE_HOME/caldera, or
+// ~/.cache/caldera. A cache: whatever goes wrong with it costs time, never correctness, and raises nothing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/tensor/hash.h"
+
+namespace caldera::vulkan {
+
+class DiskCache {
+ public:
+  /// Empty `directory`: nothing is kept.
+  explicit DiskCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  /// The directory that the environment names; empty without a home, or with CALDERA_CACHE_DIR set to
+  /// nothing.
+  static std::filesystem::path default_directory();
+  /// The key of a shader's text: changes with the version of Caldera's compiler settings.
+  static Hash128 key(std::string_view text);
+
+  /// The words stored under the key, unless the file is missing, cut short, altered or of another format.
+  std::optional<std::vector<std::uint32_t>> load(const Hash128& key) const;
+  /// Written beside its place and renamed, so that readers see all of it or nothing.
+  void store(const Hash128& key, std::span<const std::uint32_t> words) const;
+  std::filesystem::path path(const Hash128& key) const;
+
+ private:
+  std::filesystem::path directory_;
+};
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,69 @@
+#include "engine/device/vulkan/encoder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+
+std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
+  std::int64_t wanted = (work + per_group - 1) / per_group;
+  if (getenv("CAPG")) wanted = std::min<std::int64_t>(wanted, atoi(getenv("CAPG")));
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(wanted, context.device->capabilities().max_groups));
+}
+
+void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups) {
+  recording.dispatches.push_back({pipeline, groups, block, step.barrier_before});
+  if (step.barrier_before) ++recording.barriers;
+}
+
+Recording encode(const Plan& plan, Context& context) {
+  Recording recording;
+  Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
+  bool skipped_barrier = false;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const std::size_t before = recording.dispatches.size();
+    const auto where = [&] {
+      return fmt::format("{}: step {} ({}): ", context.device->name(), i, step.name());
+    };
+    try {
+      switch (step.kind) {
+        case StepKind::region:
+          encode_region(encoder, step);
+          break;
+        case StepKind::contract:
+          encode_contract(encoder, step);
+          break;
+        case StepKind::gather:
+          encode_gather(encoder, step);
+          break;
+        case StepKind::scatter_add:
+          encode_scatter_add(encoder, step);
+          break;
+      }
+    } catch (const DTypeError& e) {
+      throw DTypeError(where() + e.what());
+    } catch (const ShapeError& e) {
+      throw ShapeError(where() + e.what());
+    } catch (const DeviceError& e) {
+      throw DeviceError(where() + e.what());
+    } catch (const Error& e) {
+      throw Error(where() + e.what());
+    }
+    // The barrier of a step without work still orders its neighbours.
+    if (recording.dispatches.size() == before) {
+      skipped_barrier |= step.barrier_before;
+    } else if (skipped_barrier) {
+      if (!recording.dispatches.back().barrier_before) ++recording.barriers;
+      recording.dispatches.back().barrier_before = true;
+      skipped_barrier = false;
+    }
+  }
+  return recording;
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,19 @@
+// The process's VkInstance, opened on first use, and the messages of the validation layer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/device/vulkan/vk.h"
+
+namespace caldera::vulkan {
+
+/// The instance, or VK_NULL_HANDLE where there is no loader, no driver, or only one older than Vulkan 1.2.
+/// Never destroyed: devices may live until the end of the process, in static objects of anybody's. Throws
+/// DeviceError when CALDERA_VALIDATION=1 and the validation layer is missing.
+VkInstance instance();
+
+/// Messages of the validation layer so far.
+std::uint64_t validation_messages();
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,23 @@
+// The list of physical devices that Caldera can use, in the order of their indices.
+#pragma once
+
+#include <vector>
+
+#include "engine/device/backend.h"
+#include "engine/device/vulkan/capabilities.h"
+#include "engine/device/vulkan/vk.h"
+
+namespace caldera::vulkan {
+
+struct PhysicalDevice {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  std::uint32_t queue_family = 0;  // computes; without graphics where there is such a one
+  Capabilities capabilities;
+  VkPhysicalDeviceMemoryProperties memory{};
+  DeviceInfo info;
+};
+
+/// Usable devices, best first: discrete, integrated, virtual, software. Made on the first call.
+const std::vector<PhysicalDevice>& physical_devices();
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,94 @@
+#include "engine/device/vulkan/pipeline_cache.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "engine/device/vulkan/embedded_shaders.h"
+#include "engine/device/vulkan/shader_compiler.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+
+PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
+    : device_(std::move(device)), disk_(std::move(disk)) {
+  const VkPushConstantRange range{
+      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(VkDeviceAddress)};
+  const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                        .pushConstantRangeCount = 1,
+                                        .pPushConstantRanges = &range};
+  check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
+        "creating the pipeline layout");
+}
+
+PipelineCache::~PipelineCache() {
+  for (const auto& [key, pipeline] : pipelines_)
+    device_->vk().vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+  device_->vk().vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
+}
+
+VkPipeline PipelineCache::generated(const Hash128& key, const std::string& name, bool full_subgroups,
+                                    const std::function<std::string()>& text) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+  const std::string source = text();
+  const Hash128 disk_key = DiskCache::key(source);
+  std::vector<std::uint32_t> words;
+  if (auto stored = disk_.load(disk_key)) {
+    words = std::move(*stored);
+  } else {
+    words = compile_glsl(source, name);
+    disk_.store(disk_key, words);
+  }
+  return pipelines_.emplace(key, make(words, name, full_subgroups)).first->second;
+}
+
+VkPipeline PipelineCache::embedded(std::string_view name, bool full_subgroups) {
+  Hash128 key;
+  key.mix(name);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+  const std::span<const std::uint32_t> words = embedded_shader(name);
+  if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
+  return pipelines_.emplace(key, make(words, name, full_subgroups)).first->second;
+}
+
+VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,
+                               bool full_subgroups) {
+  const VolkDeviceTable& vk = device_->vk();
+  const Capabilities& can = device_->capabilities();
+  const VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                             .codeSize = words.size_bytes(),
+                                             .pCode = words.data()};
+  VkShaderModule module = VK_NULL_HANDLE;
+  check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module),
+        fmt::format("kernel {}: creating its shader module", name));
+  const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT size{
+      .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
+      .requiredSubgroupSize = can.subgroup_size};
+  const bool sized = full_subgroups && can.subgroup_size_control;
+  const VkComputePipelineCreateInfo info{
+      .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+      .stage =
+          {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+           .pNext = sized ? &size : nullptr,
+           .flags =
+               sized
+                   ? VkPipelineShaderStageCreateFlags{VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT}
+                   : 0,
+           .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+           .module = module,
+           .pName = "main"},
+      .layout = layout_};
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result =
+      vk.vkCreateComputePipelines(device_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+  vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
+  if (result != VK_SUCCESS)
+    throw DeviceError(
+        fmt::format("{}: kernel {}: creating its pipeline: {}", device_->name(), name, result_name(result)));
+  compiled_.fetch_add(1, std::memory_order_relaxed);
+  return pipeline;
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,129 @@
+#include "engine/device/vulkan/vulkan_backend.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "engine/device/vulkan/context.h"
+#include "engine/device/vulkan/executable.h"
+#include "engine/device/vulkan/instance.h"
+#include "engine/device/vulkan/physical_device.h"
+#include "engine/device/vulkan/transfer.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+using namespace vulkan;
+
+class VulkanBackend final : public Backend {
+ public:
+  explicit VulkanBackend(const PhysicalDevice& physical)
+      : context_(std::make_shared<Context>(physical)), transfer_(context_->device) {}
+  // Frees nothing under the feet of work in flight.
+  ~VulkanBackend() override {
+    try {
+      context_->device->wait(context_->device->submitted());
+    } catch (const Error&) {
+      // Lost: nothing runs.
+    }
+  }
+
+  const DeviceInfo& info() const override { return context_->device->physical().info; }
+  bool supports(DType type) const override { return context_->supports(type); }
+
+  StoragePtr allocate(std::size_t bytes) override {
+    return std::make_shared<VulkanStorage>(context_->tensors, bytes);
+  }
+
+  void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const Piece& piece = checked(to, byte_offset, bytes, "upload");
+    if (piece.mapped != nullptr)
+      std::memcpy(piece.mapped + byte_offset, from, bytes);
+    else
+      transfer_.upload(piece, byte_offset, from, bytes);
+  }
+
+  void download(Storage& from, std::size_t byte_offset, void* to, std::size_t bytes) override {
+    downloads_.fetch_add(1, std::memory_order_relaxed);
+    if (bytes == 0) return;
+    const Piece& piece = checked(from, byte_offset, bytes, "download");
+    if (piece.mapped != nullptr)
+      std::memcpy(to, piece.mapped + byte_offset, bytes);
+    else
+      transfer_.download(piece, byte_offset, to, bytes);
+  }
+
+  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
+    return std::make_unique<VulkanExecutable>(context_, std::move(plan));
+  }
+
+  Ticket submit(Executable& executable, const Bindings& bindings) override {
+    auto& mine = static_cast<VulkanExecutable&>(executable);
+    const Ticket ticket = mine.replay(bindings);
+    submits_.fetch_add(1, std::memory_order_relaxed);
+    dispatches_.fetch_add(mine.recording().dispatches.size(), std::memory_order_relaxed);
+    barriers_.fetch_add(mine.recording().barriers, std::memory_order_relaxed);
+    return ticket;
+  }
+
+  void wait(Ticket ticket) override { context_->device->wait(ticket); }
+
+  DeviceCounters counters() const override {
+    const MemoryCounters memory = context_->tensors->counters();
+    DeviceCounters c;
+    c.dispatches = dispatches_.load(std::memory_order_relaxed);
+    c.barriers = barriers_.load(std::memory_order_relaxed);
+    c.submits = submits_.load(std::memory_order_relaxed);
+    c.downloads = downloads_.load(std::memory_order_relaxed);
+    c.allocations = memory.allocations;
+    c.live_bytes = memory.live_bytes;
+    c.peak_bytes = memory.peak_bytes;
+    c.kernels_compiled = context_->pipelines.compiled();
+    return c;
+  }
+
+ private:
+  const Piece& checked(Storage& storage, std::size_t offset, std::size_t bytes, const char* what) const {
+    if (storage.device() != info().device || offset > storage.bytes() || bytes > storage.bytes() - offset)
+      throw DeviceError(fmt::format("{}: {} of {} bytes at {} of a block of {} bytes on {}",
+                                    info().device.to_string(), what, bytes, offset, storage.bytes(),
+                                    storage.device().to_string()));
+    return static_cast<VulkanStorage&>(storage).piece();
+  }
+
+  ContextPtr context_;
+  Transfer transfer_;
+  std::atomic<std::uint64_t> dispatches_{0}, barriers_{0}, submits_{0}, downloads_{0};
+};
+
+}  // namespace
+
+std::vector<DeviceInfo> list_vulkan_devices() {
+  std::vector<DeviceInfo> infos;
+  for (const PhysicalDevice& device : physical_devices()) infos.push_back(device.info);
+  return infos;
+}
+
+std::unique_ptr<Backend> make_vulkan_backend(int index) {
+  const std::vector<PhysicalDevice>& devices = physical_devices();
+  if (index < 0 || index >= static_cast<int>(devices.size())) {
+    if (devices.empty())
+      throw DeviceError(
+          fmt::format("vulkan:{}: no Vulkan 1.2 device here (is a driver installed? packages libvulkan1 and "
+                      "mesa-vulkan-drivers)",
+                      index));
+    std::string present;
+    for (const PhysicalDevice& device : devices)
+      present += fmt::format("{}{} ({})", present.empty() ? "" : ", ", device.info.device.to_string(),
+                             device.info.name);
+    throw DeviceError(fmt::format("vulkan:{}: no such device; there is {}", index, present));
+  }
+  return std::make_unique<VulkanBackend>(devices[static_cast<std::size_t>(index)]);
+}
+
+std::uint64_t vulkan_validation_messages() { return validation_messages(); }
+
+}  // namespace caldera

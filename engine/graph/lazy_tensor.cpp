@@ -1,0 +1,41 @@
+#include "engine/graph/lazy_tensor.h"
+
+#include <fmt/core.h>
+
+namespace caldera {
+
+bool EvalFuture::is_ready() const {
+  for (const auto& event : events_) {
+    if (!event->is_set()) return false;
+  }
+  return true;
+}
+
+void EvalFuture::get() const {
+  for (const auto& event : events_) event->wait();
+}
+
+bool LazyTensor::is_evaluated() const {
+  const Node& n = node();
+  if (!n.has_value()) return false;
+  const auto& ready = n.value().ready;
+  return ready == nullptr || (ready->is_set() && !ready->error());
+}
+
+std::size_t LazyTensor::graph_size() const {
+  Node* output = &node();
+  const std::scoped_lock lock(graph_mutex());
+  std::size_t lazy = 0;
+  for (const Node* n : topological_order({&output, 1}, [](const Node& x) { return x.has_value(); })) {
+    if (!n->has_value()) ++lazy;
+  }
+  return lazy;
+}
+
+std::string LazyTensor::to_string() const {
+  const Node& n = node();
+  return fmt::format("LazyTensor(shape={}, dtype={}, device={}, {})", n.shape().to_string(), name(n.dtype()),
+                     n.device().to_string(), is_evaluated() ? "evaluated" : "lazy");
+}
+
+}  // namespace caldera

@@ -1,0 +1,163 @@
+// LazyTensor: a handle to a value that may not have been computed yet.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/graph/node.h"
+#include "engine/tensor/device.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/error.h"
+#include "engine/tensor/shape.h"
+
+namespace caldera {
+
+/// The outcome of an evaluation that may still be running. Copyable; `get` may be called any number of times
+/// from any thread.
+class EvalFuture {
+ public:
+  EvalFuture() = default;
+  explicit EvalFuture(std::vector<std::shared_ptr<Event>> events) : events_(std::move(events)) {}
+  /// True when `get` will not block.
+  bool is_ready() const;
+  /// Blocks until the values are there. Throws the error the evaluation ended with.
+  void get() const;
+  void wait() const { get(); }
+
+ private:
+  std::vector<std::shared_ptr<Event>> events_;
+};
+
+/// A cheap, copyable handle to a node of the computation graph. Operations (ops/ops.h) on it build nodes;
+/// nothing is computed before `eval`, `eval_async`, `item` or `to_vector`. Handles may be used from any
+/// number of threads. A default-constructed handle is empty: it may be assigned to and tested with
+/// `defined()`, nothing else.
+class LazyTensor {
+ public:
+  LazyTensor() = default;
+  explicit LazyTensor(NodePtr node) : node_(std::move(node)) {}
+  /// A scalar constant of rank 0. Its dtype is f32 for floating and i32 for integer arguments; as an operand
+  /// beside a tensor it takes that tensor's dtype where the kinds agree (a Python scalar of the Array API).
+  LazyTensor(double value);
+  LazyTensor(float value) : LazyTensor(static_cast<double>(value)) {}
+  LazyTensor(int value);
+
+  /// Copies host data into a new tensor. Throws ShapeError when the number of elements differs from the
+  /// shape's.
+  template <class T>
+  static LazyTensor from_span(std::span<const T> data, const Shape& shape, Device device);
+  template <class T>
+  static LazyTensor from_span(std::span<const T> data, const Shape& shape);  // on default_device()
+  template <class T>
+  static LazyTensor from_vector(const std::vector<T>& data, const Shape& shape);
+  template <class T>
+  static LazyTensor from_vector(const std::vector<T>& data, const Shape& shape, Device device);
+  /// As from_span, from raw bytes of `dtype`.
+  static LazyTensor from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
+                               Device device);
+  static LazyTensor from_slice(std::span<const float> data, const Shape& shape) {
+    return from_span(data, shape);
+  }
+
+  static LazyTensor zeros(const Shape& shape, DType dtype = DType::f32);
+  static LazyTensor zeros(const Shape& shape, DType dtype, Device device);
+  static LazyTensor ones(const Shape& shape, DType dtype = DType::f32);
+  static LazyTensor ones(const Shape& shape, DType dtype, Device device);
+  /// The value is an argument of the compiled plan: another value does not compile again.
+  static LazyTensor full(const Shape& shape, double value, DType dtype = DType::f32);
+  static LazyTensor full(const Shape& shape, double value, DType dtype, Device device);
+
+  bool defined() const { return static_cast<bool>(node_); }
+  const Shape& shape() const { return node().shape(); }
+  std::int64_t shape(int axis) const { return shape()[shape().normalize_axis(axis, "shape")]; }
+  int rank() const { return shape().rank(); }
+  std::int64_t numel() const { return shape().numel(); }
+  DType dtype() const { return node().dtype(); }
+  Device device() const { return node().device(); }
+  std::uint64_t node_id() const { return node().id(); }
+  /// Nodes reachable from this one, itself included, that have not been computed.
+  std::size_t graph_size() const;
+
+  /// Computes the value and waits for it. Returns *this.
+  const LazyTensor& eval() const;
+  /// Starts computing and returns at once. Errors surface in the future (and wherever the value is asked
+  /// for).
+  EvalFuture eval_async() const;
+  /// True once the value has been computed without error.
+  bool is_evaluated() const;
+  /// The same value as a leaf that gradients do not pass. Of an evaluated tensor it shares the storage;
+  /// otherwise it is stop_gradient(*this).
+  LazyTensor detach() const;
+
+  /// Evaluates and copies to the host, row-major. T must be the C++ type of dtype(); throws DTypeError
+  /// otherwise.
+  template <class T>
+  std::vector<T> to_vector() const;
+  /// The single element as T (converted). Throws ShapeError if there is more than one.
+  template <class T = float>
+  T item() const;
+  /// Evaluates and copies the bytes to `out`, which has numel() * size_of(dtype()) bytes.
+  void copy_to_host(void* out) const;
+
+  /// "LazyTensor(shape=(2, 3), dtype=float32, device=cpu, lazy)"
+  std::string to_string() const;
+
+  // Shorthands for the operations of ops/ops.h.
+  LazyTensor add(const LazyTensor& other) const;
+  LazyTensor sub(const LazyTensor& other) const;
+  LazyTensor mul(const LazyTensor& other) const;
+  LazyTensor div(const LazyTensor& other) const;
+  LazyTensor mul_scalar(double value) const;
+  LazyTensor matmul(const LazyTensor& other) const;
+  LazyTensor reshape(const Shape& shape) const;
+  LazyTensor transpose() const;
+  LazyTensor astype(DType dtype) const;
+  LazyTensor softmax(int axis = -1) const;
+  LazyTensor rms_norm(double eps) const;
+  /// The scaled low-rank product `scale * ((x @ a) @ b)`; a is (in, rank), b is (rank, out).
+  LazyTensor lora_fused(const LazyTensor& a, const LazyTensor& b, double scale) const;
+
+  Node& node() const {
+    if (!node_) throw Error("this LazyTensor is empty: assign a tensor to it before using it");
+    return *node_;
+  }
+  const NodePtr& node_ptr() const { return node_; }
+
+ private:
+  NodePtr node_;
+};
+
+/// Evaluates several tensors in one go (one plan a device) and waits.
+void eval(std::span<const LazyTensor> outputs);
+void eval(std::initializer_list<LazyTensor> outputs);
+EvalFuture eval_async(std::span<const LazyTensor> outputs);
+EvalFuture eval_async(std::initializer_list<LazyTensor> outputs);
+
+/// The device on which tensors are created when none is named. Initially CALDERA_DEVICE, or the CPU.
+/// Thread-safe.
+Device default_device();
+void set_default_device(Device device);
+
+template <class T>
+LazyTensor LazyTensor::from_span(std::span<const T> data, const Shape& shape, Device device) {
+  return from_bytes(data.data(), data.size_bytes(), dtype_of<T>(), shape, device);
+}
+template <class T>
+LazyTensor LazyTensor::from_span(std::span<const T> data, const Shape& shape) {
+  return from_span(data, shape, default_device());
+}
+template <class T>
+LazyTensor LazyTensor::from_vector(const std::vector<T>& data, const Shape& shape) {
+  return from_span(std::span<const T>(data), shape, default_device());
+}
+template <class T>
+LazyTensor LazyTensor::from_vector(const std::vector<T>& data, const Shape& shape, Device device) {
+  return from_span(std::span<const T>(data), shape, device);
+}
+
+}  // namespace caldera

@@ -1,0 +1,96 @@
+#include "engine/graph/node.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace caldera {
+namespace {
+
+std::atomic<std::uint64_t> next_id{1};
+
+}  // namespace
+
+void Event::wait() const {
+  while (!is_set()) state_.wait(0, std::memory_order_acquire);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Event::set(std::exception_ptr error) {
+  error_ = std::move(error);
+  state_.store(1, std::memory_order_release);
+  state_.notify_all();
+}
+
+Attributes::Attributes(std::span<const std::int64_t> values)
+    : size_(static_cast<std::uint32_t>(values.size())) {
+  std::int64_t* to = inline_.data();
+  if (values.size() > kInline) {
+    heap_ = std::make_unique<std::int64_t[]>(values.size());
+    to = heap_.get();
+  }
+  std::copy(values.begin(), values.end(), to);
+}
+
+Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<const NodePtr> inputs,
+           Attributes attributes)
+    : dtype_(dtype),
+      device_(device),
+      input_count_(static_cast<std::uint32_t>(inputs.size())),
+      op_(&op),
+      id_(next_id.fetch_add(1, std::memory_order_relaxed)),
+      attributes_(std::move(attributes)),
+      shape_(shape) {
+  NodePtr* to = inline_inputs_.data();
+  if (inputs.size() > kInlineInputs) {
+    heap_inputs_ = std::make_unique<NodePtr[]>(inputs.size());
+    to = heap_inputs_.get();
+  }
+  std::copy(inputs.begin(), inputs.end(), to);
+  for (const NodePtr& input : inputs) {
+    if (input->is_traced()) set_traced(true);
+  }
+}
+
+void Node::set_value(Value value) {
+  value_ = std::move(value);
+  has_value_.store(true, std::memory_order_release);
+}
+
+void Node::detach_inputs(std::vector<NodePtr>& bin) {
+  if (input_count_ == 0) return;
+  NodePtr* from = input_count_ > kInlineInputs ? heap_inputs_.get() : inline_inputs_.data();
+  for (std::uint32_t i = 0; i < input_count_; ++i) bin.push_back(std::move(from[i]));
+  input_count_ = 0;
+  detached_ = true;
+}
+
+void Node::drop_ref(Node* node) {
+  if (node->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // Destroying a node drops its inputs, which may destroy them: a list instead of recursion, so that a chain
+  // of a million nodes does not need a million stack frames.
+  std::vector<Node*> dead{node};
+  while (!dead.empty()) {
+    Node* victim = dead.back();
+    dead.pop_back();
+    NodePtr* inputs =
+        victim->input_count_ > kInlineInputs ? victim->heap_inputs_.get() : victim->inline_inputs_.data();
+    for (std::uint32_t i = 0; i < victim->input_count_; ++i) {
+      Node* input = inputs[i].release();
+      if (input != nullptr && input->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        dead.push_back(input);
+    }
+    delete victim;
+  }
+}
+
+std::mutex& graph_mutex() {
+  static auto* mutex = new std::mutex;  // outlives every static tensor
+  return *mutex;
+}
+
+std::uint64_t next_walk() {
+  static std::uint64_t walk = 0;
+  return ++walk;
+}
+
+}  // namespace caldera

@@ -1,0 +1,202 @@
+// Node: one vertex of the computation DAG. Immutable but for its value slot.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/op.h"
+#include "engine/tensor/device.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "engine/tensor/storage.h"
+
+namespace caldera {
+
+class Node;
+
+/// Owning pointer to a Node (intrusive count). Dropping the last owner of a long chain does not recurse.
+class NodePtr {
+ public:
+  NodePtr() = default;
+  explicit NodePtr(Node* adopted) : node_(adopted) {}
+  NodePtr(const NodePtr& other);
+  NodePtr(NodePtr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodePtr& operator=(NodePtr other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodePtr();
+
+  Node* get() const { return node_; }
+  Node* operator->() const { return node_; }
+  Node& operator*() const { return *node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  Node* release() { return std::exchange(node_, nullptr); }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+/// Completion of a piece of asynchronous work. Set once. Any thread may wait.
+class Event {
+ public:
+  bool is_set() const { return state_.load(std::memory_order_acquire) != 0; }
+  /// The error the work ended with, or null. Valid once set.
+  const std::exception_ptr& error() const { return error_; }
+  /// Blocks until set. Rethrows the error, if any.
+  void wait() const;
+  void set(std::exception_ptr error = nullptr);
+
+ private:
+  std::atomic<std::uint32_t> state_{0};
+  std::exception_ptr error_;
+};
+
+/// Where a node's value lies (dense, row-major), and when it will be there. `ready` is null for values that
+/// always were.
+struct Value {
+  StoragePtr storage;
+  std::int64_t byte_offset = 0;
+  std::shared_ptr<Event> ready;
+};
+
+/// Attributes of an operation: a short list of integers whose meaning OpClass defines. Real numbers are kept
+/// by their bits.
+class Attributes {
+ public:
+  Attributes() = default;
+  explicit Attributes(std::span<const std::int64_t> values);
+  std::span<const std::int64_t> values() const {
+    return {size_ > kInline ? heap_.get() : inline_.data(), size_};
+  }
+  std::int64_t operator[](std::size_t i) const { return values()[i]; }
+
+ private:
+  static constexpr std::size_t kInline = 2;
+  std::array<std::int64_t, kInline> inline_{};
+  std::unique_ptr<std::int64_t[]> heap_;
+  std::uint32_t size_ = 0;
+};
+
+class Node {
+ public:
+  static constexpr int kInlineInputs = 3;
+
+  Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<const NodePtr> inputs,
+       Attributes attributes);
+  ~Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  const OpDef& op() const { return *op_; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  const Attributes& attributes() const { return attributes_; }
+  /// Unique in the process, increasing with creation: a node's id is larger than those of its inputs.
+  std::uint64_t id() const { return id_; }
+  /// Scalar leaves fit every device.
+  bool is_scalar_leaf() const { return op_->kind == OpClass::scalar; }
+
+  /// Read only while holding graph_mutex(): evaluation drops the inputs of a node once its value is
+  /// scheduled.
+  std::span<const NodePtr> inputs() const {
+    return {input_count_ > kInlineInputs ? heap_inputs_.get() : inline_inputs_.data(), input_count_};
+  }
+
+  /// The value slot. `has_value()` is true from the moment evaluation is scheduled; `value()` is constant
+  /// from then on.
+  bool has_value() const { return has_value_.load(std::memory_order_acquire); }
+  const Value& value() const { return value_; }
+  /// Once, under graph_mutex() or before the node is shared.
+  void set_value(Value value);
+  /// The value was computed from inputs that have been dropped: differentiation cannot pass through.
+  bool is_detached() const { return detached_; }
+  /// Keeps its inputs when evaluated: it was built from an argument of a function under differentiation.
+  bool is_traced() const { return traced_.load(std::memory_order_relaxed); }
+  void set_traced(bool traced) { traced_.store(traced, std::memory_order_relaxed); }
+  /// Under graph_mutex(). Moves the inputs to `bin`, to be released after the mutex.
+  void detach_inputs(std::vector<NodePtr>& bin);
+
+  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  static void drop_ref(Node* node);
+  std::uint32_t ref_count() const { return refs_.load(std::memory_order_relaxed); }
+
+  /// Scratch of a graph walk, under graph_mutex(): the walk's number and the node's position in it.
+  mutable std::uint64_t walk = 0;
+  mutable std::uint32_t walk_index = 0;
+
+ private:
+  std::atomic<std::uint32_t> refs_{1};
+  std::atomic<bool> has_value_{false};
+  bool detached_ = false;
+  std::atomic<bool> traced_{false};
+  DType dtype_;
+  Device device_;
+  std::uint32_t input_count_ = 0;
+  const OpDef* op_;
+  std::uint64_t id_;
+  std::array<NodePtr, kInlineInputs> inline_inputs_;
+  std::unique_ptr<NodePtr[]> heap_inputs_;
+  Attributes attributes_;
+  Shape shape_;
+  Value value_;
+};
+
+/// Guards the edges of every graph: walks hold it, and so does evaluation while it schedules. Building nodes
+/// does not.
+std::mutex& graph_mutex();
+
+/// A fresh number for Node::walk. Under graph_mutex().
+std::uint64_t next_walk();
+
+/// Everything reachable from `outputs` in topological order (inputs first), each node once. Stops at nodes
+/// for which `stop(node)` is true (they are included). Iterative. Caller holds graph_mutex(). Sets walk and
+/// walk_index.
+template <class Stop>
+std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
+  const std::uint64_t walk = next_walk();
+  constexpr std::uint32_t kOpen = 0xffffffffU;
+  std::vector<Node*> order;
+  std::vector<std::pair<Node*, std::uint32_t>> stack;
+  for (Node* output : outputs) {
+    if (output->walk == walk) continue;
+    output->walk = walk;
+    output->walk_index = kOpen;
+    stack.emplace_back(output, 0);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      const auto inputs = node->inputs();
+      if (next == 0 && stop(*node)) next = static_cast<std::uint32_t>(inputs.size());
+      if (next < inputs.size()) {
+        Node* input = inputs[next++].get();
+        if (input->walk != walk) {
+          input->walk = walk;
+          input->walk_index = kOpen;
+          stack.emplace_back(input, 0);
+        }
+        continue;
+      }
+      node->walk_index = static_cast<std::uint32_t>(order.size());
+      order.push_back(node);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+inline NodePtr::NodePtr(const NodePtr& other) : node_(other.node_) {
+  if (node_ != nullptr) node_->add_ref();
+}
+inline NodePtr::~NodePtr() {
+  if (node_ != nullptr) Node::drop_ref(node_);
+}
+
+}  // namespace caldera

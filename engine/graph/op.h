@@ -1,0 +1,50 @@
+// OpDef: what a primitive is. Each is declared once, in ops/, as a constant of this type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/scalar_op.h"
+#include "engine/tensor/hash.h"
+
+namespace caldera {
+
+class LazyTensor;
+struct VjpContext;
+
+/// The class of kernel an operation lowers to. The compiler knows these and no operation by name.
+enum class OpClass : std::uint8_t {
+  data,         // a leaf that holds a value
+  scalar,       // a leaf that holds one number, hashed as "a scalar" (0, 1 and -1 included)
+  elementwise,  // ScalarOp over inputs of the output's shape
+  index,        // values that are functions of the coordinates: iota. attrs: stride per output dimension
+  random,       // ScalarOp of a seed (input 0, scalar i64) and the linear index
+  reduce,       // attrs: axes as a bit mask. The output keeps reduced axes with extent 1
+  contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N)
+  gather,       // inputs x, idx. attrs: axis
+  scatter_add,  // inputs base, idx, updates. attrs: axis
+  reshape,      // same elements in row-major order
+  permute,      // attrs: permutation
+  slice,        // attrs: start per dimension, then step per dimension (may be negative)
+  broadcast,    // to the output's shape; equal rank, extents 1 stretch
+  pad,          // inputs x, fill (scalar). attrs: low, high, interior per dimension, each >= 0
+  concatenate,  // attrs: axis
+  identity,     // the value of its input; vanishes in compilation (stop_gradient, trace boundaries)
+};
+
+/// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the
+/// inputs. Writes context.grads[i] for every i with context.needed[i].
+using VjpRule = void (*)(VjpContext& context);
+
+struct OpDef {
+  std::string_view name;
+  OpClass kind;
+  ScalarOp scalar =
+      ScalarOp::load;          // elementwise and random: the function; reduce: add, maximum, minimum, mul
+  VjpRule vjp = nullptr;       // null with zero_gradient unset: differentiating it is an error that names it
+  bool zero_gradient = false;  // the derivative is zero or undefined by nature (comparisons, floor, iota)
+};
+
+}  // namespace caldera

@@ -1,0 +1,80 @@
+// ScalarOp: the functions of one element that kernels are made of, and the table of what each one takes and
+// gives.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace caldera {
+
+enum class ScalarOp : std::uint8_t {
+  // sources
+  load,    // an element of an input operand
+  scalar,  // a scalar argument of the kernel
+  index,   // offset + sum(coordinate * stride): iota, linear index
+  // unary
+  neg,
+  abs,
+  sign,
+  floor,
+  ceil,
+  round,  // half to even
+  trunc,
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tan,
+  tanh,
+  sigmoid,
+  erf,
+  reciprocal,
+  logical_not,
+  isnan,
+  cast,  // to the type of the instruction
+  // binary
+  add,
+  sub,
+  mul,
+  div,        // floating only
+  floor_div,  // rounds towards minus infinity
+  remainder,  // sign of the divisor, as the Array API
+  pow,
+  maximum,  // NaN if either is
+  minimum,
+  atan2,
+  logical_and,
+  logical_or,
+  logical_xor,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  // ternary
+  select,  // a ? b : c
+  // random: (seed: i64 scalar argument, linear index: i32)
+  philox_uniform,  // [0, 1)
+  philox_normal,   // mean 0, deviation 1
+};
+
+inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_normal) + 1;
+
+/// What types a ScalarOp accepts.
+enum class ScalarDomain : std::uint8_t { any, numeric, floating, boolean };
+
+struct ScalarOpInfo {
+  std::string_view name;
+  std::uint8_t arity;   // operands that are values
+  bool gives_boolean;   // comparisons and predicates
+  ScalarDomain domain;  // of the operands (of the second and third for select)
+};
+
+const ScalarOpInfo& info(ScalarOp op);
+
+}  // namespace caldera

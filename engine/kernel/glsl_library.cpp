@@ -1,0 +1,411 @@
+#include "engine/kernel/glsl_library.h"
+
+#include <array>
+#include <stdexcept>
+
+namespace caldera {
+namespace {
+
+struct Function {
+  std::string_view name;
+  std::array<std::string_view, 3> needs;
+  std::string_view text;
+};
+
+// The polynomials of the f32 functions are those of Cephes (S. Moshier, netlib.org/cephes, single precision).
+// NaN is told by its bits: drivers and optimisers may assume that there is none.
+constexpr Function kFunctions[] = {
+    {"is_nan", {}, R"(
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+)"},
+    {"is_nan_d", {}, R"(
+bool is_nan_d(double x) {
+  uvec2 w = unpackDouble2x32(x);
+  uint high = w.y & 0x7fffffffu;
+  return high > 0x7ff00000u || (high == 0x7ff00000u && w.x != 0u);
+}
+)"},
+    {"constants", {}, R"(
+float quiet_nan() { return uintBitsToFloat(0x7fc00000u); }
+float infinity() { return uintBitsToFloat(0x7f800000u); }
+)"},
+    {"max_nan", {"is_nan"}, R"(
+float max_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : max(a, b)); }
+)"},
+    {"min_nan", {"is_nan"}, R"(
+float min_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : min(a, b)); }
+)"},
+    {"max_nan_d", {"is_nan_d"}, R"(
+double max_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b : max(a, b)); }
+)"},
+    {"min_nan_d", {"is_nan_d"}, R"(
+double min_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b : min(a, b)); }
+)"},
+    {"f_exp", {"is_nan", "constants"}, R"(
+float f_exp(float x) {
+  if (is_nan(x)) return x;
+  if (x > 88.7228394) return infinity();
+  if (x < -103.972084) return 0.0;
+  float n = floor(x * 1.44269504 + 0.5);
+  float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  float p = 1.9875691500e-4;
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  float y = (p * r * r + r) + 1.0;
+  int i = int(n);
+  int h = i >> 1;  // in two factors: 2^n itself may overflow or be subnormal where the result is not
+  return y * uintBitsToFloat(uint(h + 127) << 23) * uintBitsToFloat(uint(i - h + 127) << 23);
+}
+)"},
+    {"f_expm1", {"f_exp"}, R"(
+float f_expm1(float x) {
+  if (is_nan(x)) return x;
+  if (x > 88.0) return f_exp(x);
+  if (x < -18.0) return -1.0;
+  float n = floor(x * 1.44269504 + 0.5);
+  float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  float p = 1.9875691500e-4;
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  float y = p * r * r + r;
+  float scale = uintBitsToFloat(uint(int(n) + 127) << 23);
+  return n == 0.0 ? y : scale * y + (scale - 1.0);
+}
+)"},
+    {"f_log", {"is_nan", "constants"}, R"(
+float f_log(float x) {
+  if (is_nan(x)) return x;
+  if (x <= 0.0) return x == 0.0 ? -infinity() : quiet_nan();
+  if (x == infinity()) return x;
+  float e = 0.0;
+  if (x < 1.17549435e-38) {
+    x *= 8388608.0;
+    e = -23.0;
+  }
+  uint bits = floatBitsToUint(x);
+  e += float(int(bits >> 23) - 126);
+  float m = uintBitsToFloat((bits & 0x007fffffu) | 0x3f000000u);
+  if (m < 0.707106781) {
+    e -= 1.0;
+    m = m + m;
+  }
+  m -= 1.0;
+  float z = m * m;
+  float p = 7.0376836292e-2;
+  p = p * m - 1.1514610310e-1;
+  p = p * m + 1.1676998740e-1;
+  p = p * m - 1.2420140846e-1;
+  p = p * m + 1.4249322787e-1;
+  p = p * m - 1.6668057665e-1;
+  p = p * m + 2.0000714765e-1;
+  p = p * m - 2.4999993993e-1;
+  p = p * m + 3.3333331174e-1;
+  float y = p * m * z + e * -2.12194440e-4 - 0.5 * z;
+  return (m + y) + e * 0.693359375;
+}
+)"},
+    {"f_log1p", {"f_log"}, R"(
+float f_log1p(float x) {
+  precise float u = 1.0 + x;
+  precise float d = u - 1.0;
+  if (d == 0.0) return x;
+  if (u == infinity() || is_nan(u)) return u;
+  return f_log(u) * (x / d);
+}
+)"},
+    {"f_sincos", {"is_nan", "constants"}, R"(
+// (sin x, cos x). The reduction by pi/4 in three parts is good to about |x| = 8192; beyond it the error grows with |x|.
+vec2 f_sincos(float x) {
+  float a = abs(x);
+  if (is_nan(x) || a == infinity()) return vec2(quiet_nan());
+  a = min(a, 1e9);
+  uint j = uint(a * 1.27323954473516);
+  j += j & 1u;
+  float y = float(j);
+  precise float r = ((a - y * 0.78515625) - y * 2.4187564849853515625e-4) - y * 3.77489497744594108e-8;
+  float z = r * r;
+  float s = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
+  float c = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
+  uint q = (j >> 1) & 3u;
+  vec2 sc = (q & 1u) != 0u ? vec2(c, s) : vec2(s, c);
+  if ((q & 2u) != 0u) sc.x = -sc.x;
+  if (q == 1u || q == 2u) sc.y = -sc.y;
+  if (x < 0.0) sc.x = -sc.x;
+  return sc;
+}
+)"},
+    {"f_sin", {"f_sincos"}, "float f_sin(float x) { return x == 0.0 ? x : f_sincos(x).x; }\n"},
+    {"f_cos", {"f_sincos"}, "float f_cos(float x) { return f_sincos(x).y; }\n"},
+    {"f_tan", {"f_sincos"}, R"(
+float f_tan(float x) {
+  vec2 sc = f_sincos(x);
+  return x == 0.0 ? x : sc.x / sc.y;
+}
+)"},
+    {"f_tanh", {"f_exp"}, R"(
+float f_tanh(float x) {
+  float a = abs(x);
+  if (is_nan(x)) return x;
+  if (a > 9.1) return x < 0.0 ? -1.0 : 1.0;
+  if (a >= 0.625) {
+    float y = 1.0 - 2.0 / (f_exp(2.0 * a) + 1.0);
+    return x < 0.0 ? -y : y;
+  }
+  float z = x * x;
+  float p = -5.70498872745e-3;
+  p = p * z + 2.06390887954e-2;
+  p = p * z - 5.37397155531e-2;
+  p = p * z + 1.33314422036e-1;
+  p = p * z - 3.33332819422e-1;
+  return p * z * x + x;
+}
+)"},
+    {"f_sigmoid", {"f_exp"}, R"(
+float f_sigmoid(float x) {
+  float e = f_exp(-abs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+)"},
+    {"f_erf", {"f_exp"}, R"(
+// Below 1 the polynomial of Cephes; above it Abramowitz and Stegun 7.1.26, whose error is under 1.5e-7.
+float f_erf(float x) {
+  float a = abs(x);
+  if (is_nan(x)) return x;
+  if (a < 1.0) {
+    float z = x * x;
+    float p = 7.853861353153693e-5;
+    p = p * z - 8.010193625184903e-4;
+    p = p * z + 5.188327685732524e-3;
+    p = p * z - 2.685381193529856e-2;
+    p = p * z + 1.128358514861418e-1;
+    p = p * z - 3.761262582423300e-1;
+    p = p * z + 1.128379165726710;
+    return p * x;
+  }
+  float t = 1.0 / (1.0 + 0.3275911 * a);
+  float p = 1.061405429;
+  p = p * t - 1.453152027;
+  p = p * t + 1.421413741;
+  p = p * t - 0.284496736;
+  p = p * t + 0.254829592;
+  float y = 1.0 - p * t * f_exp(-a * a);
+  return x < 0.0 ? -y : y;
+}
+)"},
+    {"f_pow", {"f_exp", "f_log"}, R"(
+float f_pow(float x, float y) {
+  if (y == 0.0 || x == 1.0) return 1.0;
+  if (is_nan(x) || is_nan(y)) return quiet_nan();
+  float a = abs(x);
+  float magnitude = abs(y);
+  bool whole = floor(y) == y;
+  bool odd = whole && magnitude < 16777216.0 && (int(magnitude) & 1) != 0;
+  if (x < 0.0 && !whole && a != infinity()) return quiet_nan();
+  float r;
+  if (whole && magnitude <= 64.0) {  // products err less than exp(y log x)
+    r = 1.0;
+    float square = a;
+    for (uint n = uint(magnitude); n != 0u; n >>= 1) {
+      if ((n & 1u) != 0u) r *= square;
+      if (n > 1u) square *= square;
+    }
+    if (y < 0.0) r = 1.0 / r;
+  } else if (a == 1.0) {
+    r = 1.0;
+  } else {
+    r = f_exp(y * f_log(a));
+  }
+  return x < 0.0 && odd ? -r : r;
+}
+)"},
+    {"f_atan2", {"is_nan", "constants"}, R"(
+float f_atan2(float y, float x) {
+  if (is_nan(x) || is_nan(y)) return quiet_nan();
+  float ax = abs(x), ay = abs(y);
+  float low = min(ax, ay), high = max(ax, ay);
+  float q = low == high ? (high == 0.0 ? 0.0 : 1.0) : low / high;
+  float base = 0.0;
+  if (q > 0.414213562) {
+    base = 0.785398163;
+    q = (q - 1.0) / (q + 1.0);
+  }
+  float z = q * q;
+  float p = 8.05374449538e-2;
+  p = p * z - 1.38776856032e-1;
+  p = p * z + 1.99777106478e-1;
+  p = p * z - 3.33329491539e-1;
+  float r = base + (p * z * q + q);
+  if (ay > ax) r = 1.57079633 - r;
+  if ((floatBitsToUint(x) >> 31) != 0u) r = 3.14159265 - r;
+  return (floatBitsToUint(y) >> 31) != 0u ? -r : r;
+}
+)"},
+    {"f_remainder", {"is_nan", "constants"}, R"(
+float f_remainder(float a, float b) {
+  if (abs(b) == infinity() && abs(a) != infinity() && !is_nan(a)) {
+    return a == 0.0 || (a < 0.0) == (b < 0.0) ? a : b;
+  }
+  if (b == 0.0) return quiet_nan();
+  precise float r = fma(-trunc(a / b), b, a);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+)"},
+    {"d_remainder", {}, R"(
+double d_remainder(double a, double b) {
+  precise double r = fma(-trunc(a / b), b, a);
+  return r != 0.0lf && (r < 0.0lf) != (b < 0.0lf) ? r + b : r;
+}
+)"},
+    // Division by zero gives 0, and the lowest integer divided by -1 wraps: some processors trap on both.
+    {"i_floor_div", {}, R"(
+int i_floor_div(int a, int b) {
+  if (b == 0) return 0;
+  if (b == -1) return -a;
+  int d = b == 0 || b == -1 ? 1 : b;
+  int q = a / d;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+)"},
+    {"i_remainder", {}, R"(
+int i_remainder(int a, int b) {
+  int d = b == 0 || b == -1 ? 1 : b;
+  int r = a - (a / d) * d;
+  if (b == 0 || b == -1) return 0;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
+    {"i_pow", {}, R"(
+int i_pow(int x, int y) {
+  if (y < 0) return x == 1 ? 1 : (x == -1 ? ((y & 1) != 0 ? -1 : 1) : 0);
+  int r = 1;
+  for (uint n = uint(y); n != 0u; n >>= 1) {
+    if ((n & 1u) != 0u) r *= x;
+    x *= x;
+  }
+  return r;
+}
+)"},
+    {"l_floor_div", {}, R"(
+int64_t l_floor_div(int64_t a, int64_t b) {
+  if (b == 0l) return 0l;
+  if (b == -1l) return -a;
+  int64_t d = b == 0l || b == -1l ? 1l : b;
+  int64_t q = a / d;
+  return q * b != a && (a < 0l) != (b < 0l) ? q - 1l : q;
+}
+)"},
+    {"l_remainder", {}, R"(
+int64_t l_remainder(int64_t a, int64_t b) {
+  int64_t d = b == 0l || b == -1l ? 1l : b;
+  int64_t r = a - (a / d) * d;
+  if (b == 0l || b == -1l) return 0l;
+  return r != 0l && (r < 0l) != (b < 0l) ? r + b : r;
+}
+)"},
+    {"l_pow", {}, R"(
+int64_t l_pow(int64_t x, int64_t y) {
+  if (y < 0l) return x == 1l ? 1l : (x == -1l ? ((y & 1l) != 0l ? -1l : 1l) : 0l);
+  int64_t r = 1l;
+  for (int64_t n = y; n != 0l; n >>= 1) {
+    if ((n & 1l) != 0l) r *= x;
+    x *= x;
+  }
+  return r;
+}
+)"},
+    {"f_to_i32", {"is_nan"}, R"(
+int f_to_i32(float x) {
+  if (is_nan(x)) return 0;
+  if (x >= 2147483648.0) return 2147483647;
+  if (x <= -2147483648.0) return -2147483647 - 1;
+  return int(x);
+}
+)"},
+    {"d_to_i32", {"is_nan_d"}, R"(
+int d_to_i32(double x) {
+  if (is_nan_d(x)) return 0;
+  if (x >= 2147483647.0lf) return 2147483647;
+  if (x <= -2147483648.0lf) return -2147483647 - 1;
+  return int(x);
+}
+)"},
+    {"f_to_u8", {"is_nan"}, R"(
+uint f_to_u8(float x) { return is_nan(x) ? 0u : uint(clamp(x, 0.0, 255.0)); }
+)"},
+    {"d_to_u8", {"is_nan_d"}, R"(
+uint d_to_u8(double x) { return is_nan_d(x) ? 0u : uint(clamp(x, 0.0lf, 255.0lf)); }
+)"},
+    {"f_to_i64", {"is_nan"}, R"(
+int64_t f_to_i64(float x) {
+  if (is_nan(x)) return 0l;
+  if (x >= 9223372036854775808.0) return 9223372036854775807l;
+  if (x <= -9223372036854775808.0) return -9223372036854775807l - 1l;
+  return int64_t(x);
+}
+)"},
+    {"d_to_i64", {"is_nan_d"}, R"(
+int64_t d_to_i64(double x) {
+  if (is_nan_d(x)) return 0l;
+  if (x >= 9223372036854775808.0lf) return 9223372036854775807l;
+  if (x <= -9223372036854775808.0lf) return -9223372036854775807l - 1l;
+  return int64_t(x);
+}
+)"},
+    {"philox", {}, R"(
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"; constants of Random123).
+uvec4 philox(uint block, uvec2 key) {
+  uvec4 c = uvec4(block, 0u, 0u, 0u);
+  for (int round = 0; round < 10; ++round) {
+    uint high0, low0, high1, low1;
+    umulExtended(0xD2511F53u, c.x, high0, low0);
+    umulExtended(0xCD9E8D57u, c.z, high1, low1);
+    c = uvec4(high1 ^ c.y ^ key.x, low1, high0 ^ c.w ^ key.y, low0);
+    key += uvec2(0x9E3779B9u, 0xBB67AE85u);
+  }
+  return c;
+}
+)"},
+    {"philox_uniform", {"philox"}, R"(
+float philox_uniform(uvec2 key, uint i) { return float(philox(i >> 2, key)[i & 3u] >> 8) * (1.0 / 16777216.0); }
+)"},
+    {"philox_uniform_d", {"philox"}, R"(
+double philox_uniform_d(uvec2 key, uint i) { return double(philox(i >> 2, key)[i & 3u]) * (1.0lf / 4294967296.0lf); }
+)"},
+    {"philox_normal", {"philox", "f_log", "f_sincos"}, R"(
+// Box-Muller: the even and the odd element of a pair are the cosine and the sine of one angle.
+float philox_normal(uvec2 key, uint i) {
+  uvec4 w = philox(i >> 2, key);
+  uvec2 pair = (i & 2u) == 0u ? w.xy : w.zw;
+  float u1 = float((pair.x >> 8) + 1u) * (1.0 / 16777216.0);
+  float u2 = float(pair.y >> 8) * (1.0 / 16777216.0);
+  float r = sqrt(-2.0 * f_log(u1));
+  vec2 sc = f_sincos(6.28318530717958648 * u2);
+  return r * ((i & 1u) == 0u ? sc.y : sc.x);
+}
+)"},
+};
+
+}  // namespace
+
+void append_glsl_function(std::string_view function, std::set<std::string, std::less<>>& done,
+                          std::string& out) {
+  if (done.contains(function)) return;
+  for (const Function& f : kFunctions) {
+    if (f.name != function) continue;
+    for (std::string_view need : f.needs) {
+      if (!need.empty()) append_glsl_function(need, done, out);
+    }
+    done.emplace(function);
+    out += f.text;
+    return;
+  }
+  throw std::logic_error("no GLSL function " + std::string(function));
+}
+
+}  // namespace caldera

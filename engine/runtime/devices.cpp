@@ -1,0 +1,116 @@
+#include "engine/runtime/devices.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/null/null_backend.h"
+#include "engine/runtime/runtime.h"
+#include "engine/tensor/error.h"
+#if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/vulkan_backend.h"
+#endif
+
+namespace caldera {
+namespace {
+
+std::unique_ptr<Backend> make_backend(Device device) {
+  switch (device.kind) {
+    case DeviceKind::cpu:
+      return make_cpu_backend();
+    case DeviceKind::null:
+      return make_null_backend();
+    case DeviceKind::vulkan:
+      break;
+  }
+#if CALDERA_HAS_VULKAN
+  return make_vulkan_backend(device.index);
+#else
+  throw DeviceError(fmt::format("{} is not available: this build of Caldera has no Vulkan; use --device cpu",
+                                device.to_string()));
+#endif
+}
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::pair<DeviceKind, std::uint8_t>, OpenDevice> devices;
+};
+
+/// Never destroyed: static tensors may outlive every other static object.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+/// At exit, work in flight is finished before the libraries it runs in are torn down.
+void drain_at_exit() {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  for (auto& [key, open] : r.devices) open.stream.reset();
+}
+
+}  // namespace
+
+OpenDevice& open_device(Device device) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  const auto key = std::pair(device.kind, device.index);
+  const auto found = r.devices.find(key);
+  if (found != r.devices.end()) return found->second;
+  OpenDevice open;
+  open.backend = make_backend(device);
+  open.stream = std::make_unique<Stream>(*open.backend);
+  if (r.devices.empty()) std::atexit(drain_at_exit);
+  return r.devices.emplace(key, std::move(open)).first->second;
+}
+
+Backend& backend(Device device) { return *open_device(device).backend; }
+
+void synchronize() {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  for (auto& [key, open] : r.devices) open.stream->synchronize();
+}
+
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> all{backend(Device::cpu()).info()};
+#if CALDERA_HAS_VULKAN
+  for (DeviceInfo& found : list_vulkan_devices()) all.push_back(std::move(found));
+#endif
+  return all;
+}
+
+bool is_vulkan_available() {
+  static const bool available = list_devices().size() > 1;
+  return available;
+}
+
+namespace {
+
+std::mutex default_device_mutex;
+Device& default_device_slot() {
+  static Device device = [] {
+    const char* text = std::getenv("CALDERA_DEVICE");
+    const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
+    return named ? Device::parse(text) : Device::cpu();
+  }();
+  return device;
+}
+
+}  // namespace
+
+Device default_device() {
+  const std::scoped_lock lock(default_device_mutex);
+  return default_device_slot();
+}
+
+void set_default_device(Device device) {
+  const std::scoped_lock lock(default_device_mutex);
+  default_device_slot() = device;
+}
+
+}  // namespace caldera

@@ -1,0 +1,44 @@
+// The runtime: open devices, compiled plans, and what they have done.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/device/backend.h"
+#include "engine/graph/lazy_tensor.h"
+#include "engine/runtime/settings.h"
+
+namespace caldera {
+
+/// The device's backend, opened on first use and kept. Thread-safe. Throws DeviceError when there is no such
+/// device.
+Backend& backend(Device device);
+
+/// What there is: the CPU, then Vulkan devices, best first.
+std::vector<DeviceInfo> list_devices();
+
+/// Whether list_devices() names a Vulkan device. Asked once.
+bool is_vulkan_available();
+
+struct PlanCacheStats {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t entries = 0;
+};
+/// Over all devices. Thread-safe.
+PlanCacheStats plan_cache_stats();
+void clear_plan_cache();
+
+/// The plan by which `outputs` (lazy, on one device) would be evaluated now; null if nothing is left to
+/// compute. Does not evaluate, and neither asks nor fills the cache.
+std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs);
+std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs);
+
+/// Blocks until everything scheduled so far on all devices has finished. Errors stay in their events.
+void synchronize();
+
+}  // namespace caldera

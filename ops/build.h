@@ -1,0 +1,49 @@
+// What the files of ops/ build nodes with: promotion, broadcasting and the checks that every operation
+// shares.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/graph/lazy_tensor.h"
+#include "ops/ops.h"
+
+namespace caldera::ops {
+
+/// A node of `op`. All inputs that are not scalar leaves must be on one device (DeviceError otherwise), which
+/// the node takes.
+LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::span<const LazyTensor> inputs,
+                std::span<const std::int64_t> attributes = {});
+LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::initializer_list<LazyTensor> inputs,
+                std::span<const std::int64_t> attributes = {});
+/// A node without tensor inputs on `device`.
+LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device device,
+                       std::initializer_list<LazyTensor> inputs,
+                       std::span<const std::int64_t> attributes = {});
+
+/// A scalar leaf of exactly this dtype (not weak).
+LazyTensor scalar(double value, DType dtype);
+LazyTensor scalar_i64(std::int64_t value);
+
+/// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors
+/// stay.
+DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
+/// x in `dtype`; a scalar leaf is remade, anything else is cast.
+LazyTensor as_operand(const LazyTensor& x, DType dtype);
+/// x broadcast to `shape`, except that scalar leaves stay as they are: element-wise operations take them
+/// directly.
+LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape, const char* op);
+
+/// Throws DTypeError when `dtype` is not in the operation's domain.
+void check_domain(const char* op, ScalarDomain domain, DType dtype);
+
+/// Element-wise node: promotion, domain check, broadcasting.
+LazyTensor elementwise(const OpDef& op, std::initializer_list<LazyTensor> inputs);
+
+/// The axes as a sorted list of indices without repeats. Throws ShapeError naming `op`.
+std::vector<int> resolve_axes(const Axes& axes, const Shape& shape, const char* op);
+
+}  // namespace caldera::ops

@@ -1,0 +1,100 @@
+// Tensors that come from nothing but a shape: constants, coordinates, random numbers.
+#include <fmt/core.h>
+
+#include <array>
+#include <limits>
+
+#include "ops/build.h"
+
+namespace caldera {
+namespace {
+
+const OpDef kIota{.name = "iota", .kind = OpClass::index, .scalar = ScalarOp::index, .zero_gradient = true};
+const OpDef kUniform{.name = "random_uniform",
+                     .kind = OpClass::random,
+                     .scalar = ScalarOp::philox_uniform,
+                     .zero_gradient = true};
+const OpDef kNormal{.name = "random_normal",
+                    .kind = OpClass::random,
+                    .scalar = ScalarOp::philox_normal,
+                    .zero_gradient = true};
+
+void stop_is_zero(VjpContext&) {}
+const OpDef kStopGradient{
+    .name = "stop_gradient", .kind = OpClass::identity, .vjp = stop_is_zero, .zero_gradient = true};
+
+/// Kernels count elements of these in 32 bits, on every device alike.
+void check_countable(const Shape& shape, const char* op) {
+  for (std::int64_t extent : shape) {
+    if (extent < 0)
+      throw ShapeError(fmt::format("{}: shape {} has a negative extent", op, shape.to_string()));
+  }
+  if (shape.numel() > std::numeric_limits<std::int32_t>::max()) {
+    throw ShapeError(fmt::format("{}: shape {} has more than 2^31 - 1 elements", op, shape.to_string()));
+  }
+}
+
+LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
+  check_countable(shape, std::string(op.name).c_str());
+  ops::check_domain(std::string(op.name).c_str(), ScalarDomain::floating, dtype);
+  return ops::make_source(op, shape, dtype, device, {ops::scalar_i64(static_cast<std::int64_t>(seed))});
+}
+
+}  // namespace
+
+LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype, Device device) {
+  for (std::int64_t extent : shape) {
+    if (extent < 0) throw ShapeError(fmt::format("full: shape {} has a negative extent", shape.to_string()));
+  }
+  // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
+  const LazyTensor value_node = ops::scalar(value, dtype);
+  const LazyTensor anchored = ops::make_source(kStopGradient, Shape{}, dtype, device, {value_node});
+  return broadcast_to(anchored, shape);
+}
+LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype) {
+  return full(shape, value, dtype, default_device());
+}
+LazyTensor LazyTensor::zeros(const Shape& shape, DType dtype, Device device) {
+  return full(shape, 0, dtype, device);
+}
+LazyTensor LazyTensor::zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+LazyTensor LazyTensor::ones(const Shape& shape, DType dtype, Device device) {
+  return full(shape, 1, dtype, device);
+}
+LazyTensor LazyTensor::ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+
+LazyTensor zeros_like(const LazyTensor& x) { return LazyTensor::zeros(x.shape(), x.dtype(), x.device()); }
+LazyTensor ones_like(const LazyTensor& x) { return LazyTensor::ones(x.shape(), x.dtype(), x.device()); }
+LazyTensor full_like(const LazyTensor& x, double value) {
+  return LazyTensor::full(x.shape(), value, x.dtype(), x.device());
+}
+
+LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
+  const int at = shape.normalize_axis(axis, "iota");
+  check_countable(shape, "iota");
+  std::array<std::int64_t, kMaxRank> strides{};
+  strides[static_cast<std::size_t>(at)] = 1;
+  return astype(ops::make_source(kIota, shape, DType::i32, device, {},
+                                 {strides.data(), static_cast<std::size_t>(shape.rank())}),
+                dtype);
+}
+
+LazyTensor arange(std::int64_t n, DType dtype, Device device) { return iota(Shape{n}, 0, dtype, device); }
+LazyTensor arange(std::int64_t n, DType dtype) { return arange(n, dtype, default_device()); }
+
+LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
+  return random(kUniform, shape, seed, dtype, device);
+}
+LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype) {
+  return random_uniform(shape, seed, dtype, default_device());
+}
+LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
+  return random(kNormal, shape, seed, dtype, device);
+}
+LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype) {
+  return random_normal(shape, seed, dtype, default_device());
+}
+
+LazyTensor stop_gradient(const LazyTensor& x) { return ops::make(kStopGradient, x.shape(), x.dtype(), {x}); }
+
+}  // namespace caldera

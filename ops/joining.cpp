@@ -1,0 +1,111 @@
+// Padding and concatenation: the operations that write parts of a larger result.
+#include <fmt/core.h>
+
+#include <array>
+
+#include "ops/build.h"
+
+namespace caldera {
+namespace {
+
+/// x[..., start:start + count*step:step, ...] along one axis, without Python's conventions.
+LazyTensor window(const LazyTensor& x, int axis, std::int64_t start, std::int64_t count, std::int64_t step) {
+  return slice(x, axis, start, start + (count == 0 ? 0 : (count - 1) * step + 1), step);
+}
+
+void pad_vjp(VjpContext& c) {
+  const auto attributes = c.output.node().attributes().values();
+  const Shape& from = c.inputs[0].shape();
+  const auto rank = static_cast<std::size_t>(from.rank());
+  LazyTensor inner = c.cotangent;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto axis = static_cast<int>(i);
+    inner = window(inner, axis, attributes[i], from[axis], attributes[2 * rank + i] + 1);
+  }
+  if (c.needed[0]) c.grads[0] = inner;
+  if (c.needed[1]) c.grads[1] = sum(c.cotangent) - sum(inner);
+}
+
+void concatenate_vjp(VjpContext& c) {
+  const auto axis = static_cast<int>(c.output.node().attributes()[0]);
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::int64_t extent = c.inputs[i].shape()[axis];
+    if (c.needed[i]) c.grads[i] = window(c.cotangent, axis, start, extent, 1);
+    start += extent;
+  }
+}
+
+const OpDef kPad{.name = "pad", .kind = OpClass::pad, .vjp = pad_vjp};
+const OpDef kConcatenate{.name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp};
+
+}  // namespace
+
+LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
+               const std::vector<std::int64_t>& high, double value,
+               const std::vector<std::int64_t>& interior) {
+  const auto rank = static_cast<std::size_t>(x.rank());
+  if (low.size() != rank || high.size() != rank || (!interior.empty() && interior.size() != rank)) {
+    throw ShapeError(fmt::format("pad: shape {} needs {} margins on each side, got {} and {}",
+                                 x.shape().to_string(), rank, low.size(), high.size()));
+  }
+  std::array<std::int64_t, 3 * kMaxRank> attributes{};
+  Shape out = x.shape();
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t between = interior.empty() ? 0 : interior[i];
+    if (low[i] < 0 || high[i] < 0 || between < 0) {
+      throw ShapeError(
+          fmt::format("pad: margins must not be negative for shape {}; use slice to remove elements",
+                      x.shape().to_string()));
+    }
+    attributes[i] = low[i];
+    attributes[rank + i] = high[i];
+    attributes[2 * rank + i] = between;
+    const std::int64_t extent = x.shape()[static_cast<int>(i)];
+    out[static_cast<int>(i)] = low[i] + high[i] + extent + (extent > 0 ? (extent - 1) * between : 0);
+  }
+  if (out == x.shape()) return x;
+  return ops::make(kPad, out, x.dtype(), {x, ops::scalar(value, x.dtype())},
+                   std::span<const std::int64_t>(attributes.data(), 3 * rank));
+}
+
+LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
+  if (parts.empty()) throw ShapeError("concatenate: no tensors were given");
+  const Shape& first = parts[0].shape();
+  const int at = first.normalize_axis(axis, "concatenate");
+  DType dtype = parts[0].dtype();
+  Shape out = first;
+  out[at] = 0;
+  for (const LazyTensor& part : parts) {
+    Shape aligned = part.shape();
+    if (aligned.rank() == first.rank()) aligned[at] = first[at];
+    if (aligned != first) {
+      throw ShapeError(fmt::format("concatenate: shapes {} and {} differ elsewhere than along axis {}",
+                                   first.to_string(), part.shape().to_string(), axis));
+    }
+    out[at] += part.shape()[at];
+    dtype = promote(dtype, part.dtype());
+  }
+  if (parts.size() == 1) return parts[0];
+  std::vector<LazyTensor> operands;
+  operands.reserve(parts.size());
+  for (const LazyTensor& part : parts) operands.push_back(astype(part, dtype));
+  const std::array<std::int64_t, 1> attributes{at};
+  return ops::make(kConcatenate, out, dtype, operands, attributes);
+}
+
+LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
+  std::vector<LazyTensor> expanded;
+  expanded.reserve(parts.size());
+  for (const LazyTensor& part : parts) {
+    if (part.shape() != parts[0].shape()) {
+      throw ShapeError(fmt::format("stack: shapes {} and {} differ", parts[0].shape().to_string(),
+                                   part.shape().to_string()));
+    }
+    expanded.push_back(expand_dims(part, axis));
+  }
+  if (expanded.empty()) throw ShapeError("stack: no tensors were given");
+  return concatenate(expanded, axis);
+}
+
+}  // namespace caldera

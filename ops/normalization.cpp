@@ -1,0 +1,71 @@
+// Softmax and its relatives, RMSNorm, LayerNorm, gates: composites of primitives.
+#include <fmt/core.h>
+
+#include "ops/build.h"
+
+namespace caldera {
+namespace {
+
+/// Subtracting the maximum cannot change the result, so no gradient needs to pass through it.
+LazyTensor shifted(const LazyTensor& x, int axis) { return x - stop_gradient(max(x, axis, true)); }
+
+LazyTensor as_floating(const LazyTensor& x) { return is_floating(x.dtype()) ? x : astype(x, DType::f32); }
+
+void check_parameter(const char* op, const LazyTensor& x, const LazyTensor& parameter) {
+  if (parameter.rank() != 1 || x.rank() == 0 || parameter.shape(0) != x.shape(-1)) {
+    throw ShapeError(fmt::format("{}: parameter {} must be one value for each element of the last axis of {}",
+                                 op, parameter.shape().to_string(), x.shape().to_string()));
+  }
+}
+
+}  // namespace
+
+LazyTensor softmax(const LazyTensor& x, int axis) {
+  const LazyTensor e = exp(shifted(as_floating(x), axis));
+  return e / sum(e, axis, true);
+}
+
+LazyTensor log_softmax(const LazyTensor& x, int axis) {
+  const LazyTensor d = shifted(as_floating(x), axis);
+  return d - log(sum(exp(d), axis, true));
+}
+
+LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
+  const LazyTensor y = as_floating(x);
+  const LazyTensor top = stop_gradient(max(y, axis, true));
+  const LazyTensor out = log(sum(exp(y - top), axis, true)) + top;
+  return keepdims ? out : squeeze(out, axis);
+}
+
+LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight) {
+  const LazyTensor y = as_floating(x);
+  const LazyTensor scaled = y * rsqrt(mean(y * y, -1, true) + eps);
+  if (!weight.defined()) return scaled;
+  check_parameter("rms_norm", x, weight);
+  return scaled * weight;
+}
+
+LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight, const LazyTensor& bias) {
+  const LazyTensor y = as_floating(x);
+  const LazyTensor centred = y - mean(y, -1, true);
+  LazyTensor out = centred * rsqrt(mean(centred * centred, -1, true) + eps);
+  if (weight.defined()) {
+    check_parameter("layer_norm", x, weight);
+    out = out * weight;
+  }
+  if (bias.defined()) {
+    check_parameter("layer_norm", x, bias);
+    out = out + bias;
+  }
+  return out;
+}
+
+LazyTensor silu(const LazyTensor& x) { return x * sigmoid(x); }
+
+LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype) {
+  Shape shape = indices.shape();
+  shape.push_back(classes);
+  return astype(expand_dims(indices, -1) == iota(shape, -1, DType::i32, indices.device()), dtype);
+}
+
+}  // namespace caldera

@@ -1,0 +1,180 @@
+// The operations on LazyTensor. All build nodes and return at once; shapes and dtypes are checked at the
+// call, which throws ShapeError / DTypeError / DeviceError naming the operation and the operands' shapes.
+//
+// Binary operations broadcast and promote by the rules of the Python Array API standard 2023.12; numbers
+// given as C++ scalars take the tensor's dtype. Axes may be negative. Operands of one operation live on one
+// device.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+// ---- element-wise
+// ---------------------------------------------------------------------------------------------------
+LazyTensor add(const LazyTensor& a, const LazyTensor& b);
+LazyTensor subtract(const LazyTensor& a, const LazyTensor& b);
+LazyTensor multiply(const LazyTensor& a, const LazyTensor& b);
+LazyTensor divide(const LazyTensor& a, const LazyTensor& b);  // true division: integers become f32
+LazyTensor floor_divide(const LazyTensor& a, const LazyTensor& b);
+LazyTensor remainder(const LazyTensor& a, const LazyTensor& b);
+LazyTensor pow(const LazyTensor& a, const LazyTensor& b);
+LazyTensor maximum(const LazyTensor& a,
+                   const LazyTensor& b);  // NaN if either is; gradient of ties split equally
+LazyTensor minimum(const LazyTensor& a, const LazyTensor& b);
+LazyTensor atan2(const LazyTensor& y, const LazyTensor& x);
+LazyTensor logical_and(const LazyTensor& a, const LazyTensor& b);  // boolean only, as are or, xor, not
+LazyTensor logical_or(const LazyTensor& a, const LazyTensor& b);
+LazyTensor logical_xor(const LazyTensor& a, const LazyTensor& b);
+LazyTensor logical_not(const LazyTensor& x);
+LazyTensor equal(const LazyTensor& a, const LazyTensor& b);
+LazyTensor not_equal(const LazyTensor& a, const LazyTensor& b);
+LazyTensor less(const LazyTensor& a, const LazyTensor& b);
+LazyTensor less_equal(const LazyTensor& a, const LazyTensor& b);
+LazyTensor greater(const LazyTensor& a, const LazyTensor& b);
+LazyTensor greater_equal(const LazyTensor& a, const LazyTensor& b);
+/// condition ? a : b, element by element.
+LazyTensor where(const LazyTensor& condition, const LazyTensor& a, const LazyTensor& b);
+
+LazyTensor negative(const LazyTensor& x);
+LazyTensor abs(const LazyTensor& x);
+LazyTensor sign(const LazyTensor& x);
+LazyTensor floor(const LazyTensor& x);
+LazyTensor ceil(const LazyTensor& x);
+LazyTensor round(const LazyTensor& x);  // half to even
+LazyTensor trunc(const LazyTensor& x);
+LazyTensor exp(const LazyTensor& x);
+LazyTensor expm1(const LazyTensor& x);
+LazyTensor log(const LazyTensor& x);
+LazyTensor log1p(const LazyTensor& x);
+LazyTensor sqrt(const LazyTensor& x);
+LazyTensor rsqrt(const LazyTensor& x);
+LazyTensor sin(const LazyTensor& x);
+LazyTensor cos(const LazyTensor& x);
+LazyTensor tan(const LazyTensor& x);
+LazyTensor tanh(const LazyTensor& x);
+LazyTensor sigmoid(const LazyTensor& x);
+LazyTensor erf(const LazyTensor& x);
+LazyTensor reciprocal(const LazyTensor& x);
+LazyTensor square(const LazyTensor& x);
+LazyTensor isnan(const LazyTensor& x);
+LazyTensor astype(const LazyTensor& x, DType dtype);
+
+inline LazyTensor operator+(const LazyTensor& a, const LazyTensor& b) { return add(a, b); }
+inline LazyTensor operator-(const LazyTensor& a, const LazyTensor& b) { return subtract(a, b); }
+inline LazyTensor operator*(const LazyTensor& a, const LazyTensor& b) { return multiply(a, b); }
+inline LazyTensor operator/(const LazyTensor& a, const LazyTensor& b) { return divide(a, b); }
+inline LazyTensor operator-(const LazyTensor& x) { return negative(x); }
+inline LazyTensor operator==(const LazyTensor& a, const LazyTensor& b) { return equal(a, b); }
+inline LazyTensor operator!=(const LazyTensor& a, const LazyTensor& b) { return not_equal(a, b); }
+inline LazyTensor operator<(const LazyTensor& a, const LazyTensor& b) { return less(a, b); }
+inline LazyTensor operator<=(const LazyTensor& a, const LazyTensor& b) { return less_equal(a, b); }
+inline LazyTensor operator>(const LazyTensor& a, const LazyTensor& b) { return greater(a, b); }
+inline LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b) { return greater_equal(a, b); }
+
+// ---- reductions
+// -----------------------------------------------------------------------------------------------------
+/// Axes to reduce: one, several, or (default) all.
+class Axes {
+ public:
+  Axes() = default;  // all
+  Axes(int axis) : axes_{axis} {}
+  Axes(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}
+  const std::optional<std::vector<int>>& list() const { return axes_; }
+
+ private:
+  std::optional<std::vector<int>> axes_;
+};
+
+/// Sums of boolean and u8 are i32; other dtypes keep theirs.
+LazyTensor sum(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+LazyTensor mean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+/// Gradient of ties is split equally (amax of PyTorch).
+LazyTensor max(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+LazyTensor min(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+
+// ---- contraction
+// ----------------------------------------------------------------------------------------------------
+/// Matrix product with the Array API's rules for 1-D operands and broadcast batches. Transposed, sliced and
+/// broadcast operands are read in place.
+LazyTensor matmul(const LazyTensor& a, const LazyTensor& b);
+
+// ---- indexing
+// -------------------------------------------------------------------------------------------------------
+/// x[..., indices, ...] along `axis`: the shape of `indices` (i32) replaces that axis. An index outside gives
+/// NaN (or 0).
+LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis = 0);
+/// base with updates added at `indices` along `axis`; repeated indices add up, in order. Indices outside are
+/// dropped.
+LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
+                       int axis = 0);
+
+// ---- movement
+// -------------------------------------------------------------------------------------------------------
+/// One extent may be -1: it is inferred.
+LazyTensor reshape(const LazyTensor& x, const Shape& shape);
+/// Reorders the axes: out.shape[i] = x.shape[axes[i]].
+LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes);
+/// Swaps the last two axes.
+LazyTensor transpose(const LazyTensor& x);
+LazyTensor swapaxes(const LazyTensor& x, int a, int b);
+LazyTensor squeeze(const LazyTensor& x, int axis);
+LazyTensor expand_dims(const LazyTensor& x, int axis);
+LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape);
+/// x[..., start:stop:step, ...] along one axis, with Python's rules for negative and absent bounds.
+LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
+                 std::optional<std::int64_t> stop, std::int64_t step = 1);
+/// Low and high margins per axis, and `interior` elements between neighbours (empty = none), filled with
+/// `value`.
+LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
+               const std::vector<std::int64_t>& high, double value = 0,
+               const std::vector<std::int64_t>& interior = {});
+LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis = 0);
+LazyTensor stack(const std::vector<LazyTensor>& parts, int axis = 0);
+
+// ---- creation
+// -------------------------------------------------------------------------------------------------------
+/// 0, 1, …, n - 1.
+LazyTensor arange(std::int64_t n, DType dtype = DType::i32);
+LazyTensor arange(std::int64_t n, DType dtype, Device device);
+/// The coordinate along `axis` at every point of `shape`.
+LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device);
+LazyTensor zeros_like(const LazyTensor& x);
+LazyTensor ones_like(const LazyTensor& x);
+LazyTensor full_like(const LazyTensor& x, double value);
+
+// ---- random (Philox4x32-10, counter-based: the same stream on every device, a pure function of seed and
+// shape) -----------
+/// Uniform on [0, 1). `seed` is an argument of the plan: a new seed does not compile again.
+LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype = DType::f32);
+LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype, Device device);
+/// Mean 0, deviation 1.
+LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype = DType::f32);
+LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype, Device device);
+
+// ---- composites
+// -----------------------------------------------------------------------------------------------------
+LazyTensor softmax(const LazyTensor& x, int axis = -1);
+LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
+LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
+/// x / sqrt(mean(x^2) + eps) over the last axis (Zhang and Sennrich 2019), times weight if given.
+LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {});
+LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {},
+                      const LazyTensor& bias = {});
+LazyTensor silu(const LazyTensor& x);
+/// Mean over the last axis' cross-entropy of integer targets; see training/nn/loss.h for masks and smoothing.
+LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype = DType::f32);
+/// scale * ((x @ a) @ b): x (..., in), a (in, rank), b (rank, out).
+LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor& b, double scale);
+
+/// The value of x; gradients do not pass.
+LazyTensor stop_gradient(const LazyTensor& x);
+
+}  // namespace caldera

@@ -1,0 +1,85 @@
+// Reductions over any axes, with their gradients.
+#include <fmt/core.h>
+
+#include <array>
+
+#include "ops/build.h"
+
+namespace caldera {
+namespace {
+
+void sum_vjp(VjpContext& c) { c.grads[0] = broadcast_to(c.cotangent, c.inputs[0].shape()); }
+
+/// Every element that attains the extremum gets an equal share.
+void extremum_vjp(VjpContext& c) {
+  const LazyTensor& x = c.inputs[0];
+  const LazyTensor hits = astype(x == broadcast_to(c.output, x.shape()), x.dtype());
+  std::vector<int> axes;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x.shape()[i] != c.output.shape()[i]) axes.push_back(i);
+  }
+  c.grads[0] = hits * (c.cotangent / sum(hits, axes, true));
+}
+
+const OpDef kSum{.name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add, .vjp = sum_vjp};
+const OpDef kMax{.name = "max", .kind = OpClass::reduce, .scalar = ScalarOp::maximum, .vjp = extremum_vjp};
+const OpDef kMin{.name = "min", .kind = OpClass::reduce, .scalar = ScalarOp::minimum, .vjp = extremum_vjp};
+
+LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool keepdims) {
+  const std::string label(op.name);
+  const std::vector<int> axes = ops::resolve_axes(which, x.shape(), label.c_str());
+  Shape kept = x.shape();
+  std::int64_t mask = 0;
+  for (int axis : axes) {
+    if (kept[axis] != 1) mask |= std::int64_t{1} << axis;
+    kept[axis] = 1;
+  }
+  LazyTensor out = x;
+  if (mask != 0) {
+    const std::array<std::int64_t, 1> attributes{mask};
+    out = ops::make(op, kept, x.dtype(), {x}, attributes);
+  }
+  if (keepdims) return out;
+  Shape squeezed;
+  for (int i = 0, next = 0; i < kept.rank(); ++i) {
+    if (next < static_cast<int>(axes.size()) && axes[static_cast<std::size_t>(next)] == i)
+      ++next;
+    else
+      squeezed.push_back(kept[i]);
+  }
+  return reshape(out, squeezed);
+}
+
+LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool keepdims) {
+  ops::check_domain(std::string(op.name).c_str(), ScalarDomain::numeric, x.dtype());
+  for (int axis : ops::resolve_axes(axes, x.shape(), std::string(op.name).c_str())) {
+    if (x.shape()[axis] == 0) {
+      throw ShapeError(fmt::format("{}: axis {} of shape {} is empty: there is no element to choose", op.name,
+                                   axis, x.shape().to_string()));
+    }
+  }
+  return reduce(op, x, axes, keepdims);
+}
+
+}  // namespace
+
+LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  const bool small = x.dtype() == DType::boolean || x.dtype() == DType::u8;
+  return reduce(kSum, small ? astype(x, DType::i32) : x, axes, keepdims);
+}
+
+LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  const LazyTensor real = is_floating(x.dtype()) ? x : astype(x, DType::f32);
+  std::int64_t count = 1;
+  for (int axis : ops::resolve_axes(axes, x.shape(), "mean")) count *= x.shape()[axis];
+  return sum(real, axes, keepdims) / static_cast<double>(count);
+}
+
+LazyTensor max(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  return extremum(kMax, x, axes, keepdims);
+}
+LazyTensor min(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  return extremum(kMin, x, axes, keepdims);
+}
+
+}  // namespace caldera

@@ -1,0 +1,6 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define MEMORY uint
+#define ALIGN 4
+#define FILL uint(a.fill_low)
+#include "gather.glsl"

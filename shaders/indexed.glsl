@@ -1,0 +1,27 @@
+// Arguments of gather and scatter_add over (outer, indices, inner). The includer defines MEMORY, the element type.
+#extension GL_EXT_buffer_reference : require
+
+layout(local_size_x = 64) in;
+
+layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Indices { int v[]; };
+
+// One operand: element number = bias + sum(coordinate * stride). The address was lowered by bias elements, so that
+// no element number is negative where a stride is.
+struct View {
+  int bias;
+  int outer, indices, inner;
+};
+
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments {
+  Memory first;
+  Indices index;
+  Memory last;
+  int points;
+  int outer, indices, inner;
+  int axis_extent, axis_stride;
+  View first_view, index_view, last_view;
+  int fill_low, fill_high;
+};
+
+layout(push_constant) uniform Push { Arguments a; };

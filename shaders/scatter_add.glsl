@@ -1,0 +1,27 @@
+// out[o, idx[i], j] += u[o, i, j]. One invocation a column (o, j) takes the indices in order: no atomics, and the
+// same sum every time.
+#include "indexed.glsl"
+
+void main() {
+  Memory update = a.first;
+  Indices index = a.index;
+  Memory result = a.last;
+  const View uv = a.first_view, iv = a.index_view, rv = a.last_view;
+  const int indices = a.indices;
+  const uint inner = uint(a.inner), points = uint(a.points);
+  const uint axis_extent = uint(a.axis_extent);
+  const int axis_stride = a.axis_stride;
+  const uint stride = gl_NumWorkGroups.x * 64u;
+  for (uint n = gl_GlobalInvocationID.x; n < points; n += stride) {
+    const int j = int(n % inner);
+    const int o = int(n / inner);
+    const int from = uv.bias + o * uv.outer + j * uv.inner;
+    const int to = rv.bias + o * rv.outer + j * rv.inner;
+    for (int i = 0; i < indices; ++i) {
+      const int at = index.v[iv.bias + i * iv.indices];
+      if (uint(at) >= axis_extent) continue;
+      const int e = to + at * axis_stride;
+      result.v[e] = ADD(result.v[e], update.v[from + i * uv.indices]);
+    }
+  }
+}

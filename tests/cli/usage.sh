@@ -1,0 +1,81 @@
+# Help, exit codes, and flags that are refused rather than ignored.
+. tests/support/cli.sh
+
+# refused COMMAND...: exit code 2, one line that begins with the program's name, nothing on standard output.
+refused() {
+  expect_exit 2 "$CALDERA_BIN" "$@"
+  expect_one_error_line
+  [ ! -s "$work/stdout" ] || fail "output on standard output: $*"
+  grep -q '^caldera' "$work/stderr" || fail "the error does not name the program: $*"
+}
+
+says() { grep -q -e "$1" "$work/stderr" || fail "the error does not say '$1': $(cat "$work/stderr")"; }
+
+for command in "" devices tokenize generate evaluate pretrain finetune; do
+  expect_exit 0 "$CALDERA_BIN" $command --help
+  grep -q -e --help "$work/stdout" || fail "no help for '$command'"
+  [ ! -s "$work/stderr" ] || fail "help of '$command' on standard error"
+done
+for command in devices tokenize generate evaluate pretrain finetune; do
+  "$CALDERA_BIN" $command --help >"$work/stdout"
+  for flag in --device --json --threads; do
+    grep -q -e "$flag" "$work/stdout" || fail "$command has no $flag"
+  done
+done
+
+refused
+refused nonsense
+says nonsense
+for command in doctor fuse explain bench; do
+  refused $command
+  says 'not available in this version'
+done
+
+refused devices --nonsense
+says nonsense
+refused generate --prompt x
+says model
+refused generate --model m
+refused generate --model m --prompt x --prompt-ids 1
+refused generate --model m --prompt-ids "1 x"
+refused generate --model m --prompt x --max-tokens -1
+refused generate --model m --prompt x --temperature -0.5
+refused generate --model m --prompt x --temperature nan
+refused generate --model m --prompt x --top-p 0
+refused generate --model m --prompt x --top-p 1.5
+refused generate --model m --prompt x --min-p 2
+refused generate --model m --prompt x --top-k -1
+refused generate --model m --prompt x --repetition-penalty 0
+refused generate --model m --prompt x --seed -1
+refused generate --model m --prompt x --dtype f99
+refused tokenize --model m
+refused tokenize --model m --text a --decode 1
+
+finetune="finetune --model m --data d --out $work/out"
+for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dropout -0.1" "--iterations 0" \
+  "--iterations -5" "--epochs 0" "--iterations 2 --epochs 2" "--batch-size 0" "--seq-len 0" \
+  "--grad-accumulation 0" "--learning-rate 0" "--learning-rate inf" "--schedule sine" "--warmup -1" \
+  "--weight-decay -1" "--max-grad-norm -1" "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" \
+  "--target-modules q_proj,nonsense" "--device gpu" "--device vulkan:x" "--device null"; do
+  refused $finetune $flags
+done
+for flags in --resume "--resume DIR" "--save-every 10" "--memory-limit 512MiB" "--report F.html" "--dtype f16" \
+  "--dtype bf16"; do
+  refused $finetune $flags
+  says 'not available in this version'
+done
+[ ! -e "$work/out" ] || fail "a refused command wrote its output folder"
+
+# A device in the environment is the default, and a flag outweighs it.
+CALDERA_DEVICE=nonsense
+export CALDERA_DEVICE
+refused $finetune
+says CALDERA_DEVICE
+expect_exit 0 "$CALDERA_BIN" devices --device cpu
+unset CALDERA_DEVICE
+
+expect_exit 0 "$CALDERA_BIN" devices --json
+grep -q '"id":"cpu"' "$work/stdout" || fail "the CPU is not listed"
+for field in name type driver memory_bytes features; do
+  grep -q "\"$field\":" "$work/stdout" || fail "devices --json lacks $field"
+done

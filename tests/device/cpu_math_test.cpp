@@ -1,0 +1,93 @@
+// Accuracy of the CPU's elementary functions over their whole range, special values included, in units in the
+// last place against the C library in f64.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "engine/device/cpu/micro_ops.h"
+
+namespace caldera::testing {
+namespace {
+
+struct Function {
+  ScalarOp op;
+  double (*reference)(double);
+  double ulp;  // allowed
+};
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+const Function kFunctions[] = {
+    {ScalarOp::exp, [](double x) { return std::exp(x); }, 2},
+    {ScalarOp::expm1, [](double x) { return std::expm1(x); }, 2},
+    {ScalarOp::log, [](double x) { return std::log(x); }, 2},
+    {ScalarOp::log1p, [](double x) { return std::log1p(x); }, 2},
+    {ScalarOp::sin, [](double x) { return std::sin(x); }, 2},
+    {ScalarOp::cos, [](double x) { return std::cos(x); }, 2},
+    {ScalarOp::tanh, [](double x) { return std::tanh(x); }, 2},
+    {ScalarOp::erf, [](double x) { return std::erf(x); }, 2},
+    {ScalarOp::sigmoid, sigmoid, 2},
+};
+
+/// Distance in floats of the result's binade; subnormal results in steps of the smallest float.
+double ulps(float got, double want) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
+  const auto rounded = static_cast<float>(want);
+  if (std::isinf(rounded) || std::isinf(got))
+    return got == rounded ? 0 : std::numeric_limits<double>::infinity();
+  const int exponent = std::max(std::ilogb(std::fabs(want) == 0 ? 0x1p-126 : want), -126);
+  return std::fabs(got - want) / std::ldexp(1.0, exponent - 23);
+}
+
+TEST(CpuMath, FloatFunctionsAreWithinTwoUlpEverywhere) {
+  // Every 4099th bit pattern: both signs, every binade, subnormal numbers, infinities' neighbours.
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 4099)
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (float special : {0.0F, -0.0F, 1.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                        -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+                        std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest(),
+                        std::numeric_limits<float>::min(), std::numeric_limits<float>::denorm_min()})
+    x.push_back(special);
+  std::vector<float> y(x.size());
+  for (const Function& f : kFunctions) {
+    const auto fn = cpu::find_micro_op(f.op, DType::f32, DType::f32);
+    ASSERT_NE(fn, nullptr);
+    fn(y.data(), x.data(), x.data(), x.data(), static_cast<std::int64_t>(x.size()));
+    double worst = 0;
+    float at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double error = ulps(y[i], f.reference(static_cast<double>(x[i])));
+      if (!(error <= worst)) {
+        worst = error;
+        at = x[i];
+      }
+    }
+    EXPECT_LE(worst, f.ulp) << info(f.op).name << " at " << at;
+    RecordProperty(std::string(info(f.op).name), std::to_string(worst));
+  }
+}
+
+TEST(CpuMath, AResultDoesNotDependOnItsPlaceInTheTile) {
+  // Whole vectors and the padded rest must agree bit by bit.
+  std::vector<float> x(67);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.37F * static_cast<float>(i) - 11.0F;
+  for (const Function& f : kFunctions) {
+    const auto fn = cpu::find_micro_op(f.op, DType::f32, DType::f32);
+    std::vector<float> whole(x.size());
+    fn(whole.data(), x.data(), x.data(), x.data(), static_cast<std::int64_t>(x.size()));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      float one = 0;
+      fn(&one, &x[i], &x[i], &x[i], 1);
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(one), std::bit_cast<std::uint32_t>(whole[i]))
+          << info(f.op).name << " of " << x[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caldera::testing

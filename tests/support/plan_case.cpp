@@ -1,0 +1,195 @@
+#include "tests/support/plan_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/devices.h"
+
+namespace caldera::testing {
+namespace {
+
+std::string text_of(DType type, Number n) {
+  if (!is_floating(type)) return std::to_string(n.i);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g", n.f);
+  return text;
+}
+
+bool close(DType type, Number got, Number want, Tolerance tolerance) {
+  if (!is_floating(type)) return got.i == want.i;
+  if (std::isnan(want.f)) return std::isnan(got.f);
+  if (got.f == want.f) return true;
+  return std::fabs(got.f - want.f) <= tolerance.absolute + tolerance.relative * std::fabs(want.f);
+}
+
+}  // namespace
+
+Operand view(int buffer, std::initializer_list<std::int64_t> strides, std::int64_t offset) {
+  Operand o;
+  o.buffer = buffer;
+  o.offset = offset;
+  o.strides = Dims(strides);
+  return o;
+}
+
+std::shared_ptr<Kernel> one_op_kernel(ScalarOp op, DType operand, DType result) {
+  auto kernel = std::make_shared<Kernel>();
+  kernel->name = std::string(info(op).name);
+  const int arity = info(op).arity;
+  for (int i = 0; i < arity; ++i) {
+    const DType type = op == ScalarOp::select && i == 0 ? DType::boolean : operand;
+    kernel->inputs.push_back(type);
+    kernel->code.push_back({ScalarOp::load, type, static_cast<std::uint16_t>(i), 0, 0});
+  }
+  kernel->code.push_back({op, result, 0, static_cast<std::uint16_t>(arity > 1 ? 1 : 0),
+                          static_cast<std::uint16_t>(arity > 2 ? 2 : 0)});
+  kernel->outputs.push_back({static_cast<std::uint16_t>(arity), result});
+  kernel->finish();
+  return kernel;
+}
+
+std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type) {
+  auto kernel = std::make_shared<Kernel>();
+  kernel->name = "reduce";
+  kernel->inputs = {type};
+  kernel->code = {{ScalarOp::load, type, 0, 0, 0}};
+  kernel->outputs = {{0, type}};
+  kernel->reduce = combine;
+  kernel->finish();
+  return kernel;
+}
+
+int PlanCase::add_buffer(BufferRole role, DType type, std::int64_t elements) {
+  PlanBuffer buffer;
+  buffer.role = role;
+  buffer.dtype = type;
+  buffer.bytes = elements * static_cast<std::int64_t>(size_of(type));
+  if (role == BufferRole::arena) {
+    buffer.arena_offset = plan_->arena_bytes;
+    plan_->arena_bytes += (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  }
+  plan_->input_count += role == BufferRole::input;
+  plan_->output_count += role == BufferRole::output;
+  plan_->buffers.push_back(buffer);
+  memory_.buffers.emplace_back(static_cast<std::size_t>(buffer.bytes), std::byte{0xff});
+  if (type == DType::boolean)
+    std::fill(memory_.buffers.back().begin(), memory_.buffers.back().end(), std::byte{1});
+  return static_cast<int>(plan_->buffers.size()) - 1;
+}
+
+void PlanCase::fill_random(int buffer, Range range) {
+  const PlanBuffer& b = plan_->buffers[static_cast<std::size_t>(buffer)];
+  const std::int64_t elements = b.bytes / static_cast<std::int64_t>(size_of(b.dtype));
+  std::uniform_real_distribution<double> real(range.low, range.high);
+  std::uniform_int_distribution<std::int64_t> whole(b.dtype == DType::u8 ? 0 : -9, 9);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    double f = 0;
+    while (f == 0) f = static_cast<float>(real(random_));
+    set(buffer, i, {f, b.dtype == DType::boolean ? whole(random_) & 1 : whole(random_)});
+  }
+}
+
+int PlanCase::input(DType type, std::int64_t elements, Range range) {
+  const int buffer = add_buffer(BufferRole::input, type, elements);
+  fill_random(buffer, range);
+  return buffer;
+}
+
+int PlanCase::output(DType type, std::int64_t elements) { return add_buffer(BufferRole::output, type, elements); }
+
+int PlanCase::output_with_data(DType type, std::int64_t elements) {
+  const int buffer = output(type, elements);
+  fill_random(buffer, {});
+  return buffer;
+}
+
+int PlanCase::arena(DType type, std::int64_t elements) { return add_buffer(BufferRole::arena, type, elements); }
+
+int PlanCase::scalar(DType type, Number value) {
+  std::vector<std::byte> raw(8);
+  write_number(raw, type, 0, value);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, raw.data(), 8);
+  plan_->scalars.push_back(type);
+  memory_.scalars.push_back(bits);
+  return static_cast<int>(plan_->scalars.size()) - 1;
+}
+
+void PlanCase::set(int buffer, std::int64_t element, Number value) {
+  const auto b = static_cast<std::size_t>(buffer);
+  write_number(memory_.buffers[b], plan_->buffers[b].dtype, element, value);
+}
+
+Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, std::initializer_list<std::int64_t> dims,
+                       std::vector<Operand> operands, int reduce_rank) {
+  Step s;
+  s.dtype = kernel->outputs.at(0).type;
+  s.kernel = std::move(kernel);
+  s.dims = Shape(dims);
+  s.operands = std::move(operands);
+  s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
+  s.barrier_before = !plan_->steps.empty();
+  for (std::size_t i = 0; i < s.kernel->scalars.size(); ++i) s.scalars.push_back(static_cast<std::int32_t>(i));
+  plan_->steps.push_back(std::move(s));
+  return plan_->steps.back();
+}
+
+Step& PlanCase::step(StepKind kind, DType type, std::initializer_list<std::int64_t> dims,
+                     std::vector<Operand> operands) {
+  Step s;
+  s.kind = kind;
+  s.dtype = type;
+  s.dims = Shape(dims);
+  s.operands = std::move(operands);
+  s.barrier_before = !plan_->steps.empty();
+  plan_->steps.push_back(std::move(s));
+  return plan_->steps.back();
+}
+
+std::vector<std::vector<std::byte>> PlanCase::run_on_device() const {
+  Backend& backend = shared_backend(plan_->device);
+  std::vector<StoragePtr> storages;
+  Bindings bindings;
+  const auto bound = static_cast<std::size_t>(plan_->input_count + plan_->output_count);
+  for (std::size_t i = 0; i < bound; ++i) {
+    const auto& bytes = memory_.buffers[i];
+    // Every buffer starts inside a larger storage, as bound tensors may.
+    constexpr std::size_t kLead = 256;
+    storages.push_back(backend.allocate(bytes.size() + kLead));
+    backend.upload(*storages.back(), kLead, bytes.data(), bytes.size());
+    bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kLead)});
+  }
+  bindings.scalars = memory_.scalars;
+  const auto executable = backend.prepare(plan_);
+  backend.wait(backend.submit(*executable, bindings));
+  std::vector<std::vector<std::byte>> outputs;
+  for (std::size_t i = static_cast<std::size_t>(plan_->input_count); i < bound; ++i) {
+    outputs.emplace_back(memory_.buffers[i].size());
+    backend.download(*storages[i], 256, outputs.back().data(), outputs.back().size());
+  }
+  return outputs;
+}
+
+void PlanCase::check(Tolerance tolerance) const {
+  PlanMemory expected = memory_;
+  run_reference(*plan_, expected);
+  const auto outputs = run_on_device();
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const std::size_t b = static_cast<std::size_t>(plan_->input_count) + o;
+    const DType type = plan_->buffers[b].dtype;
+    int differing = 0;
+    for (std::size_t i = 0; i * size_of(type) < outputs[o].size(); ++i) {
+      const Number got = read_number(outputs[o], type, static_cast<std::int64_t>(i));
+      const Number want = read_number(expected.buffers[b], type, static_cast<std::int64_t>(i));
+      if (close(type, got, want, tolerance)) continue;
+      if (++differing <= 3)
+        ADD_FAILURE() << "output " << o << " of " << plan_->steps.back().name() << ", element " << i << ": got "
+                      << text_of(type, got) << ", want " << text_of(type, want);
+    }
+    if (differing > 3) ADD_FAILURE() << differing << " elements of output " << o << " differ";
+  }
+}
+
+}  // namespace caldera::testing

@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/test_data.h"
+#include "training/generate/generator.h"
+#include "training/text/tokenizer.h"
+
+namespace caldera {
+namespace {
+
+ModelConfig tiny_config() {
+  ModelConfig config;
+  config.hidden_size = 16;
+  config.intermediate_size = 24;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 4;
+  config.vocab_size = 33;
+  config.max_position_embeddings = 24;
+  config.initializer_range = 0.5;  // far enough from uniform that an error shows
+  return config;
+}
+
+using Rows = std::vector<std::vector<float>>;
+
+TEST(Generate, DecodingWithACacheEqualsFeedingEverything) {
+  Llama model(tiny_config(), Device::cpu(), 7);
+  const std::vector<std::int32_t> prompt{3, 30, 8, 8, 1};
+  Rows rows;
+  GenerateOptions options;
+  options.max_tokens = 9;
+  options.on_logits = [&](std::span<const float> row) { rows.emplace_back(row.begin(), row.end()); };
+  const Generation result = generate(model, prompt, options);
+  ASSERT_EQ(result.ids.size(), 9U);
+  EXPECT_EQ(result.finish_reason, FinishReason::length);
+  ASSERT_EQ(rows.size(), prompt.size() + 8) << "the last token drawn is not fed";
+
+  std::vector<std::int32_t> all = prompt;
+  all.insert(all.end(), result.ids.begin(), result.ids.end() - 1);
+  const std::vector<float> expected = model.forward(model.make_ids(all)).to_vector<float>();
+  for (std::size_t t = 0; t < rows.size(); ++t)
+    for (std::size_t v = 0; v < 33; ++v)
+      EXPECT_NEAR(rows[t][v], expected[t * 33 + v], 1e-4) << t << ", " << v;
+  // Greedy: each token is the best of the row before it.
+  for (std::size_t i = 0; i < result.ids.size(); ++i) {
+    const auto& row = rows[prompt.size() - 1 + i];
+    EXPECT_EQ(result.ids[i], std::max_element(row.begin(), row.end()) - row.begin());
+  }
+  // Without a receiver of logits the head sees one position only; the tokens are the same.
+  options.on_logits = nullptr;
+  EXPECT_EQ(generate(model, prompt, options).ids, result.ids);
+}
+
+TEST(Generate, StopsWhereItShould) {
+  Llama model(tiny_config(), Device::cpu(), 7);
+  const std::vector<std::int32_t> prompt{3, 30};
+  GenerateOptions options;
+  options.max_tokens = 6;
+  const std::vector<std::int32_t> free = generate(model, prompt, options).ids;
+  ASSERT_EQ(free.size(), 6U);
+
+  const std::size_t at =
+      static_cast<std::size_t>(std::find(free.begin(), free.end(), free[2]) - free.begin());
+  options.stop_ids = {free[2]};
+  Generation stopped = generate(model, prompt, options);
+  EXPECT_EQ(stopped.ids.size(), at + 1) << "the stop token is the last";
+  EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
+
+  options.stop_ids.clear();
+  int seen = 0;
+  options.on_token = [&](std::int32_t) { return ++seen < 4; };
+  stopped = generate(model, prompt, options);
+  EXPECT_EQ(stopped.ids.size(), 4U);
+  EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
+
+  options.on_token = nullptr;
+  options.max_tokens = 0;
+  EXPECT_TRUE(generate(model, prompt, options).ids.empty());
+}
+
+TEST(Generate, EndsWithThePositions) {
+  Llama model(tiny_config(), Device::cpu(), 7);
+  GenerateOptions options;
+  options.max_tokens = 100;
+  // 24 positions: 20 of the prompt, 4 fed, and the last token drawn needs none.
+  Generation result = generate(model, std::vector<std::int32_t>(20, 2), options);
+  EXPECT_EQ(result.ids.size(), 5U);
+  EXPECT_EQ(result.finish_reason, FinishReason::length);
+  EXPECT_EQ(generate(model, std::vector<std::int32_t>(24, 2), options).ids.size(), 1U);
+  EXPECT_THROW(generate(model, std::vector<std::int32_t>(25, 2), options), ValueError);
+  EXPECT_THROW(generate(model, {}, options), ValueError);
+  EXPECT_THROW(generate(model, std::vector<std::int32_t>{1, 33}, options), ValueError);
+  EXPECT_THROW(generate(model, std::vector<std::int32_t>{-1}, options), ValueError);
+}
+
+TEST(Generate, ReproducesTheReferenceOfATrainedCheckpoint) {
+  CALDERA_REQUIRE_DATA(dir, "stories260K");
+  const std::unique_ptr<Llama> model = Llama::load(dir, Device::cpu());
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(dir);
+
+  std::vector<std::int32_t> expected_ids;
+  std::ifstream ids_file(dir / "greedy_token_ids_200.txt");
+  expected_ids.assign(std::istream_iterator<std::int32_t>(ids_file), {});
+  ASSERT_EQ(expected_ids.size(), 200U);
+  std::vector<float> expected_logits(std::size_t{200} * 512);
+  std::ifstream logits_file(dir / "greedy_logits_200x512.f32", std::ios::binary);
+  logits_file.read(reinterpret_cast<char*>(expected_logits.data()),
+                   static_cast<std::streamsize>(expected_logits.size() * sizeof(float)));
+  ASSERT_TRUE(logits_file);
+  std::ostringstream expected_text;
+  expected_text << std::ifstream(dir / "expected_greedy_200.txt").rdbuf();
+
+  std::vector<float> logits;
+  GenerateOptions options;
+  options.max_tokens = 200;
+  options.on_logits = [&](std::span<const float> row) {
+    logits.insert(logits.end(), row.begin(), row.end());
+  };
+  const std::vector<std::int32_t> prompt = tokenizer->encode("");
+  ASSERT_EQ(prompt, (std::vector<std::int32_t>{1}));
+  const Generation result = generate(*model, prompt, options);
+
+  // The reference lists what was fed: the bos, and all tokens but the last.
+  std::vector<std::int32_t> fed = prompt;
+  fed.insert(fed.end(), result.ids.begin(), result.ids.end() - 1);
+  EXPECT_EQ(fed, expected_ids);
+  EXPECT_EQ(tokenizer->decode(result.ids), expected_text.str());
+  ASSERT_EQ(logits.size(), expected_logits.size());
+  float worst = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    worst = std::max(worst, std::abs(logits[i] - expected_logits[i]));
+  EXPECT_LE(worst, 1e-4F);
+}
+
+}  // namespace
+}  // namespace caldera

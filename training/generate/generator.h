@@ -1,0 +1,46 @@
+// Generation: a prompt in, tokens out, one at a time, with the keys and values of earlier positions kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "training/generate/sampler.h"
+#include "training/models/llama.h"
+
+namespace caldera {
+
+enum class FinishReason : std::uint8_t {
+  stop,    // a stop token was drawn, or the receiver said so
+  length,  // max_tokens were drawn, or the model has no more positions
+};
+
+struct GenerateOptions {
+  std::int64_t max_tokens = 100;
+  SamplingOptions sampling;
+  /// Tokens that end the text (see stop_tokens).
+  std::vector<std::int32_t> stop_ids;
+  /// Receives each token as it is drawn, the stop token included; false ends the generation.
+  std::function<bool(std::int32_t)> on_token;
+  /// Receives the logits (vocabulary size) of every position fed to the model, the prompt's first. The token
+  /// drawn last is not fed: there are prompt + generated - 1 rows (at least the prompt's).
+  std::function<void(std::span<const float>)> on_logits;
+};
+
+struct Generation {
+  std::vector<std::int32_t> ids;  ///< drawn tokens, without the prompt; a stop token is the last of them
+  FinishReason finish_reason = FinishReason::length;
+  double prefill_tokens_per_second = 0;
+  double decode_tokens_per_second = 0;  ///< over the tokens fed after the prompt; 0 if there were none
+};
+
+/// The tokens that end a text of this model, by its configuration.
+std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
+
+/// Puts the model into evaluation mode and continues `prompt`. The same arguments give the same tokens on one
+/// device. Throws ValueError for an empty prompt, one with more tokens than the model has positions, an id
+/// outside of the vocabulary, or options outside of their domains.
+Generation generate(Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options);
+
+}  // namespace caldera

@@ -1,0 +1,40 @@
+// A LoRA adapter's configuration, in the form PEFT reads and writes (adapter_config.json).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caldera {
+
+/// The part of PEFT's LoraConfig that Caldera honours. The update it describes is B A x * alpha / rank.
+struct AdapterConfig {
+  int rank = 8;
+  double alpha = 16.0;
+  double dropout = 0.0;
+  /// Module names ("q_proj"; matched as PEFT does, as the last components of a module's path), or the one
+  /// entry "all-linear".
+  std::vector<std::string> target_modules;
+  std::string base_model_name_or_path;
+  std::string task_type = "CAUSAL_LM";
+  /// Read and written for GPT-2's sake; without meaning for nn.Linear modules, as in PEFT.
+  bool fan_in_fan_out = false;
+
+  /// Reads an adapter_config.json. Throws FileError, "path: field 'x' ...", for malformed values and for
+  /// every PEFT feature that would change the result and is not supported (DoRA, rsLoRA, rank_pattern,
+  /// trained biases, ...).
+  static AdapterConfig from_file(const std::filesystem::path& path);
+  /// The same from text; `where` begins every message.
+  static AdapterConfig from_json(std::string_view text, const std::string& where = "adapter_config");
+  /// An adapter_config.json that PEFT loads.
+  std::string to_json() const;
+  /// Writes to_json() atomically. Throws FileError.
+  void write(const std::filesystem::path& path) const;
+  /// Throws ValueError for a value out of its domain.
+  void validate() const;
+
+  bool operator==(const AdapterConfig&) const = default;
+};
+
+}  // namespace caldera

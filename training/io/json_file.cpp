@@ -1,0 +1,155 @@
+#include "training/io/json_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/tensor/error.h"
+#include "training/io/atomic_file.h"
+
+namespace caldera::detail {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+/// True if brackets outside of strings nest deeper than kMaxDepth. Needs no valid JSON.
+bool nests_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+const char* type_of(const nlohmann::json& value) {
+  if (value.is_number_float()) return "a number with a fraction";
+  if (value.is_number()) return "a number";
+  if (value.is_string()) return "a string";
+  if (value.is_boolean()) return "a boolean";
+  if (value.is_array()) return "a list";
+  return "an object";
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& where) {
+  if (nests_too_deep(text)) {
+    throw FileError(fmt::format("{}: not usable: JSON nested deeper than {} levels", where, kMaxDepth));
+  }
+  // The lexer takes NUL for the end of the text; whatever follows would go unread.
+  if (text.find('\0') != text.npos) {
+    throw FileError(fmt::format("{}: not valid JSON (it holds a NUL byte)", where));
+  }
+  try {
+    return nlohmann::json::parse(text.begin(), text.end());
+  } catch (const nlohmann::json::parse_error& e) {
+    const std::size_t at = std::min(e.byte, text.size());
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    throw FileError(fmt::format("{}: not valid JSON (line {}, byte {})", where, line, e.byte));
+  } catch (const nlohmann::json::exception& e) {  // a number beyond double's range, say
+    throw FileError(fmt::format("{}: not valid JSON ({})", where, printable(e.what())));
+  }
+}
+
+nlohmann::json read_json_object(const std::filesystem::path& path) {
+  auto json = parse_json(read_text_file(path), path.string());
+  if (!json.is_object()) throw FileError(fmt::format("{}: the JSON root is not an object", path.string()));
+  return json;
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 120;
+  std::string out;
+  const std::size_t shown = std::min(text.size(), kMaxBytes);
+  for (const char c : text.substr(0, shown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  if (shown < text.size()) out += "...";
+  return out;
+}
+
+JsonFields::JsonFields(const nlohmann::json& object, const std::string& where)
+    : object_(object), where_(where) {
+  if (!object.is_object()) throw FileError(fmt::format("{}: a JSON object was expected", where));
+}
+
+const nlohmann::json* JsonFields::find(const char* field) const {
+  const auto it = object_.find(field);
+  return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+void JsonFields::fail(const char* field, const std::string& problem) const {
+  throw FileError(fmt::format("{}: field '{}' {}", where_, field, problem));
+}
+
+std::optional<std::int64_t> JsonFields::integer(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) fail(field, fmt::format("must be an integer, not {}", type_of(*value)));
+  if (value->is_number_unsigned() &&
+      value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    fail(field, "is too large");
+  }
+  return value->get<std::int64_t>();
+}
+
+std::int64_t JsonFields::require_integer(const char* field) const {
+  const auto value = integer(field);
+  if (!value) fail(field, "is missing");
+  return *value;
+}
+
+std::optional<double> JsonFields::number(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) fail(field, fmt::format("must be a number, not {}", type_of(*value)));
+  return value->get<double>();
+}
+
+std::optional<bool> JsonFields::boolean(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) fail(field, fmt::format("must be true or false, not {}", type_of(*value)));
+  return value->get<bool>();
+}
+
+std::optional<std::string> JsonFields::string(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) fail(field, fmt::format("must be a string, not {}", type_of(*value)));
+  return value->get<std::string>();
+}
+
+std::string JsonFields::require_string(const char* field) const {
+  auto value = string(field);
+  if (!value) fail(field, "is missing");
+  return *std::move(value);
+}
+
+const nlohmann::json& JsonFields::require_array(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) fail(field, "is missing");
+  if (!value->is_array()) fail(field, fmt::format("must be a list, not {}", type_of(*value)));
+  return *value;
+}
+
+}  // namespace caldera::detail

@@ -1,0 +1,53 @@
+// JSON from files that nobody vouches for: parsing with a nesting limit, and typed access to fields with
+// errors that name the file and the field. Private to training/: public headers do not include it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace caldera::detail {
+
+/// Parses one JSON document. `where` (a path, or path:line) begins every error message. Throws FileError for
+/// text that is not JSON or nests deeper than any file of ours does: nlohmann's copy and dump recurse, so
+/// depth is checked first.
+nlohmann::json parse_json(std::string_view text, const std::string& where);
+
+/// Reads and parses `path`; the root must be an object. Throws FileError.
+nlohmann::json read_json_object(const std::filesystem::path& path);
+
+/// `text` for an error message: one line, control characters escaped, at most about 120 characters.
+std::string printable(std::string_view text);
+
+/// Typed, checked access to the fields of one JSON object. A field that is absent or null is "missing".
+/// Every getter throws FileError "where: field 'x' ..." on a wrong type; the `require` forms also when
+/// missing.
+class JsonFields {
+ public:
+  /// Keeps references to both arguments.
+  JsonFields(const nlohmann::json& object, const std::string& where);
+
+  bool has(const char* field) const { return find(field) != nullptr; }
+  /// The value, or nullptr where it is missing or null.
+  const nlohmann::json* find(const char* field) const;
+
+  std::optional<std::int64_t> integer(const char* field) const;
+  std::int64_t require_integer(const char* field) const;
+  std::optional<double> number(const char* field) const;
+  std::optional<bool> boolean(const char* field) const;
+  std::optional<std::string> string(const char* field) const;
+  std::string require_string(const char* field) const;
+  const nlohmann::json& require_array(const char* field) const;
+
+  /// Throws FileError "where: field 'x' <problem>".
+  [[noreturn]] void fail(const char* field, const std::string& problem) const;
+
+ private:
+  const nlohmann::json& object_;
+  const std::string& where_;
+};
+
+}  // namespace caldera::detail

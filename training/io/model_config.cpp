@@ -1,0 +1,225 @@
+#include "training/io/model_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/tensor/error.h"
+#include "training/io/atomic_file.h"
+#include "training/io/json_file.h"
+
+namespace caldera {
+namespace {
+
+using detail::JsonFields;
+using detail::printable;
+
+constexpr const char* kSupported = "LlamaForCausalLM (model_type \"llama\")";
+
+// Far above any model, far below where a product of two of them could overflow.
+constexpr std::int64_t kMaxWidth = 1 << 20;
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr std::int64_t kMaxVocabulary = 1 << 24;
+constexpr std::int64_t kMaxPositions = 1 << 28;
+
+/// Sets `architecture` and `model_type`, or refuses the file.
+void read_architecture(const JsonFields& fields, const std::string& where, ModelConfig& config) {
+  const auto refuse = [&](const std::string& what) {
+    throw FileError(fmt::format("{}: {} is not supported (supported: {})", where, what, kSupported));
+  };
+  const auto type = fields.string("model_type");
+  const auto* list = fields.find("architectures");
+  if (list == nullptr && !type) fields.fail("architectures", "is missing, and so is 'model_type'");
+  if (list != nullptr) {
+    if (!list->is_array() || list->empty() || !list->front().is_string()) {
+      fields.fail("architectures", "must be a list of strings");
+    }
+    const auto& architecture = list->front().get_ref<const std::string&>();
+    if (architecture != config.architecture) {
+      refuse(fmt::format("architecture '{}'", printable(architecture)));
+    }
+  }
+  if (type && *type != config.model_type) refuse(fmt::format("model_type '{}'", printable(*type)));
+}
+
+/// Frequencies of the rotary embedding: `rope_scaling` (older files) or `rope_parameters` (newer ones).
+void read_rope(const JsonFields& fields, const std::string& where, ModelConfig& config) {
+  config.rope_theta = fields.number("rope_theta").value_or(config.rope_theta);
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const auto* object = fields.find(name);
+    if (object == nullptr) continue;
+    if (!object->is_object()) fields.fail(name, "must be an object or null");
+    const std::string inner_where = fmt::format("{}: {}", where, name);
+    const JsonFields inner(*object, inner_where);
+    for (const char* key : {"rope_type", "type"}) {
+      const auto type = inner.string(key);
+      if (type && *type != "default") {
+        fields.fail(
+            name,
+            fmt::format("asks for '{}' scaling, which is not supported (supported: null or \"default\")",
+                        printable(*type)));
+      }
+    }
+    if (inner.has("factor") && inner.number("factor") != 1.0) {
+      fields.fail(name, "has a factor, which is not supported");
+    }
+    config.rope_theta = inner.number("rope_theta").value_or(config.rope_theta);
+  }
+  const auto partial = fields.number("partial_rotary_factor");
+  if (partial && *partial != 1.0) fields.fail("partial_rotary_factor", "is not supported (supported: 1)");
+}
+
+std::vector<std::int64_t> read_ids(const JsonFields& fields, const char* name) {
+  const auto* value = fields.find(name);
+  if (value == nullptr) return {};
+  if (!value->is_array()) return {*fields.integer(name)};
+  std::vector<std::int64_t> ids;
+  for (const auto& item : *value) {
+    if (!item.is_number_integer()) fields.fail(name, "must be an integer, a list of integers, or null");
+    ids.push_back(item.get<std::int64_t>());
+  }
+  return ids;
+}
+
+void refuse_unsupported(const JsonFields& fields) {
+  if (fields.has("quantization_config")) {
+    fields.fail("quantization_config", "is set: quantised weights are not supported");
+  }
+}
+
+}  // namespace
+
+ModelConfig ModelConfig::from_json(std::string_view text, const std::string& where) {
+  const auto root = detail::parse_json(text, where);
+  const JsonFields fields(root, where);
+  ModelConfig config;
+  read_architecture(fields, where, config);
+  refuse_unsupported(fields);
+
+  config.hidden_size = fields.require_integer("hidden_size");
+  config.intermediate_size = fields.require_integer("intermediate_size");
+  config.num_hidden_layers = fields.require_integer("num_hidden_layers");
+  config.num_attention_heads = fields.require_integer("num_attention_heads");
+  config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_attention_heads);
+  config.vocab_size = fields.require_integer("vocab_size");
+  config.max_position_embeddings =
+      fields.integer("max_position_embeddings").value_or(config.max_position_embeddings);
+  if (const auto head_dim = fields.integer("head_dim")) {
+    config.head_dim = *head_dim;
+  } else if (config.num_attention_heads > 0) {
+    if (config.hidden_size % config.num_attention_heads != 0) {
+      fields.fail("hidden_size",
+                  fmt::format("({}) is no multiple of num_attention_heads ({}), and there is no head_dim",
+                              config.hidden_size, config.num_attention_heads));
+    }
+    config.head_dim = config.hidden_size / config.num_attention_heads;
+  }
+  config.rms_norm_eps = fields.number("rms_norm_eps").value_or(config.rms_norm_eps);
+  read_rope(fields, where, config);
+  config.tie_word_embeddings = fields.boolean("tie_word_embeddings").value_or(false);
+  config.attention_bias = fields.boolean("attention_bias").value_or(false);
+  config.mlp_bias = fields.boolean("mlp_bias").value_or(false);
+  config.hidden_act = fields.string("hidden_act").value_or(config.hidden_act);
+  config.initializer_range = fields.number("initializer_range").value_or(config.initializer_range);
+  config.bos_token_id = fields.integer("bos_token_id");
+  config.eos_token_ids = read_ids(fields, "eos_token_id");
+  for (const char* name : {"torch_dtype", "dtype"}) {
+    config.torch_dtype = fields.string(name).value_or(config.torch_dtype);
+  }
+
+  try {
+    config.validate();
+  } catch (const ValueError& e) {
+    // "config: field ..." -> "path: field ...": what a file holds is the file's fault.
+    const std::string_view message = e.what();
+    throw FileError(fmt::format("{}{}", where, message.substr(message.find(':'))));
+  }
+  return config;
+}
+
+ModelConfig ModelConfig::from_file(const std::filesystem::path& path) {
+  return from_json(read_text_file(path), path.string());
+}
+
+std::string ModelConfig::to_json() const {
+  nlohmann::ordered_json json;
+  json["architectures"] = {architecture};
+  json["model_type"] = model_type;
+  json["hidden_size"] = hidden_size;
+  json["intermediate_size"] = intermediate_size;
+  json["num_hidden_layers"] = num_hidden_layers;
+  json["num_attention_heads"] = num_attention_heads;
+  json["num_key_value_heads"] = num_key_value_heads;
+  json["head_dim"] = head_dim;
+  json["vocab_size"] = vocab_size;
+  json["max_position_embeddings"] = max_position_embeddings;
+  json["rms_norm_eps"] = rms_norm_eps;
+  json["rope_theta"] = rope_theta;
+  json["tie_word_embeddings"] = tie_word_embeddings;
+  json["attention_bias"] = attention_bias;
+  json["mlp_bias"] = mlp_bias;
+  json["hidden_act"] = hidden_act;
+  json["initializer_range"] = initializer_range;
+  if (bos_token_id)
+    json["bos_token_id"] = *bos_token_id;
+  else
+    json["bos_token_id"] = nullptr;
+  if (eos_token_ids.empty())
+    json["eos_token_id"] = nullptr;
+  else if (eos_token_ids.size() == 1)
+    json["eos_token_id"] = eos_token_ids.front();
+  else
+    json["eos_token_id"] = eos_token_ids;
+  json["torch_dtype"] = torch_dtype;
+  return json.dump(2) + "\n";
+}
+
+void ModelConfig::validate() const {
+  const auto fail = [](const char* field, const std::string& problem) {
+    throw ValueError(fmt::format("config: field '{}' {}", field, problem));
+  };
+  const auto in_range = [&](const char* field, std::int64_t value, std::int64_t max) {
+    if (value < 1 || value > max) fail(field, fmt::format("is {}, but must lie in 1..{}", value, max));
+  };
+  const auto token = [&](const char* field, std::int64_t id) {
+    if (id < 0 || id >= vocab_size) {
+      fail(field, fmt::format("is {}, outside of the vocabulary of {}", id, vocab_size));
+    }
+  };
+  in_range("hidden_size", hidden_size, kMaxWidth);
+  in_range("intermediate_size", intermediate_size, kMaxWidth * 8);
+  in_range("num_hidden_layers", num_hidden_layers, kMaxLayers);
+  in_range("num_attention_heads", num_attention_heads, kMaxWidth);
+  in_range("num_key_value_heads", num_key_value_heads, kMaxWidth);
+  in_range("head_dim", head_dim, kMaxWidth);
+  in_range("vocab_size", vocab_size, kMaxVocabulary);
+  in_range("max_position_embeddings", max_position_embeddings, kMaxPositions);
+  if (num_attention_heads % num_key_value_heads != 0) {
+    fail("num_key_value_heads", fmt::format("is {}, which does not divide num_attention_heads ({})",
+                                            num_key_value_heads, num_attention_heads));
+  }
+  if (head_dim % 2 != 0) fail("head_dim", fmt::format("is {}, but rotary embedding needs it even", head_dim));
+  if (num_attention_heads * head_dim > kMaxWidth * 8) {
+    fail("num_attention_heads",
+         fmt::format("times head_dim is {}, which is absurd", num_attention_heads * head_dim));
+  }
+  if (!(rms_norm_eps > 0 && rms_norm_eps < 1)) {
+    fail("rms_norm_eps", fmt::format("is {}, but must lie between 0 and 1", rms_norm_eps));
+  }
+  if (!(rope_theta > 0 && std::isfinite(rope_theta))) {
+    fail("rope_theta", fmt::format("is {}, but must be positive", rope_theta));
+  }
+  if (!(initializer_range >= 0 && std::isfinite(initializer_range))) {
+    fail("initializer_range", fmt::format("is {}, but must not be negative", initializer_range));
+  }
+  if (hidden_act != "silu") {
+    fail("hidden_act",
+         fmt::format("is '{}', which is not supported (supported: silu)", printable(hidden_act)));
+  }
+  if (bos_token_id) token("bos_token_id", *bos_token_id);
+  for (const auto id : eos_token_ids) token("eos_token_id", id);
+}
+
+}  // namespace caldera

@@ -1,0 +1,160 @@
+#include "training/io/safetensors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <unordered_map>
+
+#include "engine/tensor/error.h"
+#include "training/io/file_descriptor.h"
+#include "training/io/json_file.h"
+#include "training/io/safetensors_header.h"
+
+namespace caldera {
+
+static_assert(std::endian::native == std::endian::little, "tensor bytes are used as the file holds them");
+
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+
+/// A whole file, mapped read-only.
+class Mapping {
+ public:
+  explicit Mapping(const std::filesystem::path& path) {
+    const auto fail = [&](const std::string& why) {
+      throw FileError(fmt::format("cannot read {}: {}", path.string(), why));
+    };
+    const detail::FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd) fail(std::generic_category().message(errno));
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) fail(std::generic_category().message(errno));
+    if (!S_ISREG(status.st_mode)) fail(S_ISDIR(status.st_mode) ? "it is a folder" : "not a regular file");
+    size_ = static_cast<std::size_t>(status.st_size);
+    if (size_ == 0) return;  // mmap refuses an empty range
+    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (address == MAP_FAILED) fail(std::generic_category().message(errno));
+    data_ = static_cast<const std::byte*>(address);
+  }
+  ~Mapping() {
+    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+template <class T, class Convert>
+void convert(std::span<const std::byte> bytes, std::vector<float>& out, Convert to) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));  // bytes may be unaligned
+    out[i] = to(value);
+  }
+}
+
+}  // namespace
+
+struct SafetensorsFile::Impl {
+  struct Entry {
+    TensorInfo info;
+    std::span<const std::byte> bytes;
+  };
+
+  explicit Impl(const std::filesystem::path& file) : path(file), mapping(file) {
+    const auto all = mapping.bytes();
+    const auto where = path.string();
+    const auto fail = [&](const std::string& why) {
+      throw FileError(fmt::format("{}: not a valid safetensors file: {}", where, why));
+    };
+    if (all.size() < kLengthBytes) fail(fmt::format("{} bytes are too few for a header", all.size()));
+    std::uint64_t header_bytes = 0;
+    std::memcpy(&header_bytes, all.data(), sizeof(header_bytes));
+    if (header_bytes > detail::kMaxSafetensorsHeader) fail(fmt::format("a header of {} bytes", header_bytes));
+    if (header_bytes > all.size() - kLengthBytes) {
+      fail(fmt::format("its header of {} bytes does not fit the file of {} bytes", header_bytes, all.size()));
+    }
+    const std::string_view json(reinterpret_cast<const char*>(all.data()) + kLengthBytes, header_bytes);
+    const auto data = all.subspan(kLengthBytes + header_bytes);
+    auto header = detail::parse_safetensors_header(json, data.size(), where);
+
+    metadata = std::move(header.metadata);
+    names.reserve(header.entries.size());
+    entries.reserve(header.entries.size());
+    for (auto& entry : header.entries) {
+      names.push_back(entry.name);
+      entries.emplace(std::move(entry.name),
+                      Entry{{entry.dtype, entry.shape}, data.subspan(entry.begin, entry.end - entry.begin)});
+    }
+  }
+
+  const Entry& at(std::string_view name) const {
+    const auto it = entries.find(std::string(name));
+    if (it == entries.end()) {
+      throw FileError(fmt::format("{}: there is no tensor '{}'", path.string(), detail::printable(name)));
+    }
+    return it->second;
+  }
+
+  std::filesystem::path path;
+  Mapping mapping;
+  std::vector<std::string> names;
+  std::unordered_map<std::string, Entry> entries;
+  std::map<std::string, std::string> metadata;
+};
+
+SafetensorsFile::SafetensorsFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
+SafetensorsFile::~SafetensorsFile() = default;
+
+SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
+  return SafetensorsFile(std::make_unique<Impl>(path));
+}
+
+const std::vector<std::string>& SafetensorsFile::names() const { return impl_->names; }
+bool SafetensorsFile::contains(std::string_view name) const {
+  return impl_->entries.contains(std::string(name));
+}
+const TensorInfo& SafetensorsFile::info(std::string_view name) const { return impl_->at(name).info; }
+std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {
+  return impl_->at(name).bytes;
+}
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return impl_->metadata; }
+const std::filesystem::path& SafetensorsFile::path() const { return impl_->path; }
+
+std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
+  const auto& entry = impl_->at(name);
+  std::vector<float> out(entry.bytes.size() / size_of(entry.info.dtype));
+  switch (entry.info.dtype) {
+    case DType::f32:
+      convert<float>(entry.bytes, out, [](float v) { return v; });
+      break;
+    case DType::f64:
+      convert<double>(entry.bytes, out, [](double v) { return static_cast<float>(v); });
+      break;
+    case DType::f16:
+      convert<Half>(entry.bytes, out, [](Half v) { return to_float(v); });
+      break;
+    case DType::bf16:
+      convert<BFloat16>(entry.bytes, out, [](BFloat16 v) { return to_float(v); });
+      break;
+    default:
+      throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
+                                   detail::printable(name), caldera::name(entry.info.dtype)));
+  }
+  return out;
+}
+
+}  // namespace caldera

@@ -1,0 +1,92 @@
+// Adapters in PEFT's format.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "training/io/adapter_config.h"
+#include "training/io/safetensors.h"
+#include "training/lora/lora.h"
+#include "training/models/llama.h"
+#include "training/nn/tensor_files.h"
+
+namespace caldera {
+namespace {
+
+// PEFT wraps the model in two modules, both called "model": base_model.model.<name in the model>.
+constexpr const char* kPrefix = "base_model.model.";
+constexpr const char* kConfigFile = "adapter_config.json";
+constexpr const char* kWeightsFile = "adapter_model.safetensors";
+
+/// The factors that an adapter with these targets has, by the names in its file.
+std::vector<std::pair<std::string, Shape>> expected_factors(Llama& model, int rank,
+                                                            const std::vector<std::string>& targets) {
+  std::vector<std::pair<std::string, Shape>> factors;
+  model.visit_projections(
+      [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& p) {
+        if (std::find(targets.begin(), targets.end(), name) == targets.end()) return;
+        factors.emplace_back(kPrefix + path + ".lora_A.weight", Shape{rank, p->in_features()});
+        factors.emplace_back(kPrefix + path + ".lora_B.weight", Shape{p->out_features(), rank});
+      });
+  return factors;
+}
+
+bool is_factor(const Parameter& p) {
+  return p.name.ends_with(".lora_A.weight") || p.name.ends_with(".lora_B.weight");
+}
+
+}  // namespace
+
+void save_adapter(Llama& model, const std::filesystem::path& dir, const std::string& base_model) {
+  AdapterConfig config;
+  config.base_model_name_or_path = base_model;
+  model.visit_projections(
+      [&](const std::string&, const std::string& name, std::unique_ptr<Projection>& slot) {
+        const auto* lora = dynamic_cast<const LoRALinear*>(slot.get());
+        if (lora == nullptr) return;
+        config.rank = lora->options().rank;
+        config.alpha = lora->options().alpha;
+        config.dropout = lora->options().dropout;
+        auto& targets = config.target_modules;
+        if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
+      });
+  if (config.target_modules.empty()) throw ValueError("save_adapter: the model has no adapter");
+  std::vector<Parameter> factors = model.parameters();
+  std::erase_if(factors, [](const Parameter& p) { return !is_factor(p); });
+  detail::create_folder(dir);
+  detail::write_parameters(dir / kWeightsFile, factors, kPrefix);
+  config.write(dir / kConfigFile);
+}
+
+std::size_t load_adapter(Llama& model, const std::filesystem::path& dir) {
+  const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
+  const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
+  const LoRAOptions options{.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
+  std::vector<std::string> targets;
+  try {
+    targets = resolve_lora_targets(config.target_modules);
+  } catch (const ValueError& e) {
+    throw FileError(fmt::format("{}: {}", (dir / kConfigFile).string(), e.what()));
+  }
+
+  detail::TensorProblems problems;
+  std::unordered_map<std::string, Shape> expected;
+  for (const auto& [name, shape] : expected_factors(model, options.rank, targets)) {
+    expected.emplace(name, shape);
+    if (!file.contains(name))
+      problems.missing(name, shape);
+    else
+      problems.check(name, shape, file.info(name));
+  }
+  for (const std::string& name : file.names())
+    if (!expected.contains(name)) problems.unexpected(name);
+  problems.throw_if_any((dir / kWeightsFile).string() + ": the adapter does not fit the model");
+
+  const std::size_t modules = apply_lora(model, options, targets, 0);
+  for (const Parameter& p : model.parameters())
+    if (is_factor(p))
+      *p.tensor = LazyTensor::from_vector(file.read_f32(kPrefix + p.name), p.tensor->shape(), model.device());
+  return modules;
+}
+
+}  // namespace caldera

@@ -1,0 +1,119 @@
+#include "training/nn/attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+// Below any real score, and finite: a row with nothing to look at becomes uniform instead of NaN.
+constexpr double kMasked = -1e30;
+
+void check_projection(const char* name, const Projection& p, std::int64_t in, std::int64_t out) {
+  if (p.in_features() != in || p.out_features() != out)
+    throw ShapeError(fmt::format("Attention: {} maps {} to {} features, expected {} to {}", name,
+                                 p.in_features(), p.out_features(), in, out));
+}
+
+/// (B, T, heads * dim) to (B, heads, T, dim).
+LazyTensor split_heads(const LazyTensor& x, std::int64_t heads, std::int64_t dim) {
+  return permute_dims(reshape(x, Shape{x.shape(0), x.shape(1), heads, dim}), {0, 2, 1, 3});
+}
+
+}  // namespace
+
+LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device) {
+  const LazyTensor i = expand_dims(arange(queries, DType::i32, device) + static_cast<int>(offset), -1);
+  return less_equal(arange(keys, DType::i32, device), i);
+}
+
+AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
+                                        Device device) {
+  if (cache == nullptr)
+    return {rotary.angles(length), causal_mask(length, length, 0, device), nullptr, false};
+  const std::int64_t position = cache->position();
+  // All of it now, or the plan would change with the tables in the middle of a text.
+  rotary.reserve(cache->capacity());
+  RotaryAngles angles = rotary.angles(length, position);
+  cache->begin(length);
+  const bool attend_cache = position > 0;
+  const std::int64_t keys = attend_cache ? cache->capacity() : length;
+  return {std::move(angles), causal_mask(length, keys, position, device), cache, attend_cache};
+}
+
+LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                   const LazyTensor& mask, double scale) {
+  const bool ranks = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && mask.rank() == 2;
+  if (!ranks || k.shape() != v.shape() || q.shape(0) != k.shape(0) || q.shape(3) != k.shape(3) ||
+      k.shape(1) == 0 || q.shape(1) % k.shape(1) != 0 || mask.shape() != Shape{q.shape(2), k.shape(2)})
+    throw ShapeError(fmt::format("attention: q {}, k {}, v {} and mask {} do not fit", q.shape().to_string(),
+                                 k.shape().to_string(), v.shape().to_string(), mask.shape().to_string()));
+  const std::int64_t batch = q.shape(0);
+  const std::int64_t kv_heads = k.shape(1);
+  const std::int64_t group = q.shape(1) / kv_heads;
+  const std::int64_t queries = q.shape(2);
+  const std::int64_t keys = k.shape(2);
+  const std::int64_t dim = q.shape(3);
+  // The query heads that share a key head become rows of one matrix: keys are read once a group, and are
+  // never copied.
+  const bool grouped = group > 1;
+  const LazyTensor rows = grouped ? reshape(q, Shape{batch, kv_heads, group * queries, dim}) : q;
+  LazyTensor scores = matmul(rows, transpose(k)) * scale;
+  if (grouped) scores = reshape(scores, Shape{batch, kv_heads, group, queries, keys});
+  LazyTensor probabilities = softmax(where(mask, scores, kMasked), -1);
+  if (grouped) probabilities = reshape(probabilities, Shape{batch, kv_heads, group * queries, keys});
+  const LazyTensor out = matmul(probabilities, v);
+  return grouped ? reshape(out, q.shape()) : out;
+}
+
+Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
+                     std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
+                     std::unique_ptr<Projection> o)
+    : q_proj(std::move(q)),
+      k_proj(std::move(k)),
+      v_proj(std::move(v)),
+      o_proj(std::move(o)),
+      config_(config) {
+  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
+    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
+                                 config.kv_heads));
+  check_projection("q_proj", *q_proj, config.hidden_size, config.heads * config.head_dim);
+  check_projection("k_proj", *k_proj, config.hidden_size, config.kv_heads * config.head_dim);
+  check_projection("v_proj", *v_proj, config.hidden_size, config.kv_heads * config.head_dim);
+  check_projection("o_proj", *o_proj, config.heads * config.head_dim, config.hidden_size);
+}
+
+LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
+  if (x.rank() != 3)
+    throw ShapeError(
+        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
+  const LazyTensor q =
+      apply_rotary(split_heads(q_proj->forward(x), config_.heads, config_.head_dim), context.angles);
+  LazyTensor k =
+      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads, config_.head_dim), context.angles);
+  LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads, config_.head_dim);
+  if (context.cache != nullptr) {
+    context.cache->write(layer, k, v);
+    if (context.attend_cache) {
+      k = context.cache->keys(layer);
+      v = context.cache->values(layer);
+    }
+  }
+  const LazyTensor heads =
+      grouped_query_attention(q, k, v, context.mask, 1 / std::sqrt(static_cast<double>(config_.head_dim)));
+  const LazyTensor merged = reshape(permute_dims(heads, {0, 2, 1, 3}),
+                                    Shape{x.shape(0), x.shape(1), config_.heads * config_.head_dim});
+  return o_proj->forward(merged);
+}
+
+void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.module(join_name(prefix, "q_proj"), *q_proj);
+  visitor.module(join_name(prefix, "k_proj"), *k_proj);
+  visitor.module(join_name(prefix, "v_proj"), *v_proj);
+  visitor.module(join_name(prefix, "o_proj"), *o_proj);
+}
+
+}  // namespace caldera

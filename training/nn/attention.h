@@ -1,0 +1,63 @@
+// Causal grouped-query attention (Ainslie et al. 2023) as in Hugging Face's LlamaAttention.
+#pragma once
+
+#include <memory>
+
+#include "training/nn/kv_cache.h"
+#include "training/nn/linear.h"
+#include "training/nn/rotary.h"
+
+namespace caldera {
+
+/// What all layers of one forward call share.
+struct AttentionContext {
+  RotaryAngles angles;
+  LazyTensor mask;            // boolean (T, S): may query i look at key j?
+  KVCache* cache = nullptr;   // begun; or null
+  bool attend_cache = false;  // keys are the cache's buffers (S = capacity) and not those of the call (S = T)
+};
+
+/// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
+LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device);
+
+/// The context of a forward call over `length` new positions. With a cache, positions begin at
+/// cache->position(), and cache->begin(length) is called. An empty cache is written but not read: keys are
+/// those of the call.
+AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
+                                        Device device);
+
+/// softmax(q k^T * scale, masked) v. q (B, H, T, D), k and v (B, K, S, D) with H a multiple of K: query head
+/// h reads head h / (H / K). mask (T, S). Returns (B, H, T, D). A row without any permitted key gives the
+/// mean of v, not NaN.
+LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                   const LazyTensor& mask, double scale);
+
+struct AttentionConfig {
+  std::int64_t hidden_size = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;  // hidden_size need not be heads * head_dim
+};
+
+/// Projections "q_proj", "k_proj", "v_proj", "o_proj".
+class Attention final : public Module {
+ public:
+  /// Throws ShapeError when a projection does not fit the configuration, ValueError when heads is not a
+  /// multiple of kv_heads.
+  Attention(const AttentionConfig& config, std::unique_ptr<Projection> q, std::unique_ptr<Projection> k,
+            std::unique_ptr<Projection> v, std::unique_ptr<Projection> o);
+
+  /// x (B, T, hidden) to the same shape. `layer` is this layer's place in the cache.
+  LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer);
+  void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+
+  std::unique_ptr<Projection> q_proj;
+  std::unique_ptr<Projection> k_proj;
+  std::unique_ptr<Projection> v_proj;
+  std::unique_ptr<Projection> o_proj;
+
+ private:
+  AttentionConfig config_;
+};
+
+}  // namespace caldera

@@ -1,0 +1,81 @@
+#include "training/nn/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include "ops/ops.h"
+
+namespace caldera {
+
+KVCache::KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads, std::int64_t capacity,
+                 std::int64_t head_dim, DType dtype, Device device) {
+  if (layers < 1 || batch < 1 || kv_heads < 1 || capacity < 1 || head_dim < 1)
+    throw ValueError(fmt::format(
+        "KVCache: layers {}, batch {}, kv_heads {}, capacity {}, head_dim {}: all must be positive", layers,
+        batch, kv_heads, capacity, head_dim));
+  const Shape shape{batch, kv_heads, capacity, head_dim};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    keys_.push_back(LazyTensor::zeros(shape, dtype, device));
+    values_.push_back(LazyTensor::zeros(shape, dtype, device));
+  }
+  // Leaves from the start, so that the first decoding step has the plan of all later ones.
+  eval(state());
+}
+
+void KVCache::begin(std::int64_t length) {
+  if (length < 1 || position_ + length > capacity())
+    throw ValueError(
+        fmt::format("the KV cache is full: {} positions are written, {} more do not fit its capacity of {}",
+                    position_, length, capacity()));
+  length_ = length;
+  const Device device = keys_.front().device();
+  const LazyTensor row = arange(capacity(), DType::i32, device) - static_cast<int>(position_);
+  if (length == 1) {
+    write_mask_ = expand_dims(equal(row, 0), -1);
+    write_source_ = {};
+  } else {
+    const auto count = static_cast<int>(length);
+    write_mask_ = expand_dims(logical_and(greater_equal(row, 0), less(row, count)), -1);
+    write_source_ = row;
+  }
+}
+
+LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) const {
+  Shape expected = buffer.shape();
+  expected[2] = length_;
+  if (update.shape() != expected)
+    throw ShapeError(fmt::format("KVCache: {} does not fit, the call in progress writes {}",
+                                 update.shape().to_string(), expected.to_string()));
+  // Rows outside of the update are gathered as NaN, and not selected.
+  const LazyTensor rows = write_source_.defined() ? take(update, write_source_, 2) : update;
+  return where(write_mask_, rows, buffer);
+}
+
+void KVCache::write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v) {
+  const auto i = static_cast<std::size_t>(layer);
+  LazyTensor keys = written(keys_.at(i), k);
+  values_[i] = written(values_[i], v);
+  keys_[i] = std::move(keys);
+}
+
+void KVCache::finish() {
+  position_ += length_;
+  length_ = 0;
+  write_mask_ = {};
+  write_source_ = {};
+}
+
+std::vector<LazyTensor> KVCache::state() const {
+  std::vector<LazyTensor> all = keys_;
+  all.insert(all.end(), values_.begin(), values_.end());
+  return all;
+}
+
+void KVCache::truncate(std::int64_t position) {
+  if (position < 0 || position > position_)
+    throw ValueError(
+        fmt::format("KVCache: cannot go back to position {}, {} are written", position, position_));
+  // What lies beyond is overwritten before a mask admits it.
+  position_ = position;
+}
+
+}  // namespace caldera

@@ -1,0 +1,36 @@
+#include "training/nn/linear.h"
+
+#include <fmt/format.h>
+
+#include "ops/ops.h"
+
+namespace caldera {
+
+Linear::Linear(LazyTensor weight, LazyTensor bias) : weight_{std::move(weight)}, bias_{std::move(bias)} {
+  if (this->weight().rank() != 2)
+    throw ShapeError(
+        fmt::format("Linear: weight {} is not a matrix (out, in)", this->weight().shape().to_string()));
+  if (this->bias().defined() && this->bias().shape() != Shape{out_features()})
+    throw ShapeError(fmt::format("Linear: bias {} does not fit weight {}", this->bias().shape().to_string(),
+                                 this->weight().shape().to_string()));
+}
+
+Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias, double std, std::uint64_t seed,
+               Device device)
+    : Linear(random_normal(Shape{out_features, in_features}, seed, DType::f32, device) * std,
+             bias ? LazyTensor::zeros(Shape{out_features}, DType::f32, device) : LazyTensor{}) {}
+
+LazyTensor Linear::forward(const LazyTensor& x) {
+  if (x.rank() == 0 || x.shape(-1) != in_features())
+    throw ShapeError(fmt::format("Linear: input {} does not end in the {} features that weight {} takes",
+                                 x.shape().to_string(), in_features(), weight().shape().to_string()));
+  const LazyTensor y = matmul(x, transpose(weight()));
+  return bias().defined() ? y + bias() : y;
+}
+
+void Linear::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.parameter(join_name(prefix, "weight"), weight_);
+  if (bias().defined()) visitor.parameter(join_name(prefix, "bias"), bias_);
+}
+
+}  // namespace caldera

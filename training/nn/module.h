@@ -1,0 +1,83 @@
+// Module: something with parameters that have names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+class Module;
+
+/// A named parameter of a module. `tensor` points into the module: assigning to it changes the module. It
+/// stays valid while the module lives and keeps its structure (apply_lora changes structure).
+struct Parameter {
+  std::string name;
+  LazyTensor* tensor = nullptr;
+  bool trainable = true;
+};
+
+/// What a module stores a parameter in. An undefined tensor (an absent bias) is no parameter.
+struct Weight {
+  LazyTensor tensor;
+  bool trainable = true;
+};
+
+/// Walks a tree of modules. Override what is of interest; the defaults walk on.
+class ParameterVisitor {
+ public:
+  virtual ~ParameterVisitor() = default;
+  virtual void parameter(const std::string& name, Weight& weight);
+  /// Overrides call the base to descend into the module.
+  virtual void module(const std::string& name, Module& module);
+};
+
+/// Base of everything with parameters. Names are dotted paths, exactly those of Hugging Face checkpoints
+/// ("model.layers.0.self_attn.q_proj.weight"). Modules are not copied; one thread at a time uses a module.
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Reports the parameters and child modules, in a fixed order, with names that begin with `prefix` (empty
+  /// for the root): `visitor.parameter(join_name(prefix, "weight"), …)`, `visitor.module(join_name(prefix,
+  /// …), …)`.
+  virtual void visit(const std::string& prefix, ParameterVisitor& visitor) = 0;
+
+  std::vector<Parameter> parameters();
+  std::vector<Parameter> trainable_parameters();
+  /// Elements in all parameters, and in the trainable ones.
+  std::int64_t parameter_count();
+  std::int64_t trainable_parameter_count();
+
+  /// Makes every parameter that the module has now untrainable.
+  void freeze();
+  /// Training mode switches dropout on. Initially on. Reaches all child modules.
+  void set_training(bool training);
+  bool is_training() const { return training_; }
+  /// Restarts the random streams of this module and its children (dropout masks) from `seed`: what follows is
+  /// a pure function of it. Without it every forward call draws from the next counter of the stream.
+  void set_random_seed(std::uint64_t seed);
+  /// Evaluates all parameters in one go and makes them leaves of the graph.
+  void materialize();
+
+ protected:
+  /// Hook of set_random_seed for modules that draw random numbers.
+  virtual void reseed(std::uint64_t seed);
+
+ private:
+  bool training_ = true;
+};
+
+/// "prefix.name", or "name" where the prefix is empty.
+std::string join_name(const std::string& prefix, const std::string& name);
+
+/// A seed for stream number `stream` of `seed` (splitmix64, Steele et al. 2014): different streams of one
+/// seed, and one stream of different seeds, are unrelated.
+std::uint64_t mix_seed(std::uint64_t seed, std::uint64_t stream);
+
+}  // namespace caldera

@@ -1,0 +1,70 @@
+#include "training/nn/rotary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+constexpr std::int64_t kSmallestTable = 256;
+
+}  // namespace
+
+RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, std::int64_t max_positions, double theta,
+                                 Device device)
+    : max_positions_(max_positions), device_(device) {
+  if (head_dim <= 0 || head_dim % 2 != 0)
+    throw ValueError(fmt::format("RotaryEmbedding: head_dim {} is not a positive even number", head_dim));
+  if (max_positions <= 0 || max_positions > std::numeric_limits<std::int32_t>::max() || !(theta > 0))
+    throw ValueError(fmt::format("RotaryEmbedding: bad max_positions {} or theta {}", max_positions, theta));
+  for (std::int64_t i = 0; i < head_dim / 2; ++i)
+    inverse_frequencies_.push_back(
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+}
+
+void RotaryEmbedding::reserve(std::int64_t positions) {
+  if (positions > max_positions_)
+    throw ValueError(
+        fmt::format("position {} is beyond the {} positions of the model (max_position_embeddings); "
+                    "use shorter sequences",
+                    positions - 1, max_positions_));
+  if (cos_.defined() && positions <= cos_.shape(0)) return;
+  const auto wanted = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max(positions, kSmallestTable))));
+  const std::int64_t rows = std::min(wanted, max_positions_);
+  const std::size_t half = inverse_frequencies_.size();
+  std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
+  std::vector<float> sin(cos.size());
+  for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
+    for (std::size_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(p) * inverse_frequencies_[i];
+      const std::size_t at = p * 2 * half + i;
+      cos[at] = cos[at + half] = static_cast<float>(std::cos(angle));
+      sin[at] = sin[at + half] = static_cast<float>(std::sin(angle));
+    }
+  }
+  const Shape shape{rows, static_cast<std::int64_t>(2 * half)};
+  cos_ = LazyTensor::from_vector(cos, shape, device_);
+  sin_ = LazyTensor::from_vector(sin, shape, device_);
+}
+
+RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
+  reserve(offset + length);
+  // Gathered, and not sliced at the offset: a slice's bounds are part of the plan.
+  const LazyTensor positions = arange(length, DType::i32, device_) + static_cast<int>(offset);
+  return {take(cos_, positions, 0), take(sin_, positions, 0)};
+}
+
+LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {
+  const std::int64_t half = x.shape(-1) / 2;
+  const LazyTensor rotated = concatenate({-slice(x, -1, half, {}), slice(x, -1, 0, half)}, -1);
+  return x * angles.cos + rotated * angles.sin;
+}
+
+}  // namespace caldera

@@ -1,0 +1,25 @@
+#include "training/optim/clip.h"
+
+#include <fmt/format.h>
+
+#include "ops/ops.h"
+
+namespace caldera {
+
+LazyTensor global_norm(std::span<const LazyTensor> grads) {
+  if (grads.empty()) throw ValueError("global_norm: there are no gradients");
+  std::vector<LazyTensor> squares;
+  squares.reserve(grads.size());
+  for (const LazyTensor& g : grads) squares.push_back(reshape(sum(square(g)), Shape{1}));
+  return sqrt(sum(squares.size() == 1 ? squares.front() : concatenate(squares, 0)));
+}
+
+LazyTensor clip_grad_norm(std::vector<LazyTensor>& grads, double max_norm) {
+  if (!(max_norm > 0)) throw ValueError(fmt::format("clip_grad_norm: max_norm {} is not positive", max_norm));
+  const LazyTensor norm = global_norm(grads);
+  const LazyTensor factor = minimum(LazyTensor(max_norm) / (norm + 1e-6), 1.0);
+  for (LazyTensor& g : grads) g = g * factor;
+  return norm;
+}
+
+}  // namespace caldera

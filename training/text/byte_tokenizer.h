@@ -1,0 +1,27 @@
+// The tokenizer that needs no file: a token a byte.
+#pragma once
+
+#include "training/text/tokenizer.h"
+
+namespace caldera {
+
+/// Ids 0..255 are the bytes; with specials, 256 is bos ("<s>") and 257 is eos ("</s>"). encode adds the bos
+/// where it is asked for special tokens, as Llama's tokenizers do; it does not look for special tokens in the
+/// text.
+class ByteTokenizer final : public Tokenizer {
+ public:
+  explicit ByteTokenizer(bool with_specials = true) : with_specials_(with_specials) {}
+
+  std::vector<std::int32_t> encode(std::string_view text, bool add_special = true) const override;
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const override;
+  std::int64_t vocab_size() const override { return with_specials_ ? kBos + 2 : kBos; }
+  std::optional<std::int32_t> bos_id() const override;
+  std::optional<std::int32_t> eos_id() const override;
+
+ private:
+  static constexpr std::int32_t kBos = 256;
+  static constexpr std::int32_t kEos = 257;
+  bool with_specials_;
+};
+
+}  // namespace caldera

@@ -1,0 +1,56 @@
+#include "training/text/stream_decoder.h"
+
+#include "training/text/utf8.h"
+
+namespace caldera {
+namespace {
+
+/// Most tokens that an unfinished character can have (three bytes of four). Beyond them the oldest is broken
+/// for good.
+constexpr int kMaxUnfinished = 3;
+
+}  // namespace
+
+void StreamDecoder::prime(std::span<const std::int32_t> context) {
+  window_.assign(context.begin(), context.end());
+  pending_ = window_.size();
+}
+
+std::string StreamDecoder::text(std::size_t begin, std::size_t end) const {
+  return tokenizer_.decode(std::span(window_).subspan(begin, end - begin), skip_special_);
+}
+
+std::string StreamDecoder::release(std::size_t end) {
+  const std::string before = text(0, pending_);
+  const std::string now = text(0, end);
+  // A run of bytes that turned out malformed may change how its beginning reads; what is out stays out.
+  std::string piece = now.starts_with(before) ? now.substr(before.size()) : text(pending_, end);
+  if (!piece.empty()) {
+    window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(pending_));
+    end -= pending_;
+  }
+  pending_ = end;
+  return piece;
+}
+
+std::string StreamDecoder::push(std::int32_t id) {
+  const std::int32_t alone[] = {id};
+  (void)tokenizer_.decode(alone, skip_special_);  // throws for a bad id, before anything has changed
+  window_.push_back(id);
+  if (!text(0, window_.size()).ends_with(detail::kReplacementCharacter)) {
+    unfinished_ = 0;
+    return release(window_.size());
+  }
+  if (unfinished_ < kMaxUnfinished) {
+    ++unfinished_;
+    return {};
+  }
+  return release(pending_ + 1);
+}
+
+std::string StreamDecoder::finish() {
+  unfinished_ = 0;
+  return release(window_.size());
+}
+
+}  // namespace caldera

@@ -1,0 +1,39 @@
+#include "training/trainer/json_log.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tensor/error.h"
+
+namespace caldera {
+
+std::string to_json_line(const StepRecord& record) {
+  const nlohmann::ordered_json line{{"step", record.step},
+                                    {"loss", record.loss},
+                                    {"learning_rate", record.learning_rate},
+                                    {"grad_norm", record.grad_norm},
+                                    {"tokens", record.tokens},
+                                    {"tokens_per_second", record.tokens_per_second},
+                                    {"host_ms", record.host_ms},
+                                    {"device_ms", record.device_ms},
+                                    {"peak_bytes", record.peak_bytes}};
+  return line.dump();
+}
+
+std::string to_json_line(const ValidationRecord& record) {
+  return nlohmann::ordered_json{{"step", record.step}, {"val_loss", record.loss}}.dump();
+}
+
+void JsonLogObserver::on_begin(std::int64_t) {
+  file_.open(path_, std::ios::trunc);
+  if (!file_) throw FileError(fmt::format("{}: cannot write the training log there", path_.string()));
+}
+
+void JsonLogObserver::write(const std::string& line) {
+  file_ << line << '\n' << std::flush;
+  if (!file_)
+    throw FileError(fmt::format("{}: writing the training log failed; is the disk full?", path_.string()));
+}
+
+}  // namespace caldera

@@ -1,0 +1,45 @@
+// What a training run tells while it goes on: the records, and the interface that receives them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace caldera {
+
+/// One training step, as a line of the log.
+struct StepRecord {
+  std::int64_t step = 0;         ///< counts from 1
+  double loss = 0;               ///< mean over the step's tokens that count, before the update
+  double learning_rate = 0;      ///< used by this step
+  double grad_norm = 0;          ///< before clipping
+  std::int64_t tokens = 0;       ///< that count towards the loss in this step
+  double tokens_per_second = 0;  ///< tokens over the step's wall time
+  double host_ms = 0;            ///< making the batch and building the graph
+  double device_ms = 0;          ///< evaluation, from its start until its results are on the host
+  std::uint64_t peak_bytes = 0;  ///< most device memory in use so far
+};
+
+/// One pass over the validation data.
+struct ValidationRecord {
+  std::int64_t step = 0;  ///< training steps done before it
+  double loss = 0;
+};
+
+/// Receives the events of a run, in order, on the thread that trains. An exception ends the run and reaches
+/// its caller.
+class TrainObserver {
+ public:
+  TrainObserver() = default;
+  virtual ~TrainObserver() = default;
+  TrainObserver(const TrainObserver&) = delete;
+  TrainObserver& operator=(const TrainObserver&) = delete;
+
+  /// Before anything is computed. `total_steps` steps will follow.
+  virtual void on_begin(std::int64_t total_steps) { static_cast<void>(total_steps); }
+  virtual void on_step(const StepRecord& record) { static_cast<void>(record); }
+  virtual void on_validation(const ValidationRecord& record) { static_cast<void>(record); }
+  /// After the last event; also when the run ends with an error.
+  virtual void on_end() {}
+};
+
+}  // namespace caldera

@@ -1,0 +1,106 @@
+#include "training/trainer/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace caldera {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr std::int64_t kPlainLines = 20;
+constexpr std::chrono::milliseconds kRedraw{100};
+
+int terminal_width(std::FILE* stream) {
+  winsize size{};
+  return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::llround(std::clamp(seconds, 0.0, 1e9)));
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
+                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+}  // namespace
+
+ProgressObserver::ProgressObserver(std::FILE* stream)
+    : ProgressObserver(stream, isatty(fileno(stream)) == 1) {}
+ProgressObserver::ProgressObserver(std::FILE* stream, bool terminal) : stream_(stream), terminal_(terminal) {}
+
+void ProgressObserver::on_begin(std::int64_t total_steps) {
+  total_ = total_steps;
+  every_ = std::max<std::int64_t>(1, total_steps / kPlainLines);
+  tokens_ = 0;
+  start_ = drawn_ = line_time_ = Clock::now();
+}
+
+void ProgressObserver::on_step(const StepRecord& record) {
+  const Clock::time_point now = Clock::now();
+  tokens_ += record.tokens;
+  if (terminal_) {
+    if (record.step == total_ || now - drawn_ >= kRedraw) draw_bar(record, now);
+  } else if (record.step == 1 || record.step == total_ || record.step % every_ == 0) {
+    write_line(record, now);
+  }
+  if (record.step == 1) start_ = now;
+}
+
+void ProgressObserver::on_validation(const ValidationRecord& record) {
+  erase_bar();
+  fmt::print(stream_, "step {}/{}  validation loss {:.4f}\n", record.step, total_, record.loss);
+  std::fflush(stream_);
+  line_time_ = Clock::now();  // the time that validation took is not training's
+  tokens_ = 0;
+}
+
+void ProgressObserver::on_end() {
+  if (bar_visible_) std::fputc('\n', stream_);  // the last state stays on the screen
+  bar_visible_ = false;
+  std::fflush(stream_);
+}
+
+std::string ProgressObserver::remaining(std::int64_t step, Clock::time_point now) const {
+  if (step < 2) return "-:--";
+  const double a_step = Seconds(now - start_).count() / static_cast<double>(step - 1);
+  return duration(a_step * static_cast<double>(total_ - step));
+}
+
+void ProgressObserver::write_line(const StepRecord& record, Clock::time_point now) {
+  const double seconds = std::max(Seconds(now - line_time_).count(), 1e-9);
+  fmt::print(stream_, "step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step, total_,
+             record.loss, record.learning_rate, static_cast<double>(tokens_) / seconds,
+             remaining(record.step, now));
+  std::fflush(stream_);
+  line_time_ = now;
+  tokens_ = 0;
+}
+
+void ProgressObserver::draw_bar(const StepRecord& record, Clock::time_point now) {
+  const std::string tail = fmt::format(" {}/{}  loss {:.4f}  {:.0f} tok/s  ETA {}", record.step, total_,
+                                       record.loss, record.tokens_per_second, remaining(record.step, now));
+  // One column stays free: a full last column wraps on some terminals.
+  const int room = terminal_width(stream_) - static_cast<int>(tail.size()) - 3;
+  const int width = std::clamp(room, 0, 40);
+  const auto filled = static_cast<int>(width * record.step / std::max<std::int64_t>(total_, 1));
+  std::string bar;
+  if (width > 0) {
+    bar = fmt::format("[{}{}]", std::string(static_cast<std::size_t>(filled), '='),
+                      std::string(static_cast<std::size_t>(width - filled), ' '));
+  }
+  fmt::print(stream_, "\r{}{}\x1b[K", bar, tail);
+  std::fflush(stream_);
+  bar_visible_ = true;
+  drawn_ = now;
+}
+
+void ProgressObserver::erase_bar() {
+  if (bar_visible_) std::fputs("\r\x1b[K", stream_);
+  bar_visible_ = false;
+}
+
+}  // namespace caldera

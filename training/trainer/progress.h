@@ -1,0 +1,44 @@
+// Progress of a training run for people: a bar on a terminal, a line now and then elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "training/trainer/observer.h"
+
+namespace caldera {
+
+/// Writes to a C stream that must outlive it. On a terminal one line is redrawn in place, at most ten times a
+/// second; elsewhere about twenty plain lines a run are written, so that logs stay short.
+class ProgressObserver : public TrainObserver {
+ public:
+  explicit ProgressObserver(std::FILE* stream = stderr);
+  /// `terminal` says what the stream is instead of asking the system.
+  ProgressObserver(std::FILE* stream, bool terminal);
+
+  void on_begin(std::int64_t total_steps) override;
+  void on_step(const StepRecord& record) override;
+  void on_validation(const ValidationRecord& record) override;
+  void on_end() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw_bar(const StepRecord& record, Clock::time_point now);
+  void write_line(const StepRecord& record, Clock::time_point now);
+  std::string remaining(std::int64_t step, Clock::time_point now) const;
+  void erase_bar();
+
+  std::FILE* stream_;
+  bool terminal_;
+  bool bar_visible_ = false;
+  std::int64_t total_ = 0;
+  std::int64_t every_ = 1;
+  std::int64_t tokens_ = 0;      // since the line before
+  Clock::time_point line_time_;  // of the line before
+  Clock::time_point start_;      // end of the first step: what is compiled once would spoil the forecast
+  Clock::time_point drawn_;
+};
+
+}  // namespace caldera

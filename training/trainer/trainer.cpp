@@ -1,0 +1,206 @@
+#include "training/trainer/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/runtime/runtime.h"
+#include "ops/ops.h"
+#include "training/evaluate/evaluate.h"
+#include "training/optim/clip.h"
+
+namespace caldera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Streams of the run's seed.
+constexpr std::uint64_t kDataStream = 1;
+constexpr std::uint64_t kDropoutStream = 2;
+
+double milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+class Run {
+ public:
+  Run(Llama& model, const TokenDataset& data, const TokenDataset* valid, const TrainOptions& options,
+      std::span<TrainObserver* const> observers)
+      : model_(model),
+        options_(options),
+        observers_(observers),
+        schedule_{options.schedule, options.optimizer.learning_rate, options.warmup, options.iterations},
+        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)),
+        optimizer_(model.trainable_parameters(), options.optimizer) {
+    if (valid != nullptr)
+      validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
+  }
+
+  TrainResult operator()() {
+    const EndNotice end_notice(observers_);
+    for (TrainObserver* observer : observers_) observer->on_begin(options_.iterations);
+    model_.set_training(true);
+    model_.set_random_seed(mix_seed(options_.seed, kDropoutStream));
+
+    TrainResult result;
+    result.initial_val_loss = validate(0);
+    result.final_val_loss = result.initial_val_loss;
+    for (std::int64_t step = 1; step <= options_.iterations; ++step) {
+      result.last_step = train_step(step);
+      for (TrainObserver* observer : observers_) observer->on_step(result.last_step);
+      const bool due = options_.val_every > 0 && step % options_.val_every == 0;
+      if (due || step == options_.iterations) result.final_val_loss = validate(step);
+    }
+    model_.set_training(false);
+    result.peak_bytes = peak_bytes();
+    return result;
+  }
+
+ private:
+  // Observers hear of the end however it comes.
+  class EndNotice {
+   public:
+    explicit EndNotice(std::span<TrainObserver* const> observers) : observers_(observers) {}
+    ~EndNotice() {
+      for (TrainObserver* observer : observers_) observer->on_end();
+    }
+    EndNotice(const EndNotice&) = delete;
+    EndNotice& operator=(const EndNotice&) = delete;
+
+   private:
+    std::span<TrainObserver* const> observers_;
+  };
+
+  // Times of one step so far, summed over its batches.
+  struct Times {
+    double host_ms = 0;
+    double device_ms = 0;
+  };
+
+  std::optional<double> validate(std::int64_t step) {
+    if (validation_.empty()) return std::nullopt;
+    const double loss = evaluate(model_, validation_).loss;
+    if (!std::isfinite(loss)) diverged("validation loss", loss, step);
+    for (TrainObserver* observer : observers_) observer->on_validation({step, loss});
+    return loss;
+  }
+
+  StepRecord train_step(std::int64_t step) {
+    const Clock::time_point start = Clock::now();
+    const double learning_rate = schedule_.learning_rate(step - 1);
+    std::vector<Batch> micro_batches;
+    std::int64_t tokens = 0;
+    for (std::int64_t i = 0; i < options_.grad_accumulation; ++i) {
+      micro_batches.push_back(batches_.next());
+      tokens += micro_batches.back().counted();
+    }
+
+    StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens};
+    Times times;
+    std::vector<LazyTensor> grads;
+    Clock::time_point host_start = start;
+    for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+      const LazyTensor loss = batch_loss(model_, micro_batches[i]).loss * (1.0 / static_cast<double>(tokens));
+      add_gradients(grads, loss);
+      if (i + 1 < micro_batches.size()) {
+        std::vector<LazyTensor> outputs = grads;
+        outputs.push_back(loss);
+        record.loss += evaluate_outputs(outputs, host_start, times);
+        for (LazyTensor& gradient : grads) gradient = gradient.detach();
+      } else {
+        const LazyTensor norm =
+            options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
+        optimizer_.step(grads, learning_rate);
+        std::vector<LazyTensor> outputs = optimizer_.state();
+        outputs.push_back(norm);
+        outputs.push_back(loss);
+        record.loss += evaluate_outputs(outputs, host_start, times);
+        record.grad_norm = norm.item<double>();
+        optimizer_.detach();
+      }
+      host_start = Clock::now();
+    }
+    if (!std::isfinite(record.loss)) diverged("loss", record.loss, step);
+    if (!std::isfinite(record.grad_norm)) diverged("gradient norm", record.grad_norm, step);
+
+    const double seconds = std::max(milliseconds(start, Clock::now()) / 1000, 1e-9);
+    record.tokens_per_second = static_cast<double>(tokens) / seconds;
+    record.host_ms = times.host_ms;
+    record.device_ms = times.device_ms;
+    record.peak_bytes = peak_bytes();
+    return record;
+  }
+
+  void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss) {
+    const std::vector<LazyTensor> inputs = optimizer_.inputs();
+    std::vector<LazyTensor> grads = grad(loss, inputs);
+    if (sums.empty()) {
+      sums = std::move(grads);
+      return;
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + grads[i];
+  }
+
+  // Evaluates all in one go; the value of the last, a scalar.
+  static double evaluate_outputs(const std::vector<LazyTensor>& outputs, Clock::time_point host_start,
+                                 Times& times) {
+    const Clock::time_point device_start = Clock::now();
+    eval(outputs);
+    const double value = outputs.back().item<double>();
+    times.host_ms += milliseconds(host_start, device_start);
+    times.device_ms += milliseconds(device_start, Clock::now());
+    return value;
+  }
+
+  [[noreturn]] void diverged(const char* what, double value, std::int64_t step) const {
+    throw Error(
+        fmt::format("the {} became {} in step {} of {}; training has stopped and nothing was saved: try a "
+                    "lower learning rate, a longer warm-up or a smaller max-grad-norm",
+                    what, value, step, options_.iterations));
+  }
+
+  std::uint64_t peak_bytes() const { return backend(model_.device()).counters().peak_bytes; }
+
+  Llama& model_;
+  const TrainOptions& options_;
+  std::span<TrainObserver* const> observers_;
+  Schedule schedule_;
+  BatchIterator batches_;
+  std::vector<Batch> validation_;
+  AdamW optimizer_;
+};
+
+}  // namespace
+
+void TrainOptions::validate() const {
+  const auto require = [](bool ok, const char* message) {
+    if (!ok) throw ValueError(message);
+  };
+  require(iterations >= 1, "training: iterations must be at least 1");
+  require(batch_size >= 1, "training: batch_size must be at least 1");
+  require(grad_accumulation >= 1, "training: grad_accumulation must be at least 1");
+  require(warmup >= 0, "training: warmup must not be negative");
+  require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
+  require(val_every >= 0, "training: val_every must not be negative");
+  require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
+  optimizer.validate();
+}
+
+std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options) {
+  const std::int64_t a_step = options.batch_size * options.grad_accumulation;
+  return (epochs * data.size() + a_step - 1) / a_step;
+}
+
+TrainResult train(Llama& model, const TokenDataset& data, const TokenDataset* valid,
+                  const TrainOptions& options, std::span<TrainObserver* const> observers) {
+  options.validate();
+  check_fits(data, model.config());
+  if (valid != nullptr) check_fits(*valid, model.config());
+  return Run(model, data, valid, options, observers)();
+}
+
+}  // namespace caldera

@@ -1,0 +1,56 @@
+// The trainer: updates the trainable parameters of a model on a dataset, and tells observers how it goes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "training/models/llama.h"
+#include "training/optim/adamw.h"
+#include "training/optim/schedule.h"
+#include "training/text/dataset.h"
+#include "training/trainer/observer.h"
+
+namespace caldera {
+
+/// Sequence length and prompt masking are the dataset's (DatasetOptions).
+struct TrainOptions {
+  std::int64_t iterations = 1000;      ///< optimiser steps
+  std::int64_t batch_size = 4;         ///< sequences evaluated together
+  std::int64_t grad_accumulation = 1;  ///< batches a step
+  ScheduleKind schedule = ScheduleKind::constant;
+  std::int64_t warmup = 0;        ///< steps; see Schedule
+  AdamWOptions optimizer{};       ///< its learning rate is the schedule's peak
+  double max_grad_norm = 1;       ///< 0 does not clip
+  std::int64_t val_every = 0;     ///< validate after so many steps; 0: only before and after the training
+  std::int64_t val_batches = -1;  ///< batches a validation; -1: all
+  std::uint64_t seed = 0;         ///< of the data's order and of dropout
+
+  /// Throws ValueError naming the option that lies outside of its domain.
+  void validate() const;
+};
+
+struct TrainResult {
+  std::optional<double> initial_val_loss;  ///< nothing without validation data
+  std::optional<double> final_val_loss;
+  StepRecord last_step;
+  std::uint64_t peak_bytes = 0;  ///< most memory in use on the device, in the life of the process
+};
+
+/// Steps that pass `epochs` times over the data: rounded up to whole steps.
+std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options);
+
+/// Trains. `valid` may be null. Observers are called in order.
+///
+/// A step draws batches, builds one graph of loss, gradients, clipping and AdamW's update, evaluates loss and
+/// new state together, and drops the graph. Shapes repeat (rows are padded to a multiple of 16), and learning
+/// rate and step enter as arguments, so plans do too. With gradient accumulation each batch but the last is
+/// evaluated to summed gradients; batches are weighted by their tokens, so that the loss is the mean over all
+/// tokens of the step, as if they had been one batch. On the CPU the same seed gives bit-identical losses.
+///
+/// Throws ValueError for bad options or data that do not fit the model, and Error when a loss or gradient
+/// norm is not finite; the parameters are then of no use.
+TrainResult train(Llama& model, const TokenDataset& data, const TokenDataset* valid,
+                  const TrainOptions& options, std::span<TrainObserver* const> observers = {});
+
+}  // namespace caldera
