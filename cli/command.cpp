@@ -38,6 +38,8 @@ Device parse_device(const std::string& text, const char* source) {
 }  // namespace
 
 void Command::declare(CLI::App& app) {
+  // As argparse does: a script appends what is to differ.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_options(app);
   app.add_option("--device", device_,
                  "cpu, vulkan, vulkan:N or auto: the best hardware Vulkan GPU, else the CPU (default: "
@@ -69,6 +71,7 @@ Device Command::open_device() const {
   Device device;
   if (!device_.empty()) {
     device = parse_device(device_, "--device");
+    unsetenv("CALDERA_DEVICE");  // outweighed, for the engine too: it must not trip over a bad value
   } else if (environment != nullptr && *environment != '\0') {
     device = parse_device(environment, "CALDERA_DEVICE");
   } else {

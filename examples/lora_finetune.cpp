@@ -14,12 +14,12 @@ constexpr int kBatch = 8;
 constexpr int kLength = 32;
 
 /// Rows of bytes from places that move on with `step`, and the byte that follows each of them.
-std::pair<LazyTensor, LazyTensor> make_batch(const Llama& model, const std::string& text, int step) {
+std::pair<LazyTensor, LazyTensor> make_batch(const Llama& model, const std::string& text, std::size_t step) {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> next;
-  for (int row = 0; row < kBatch; ++row)
-    for (int i = 0; i < kLength; ++i) {
-      const auto at = static_cast<std::size_t>(step * 37 + row * 101 + i);
+  for (std::size_t row = 0; row < kBatch; ++row)
+    for (std::size_t i = 0; i < kLength; ++i) {
+      const std::size_t at = step * 37 + row * 101 + i;
       ids.push_back(static_cast<unsigned char>(text[at % text.size()]));
       next.push_back(static_cast<unsigned char>(text[(at + 1) % text.size()]));
     }
@@ -33,9 +33,9 @@ double loss_on(Llama& model, const std::string& text) {
 
 /// Trains whatever is trainable. Each step is one graph: forward, gradients, clipping, AdamW; one eval runs
 /// it.
-void train(Llama& model, const std::string& text, int steps, double learning_rate) {
+void train(Llama& model, const std::string& text, std::size_t steps, double learning_rate) {
   AdamW optimizer(model.trainable_parameters());
-  for (int step = 0; step < steps; ++step) {
+  for (std::size_t step = 0; step < steps; ++step) {
     const auto [ids, next] = make_batch(model, text, step);
     const LazyTensor loss = cross_entropy(model.forward(ids), next);
     std::vector<LazyTensor> grads = grad(loss, optimizer.inputs());
@@ -45,7 +45,7 @@ void train(Llama& model, const std::string& text, int steps, double learning_rat
     outputs.push_back(loss);
     eval(outputs);
     optimizer.detach();
-    if (step % 20 == 0) std::printf("  step %3d  loss %.3f\n", step, loss.item<double>());
+    if (step % 20 == 0) std::printf("  step %3zu  loss %.3f\n", step, loss.item<double>());
   }
 }
 

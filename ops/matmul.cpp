@@ -30,6 +30,14 @@ Shape batch_of(const LazyTensor& x) {
   return Shape(x.shape().span().first(static_cast<std::size_t>(x.rank() - 2)));
 }
 
+Shape common_batch(const LazyTensor& a, const LazyTensor& b) {
+  try {
+    return broadcast_shapes(batch_of(a), batch_of(b), "matmul");
+  } catch (const ShapeError&) {  // it names the batches only
+    mismatch(a, b, "the batch extents do not broadcast");
+  }
+}
+
 LazyTensor matmul_matrices(const LazyTensor& a, const LazyTensor& b) {
   if (a.shape(-1) != b.shape(-2)) mismatch(a, b, "the inner extents differ");
   if (a.rank() > 2 && b.rank() == 2) {
@@ -41,7 +49,7 @@ LazyTensor matmul_matrices(const LazyTensor& a, const LazyTensor& b) {
     out[a.rank() - 1] = b.shape(-1);
     return reshape(matmul_matrices(reshape(a, Shape{rows, a.shape(-1)}), b), out);
   }
-  const Shape batch = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
+  const Shape batch = common_batch(a, b);
   const LazyTensor x = broadcast_to(a, with_batch(batch, a));
   const LazyTensor y = broadcast_to(b, with_batch(batch, b));
   Shape out = batch;

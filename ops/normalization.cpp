@@ -21,20 +21,23 @@ void check_parameter(const char* op, const LazyTensor& x, const LazyTensor& para
 }  // namespace
 
 LazyTensor softmax(const LazyTensor& x, int axis) {
-  const LazyTensor e = exp(shifted(as_floating(x), axis));
-  return e / sum(e, axis, true);
+  const int at = x.shape().normalize_axis(axis, "softmax");
+  const LazyTensor e = exp(shifted(as_floating(x), at));
+  return e / sum(e, at, true);
 }
 
 LazyTensor log_softmax(const LazyTensor& x, int axis) {
-  const LazyTensor d = shifted(as_floating(x), axis);
-  return d - log(sum(exp(d), axis, true));
+  const int at = x.shape().normalize_axis(axis, "log_softmax");
+  const LazyTensor d = shifted(as_floating(x), at);
+  return d - log(sum(exp(d), at, true));
 }
 
 LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
+  const int at = x.shape().normalize_axis(axis, "logsumexp");
   const LazyTensor y = as_floating(x);
-  const LazyTensor top = stop_gradient(max(y, axis, true));
-  const LazyTensor out = log(sum(exp(y - top), axis, true)) + top;
-  return keepdims ? out : squeeze(out, axis);
+  const LazyTensor top = stop_gradient(max(y, at, true));
+  const LazyTensor out = log(sum(exp(y - top), at, true)) + top;
+  return keepdims ? out : squeeze(out, at);
 }
 
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight) {

@@ -84,7 +84,7 @@ inline LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b) { return 
 class Axes {
  public:
   Axes() = default;  // all
-  Axes(int axis) : axes_{axis} {}
+  Axes(int axis) : axes_(std::vector<int>{axis}) {}
   Axes(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}
   Axes(std::vector<int> axes) : axes_(std::move(axes)) {}
   const std::optional<std::vector<int>>& list() const { return axes_; }

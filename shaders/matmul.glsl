@@ -1,5 +1,5 @@
-// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], with strides for everything. The includer defines MEMORY, ALIGN,
-// and the tile of ROWS x COLUMNS elements of C that an invocation keeps in registers.
+// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], with strides for everything. The includer defines MEMORY, VECTOR
+// (four of it), ALIGN (its bytes), LANES (a workgroup's invocations) and MULTIPLY_ADD.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
@@ -8,7 +8,7 @@ layout(local_size_x = LANES) in;
 
 layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
 
-#ifdef VECTOR
+
 // Four neighbouring elements, at the alignment of one.
 layout(buffer_reference, scalar, buffer_reference_align = ALIGN) buffer Four { VECTOR v; };
 
@@ -18,7 +18,6 @@ VECTOR four_at(uvec2 address, int element) {
   return Four(uvec2(low, address.y + carry)).v;
 }
 #define VECTOR_AT(memory, element) four_at(uvec2(memory), element)
-#endif
 
 // Element number = bias + row * rows + column * columns + sum(batch coordinate * batch[d]). The address was lowered
 // by bias elements, so that no element number is negative where a stride is.

@@ -1,59 +1,99 @@
-// An invocation a tile of C. Neighbouring invocations have neighbouring columns.
+// An invocation a tile of ROWS x 4 elements of C, ROWS being 1 or a multiple of 4. Neighbouring invocations have
+// neighbouring columns. Four steps of K are loaded at once, as vectors along whichever dimension is contiguous.
 #include "matmul.glsl"
+
+#extension GL_EXT_control_flow_attributes : require
+
+// How the operands lie in memory: 0 strided, 1 contiguous along K, 2 contiguous along the rows of A or the columns
+// of B.
+layout(constant_id = 0) const int a_layout = 0;
+layout(constant_id = 1) const int b_layout = 0;
+
+#if ROWS == 1
+#define BLOCK 1
+#else
+#define BLOCK 4
+#endif
 
 void main() {
   Memory a = args.a, b = args.b, c = args.c;
   const int m = args.m, n = args.n, k = args.k;
   const int a_row = args.a_view.rows, a_k = args.a_view.columns;
   const int b_k = args.b_view.rows, b_column = args.b_view.columns;
+  const int c_row = args.c_view.rows, c_column = args.c_view.columns;
   const uint tiles_m = uint(m + ROWS - 1) / ROWS;
-  const uint tiles_n = uint(n + COLUMNS - 1) / COLUMNS;
+  const uint tiles_n = uint(n + 3) / 4;
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
   for (uint t = gl_GlobalInvocationID.x; t < tiles; t += gl_NumWorkGroups.x * LANES) {
-    const int column = int(t % tiles_n) * COLUMNS;
+    const int column = int(t % tiles_n) * 4;
     const uint q = t / tiles_n;
     const int row = int(q % tiles_m) * ROWS;
     int a_at = args.a_view.bias, b_at = args.b_view.bias, c_at = args.c_view.bias;
     batch_offsets(q / tiles_m, a_at, b_at, c_at);
 
-    // Past the edge the last row or column is computed again and not stored.
-    int ap[ROWS], bp[COLUMNS];
-    for (int i = 0; i < ROWS; ++i) ap[i] = a_at + min(row + i, m - 1) * a_row;
-    for (int j = 0; j < COLUMNS; ++j) bp[j] = b_at + min(column + j, n - 1) * b_column;
-    MEMORY sum[ROWS][COLUMNS];
-    for (int i = 0; i < ROWS; ++i)
-      for (int j = 0; j < COLUMNS; ++j) sum[i][j] = MEMORY(0);
+    // At an edge the vectors still stay inside: a block of rows or columns moves back over its neighbour's, and what
+    // the neighbour stores is not stored again. Fewer than four rows or columns: the last one is repeated.
+    int ar[ROWS], bc[4];
+    [[unroll]] for (int i = 0; i < ROWS; ++i)
+      ar[i] = a_at + min(min(row + i / BLOCK * BLOCK, max(m - BLOCK, 0)) + i % BLOCK, m - 1) * a_row;
+    [[unroll]] for (int j = 0; j < 4; ++j) bc[j] = b_at + min(min(column, max(n - 4, 0)) + j, n - 1) * b_column;
+    VECTOR sum[ROWS];
+    [[unroll]] for (int i = 0; i < ROWS; ++i) sum[i] = VECTOR(0);
 
     int l = 0;
-#ifdef VECTOR
-    if (a_k == 1 && b_k == 1) {
-      // Four steps of K a load, at the alignment of one element.
-      for (; l + 4 <= k; l += 4) {
-        VECTOR bv[COLUMNS];
-        for (int j = 0; j < COLUMNS; ++j) bv[j] = VECTOR_AT(b, bp[j] + l);
-        for (int i = 0; i < ROWS; ++i) {
-          const VECTOR av = VECTOR_AT(a, ap[i] + l);
-          for (int j = 0; j < COLUMNS; ++j) {
-            sum[i][j] = fma(av.x, bv[j].x, sum[i][j]);
-            sum[i][j] = fma(av.y, bv[j].y, sum[i][j]);
-            sum[i][j] = fma(av.z, bv[j].z, sum[i][j]);
-            sum[i][j] = fma(av.w, bv[j].w, sum[i][j]);
+    for (; l + 4 <= k; l += 4) {
+      VECTOR bv[4];  // a vector of four columns for each step of K
+      if (b_layout == 2) {
+        [[unroll]] for (int s = 0; s < 4; ++s) bv[s] = VECTOR_AT(b, bc[0] + (l + s) * b_k);
+      } else {
+        VECTOR bk[4];
+        if (b_layout == 1) {
+          [[unroll]] for (int j = 0; j < 4; ++j) bk[j] = VECTOR_AT(b, bc[j] + l);
+        } else {
+          [[unroll]] for (int j = 0; j < 4; ++j) {
+            const int at = bc[j] + l * b_k;
+            bk[j] = VECTOR(b.v[at], b.v[at + b_k], b.v[at + 2 * b_k], b.v[at + 3 * b_k]);
           }
         }
+        [[unroll]] for (int s = 0; s < 4; ++s) bv[s] = VECTOR(bk[0][s], bk[1][s], bk[2][s], bk[3][s]);
+      }
+      [[unroll]] for (int i = 0; i < ROWS; i += BLOCK) {
+        VECTOR av[BLOCK];  // a vector of four steps of K for each row
+#if BLOCK == 4
+        if (a_layout == 2) {
+          VECTOR ak[4];
+          [[unroll]] for (int s = 0; s < 4; ++s) ak[s] = VECTOR_AT(a, ar[i] + (l + s) * a_k);
+          [[unroll]] for (int r = 0; r < 4; ++r) av[r] = VECTOR(ak[0][r], ak[1][r], ak[2][r], ak[3][r]);
+        } else
+#endif
+        if (a_layout == 1) {
+          [[unroll]] for (int r = 0; r < BLOCK; ++r) av[r] = VECTOR_AT(a, ar[i + r] + l);
+        } else {
+          [[unroll]] for (int r = 0; r < BLOCK; ++r) {
+            const int at = ar[i + r] + l * a_k;
+            av[r] = VECTOR(a.v[at], a.v[at + a_k], a.v[at + 2 * a_k], a.v[at + 3 * a_k]);
+          }
+        }
+        [[unroll]] for (int r = 0; r < BLOCK; ++r)
+          [[unroll]] for (int s = 0; s < 4; ++s)
+            sum[i + r] = MULTIPLY_ADD(VECTOR(av[r][s]), bv[s], sum[i + r]);
       }
     }
-#endif
     for (; l < k; ++l) {
-      MEMORY av[ROWS], bv[COLUMNS];
-      for (int i = 0; i < ROWS; ++i) av[i] = a.v[ap[i] + l * a_k];
-      for (int j = 0; j < COLUMNS; ++j) bv[j] = b.v[bp[j] + l * b_k];
-      for (int i = 0; i < ROWS; ++i)
-        for (int j = 0; j < COLUMNS; ++j) sum[i][j] = MULTIPLY_ADD(av[i], bv[j], sum[i][j]);
+      VECTOR bv;
+      [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = b.v[bc[j] + l * b_k];
+      [[unroll]] for (int i = 0; i < ROWS; ++i)
+        sum[i] = MULTIPLY_ADD(VECTOR(a.v[ar[i] + l * a_k]), bv, sum[i]);
     }
 
-    for (int i = 0; i < ROWS; ++i)
-      for (int j = 0; j < COLUMNS; ++j)
-        if (row + i < m && column + j < n)
-          c.v[c_at + (row + i) * args.c_view.rows + (column + j) * args.c_view.columns] = sum[i][j];
+    [[unroll]] for (int i = 0; i < ROWS; ++i) {
+      const int r = min(row + i / BLOCK * BLOCK, max(m - BLOCK, 0)) + i % BLOCK;
+      [[unroll]] for (int j = 0; j < 4; ++j) {
+        const int column_j = min(column, max(n - 4, 0)) + j;
+        // Not what lies outside, nor what a neighbour has computed (rows of a block wholly outside included).
+        if (r >= row + i / BLOCK * BLOCK && r < m && column_j >= column && column_j < n)
+          c.v[c_at + r * c_row + column_j * c_column] = sum[i][j];
+      }
+    }
   }
 }

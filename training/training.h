@@ -1,6 +1,7 @@
 // Everything for training and running language models: include <caldera/training.h>.
 #pragma once
 
+#include "training/evaluate/evaluate.h"
 #include "training/generate/generator.h"
 #include "training/generate/sampler.h"
 #include "training/io/adapter_config.h"
@@ -25,3 +26,7 @@
 #include "training/optim/schedule.h"
 #include "training/text/dataset.h"
 #include "training/text/tokenizer.h"
+#include "training/trainer/json_log.h"
+#include "training/trainer/observer.h"
+#include "training/trainer/progress.h"
+#include "training/trainer/trainer.h"

@@ -17,7 +17,7 @@ namespace {
 
 /// The Vulkan devices of this machine, asked for once.
 const std::vector<caldera::DeviceInfo>& vulkan_devices() {
-  static const std::vector<caldera::DeviceInfo> devices = [] {
+  static std::vector<caldera::DeviceInfo> devices = [] {
     std::vector<caldera::DeviceInfo> all = list_devices();
     std::erase_if(all, [](const auto& info) { return info.device.kind != DeviceKind::vulkan; });
     return all;

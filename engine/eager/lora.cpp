@@ -81,6 +81,8 @@ LazyTensor LoRALayer::forward_lazy(const LazyTensor& x) const {
   return matmul(kept * (1 / (1 - config_.dropout)), b) * config_.scaling();
 }
 
-Tensor LoRALayer::forward(const Tensor& x) const { return Tensor(forward_lazy(x.lazy())); }
+Tensor LoRALayer::forward(const Tensor& x) const {
+  return Tensor::computed(forward_lazy(x.lazy()), {&x, &lora_a_.tensor(), &lora_b_.tensor()});
+}
 
 }  // namespace caldera::v1

@@ -50,7 +50,7 @@ Tensor cross_entropy_loss_with_smoothing(const Tensor& logits, const Tensor& tar
   const LazyTensor loss = mean_cross_entropy(logits.lazy(), targets.lazy(),
                                              {.ignore_index = ignore_index, .label_smoothing = smoothing});
   check_targets(targets, logits.shape().back(), ignore_index);
-  return Tensor(loss);
+  return Tensor::computed(loss, {&logits, &targets});
 }
 
 Tensor cross_entropy_loss(const Tensor& logits, const Tensor& targets,

@@ -22,6 +22,9 @@ AdamWScalars scalars(const AdamWConfig& config, std::int64_t step) {
           .step = step};
 }
 
+/// A value of the optimiser is a constant to whatever is differentiated next.
+Tensor settled(const LazyTensor& value) { return Tensor(value.detach()); }
+
 void require(bool good, const char* field, double value, const char* want) {
   if (!good) throw TrainingError::invalid_config(fmt::format("{} is {}, want it {}", field, value, want));
 }
@@ -65,9 +68,9 @@ Tensor AdamW::step(const std::string& name, const Tensor& param, const Tensor& g
   const AdamWUpdate update = adamw_update(param.lazy(), grad.lazy(), state.m.lazy(), state.v.lazy(),
                                           scalars(config_, state.step + 1));
   eval({update.param, update.m, update.v});
-  state = {Tensor(update.m), Tensor(update.v), state.step + 1};
+  state = {settled(update.m), settled(update.v), state.step + 1};
   step_count_ = std::max(step_count_, state.step);
-  return Tensor(update.param);
+  return settled(update.param);
 }
 
 void AdamW::step_var(const Var& variable, const Tensor& grad) { step({&variable, 1}, {&grad, 1}); }
@@ -92,8 +95,8 @@ void AdamW::step(std::span<const Var> variables, std::span<const Tensor> grads) 
   }
   eval(outputs);
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    variables[i].set(Tensor(outputs[3 * i]));
-    *states[i] = {Tensor(outputs[3 * i + 1]), Tensor(outputs[3 * i + 2]), states[i]->step + 1};
+    variables[i].set(settled(outputs[3 * i]));
+    *states[i] = {settled(outputs[3 * i + 1]), settled(outputs[3 * i + 2]), states[i]->step + 1};
     step_count_ = std::max(step_count_, states[i]->step);
   }
 }

@@ -28,6 +28,15 @@ T load(const std::byte* from) {
 
 }  // namespace
 
+Tensor Tensor::computed(const LazyTensor& result, std::initializer_list<const Tensor*> operands) {
+  result.eval();
+  for (const Tensor* operand : operands) {
+    const Node& node = operand->lazy().node();
+    if (node.is_traced() || node.is_detached()) return Tensor(result);
+  }
+  return Tensor(result.detach());
+}
+
 Tensor::Tensor(const LazyTensor& lazy) : state_(std::make_shared<State>(lazy.eval())) {}
 
 const LazyTensor& Tensor::lazy() const {
@@ -36,16 +45,16 @@ const LazyTensor& Tensor::lazy() const {
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, const Device& device) {
-  return Tensor(LazyTensor::zeros(shape, dtype, device));
+  return computed(LazyTensor::zeros(shape, dtype, device), {});
 }
 Tensor Tensor::ones(const Shape& shape, DType dtype, const Device& device) {
-  return Tensor(LazyTensor::ones(shape, dtype, device));
+  return computed(LazyTensor::ones(shape, dtype, device), {});
 }
 Tensor Tensor::full(const Shape& shape, double value, DType dtype, const Device& device) {
-  return Tensor(LazyTensor::full(shape, value, dtype, device));
+  return computed(LazyTensor::full(shape, value, dtype, device), {});
 }
 Tensor Tensor::randn(const Shape& shape, std::uint64_t seed, DType dtype, const Device& device) {
-  return Tensor(random_normal(shape, seed, dtype, device));
+  return computed(random_normal(shape, seed, dtype, device), {});
 }
 
 std::string Tensor::to_string() const {
@@ -114,39 +123,65 @@ std::int64_t Tensor::integer_at(std::span<const std::int64_t> index) const {
 // ---- operations
 // -----------------------------------------------------------------------------------------------------
 
-Tensor Tensor::add(const Tensor& other) const { return Tensor(caldera::add(lazy(), other.lazy())); }
-Tensor Tensor::sub(const Tensor& other) const { return Tensor(subtract(lazy(), other.lazy())); }
-Tensor Tensor::mul(const Tensor& other) const { return Tensor(multiply(lazy(), other.lazy())); }
-Tensor Tensor::div(const Tensor& other) const { return Tensor(divide(lazy(), other.lazy())); }
-Tensor Tensor::matmul(const Tensor& other) const { return Tensor(caldera::matmul(lazy(), other.lazy())); }
-Tensor Tensor::reshape(const Shape& shape) const { return Tensor(caldera::reshape(lazy(), shape)); }
-Tensor Tensor::transpose() const { return Tensor(caldera::transpose(lazy())); }
-Tensor Tensor::astype(DType dtype) const { return Tensor(caldera::astype(lazy(), dtype)); }
-Tensor Tensor::sum() const { return Tensor(caldera::sum(lazy())); }
-Tensor Tensor::mean() const { return Tensor(caldera::mean(lazy())); }
+Tensor Tensor::add(const Tensor& other) const {
+  return computed(caldera::add(lazy(), other.lazy()), {this, &other});
+}
+Tensor Tensor::sub(const Tensor& other) const {
+  return computed(subtract(lazy(), other.lazy()), {this, &other});
+}
+Tensor Tensor::mul(const Tensor& other) const {
+  return computed(multiply(lazy(), other.lazy()), {this, &other});
+}
+Tensor Tensor::div(const Tensor& other) const {
+  return computed(divide(lazy(), other.lazy()), {this, &other});
+}
+Tensor Tensor::matmul(const Tensor& other) const {
+  return computed(caldera::matmul(lazy(), other.lazy()), {this, &other});
+}
+Tensor Tensor::reshape(const Shape& shape) const { return computed(caldera::reshape(lazy(), shape), {this}); }
+Tensor Tensor::transpose() const { return computed(caldera::transpose(lazy()), {this}); }
+Tensor Tensor::astype(DType dtype) const { return computed(caldera::astype(lazy(), dtype), {this}); }
+Tensor Tensor::sum() const { return computed(caldera::sum(lazy()), {this}); }
+Tensor Tensor::mean() const { return computed(caldera::mean(lazy()), {this}); }
 
 Tensor Tensor::to_device(const Device& device) const {
   if (lazy().device() == device) return *this;
+  if (lazy().node().is_traced())
+    throw GradientError(
+        "to_device: a gradient does not pass from one device to another; move the operands before "
+        "differentiating");
   std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
   lazy().copy_to_host(bytes.data());
   return Tensor(LazyTensor::from_bytes(bytes.data(), bytes.size(), dtype(), shape(), device));
 }
 
-Tensor Tensor::softmax_stable() const { return Tensor(caldera::softmax(lazy(), -1)); }
-Tensor Tensor::layer_norm(double eps) const { return Tensor(caldera::layer_norm(lazy(), eps)); }
-Tensor Tensor::rms_norm(double eps) const { return Tensor(caldera::rms_norm(lazy(), eps)); }
+Tensor Tensor::softmax_stable() const { return computed(caldera::softmax(lazy(), -1), {this}); }
+Tensor Tensor::layer_norm(double eps) const { return computed(caldera::layer_norm(lazy(), eps), {this}); }
+Tensor Tensor::rms_norm(double eps) const { return computed(caldera::rms_norm(lazy(), eps), {this}); }
 Tensor Tensor::lora_forward_fused(const Tensor& a, const Tensor& b, double scaling) const {
-  return Tensor(lora_delta(lazy(), a.lazy(), b.lazy(), scaling));
+  return computed(lora_delta(lazy(), a.lazy(), b.lazy(), scaling), {this, &a, &b});
 }
 
-Tensor operator+(const Tensor& a, const Scalar& b) { return Tensor(add(a.lazy(), b.lazy())); }
-Tensor operator-(const Tensor& a, const Scalar& b) { return Tensor(subtract(a.lazy(), b.lazy())); }
-Tensor operator*(const Tensor& a, const Scalar& b) { return Tensor(multiply(a.lazy(), b.lazy())); }
-Tensor operator/(const Tensor& a, const Scalar& b) { return Tensor(divide(a.lazy(), b.lazy())); }
-Tensor operator+(const Scalar& a, const Tensor& b) { return Tensor(add(a.lazy(), b.lazy())); }
-Tensor operator-(const Scalar& a, const Tensor& b) { return Tensor(subtract(a.lazy(), b.lazy())); }
-Tensor operator*(const Scalar& a, const Tensor& b) { return Tensor(multiply(a.lazy(), b.lazy())); }
-Tensor operator/(const Scalar& a, const Tensor& b) { return Tensor(divide(a.lazy(), b.lazy())); }
-Tensor operator-(const Tensor& x) { return Tensor(negative(x.lazy())); }
+Tensor operator+(const Tensor& a, const Scalar& b) { return Tensor::computed(add(a.lazy(), b.lazy()), {&a}); }
+Tensor operator-(const Tensor& a, const Scalar& b) {
+  return Tensor::computed(subtract(a.lazy(), b.lazy()), {&a});
+}
+Tensor operator*(const Tensor& a, const Scalar& b) {
+  return Tensor::computed(multiply(a.lazy(), b.lazy()), {&a});
+}
+Tensor operator/(const Tensor& a, const Scalar& b) {
+  return Tensor::computed(divide(a.lazy(), b.lazy()), {&a});
+}
+Tensor operator+(const Scalar& a, const Tensor& b) { return Tensor::computed(add(a.lazy(), b.lazy()), {&b}); }
+Tensor operator-(const Scalar& a, const Tensor& b) {
+  return Tensor::computed(subtract(a.lazy(), b.lazy()), {&b});
+}
+Tensor operator*(const Scalar& a, const Tensor& b) {
+  return Tensor::computed(multiply(a.lazy(), b.lazy()), {&b});
+}
+Tensor operator/(const Scalar& a, const Tensor& b) {
+  return Tensor::computed(divide(a.lazy(), b.lazy()), {&b});
+}
+Tensor operator-(const Tensor& x) { return Tensor::computed(negative(x.lazy()), {&x}); }
 
 }  // namespace caldera::v1

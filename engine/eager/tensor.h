@@ -31,13 +31,18 @@ class Scalar {
 
 /// An immutable array on a device. Copies are cheap and share the data. Every operation computes its result
 /// before it returns and throws what is wrong with it (ShapeError, DTypeError, DeviceError …) right there.
-/// A default-constructed tensor is empty: it may be assigned to and tested with `defined()`, nothing else.
-/// May be read from any number of threads.
+/// To differentiation it is a constant, unless it was made from the variables of a `value_and_grad` inside
+/// it. A default-constructed tensor is empty: it may be assigned to and tested with `defined()`, nothing
+/// else. May be read from any number of threads.
 class Tensor {
  public:
   Tensor() = default;
   /// Evaluates. The bridge from lazy to eager.
   explicit Tensor(const LazyTensor& lazy);
+  /// The same for a result that was built from `operands` alone: a constant where they all are. (A lazy
+  /// tensor that was evaluated is not one: it had a history, and a gradient that should pass through it is
+  /// refused.)
+  static Tensor computed(const LazyTensor& result, std::initializer_list<const Tensor*> operands);
   /// Copies host data, row-major. Throws ShapeError when the number of elements differs from the shape's.
   template <class T>
   Tensor(const std::vector<T>& data, const Shape& shape, const Device& device = Device::cpu())
@@ -96,6 +101,7 @@ class Tensor {
   /// Swaps the last two axes.
   Tensor transpose() const;
   Tensor astype(DType dtype) const;
+  /// Throws GradientError where a gradient would have to pass: there is none across devices.
   Tensor to_device(const Device& device) const;
   /// Over all elements, to a scalar.
   Tensor sum() const;

@@ -74,10 +74,14 @@ std::pair<Tensor, std::vector<Tensor>> value_and_grad(const std::function<Tensor
   std::vector<LazyTensor> outputs(grads);
   outputs.push_back(value);
   eval(outputs);
+  // Inside another value_and_grad the results keep their history: they can be differentiated again.
+  const auto settled = [](const LazyTensor& result) {
+    return Tensor(result.node().is_traced() ? result : result.detach());
+  };
   std::vector<Tensor> results;
   results.reserve(grads.size());
-  for (const LazyTensor& grad : grads) results.emplace_back(grad);
-  return {Tensor(value), std::move(results)};
+  for (const LazyTensor& grad : grads) results.push_back(settled(grad));
+  return {settled(value), std::move(results)};
 }
 
 }  // namespace caldera::v1

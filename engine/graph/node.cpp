@@ -67,17 +67,19 @@ void Node::detach_inputs(std::vector<NodePtr>& bin) {
 void Node::drop_ref(Node* node) {
   if (node->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   // Destroying a node drops its inputs, which may destroy them: a list instead of recursion, so that a chain
-  // of a million nodes does not need a million stack frames.
-  std::vector<Node*> dead{node};
-  while (!dead.empty()) {
-    Node* victim = dead.back();
-    dead.pop_back();
+  // of a million nodes does not need a million stack frames. The list runs through the dead nodes' walk
+  // numbers, which nobody reads any more: destruction must not allocate.
+  node->walk = 0;
+  for (Node* dead = node; dead != nullptr;) {
+    Node* victim = dead;
+    dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(victim->walk));
     NodePtr* inputs =
         victim->input_count_ > kInlineInputs ? victim->heap_inputs_.get() : victim->inline_inputs_.data();
     for (std::uint32_t i = 0; i < victim->input_count_; ++i) {
       Node* input = inputs[i].release();
-      if (input != nullptr && input->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        dead.push_back(input);
+      if (input == nullptr || input->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      input->walk = reinterpret_cast<std::uintptr_t>(dead);
+      dead = input;
     }
     delete victim;
   }

@@ -61,7 +61,7 @@ class ShaderWriter {
   void reduce();
   void coordinates(const char* number, int first, int last);
   void offsets(Part part, const char* number);
-  void evaluate(const std::string& suffix);
+  void evaluate();
   void store(int output, const std::string& value, DType type, const std::string& offset);
   void accumulate();
   void combine_lanes(const char* type);
@@ -264,7 +264,7 @@ void ShaderWriter::offsets(Part part, const char* number) {
 }
 
 /// Evaluates the code at the point whose element numbers are o<k>.
-void ShaderWriter::evaluate(const std::string& suffix) {
+void ShaderWriter::evaluate() {
   for (std::size_t v = 0; v < kernel_.code.size(); ++v) {
     const Instruction& i = kernel_.code[v];
     if (i.op == ScalarOp::scalar || (i.op == ScalarOp::load && access(i.a) == Access::scalar)) continue;
@@ -272,7 +272,7 @@ void ShaderWriter::evaluate(const std::string& suffix) {
     switch (i.op) {
       case ScalarOp::load: {
         const DType from = kernel_.inputs[i.a];
-        const std::string element = fmt::format("p{}.v[o{}{}]", i.a, i.a, suffix);
+        const std::string element = fmt::format("p{}.v[o{}]", i.a, i.a);
         const std::string loaded = from == DType::boolean ? fmt::format("(uint({}) != 0u)", element)
                                    : from == DType::u8    ? fmt::format("uint({})", element)
                                                           : element;
@@ -280,7 +280,7 @@ void ShaderWriter::evaluate(const std::string& suffix) {
         break;
       }
       case ScalarOp::index:
-        text = glsl_convert({fmt::format("o{}{}", inputs() + i.a, suffix), DType::i32}, i.type, calls_);
+        text = glsl_convert({fmt::format("o{}", inputs() + i.a), DType::i32}, i.type, calls_);
         break;
       case ScalarOp::philox_uniform:
       case ScalarOp::philox_normal: {
@@ -307,7 +307,7 @@ void ShaderWriter::evaluate(const std::string& suffix) {
       }
     }
     use_type(i.type);
-    values_[v] = fmt::format("v{}{}", v, suffix);
+    values_[v] = fmt::format("v{}", v);
     line("const {} {} = {};", glsl_type(i.type), values_[v], text);
   }
 }
@@ -324,44 +324,14 @@ void ShaderWriter::store(int output, const std::string& text, DType type, const 
 
 void ShaderWriter::elementwise() {
   line("const uint stride = gl_NumWorkGroups.x * {}u;", variant_.lanes);
-  const int width = variant_.width;
   line("for (uint n = gl_GlobalInvocationID.x; n < points; n += stride) {{");
   open();
-  if (width > 1) line("const int first = int(n) * {};", width);
-  const auto stores = [&](const std::string& suffix) {
-    for (int o = 0; o < outputs(); ++o) {
-      const Kernel::Output& out = kernel_.outputs[static_cast<std::size_t>(o)];
-      store(o, value(out.value).text, value(out.value).type,
-            fmt::format("o{}{}", inputs() + kernel_.index_count + o, suffix));
-    }
-  };
-  if (width == 1) {
-    coordinates("n", 0, variant_.rank);
-    offsets(Part::whole, "n");
-    evaluate("");
-    stores("");
-  } else {
-    // Only linear and scalar memory operands here; all loads come before all stores.
-    const std::vector<std::string> hoisted = values_;
-    std::vector<std::vector<std::string>> lanes;
-    for (int u = 0; u < width; ++u) {
-      for (int k = 0; k < operands(); ++k) {
-        if (access(k) == Access::linear)
-          line("const int o{}_{} = first + {};", k, u, u);
-        else if (is_index(k))
-          line("const int o{}_{} = b{}{};", k, u, k,
-               strides(k) > 0 ? fmt::format(" + (first + {}) * t{}_0", u, k) : "");
-        else
-          line("const int o{}_{} = 0;", k, u);
-      }
-      values_ = hoisted;
-      evaluate(fmt::format("_{}", u));
-      lanes.push_back(values_);
-    }
-    for (int u = 0; u < width; ++u) {
-      values_ = lanes[static_cast<std::size_t>(u)];
-      stores(fmt::format("_{}", u));
-    }
+  coordinates("n", 0, variant_.rank);
+  offsets(Part::whole, "n");
+  evaluate();
+  for (int o = 0; o < outputs(); ++o) {
+    const GlslValue v = value(kernel_.outputs[static_cast<std::size_t>(o)].value);
+    store(o, v.text, v.type, fmt::format("o{}", inputs() + kernel_.index_count + o));
   }
   close();
 }
@@ -443,7 +413,7 @@ void ShaderWriter::reduce() {
     open();
     coordinates("r", kept, variant_.rank);
     offsets(Part::reduced, "r");
-    evaluate("");
+    evaluate();
     accumulate();
     close();
   } else {
@@ -457,7 +427,7 @@ void ShaderWriter::reduce() {
       open();
     }
     offsets(Part::reduced, "r");
-    evaluate("");
+    evaluate();
     accumulate();
     line("++r;");
     for (int d = kept; d < variant_.rank; ++d) close();
@@ -502,7 +472,7 @@ std::string ShaderWriter::write() {
 Hash128 KernelVariant::hash() const {
   Hash128 h;
   h.mix(static_cast<std::uint64_t>(form) | std::uint64_t{rank} << 8 | std::uint64_t{reduce_rank} << 16 |
-        std::uint64_t{width} << 24 | std::uint64_t{lanes} << 32);
+        std::uint64_t{lanes} << 24);
   h.mix(access.size());
   for (Access a : access) h.mix(static_cast<std::uint64_t>(a));
   return h;

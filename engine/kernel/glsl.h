@@ -34,7 +34,6 @@ struct KernelVariant {
   RegionForm form = RegionForm::elementwise;
   std::uint8_t rank = 0;         // dimensions left after adjacent ones were merged
   std::uint8_t reduce_rank = 0;  // of these, the innermost ones that are combined away
-  std::uint8_t width = 1;        // elementwise: neighbouring points an invocation takes at once, 1 or 4
   std::uint16_t lanes = 64;      // invocations a workgroup
   // In the order of Step::operands: inputs, index operands, outputs. The outputs of a reduction count over
   // the kept dimensions only. An index operand is `scalar` or `strided`.

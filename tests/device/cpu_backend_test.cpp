@@ -1,11 +1,12 @@
 // What the CPU backend promises beside kernels: memory, counters, large products, refusals; and the null
 // device.
+#include "engine/device/cpu/cpu_backend.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "engine/device/cpu/allocator.h"
-#include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
@@ -113,7 +114,9 @@ TEST(CpuBackend, SteadyReplaysAllocateNothing) {
     backend->wait(backend->submit(*executable, {{{in.get(), 0}, {out.get(), 0}}, {}}));
     if (i == 0) after_first = backend->counters().allocations;
   }
-  if (kCaching) EXPECT_EQ(backend->counters().allocations, after_first);
+  if (kCaching) {
+    EXPECT_EQ(backend->counters().allocations, after_first);
+  }
   EXPECT_EQ(backend->counters().submits, 10U);
   EXPECT_EQ(backend->counters().dispatches, 20U);
   EXPECT_EQ(backend->counters().barriers, 10U);
@@ -127,7 +130,8 @@ TEST(CpuBackend, LargeProductsAgreeWithTheReference) {
   const int a = c.input(DType::f32, m * k);
   const int b = c.input(DType::f32, k * n);
   const int z = c.output(DType::f32, m * n);  // NaN before: beta = 0 must not read it
-  c.step(StepKind::contract, DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, 1, n}), view(z, {n, 1, 0})});
+  c.step(StepKind::contract, DType::f32, {m, n, k},
+         {view(a, {k, 0, 1}), view(b, {0, 1, n}), view(z, {n, 1, 0})});
   c.check({1e-6, 1e-3});
 }
 

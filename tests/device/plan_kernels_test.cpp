@@ -35,28 +35,37 @@ Tolerance tolerance_of(ScalarOp op, DType type, Device device) {
     case ScalarOp::log1p:
     case ScalarOp::tanh:
     case ScalarOp::sigmoid:
-    case ScalarOp::erf: return gpu ? Tolerance{1e-5, 1e-6} : Tolerance{2.2 * ulp, 0};
+    case ScalarOp::erf:
+      return gpu ? Tolerance{1e-5, 1e-6} : Tolerance{2.2 * ulp, 0};
     case ScalarOp::sin:
     case ScalarOp::cos:
     case ScalarOp::tan:
     case ScalarOp::atan2:
-    case ScalarOp::pow: return gpu ? Tolerance{1e-4, 1e-4} : Tolerance{2.2 * ulp, 0};
-    case ScalarOp::rsqrt: return gpu ? Tolerance{1e-6, 0} : Tolerance{2 * ulp, 0};
+    case ScalarOp::pow:
+      return gpu ? Tolerance{1e-4, 1e-4} : Tolerance{2.2 * ulp, 0};
+    case ScalarOp::rsqrt:
+      return gpu ? Tolerance{1e-6, 0} : Tolerance{2 * ulp, 0};
     case ScalarOp::div:
     case ScalarOp::sqrt:
     case ScalarOp::reciprocal:
     case ScalarOp::remainder:
-    case ScalarOp::floor_div: return gpu ? Tolerance{1e-6, 1e-6} : Tolerance{type == DType::f64 ? ulp : 0, 0};
-    default: return {};
+    case ScalarOp::floor_div:
+      return gpu ? Tolerance{1e-6, 1e-6} : Tolerance{type == DType::f64 ? ulp : 0, 0};
+    default:
+      return {};
   }
 }
 
 bool accepts(ScalarOp op, DType type) {
   switch (info(op).domain) {
-    case ScalarDomain::any: return true;
-    case ScalarDomain::numeric: return type != DType::boolean;
-    case ScalarDomain::floating: return is_floating(type);
-    case ScalarDomain::boolean: return type == DType::boolean;
+    case ScalarDomain::any:
+      return true;
+    case ScalarDomain::numeric:
+      return type != DType::boolean;
+    case ScalarDomain::floating:
+      return is_floating(type);
+    case ScalarDomain::boolean:
+      return type == DType::boolean;
   }
   return false;
 }
@@ -65,14 +74,20 @@ Range domain_of(ScalarOp op) {
   switch (op) {
     case ScalarOp::log:
     case ScalarOp::sqrt:
-    case ScalarOp::rsqrt: return {1e-3, 50};
-    case ScalarOp::log1p: return {-0.99, 20};
-    case ScalarOp::pow: return {0.1, 4};
+    case ScalarOp::rsqrt:
+      return {1e-3, 50};
+    case ScalarOp::log1p:
+      return {-0.99, 20};
+    case ScalarOp::pow:
+      return {0.1, 4};
     case ScalarOp::exp:
-    case ScalarOp::expm1: return {-20, 20};
+    case ScalarOp::expm1:
+      return {-20, 20};
     case ScalarOp::sin:
-    case ScalarOp::cos: return {-600, 600};
-    default: return {-4, 4};
+    case ScalarOp::cos:
+      return {-600, 600};
+    default:
+      return {-4, 4};
   }
 }
 
@@ -84,7 +99,8 @@ TEST_P(PlanKernels, EveryOperationOnEveryType) {
       if (!supports(type) || !accepts(op, type)) continue;
       const DType result = info(op).gives_boolean ? DType::boolean : type;
       for (std::int64_t n : {1, 7, 33, 1025}) {
-        SCOPED_TRACE(std::string(info(op).name) + " of " + std::string(name(type)) + " x " + std::to_string(n));
+        SCOPED_TRACE(std::string(info(op).name) + " of " + std::string(name(type)) + " x " +
+                     std::to_string(n));
         PlanCase c(GetParam(), static_cast<std::uint32_t>(o));
         std::vector<Operand> operands;
         const auto kernel = one_op_kernel(op, type, result);
@@ -176,9 +192,11 @@ TEST_P(PlanKernels, TransposedSlicedReversedAndBroadcastOperands) {
       c.region(add, {rows, columns},
                {view(x, {columns, -1}, columns - 1), view(y, {2 * columns, 2}, 5), view(z, {columns, 1}, n)});
       c.region(add, {rows, columns}, {view(x, {0, 1}), view(y, {1, 0}), view(z, {columns, 1}, 2 * n)});
-      c.region(add, {rows, columns}, {view(x, {0, 0}, 2), view(y, {-columns, 1}, (rows - 1) * columns),
-                                      view(z, {1, rows}, 3 * n)});  // transposed output
-      c.region(add, {rows, columns}, {view(x, {columns, 1}), view(y, {0, 0}), view(z, {2 * columns, 2}, 4 * n)});
+      c.region(add, {rows, columns},
+               {view(x, {0, 0}, 2), view(y, {-columns, 1}, (rows - 1) * columns),
+                view(z, {1, rows}, 3 * n)});  // transposed output
+      c.region(add, {rows, columns},
+               {view(x, {columns, 1}), view(y, {0, 0}), view(z, {2 * columns, 2}, 4 * n)});
       c.check();
     }
   }
@@ -196,6 +214,21 @@ TEST_P(PlanKernels, PermutedFourDimensionalCopies) {
     c.region(copy, {d, 4, 7, 3}, {view(x, {1, d, 4 * d, 28 * d}), view(z, {84, 21, 3, 1}, n)});
     c.check();
   }
+}
+
+/// Extents of whole blocks, where a device may walk the space in another order; with a broadcast beside.
+TEST_P(PlanKernels, BlockedTransposes) {
+  const auto add = one_op_kernel(ScalarOp::add, DType::f32, DType::f32);
+  PlanCase c(GetParam());
+  const std::int64_t p = 96;
+  const std::int64_t q = 64;
+  const int x = c.input(DType::f32, 3 * p * q);
+  const int y = c.input(DType::f32, q);
+  const int z = c.output(DType::f32, 3 * p * q);
+  const int t = c.output(DType::f32, 3 * p * q);
+  c.region(add, {3, p, q}, {view(x, {p * q, 1, p}), view(y, {0, 0, 1}), view(z, {p * q, q, 1})});
+  c.region(add, {3, p, q}, {view(x, {p * q, q, 1}), view(y, {0, 0, 1}), view(t, {1, 3, 3 * p})});
+  c.check();
 }
 
 TEST_P(PlanKernels, NarrowTypesStrided) {
@@ -218,20 +251,20 @@ TEST_P(PlanKernels, SeveralOutputsScalarsAndIndices) {
   k->index_count = 1;
   k->scalars = {DType::f32, DType::i32};
   k->code = {
-      {ScalarOp::load, DType::f32, 0, 0, 0},    // v0
-      {ScalarOp::load, DType::f32, 1, 0, 0},    // v1
-      {ScalarOp::index, DType::i32, 0, 0, 0},   // v2
-      {ScalarOp::scalar, DType::f32, 0, 0, 0},  // v3
-      {ScalarOp::scalar, DType::i32, 1, 0, 0},  // v4
-      {ScalarOp::mul, DType::f32, 0, 3, 0},     // v5
-      {ScalarOp::add, DType::f32, 5, 1, 0},     // v6, output 0
+      {ScalarOp::load, DType::f32, 0, 0, 0},      // v0
+      {ScalarOp::load, DType::f32, 1, 0, 0},      // v1
+      {ScalarOp::index, DType::i32, 0, 0, 0},     // v2
+      {ScalarOp::scalar, DType::f32, 0, 0, 0},    // v3
+      {ScalarOp::scalar, DType::i32, 1, 0, 0},    // v4
+      {ScalarOp::mul, DType::f32, 0, 3, 0},       // v5
+      {ScalarOp::add, DType::f32, 5, 1, 0},       // v6, output 0
       {ScalarOp::less, DType::boolean, 2, 4, 0},  // v7
-      {ScalarOp::neg, DType::f32, 6, 0, 0},     // v8
-      {ScalarOp::select, DType::f32, 7, 8, 0},  // v9, output 1 and 3
-      {ScalarOp::cast, DType::f32, 2, 0, 0},    // v10
-      {ScalarOp::mul, DType::f32, 10, 9, 0},    // v11, output 2
+      {ScalarOp::neg, DType::f32, 6, 0, 0},       // v8
+      {ScalarOp::select, DType::f32, 7, 8, 0},    // v9, output 1 and 3
+      {ScalarOp::cast, DType::f32, 2, 0, 0},      // v10
+      {ScalarOp::mul, DType::f32, 10, 9, 0},      // v11, output 2
   };
-  k->outputs = {{6, DType::f32}, {9, DType::f32}, {11, DType::f32}, {9, DType::f32},
+  k->outputs = {{6, DType::f32}, {9, DType::f32}, {11, DType::f32},   {9, DType::f32},
                 {0, DType::f32}, {2, DType::i32}, {7, DType::boolean}};
   k->finish();
   for (std::int64_t rows : {1, 5, 129}) {
@@ -305,7 +338,9 @@ TEST_P(PlanKernels, PhiloxMatchesTheKnownAnswersAndTheReference) {
         c.region(k, {33}, {view(-1, {7}, 1000000007), view(z, {1}, 100)});
         const bool exact = op == ScalarOp::philox_uniform;
         // Normal on GPUs: log, sin and cos of f32.
-        c.check(exact ? Tolerance{} : GetParam() == Device::cpu() ? Tolerance{2e-7, 0} : Tolerance{1e-4, 1e-4});
+        c.check(exact                         ? Tolerance{}
+                : GetParam() == Device::cpu() ? Tolerance{2e-7, 0}
+                                              : Tolerance{1e-4, 1e-4});
       }
     }
   }

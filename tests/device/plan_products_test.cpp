@@ -16,8 +16,8 @@ class PlanProducts : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, PlanProducts, ::testing::ValuesIn(tested_devices()), device_test_name);
 
-/// Sums of k products of numbers below 4: an f32 rounding of the largest partial sum, whose standard deviation
-/// is about 5 sqrt(k), at every term.
+/// Sums of k products of numbers below 4: an f32 rounding of the largest partial sum, whose standard
+/// deviation is about 5 sqrt(k), at every term.
 Tolerance tolerance_of(DType type, std::int64_t k) {
   const double ulp = type == DType::f64 ? 1.2e-16 : 6e-8;
   return {4 * ulp, 16 * ulp * static_cast<double>(k + 1)};
@@ -26,7 +26,7 @@ Tolerance tolerance_of(DType type, std::int64_t k) {
 constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
 
 TEST_P(PlanProducts, EveryTranspose) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},   {7, 5, 3},    {33, 1, 65}, {1, 33, 65},   {1, 1, 1025},
+  const std::int64_t sizes[][3] = {{1, 1, 1},   {7, 5, 3},    {33, 1, 65},  {1, 33, 65},  {1, 1, 1025},
                                    {33, 65, 1}, {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {130, 40, 50}};
   for (DType type : kTypes) {
     if (!supports(type)) continue;
@@ -64,7 +64,8 @@ TEST_P(PlanProducts, StridedReversedAndBroadcastMatrices) {
     c.step(StepKind::contract, DType::f32, {size, size, size},
            {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
     c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1), view(z, {size, 1, 0}, 3 * area)});
+           {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
+            view(z, {size, 1, 0}, 3 * area)});
     c.step(StepKind::contract, DType::f32, {size, size, size},
            {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
     c.step(StepKind::contract, DType::f32, {1, size, size},
@@ -85,7 +86,8 @@ TEST_P(PlanProducts, BatchesSharedAndMerged) {
     const std::int64_t out = 6 * t * e;
     // (2, 3, t, d) @ (d, e): one product. Then a weight a first batch, a weight a second, a weight each.
     c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}), view(z, {3 * t * e, t * e, e, 1, 0})});
+           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
+            view(z, {3 * t * e, t * e, e, 1, 0})});
     c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
            {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {d * e, 0, 0, 1, e}),
             view(z, {3 * t * e, t * e, e, 1, 0}, out)});
@@ -115,8 +117,10 @@ TEST_P(PlanProducts, EmptyProducts) {
   const int a = c.input(DType::f32, 12);
   const int b = c.input(DType::f32, 12);
   const int z = c.output(DType::f32, 24);
-  c.step(StepKind::contract, DType::f32, {3, 4, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  c.step(StepKind::contract, DType::f32, {0, 4, 3}, {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  c.step(StepKind::contract, DType::f32, {3, 4, 0},
+         {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  c.step(StepKind::contract, DType::f32, {0, 4, 3},
+         {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
   c.step(StepKind::contract, DType::f32, {2, 3, 0},
          {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
   c.check();
@@ -144,9 +148,9 @@ TEST_P(PlanProducts, Gather) {
         const int index = indices(c, DType::i32, count, extent);
         const int z = c.output(type, outer * count * inner);
         const int transposed = c.output(type, outer * count * inner);
-        Step& dense = c.step(StepKind::gather, type, {outer, count, inner},
-                             {view(x, {extent * inner, 0, 1}), view(index, {0, 1, 0}),
-                              view(z, {count * inner, inner, 1})});
+        Step& dense = c.step(
+            StepKind::gather, type, {outer, count, inner},
+            {view(x, {extent * inner, 0, 1}), view(index, {0, 1, 0}), view(z, {count * inner, inner, 1})});
         dense.axis_extent = extent;
         dense.axis_stride = inner;
         // x with the axis innermost, indices backwards, output with inner before indices.
@@ -175,9 +179,9 @@ TEST_P(PlanProducts, ScatterAdd) {
         const int index = indices(c, DType::i32, count, extent);
         const int z = c.output_with_data(type, outer * extent * inner);
         const int strided_out = c.output_with_data(type, 2 * outer * extent * inner);
-        Step& dense = c.step(StepKind::scatter_add, type, {outer, count, inner},
-                             {view(u, {count * inner, inner, 1}), view(index, {0, 1, 0}),
-                              view(z, {extent * inner, 0, 1})});
+        Step& dense = c.step(
+            StepKind::scatter_add, type, {outer, count, inner},
+            {view(u, {count * inner, inner, 1}), view(index, {0, 1, 0}), view(z, {extent * inner, 0, 1})});
         dense.axis_extent = extent;
         dense.axis_stride = inner;
         Step& strided = c.step(StepKind::scatter_add, type, {outer, count, inner},

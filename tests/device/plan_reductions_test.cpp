@@ -20,8 +20,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, PlanReductions, ::testing::ValuesIn(tested_dev
 constexpr Combine kCombines[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
 constexpr DType kTypes[] = {DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
 
-/// f32 partial sums of positive numbers: the error of a blocked sum of n terms stays near log2(n) ulp; a device
-/// that sums in sequence is allowed sqrt(n). Products: one rounding a factor.
+/// f32 partial sums of positive numbers: the error of a blocked sum of n terms stays near log2(n) ulp; a
+/// device that sums in sequence is allowed sqrt(n). Products: one rounding a factor.
 Tolerance tolerance_of(Combine combine, DType type, std::int64_t n) {
   if (combine == Combine::maximum || combine == Combine::minimum) return {};
   const double ulp = type == DType::f64 ? 2.3e-16 : 1.2e-7;
@@ -37,7 +37,8 @@ Range range_of(Combine combine) {
 }
 
 TEST_P(PlanReductions, InnerOuterMiddleAndAll) {
-  const std::int64_t shapes[][3] = {{1, 1, 1}, {7, 33, 5}, {2, 1025, 3}, {33, 2, 1025}, {1025, 7, 2}, {3, 200, 40}};
+  const std::int64_t shapes[][3] = {{1, 1, 1},     {7, 33, 5},   {2, 1025, 3},
+                                    {33, 2, 1025}, {1025, 7, 2}, {3, 200, 40}};
   for (Combine combine : kCombines) {
     for (DType type : kTypes) {
       if (!supports(type)) continue;
@@ -47,8 +48,8 @@ TEST_P(PlanReductions, InnerOuterMiddleAndAll) {
         const std::int64_t b = s[1];
         const std::int64_t d = s[2];
         const std::int64_t n = a * b * d;
-        SCOPED_TRACE(std::string(name(type)) + " combine " + std::to_string(static_cast<int>(combine)) + " of " +
-                     std::to_string(a) + "x" + std::to_string(b) + "x" + std::to_string(d));
+        SCOPED_TRACE(std::string(name(type)) + " combine " + std::to_string(static_cast<int>(combine)) +
+                     " of " + std::to_string(a) + "x" + std::to_string(b) + "x" + std::to_string(d));
         PlanCase c(GetParam(), 9);
         const int x = c.input(type, n, range_of(combine));
         const int inner = c.output(type, a * b);
@@ -80,7 +81,8 @@ TEST_P(PlanReductions, LongSums) {
     const std::int64_t rows = 200000 / columns;
     const int x = c.input(DType::f32, rows * columns, {0.5, 1.5});
     const int z = c.output(DType::f32, columns);
-    c.region(reduce_kernel(Combine::sum, DType::f32), {columns, rows}, {view(x, {1, columns}), view(z, {1, 0})}, 1);
+    c.region(reduce_kernel(Combine::sum, DType::f32), {columns, rows},
+             {view(x, {1, columns}), view(z, {1, 0})}, 1);
     c.check({2e-6, 0});
   }
 }
@@ -118,8 +120,10 @@ TEST_P(PlanReductions, NanReachesTheResult) {
               {std::numeric_limits<double>::quiet_NaN(), 0});
       const Operand in = columns ? view(x, {1, 40}) : view(x, {70, 1});
       c.region(reduce_kernel(combine, DType::f32), {40, 70}, {in, view(z, {1, 0})}, 1);
-      if (combine == Combine::maximum || combine == Combine::minimum) c.check();
-      else c.check({1e-4, 1e-3});
+      if (combine == Combine::maximum || combine == Combine::minimum)
+        c.check();
+      else
+        c.check({1e-4, 1e-3});
     }
   }
 }
@@ -143,8 +147,10 @@ TEST_P(PlanReductions, ExpressionsAreEvaluatedBeforeTheyAreCombined) {
       const int w = c.input(DType::f32, columns, {0.5, 1.5});
       const int z = c.output(DType::f32, rows);
       const int t = c.output(DType::f32, columns);
-      c.region(k, {rows, columns}, {view(x, {columns, 1}), view(m, {1, 0}), view(w, {0, 1}), view(z, {1, 0})}, 1);
-      c.region(k, {columns, rows}, {view(x, {1, columns}), view(m, {0, 1}), view(w, {1, 0}), view(t, {1, 0})}, 1);
+      c.region(k, {rows, columns}, {view(x, {columns, 1}), view(m, {1, 0}), view(w, {0, 1}), view(z, {1, 0})},
+               1);
+      c.region(k, {columns, rows}, {view(x, {1, columns}), view(m, {0, 1}), view(w, {1, 0}), view(t, {1, 0})},
+               1);
       c.check({GetParam() == Device::cpu() ? 2e-6 : 2e-5, 0});
     }
   }

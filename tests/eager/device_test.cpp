@@ -49,11 +49,11 @@ TEST(EagerDevice, RefusesWhatDoesNotExist) {
 }
 
 TEST(EagerDevice, FallsBackWithOneWarning) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_TRUE(Device::with_fallback(kNoSuchIndex).is_cpu());
   EXPECT_TRUE(Device::with_fallback(kNoSuchIndex).is_cpu());
   EXPECT_TRUE(Device::with_fallback(kNoSuchIndex + 1).is_cpu());
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   const std::size_t first = said.find("vulkan:200");
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_NE(said.find("CPU"), std::string::npos) << said;

@@ -1,6 +1,7 @@
 // Gradients through eager calls, the fused ones included, against central differences of loops in double.
 #include <functional>
 
+#include "engine/autodiff/autodiff.h"
 #include "tests/eager/oracle.h"
 #include "tests/support/devices.h"
 
@@ -28,8 +29,9 @@ Values central_differences(const std::function<double(const Values&)>& function,
   return slope;
 }
 
-class EagerGradient : public testing::TestWithParam<caldera::Device> {
+class EagerGradient : public ::testing::TestWithParam<caldera::Device> {
  protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   Device device() const { return Device::from(GetParam()); }
 };
 
@@ -112,6 +114,22 @@ TEST_P(EagerGradient, LossesAndUnusedVariables) {
   EXPECT_EQ(grads[1].to_vector(), std::vector<float>(4, 0.0F));
 }
 
+TEST_P(EagerGradient, NeverLosesAGradientSilently) {
+  const Var x(random_tensor({3}, 1, device()));
+  const std::vector<Var> variables{x};
+  const LazyTensor leaf = x.tensor().lazy();
+  // A lazy tensor had a history before it became eager; eager results are constants.
+  const Tensor had_history(leaf * 2);
+  const Tensor constant = x.tensor() * 2;
+  EXPECT_THROW(caldera::grad(caldera::sum(leaf * had_history.lazy()), leaf), GradientError);
+  EXPECT_THROW(caldera::grad(caldera::sum(leaf * (had_history * 2).lazy()), leaf), GradientError);
+  EXPECT_EQ(Tensor(caldera::grad(caldera::sum(leaf * constant.lazy()), leaf)).to_vector(),
+            constant.to_vector());
+  if (device().is_cpu()) return;
+  EXPECT_THROW(value_and_grad([&] { return x.tensor().to_device(Device::cpu()).sum(); }, variables),
+               GradientError);
+}
+
 TEST_P(EagerGradient, LeavesTheVariablesAsTheyWere) {
   const Var x(random_tensor({3}, 1, device()));
   const std::vector<float> before = x.tensor().to_vector();
@@ -122,7 +140,8 @@ TEST_P(EagerGradient, LeavesTheVariablesAsTheyWere) {
   EXPECT_EQ(x.tensor().to_vector(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, EagerGradient, testing::ValuesIn(available_devices()));
+INSTANTIATE_TEST_SUITE_P(Devices, EagerGradient, ::testing::ValuesIn(caldera::testing::tested_devices()),
+                         caldera::testing::device_test_name);
 
 }  // namespace
 }  // namespace caldera::v1

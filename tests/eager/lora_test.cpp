@@ -11,8 +11,9 @@ using oracle::expect_close;
 using oracle::product;
 using oracle::random_tensor;
 
-class EagerLoRA : public testing::TestWithParam<caldera::Device> {
+class EagerLoRA : public ::testing::TestWithParam<caldera::Device> {
  protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   Device device() const { return Device::from(GetParam()); }
   /// A layer whose B is not zero.
   LoRALayer layer(std::int64_t in, std::int64_t out, const LoRAConfig& config) const {
@@ -182,7 +183,8 @@ TEST(EagerLoRAConfig, RefusesWhatMakesNoSense) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, EagerLoRA, testing::ValuesIn(available_devices()));
+INSTANTIATE_TEST_SUITE_P(Devices, EagerLoRA, ::testing::ValuesIn(caldera::testing::tested_devices()),
+                         caldera::testing::device_test_name);
 
 }  // namespace
 }  // namespace caldera::v1

@@ -33,8 +33,9 @@ double expected_loss(const std::vector<double>& logits, const std::vector<std::i
   return total / count;
 }
 
-class EagerLoss : public testing::TestWithParam<caldera::Device> {
+class EagerLoss : public ::testing::TestWithParam<caldera::Device> {
  protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   Device device() const { return Device::from(GetParam()); }
   double loss(const std::vector<float>& logits, const std::vector<std::int32_t>& targets,
               std::optional<std::int64_t> ignore = std::nullopt) const {
@@ -132,7 +133,8 @@ TEST_P(EagerLoss, LazilyABadTargetIsNotANumber) {
   EXPECT_EQ(mean_cross_entropy(logits.lazy(), targets.lazy() * 0 + 7, {.ignore_index = 7}).item(), 0.0F);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, EagerLoss, testing::ValuesIn(available_devices()));
+INSTANTIATE_TEST_SUITE_P(Devices, EagerLoss, ::testing::ValuesIn(caldera::testing::tested_devices()),
+                         caldera::testing::device_test_name);
 
 }  // namespace
 }  // namespace caldera::v1

@@ -31,8 +31,9 @@ struct PlainAdamW {
   }
 };
 
-class EagerAdamW : public testing::TestWithParam<caldera::Device> {
+class EagerAdamW : public ::testing::TestWithParam<caldera::Device> {
  protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   Device device() const { return Device::from(GetParam()); }
 };
 
@@ -170,7 +171,8 @@ TEST(EagerScheduler, RefusesWhatMakesNoSense) {
   EXPECT_THROW(LRScheduler::warmup_cosine(10, 20, 1, -0.5), TrainingError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, EagerAdamW, testing::ValuesIn(available_devices()));
+INSTANTIATE_TEST_SUITE_P(Devices, EagerAdamW, ::testing::ValuesIn(caldera::testing::tested_devices()),
+                         caldera::testing::device_test_name);
 
 }  // namespace
 }  // namespace caldera::v1

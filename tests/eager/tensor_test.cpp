@@ -14,8 +14,9 @@ using oracle::doubles;
 using oracle::expect_close;
 using oracle::random_tensor;
 
-class EagerTensor : public testing::TestWithParam<caldera::Device> {
+class EagerTensor : public ::testing::TestWithParam<caldera::Device> {
  protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   Device device() const { return Device::from(GetParam()); }
 };
 
@@ -197,7 +198,8 @@ TEST(EagerEmptyTensor, SaysThatItIsEmpty) {
   EXPECT_THROW(Var().tensor(), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, EagerTensor, testing::ValuesIn(available_devices()));
+INSTANTIATE_TEST_SUITE_P(Devices, EagerTensor, ::testing::ValuesIn(caldera::testing::tested_devices()),
+                         caldera::testing::device_test_name);
 
 }  // namespace
 }  // namespace caldera::v1

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -72,7 +71,6 @@ TEST(AtomicFile, AKillLeavesOldOrNewWhole) {
   const std::string a(300'000, 'a');
   const std::string b(500'000, 'b');
   write_text_file(path, a);
-  std::set<char> seen;
   for (int round = 0; round < 15; ++round) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
@@ -89,9 +87,7 @@ TEST(AtomicFile, AKillLeavesOldOrNewWhole) {
     ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed by itself";
     const std::string now = slurp(path);
     ASSERT_TRUE(now == a || now == b) << "torn file of " << now.size() << " bytes";
-    seen.insert(now[0]);
   }
-  EXPECT_FALSE(seen.empty());
   write_text_file(path, "done");  // leftovers of killed writers are in nobody's way
   EXPECT_EQ(slurp(path), "done");
 }

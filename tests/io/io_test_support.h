@@ -35,6 +35,7 @@ class TempFolder {
   /// Writes a file with plain streams, not with the code under test.
   std::filesystem::path put(std::string_view name, std::string_view content) const {
     const auto path = path_ / name;
+    std::filesystem::remove(path);  // overwriting in place makes some file systems flush, which is slow
     std::ofstream out(path, std::ios::binary);
     out.write(content.data(), static_cast<std::streamsize>(content.size()));
     out.close();

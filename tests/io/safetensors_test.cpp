@@ -35,20 +35,18 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-/// Opens and reads everything there is to read.
+/// Opens and reads everything there is to read. Together the tensors must be the file's data, byte for byte.
 void read_all(const std::filesystem::path& path) {
   const auto file = SafetensorsFile::open(path);
-  unsigned sum = 0;
+  std::string data;
   for (const auto& name : file.names()) {
     const auto bytes = file.bytes(name);
-    EXPECT_EQ(bytes.size(),
-              static_cast<std::size_t>(file.info(name).shape.numel()) * size_of(file.info(name).dtype));
-    for (const auto byte : bytes) sum += static_cast<unsigned>(byte);
-    if (is_floating(file.info(name).dtype)) {
-      EXPECT_EQ(file.read_f32(name).size(), static_cast<std::size_t>(file.info(name).shape.numel()));
-    }
+    const auto numel = static_cast<std::size_t>(file.info(name).shape.numel());
+    EXPECT_EQ(bytes.size(), numel * size_of(file.info(name).dtype));
+    data.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (is_floating(file.info(name).dtype)) EXPECT_EQ(file.read_f32(name).size(), numel);
   }
-  EXPECT_LE(sum, 255u * std::filesystem::file_size(path));  // uses what was read
+  EXPECT_TRUE(slurp(path).ends_with(data));
 }
 
 TEST(Safetensors, RoundTripOfEveryDType) {
@@ -294,7 +292,7 @@ TEST(Safetensors, SurvivesRandomDamage) {
   std::mt19937 random(20240611);
   int refused = 0;
   int accepted = 0;
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     std::string damaged = whole;
     const int changes = 1 + static_cast<int>(random() % 4);
     for (int i = 0; i < changes; ++i) {
@@ -312,8 +310,8 @@ TEST(Safetensors, SurvivesRandomDamage) {
       ++refused;
     }  // anything else fails the test, or crashes it
   }
-  EXPECT_GT(refused, 4000);
-  EXPECT_GT(accepted, 100) << "letters within names may change without harm";
+  EXPECT_GT(refused, 2000);
+  EXPECT_GT(accepted, 50) << "letters within names may change without harm";
 }
 
 }  // namespace

@@ -36,9 +36,12 @@ bool is_available(Device device) {
 
 std::unique_ptr<Backend> make_backend(Device device) {
   switch (device.kind) {
-    case DeviceKind::cpu: return make_cpu_backend();
-    case DeviceKind::null: return make_null_backend();
-    case DeviceKind::vulkan: break;
+    case DeviceKind::cpu:
+      return make_cpu_backend();
+    case DeviceKind::null:
+      return make_null_backend();
+    case DeviceKind::vulkan:
+      break;
   }
 #if CALDERA_HAS_VULKAN
   return make_vulkan_backend(device.index);

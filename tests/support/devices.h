@@ -33,6 +33,6 @@ inline std::string device_test_name(const ::testing::TestParamInfo<Device>& info
 }  // namespace caldera::testing
 
 /// Skips the test, naming the device, where it is absent. For the body of a test, because it returns.
-#define CALDERA_REQUIRE_DEVICE(device)               \
-  if (!::caldera::testing::is_available(device))     \
-    GTEST_SKIP() << "no device " << (device).to_string() << " here"
+#define CALDERA_REQUIRE_DEVICE(device)           \
+  if (!::caldera::testing::is_available(device)) \
+  GTEST_SKIP() << "no device " << (device).to_string() << " here"

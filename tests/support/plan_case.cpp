@@ -97,7 +97,9 @@ int PlanCase::input(DType type, std::int64_t elements, Range range) {
   return buffer;
 }
 
-int PlanCase::output(DType type, std::int64_t elements) { return add_buffer(BufferRole::output, type, elements); }
+int PlanCase::output(DType type, std::int64_t elements) {
+  return add_buffer(BufferRole::output, type, elements);
+}
 
 int PlanCase::output_with_data(DType type, std::int64_t elements) {
   const int buffer = output(type, elements);
@@ -105,7 +107,9 @@ int PlanCase::output_with_data(DType type, std::int64_t elements) {
   return buffer;
 }
 
-int PlanCase::arena(DType type, std::int64_t elements) { return add_buffer(BufferRole::arena, type, elements); }
+int PlanCase::arena(DType type, std::int64_t elements) {
+  return add_buffer(BufferRole::arena, type, elements);
+}
 
 int PlanCase::scalar(DType type, Number value) {
   std::vector<std::byte> raw(8);
@@ -131,7 +135,8 @@ Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, std::initializer_li
   s.operands = std::move(operands);
   s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
   s.barrier_before = !plan_->steps.empty();
-  for (std::size_t i = 0; i < s.kernel->scalars.size(); ++i) s.scalars.push_back(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < s.kernel->scalars.size(); ++i)
+    s.scalars.push_back(static_cast<std::int32_t>(i));
   plan_->steps.push_back(std::move(s));
   return plan_->steps.back();
 }
@@ -185,8 +190,8 @@ void PlanCase::check(Tolerance tolerance) const {
       const Number want = read_number(expected.buffers[b], type, static_cast<std::int64_t>(i));
       if (close(type, got, want, tolerance)) continue;
       if (++differing <= 3)
-        ADD_FAILURE() << "output " << o << " of " << plan_->steps.back().name() << ", element " << i << ": got "
-                      << text_of(type, got) << ", want " << text_of(type, want);
+        ADD_FAILURE() << "output " << o << " of " << plan_->steps.back().name() << ", element " << i
+                      << ": got " << text_of(type, got) << ", want " << text_of(type, want);
     }
     if (differing > 3) ADD_FAILURE() << differing << " elements of output " << o << " differ";
   }

@@ -42,7 +42,8 @@ class PlanCase {
   /// Adds a step. The reference to it is good until the next.
   Step& region(std::shared_ptr<const Kernel> kernel, std::initializer_list<std::int64_t> dims,
                std::vector<Operand> operands, int reduce_rank = 0);
-  Step& step(StepKind kind, DType type, std::initializer_list<std::int64_t> dims, std::vector<Operand> operands);
+  Step& step(StepKind kind, DType type, std::initializer_list<std::int64_t> dims,
+             std::vector<Operand> operands);
 
   /// Runs the plan on the device and on the reference; reports the first elements that differ.
   void check(Tolerance tolerance = {}) const;

@@ -30,10 +30,14 @@ Number integer(std::int64_t i) { return {0, i}; }
 
 std::int64_t wrap(DType type, std::int64_t i) {
   switch (type) {
-    case DType::boolean: return i != 0;
-    case DType::u8: return static_cast<std::uint8_t>(i);
-    case DType::i32: return static_cast<std::int32_t>(i);
-    default: return i;
+    case DType::boolean:
+      return i != 0;
+    case DType::u8:
+      return static_cast<std::uint8_t>(i);
+    case DType::i32:
+      return static_cast<std::int32_t>(i);
+    default:
+      return i;
   }
 }
 
@@ -93,48 +97,79 @@ double floor_remainder(double x, double y) {
 
 double floating_unary(ScalarOp op, double x) {
   switch (op) {
-    case ScalarOp::neg: return -x;
-    case ScalarOp::abs: return std::fabs(x);
-    case ScalarOp::sign: return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-    case ScalarOp::floor: return std::floor(x);
-    case ScalarOp::ceil: return std::ceil(x);
-    case ScalarOp::round: return std::isfinite(x) ? half_to_even(x) : x;
-    case ScalarOp::trunc: return std::trunc(x);
-    case ScalarOp::exp: return std::exp(x);
-    case ScalarOp::expm1: return std::expm1(x);
-    case ScalarOp::log: return std::log(x);
-    case ScalarOp::log1p: return std::log1p(x);
-    case ScalarOp::sqrt: return std::sqrt(x);
-    case ScalarOp::rsqrt: return 1 / std::sqrt(x);
-    case ScalarOp::sin: return std::sin(x);
-    case ScalarOp::cos: return std::cos(x);
-    case ScalarOp::tan: return std::tan(x);
-    case ScalarOp::tanh: return std::tanh(x);
-    case ScalarOp::sigmoid: return 1 / (1 + std::exp(-x));
-    case ScalarOp::erf: return std::erf(x);
-    case ScalarOp::reciprocal: return 1 / x;
-    default: throw std::logic_error("reference: not a floating unary function");
+    case ScalarOp::neg:
+      return -x;
+    case ScalarOp::abs:
+      return std::fabs(x);
+    case ScalarOp::sign:
+      return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
+    case ScalarOp::floor:
+      return std::floor(x);
+    case ScalarOp::ceil:
+      return std::ceil(x);
+    case ScalarOp::round:
+      return std::isfinite(x) ? half_to_even(x) : x;
+    case ScalarOp::trunc:
+      return std::trunc(x);
+    case ScalarOp::exp:
+      return std::exp(x);
+    case ScalarOp::expm1:
+      return std::expm1(x);
+    case ScalarOp::log:
+      return std::log(x);
+    case ScalarOp::log1p:
+      return std::log1p(x);
+    case ScalarOp::sqrt:
+      return std::sqrt(x);
+    case ScalarOp::rsqrt:
+      return 1 / std::sqrt(x);
+    case ScalarOp::sin:
+      return std::sin(x);
+    case ScalarOp::cos:
+      return std::cos(x);
+    case ScalarOp::tan:
+      return std::tan(x);
+    case ScalarOp::tanh:
+      return std::tanh(x);
+    case ScalarOp::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ScalarOp::erf:
+      return std::erf(x);
+    case ScalarOp::reciprocal:
+      return 1 / x;
+    default:
+      throw std::logic_error("reference: not a floating unary function");
   }
 }
 
 double floating_binary(ScalarOp op, DType type, double x, double y) {
   switch (op) {
-    case ScalarOp::add: return x + y;
-    case ScalarOp::sub: return x - y;
-    case ScalarOp::mul: return x * y;
-    case ScalarOp::div: return x / y;
+    case ScalarOp::add:
+      return x + y;
+    case ScalarOp::sub:
+      return x - y;
+    case ScalarOp::mul:
+      return x * y;
+    case ScalarOp::div:
+      return x / y;
     case ScalarOp::floor_div: {
       if (y == 0 || std::isinf(x)) return std::floor(type == DType::f32 ? static_cast<float>(x / y) : x / y);
       const double q = (x - std::fmod(x, y)) / y;
       const double rest = std::fmod(x, y);
       return half_to_even(rest != 0 && (rest < 0) != (y < 0) ? q - 1 : q);
     }
-    case ScalarOp::remainder: return floor_remainder(x, y);
-    case ScalarOp::pow: return std::pow(x, y);
-    case ScalarOp::maximum: return std::isnan(x) || std::isnan(y) ? x + y : x > y ? x : y;
-    case ScalarOp::minimum: return std::isnan(x) || std::isnan(y) ? x + y : x < y ? x : y;
-    case ScalarOp::atan2: return std::atan2(x, y);
-    default: throw std::logic_error("reference: not a floating binary function");
+    case ScalarOp::remainder:
+      return floor_remainder(x, y);
+    case ScalarOp::pow:
+      return std::pow(x, y);
+    case ScalarOp::maximum:
+      return std::isnan(x) || std::isnan(y) ? x + y : x > y ? x : y;
+    case ScalarOp::minimum:
+      return std::isnan(x) || std::isnan(y) ? x + y : x < y ? x : y;
+    case ScalarOp::atan2:
+      return std::atan2(x, y);
+    default:
+      throw std::logic_error("reference: not a floating binary function");
   }
 }
 
@@ -149,16 +184,23 @@ std::int64_t integer_op(ScalarOp op, std::int64_t x, std::int64_t y) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const auto s = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
   switch (op) {
-    case ScalarOp::neg: return s(-u(x));
-    case ScalarOp::abs: return x < 0 ? s(-u(x)) : x;
-    case ScalarOp::sign: return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case ScalarOp::neg:
+      return s(-u(x));
+    case ScalarOp::abs:
+      return x < 0 ? s(-u(x)) : x;
+    case ScalarOp::sign:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
     case ScalarOp::floor:
     case ScalarOp::ceil:
     case ScalarOp::round:
-    case ScalarOp::trunc: return x;
-    case ScalarOp::add: return s(u(x) + u(y));
-    case ScalarOp::sub: return s(u(x) - u(y));
-    case ScalarOp::mul: return s(u(x) * u(y));
+    case ScalarOp::trunc:
+      return x;
+    case ScalarOp::add:
+      return s(u(x) + u(y));
+    case ScalarOp::sub:
+      return s(u(x) - u(y));
+    case ScalarOp::mul:
+      return s(u(x) * u(y));
     case ScalarOp::floor_div: {
       if (y == 0) return 0;
       if (y == -1) return s(-u(x));
@@ -169,22 +211,32 @@ std::int64_t integer_op(ScalarOp op, std::int64_t x, std::int64_t y) {
       const std::int64_t rest = x % y;
       return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
     }
-    case ScalarOp::pow: return wrapped_power(x, y);
-    case ScalarOp::maximum: return x > y ? x : y;
-    case ScalarOp::minimum: return x < y ? x : y;
-    default: throw std::logic_error("reference: not an integer function");
+    case ScalarOp::pow:
+      return wrapped_power(x, y);
+    case ScalarOp::maximum:
+      return x > y ? x : y;
+    case ScalarOp::minimum:
+      return x < y ? x : y;
+    default:
+      throw std::logic_error("reference: not an integer function");
   }
 }
 
 template <class T>
 bool compare(ScalarOp op, T x, T y) {
   switch (op) {
-    case ScalarOp::equal: return x == y;
-    case ScalarOp::not_equal: return x != y;
-    case ScalarOp::less: return x < y;
-    case ScalarOp::less_equal: return x <= y;
-    case ScalarOp::greater: return x > y;
-    default: return x >= y;
+    case ScalarOp::equal:
+      return x == y;
+    case ScalarOp::not_equal:
+      return x != y;
+    case ScalarOp::less:
+      return x < y;
+    case ScalarOp::less_equal:
+      return x <= y;
+    case ScalarOp::greater:
+      return x > y;
+    default:
+      return x >= y;
   }
 }
 
@@ -242,15 +294,20 @@ class Runner {
 
   void run(const Step& step) {
     switch (step.kind) {
-      case StepKind::region: return run_region(step);
-      case StepKind::contract: return run_contract(step);
+      case StepKind::region:
+        return run_region(step);
+      case StepKind::contract:
+        return run_contract(step);
       case StepKind::gather:
-      case StepKind::scatter_add: return run_indexed(step);
+      case StepKind::scatter_add:
+        return run_indexed(step);
     }
   }
 
  private:
-  std::vector<std::byte>& bytes(const Operand& o) { return memory_.buffers.at(static_cast<std::size_t>(o.buffer)); }
+  std::vector<std::byte>& bytes(const Operand& o) {
+    return memory_.buffers.at(static_cast<std::size_t>(o.buffer));
+  }
   DType type(const Operand& o) const { return plan_.buffers.at(static_cast<std::size_t>(o.buffer)).dtype; }
 
   std::vector<Number> evaluate(const Step& step, const std::vector<std::int64_t>& at) {
@@ -283,8 +340,9 @@ class Runner {
         default: {
           const int arity = info(i.op).arity;
           const DType operand = kernel.code.at(i.op == ScalarOp::select ? i.b : i.a).type;
-          value = apply_scalar_op(i.op, operand, i.type, values.at(i.a), arity > 1 ? values.at(i.b) : Number{},
-                                  arity > 2 ? values.at(i.c) : Number{});
+          value =
+              apply_scalar_op(i.op, operand, i.type, values.at(i.a), arity > 1 ? values.at(i.b) : Number{},
+                              arity > 2 ? values.at(i.c) : Number{});
         }
       }
       values.push_back(value);
@@ -311,8 +369,10 @@ class Runner {
     const bool real = is_floating(type);
     constexpr double inf = std::numeric_limits<double>::infinity();
     switch (combine) {
-      case Combine::sum: return {};
-      case Combine::product: return {1, 1};
+      case Combine::sum:
+        return {};
+      case Combine::product:
+        return {1, 1};
       case Combine::maximum:
         return real ? floating(-inf) : integer(saturated(type == DType::boolean ? DType::u8 : type, -inf));
       case Combine::minimum:
@@ -333,8 +393,8 @@ class Runner {
       for_each_point(inner, [&](const std::vector<std::int64_t>& second) {
         std::vector<std::int64_t> at = first;
         at.insert(at.end(), second.begin(), second.end());
-        const Number x = convert(kernel.code.at(output.value).type, output.type,
-                                 evaluate(step, at).at(output.value));
+        const Number x =
+            convert(kernel.code.at(output.value).type, output.type, evaluate(step, at).at(output.value));
         // f64 throughout: rounded once, at the end.
         const DType wide = is_floating(output.type) ? DType::f64 : output.type;
         const ScalarOp op = combine == Combine::sum       ? ScalarOp::add
@@ -364,8 +424,9 @@ class Runner {
         const Number x = read_number(bytes(a), step.dtype, element_at(a, at));
         const Number y = read_number(bytes(b), step.dtype, element_at(b, at));
         total.f += x.f * y.f;
-        total.i = static_cast<std::int64_t>(static_cast<std::uint64_t>(total.i) +
-                                            static_cast<std::uint64_t>(x.i) * static_cast<std::uint64_t>(y.i));
+        total.i =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(total.i) +
+                                      static_cast<std::uint64_t>(x.i) * static_cast<std::uint64_t>(y.i));
       }
       at.back() = 0;
       write_number(bytes(c), step.dtype, element_at(c, at), rounded(step.dtype, total));
@@ -387,9 +448,9 @@ class Runner {
         write_number(bytes(out), step.dtype, element_at(out, at), value);
       } else if (inside) {
         const std::int64_t element = element_at(out, at) + along;
-        const Number sum =
-            apply_scalar_op(ScalarOp::add, step.dtype, step.dtype, read_number(bytes(out), step.dtype, element),
-                            read_number(bytes(source), step.dtype, element_at(source, at)), {});
+        const Number sum = apply_scalar_op(
+            ScalarOp::add, step.dtype, step.dtype, read_number(bytes(out), step.dtype, element),
+            read_number(bytes(source), step.dtype, element_at(source, at)), {});
         write_number(bytes(out), step.dtype, element, sum);
       }
     });
@@ -403,25 +464,39 @@ class Runner {
 
 Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_t element) {
   switch (type) {
-    case DType::boolean: return integer(read_as<std::uint8_t>(buffer, element) != 0);
-    case DType::u8: return integer(read_as<std::uint8_t>(buffer, element));
-    case DType::i32: return integer(read_as<std::int32_t>(buffer, element));
-    case DType::i64: return integer(read_as<std::int64_t>(buffer, element));
-    case DType::f32: return floating(read_as<float>(buffer, element));
-    case DType::f64: return floating(read_as<double>(buffer, element));
-    default: throw std::logic_error("reference: 16-bit types are not written yet");
+    case DType::boolean:
+      return integer(read_as<std::uint8_t>(buffer, element) != 0);
+    case DType::u8:
+      return integer(read_as<std::uint8_t>(buffer, element));
+    case DType::i32:
+      return integer(read_as<std::int32_t>(buffer, element));
+    case DType::i64:
+      return integer(read_as<std::int64_t>(buffer, element));
+    case DType::f32:
+      return floating(read_as<float>(buffer, element));
+    case DType::f64:
+      return floating(read_as<double>(buffer, element));
+    default:
+      throw std::logic_error("reference: 16-bit types are not written yet");
   }
 }
 
 void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t element, Number value) {
   switch (type) {
-    case DType::boolean: return write_as<std::uint8_t>(buffer, element, value.i != 0);
-    case DType::u8: return write_as(buffer, element, static_cast<std::uint8_t>(value.i));
-    case DType::i32: return write_as(buffer, element, static_cast<std::int32_t>(value.i));
-    case DType::i64: return write_as(buffer, element, value.i);
-    case DType::f32: return write_as(buffer, element, static_cast<float>(value.f));
-    case DType::f64: return write_as(buffer, element, value.f);
-    default: throw std::logic_error("reference: 16-bit types are not written yet");
+    case DType::boolean:
+      return write_as<std::uint8_t>(buffer, element, value.i != 0);
+    case DType::u8:
+      return write_as(buffer, element, static_cast<std::uint8_t>(value.i));
+    case DType::i32:
+      return write_as(buffer, element, static_cast<std::int32_t>(value.i));
+    case DType::i64:
+      return write_as(buffer, element, value.i);
+    case DType::f32:
+      return write_as(buffer, element, static_cast<float>(value.f));
+    case DType::f64:
+      return write_as(buffer, element, value.f);
+    default:
+      throw std::logic_error("reference: 16-bit types are not written yet");
   }
 }
 
@@ -429,20 +504,29 @@ Number apply_scalar_op(ScalarOp op, DType operand, DType result, Number a, Numbe
   const bool real = is_floating(operand);
   const auto truth = [&](Number x) { return real ? x.f != 0 : x.i != 0; };
   switch (op) {
-    case ScalarOp::cast: return convert(operand, result, a);
-    case ScalarOp::select: return a.i != 0 ? b : c;
-    case ScalarOp::isnan: return integer(real && std::isnan(a.f));
-    case ScalarOp::logical_not: return integer(!truth(a));
-    case ScalarOp::logical_and: return integer(truth(a) && truth(b));
-    case ScalarOp::logical_or: return integer(truth(a) || truth(b));
-    case ScalarOp::logical_xor: return integer(truth(a) != truth(b));
+    case ScalarOp::cast:
+      return convert(operand, result, a);
+    case ScalarOp::select:
+      return a.i != 0 ? b : c;
+    case ScalarOp::isnan:
+      return integer(real && std::isnan(a.f));
+    case ScalarOp::logical_not:
+      return integer(!truth(a));
+    case ScalarOp::logical_and:
+      return integer(truth(a) && truth(b));
+    case ScalarOp::logical_or:
+      return integer(truth(a) || truth(b));
+    case ScalarOp::logical_xor:
+      return integer(truth(a) != truth(b));
     case ScalarOp::equal:
     case ScalarOp::not_equal:
     case ScalarOp::less:
     case ScalarOp::less_equal:
     case ScalarOp::greater:
-    case ScalarOp::greater_equal: return integer(real ? compare(op, a.f, b.f) : compare(op, a.i, b.i));
-    default: break;
+    case ScalarOp::greater_equal:
+      return integer(real ? compare(op, a.f, b.f) : compare(op, a.i, b.i));
+    default:
+      break;
   }
   if (!real) return integer(wrap(result, integer_op(op, a.i, b.i)));
   if (info(op).arity == 1) return rounded(result, floating(floating_unary(op, a.f)));

@@ -10,8 +10,8 @@
 
 namespace caldera::testing {
 
-/// What a plan runs on: the bytes of every buffer, each apart from the others (arena buffers too), and the bits
-/// of the scalar arguments.
+/// What a plan runs on: the bytes of every buffer, each apart from the others (arena buffers too), and the
+/// bits of the scalar arguments.
 struct PlanMemory {
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::uint64_t> scalars;

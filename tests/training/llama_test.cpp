@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/support/test_data.h"
@@ -122,6 +123,38 @@ TEST_P(LlamaTest, TrainingWithAnAdapterMovesTheAdapterAlone) {
   }
   EXPECT_LT(last, first / 2);
   EXPECT_EQ(to_doubles(*model.parameters().front().tensor), before);
+}
+
+// What repeats is planned once: learning rates, bias corrections, dropout seeds and positions are plan
+// arguments.
+TEST_P(LlamaTest, RepeatedStepsReplayOnePlan) {
+  Llama model(small_config(4, 2), GetParam(), 3);
+  const auto cache = model.make_cache(16);
+  std::uint64_t misses = 0;
+  for (int step = 0; step < 6; ++step) {
+    const std::vector<std::int32_t> ids(step == 0 ? 3 : 1, step + 1);
+    std::vector<LazyTensor> outputs{model.forward(model.make_ids(ids), cache.get())};
+    for (const LazyTensor& buffer : cache->state()) outputs.push_back(buffer);
+    eval(outputs);
+    if (step == 1) misses = plan_cache_stats().misses;
+  }
+  EXPECT_EQ(plan_cache_stats().misses, misses) << "decoding";
+
+  apply_lora(model, {.rank = 2, .dropout = 0.1}, {"all-linear"}, 1);
+  AdamW optimizer(model.trainable_parameters());
+  const LazyTensor goal = LazyTensor::from_vector(kIds, Shape{2, 6}, GetParam());
+  for (int step = 0; step < 4; ++step) {
+    const LazyTensor loss = cross_entropy(model.forward(model.make_ids(kIds, 2)), goal);
+    std::vector<LazyTensor> grads = grad(loss, optimizer.inputs());
+    clip_grad_norm(grads, 1.0);
+    optimizer.step(grads, 1e-3 * step);
+    std::vector<LazyTensor> outputs = optimizer.state();
+    outputs.push_back(loss);
+    eval(outputs);
+    optimizer.detach();
+    if (step == 0) misses = plan_cache_stats().misses;
+  }
+  EXPECT_EQ(plan_cache_stats().misses, misses) << "training";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LlamaTest, ::testing::ValuesIn(tested_devices()), device_test_name);

@@ -101,7 +101,7 @@ TEST(Trainer, LowersTheLossAndTellsAboutIt) {
   const TrainResult result = record(recorded, model, data, &valid, options);
 
   ASSERT_EQ(recorded.steps.size(), 30U);
-  EXPECT_EQ(recorded.events.substr(0, 31), "begin 30\nvalidation 0\nstep 1\nste");
+  EXPECT_TRUE(recorded.events.starts_with("begin 30\nvalidation 0\nstep 1\nstep 2\n"));
   EXPECT_NE(recorded.events.find("step 20\nvalidation 20\nstep 21\n"), std::string::npos);
   EXPECT_TRUE(recorded.events.ends_with("step 30\nvalidation 30\nend\n"));
   EXPECT_DOUBLE_EQ(result.initial_val_loss.value(), before);

@@ -83,9 +83,9 @@ void LoRALinear::visit(const std::string& prefix, ParameterVisitor& visitor) {
 }
 
 const std::vector<std::string>& lora_target_modules() {
-  static const std::vector<std::string> names{"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                              "gate_proj", "up_proj", "down_proj"};
-  return names;
+  static const std::vector<std::string> kNames{"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                               "gate_proj", "up_proj", "down_proj"};
+  return kNames;
 }
 
 std::vector<std::string> resolve_lora_targets(const std::vector<std::string>& targets) {

@@ -16,7 +16,7 @@ LazyTensor global_norm(std::span<const LazyTensor> grads) {
 
 LazyTensor clip_grad_norm(std::vector<LazyTensor>& grads, double max_norm) {
   if (!(max_norm > 0)) throw ValueError(fmt::format("clip_grad_norm: max_norm {} is not positive", max_norm));
-  const LazyTensor norm = global_norm(grads);
+  LazyTensor norm = global_norm(grads);
   const LazyTensor factor = minimum(LazyTensor(max_norm) / (norm + 1e-6), 1.0);
   for (LazyTensor& g : grads) g = g * factor;
   return norm;

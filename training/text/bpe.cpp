@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <queue>
 
 #include "engine/tensor/error.h"
@@ -182,6 +183,7 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) con
     }
   }
   const auto initial = characters(word);
+  if (initial.size() > INT32_MAX) throw ValueError("encode: a text of more than 2^31 characters; split it");
   const auto count = static_cast<std::int32_t>(initial.size());
   std::vector<Symbol> symbols(initial.size());
   for (std::int32_t i = 0; i < count; ++i) {

@@ -22,7 +22,7 @@ class BpeModel {
   /// or merge list, and options that are not supported (dropout, prefixes and suffixes of subwords).
   BpeModel(const nlohmann::json& config, const std::string& where);
 
-  /// Appends the ids of one word, which must be UTF-8 and shorter than 2 GiB. O(n log n).
+  /// Appends the ids of one word, which must be UTF-8. O(n log n). Throws ValueError above 2^31 characters.
   void encode(std::string_view word, std::vector<std::int32_t>& ids) const;
 
   std::optional<std::int32_t> id_of(std::string_view token) const;

@@ -88,8 +88,11 @@ std::size_t Allocator::class_bytes(int size_class) {
 }
 
 StoragePtr Allocator::allocate(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 46))
-    throw DeviceError("cpu: cannot allocate " + std::to_string(bytes) + " bytes");
+  // The system would promise more than it has, and end the process when the promise is called in.
+  const std::uint64_t memory = system_memory_bytes();
+  if (memory > 0 && bytes > memory)
+    throw DeviceError("cpu: cannot allocate " + std::to_string(bytes) + " bytes: this machine has " +
+                      std::to_string(memory));
   const int size_class = class_of(bytes);
   std::byte* data = take(size_class, bytes);
   try {

@@ -1,5 +1,5 @@
-// Host memory for storages and arenas, with a cache of freed blocks so that a program that repeats itself takes
-// nothing from the system.
+// Host memory for storages and arenas, with a cache of freed blocks so that a program that repeats itself
+// takes nothing from the system.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// 64-byte aligned, uninitialised. Throws DeviceError naming the bytes when memory is out, after giving back
-  /// what is cached.
+  /// 64-byte aligned, uninitialised. Throws DeviceError naming the bytes when memory is out, after giving
+  /// back what is cached.
   StoragePtr allocate(std::size_t bytes);
   Counters counters() const;
   /// Gives the cached blocks back to the system.

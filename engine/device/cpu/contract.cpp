@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "engine/device/cpu/openblas.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr std::int64_t kSmallProduct = 16 * 1024;
 /// Multiplications of one matrix above which OpenBLAS makes good use of all threads by itself.
 constexpr std::int64_t kLargeProduct = 4 * 1024 * 1024;
+/// Rows of C that one thread takes at a time when our own kernel computes a large product.
+constexpr std::int64_t kRowBlock = 32;
 
 Scratch& pack_scratch(int which) {
   thread_local Scratch scratch[3];
@@ -23,12 +26,11 @@ Scratch& pack_scratch(int which) {
 }
 
 template <class T>
-const T* pack(Scratch& scratch, const T* from, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-              std::int64_t column_stride) {
+const T* pack(Scratch& scratch, const T* from, std::int64_t rows, std::int64_t columns,
+              std::int64_t row_stride, std::int64_t column_stride) {
   auto* to = reinterpret_cast<T*>(scratch.get(static_cast<std::size_t>(rows * columns) * sizeof(T)));
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c)
-      to[r * columns + c] = from[r * row_stride + c * column_stride];
+    for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] = from[r * row_stride + c * column_stride];
   return to;
 }
 
@@ -51,8 +53,7 @@ OpenBlas::Gemv<T> gemv_of(const OpenBlas& blas) {
 
 ContractStep::ContractStep(const Step& step) : type_(step.dtype), size_(size_of(step.dtype)) {
   product_ = find_matrix_product(type_);
-  if (product_ == nullptr)
-    throw DTypeError("matmul: the CPU has no products of " + std::string(name(type_)));
+  if (product_ == nullptr) throw DTypeError("matmul: the CPU has no products of " + std::string(name(type_)));
   const int rank = step.dims.rank();
   m_ = step.dims[rank - 3];
   n_ = step.dims[rank - 2];
@@ -82,6 +83,11 @@ ContractStep::ContractStep(const Step& step) : type_(step.dtype), size_(size_of(
     choose();
   else
     arrange(c_, m_, n_, true);
+  row_block_ = m_;
+  if (method_ == Method::product && m_ * n_ * k_ > kLargeProduct / 4 && !b_.packed && !c_.packed) {
+    row_block_ = kRowBlock;
+    row_blocks_ = (m_ + kRowBlock - 1) / kRowBlock;
+  }
 }
 
 void ContractStep::merge_batches() {
@@ -133,7 +139,8 @@ void ContractStep::merge_batches() {
 void ContractStep::arrange(Matrix& x, std::int64_t rows, std::int64_t columns, bool rows_dense_only) const {
   constexpr std::int64_t limit = std::numeric_limits<int>::max();
   const bool plain = (x.column == 1 || columns == 1) && (x.row >= columns || rows == 1) && x.row <= limit;
-  const bool transposed = (x.row == 1 || rows == 1) && (x.column >= rows || columns == 1) && x.column <= limit;
+  const bool transposed =
+      (x.row == 1 || rows == 1) && (x.column >= rows || columns == 1) && x.column <= limit;
   if (plain && x.row >= 0) {
     x.leading = std::max({x.row, columns, std::int64_t{1}});
   } else if (transposed && x.column >= 0 && !rows_dense_only) {
@@ -147,7 +154,7 @@ void ContractStep::arrange(Matrix& x, std::int64_t rows, std::int64_t columns, b
 
 void ContractStep::choose() {
   const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
-  nanoseconds_ = work * static_cast<double>(batches_) * (is_floating(type_) ? 0.02 : 0.5);
+  nanoseconds_ = work * static_cast<double>(batches_) * (is_floating(type_) ? 0.01 : 0.5);
   if (c_.column != 1 && c_.row == 1) {  // C^T = B^T A^T
     std::swap(a_, b_);
     std::swap(m_, n_);
@@ -157,8 +164,8 @@ void ContractStep::choose() {
   }
   constexpr double kIntLimit = std::numeric_limits<int>::max();
   const bool fits = static_cast<double>(std::max({m_, n_, k_})) <= kIntLimit;
-  const bool blas = is_floating(type_) && fits && work > static_cast<double>(kSmallProduct) &&
-                    openblas().available();
+  const bool blas =
+      is_floating(type_) && fits && work > static_cast<double>(kSmallProduct) && openblas().available();
   arrange(c_, m_, n_, true);
   if (!blas) {
     method_ = Method::product;
@@ -180,7 +187,7 @@ std::int64_t ContractStep::batch_offset(const Matrix& x, std::int64_t index) con
 }
 
 template <class T>
-void ContractStep::run_one(const T* a, const T* b, T* c) const {
+void ContractStep::run_one(const T* a, const T* b, T* c, std::int64_t rows) const {
   if (a_.packed) a = pack(pack_scratch(0), a, m_, k_, a_.row, a_.column);
   if (b_.packed) b = pack(pack_scratch(1), b, k_, n_, b_.row, b_.column);
   T* out = c;
@@ -192,11 +199,13 @@ void ContractStep::run_one(const T* a, const T* b, T* c) const {
   if (method_ == Method::zero) {
     for (std::int64_t i = 0; i < m_; ++i) std::fill_n(out + i * out_row, n_, T(0));
   } else if (method_ == Method::product) {
-    product_(m_, n_, k_, a, a_.row, a_.column, b, b_.packed ? n_ : b_.row, out, out_row);
+    product_(rows, n_, k_, a, a_.row, a_.column, b, b_.packed ? n_ : b_.row, out, out_row);
   } else if constexpr (std::is_floating_point_v<T>) {
     const OpenBlas& blas = openblas();
     const auto trans = [](const Matrix& x) { return x.transposed ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
-    const auto opposite = [](const Matrix& x) { return x.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans; };
+    const auto opposite = [](const Matrix& x) {
+      return x.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans;
+    };
     const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
     // Stored rows and columns of a matrix as gemv wants them.
     const auto gemv = [&](int mode, const Matrix& x, std::int64_t rows, std::int64_t columns, const T* matrix,
@@ -230,23 +239,37 @@ void ContractStep::run_range(const RunContext& context, std::int64_t begin, std:
   const T* a = base(a_);
   const T* b = base(b_);
   T* c = base(c_);
-  for (std::int64_t i = begin; i < end; ++i)
-    run_one<T>(a + batch_offset(a_, i), b + batch_offset(b_, i), c + batch_offset(c_, i));
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t matrix = i / row_blocks_;
+    const std::int64_t row = i % row_blocks_ * row_block_;
+    run_one<T>(a + batch_offset(a_, matrix) + row * a_.row, b + batch_offset(b_, matrix),
+               c + batch_offset(c_, matrix) + row * c_.row, std::min(row_block_, m_ - row));
+  }
 }
 
 void ContractStep::run(const RunContext& context) const {
   if (method_ == Method::nothing) return;
-  // Many matrices: one a thread, where OpenBLAS finds itself in a parallel region and stays on it. Few or
-  // large ones: OpenBLAS's own threads.
-  const bool own_threads = method_ != Method::gemm || m_ * n_ * k_ < kLargeProduct;
-  const int threads = own_threads ? threads_for(nanoseconds_, batches_) : 1;
-  parallel_ranges(batches_, threads, [&](std::int64_t begin, std::int64_t end) {
+  // Many matrices: some to each thread, where OpenBLAS finds itself in a parallel region and stays on it. Few
+  // or large ones: OpenBLAS's own threads, if the work is worth their waking.
+  const bool blas = method_ == Method::gemm || method_ == Method::gemv;
+  const bool spread = !blas || m_ * n_ * k_ < kLargeProduct;
+  const std::int64_t tasks = batches_ * row_blocks_;
+  const int threads = spread ? threads_for(nanoseconds_, tasks) : 1;
+  std::optional<BlasThreads> inside;
+  if (blas && threads == 1 && !in_parallel())
+    inside.emplace(nanoseconds_ / static_cast<double>(batches_) < kParallelNanoseconds ? 1 : cpu_threads());
+  parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
     switch (type_) {
-      case DType::f32: return run_range<float>(context, begin, end);
-      case DType::f64: return run_range<double>(context, begin, end);
-      case DType::i32: return run_range<std::int32_t>(context, begin, end);
-      case DType::i64: return run_range<std::int64_t>(context, begin, end);
-      default: return run_range<std::uint8_t>(context, begin, end);
+      case DType::f32:
+        return run_range<float>(context, begin, end);
+      case DType::f64:
+        return run_range<double>(context, begin, end);
+      case DType::i32:
+        return run_range<std::int32_t>(context, begin, end);
+      case DType::i64:
+        return run_range<std::int64_t>(context, begin, end);
+      default:
+        return run_range<std::uint8_t>(context, begin, end);
     }
   });
 }

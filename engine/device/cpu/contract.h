@@ -19,11 +19,11 @@ class ContractStep {
 
  private:
   enum class Method : std::uint8_t {
-    nothing,   // no elements
-    zero,      // a sum over nothing
-    gemm,      // OpenBLAS
-    gemv,      // OpenBLAS, one row or column
-    product,   // our own kernel
+    nothing,  // no elements
+    zero,     // a sum over nothing
+    gemm,     // OpenBLAS
+    gemv,     // OpenBLAS, one row or column
+    product,  // our own kernel
   };
   /// One matrix operand: the strides of its rows and columns.
   struct Matrix {
@@ -41,10 +41,11 @@ class ContractStep {
   void merge_batches();
   void choose();
   void arrange(Matrix& x, std::int64_t rows, std::int64_t columns, bool rows_dense_only) const;
+  /// Tasks [begin, end): matrix after matrix, `row_blocks_` a matrix.
   template <class T>
   void run_range(const RunContext& context, std::int64_t begin, std::int64_t end) const;
   template <class T>
-  void run_one(const T* a, const T* b, T* c) const;
+  void run_one(const T* a, const T* b, T* c, std::int64_t rows) const;
   std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;
 
   DType type_;
@@ -54,6 +55,8 @@ class ContractStep {
   std::int64_t m_ = 0, n_ = 0, k_ = 0;
   std::vector<std::int64_t> batch_;
   std::int64_t batches_ = 1;
+  std::int64_t row_block_ = 0;  // rows of C a task; all of them but for large products of our own
+  std::int64_t row_blocks_ = 1;
   Matrix a_, b_, c_;
   double nanoseconds_ = 0;
 };

@@ -63,11 +63,13 @@ class CpuBackend final : public Backend {
 
 PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
   switch (step.kind) {
-    case StepKind::contract: return cpu::ContractStep(step);
+    case StepKind::contract:
+      return cpu::ContractStep(step);
     case StepKind::gather:
     case StepKind::scatter_add:
       return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
-    case StepKind::region: break;
+    case StepKind::region:
+      break;
   }
   std::uint64_t compiled = 0;
   auto program = cpu::decode_cached(*step.kernel, compiled);

@@ -160,10 +160,9 @@ void IndexedStep::run_typed(const RunContext& context) const {
         run_part(context, row, begin, end, 0, row_);
       });
     } else {
-      parallel_ranges(row_, threads_for(nanoseconds, row_ / kRowPerThread),
-                      [&](std::int64_t begin, std::int64_t end) {
-                        run_part(context, row, 0, outer, begin, end);
-                      });
+      parallel_ranges(
+          row_, threads_for(nanoseconds, row_ / kRowPerThread),
+          [&](std::int64_t begin, std::int64_t end) { run_part(context, row, 0, outer, begin, end); });
     }
   };
   if (scatter_)
@@ -175,13 +174,19 @@ void IndexedStep::run_typed(const RunContext& context) const {
 void IndexedStep::run(const RunContext& context) const {
   if (points_ == 0) return;
   switch (type_) {
-    case DType::f32: return run_typed<float>(context);
-    case DType::f64: return run_typed<double>(context);
-    case DType::i32: return run_typed<std::int32_t>(context);
-    case DType::i64: return run_typed<std::int64_t>(context);
+    case DType::f32:
+      return run_typed<float>(context);
+    case DType::f64:
+      return run_typed<double>(context);
+    case DType::i32:
+      return run_typed<std::int32_t>(context);
+    case DType::i64:
+      return run_typed<std::int64_t>(context);
     case DType::u8:
-    case DType::boolean: return run_typed<std::uint8_t>(context);
-    default: throw DTypeError("gather: the CPU does not support " + std::string(name(type_)));
+    case DType::boolean:
+      return run_typed<std::uint8_t>(context);
+    default:
+      throw DTypeError("gather: the CPU does not support " + std::string(name(type_)));
   }
 }
 

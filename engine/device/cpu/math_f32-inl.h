@@ -2,8 +2,8 @@
 // Included once for every instruction set, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
 //
 // Polynomials for exp, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
-// netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp), published
-// on stackoverflow.com, question 35148198.
+// netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
+// published on stackoverflow.com, question 35148198.
 #if defined(CALDERA_MATH_F32_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CALDERA_MATH_F32_INL
 #undef CALDERA_MATH_F32_INL
@@ -85,13 +85,12 @@ HWY_INLINE VF log_f32(VF x) {
   const VI shifted = hn::Sub(hn::BitCast(I32(), normal), root_half);
   const VI exponent = hn::ShiftRight<23>(shifted);
   const VI mantissa = hn::Sub(hn::BitCast(I32(), normal), hn::ShiftLeft<23>(exponent));
-  const VF e =
-      hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, splat(23.0F)));
+  const VF e = hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, splat(23.0F)));
   const VF m = hn::Sub(hn::BitCast(F32(), mantissa), splat(1.0F));
   const VF z = hn::Mul(m, m);
-  const VF p = horner(m, 3.3333331174E-1F, -2.4999993993E-1F, 2.0000714765E-1F, -1.6668057665E-1F,
-                      1.4249322787E-1F, -1.2420140846E-1F, 1.1676998740E-1F, -1.1514610310E-1F,
-                      7.0376836292E-2F);
+  const VF p =
+      horner(m, 3.3333331174E-1F, -2.4999993993E-1F, 2.0000714765E-1F, -1.6668057665E-1F, 1.4249322787E-1F,
+             -1.2420140846E-1F, 1.1676998740E-1F, -1.1514610310E-1F, 7.0376836292E-2F);
   VF y = hn::Mul(hn::Mul(p, m), z);
   y = hn::MulAdd(e, splat(-2.12194440e-4F), y);
   y = hn::NegMulAdd(splat(0.5F), z, y);
@@ -159,7 +158,7 @@ HWY_INLINE VF sin_phase_f32(VF x) {
 #else
 /// x - n pi/2 for one half of the vector, in f64: exact enough for every |x| below kTrigLimit.
 template <class DH, class VH>
-HWY_INLINE auto reduce_by_half_pi(DH dh, VH x, hn::Vec<hn::RebindToSigned<DH>>& quadrant) {
+HWY_INLINE auto reduce_by_half_pi(DH dh, VH x, hn::Vec<hn::RebindToSigned<DH> >& quadrant) {
   const hn::Rebind<double, DH> d64;
   const auto wide = hn::PromoteTo(d64, x);
   const auto n = hn::Round(hn::Mul(wide, hn::Set(d64, 0.63661977236758134308)));
@@ -189,9 +188,10 @@ HWY_INLINE VF sin_phase_f32(VF x) {
   const VF r = hn::Combine(d, r_high, r_low);
   const VI quadrant = hn::Add(hn::Combine(I32(), q_high, q_low), hn::Set(I32(), phase));
   const VF z = hn::Mul(r, r);
-  const VF sine = hn::MulAdd(hn::Mul(horner(z, -1.6666654611E-1F, 8.3321608736E-3F, -1.9515295891E-4F), z), r, r);
-  const VF cosine_tail = hn::Mul(
-      horner(z, 4.166664568298827e-2F, -1.388731625493765e-3F, 2.443315711809948e-5F), hn::Mul(z, z));
+  const VF sine =
+      hn::MulAdd(hn::Mul(horner(z, -1.6666654611E-1F, 8.3321608736E-3F, -1.9515295891E-4F), z), r, r);
+  const VF cosine_tail =
+      hn::Mul(horner(z, 4.166664568298827e-2F, -1.388731625493765e-3F, 2.443315711809948e-5F), hn::Mul(z, z));
   const VF cosine = hn::Add(hn::NegMulAdd(splat(0.5F), z, splat(1.0F)), cosine_tail);
   const VI one = hn::Set(I32(), 1);
   const auto odd = hn::RebindMask(F32(), hn::Eq(hn::And(quadrant, one), one));

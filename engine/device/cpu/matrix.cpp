@@ -96,13 +96,20 @@ void integer_product(std::int64_t m, std::int64_t n, std::int64_t k, const void*
 
 MatrixFn matrix_product(DType type) {
   switch (type) {
-    case DType::f32: return float_product<float>;
-    case DType::f64: return float_product<double>;
-    case DType::i32: return integer_product<std::int32_t>;
-    case DType::i64: return integer_product<std::int64_t>;
-    case DType::u8: return integer_product<std::uint8_t>;
-    case DType::boolean: return integer_product<std::uint8_t, true>;
-    default: return nullptr;
+    case DType::f32:
+      return float_product<float>;
+    case DType::f64:
+      return float_product<double>;
+    case DType::i32:
+      return integer_product<std::int32_t>;
+    case DType::i64:
+      return integer_product<std::int64_t>;
+    case DType::u8:
+      return integer_product<std::uint8_t>;
+    case DType::boolean:
+      return integer_product<std::uint8_t, true>;
+    default:
+      return nullptr;
   }
 }
 

@@ -41,8 +41,8 @@ struct ReduceOps {
 const ReduceOps* find_reduce(Combine combine, DType type);
 
 // The families that the look-ups above draw from; nullptr where a family has no such function.
-MicroFn find_float_op(ScalarOp op, DType type);                       // SIMD, f32 and f64
-MicroFn find_loop_op(ScalarOp op, DType operand);                     // plain loops, every type
+MicroFn find_float_op(ScalarOp op, DType type);     // SIMD, f32 and f64
+MicroFn find_loop_op(ScalarOp op, DType operand);   // plain loops, every type
 MicroFn find_random_op(ScalarOp op, DType result);  // Philox
 
 }  // namespace caldera::cpu

@@ -48,8 +48,7 @@ void binary(void* out, const void* a, const void* b, const void*, std::int64_t n
     hn::StoreU(low, d, o + i);
     hn::StoreU(high, d, o + i + lanes);
   }
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(F::of(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, o + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, o + i);
   if (i < n) {
     HWY_ALIGN T left[hn::MaxLanes(hn::ScalableTag<T>())] = {};
     HWY_ALIGN T right[hn::MaxLanes(hn::ScalableTag<T>())] = {};
@@ -61,21 +60,21 @@ void binary(void* out, const void* a, const void* b, const void*, std::int64_t n
   }
 }
 
-#define CALDERA_UNARY(Name, expression)        \
-  struct Name {                                \
-    template <class D, class V>                \
-    static HWY_INLINE V of(D d, V x) {         \
-      (void)d;                                 \
-      return expression;                       \
-    }                                          \
+#define CALDERA_UNARY(Name, expression) \
+  struct Name {                         \
+    template <class D, class V>         \
+    static HWY_INLINE V of(D d, V x) {  \
+      (void)d;                          \
+      return expression;                \
+    }                                   \
   };
-#define CALDERA_BINARY(Name, expression)       \
-  struct Name {                                \
-    template <class D, class V>                \
-    static HWY_INLINE V of(D d, V x, V y) {    \
-      (void)d;                                 \
-      return expression;                       \
-    }                                          \
+#define CALDERA_BINARY(Name, expression)    \
+  struct Name {                             \
+    template <class D, class V>             \
+    static HWY_INLINE V of(D d, V x, V y) { \
+      (void)d;                              \
+      return expression;                    \
+    }                                       \
   };
 
 CALDERA_UNARY(Neg, hn::Neg(x))
@@ -108,37 +107,63 @@ CALDERA_UNARY(Erf, erf_f32(x))
 template <class T>
 MicroFn arithmetic(ScalarOp op) {
   switch (op) {
-    case ScalarOp::neg: return unary<Neg, T>;
-    case ScalarOp::abs: return unary<Abs, T>;
-    case ScalarOp::floor: return unary<Floor, T>;
-    case ScalarOp::ceil: return unary<Ceil, T>;
-    case ScalarOp::round: return unary<Round, T>;
-    case ScalarOp::trunc: return unary<Trunc, T>;
-    case ScalarOp::sqrt: return unary<Sqrt, T>;
-    case ScalarOp::rsqrt: return unary<Rsqrt, T>;
-    case ScalarOp::reciprocal: return unary<Reciprocal, T>;
-    case ScalarOp::add: return binary<Add, T>;
-    case ScalarOp::sub: return binary<Sub, T>;
-    case ScalarOp::mul: return binary<Mul, T>;
-    case ScalarOp::div: return binary<Div, T>;
-    case ScalarOp::maximum: return binary<Maximum, T>;
-    case ScalarOp::minimum: return binary<Minimum, T>;
-    default: return nullptr;
+    case ScalarOp::neg:
+      return unary<Neg, T>;
+    case ScalarOp::abs:
+      return unary<Abs, T>;
+    case ScalarOp::floor:
+      return unary<Floor, T>;
+    case ScalarOp::ceil:
+      return unary<Ceil, T>;
+    case ScalarOp::round:
+      return unary<Round, T>;
+    case ScalarOp::trunc:
+      return unary<Trunc, T>;
+    case ScalarOp::sqrt:
+      return unary<Sqrt, T>;
+    case ScalarOp::rsqrt:
+      return unary<Rsqrt, T>;
+    case ScalarOp::reciprocal:
+      return unary<Reciprocal, T>;
+    case ScalarOp::add:
+      return binary<Add, T>;
+    case ScalarOp::sub:
+      return binary<Sub, T>;
+    case ScalarOp::mul:
+      return binary<Mul, T>;
+    case ScalarOp::div:
+      return binary<Div, T>;
+    case ScalarOp::maximum:
+      return binary<Maximum, T>;
+    case ScalarOp::minimum:
+      return binary<Minimum, T>;
+    default:
+      return nullptr;
   }
 }
 
 MicroFn elementary_f32(ScalarOp op) {
   switch (op) {
-    case ScalarOp::exp: return unary<Exp, float>;
-    case ScalarOp::expm1: return unary<Expm1, float>;
-    case ScalarOp::log: return unary<Log, float>;
-    case ScalarOp::log1p: return unary<Log1p, float>;
-    case ScalarOp::sin: return unary<Sin, float>;
-    case ScalarOp::cos: return unary<Cos, float>;
-    case ScalarOp::tanh: return unary<Tanh, float>;
-    case ScalarOp::sigmoid: return unary<Sigmoid, float>;
-    case ScalarOp::erf: return unary<Erf, float>;
-    default: return nullptr;
+    case ScalarOp::exp:
+      return unary<Exp, float>;
+    case ScalarOp::expm1:
+      return unary<Expm1, float>;
+    case ScalarOp::log:
+      return unary<Log, float>;
+    case ScalarOp::log1p:
+      return unary<Log1p, float>;
+    case ScalarOp::sin:
+      return unary<Sin, float>;
+    case ScalarOp::cos:
+      return unary<Cos, float>;
+    case ScalarOp::tanh:
+      return unary<Tanh, float>;
+    case ScalarOp::sigmoid:
+      return unary<Sigmoid, float>;
+    case ScalarOp::erf:
+      return unary<Erf, float>;
+    default:
+      return nullptr;
   }
 }
 

@@ -1,9 +1,7 @@
 // Micro-operations as plain loops, which the compiler vectorises once for every instruction set: integers,
 // booleans, comparisons, select, casts, and the floating functions that the C library computes.
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "engine/device/cpu/micro_ops.h"
@@ -13,6 +11,8 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "engine/device/cpu/scalar_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
@@ -58,287 +58,65 @@ void select(void* out, const void* a, const void* b, const void* c, std::int64_t
   }
 }
 
-/// Integers wrap: arithmetic happens in the unsigned type.
-template <class T>
-using Wrapping = std::make_unsigned_t<T>;
-
-struct Neg {
-  template <class T>
-  static T of(T x) {
-    return static_cast<T>(Wrapping<T>(0) - static_cast<Wrapping<T>>(x));
-  }
-};
-struct Abs {
-  template <class T>
-  static T of(T x) {
-    if constexpr (std::is_signed_v<T>) return x < 0 ? Neg::of(x) : x;
-    return x;
-  }
-};
-struct Sign {
-  template <class T>
-  static T of(T x) {
-    if constexpr (std::is_floating_point_v<T>)
-      return x != x ? x : static_cast<T>((x > T(0)) - (x < T(0)));
-    else
-      return static_cast<T>((x > T(0)) - (x < T(0)));
-  }
-};
-struct Same {
-  template <class T>
-  static T of(T x) {
-    return x;
-  }
-};
-struct Add {
-  template <class T>
-  static T of(T x, T y) {
-    return static_cast<T>(static_cast<Wrapping<T>>(x) + static_cast<Wrapping<T>>(y));
-  }
-};
-struct Sub {
-  template <class T>
-  static T of(T x, T y) {
-    return static_cast<T>(static_cast<Wrapping<T>>(x) - static_cast<Wrapping<T>>(y));
-  }
-};
-struct Mul {
-  template <class T>
-  static T of(T x, T y) {
-    return static_cast<T>(static_cast<Wrapping<T>>(x) * static_cast<Wrapping<T>>(y));
-  }
-};
-
-/// floor(x / y); by zero gives 0 for integers; the most negative value by -1 wraps.
-struct FloorDiv {
-  template <class T>
-  static T of(T x, T y) {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (y == T(0) || std::isinf(x)) return std::floor(x / y);
-      // The quotient may round up to an integer that it does not reach: take it from the exact remainder.
-      const T rest = std::fmod(x, y);
-      T quotient = (x - rest) / y;
-      if (rest != T(0) && (rest < T(0)) != (y < T(0))) quotient -= T(1);
-      return quotient == T(0) ? std::copysign(T(0), x / y) : std::round(quotient);
-    } else if constexpr (std::is_unsigned_v<T>) {
-      return y == 0 ? T(0) : static_cast<T>(x / y);
-    } else {
-      if (y == 0) return 0;
-      if (y == -1) return Neg::of(x);
-      const T q = static_cast<T>(x / y);
-      return static_cast<T>(q - ((x % y != 0) && ((x < 0) != (y < 0))));
-    }
-  }
-};
-
-/// x - y * floor(x / y): the sign of y.
-struct Remainder {
-  template <class T>
-  static T of(T x, T y) {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T rest = std::fmod(x, y);
-      if (rest == T(0)) return std::copysign(rest, y);
-      return (rest < T(0)) != (y < T(0)) ? rest + y : rest;
-    } else if constexpr (std::is_unsigned_v<T>) {
-      return y == 0 ? T(0) : static_cast<T>(x % y);
-    } else {
-      if (y == 0 || y == -1) return 0;
-      const T rest = static_cast<T>(x % y);
-      return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
-    }
-  }
-};
-
-struct Pow {
-  template <class T>
-  static T of(T x, T y) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return std::pow(x, y);
-    } else {
-      if constexpr (std::is_signed_v<T>) {
-        if (y < 0) return x == 1 ? T(1) : x == -1 ? (y % 2 == 0 ? T(1) : T(-1)) : T(0);
-      }
-      T result = 1;
-      T base = x;
-      for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1) {
-        if (e & 1) result = Mul::of(result, base);
-        base = Mul::of(base, base);
-      }
-      return result;
-    }
-  }
-};
-struct Max {
-  template <class T>
-  static T of(T x, T y) {
-    return x > y ? x : y;
-  }
-};
-struct Min {
-  template <class T>
-  static T of(T x, T y) {
-    return x < y ? x : y;
-  }
-};
-
-struct Equal {
-  template <class T>
-  static bool of(T x, T y) {
-    return x == y;
-  }
-};
-struct NotEqual {
-  template <class T>
-  static bool of(T x, T y) {
-    return x != y;
-  }
-};
-struct Less {
-  template <class T>
-  static bool of(T x, T y) {
-    return x < y;
-  }
-};
-struct LessEqual {
-  template <class T>
-  static bool of(T x, T y) {
-    return x <= y;
-  }
-};
-struct Greater {
-  template <class T>
-  static bool of(T x, T y) {
-    return x > y;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  static bool of(T x, T y) {
-    return x >= y;
-  }
-};
-struct IsNan {
-  template <class T>
-  static bool of(T x) {
-    return x != x;
-  }
-};
-struct Truth {
-  template <class T>
-  static bool of(T x) {
-    return x != T(0);
-  }
-};
-struct LogicalNot {
-  template <class T>
-  static bool of(T x) {
-    return x == T(0);
-  }
-};
-struct LogicalAnd {
-  template <class T>
-  static bool of(T x, T y) {
-    return (x != T(0)) & (y != T(0));
-  }
-};
-struct LogicalOr {
-  template <class T>
-  static bool of(T x, T y) {
-    return (x != T(0)) | (y != T(0));
-  }
-};
-struct LogicalXor {
-  template <class T>
-  static bool of(T x, T y) {
-    return (x != T(0)) != (y != T(0));
-  }
-};
-
-#define CALDERA_LIBRARY_FUNCTION(Name, expression) \
-  struct Name {                                    \
-    template <class T>                             \
-    static T of(T x) {                             \
-      return expression;                           \
-    }                                              \
-  };
-CALDERA_LIBRARY_FUNCTION(Exp, std::exp(x))
-CALDERA_LIBRARY_FUNCTION(Expm1, std::expm1(x))
-CALDERA_LIBRARY_FUNCTION(Log, std::log(x))
-CALDERA_LIBRARY_FUNCTION(Log1p, std::log1p(x))
-CALDERA_LIBRARY_FUNCTION(Sin, std::sin(x))
-CALDERA_LIBRARY_FUNCTION(Cos, std::cos(x))
-CALDERA_LIBRARY_FUNCTION(Tan, std::tan(x))
-CALDERA_LIBRARY_FUNCTION(Tanh, std::tanh(x))
-CALDERA_LIBRARY_FUNCTION(Erf, std::erf(x))
-#undef CALDERA_LIBRARY_FUNCTION
-
-/// 1 / (1 + exp(-x)), from the exponential that cannot overflow.
-struct Sigmoid {
-  template <class T>
-  static T of(T x) {
-    const T e = std::exp(-std::fabs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
-  }
-};
-struct Atan2 {
-  template <class T>
-  static T of(T x, T y) {
-    return std::atan2(x, y);
-  }
-};
-
-template <class From, class To>
-struct Convert {
-  static To of(From x) {
-    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // The upper limit as a floating value is max + 1 (a power of two) or max itself.
-      constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
-      constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());
-      if (!(x > low)) return x != x ? To(0) : std::numeric_limits<To>::min();
-      if (x >= high) return std::numeric_limits<To>::max();
-      return static_cast<To>(x);
-    } else {
-      return static_cast<To>(x);
-    }
-  }
-};
-
 template <class T>
 MicroFn integer_op(ScalarOp op) {
   using Byte = std::uint8_t;
   switch (op) {
-    case ScalarOp::neg: return unary<Neg, T, T>;
-    case ScalarOp::abs: return unary<Abs, T, T>;
-    case ScalarOp::sign: return unary<Sign, T, T>;
+    case ScalarOp::neg:
+      return unary<Neg, T, T>;
+    case ScalarOp::abs:
+      return unary<Abs, T, T>;
+    case ScalarOp::sign:
+      return unary<Sign, T, T>;
     case ScalarOp::floor:
     case ScalarOp::ceil:
     case ScalarOp::round:
-    case ScalarOp::trunc: return unary<Same, T, T>;
-    case ScalarOp::isnan: return unary<IsNan, T, Byte>;
-    case ScalarOp::add: return binary<Add, T, T>;
-    case ScalarOp::sub: return binary<Sub, T, T>;
-    case ScalarOp::mul: return binary<Mul, T, T>;
-    default: return nullptr;
+    case ScalarOp::trunc:
+      return unary<Same, T, T>;
+    case ScalarOp::isnan:
+      return unary<IsNan, T, Byte>;
+    case ScalarOp::add:
+      return binary<Add, T, T>;
+    case ScalarOp::sub:
+      return binary<Sub, T, T>;
+    case ScalarOp::mul:
+      return binary<Mul, T, T>;
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 MicroFn library_op(ScalarOp op) {
   switch (op) {
-    case ScalarOp::sign: return unary<Sign, T, T>;
-    case ScalarOp::exp: return unary<Exp, T, T>;
-    case ScalarOp::expm1: return unary<Expm1, T, T>;
-    case ScalarOp::log: return unary<Log, T, T>;
-    case ScalarOp::log1p: return unary<Log1p, T, T>;
-    case ScalarOp::sin: return unary<Sin, T, T>;
-    case ScalarOp::cos: return unary<Cos, T, T>;
-    case ScalarOp::tan: return unary<Tan, T, T>;
-    case ScalarOp::tanh: return unary<Tanh, T, T>;
-    case ScalarOp::sigmoid: return unary<Sigmoid, T, T>;
-    case ScalarOp::erf: return unary<Erf, T, T>;
-    case ScalarOp::isnan: return unary<IsNan, T, std::uint8_t>;
-    case ScalarOp::atan2: return binary<Atan2, T, T>;
-    default: return nullptr;
+    case ScalarOp::sign:
+      return unary<Sign, T, T>;
+    case ScalarOp::exp:
+      return unary<Exp, T, T>;
+    case ScalarOp::expm1:
+      return unary<Expm1, T, T>;
+    case ScalarOp::log:
+      return unary<Log, T, T>;
+    case ScalarOp::log1p:
+      return unary<Log1p, T, T>;
+    case ScalarOp::sin:
+      return unary<Sin, T, T>;
+    case ScalarOp::cos:
+      return unary<Cos, T, T>;
+    case ScalarOp::tan:
+      return unary<Tan, T, T>;
+    case ScalarOp::tanh:
+      return unary<Tanh, T, T>;
+    case ScalarOp::sigmoid:
+      return unary<Sigmoid, T, T>;
+    case ScalarOp::erf:
+      return unary<Erf, T, T>;
+    case ScalarOp::isnan:
+      return unary<IsNan, T, std::uint8_t>;
+    case ScalarOp::atan2:
+      return binary<Atan2, T, T>;
+    default:
+      return nullptr;
   }
 }
 
@@ -347,26 +125,42 @@ template <class T>
 MicroFn common_op(ScalarOp op) {
   using Byte = std::uint8_t;
   switch (op) {
-    case ScalarOp::logical_not: return unary<LogicalNot, T, Byte>;
-    case ScalarOp::logical_and: return binary<LogicalAnd, T, Byte>;
-    case ScalarOp::logical_or: return binary<LogicalOr, T, Byte>;
-    case ScalarOp::logical_xor: return binary<LogicalXor, T, Byte>;
-    case ScalarOp::equal: return binary<Equal, T, Byte>;
-    case ScalarOp::not_equal: return binary<NotEqual, T, Byte>;
-    case ScalarOp::less: return binary<Less, T, Byte>;
-    case ScalarOp::less_equal: return binary<LessEqual, T, Byte>;
-    case ScalarOp::greater: return binary<Greater, T, Byte>;
-    case ScalarOp::greater_equal: return binary<GreaterEqual, T, Byte>;
-    case ScalarOp::floor_div: return binary<FloorDiv, T, T>;
-    case ScalarOp::remainder: return binary<Remainder, T, T>;
-    case ScalarOp::pow: return binary<Pow, T, T>;
-    case ScalarOp::maximum: return std::is_integral_v<T> ? binary<Max, T, T> : nullptr;
-    case ScalarOp::minimum: return std::is_integral_v<T> ? binary<Min, T, T> : nullptr;
+    case ScalarOp::logical_not:
+      return unary<LogicalNot, T, Byte>;
+    case ScalarOp::logical_and:
+      return binary<LogicalAnd, T, Byte>;
+    case ScalarOp::logical_or:
+      return binary<LogicalOr, T, Byte>;
+    case ScalarOp::logical_xor:
+      return binary<LogicalXor, T, Byte>;
+    case ScalarOp::equal:
+      return binary<Equal, T, Byte>;
+    case ScalarOp::not_equal:
+      return binary<NotEqual, T, Byte>;
+    case ScalarOp::less:
+      return binary<Less, T, Byte>;
+    case ScalarOp::less_equal:
+      return binary<LessEqual, T, Byte>;
+    case ScalarOp::greater:
+      return binary<Greater, T, Byte>;
+    case ScalarOp::greater_equal:
+      return binary<GreaterEqual, T, Byte>;
+    case ScalarOp::floor_div:
+      return binary<FloorDiv, T, T>;
+    case ScalarOp::remainder:
+      return binary<Remainder, T, T>;
+    case ScalarOp::pow:
+      return binary<Pow, T, T>;
+    case ScalarOp::maximum:
+      return std::is_integral_v<T> ? binary<Max, T, T> : nullptr;
+    case ScalarOp::minimum:
+      return std::is_integral_v<T> ? binary<Min, T, T> : nullptr;
     case ScalarOp::select:
       if constexpr (sizeof(T) == 1) return select<std::uint8_t>;
       if constexpr (sizeof(T) == 4) return select<std::uint32_t>;
       return select<std::uint64_t>;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -383,26 +177,37 @@ MicroFn boolean_op(ScalarOp op) {
   using Byte = std::uint8_t;
   switch (op) {
     // The numeric names on booleans: arithmetic modulo "not zero".
-    case ScalarOp::add: return binary<LogicalOr, Byte, Byte>;
-    case ScalarOp::mul: return binary<LogicalAnd, Byte, Byte>;
+    case ScalarOp::add:
+      return binary<LogicalOr, Byte, Byte>;
+    case ScalarOp::mul:
+      return binary<LogicalAnd, Byte, Byte>;
     case ScalarOp::neg:
     case ScalarOp::sub:
     case ScalarOp::floor_div:
     case ScalarOp::remainder:
-    case ScalarOp::pow: return nullptr;
-    default: return typed_op<Byte>(op);
+    case ScalarOp::pow:
+      return nullptr;
+    default:
+      return typed_op<Byte>(op);
   }
 }
 
 MicroFn loop_op(ScalarOp op, DType operand) {
   switch (operand) {
-    case DType::boolean: return boolean_op(op);
-    case DType::u8: return typed_op<std::uint8_t>(op);
-    case DType::i32: return typed_op<std::int32_t>(op);
-    case DType::i64: return typed_op<std::int64_t>(op);
-    case DType::f32: return typed_op<float>(op);
-    case DType::f64: return typed_op<double>(op);
-    default: return nullptr;
+    case DType::boolean:
+      return boolean_op(op);
+    case DType::u8:
+      return typed_op<std::uint8_t>(op);
+    case DType::i32:
+      return typed_op<std::int32_t>(op);
+    case DType::i64:
+      return typed_op<std::int64_t>(op);
+    case DType::f32:
+      return typed_op<float>(op);
+    case DType::f64:
+      return typed_op<double>(op);
+    default:
+      return nullptr;
   }
 }
 
@@ -414,13 +219,20 @@ void copy(void* out, const void* a, const void*, const void*, std::int64_t n) {
 template <class From>
 MicroFn cast_from(DType to) {
   switch (to) {
-    case DType::boolean: return unary<Truth, From, std::uint8_t>;
-    case DType::u8: return unary<Convert<From, std::uint8_t>, From, std::uint8_t>;
-    case DType::i32: return unary<Convert<From, std::int32_t>, From, std::int32_t>;
-    case DType::i64: return unary<Convert<From, std::int64_t>, From, std::int64_t>;
-    case DType::f32: return unary<Convert<From, float>, From, float>;
-    case DType::f64: return unary<Convert<From, double>, From, double>;
-    default: return nullptr;
+    case DType::boolean:
+      return unary<Truth, From, std::uint8_t>;
+    case DType::u8:
+      return unary<Convert<From, std::uint8_t>, From, std::uint8_t>;
+    case DType::i32:
+      return unary<Convert<From, std::int32_t>, From, std::int32_t>;
+    case DType::i64:
+      return unary<Convert<From, std::int64_t>, From, std::int64_t>;
+    case DType::f32:
+      return unary<Convert<From, float>, From, float>;
+    case DType::f64:
+      return unary<Convert<From, double>, From, double>;
+    default:
+      return nullptr;
   }
 }
 
@@ -428,12 +240,18 @@ MicroFn cast_op(DType from, DType to) {
   if (from == to) return size_of(to) == 1 ? copy<char> : size_of(to) == 4 ? copy<float> : copy<double>;
   switch (from) {
     case DType::boolean:
-    case DType::u8: return cast_from<std::uint8_t>(to);
-    case DType::i32: return cast_from<std::int32_t>(to);
-    case DType::i64: return cast_from<std::int64_t>(to);
-    case DType::f32: return cast_from<float>(to);
-    case DType::f64: return cast_from<double>(to);
-    default: return nullptr;
+    case DType::u8:
+      return cast_from<std::uint8_t>(to);
+    case DType::i32:
+      return cast_from<std::int32_t>(to);
+    case DType::i64:
+      return cast_from<std::int64_t>(to);
+    case DType::f32:
+      return cast_from<float>(to);
+    case DType::f64:
+      return cast_from<double>(to);
+    default:
+      return nullptr;
   }
 }
 

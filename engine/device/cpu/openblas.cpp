@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "engine/device/cpu/threads.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace caldera::cpu {
 namespace {
@@ -59,7 +64,10 @@ OpenBlas load() {
   char* (*config)() = nullptr;
   find(library, "openblas_get_config", config);
   if (config != nullptr) blas.config = config();
-  if (blas.set_num_threads != nullptr) blas.set_num_threads(cpu_threads());
+#ifndef _OPENMP
+  // Built without OpenMP: one thread everywhere, in the library as well.
+  if (blas.set_num_threads != nullptr) blas.set_num_threads(1);
+#endif
   return blas;
 }
 
@@ -69,5 +77,28 @@ const OpenBlas& openblas() {
   static const OpenBlas blas = load();
   return blas;
 }
+
+#ifdef _OPENMP
+BlasThreads::BlasThreads(int threads) {
+  // The OpenMP build of OpenBLAS follows the calling thread's OpenMP setting; other builds have their own.
+  static const bool follows = openblas().config.find("USE_OPENMP") != std::string::npos;
+  static std::atomic<int> current = 0;
+  if (follows) {
+    const int now = omp_get_max_threads();
+    if (now == threads) return;
+    before_ = now;
+    omp_set_num_threads(threads);
+  } else if (openblas().set_num_threads != nullptr && current.exchange(threads) != threads) {
+    openblas().set_num_threads(threads);
+  }
+}
+
+BlasThreads::~BlasThreads() {
+  if (before_ > 0) omp_set_num_threads(before_);
+}
+#else
+BlasThreads::BlasThreads(int) {}
+BlasThreads::~BlasThreads() = default;
+#endif
 
 }  // namespace caldera::cpu

@@ -1,5 +1,5 @@
-// OpenBLAS, opened at run time: its kernel family can then be chosen before it looks at the CPU, and a machine
-// without it still works.
+// OpenBLAS, opened at run time: its kernel family can then be chosen before it looks at the CPU, and a
+// machine without it still works.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct OpenBlas {
   static constexpr int kTrans = 112;
 
   template <class T>
-  using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a, int lda,
-                        const T* b, int ldb, T beta, T* c, int ldc);
+  using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a,
+                        int lda, const T* b, int ldb, T beta, T* c, int ldc);
   template <class T>
-  using Gemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx,
-                        T beta, T* y, int incy);
+  using Gemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x,
+                        int incx, T beta, T* y, int incy);
 
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
@@ -29,8 +29,21 @@ struct OpenBlas {
   bool available() const { return sgemm != nullptr; }
 };
 
-/// Opened at the first call, thread-safe; warns once on stderr when no library is found. CALDERA_BLAS=0 in the
-/// environment asks for Caldera's own kernels.
+/// While it lives, products called from this thread use `threads` threads. OpenBLAS itself wakes its team for
+/// a few microseconds of work.
+class BlasThreads {
+ public:
+  explicit BlasThreads(int threads);
+  ~BlasThreads();
+  BlasThreads(const BlasThreads&) = delete;
+  BlasThreads& operator=(const BlasThreads&) = delete;
+
+ private:
+  int before_ = 0;  // 0: nothing to restore
+};
+
+/// Opened at the first call, thread-safe; warns once on stderr when no library is found. CALDERA_BLAS=0 in
+/// the environment asks for Caldera's own kernels.
 const OpenBlas& openblas();
 
 }  // namespace caldera::cpu

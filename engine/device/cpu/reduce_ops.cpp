@@ -62,8 +62,8 @@ template <class T>
 inline constexpr T kLowest = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
                                                          : std::numeric_limits<T>::lowest();
 template <class T>
-inline constexpr T kHighest =
-    std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+inline constexpr T kHighest = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity()
+                                                          : std::numeric_limits<T>::max();
 struct Maximum {
   template <class T>
   static T of(T a, T b) {
@@ -184,10 +184,14 @@ inline constexpr ReduceOps kOps{horizontal<C, T>,         columns<C, T>,       f
 template <class T>
 const ReduceOps* typed(Combine combine) {
   switch (combine) {
-    case Combine::sum: return &kOps<Sum, T>;
-    case Combine::product: return &kOps<Product, T>;
-    case Combine::maximum: return &kOps<Maximum, T>;
-    case Combine::minimum: return &kOps<Minimum, T>;
+    case Combine::sum:
+      return &kOps<Sum, T>;
+    case Combine::product:
+      return &kOps<Product, T>;
+    case Combine::maximum:
+      return &kOps<Maximum, T>;
+    case Combine::minimum:
+      return &kOps<Minimum, T>;
   }
   return nullptr;
 }
@@ -213,12 +217,18 @@ const ReduceOps* reduce_ops(Combine combine, DType type) {
                                          finish<std::uint8_t>};
       return any ? &kAny : &kAll;
     }
-    case DType::u8: return typed<std::uint8_t>(combine);
-    case DType::i32: return typed<std::int32_t>(combine);
-    case DType::i64: return typed<std::int64_t>(combine);
-    case DType::f32: return typed<float>(combine);
-    case DType::f64: return typed<double>(combine);
-    default: return nullptr;
+    case DType::u8:
+      return typed<std::uint8_t>(combine);
+    case DType::i32:
+      return typed<std::int32_t>(combine);
+    case DType::i64:
+      return typed<std::int64_t>(combine);
+    case DType::f32:
+      return typed<float>(combine);
+    case DType::f64:
+      return typed<double>(combine);
+    default:
+      return nullptr;
   }
 }
 

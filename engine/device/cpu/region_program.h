@@ -1,8 +1,8 @@
 // A kernel decoded for the CPU: micro-operations over tiles, with tile buffers assigned by liveness.
 //
 // Values live in numbered locations: first one a kernel input, then one a scalar argument, one an index
-// operand, the temporaries, and one an output. At run time each location is a pointer: into the operand itself
-// where its elements are contiguous, else to a tile buffer.
+// operand, the temporaries, and one an output. At run time each location is a pointer: into the operand
+// itself where its elements are contiguous, else to a tile buffer.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct MicroInstruction {
 
 struct RegionProgram {
   std::vector<MicroInstruction> code;
-  std::vector<DType> inputs;    // of kernel inputs; location i
-  std::vector<bool> used;       // inputs that some instruction reads
-  std::vector<DType> scalars;   // location inputs.size() + i
-  std::vector<DType> indices;   // type of each index operand; location first_index() + i
+  std::vector<DType> inputs;   // of kernel inputs; location i
+  std::vector<bool> used;      // inputs that some instruction reads
+  std::vector<DType> scalars;  // location inputs.size() + i
+  std::vector<DType> indices;  // type of each index operand; location first_index() + i
   int temporaries = 0;
   struct Output {
     DType type;
@@ -35,8 +35,8 @@ struct RegionProgram {
   std::vector<Output> outputs;
   std::uint16_t result = 0;  // location of the value to combine; with `reduce` only
   const ReduceOps* reduce = nullptr;
-  std::size_t element_bytes = 4;     // widest element of any location
-  std::int64_t tile = 1024;          // elements a tile
+  std::size_t element_bytes = 4;       // widest element of any location
+  std::int64_t tile = 1024;            // elements a tile
   double nanoseconds_per_element = 0;  // rough, on one thread
 
   std::size_t first_scalar() const { return inputs.size(); }

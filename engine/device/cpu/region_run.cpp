@@ -8,8 +8,8 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kWideBytes = 8;       // of an accumulator between tiles
-constexpr std::int64_t kRowsPerFold = 32;    // rows added up in the data's type before they are widened
+constexpr std::int64_t kWideBytes = 8;     // of an accumulator between tiles
+constexpr std::int64_t kRowsPerFold = 32;  // rows added up in the data's type before they are widened
 
 Scratch& partial_scratch() {
   thread_local Scratch scratch;
@@ -20,11 +20,16 @@ Scratch& partial_scratch() {
 
 void RegionStep::run(const RunContext& context) const {
   switch (mode_) {
-    case Mode::nothing: return;
-    case Mode::elementwise: return run_elementwise(context);
-    case Mode::identity: return run_identity(context);
-    case Mode::rows: return reduced_ <= tile_ / 2 ? run_rows_short(context) : run_rows(context);
-    case Mode::columns: return run_columns(context);
+    case Mode::nothing:
+      return;
+    case Mode::elementwise:
+      return run_elementwise(context);
+    case Mode::identity:
+      return run_identity(context);
+    case Mode::rows:
+      return reduced_ <= tile_ / 2 ? run_rows_short(context) : run_rows(context);
+    case Mode::columns:
+      return run_columns(context);
   }
 }
 

@@ -9,6 +9,9 @@ namespace {
 /// Points of a reduction that one task combines. Fixed, so that threads do not change results.
 constexpr std::int64_t kReducePart = 64 * 1024;
 
+/// Side of the blocks that transposed operands are read in.
+constexpr std::int64_t kBlock = 32;
+
 std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t p = 1;
   for (std::int64_t d : dims) p *= d;
@@ -65,9 +68,41 @@ struct RegionStep::Space {
     for (auto& s : strides) rotate(s);
   }
 
+  /// Where some operand runs through memory along a dim other than the last, splits both so that a tile is a
+  /// square block of them: then that operand's cache lines are used whole. Only extents that divide evenly.
+  void block_transposes() {
+    if (dims.size() < 2) return;
+    const std::size_t last = dims.size() - 1;
+    for (const auto& s : strides) {
+      if (std::abs(s[last]) < kBlock) continue;
+      for (std::size_t p = 0; p < last; ++p) {
+        if (std::abs(s[p]) != 1 || dims[p] % kBlock != 0 || dims[last] % kBlock != 0) continue;
+        if (dims[p] > kBlock || dims[last] > kBlock) split(p);
+        return;
+      }
+    }
+  }
+
+  /// (..., p, ..., last) as (..., ..., p / B, last / B, B, B).
+  void split(std::size_t p) {
+    const auto reshape = [&](std::vector<std::int64_t>& v, bool extents) {
+      const std::int64_t x = v[p];
+      const std::int64_t y = v.back();
+      v.pop_back();
+      v.erase(v.begin() + static_cast<std::ptrdiff_t>(p));
+      if (extents)
+        v.insert(v.end(), {x / kBlock, y / kBlock, kBlock, kBlock});
+      else
+        v.insert(v.end(), {x * kBlock, y * kBlock, x, y});
+    };
+    reshape(dims, true);
+    for (auto& s : strides) reshape(s, false);
+  }
+
   /// Inputs that run through memory along `d`.
   int unit_strides(std::size_t d, std::size_t inputs) const {
-    return static_cast<int>(std::count_if(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(inputs),
+    return static_cast<int>(std::count_if(strides.begin(),
+                                          strides.begin() + static_cast<std::ptrdiff_t>(inputs),
                                           [&](const auto& s) { return std::abs(s[d]) == 1; }));
   }
 };
@@ -88,10 +123,12 @@ RegionStep::RegionStep(const Step& step, std::shared_ptr<const RegionProgram> pr
   tile_ = std::min(program_->tile, (std::max<std::int64_t>(total_, 1) + 15) / 16 * 16);
   nanoseconds_ = static_cast<double>(total_) * program_->nanoseconds_per_element;
   space.collapse();
-  if (program_->reduce != nullptr)
-    prepare_reduction(std::move(space), step.reduce_rank);
-  else if (total_ > 0)
+  if (program_->reduce != nullptr) {
+    prepare_reduction(std::move(space));
+  } else if (total_ > 0) {
+    space.block_transposes();
     prepare_elementwise(space);
+  }
 }
 
 void RegionStep::bind(const Space& space, int kept) {
@@ -128,7 +165,7 @@ void RegionStep::prepare_elementwise(const Space& space) {
   tiles_ = total_ / row_ * chunks_;
 }
 
-void RegionStep::prepare_reduction(Space space, int) {
+void RegionStep::prepare_reduction(Space space) {
   const std::span<const std::int64_t> dims(space.dims);
   const auto kept = static_cast<std::size_t>(space.kept);
   outer_ = product(dims.first(kept));

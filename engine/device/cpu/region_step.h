@@ -45,7 +45,7 @@ class RegionStep {
   struct Space;  // collapsed dims and strides, while preparing
 
   void prepare_elementwise(const Space& space);
-  void prepare_reduction(Space space, int reduce_rank);
+  void prepare_reduction(Space space);
   void bind(const Space& space, int kept);
 
   void run_elementwise(const RunContext& context) const;
@@ -77,9 +77,9 @@ class RegionStep {
   std::int64_t outer_ = 0;
   std::int64_t reduced_ = 0;
   std::int64_t width_ = 1;
-  std::int64_t part_ = 0;           // reduced points a task; tasks' results are merged in order
+  std::int64_t part_ = 0;  // reduced points a task; tasks' results are merged in order
   std::int64_t parts_ = 1;
-  std::int64_t column_chunk_ = 1;   // columns: outputs a task
+  std::int64_t column_chunk_ = 1;  // columns: outputs a task
   std::int64_t column_chunks_ = 1;
 };
 

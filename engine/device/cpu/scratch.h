@@ -1,5 +1,5 @@
-// Scratch memory of one thread: grown to the largest request, never given back while the thread lives, so that
-// steady work allocates nothing.
+// Scratch memory of one thread: grown to the largest request, never given back while the thread lives, so
+// that steady work allocates nothing.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 
 namespace caldera::cpu {
 
-/// Estimated nanoseconds of work on one thread above which a second one is woken. Waking a sleeping thread and
-/// waiting for it costs about 65 us; a team that is still spinning answers within one.
+/// Estimated nanoseconds of work on one thread above which a second one is woken. Waking a sleeping thread
+/// and waiting for it costs about 65 us; a team that is still spinning answers within one.
 inline constexpr double kParallelNanoseconds = 40'000;
 
 /// Whether the calling thread already is one of a team: nested work stays on it.

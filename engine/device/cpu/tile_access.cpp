@@ -8,6 +8,16 @@ namespace {
 
 constexpr std::int64_t kShortRun = 32;  // below this a loop beats a call of memcpy
 
+/// Whole innermost runs that the next n elements contain, where memory runs along the dim outside of them:
+/// such a block is copied in the order of memory. 0 where that does not help.
+std::int64_t transposed_rows(const Access& access, const Cursor& cursor, std::int64_t n) {
+  if (access.rank < 2 || access.inner_stride() == 1 || access.inner_stride() == 0) return 0;
+  const auto row = static_cast<std::size_t>(access.rank - 2);
+  if (access.strides[row] != 1 || cursor.at[row + 1] != 0) return 0;
+  const std::int64_t rows = std::min(n / access.inner_dim(), access.dims[row] - cursor.at[row]);
+  return rows > 1 ? rows : 0;
+}
+
 template <class T>
 void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, std::byte* out,
                   std::int64_t n) {
@@ -15,8 +25,17 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
   auto* to = reinterpret_cast<T*>(out);
   const std::int64_t stride = access.inner_stride();
   while (n > 0) {
-    const std::int64_t run = std::min(n, cursor.run_left(access));
     const T* p = from + cursor.element;
+    if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
+      const std::int64_t columns = access.inner_dim();
+      for (std::int64_t j = 0; j < columns; ++j)
+        for (std::int64_t i = 0; i < rows; ++i) to[i * columns + j] = p[j * stride + i];
+      to += rows * columns;
+      n -= rows * columns;
+      cursor.step_rows(access, rows);
+      continue;
+    }
+    const std::int64_t run = std::min(n, cursor.run_left(access));
     if (stride == 1 && run >= kShortRun)
       std::memcpy(to, p, static_cast<std::size_t>(run) * sizeof(T));
     else if (stride == 0)
@@ -36,8 +55,17 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
   const auto* from = reinterpret_cast<const T*>(in);
   const std::int64_t stride = access.inner_stride();
   while (n > 0) {
-    const std::int64_t run = std::min(n, cursor.run_left(access));
     T* p = to + cursor.element;
+    if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
+      const std::int64_t columns = access.inner_dim();
+      for (std::int64_t j = 0; j < columns; ++j)
+        for (std::int64_t i = 0; i < rows; ++i) p[j * stride + i] = from[i * columns + j];
+      from += rows * columns;
+      n -= rows * columns;
+      cursor.step_rows(access, rows);
+      continue;
+    }
+    const std::int64_t run = std::min(n, cursor.run_left(access));
     if (stride == 1 && run >= kShortRun)
       std::memcpy(p, from, static_cast<std::size_t>(run) * sizeof(T));
     else
@@ -90,8 +118,8 @@ void Cursor::seek(const Access& access, std::int64_t position) {
   element += position * access.strides[0];
 }
 
-void Cursor::carry(const Access& access) {
-  for (auto d = static_cast<std::size_t>(access.rank - 1); d > 0 && at[d] == access.dims[d]; --d) {
+void Cursor::carry(const Access& access, std::size_t from) {
+  for (std::size_t d = from; d > 0 && at[d] == access.dims[d]; --d) {
     at[d] = 0;
     element += access.strides[d - 1] - access.dims[d] * access.strides[d];
     ++at[d - 1];
@@ -101,26 +129,38 @@ void Cursor::carry(const Access& access) {
 void gather_tile(const Access& access, Cursor& cursor, const std::byte* base, std::size_t size,
                  std::byte* out, std::int64_t n) {
   switch (size) {
-    case 1: return gather_typed<std::uint8_t>(access, cursor, base, out, n);
-    case 4: return gather_typed<std::uint32_t>(access, cursor, base, out, n);
-    default: return gather_typed<std::uint64_t>(access, cursor, base, out, n);
+    case 1:
+      return gather_typed<std::uint8_t>(access, cursor, base, out, n);
+    case 4:
+      return gather_typed<std::uint32_t>(access, cursor, base, out, n);
+    default:
+      return gather_typed<std::uint64_t>(access, cursor, base, out, n);
   }
 }
 
 void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::size_t size,
                   const std::byte* in, std::int64_t n) {
   switch (size) {
-    case 1: return scatter_typed<std::uint8_t>(access, cursor, base, in, n);
-    case 4: return scatter_typed<std::uint32_t>(access, cursor, base, in, n);
-    default: return scatter_typed<std::uint64_t>(access, cursor, base, in, n);
+    case 1:
+      return scatter_typed<std::uint8_t>(access, cursor, base, in, n);
+    case 4:
+      return scatter_typed<std::uint32_t>(access, cursor, base, in, n);
+    default:
+      return scatter_typed<std::uint64_t>(access, cursor, base, in, n);
   }
 }
 
 void fill_tile(std::byte* out, const std::byte* value, std::size_t size, std::int64_t n) {
   switch (size) {
-    case 1: std::memset(out, static_cast<int>(value[0]), static_cast<std::size_t>(n)); return;
-    case 4: std::fill_n(reinterpret_cast<std::uint32_t*>(out), n, *reinterpret_cast<const std::uint32_t*>(value)); return;
-    default: std::fill_n(reinterpret_cast<std::uint64_t*>(out), n, *reinterpret_cast<const std::uint64_t*>(value)); return;
+    case 1:
+      std::memset(out, static_cast<int>(value[0]), static_cast<std::size_t>(n));
+      return;
+    case 4:
+      std::fill_n(reinterpret_cast<std::uint32_t*>(out), n, *reinterpret_cast<const std::uint32_t*>(value));
+      return;
+    default:
+      std::fill_n(reinterpret_cast<std::uint64_t*>(out), n, *reinterpret_cast<const std::uint64_t*>(value));
+      return;
   }
 }
 

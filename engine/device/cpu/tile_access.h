@@ -11,12 +11,13 @@
 
 namespace caldera::cpu {
 
-/// How one operand lies over an iteration space: its own dimensions, merged where its strides allow, outermost
-/// first. Strides and offset in elements.
+/// How one operand lies over an iteration space: its own dimensions, merged where its strides allow,
+/// outermost first. Strides and offset in elements.
 struct Access {
+  static constexpr int kRank = kMaxRank + 2;  // two dims may be split in two
   int rank = 1;
-  std::array<std::int64_t, kMaxRank> dims{1};
-  std::array<std::int64_t, kMaxRank> strides{1};
+  std::array<std::int64_t, kRank> dims{1};
+  std::array<std::int64_t, kRank> strides{1};
   std::int64_t offset = 0;
 
   std::int64_t inner_dim() const { return dims[static_cast<std::size_t>(rank - 1)]; }
@@ -31,7 +32,7 @@ Access make_access(std::span<const std::int64_t> dims, std::span<const std::int6
 /// A place in an Access. `element` is the offset of the current element.
 struct Cursor {
   std::int64_t element = 0;
-  std::array<std::int64_t, kMaxRank> at{};
+  std::array<std::int64_t, Access::kRank> at{};
 
   /// Moves to a linear position.
   void seek(const Access& access, std::int64_t position);
@@ -40,7 +41,14 @@ struct Cursor {
     const auto last = static_cast<std::size_t>(access.rank - 1);
     at[last] += n;
     element += n * access.strides[last];
-    if (at[last] == access.dims[last]) carry(access);
+    if (at[last] == access.dims[last]) carry(access, last);
+  }
+  /// Moves on by `rows` whole innermost runs, from the start of one.
+  void step_rows(const Access& access, std::int64_t rows) {
+    const auto row = static_cast<std::size_t>(access.rank - 2);
+    at[row] += rows;
+    element += rows * access.strides[row];
+    if (at[row] == access.dims[row]) carry(access, row);
   }
   std::int64_t run_left(const Access& access) const {
     const auto last = static_cast<std::size_t>(access.rank - 1);
@@ -48,7 +56,7 @@ struct Cursor {
   }
 
  private:
-  void carry(const Access& access);
+  void carry(const Access& access, std::size_t from);
 };
 
 /// out[0..n) = the next n elements; the cursor moves on. `base` is the operand's buffer, `size` its element.

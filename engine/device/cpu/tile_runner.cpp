@@ -56,8 +56,7 @@ TileRunner::TileRunner(const RegionStep& step, const RunContext& context, std::i
   memory += cursor_bytes;
   filled_ = reinterpret_cast<Filled*>(memory);
   memory += filled_bytes;
-  for (std::size_t l = 0; l < locations; ++l, memory += buffer_bytes)
-    pointers_[l] = buffers_[l] = memory;
+  for (std::size_t l = 0; l < locations; ++l, memory += buffer_bytes) pointers_[l] = buffers_[l] = memory;
   accumulators_ = memory;
 
   for (std::size_t i = 0; i < inputs; ++i) {
@@ -115,11 +114,16 @@ void TileRunner::place_index(std::size_t i, std::int64_t n) {
   Cursor& cursor = cursors_[step_.inputs_.size() + i];
   std::byte* out = buffers_[program_.first_index() + i];
   switch (program_.indices[i]) {
-    case DType::i64: return generate(access, cursor, reinterpret_cast<std::int64_t*>(out), n);
-    case DType::f32: return generate(access, cursor, reinterpret_cast<float*>(out), n);
-    case DType::f64: return generate(access, cursor, reinterpret_cast<double*>(out), n);
-    case DType::u8: return generate(access, cursor, reinterpret_cast<std::uint8_t*>(out), n);
-    default: return generate(access, cursor, reinterpret_cast<std::uint32_t*>(out), n);
+    case DType::i64:
+      return generate(access, cursor, reinterpret_cast<std::int64_t*>(out), n);
+    case DType::f32:
+      return generate(access, cursor, reinterpret_cast<float*>(out), n);
+    case DType::f64:
+      return generate(access, cursor, reinterpret_cast<double*>(out), n);
+    case DType::u8:
+      return generate(access, cursor, reinterpret_cast<std::uint8_t*>(out), n);
+    default:
+      return generate(access, cursor, reinterpret_cast<std::uint32_t*>(out), n);
   }
 }
 
@@ -127,11 +131,11 @@ void TileRunner::place_output(std::size_t i, std::int64_t n) {
   const RegionStep::Bound& bound = step_.outputs_[i];
   const Cursor& cursor = cursors_[step_.inputs_.size() + step_.indices_.size() + i];
   const std::size_t location = program_.first_output() + i;
-  const bool direct = program_.outputs[i].direct && bound.access.inner_stride() == 1 &&
-                      cursor.run_left(bound.access) >= n;
-  pointers_[location] = direct ? bases_[step_.inputs_.size() + i] +
-                                     cursor.element * static_cast<std::int64_t>(bound.size)
-                               : buffers_[location];
+  const bool direct =
+      program_.outputs[i].direct && bound.access.inner_stride() == 1 && cursor.run_left(bound.access) >= n;
+  pointers_[location] =
+      direct ? bases_[step_.inputs_.size() + i] + cursor.element * static_cast<std::int64_t>(bound.size)
+             : buffers_[location];
 }
 
 void TileRunner::store_output(std::size_t i, std::int64_t n) {

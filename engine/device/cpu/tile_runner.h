@@ -38,11 +38,11 @@ class TileRunner {
 
   const RegionStep& step_;
   const RegionProgram& program_;
-  std::byte** pointers_ = nullptr;   // of each location
-  std::byte** buffers_ = nullptr;    // tile buffer of each location
-  std::byte** bases_ = nullptr;      // operand memory: inputs, then outputs
-  Cursor* cursors_ = nullptr;        // inputs, indices, outputs
-  Filled* filled_ = nullptr;         // inputs
+  std::byte** pointers_ = nullptr;  // of each location
+  std::byte** buffers_ = nullptr;   // tile buffer of each location
+  std::byte** bases_ = nullptr;     // operand memory: inputs, then outputs
+  Cursor* cursors_ = nullptr;       // inputs, indices, outputs
+  Filled* filled_ = nullptr;        // inputs
   std::byte* accumulators_ = nullptr;
   std::int64_t accumulator_bytes_ = 0;
 };

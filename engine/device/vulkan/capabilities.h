@@ -25,6 +25,10 @@ struct Capabilities {
   bool memory_budget = false;
   bool portability = false;  // VK_KHR_portability_subset has to be enabled where it exists
 
+  // What quirks say.
+  std::uint32_t loop_limit = 0;  // iterations of all loops of one invocation together; 0: no limit
+  bool scalar_loads = false;     // vector loads are no faster
+
   // Properties and limits.
   bool software = false;  // the host's processor poses as a GPU
   std::uint32_t subgroup_size = 1;

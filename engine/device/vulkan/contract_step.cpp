@@ -9,7 +9,11 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K; also in shaders/matmul.glsl
+// As in shaders/matmul.glsl and matmul_tile.glsl.
+constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
+constexpr int kBlock = 4;  // columns of a tile
+constexpr int kRows = 8;
+constexpr int kLanes = 64;
 
 /// C[b, m, n] = sum A[b, m, k] B[b, k, n] after merging: batch extents, and each operand's strides.
 struct Problem {
@@ -113,10 +117,18 @@ void encode_contract(Encoder& encoder, const Step& step) {
     throw DTypeError(
         fmt::format("{} has no kernel on {}", name(step.dtype), context.device->physical().info.name));
 
-  constexpr int kRows = 4, kColumns = 4, kLanes = 64;
-  const std::int64_t tiles = ((p.m + kRows - 1) / kRows) * ((p.n + kColumns - 1) / kColumns) * batches;
+  // A row of C an invocation where there are few; otherwise a tile of several.
+  const std::int64_t rows = p.m < kBlock ? 1 : kRows;
+  const std::int64_t tiles = ((p.m + rows - 1) / rows) * ((p.n + kBlock - 1) / kBlock) * batches;
   TableWriter::check_fits(tiles, step);
-  const VkPipeline pipeline = context.pipelines.embedded(fmt::format("matmul_{}", type));
+  const auto layout = [&](std::int64_t along_k, std::int64_t along_other, std::int64_t extent) {
+    if (context.device->capabilities().scalar_loads) return 0;
+    if (along_k == 1) return 1;
+    return along_other == 1 && extent >= kBlock ? 2 : 0;
+  };
+  const VkPipeline pipeline = context.pipelines.embedded(
+      fmt::format("matmul_{}{}", rows == 1 ? "row_" : "", type),
+      {layout(p.a.columns, p.a.rows, rows == 1 ? 0 : p.m), layout(p.b.rows, p.b.columns, p.n)});
 
   TableWriter& table = encoder.table;
   const std::int64_t a_bias = view_bias(p, p.a, p.m, p.k, step), b_bias = view_bias(p, p.b, p.k, p.n, step),
@@ -131,7 +143,9 @@ void encode_contract(Encoder& encoder, const Step& step) {
   write_view(table, step, p.a, a_bias);
   write_view(table, step, p.b, b_bias);
   write_view(table, step, p.c, c_bias);
-  encoder.dispatch(step, pipeline, block, encoder.groups(tiles, kLanes));
+  const std::uint32_t groups = encoder.groups(tiles, kLanes);
+  const std::int64_t tiles_each = (tiles + groups * kLanes - 1) / (std::int64_t{groups} * kLanes);
+  encoder.dispatch(step, pipeline, block, groups, tiles_each * (p.k / 4 + p.k % 4 + p.batch.rank() + 2));
 }
 
 }  // namespace caldera::vulkan

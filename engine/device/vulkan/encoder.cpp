@@ -9,13 +9,18 @@
 namespace caldera::vulkan {
 
 std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
-  std::int64_t wanted = (work + per_group - 1) / per_group;
-  if (getenv("CAPG")) wanted = std::min<std::int64_t>(wanted, atoi(getenv("CAPG")));
+  const std::int64_t wanted = (work + per_group - 1) / per_group;
   return static_cast<std::uint32_t>(
       std::min<std::int64_t>(wanted, context.device->capabilities().max_groups));
 }
 
-void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups) {
+void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
+                       std::int64_t iterations) {
+  const std::uint32_t limit = context.device->capabilities().loop_limit;
+  if (limit > 0 && iterations > limit)
+    throw DeviceError(fmt::format(
+        "{} over {} needs {} loop iterations an invocation; the driver of {} stops at {}", step.name(),
+        step.dims.to_string(), iterations, context.device->physical().info.name, limit));
   recording.dispatches.push_back({pipeline, groups, block, step.barrier_before});
   if (step.barrier_before) ++recording.barriers;
 }

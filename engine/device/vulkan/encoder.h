@@ -19,7 +19,10 @@ struct Encoder {
   /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
   /// device.
   std::uint32_t groups(std::int64_t work, std::int64_t per_group) const;
-  void dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups);
+  /// `iterations`: of all loops in the busiest invocation. Throws DeviceError where the device would cut them
+  /// short.
+  void dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
+                std::int64_t iterations);
 };
 
 // One function a kind, each in its own file. A step without work (an extent of 0) adds nothing.

@@ -74,7 +74,8 @@ void encode_gather(Encoder& encoder, const Step& step) {
     throw DTypeError(fmt::format("{} elements need {}-bit storage", name(step.dtype), 8 * size));
   const VkPipeline pipeline = encoder.context.pipelines.embedded(fmt::format("gather_{}", 8 * size));
   const std::uint32_t block = write_block(encoder, step, true, points, fill_low, fill_high);
-  encoder.dispatch(step, pipeline, block, encoder.groups(points, kLanes));
+  const std::uint32_t groups = encoder.groups(points, kLanes);
+  encoder.dispatch(step, pipeline, block, groups, points / (std::int64_t{groups} * kLanes) + 1);
 }
 
 void encode_scatter_add(Encoder& encoder, const Step& step) {
@@ -89,7 +90,9 @@ void encode_scatter_add(Encoder& encoder, const Step& step) {
                                                 : "i32";
   const VkPipeline pipeline = encoder.context.pipelines.embedded(fmt::format("scatter_add_{}", type));
   const std::uint32_t block = write_block(encoder, step, false, columns, 0, 0);
-  encoder.dispatch(step, pipeline, block, encoder.groups(columns, kLanes));
+  const std::uint32_t groups = encoder.groups(columns, kLanes);
+  const std::int64_t columns_each = columns / (std::int64_t{groups} * kLanes) + 1;
+  encoder.dispatch(step, pipeline, block, groups, columns_each * (step.dims[1] + 1));
 }
 
 }  // namespace caldera::vulkan

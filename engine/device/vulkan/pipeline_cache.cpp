@@ -40,21 +40,30 @@ VkPipeline PipelineCache::generated(const Hash128& key, const std::string& name,
     words = compile_glsl(source, name);
     disk_.store(disk_key, words);
   }
-  return pipelines_.emplace(key, make(words, name, full_subgroups)).first->second;
+  return pipelines_.emplace(key, make(words, name, full_subgroups, {})).first->second;
 }
 
-VkPipeline PipelineCache::embedded(std::string_view name, bool full_subgroups) {
+VkPipeline PipelineCache::embedded(std::string_view name, std::initializer_list<std::int32_t> constants) {
   Hash128 key;
   key.mix(name);
+  for (std::int32_t c : constants) key.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
   const std::lock_guard lock(mutex_);
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
   const std::span<const std::uint32_t> words = embedded_shader(name);
   if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
-  return pipelines_.emplace(key, make(words, name, full_subgroups)).first->second;
+  return pipelines_.emplace(key, make(words, name, false, {constants.begin(), constants.size()}))
+      .first->second;
 }
 
 VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,
-                               bool full_subgroups) {
+                               bool full_subgroups, std::span<const std::int32_t> constants) {
+  std::vector<VkSpecializationMapEntry> entries;
+  for (std::uint32_t i = 0; i < constants.size(); ++i)
+    entries.push_back({.constantID = i, .offset = 4 * i, .size = 4});
+  const VkSpecializationInfo specialization{.mapEntryCount = static_cast<std::uint32_t>(entries.size()),
+                                            .pMapEntries = entries.data(),
+                                            .dataSize = constants.size_bytes(),
+                                            .pData = constants.data()};
   const VolkDeviceTable& vk = device_->vk();
   const Capabilities& can = device_->capabilities();
   const VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -78,7 +87,8 @@ VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string
                    : 0,
            .stage = VK_SHADER_STAGE_COMPUTE_BIT,
            .module = module,
-           .pName = "main"},
+           .pName = "main",
+           .pSpecializationInfo = constants.empty() ? nullptr : &specialization},
       .layout = layout_};
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result =

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <span>
 #include <string>
@@ -28,15 +29,17 @@ class PipelineCache {
   /// subgroup has the device's subgroup size (where Capabilities::subgroup_size_control).
   VkPipeline generated(const Hash128& key, const std::string& name, bool full_subgroups,
                        const std::function<std::string()>& text);
-  /// The pipeline of a hand-written shader (see embedded_shaders.h). Throws DeviceError when there is none.
-  VkPipeline embedded(std::string_view name, bool full_subgroups = false);
+  /// The pipeline of a hand-written shader (see embedded_shaders.h), its specialisation constants 0, 1, … set
+  /// to `constants`. Throws DeviceError when there is no such shader.
+  VkPipeline embedded(std::string_view name, std::initializer_list<std::int32_t> constants = {});
 
   /// One push constant: the address of the argument block.
   VkPipelineLayout layout() const { return layout_; }
   std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
 
  private:
-  VkPipeline make(std::span<const std::uint32_t> words, std::string_view name, bool full_subgroups);
+  VkPipeline make(std::span<const std::uint32_t> words, std::string_view name, bool full_subgroups,
+                  std::span<const std::int32_t> constants);
 
   DevicePtr device_;
   DiskCache disk_;

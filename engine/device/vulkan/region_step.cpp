@@ -66,8 +66,8 @@ Access classify(const Space& space, const Dims& strides, int rank, bool index) {
 }
 
 /// Whether neighbouring lanes should take neighbours along the reduced dimensions.
-bool prefers_groups(const Space& space, const Kernel& kernel, const Step& step, std::uint32_t lanes) {
-  if (space.reduced_points < 2 * static_cast<std::int64_t>(lanes)) return false;
+bool prefers_groups(const Space& space, const Kernel& kernel, std::int64_t lanes) {
+  if (space.reduced_points < 2 * lanes) return false;
   if (space.kept_points < 64 && space.reduced_points >= 256) return true;
   // Rows: the innermost reduced dimension is contiguous in most of what is read.
   int rows = 0, columns = 0;
@@ -78,7 +78,26 @@ bool prefers_groups(const Space& space, const Kernel& kernel, const Step& step, 
     if (std::abs(row) == 1) ++rows;
     if (std::abs(column) == 1) ++columns;
   }
-  return rows >= columns && step.reduce_rank > 0;
+  return rows >= columns;
+}
+
+/// Sets the form of a reduction and its workgroups; returns the outputs that a workgroup takes.
+std::int64_t choose_reduction(const Context& context, const Space& space, const Kernel& kernel,
+                              KernelVariant& variant) {
+  const Capabilities& can = context.device->capabilities();
+  const std::int64_t subgroup = context.glsl.subgroup_size > 0 ? context.glsl.subgroup_size : 32;
+  const std::int64_t most = can.max_invocations / subgroup * subgroup;
+  const std::int64_t loops = can.loop_limit > 0 ? can.loop_limit / 2 : INT64_MAX;
+  variant.form = RegionForm::reduce_per_thread;
+  if (!prefers_groups(space, kernel, subgroup) && space.reduced_points < loops) return variant.lanes;
+  variant.form = RegionForm::reduce_per_group;
+  std::int64_t lanes = subgroup;
+  // A few long rows: more lanes a row, where wide workgroups cost nothing.
+  if (!can.software && space.kept_points < 256 && space.reduced_points >= 4096)
+    lanes = std::min(most, std::max<std::int64_t>(256 / subgroup, 1) * subgroup);
+  while (space.reduced_points / lanes >= loops && 2 * lanes <= most) lanes *= 2;
+  variant.lanes = static_cast<std::uint16_t>(lanes);
+  return 1;
 }
 
 }  // namespace
@@ -108,21 +127,9 @@ void encode_region(Encoder& encoder, const Step& step) {
   }
 
   const GlslOptions& options = context.glsl;
-  std::int64_t points = space.kept_points * (kernel.reduce ? 1 : space.reduced_points);
-  std::int64_t per_group = variant.lanes;
-  if (kernel.reduce) {
-    const std::uint32_t lanes = options.subgroup_size > 0 ? options.subgroup_size : 32;
-    variant.form = RegionForm::reduce_per_thread;
-    if (prefers_groups(space, kernel, step, lanes)) {
-      variant.form = RegionForm::reduce_per_group;
-      variant.lanes = static_cast<std::uint16_t>(lanes);
-      // A few long rows: more lanes a row, where wide workgroups cost nothing.
-      if (!context.device->capabilities().software && space.kept_points < 256 && space.reduced_points >= 4096)
-        variant.lanes = static_cast<std::uint16_t>(
-            std::min<std::uint32_t>(256, context.device->capabilities().max_invocations) / lanes * lanes);
-      per_group = 1;
-    }
-  }
+  const std::int64_t points = space.kept_points * (kernel.reduce ? 1 : space.reduced_points);
+  const std::int64_t per_group =
+      kernel.reduce ? choose_reduction(context, space, kernel, variant) : variant.lanes;
 
   Hash128 key = kernel.hash;
   const Hash128 variant_key = variant.hash();
@@ -162,7 +169,18 @@ void encode_region(Encoder& encoder, const Step& step) {
   }
   TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
 
-  encoder.dispatch(step, pipeline, block, encoder.groups(points, per_group));
+  const std::uint32_t groups = encoder.groups(points, per_group);
+  const std::int64_t points_each = points / (groups * per_group) + 1;
+  std::int64_t iterations = points_each;
+  if (variant.form == RegionForm::reduce_per_group)
+    iterations *=
+        space.reduced_points / variant.lanes + variant.lanes / std::max(1U, options.subgroup_size) + 2;
+  if (variant.form == RegionForm::reduce_per_thread) {
+    std::int64_t loops = 1;  // of the nest, every level counts
+    for (int d = 0; d < space.reduced.rank(); ++d) loops = (loops + 1) * space.reduced[d];
+    iterations *= loops + 1;
+  }
+  encoder.dispatch(step, pipeline, block, groups, iterations);
 }
 
 }  // namespace caldera::vulkan

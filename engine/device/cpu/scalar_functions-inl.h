@@ -1,0 +1,270 @@
+// The functions of one element that plain loops are made of; the loops' compiler vectorises them. Included
+// once for every instruction set, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
+#if defined(CALDERA_SCALAR_FUNCTIONS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CALDERA_SCALAR_FUNCTIONS_INL
+#undef CALDERA_SCALAR_FUNCTIONS_INL
+#else
+#define CALDERA_SCALAR_FUNCTIONS_INL
+#endif
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Integers wrap: arithmetic happens in the unsigned type.
+template <class T>
+using Wrapping = std::make_unsigned_t<T>;
+
+struct Neg {
+  template <class T>
+  static T of(T x) {
+    return static_cast<T>(Wrapping<T>(0) - static_cast<Wrapping<T>>(x));
+  }
+};
+struct Abs {
+  template <class T>
+  static T of(T x) {
+    if constexpr (std::is_signed_v<T>) return x < 0 ? Neg::of(x) : x;
+    return x;
+  }
+};
+struct Sign {
+  template <class T>
+  static T of(T x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return x != x ? x : static_cast<T>((x > T(0)) - (x < T(0)));
+    else
+      return static_cast<T>((x > T(0)) - (x < T(0)));
+  }
+};
+struct Same {
+  template <class T>
+  static T of(T x) {
+    return x;
+  }
+};
+struct Add {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(static_cast<Wrapping<T>>(x) + static_cast<Wrapping<T>>(y));
+  }
+};
+struct Sub {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(static_cast<Wrapping<T>>(x) - static_cast<Wrapping<T>>(y));
+  }
+};
+struct Mul {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(static_cast<Wrapping<T>>(x) * static_cast<Wrapping<T>>(y));
+  }
+};
+
+/// floor(x / y); by zero gives 0 for integers; the most negative value by -1 wraps.
+struct FloorDiv {
+  template <class T>
+  static T of(T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (y == T(0) || std::isinf(x)) return std::floor(x / y);
+      // The quotient may round up to an integer that it does not reach: take it from the exact remainder.
+      const T rest = std::fmod(x, y);
+      T quotient = (x - rest) / y;
+      if (rest != T(0) && (rest < T(0)) != (y < T(0))) quotient -= T(1);
+      return quotient == T(0) ? std::copysign(T(0), x / y) : std::round(quotient);
+    } else if constexpr (std::is_unsigned_v<T>) {
+      return y == 0 ? T(0) : static_cast<T>(x / y);
+    } else {
+      if (y == 0) return 0;
+      if (y == -1) return Neg::of(x);
+      const T q = static_cast<T>(x / y);
+      return static_cast<T>(q - ((x % y != 0) && ((x < 0) != (y < 0))));
+    }
+  }
+};
+
+/// x - y * floor(x / y): the sign of y.
+struct Remainder {
+  template <class T>
+  static T of(T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T rest = std::fmod(x, y);
+      if (rest == T(0)) return std::copysign(rest, y);
+      return (rest < T(0)) != (y < T(0)) ? rest + y : rest;
+    } else if constexpr (std::is_unsigned_v<T>) {
+      return y == 0 ? T(0) : static_cast<T>(x % y);
+    } else {
+      if (y == 0 || y == -1) return 0;
+      const T rest = static_cast<T>(x % y);
+      return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
+    }
+  }
+};
+
+struct Pow {
+  template <class T>
+  static T of(T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::pow(x, y);
+    } else {
+      if constexpr (std::is_signed_v<T>) {
+        if (y < 0) return x == 1 ? T(1) : x == -1 ? (y % 2 == 0 ? T(1) : T(-1)) : T(0);
+      }
+      T result = 1;
+      T base = x;
+      for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1) {
+        if (e & 1) result = Mul::of(result, base);
+        base = Mul::of(base, base);
+      }
+      return result;
+    }
+  }
+};
+struct Max {
+  template <class T>
+  static T of(T x, T y) {
+    return x > y ? x : y;
+  }
+};
+struct Min {
+  template <class T>
+  static T of(T x, T y) {
+    return x < y ? x : y;
+  }
+};
+
+struct Equal {
+  template <class T>
+  static bool of(T x, T y) {
+    return x == y;
+  }
+};
+struct NotEqual {
+  template <class T>
+  static bool of(T x, T y) {
+    return x != y;
+  }
+};
+struct Less {
+  template <class T>
+  static bool of(T x, T y) {
+    return x < y;
+  }
+};
+struct LessEqual {
+  template <class T>
+  static bool of(T x, T y) {
+    return x <= y;
+  }
+};
+struct Greater {
+  template <class T>
+  static bool of(T x, T y) {
+    return x > y;
+  }
+};
+struct GreaterEqual {
+  template <class T>
+  static bool of(T x, T y) {
+    return x >= y;
+  }
+};
+struct IsNan {
+  template <class T>
+  static bool of(T x) {
+    return x != x;
+  }
+};
+struct Truth {
+  template <class T>
+  static bool of(T x) {
+    return x != T(0);
+  }
+};
+struct LogicalNot {
+  template <class T>
+  static bool of(T x) {
+    return x == T(0);
+  }
+};
+struct LogicalAnd {
+  template <class T>
+  static bool of(T x, T y) {
+    return (x != T(0)) & (y != T(0));
+  }
+};
+struct LogicalOr {
+  template <class T>
+  static bool of(T x, T y) {
+    return (x != T(0)) | (y != T(0));
+  }
+};
+struct LogicalXor {
+  template <class T>
+  static bool of(T x, T y) {
+    return (x != T(0)) != (y != T(0));
+  }
+};
+
+#define CALDERA_LIBRARY_FUNCTION(Name, expression) \
+  struct Name {                                    \
+    template <class T>                             \
+    static T of(T x) {                             \
+      return expression;                           \
+    }                                              \
+  };
+CALDERA_LIBRARY_FUNCTION(Exp, std::exp(x))
+CALDERA_LIBRARY_FUNCTION(Expm1, std::expm1(x))
+CALDERA_LIBRARY_FUNCTION(Log, std::log(x))
+CALDERA_LIBRARY_FUNCTION(Log1p, std::log1p(x))
+CALDERA_LIBRARY_FUNCTION(Sin, std::sin(x))
+CALDERA_LIBRARY_FUNCTION(Cos, std::cos(x))
+CALDERA_LIBRARY_FUNCTION(Tan, std::tan(x))
+CALDERA_LIBRARY_FUNCTION(Tanh, std::tanh(x))
+CALDERA_LIBRARY_FUNCTION(Erf, std::erf(x))
+#undef CALDERA_LIBRARY_FUNCTION
+
+/// 1 / (1 + exp(-x)), from the exponential that cannot overflow.
+struct Sigmoid {
+  template <class T>
+  static T of(T x) {
+    const T e = std::exp(-std::fabs(x));
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
+  }
+};
+struct Atan2 {
+  template <class T>
+  static T of(T x, T y) {
+    return std::atan2(x, y);
+  }
+};
+
+template <class From, class To>
+struct Convert {
+  static To of(From x) {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      // The upper limit as a floating value is max + 1 (a power of two) or max itself.
+      constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
+      constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());
+      if (!(x > low)) return x != x ? To(0) : std::numeric_limits<To>::min();
+      if (x >= high) return std::numeric_limits<To>::max();
+      return static_cast<To>(x);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

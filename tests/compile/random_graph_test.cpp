@@ -1,0 +1,97 @@
+// Random graphs against the plain reference: fused, unfused, in one evaluation and in stages, every plan
+// proved. CALDERA_FUZZ_SEED runs one seed, CALDERA_FUZZ_COUNT another number of them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "tests/support/engine_setup.h"
+#include "tests/support/random_graph.h"
+
+namespace caldera::testing {
+namespace {
+
+class RandomGraphs : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, ::testing::ValuesIn(tested_devices()), device_test_name);
+
+long from_environment(const char* name, long fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? fallback : std::strtol(text, nullptr, 10);
+}
+
+/// Values are scaled to 4 at most, so errors stay near rounding; a misplaced element is off by about 1.
+double tolerance(DType real, Device device) {
+  if (real == DType::f64) return 1e-9;
+  return device.kind == DeviceKind::cpu ? 2e-4 : 1e-3;
+}
+
+::testing::AssertionResult agrees(const LazyTensor& got, const Dense& wanted, double allowed) {
+  std::vector<double> values;
+  if (got.dtype() == DType::f64) {
+    values = got.to_vector<double>();
+  } else if (got.dtype() == DType::f32) {
+    const auto v = got.to_vector<float>();
+    values.assign(v.begin(), v.end());
+  } else {
+    const auto v = got.to_vector<std::int32_t>();
+    values.assign(v.begin(), v.end());
+    allowed = 0;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!(std::abs(values[i] - wanted.v[i]) <= allowed)) {
+      return ::testing::AssertionFailure() << "element " << i << " is " << values[i] << ", should be " << wanted.v[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+void check(const RandomGraph& graph, Device device, double allowed, bool staged) {
+  const RandomGraph::Tensors outputs = graph.build(device);
+  if (staged) {
+    for (const LazyTensor& output : outputs) output.eval();
+  } else {
+    eval(outputs);
+  }
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    EXPECT_TRUE(agrees(outputs[k], graph.node(graph.outputs()[k]).value, allowed)) << "output " << k;
+  }
+}
+
+TEST_P(RandomGraphs, AgreeWithTheReference) {
+  const Device device = GetParam();
+  const long one = from_environment("CALDERA_FUZZ_SEED", -1);
+  const long first = one >= 0 ? one : 1;
+  const long count = one >= 0 ? 1 : from_environment("CALDERA_FUZZ_COUNT", device.kind == DeviceKind::cpu ? 300 : 30);
+  for (long seed = first; seed < first + count && !HasFailure(); ++seed) {
+    // f64 tells a misplaced element from a rounding error better; f32 is what most programs use.
+    const bool wide = seed % 2 == 0 && backend(device).supports(DType::f64);
+    const DType real = wide ? DType::f64 : DType::f32;
+    const RandomGraph graph(static_cast<std::uint32_t>(seed), real);
+    for (bool fusion : {true, false}) {
+      for (bool staged : {false, true}) {
+        SCOPED_TRACE("CALDERA_FUZZ_SEED=" + std::to_string(seed) + (fusion ? " fused" : " plain") +
+                     (staged ? " staged" : "") + (wide ? " f64\n" : " f32\n") + graph.to_string());
+        const ScopedSettings scope(fusion);
+        ASSERT_NO_THROW(check(graph, device, tolerance(real, device), staged));
+      }
+    }
+  }
+}
+
+TEST_P(RandomGraphs, TheReferenceNoticesAWrongElement) {
+  const RandomGraph graph(1, DType::f32);
+  const ScopedSettings scope;
+  const RandomGraph::Tensors outputs = graph.build(GetParam());
+  Dense wrong = graph.node(graph.outputs()[0]).value;
+  ASSERT_FALSE(wrong.v.empty());
+  EXPECT_TRUE(agrees(outputs[0], wrong, tolerance(DType::f32, GetParam())));
+  wrong.v.back() += 0.01;
+  EXPECT_FALSE(agrees(outputs[0], wrong, tolerance(DType::f32, GetParam())));
+}
+
+}  // namespace
+}  // namespace caldera::testing

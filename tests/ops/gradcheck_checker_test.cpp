@@ -1,0 +1,125 @@
+// The checker of gradients, held to gradients that are wrong, and to the list of operations.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "engine/runtime/settings.h"
+#include "tests/support/gradcheck.h"
+
+namespace caldera::testing {
+namespace {
+
+using Inputs = std::span<const LazyTensor>;
+
+/// Every plan of this test program is proved before it runs.
+class VerifyPlans : public ::testing::Environment {
+ public:
+  void SetUp() override { settings().verify = true; }
+};
+[[maybe_unused]] const auto* const kVerifyPlans = ::testing::AddGlobalTestEnvironment(new VerifyPlans);
+
+LazyTensor some_function(Inputs x) { return tanh(x[0] * x[1]) + x[0]; }
+const std::vector<Argument> kArguments{{Shape{2, 3}}, {Shape{3}}};
+
+/// The right gradients, spoilt.
+Pull spoilt(const std::function<LazyTensor(const LazyTensor&)>& spoil, std::size_t which) {
+  return [=](const LazyTensor& output, Inputs inputs, const LazyTensor& cotangent) {
+    std::vector<LazyTensor> grads = pull_by_vjp(output, inputs, cotangent);
+    grads[which] = spoil(grads[which]);
+    return grads;
+  };
+}
+
+TEST(GradcheckChecker, AcceptsRightGradients) {
+  EXPECT_TRUE(gradients_agree(some_function, kArguments));
+  EXPECT_TRUE(gradients_agree(some_function, kArguments, {}, spoilt([](auto& g) { return g * 1.0; }, 0)));
+}
+
+TEST(GradcheckChecker, CatchesWrongGradients) {
+  for (const std::size_t which : {0, 1}) {
+    const auto caught = [&](const char* what, const std::function<LazyTensor(const LazyTensor&)>& spoil) {
+      const auto verdict = gradients_agree(some_function, kArguments, {}, spoilt(spoil, which));
+      EXPECT_FALSE(verdict) << what << " of argument " << which;
+      EXPECT_NE(std::string(verdict.message()).find("argument " + std::to_string(which)), std::string::npos)
+          << verdict.message();
+    };
+    caught("a factor near 1", [](auto& g) { return g * 1.0001; });
+    caught("the sign", [](auto& g) { return -g; });
+    caught("nothing", [](auto& g) { return zeros_like(g); });
+    caught("an offset", [](auto& g) { return g + 1e-4; });
+    caught("NaN", [](auto& g) { return g * std::nan(""); });
+    caught("the order of elements", [](auto& g) { return slice(g, -1, std::nullopt, std::nullopt, -1); });
+    caught("the dtype", [](auto& g) { return astype(g, DType::f32); });
+    caught("the shape", [](auto& g) { return expand_dims(g, 0); });
+    caught("one element", [](auto& g) {
+      const LazyTensor last = iota(g.shape(), -1, DType::i32, g.device()) == 2;
+      return where(last, g * 1.001, g);
+    });
+  }
+}
+
+TEST(GradcheckChecker, CatchesAWrongSecondDerivative) {
+  // The gradient of x^2 as a rule would give it that cuts off its own dependence on x.
+  const TensorFunction square_of = [](Inputs x) { return x[0] * x[0]; };
+  const Pull cut = [](const LazyTensor&, Inputs inputs, const LazyTensor& cotangent) {
+    return std::vector<LazyTensor>{cotangent * stop_gradient(inputs[0]) * 2.0};
+  };
+  EXPECT_TRUE(gradients_agree(square_of, {{Shape{3}}}, {}, cut)) << "at first order it is right";
+  const TensorFunction slope = [](Inputs x) { return stop_gradient(x[0]) * 2.0 + x[0] * 0.0; };
+  EXPECT_FALSE(gradients_agree(slope, {{Shape{3}}}));
+}
+
+/// Where the gradient of each function of ops/ops.h is checked. "forward" marks those that have none by nature.
+const std::map<std::string, std::string> kCheckedIn = [] {
+  std::map<std::string, std::string> table;
+  const auto list = [&](const char* where, std::initializer_list<const char*> names) {
+    for (const char* name : names) table[name] = where;
+  };
+  list("gradcheck_elementwise",
+       {"add",    "subtract", "multiply", "divide", "floor_divide", "remainder", "pow",  "maximum", "minimum",
+        "atan2",  "where",    "negative", "abs",    "sign",         "floor",     "ceil", "round",   "trunc",
+        "exp",    "expm1",    "log",      "log1p",  "sqrt",         "rsqrt",     "sin",  "cos",     "tan",
+        "tanh",   "sigmoid",  "erf",      "square", "reciprocal",   "astype",    "silu"});
+  list("gradcheck_reduce", {"sum", "mean", "max", "min", "matmul", "take", "scatter_add"});
+  list("gradcheck_movement", {"reshape", "permute_dims", "transpose", "swapaxes", "squeeze", "expand_dims",
+                              "broadcast_to", "slice", "pad", "concatenate", "stack"});
+  list("gradcheck_composite", {"softmax", "log_softmax", "logsumexp", "rms_norm", "layer_norm", "one_hot", "iota",
+                               "lora_delta"});
+  list("autodiff", {"stop_gradient", "zeros_like", "ones_like", "full_like", "arange", "random_uniform",
+                    "random_normal"});
+  list("forward_elementwise", {"logical_and", "logical_or", "logical_xor", "logical_not", "equal", "not_equal",
+                               "less", "less_equal", "greater", "greater_equal", "isnan"});
+  return table;
+}();
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(GradcheckChecker, EveryPublicOperationIsListed) {
+  const std::string header = text_of("ops/ops.h");
+  if (header.empty()) GTEST_SKIP() << "ops/ops.h not found: tests run in the root of the repository";
+  std::set<std::string> declared;
+  const std::regex pattern("(?:^|\n)LazyTensor ([a-z_0-9]+)\\(");
+  for (std::sregex_iterator it(header.begin(), header.end(), pattern), end; it != end; ++it)
+    declared.insert((*it)[1]);
+  EXPECT_GT(declared.size(), 70U) << "the pattern no longer fits the header";
+  for (const std::string& name : declared)
+    EXPECT_TRUE(kCheckedIn.contains(name)) << name << " has no gradient check: add one, and list it here";
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, where] : kCheckedIn) {
+    EXPECT_TRUE(declared.contains(name)) << name << " is listed but not in ops/ops.h";
+    std::string& text = texts[where];
+    if (text.empty()) text = text_of("tests/ops/" + where + "_test.cpp");
+    EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + name + "\\b"))) << name << " is not in " << where;
+  }
+}
+
+}  // namespace
+}  // namespace caldera::testing
