@@ -28,9 +28,13 @@ void remainder_vjp(Context& c) {
   if (c.needed[0]) c.grads[0] = c.cotangent;
   if (c.needed[1]) c.grads[1] = -(c.cotangent * floor_divide(c.inputs[0], c.inputs[1]));
 }
+/// A number as a tensor beside `like`: what is computed from numbers alone would land on the default device.
+LazyTensor anchored(const LazyTensor& x, const LazyTensor& like) {
+  return x.node().is_scalar_leaf() ? x + zeros_like(like) : x;
+}
 void pow_vjp(Context& c) {
-  const LazyTensor& a = c.inputs[0];
-  const LazyTensor& b = c.inputs[1];
+  const LazyTensor a = anchored(c.inputs[0], c.output);
+  const LazyTensor b = anchored(c.inputs[1], c.output);
   // x^0 is 1 everywhere, so its slope is 0 even at x = 0, where b * a^(b-1) would be 0 * inf.
   if (c.needed[0]) c.grads[0] = c.cotangent * where(b == 0, zeros_like(c.output), b * pow(a, b - 1));
   // 0^b is constantly 0 for b > 0.

@@ -1,5 +1,6 @@
 // C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], with strides for everything. The includer defines MEMORY, VECTOR
-// (four of it), ALIGN (its bytes), LANES (a workgroup's invocations) and MULTIPLY_ADD.
+// (four of it in registers), ALIGN (its bytes), LANES (a workgroup's invocations) MULTIPLY_ADD, and
+// SMALL_MEMORY where MEMORY has no vectors.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
@@ -9,6 +10,12 @@ layout(local_size_x = LANES) in;
 layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
 
 
+#ifdef SMALL_MEMORY
+VECTOR four_at(Memory memory, int e) {
+  return VECTOR(memory.v[e], memory.v[e + 1], memory.v[e + 2], memory.v[e + 3]);
+}
+#define VECTOR_AT(memory, element) four_at(memory, element)
+#else
 // Four neighbouring elements, at the alignment of one.
 layout(buffer_reference, scalar, buffer_reference_align = ALIGN) buffer Four { VECTOR v; };
 
@@ -18,6 +25,7 @@ VECTOR four_at(uvec2 address, int element) {
   return Four(uvec2(low, address.y + carry)).v;
 }
 #define VECTOR_AT(memory, element) four_at(uvec2(memory), element)
+#endif
 
 // Element number = bias + row * rows + column * columns + sum(batch coordinate * batch[d]). The address was lowered
 // by bias elements, so that no element number is negative where a stride is.

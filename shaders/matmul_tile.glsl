@@ -9,6 +9,10 @@
 layout(constant_id = 0) const int a_layout = 0;
 layout(constant_id = 1) const int b_layout = 0;
 
+#ifndef VALUE
+#define VALUE MEMORY
+#endif
+
 #if ROWS == 1
 #define BLOCK 1
 #else
@@ -81,7 +85,7 @@ void main() {
     }
     for (; l < k; ++l) {
       VECTOR bv;
-      [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = b.v[bc[j] + l * b_k];
+      [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = VALUE(b.v[bc[j] + l * b_k]);
       [[unroll]] for (int i = 0; i < ROWS; ++i)
         sum[i] = MULTIPLY_ADD(VECTOR(a.v[ar[i] + l * a_k]), bv, sum[i]);
     }
@@ -92,7 +96,7 @@ void main() {
         const int column_j = min(column, max(n - 4, 0)) + j;
         // Not what lies outside, nor what a neighbour has computed (rows of a block wholly outside included).
         if (r >= row + i / BLOCK * BLOCK && r < m && column_j >= column && column_j < n)
-          c.v[c_at + r * c_row + column_j * c_column] = sum[i][j];
+          c.v[c_at + r * c_row + column_j * c_column] = MEMORY(sum[i][j]);
       }
     }
   }

@@ -66,9 +66,7 @@ class Memory {
 
 class Verifier {
  public:
-  explicit Verifier(const Plan& plan) : plan_(plan), arena_(plan.arena_bytes) {
-    outputs_.reserve(static_cast<std::size_t>(plan.output_count));
-  }
+  explicit Verifier(const Plan& plan) : plan_(plan), arena_(plan.arena_bytes) {}
 
   void run() {
     check_buffers();
@@ -142,6 +140,9 @@ class Verifier {
     if (step.reduce_rank < 0 || step.reduce_rank > step.dims.rank())
       reject("more reduced dimensions than there are");
     if (step.operands.size() != wanted) reject("the wrong number of operands");
+    for (std::int64_t extent : step.dims) {
+      if (extent < 0) reject("a negative extent");
+    }
     for (std::size_t k = 0; k < step.operands.size(); ++k) check_operand(step, k);
   }
 
@@ -200,7 +201,6 @@ class Verifier {
     const Operand& operand = step.operands[k];
     low = high = operand.offset;
     for (int d = 0; d < step.dims.rank(); ++d) {
-      if (step.dims[d] < 0) return false;
       if (step.dims[d] == 0) {
         const bool reduced_output = k + 1 == step.operands.size() && operand.strides[d] == 0;
         if (!reduced_output) return false;
@@ -221,6 +221,42 @@ class Verifier {
         low += far;
       else
         high += far;
+    }
+    return true;
+  }
+
+  /// Where operand k lies in its address space: the arena (-1) or an output.
+  std::int32_t space_of(const Operand& operand) const {
+    const bool in_arena = plan_.buffers[static_cast<std::size_t>(operand.buffer)].role == BufferRole::arena;
+    return in_arena ? -1 : operand.buffer;
+  }
+  std::int64_t address_of(const Operand& operand) const {
+    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer)];
+    return buffer.arena_offset + operand.offset * static_cast<std::int64_t>(size_of(buffer.dtype));
+  }
+
+  /// The points of a step run in any order, so writing over an operand is right only where each point reads
+  /// the very element that it writes. An accumulation does by nature.
+  bool may_overwrite_own_reads(const Step& step, std::size_t written) const {
+    const Operand& to = step.operands[written];
+    const DType type = plan_.buffers[static_cast<std::size_t>(to.buffer)].dtype;
+    for (std::size_t k = 0; k < step.operands.size() - static_cast<std::size_t>(step.output_count()); ++k) {
+      const Operand& from = step.operands[k];
+      std::int64_t low = 0, high = 0, to_low = 0, to_high = 0;
+      if (from.buffer < 0 || space_of(from) != space_of(to) || !reach(step, k, low, high) ||
+          !reach(step, written, to_low, to_high)) {
+        continue;
+      }
+      const DType read = plan_.buffers[static_cast<std::size_t>(from.buffer)].dtype;
+      const std::int64_t shift = address_of(from) - address_of(to);
+      const auto bytes = [](std::int64_t elements, DType t) {
+        return elements * static_cast<std::int64_t>(size_of(t));
+      };
+      const bool apart = shift + bytes(high + 1 - from.offset, read) <= bytes(to_low - to.offset, type) ||
+                         bytes(to_high + 1 - to.offset, type) <= shift + bytes(low - from.offset, read);
+      const bool same_elements = step.kind == StepKind::region && step.reduce_rank == 0 && shift == 0 &&
+                                 size_of(read) == size_of(type) && from.strides == to.strides;
+      if (!apart && !same_elements) return false;
     }
     return true;
   }
@@ -252,9 +288,12 @@ class Verifier {
         if (bytes.written == epoch_) {
           reject(fmt::format("operand {} overwrites what no barrier separates from its writer", k));
         }
-        // An accumulating step reads what it writes: that is one access.
-        if (bytes.read == epoch_ && bytes.reader != step_) {
+        if (bytes.read != epoch_) return;
+        if (bytes.reader != step_) {
           reject(fmt::format("operand {} overwrites what no barrier separates from its reader", k));
+        }
+        if (!may_overwrite_own_reads(step, k)) {
+          reject(fmt::format("operand {} overwrites what the step itself reads", k));
         }
         return;
       }

@@ -284,7 +284,7 @@ void ShaderWriter::evaluate() {
         break;
       case ScalarOp::philox_uniform:
       case ScalarOp::philox_normal: {
-        if (i.type != DType::f32 && !(i.type == DType::f64 && i.op == ScalarOp::philox_uniform))
+        if (i.type != DType::f32 && i.type != DType::f64)
           throw DTypeError(fmt::format("{}: not available for {} on Vulkan", info(i.op).name, name(i.type)));
         const Instruction& seed = kernel_.code[i.a];
         std::string key;

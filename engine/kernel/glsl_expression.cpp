@@ -45,31 +45,22 @@ std::string wrapped(DType type, std::string text) {
   return type == DType::u8 ? fmt::format("(({}) & 0xffu)", text) : fmt::format("({})", text);
 }
 
-/// Functions of f32 that the library has under one name.
-std::string_view library_unary(ScalarOp op) {
+/// Whether the library has the function, as f_<name> and d_<name>.
+bool in_library(ScalarOp op) {
   switch (op) {
     case ScalarOp::exp:
-      return "f_exp";
     case ScalarOp::expm1:
-      return "f_expm1";
     case ScalarOp::log:
-      return "f_log";
     case ScalarOp::log1p:
-      return "f_log1p";
     case ScalarOp::sin:
-      return "f_sin";
     case ScalarOp::cos:
-      return "f_cos";
     case ScalarOp::tan:
-      return "f_tan";
     case ScalarOp::tanh:
-      return "f_tanh";
     case ScalarOp::sigmoid:
-      return "f_sigmoid";
     case ScalarOp::erf:
-      return "f_erf";
+      return true;
     default:
-      return {};
+      return false;
   }
 }
 
@@ -101,10 +92,9 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
     case ScalarOp::reciprocal:
       if (floating) return fmt::format("({} / {})", literal(type, 1), x);
       break;
-    default: {
-      const std::string_view function = library_unary(op);
-      if (type == DType::f32 && !function.empty()) return call(calls, function, x);
-    }
+    default:
+      if (floating && in_library(op))
+        return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);
   }
   refuse(info(op).name, type);
 }
@@ -137,8 +127,7 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
       if (u8) return fmt::format("({} == 0u ? 0u : {} % max({}, 1u))", y, x, y);
       return call(calls, i64 ? "l_remainder" : "i_remainder", x, y);
     case ScalarOp::pow:
-      if (f32) return call(calls, "f_pow", x, y);
-      if (f64) break;
+      if (f32 || f64) return call(calls, f32 ? "f_pow" : "d_pow", x, y);
       if (u8) return wrapped(type, "uint(" + call(calls, "i_pow", "int(" + x + ")", "int(" + y + ")") + ")");
       return call(calls, i64 ? "l_pow" : "i_pow", x, y);
     case ScalarOp::maximum:
@@ -149,7 +138,7 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
       return fmt::format("{}({}, {})", is_max ? "max" : "min", x, y);
     }
     case ScalarOp::atan2:
-      if (f32) return call(calls, "f_atan2", x, y);
+      if (f32 || f64) return call(calls, f32 ? "f_atan2" : "d_atan2", x, y);
       break;
     default:
       break;

@@ -1,29 +1,17 @@
 #include "engine/kernel/glsl_library.h"
 
-#include <array>
 #include <stdexcept>
+
+#include "engine/kernel/glsl_library_table.h"
 
 namespace caldera {
 namespace {
 
-struct Function {
-  std::string_view name;
-  std::array<std::string_view, 3> needs;
-  std::string_view text;
-};
-
 // The polynomials of the f32 functions are those of Cephes (S. Moshier, netlib.org/cephes, single precision).
 // NaN is told by its bits: drivers and optimisers may assume that there is none.
-constexpr Function kFunctions[] = {
+constexpr GlslFunction kFunctions[] = {
     {"is_nan", {}, R"(
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
-)"},
-    {"is_nan_d", {}, R"(
-bool is_nan_d(double x) {
-  uvec2 w = unpackDouble2x32(x);
-  uint high = w.y & 0x7fffffffu;
-  return high > 0x7ff00000u || (high == 0x7ff00000u && w.x != 0u);
-}
 )"},
     {"constants", {}, R"(
 float quiet_nan() { return uintBitsToFloat(0x7fc00000u); }
@@ -34,12 +22,6 @@ float max_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : max(a,
 )"},
     {"min_nan", {"is_nan"}, R"(
 float min_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : min(a, b)); }
-)"},
-    {"max_nan_d", {"is_nan_d"}, R"(
-double max_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b : max(a, b)); }
-)"},
-    {"min_nan_d", {"is_nan_d"}, R"(
-double min_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b : min(a, b)); }
 )"},
     {"f_exp", {"is_nan", "constants"}, R"(
 float f_exp(float x) {
@@ -221,7 +203,7 @@ float f_pow(float x, float y) {
   } else {
     r = f_exp(y * f_log(a));
   }
-  return x < 0.0 && odd ? -r : r;
+  return odd && (floatBitsToUint(x) >> 31) != 0u ? -r : r;  // -0 too
 }
 )"},
     {"f_atan2", {"is_nan", "constants"}, R"(
@@ -254,12 +236,6 @@ float f_remainder(float a, float b) {
   if (b == 0.0) return quiet_nan();
   precise float r = fma(-trunc(a / b), b, a);
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
-}
-)"},
-    {"d_remainder", {}, R"(
-double d_remainder(double a, double b) {
-  precise double r = fma(-trunc(a / b), b, a);
-  return r != 0.0lf && (r < 0.0lf) != (b < 0.0lf) ? r + b : r;
 }
 )"},
     // Division by zero gives 0, and the lowest integer divided by -1 wraps: some processors trap on both.
@@ -327,33 +303,14 @@ int f_to_i32(float x) {
   return int(x);
 }
 )"},
-    {"d_to_i32", {"is_nan_d"}, R"(
-int d_to_i32(double x) {
-  if (is_nan_d(x)) return 0;
-  if (x >= 2147483647.0lf) return 2147483647;
-  if (x <= -2147483648.0lf) return -2147483647 - 1;
-  return int(x);
-}
-)"},
     {"f_to_u8", {"is_nan"}, R"(
 uint f_to_u8(float x) { return is_nan(x) ? 0u : uint(clamp(x, 0.0, 255.0)); }
-)"},
-    {"d_to_u8", {"is_nan_d"}, R"(
-uint d_to_u8(double x) { return is_nan_d(x) ? 0u : uint(clamp(x, 0.0lf, 255.0lf)); }
 )"},
     {"f_to_i64", {"is_nan"}, R"(
 int64_t f_to_i64(float x) {
   if (is_nan(x)) return 0l;
   if (x >= 9223372036854775808.0) return 9223372036854775807l;
   if (x <= -9223372036854775808.0) return -9223372036854775807l - 1l;
-  return int64_t(x);
-}
-)"},
-    {"d_to_i64", {"is_nan_d"}, R"(
-int64_t d_to_i64(double x) {
-  if (is_nan_d(x)) return 0l;
-  if (x >= 9223372036854775808.0lf) return 9223372036854775807l;
-  if (x <= -9223372036854775808.0lf) return -9223372036854775807l - 1l;
   return int64_t(x);
 }
 )"},
@@ -374,9 +331,6 @@ uvec4 philox(uint block, uvec2 key) {
     {"philox_uniform", {"philox"}, R"(
 float philox_uniform(uvec2 key, uint i) { return float(philox(i >> 2, key)[i & 3u] >> 8) * (1.0 / 16777216.0); }
 )"},
-    {"philox_uniform_d", {"philox"}, R"(
-double philox_uniform_d(uvec2 key, uint i) { return double(philox(i >> 2, key)[i & 3u]) * (1.0lf / 4294967296.0lf); }
-)"},
     {"philox_normal", {"philox", "f_log", "f_sincos"}, R"(
 // Box-Muller: the even and the odd element of a pair are the cosine and the sine of one angle.
 float philox_normal(uvec2 key, uint i) {
@@ -396,14 +350,17 @@ float philox_normal(uvec2 key, uint i) {
 void append_glsl_function(std::string_view function, std::set<std::string, std::less<>>& done,
                           std::string& out) {
   if (done.contains(function)) return;
-  for (const Function& f : kFunctions) {
-    if (f.name != function) continue;
-    for (std::string_view need : f.needs) {
-      if (!need.empty()) append_glsl_function(need, done, out);
+  for (std::span<const GlslFunction> table :
+       {std::span<const GlslFunction>(kFunctions), glsl_functions_f64()}) {
+    for (const GlslFunction& f : table) {
+      if (f.name != function) continue;
+      for (std::string_view need : f.needs) {
+        if (!need.empty()) append_glsl_function(need, done, out);
+      }
+      done.emplace(function);
+      out += f.text;
+      return;
     }
-    done.emplace(function);
-    out += f.text;
-    return;
   }
   throw std::logic_error("no GLSL function " + std::string(function));
 }

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "engine/device/cpu/cpu_backend.h"
@@ -92,25 +94,25 @@ bool is_vulkan_available() {
 namespace {
 
 std::mutex default_device_mutex;
-Device& default_device_slot() {
-  static Device device = [] {
-    const char* text = std::getenv("CALDERA_DEVICE");
-    const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
-    return named ? Device::parse(text) : Device::cpu();
-  }();
-  return device;
+std::optional<Device> chosen_default;
+
+Device device_of_environment() {
+  const char* text = std::getenv("CALDERA_DEVICE");
+  const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
+  return named ? Device::parse(text) : Device::cpu();
 }
 
 }  // namespace
 
 Device default_device() {
   const std::scoped_lock lock(default_device_mutex);
-  return default_device_slot();
+  if (!chosen_default) chosen_default = device_of_environment();
+  return *chosen_default;
 }
 
 void set_default_device(Device device) {
   const std::scoped_lock lock(default_device_mutex);
-  default_device_slot() = device;
+  chosen_default = device;
 }
 
 }  // namespace caldera

@@ -49,39 +49,78 @@ TEST(BuildErrors, ShapesThatDoNotFit) {
   const LazyTensor b = f32({2, 4});
   expect_refused<ShapeError>({
       {{"add", "(2, 3)", "(2, 4)"}, [&] { add(a, b); }},
-      {{"maximum", "(2, 3)", "(3, 2)"}, [&] { maximum(a, f32({3, 2})); }},
+      {{"maximum", "(2, 3)", "(3, 2)"},
+       [&] {
+         maximum(a, f32({3, 2}));
+       }},
       {{"where", "(2, 3)", "(2, 4)"}, [&] { where(a > 0.0, a, b); }},
       {{"matmul", "(2, 3)", "(2, 4)"}, [&] { matmul(a, b); }},
       {{"matmul", "()"}, [&] { matmul(f32({}), a); }},
-      {{"matmul", "(2, 2, 3)", "(3, 3, 2)"}, [&] { matmul(f32({2, 2, 3}), f32({3, 3, 2})); }},
+      {{"matmul", "(2, 2, 3)", "(3, 3, 2)"},
+       [&] {
+         matmul(f32({2, 2, 3}), f32({3, 3, 2}));
+       }},
       {{"reshape", "(2, 3)", "(7,)"}, [&] { reshape(a, {7}); }},
-      {{"reshape", "(2, 3)", "(-1, -1)"}, [&] { reshape(a, {-1, -1}); }},
-      {{"permute_dims", "(2, 3)"}, [&] { permute_dims(a, {0, 0}); }},
+      {{"reshape", "(2, 3)", "(-1, -1)"},
+       [&] {
+         reshape(a, {-1, -1});
+       }},
+      {{"permute_dims", "(2, 3)"},
+       [&] {
+         permute_dims(a, {0, 0});
+       }},
       {{"permute_dims", "(2, 3)"}, [&] { permute_dims(a, {0}); }},
       {{"transpose", "(3"}, [&] { transpose(f32({3})); }},
       {{"squeeze", "axis 0", "(2, 3)"}, [&] { squeeze(a, 0); }},
       {{"expand_dims", "axis 4", "(2, 3)"}, [&] { expand_dims(a, 4); }},
-      {{"broadcast_to", "(2, 3)", "(3, 3)"}, [&] { broadcast_to(a, {3, 3}); }},
+      {{"broadcast_to", "(2, 3)", "(3, 3)"},
+       [&] {
+         broadcast_to(a, {3, 3});
+       }},
       {{"broadcast_to", "(2, 3)", "(3"}, [&] { broadcast_to(a, {3}); }},
       {{"slice", "step 0", "(2, 3)"}, [&] { slice(a, 0, 0, 1, 0); }},
       {{"slice", "(2, 3)"}, [&] { slice(a, 2, 0, 1); }},
       {{"sum", "(2, 3)"}, [&] { sum(a, 2); }},
-      {{"sum", "twice", "(2, 3)"}, [&] { sum(a, {1, -1}); }},
-      {{"max", "axis 1", "(2, 0)"}, [&] { max(f32({2, 0}), 1); }},
+      {{"sum", "twice", "(2, 3)"},
+       [&] {
+         sum(a, {1, -1});
+       }},
+      {{"max", "axis 1", "(2, 0)"},
+       [&] {
+         max(f32({2, 0}), 1);
+       }},
       {{"softmax", "(2, 3)"}, [&] { softmax(a, 2); }},
       {{"take", "(2, 3)"}, [&] { take(a, i32({1}), -3); }},
       {{"scatter_add", "(2, 3)", "(2, 4)"}, [&] { scatter_add(a, i32({2}), b); }},
       {{"pad", "(2, 3)"}, [&] { pad(a, {1}, {1}); }},
-      {{"pad", "negative", "(2, 3)"}, [&] { pad(a, {-1, 0}, {0, 0}); }},
-      {{"concatenate", "(2, 3)", "(2, 4)"}, [&] { concatenate({a, b}, 0); }},
+      {{"pad", "negative", "(2, 3)"},
+       [&] {
+         pad(a, {-1, 0}, {0, 0});
+       }},
+      {{"concatenate", "(2, 3)", "(2, 4)"},
+       [&] {
+         concatenate({a, b}, 0);
+       }},
       {{"concatenate"}, [&] { concatenate({}, 0); }},
-      {{"stack", "(2, 3)", "(2, 4)"}, [&] { stack({a, b}); }},
+      {{"stack", "(2, 3)", "(2, 4)"},
+       [&] {
+         stack({a, b});
+       }},
       {{"rms_norm", "(4", "(2, 3)"}, [&] { rms_norm(a, 1e-5, f32({4})); }},
       {{"lora", "(2, 3)", "(2, 4)"}, [&] { lora_delta(a, b, b, 1); }},
       {{"item", "(2, 3)"}, [&] { a.item(); }},
-      {{"5", "(2, 3)"}, [&] { LazyTensor::from_vector(std::vector<float>(5), {2, 3}); }},
-      {{"full", "(-1"}, [&] { LazyTensor::zeros({-1, 2}); }},
-      {{"iota", "(2, 3)"}, [&] { iota({2, 3}, 2, DType::i32, Device::cpu()); }},
+      {{"5", "(2, 3)"},
+       [&] {
+         LazyTensor::from_vector(std::vector<float>(5), {2, 3});
+       }},
+      {{"full", "(-1"},
+       [&] {
+         LazyTensor::zeros({-1, 2});
+       }},
+      {{"iota", "(2, 3)"},
+       [&] {
+         iota({2, 3}, 2, DType::i32, Device::cpu());
+       }},
   });
 }
 
@@ -105,7 +144,10 @@ TEST(BuildErrors, OperandsOnDifferentDevices) {
   const LazyTensor there = LazyTensor::ones({2}, DType::f32, Device::null());
   expect_refused<DeviceError>({
       {{"add", "cpu", "null", "(2"}, [&] { here + there; }},
-      {{"concatenate", "cpu", "null"}, [&] { concatenate({here, there}); }},
+      {{"concatenate", "cpu", "null"},
+       [&] {
+         concatenate({here, there});
+       }},
       {{"take", "cpu", "null"}, [&] { take(there, i32({1})); }},
   });
 }

@@ -1,10 +1,10 @@
 #include "training/io/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <thread>
 #include <vector>
 

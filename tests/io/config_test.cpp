@@ -30,7 +30,7 @@ json minimal() {
 std::string with(const std::string& field, const json& value) {
   json config = minimal();
   config[field] = value;
-  const auto message = error_of<FileError>([&] { ModelConfig::from_json(config.dump(), "dir/config.json"); });
+  auto message = error_of<FileError>([&] { ModelConfig::from_json(config.dump(), "dir/config.json"); });
   EXPECT_CONTAINS(message, "dir/config.json: ");
   return message;
 }
@@ -196,8 +196,7 @@ json minimal_adapter() {
 std::string adapter_with(const std::string& field, const json& value) {
   json config = minimal_adapter();
   config[field] = value;
-  const auto message =
-      error_of<FileError>([&] { AdapterConfig::from_json(config.dump(), "adapter_config.json"); });
+  auto message = error_of<FileError>([&] { AdapterConfig::from_json(config.dump(), "adapter_config.json"); });
   EXPECT_CONTAINS(message, "adapter_config.json: ");
   EXPECT_CONTAINS(message, field);
   return message;

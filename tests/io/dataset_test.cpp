@@ -27,6 +27,7 @@ ExampleSet texts(std::vector<std::string> list) {
 /// One-letter examples a, b, c ...: the token after bos tells which example a row holds.
 TokenDataset letters(int count, const Tokenizer& tokenizer) {
   std::vector<std::string> list;
+  list.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) list.emplace_back(1, static_cast<char>('a' + i));
   return TokenDataset(texts(list), tokenizer, {.seq_len = 32});
 }

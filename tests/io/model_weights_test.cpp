@@ -12,6 +12,7 @@ using testing::TempFolder;
 
 void put_shard(const std::filesystem::path& path, const std::vector<std::pair<std::string, float>>& scalars) {
   std::vector<TensorToWrite> tensors;
+  tensors.reserve(scalars.size());
   for (const auto& [name, value] : scalars) {
     tensors.push_back({name, DType::f32, {1}, std::as_bytes(std::span(&value, 1))});
   }

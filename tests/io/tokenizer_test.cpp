@@ -270,7 +270,7 @@ TEST(Tokenizer, RefusesWhatItDoesNotSupport) {
   const auto error = [](const char* pointer, const json& value) {
     json config = small_tokenizer();
     config[json::json_pointer(pointer)] = value;
-    const auto message = error_of<FileError>([&] { make(config); });
+    auto message = error_of<FileError>([&] { make(config); });
     EXPECT_CONTAINS(message, "tokenizer.json");
     return message;
   };

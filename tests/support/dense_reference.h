@@ -127,8 +127,8 @@ inline Dense broadcast(const Dense& x, const Shape& shape) {
   return out;
 }
 
-inline Dense pad(const Dense& x, const std::vector<std::int64_t>& low, const std::vector<std::int64_t>& between,
-                 const Shape& shape, double value) {
+inline Dense pad(const Dense& x, const std::vector<std::int64_t>& low,
+                 const std::vector<std::int64_t>& between, const Shape& shape, double value) {
   Dense out(shape, value);
   for_each_point(x.shape, [&](const Dims& p) {
     Dims q = p;

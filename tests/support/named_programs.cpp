@@ -59,18 +59,29 @@ std::vector<NamedProgram> make_programs() {
          for (int i = 1; i < 40; ++i) y = y + program_input({65}, d, static_cast<float>(i));
          return {y};
        }},
-      {"softmax", [](Device d) -> Tensors { return {softmax(program_input({33, 70}, d))}; }},
-      {"softmax along axis 0", [](Device d) -> Tensors { return {softmax(program_input({33, 70}, d), 0)}; }},
-      {"log_softmax", [](Device d) -> Tensors { return {log_softmax(program_input({33, 70}, d))}; }},
+      {"softmax",
+       [](Device d) -> Tensors {
+         return {softmax(program_input({33, 70}, d))};
+       }},
+      {"softmax along axis 0",
+       [](Device d) -> Tensors {
+         return {softmax(program_input({33, 70}, d), 0)};
+       }},
+      {"log_softmax",
+       [](Device d) -> Tensors {
+         return {log_softmax(program_input({33, 70}, d))};
+       }},
       {"rms_norm",
        [](Device d) -> Tensors {
          return {rms_norm(program_input({33, 70}, d), 1e-5, program_input({70}, d, 1))};
        }},
       {"layer_norm",
        [](Device d) -> Tensors {
-         return {layer_norm(program_input({33, 70}, d), 1e-5, program_input({70}, d, 1), program_input({70}, d))};
+         return {
+             layer_norm(program_input({33, 70}, d), 1e-5, program_input({70}, d, 1), program_input({70}, d))};
        }},
-      {"matmul", [](Device d) -> Tensors {
+      {"matmul",
+       [](Device d) -> Tensors {
          return {matmul(program_input({8, 9}, d), program_input({9, 5}, d))};
        }},
       {"matmul of transposed operands",
@@ -79,7 +90,8 @@ std::vector<NamedProgram> make_programs() {
        }},
       {"matmul of slices",
        [](Device d) -> Tensors {
-         return {matmul(slice(program_input({20, 9}, d), 0, 3, 11), slice(program_input({9, 9}, d), 1, 2, 9, 2))};
+         return {
+             matmul(slice(program_input({20, 9}, d), 0, 3, 11), slice(program_input({9, 9}, d), 1, 2, 9, 2))};
        }},
       {"batched matmul with a broadcast operand",
        [](Device d) -> Tensors {
@@ -102,7 +114,8 @@ std::vector<NamedProgram> make_programs() {
        }},
       {"pad",
        [](Device d) -> Tensors {
-         return {pad(program_input({4, 5}, d), {1, 0}, {2, 3}, 0.5), pad(program_input({6}, d), {1}, {0}, -1, {2})};
+         return {pad(program_input({4, 5}, d), {1, 0}, {2, 3}, 0.5),
+                 pad(program_input({6}, d), {1}, {0}, -1, {2})};
        }},
       {"concatenate",
        [](Device d) -> Tensors {
@@ -119,7 +132,8 @@ std::vector<NamedProgram> make_programs() {
        [](Device d) -> Tensors {
          const LazyTensor base = program_input({6, 5}, d);
          const LazyTensor i = indices({4, 0, 4}, d);
-         return {scatter_add(base, i, program_input({3, 5}, d)), scatter_add(base, i, program_input({6, 3}, d), 1)};
+         return {scatter_add(base, i, program_input({3, 5}, d)),
+                 scatter_add(base, i, program_input({6, 3}, d), 1)};
        }},
       {"gradient of an embedding",
        [](Device d) -> Tensors {
@@ -143,7 +157,8 @@ std::vector<NamedProgram> make_programs() {
       {"reductions over several axes",
        [](Device d) -> Tensors {
          const LazyTensor x = program_input({3, 4, 5, 6}, d);
-         return {sum(x, {0, 2}), max(exp(x), {1, 3}, true), mean(x), min(permute_dims(x, {3, 1, 0, 2}), {0, 1})};
+         return {sum(x, {0, 2}), max(exp(x), {1, 3}, true), mean(x),
+                 min(permute_dims(x, {3, 1, 0, 2}), {0, 1})};
        }},
       {"outputs that share memory",
        [](Device d) -> Tensors {

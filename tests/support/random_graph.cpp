@@ -79,15 +79,14 @@ const BinaryCase kIntegerBinary[] = {
 RandomGraph::RandomGraph(std::uint32_t seed, DType real) : random_(seed), real_(real) {
   using Step = void (RandomGraph::*)();
   constexpr Step kSteps[] = {
-      &RandomGraph::unary,   &RandomGraph::unary,     &RandomGraph::binary,      &RandomGraph::binary,
-      &RandomGraph::binary,  &RandomGraph::scalar,    &RandomGraph::constant,    &RandomGraph::integers,
-      &RandomGraph::where,   &RandomGraph::reduce,    &RandomGraph::reduce,      &RandomGraph::matmul,
-      &RandomGraph::reshape, &RandomGraph::permute,   &RandomGraph::slice,       &RandomGraph::broadcast,
-      &RandomGraph::take,    &RandomGraph::scatter_add, &RandomGraph::pad,       &RandomGraph::concatenate,
+      &RandomGraph::unary,   &RandomGraph::unary,       &RandomGraph::binary,   &RandomGraph::binary,
+      &RandomGraph::binary,  &RandomGraph::scalar,      &RandomGraph::constant, &RandomGraph::integers,
+      &RandomGraph::where,   &RandomGraph::reduce,      &RandomGraph::reduce,   &RandomGraph::matmul,
+      &RandomGraph::reshape, &RandomGraph::permute,     &RandomGraph::slice,    &RandomGraph::broadcast,
+      &RandomGraph::take,    &RandomGraph::scatter_add, &RandomGraph::pad,      &RandomGraph::concatenate,
   };
   real_leaf(random_shape());
-  const int steps = 4 + below(24);
-  for (int i = 0; i < steps; ++i) (this->*kSteps[below(static_cast<int>(std::size(kSteps)))])();
+  for (int steps = 4 + below(24); steps > 0; --steps) (this->*kSteps[below(static_cast<int>(std::size(kSteps)))])();
   outputs_.push_back(static_cast<int>(nodes_.size()) - 1);
   for (int more = below(4); more > 0; --more) outputs_.push_back(below(static_cast<int>(nodes_.size())));
 }
@@ -142,7 +141,7 @@ int RandomGraph::real_node(int min_rank) {
   const int count = static_cast<int>(nodes_.size());
   for (int tries = 0; tries < 8; ++tries) {
     const int i = chance(60) ? count - 1 - below(std::min(count, 4)) : below(count);
-    if (!node(i).is_integer && shape(i).rank() >= min_rank) return i;
+    if (!node(i).is_integer && !node(i).is_large && shape(i).rank() >= min_rank) return i;
   }
   Shape leaf = random_shape();
   while (leaf.rank() < min_rank) leaf.push_back(3);
@@ -160,14 +159,15 @@ int RandomGraph::integer_node() {
   const int axis = below(shape.rank());
   Dense values(shape);
   for_each_point(shape, [&](const Dims& p) { values[p] = static_cast<double>(p[axis]); });
-  return add(fmt::format("iota axis {}", axis), values,
-             [=](const Scope& s) { return iota(shape, axis, DType::i32, s.device); }, true);
+  return add(
+      fmt::format("iota axis {}", axis), values,
+      [=](const Scope& s) { return iota(shape, axis, DType::i32, s.device); }, true);
 }
 
 int RandomGraph::broadcast_partner(int a) {
   for (int tries = 0; tries < 6; ++tries) {
     const int b = below(static_cast<int>(nodes_.size()));
-    if (node(b).is_integer != node(a).is_integer) continue;
+    if (node(b).is_integer != node(a).is_integer || node(b).is_large) continue;
     try {
       if (broadcast_shapes(shape(a), shape(b), "").numel() <= kMaxElements) return b;
     } catch (const ShapeError&) {
@@ -226,6 +226,7 @@ int RandomGraph::add_real(std::string text, Dense value, Builder build) {
   const int raw = add(std::move(text), std::move(value), std::move(build));
   const double top = largest(node(raw).value);
   if (top <= kMaxValue) return raw;
+  nodes_.back().is_large = true;
   const double scale = std::exp2(-std::ceil(std::log2(top / kMaxValue)));
   return add(fmt::format("%{} * {}", raw, scale),
              dense::map(node(raw).value, [&](double x) { return x * scale; }),
@@ -247,8 +248,9 @@ int RandomGraph::integer_leaf(const Shape& shape, int low, int high) {
   for (std::int32_t& value : values) value = low + below(high - low + 1);
   Dense reference(shape);
   reference.v.assign(values.begin(), values.end());
-  return add("integer leaf", reference,
-             [=](const Scope& s) { return LazyTensor::from_vector(values, shape, s.device); }, true);
+  return add(
+      "integer leaf", reference,
+      [=](const Scope& s) { return LazyTensor::from_vector(values, shape, s.device); }, true);
 }
 
 void RandomGraph::unary() {
@@ -291,8 +293,9 @@ void RandomGraph::integers() {
     const double value = f.reference(x, y);
     return value - 11 * std::floor(value / 11);
   };
-  const int c = add(fmt::format("{} %{} %{} mod 11", f.name, a, b), dense::zip(value(a), value(b), to, wrapped),
-                    [=, engine = f.engine](const Scope& s) { return remainder(engine(s[a], s[b]), 11); }, true);
+  const int c = add(
+      fmt::format("{} %{} %{} mod 11", f.name, a, b), dense::zip(value(a), value(b), to, wrapped),
+      [=, engine = f.engine](const Scope& s) { return remainder(engine(s[a], s[b]), 11); }, true);
   if (chance(60)) {
     add_real(fmt::format("real %{} / 8", c), dense::map(value(c), [](double v) { return v / 8; }),
              [=, real = real_](const Scope& s) { return astype(s[c], real) * 0.125; });
@@ -360,7 +363,7 @@ void RandomGraph::matmul() {
     if (chance(40)) {
       for (int d = left.rank() - 3; d >= 0; --d) right.insert(0, chance(40) ? 1 : left[d]);
     }
-    if (chance(10)) right.insert(0, 2);
+    if (chance(25) && right.rank() >= left.rank()) right.insert(0, 2);
     b = real_leaf(right);
   }
   Dense other = value(b);

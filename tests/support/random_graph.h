@@ -30,6 +30,7 @@ class RandomGraph {
     bool is_integer = false;
     Dense value;
     Builder build;
+    bool is_large = false;  // nothing but a scaled copy is built upon it
   };
 
   /// Equal seeds give equal graphs. `real` is the dtype of floating nodes.

@@ -24,7 +24,6 @@ class CpuExecutable final : public Executable {
 
   std::vector<PreparedStep> steps;
   std::vector<std::byte*> buffers;  // of the run in progress
-  StoragePtr arena;                 // kept between runs
   int barriers = 0;
 };
 
@@ -52,6 +51,9 @@ class CpuBackend final : public Backend {
  private:
   PreparedStep prepare_step(const Plan& plan, const Step& step);
 
+  // One for all plans, as large as the largest so far: plans run one after the other, and a program with
+  // inputs of many lengths has many plans. Used by `submit` alone.
+  StoragePtr arena_;
   DeviceInfo info_;
   std::shared_ptr<cpu::Allocator> allocator_ = std::make_shared<cpu::Allocator>();
   std::atomic<std::uint64_t> dispatches_ = 0;
@@ -96,9 +98,12 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
 Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
   auto& e = static_cast<CpuExecutable&>(executable);
   const Plan& plan = e.plan();
-  if (plan.arena_bytes > 0 && e.arena == nullptr)
-    e.arena = allocator_->allocate(static_cast<std::size_t>(plan.arena_bytes));
-  std::byte* arena = e.arena == nullptr ? nullptr : e.arena->host_data();
+  const auto arena_bytes = static_cast<std::size_t>(plan.arena_bytes);
+  if (arena_bytes > 0 && (arena_ == nullptr || arena_->bytes() < arena_bytes)) {
+    arena_.reset();  // first: the two need not fit side by side
+    arena_ = allocator_->allocate(arena_bytes);
+  }
+  std::byte* arena = arena_ == nullptr ? nullptr : arena_->host_data();
   const std::size_t bound = bindings.slots.size();
   for (std::size_t i = 0; i < e.buffers.size(); ++i)
     e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset

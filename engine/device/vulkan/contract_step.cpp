@@ -11,7 +11,7 @@ namespace {
 
 // As in shaders/matmul.glsl and matmul_tile.glsl.
 constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
-constexpr int kBlock = 4;  // columns of a tile
+constexpr int kBlock = 4;         // columns of a tile
 constexpr int kRows = 8;
 constexpr int kLanes = 64;
 
@@ -112,6 +112,7 @@ void encode_contract(Encoder& encoder, const Step& step) {
                      : step.dtype == DType::f64 ? "f64"
                      : step.dtype == DType::i64 ? "i64"
                      : step.dtype == DType::i32 ? "i32"
+                     : step.dtype == DType::u8  ? "u8"
                                                 : nullptr;
   if (type == nullptr || !context.supports(step.dtype))
     throw DTypeError(

@@ -1,0 +1,19 @@
+// The rows that the library of GLSL functions is made of.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace caldera {
+
+struct GlslFunction {
+  std::string_view name;
+  std::array<std::string_view, 3> needs;  // functions that it calls
+  std::string_view text;
+};
+
+/// The functions of float64, which GLSL has none of but square root and rounding.
+std::span<const GlslFunction> glsl_functions_f64();
+
+}  // namespace caldera

@@ -1,0 +1,161 @@
+// The structure of plans as numbers: steps, barriers, bytes of arena. They do not depend on the machine.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "tests/support/engine_setup.h"
+#include "tests/support/named_programs.h"
+
+namespace caldera::testing {
+namespace {
+
+struct Numbers {
+  std::size_t steps = 0;
+  int barriers = 0;
+  std::int64_t arena_bytes = 0;
+  friend bool operator==(const Numbers&, const Numbers&) = default;
+};
+
+void PrintTo(const Numbers& n, std::ostream* out) {
+  *out << "{" << n.steps << ", " << n.barriers << ", " << n.arena_bytes << "}";
+}
+
+Numbers numbers_of(const Plan& plan) { return {plan.steps.size(), plan.barrier_count(), plan.arena_bytes}; }
+
+std::shared_ptr<const Plan> plan_of(std::string_view name, bool fusion, Device device = Device::null()) {
+  const ScopedSettings scope(fusion);
+  return plan_for(named_program(name).build(device));
+}
+
+struct Golden {
+  std::string_view program;
+  Numbers fused;
+  Numbers plain;
+};
+
+const Golden kGolden[] = {
+    {"elementwise chain of 30", {0, 0, 0}, {0, 0, 0}},
+    {"elementwise chain of 200", {0, 0, 0}, {0, 0, 0}},
+    {"sum of 40 tensors", {0, 0, 0}, {0, 0, 0}},
+    {"softmax", {0, 0, 0}, {0, 0, 0}},
+    {"softmax along axis 0", {0, 0, 0}, {0, 0, 0}},
+    {"log_softmax", {0, 0, 0}, {0, 0, 0}},
+    {"rms_norm", {0, 0, 0}, {0, 0, 0}},
+    {"layer_norm", {0, 0, 0}, {0, 0, 0}},
+    {"matmul", {0, 0, 0}, {0, 0, 0}},
+    {"matmul of transposed operands", {0, 0, 0}, {0, 0, 0}},
+    {"matmul of slices", {0, 0, 0}, {0, 0, 0}},
+    {"batched matmul with a broadcast operand", {0, 0, 0}, {0, 0, 0}},
+    {"slice, permute and broadcast into one sum", {0, 0, 0}, {0, 0, 0}},
+    {"reshape after permute", {0, 0, 0}, {0, 0, 0}},
+    {"reshape of a slice of whole rows", {0, 0, 0}, {0, 0, 0}},
+    {"pad", {0, 0, 0}, {0, 0, 0}},
+    {"concatenate", {0, 0, 0}, {0, 0, 0}},
+    {"take", {0, 0, 0}, {0, 0, 0}},
+    {"scatter_add", {0, 0, 0}, {0, 0, 0}},
+    {"gradient of an embedding", {0, 0, 0}, {0, 0, 0}},
+    {"causal attention", {0, 0, 0}, {0, 0, 0}},
+    {"low-rank product", {0, 0, 0}, {0, 0, 0}},
+    {"training step", {0, 0, 0}, {0, 0, 0}},
+    {"dropout", {0, 0, 0}, {0, 0, 0}},
+    {"reductions over several axes", {0, 0, 0}, {0, 0, 0}},
+    {"outputs that share memory", {0, 0, 0}, {0, 0, 0}},
+    {"outputs without inputs", {0, 0, 0}, {0, 0, 0}},
+    {"empty tensors", {0, 0, 0}, {0, 0, 0}},
+    {"common sub-expressions", {0, 0, 0}, {0, 0, 0}},
+    {"two independent branches", {0, 0, 0}, {0, 0, 0}},
+};
+
+TEST(PlanStructure, IsAsExpected) {
+  for (const Golden& golden : kGolden) {
+    SCOPED_TRACE(golden.program);
+    EXPECT_EQ(numbers_of(*plan_of(golden.program, true)), golden.fused)
+        << plan_of(golden.program, true)->to_string();
+    EXPECT_EQ(numbers_of(*plan_of(golden.program, false)), golden.plain)
+        << plan_of(golden.program, false)->to_string();
+  }
+}
+
+TEST(PlanStructure, EveryProgramHasItsNumbers) {
+  for (const NamedProgram& program : named_programs()) {
+    const bool found = std::any_of(std::begin(kGolden), std::end(kGolden),
+                                   [&](const Golden& golden) { return golden.program == program.name; });
+    EXPECT_TRUE(found) << program.name;
+  }
+}
+
+TEST(PlanStructure, DoesNotDependOnTheDevice) {
+  for (const NamedProgram& program : named_programs()) {
+    SCOPED_TRACE(program.name);
+    for (bool fusion : {true, false}) {
+      for (Device device : available_devices()) {
+        EXPECT_EQ(numbers_of(*plan_of(program.name, fusion, device)),
+                  numbers_of(*plan_of(program.name, fusion)));
+      }
+    }
+  }
+}
+
+TEST(PlanStructure, IsTheSameEveryTime) {
+  for (const NamedProgram& program : named_programs()) {
+    EXPECT_EQ(plan_of(program.name, true)->to_string(), plan_of(program.name, true)->to_string());
+  }
+}
+
+TEST(PlanStructure, FusionNeverCostsSteps) {
+  for (const NamedProgram& program : named_programs()) {
+    EXPECT_LE(plan_of(program.name, true)->steps.size(), plan_of(program.name, false)->steps.size())
+        << program.name;
+  }
+}
+
+TEST(PlanStructure, ArenaIsReused) {
+  // Three buffers of 32 KiB take turns however long the chain is: the two operands and the result.
+  const ScopedSettings scope(false);
+  const LazyTensor x = program_input({64, 128}, Device::null());
+  LazyTensor y = x;
+  for (int i = 0; i < 50; ++i) y = tanh(y) * sigmoid(y);
+  EXPECT_EQ(plan_for({y})->arena_bytes, 3 * 64 * 128 * 4);
+  EXPECT_EQ(plan_for({y})->peak_bytes, 4 * 64 * 128 * 4);
+}
+
+TEST(PlanStructure, NothingLeftToComputeIsNoPlan) {
+  const ScopedSettings scope;
+  const LazyTensor x = program_input({4}, Device::null());
+  EXPECT_EQ(plan_for({x}), nullptr);
+  const LazyTensor y = exp(x).eval();
+  EXPECT_EQ(plan_for({y, x}), nullptr);
+  EXPECT_EQ(plan_for({y + x, y})->output_count, 1);
+}
+
+TEST(PlanStructure, IndependentStepsHaveNoBarrierBetweenThem) {
+  const ScopedSettings scope(false);
+  const Device d = Device::null();
+  std::vector<LazyTensor> outputs;
+  for (int i = 0; i < 10; ++i) outputs.push_back(exp(program_input({100}, d)));
+  EXPECT_EQ(numbers_of(*plan_for(outputs)), (Numbers{10, 0, 0}));
+}
+
+TEST(PlanStructure, ScalarsAreArgumentsNotBuffers) {
+  const ScopedSettings scope;
+  const LazyTensor x = program_input({4}, Device::null());
+  const auto plan = plan_for({x * 2.0 + 3.0 - 1.0});
+  EXPECT_EQ(plan->input_count, 1);
+  EXPECT_EQ(plan->scalars.size(), 3U);
+  EXPECT_EQ(plan->steps.size(), 1U);
+  EXPECT_EQ(plan->steps[0].scalars.size(), 3U);
+}
+
+TEST(PlanStructure, NeighbouringDimensionsMerge) {
+  const ScopedSettings scope;
+  const LazyTensor x = program_input({2, 3, 4, 5}, Device::null());
+  EXPECT_EQ(plan_for({exp(x)})->steps[0].dims, (Shape{120}));
+  EXPECT_EQ(plan_for({sum(x, {2, 3})})->steps[0].dims, (Shape{6, 20}));
+  EXPECT_EQ(plan_for({exp(permute_dims(x, {2, 3, 0, 1}))})->steps[0].dims, (Shape{20, 6}));
+}
+
+}  // namespace
+}  // namespace caldera::testing

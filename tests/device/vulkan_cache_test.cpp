@@ -1,0 +1,127 @@
+// The cache of compiled shaders on disk: never trusted, never in the way.
+#ifndef CALDERA_HAS_VULKAN
+#define CALDERA_HAS_VULKAN 0
+#endif
+#if CALDERA_HAS_VULKAN
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/disk_cache.h"
+#include "engine/device/vulkan/vulkan_backend.h"
+#include "tests/support/devices.h"
+#include "tests/support/plan_case.h"
+
+namespace caldera::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using vulkan::DiskCache;
+
+class VulkanDiskCache : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::temp_directory_path() /
+                 ("caldera-cache-test-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+                  "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  fs::path directory_;
+  const std::vector<std::uint32_t> words_{0x07230203, 0x00010500, 1, 2, 3};
+  const Hash128 key_ = DiskCache::key("text of a shader");
+};
+
+TEST_F(VulkanDiskCache, KeepsWhatItIsGiven) {
+  const DiskCache cache(directory_ / "made" / "on demand");
+  EXPECT_EQ(cache.load(key_), std::nullopt);
+  cache.store(key_, words_);
+  EXPECT_EQ(cache.load(key_), words_);
+  EXPECT_EQ(cache.load(DiskCache::key("another text")), std::nullopt);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory_ / "made" / "on demand"))
+    ++files;
+  EXPECT_EQ(files, 1U);  // no temporary left
+}
+
+TEST_F(VulkanDiskCache, IgnoresDamagedEntries) {
+  const DiskCache cache(directory_);
+  cache.store(key_, words_);
+  const fs::path file = cache.path(key_);
+  std::string content;
+  {
+    std::ifstream in(file, std::ios::binary);
+    content.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  };
+  for (std::size_t keep = 0; keep < content.size(); ++keep) {
+    write(content.substr(0, keep));
+    EXPECT_EQ(cache.load(key_), std::nullopt) << keep;
+  }
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    std::string altered = content;
+    altered[at] = static_cast<char>(altered[at] ^ 0x40);
+    write(altered);
+    EXPECT_EQ(cache.load(key_), std::nullopt) << at;
+  }
+  write(content);
+  EXPECT_EQ(cache.load(key_), words_);
+}
+
+TEST_F(VulkanDiskCache, WorksWithoutADirectory) {
+  const DiskCache nowhere{fs::path()};
+  nowhere.store(key_, words_);
+  EXPECT_EQ(nowhere.load(key_), std::nullopt);
+  const DiskCache impossible(fs::path("/dev/null/caldera"));
+  impossible.store(key_, words_);
+  EXPECT_EQ(impossible.load(key_), std::nullopt);
+}
+
+TEST_F(VulkanDiskCache, ADeviceStartsFromItAndSurvivesItsDamage) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  const char* const old = std::getenv("CALDERA_CACHE_DIR");
+  const std::optional<std::string> before = old != nullptr ? std::optional<std::string>(old) : std::nullopt;
+  ASSERT_EQ(::setenv("CALDERA_CACHE_DIR", directory_.c_str(), 1), 0);
+  const auto run = [] {
+    const auto backend = make_vulkan_backend(0);
+    auto plan = std::make_shared<Plan>();
+    plan->device = Device::vulkan(0);
+    plan->buffers = {{BufferRole::input, DType::f32, 12, 0}, {BufferRole::output, DType::f32, 12, 0}};
+    plan->input_count = plan->output_count = 1;
+    Step step;
+    step.kernel = one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
+    step.dims = Shape{3};
+    step.operands = {view(0, {1}), view(1, {1})};
+    plan->steps = {step};
+    const auto executable = backend->prepare(plan);
+    const StoragePtr x = backend->allocate(12), y = backend->allocate(12);
+    const float values[] = {1, -2, 3};
+    backend->upload(*x, 0, values, 12);
+    backend->wait(backend->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {}}));
+    std::vector<float> result(3);
+    backend->download(*y, 0, result.data(), 12);
+    return result;
+  };
+  const std::vector<float> expected{-1, 2, -3};
+  EXPECT_EQ(run(), expected);
+  ASSERT_FALSE(fs::is_empty(directory_));
+  EXPECT_EQ(run(), expected);
+  for (const auto& entry : fs::directory_iterator(directory_)) fs::resize_file(entry.path(), 60);
+  EXPECT_EQ(run(), expected);
+  if (before)
+    ::setenv("CALDERA_CACHE_DIR", before->c_str(), 1);
+  else
+    ::unsetenv("CALDERA_CACHE_DIR");
+}
+
+}  // namespace
+}  // namespace caldera::testing
+#endif

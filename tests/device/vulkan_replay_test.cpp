@@ -1,0 +1,201 @@
+// Recording and replay on the Vulkan device: one recording, one submit a replay, new inputs through the
+// table.
+#ifndef CALDERA_HAS_VULKAN
+#define CALDERA_HAS_VULKAN 0
+#endif
+#if CALDERA_HAS_VULKAN
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/executable.h"
+#include "engine/device/vulkan/vulkan_backend.h"
+#include "engine/tensor/error.h"
+#include "tests/support/devices.h"
+#include "tests/support/plan_case.h"
+
+namespace caldera::testing {
+namespace {
+
+/// The layer is silent over all tests of this program.
+class SilentValidation : public ::testing::Environment {
+ public:
+  void TearDown() override { EXPECT_EQ(vulkan_validation_messages(), 0U); }
+};
+[[maybe_unused]] const auto* const kSilence =  // owned by GoogleTest
+    ::testing::AddGlobalTestEnvironment(new SilentValidation);
+
+class VulkanReplay : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+    backend_ = make_vulkan_backend(0);
+  }
+
+  StoragePtr upload(const std::vector<float>& values) {
+    StoragePtr storage = backend_->allocate(4 * values.size());
+    backend_->upload(*storage, 0, values.data(), 4 * values.size());
+    return storage;
+  }
+  std::vector<float> download(Storage& storage) {
+    std::vector<float> values(storage.bytes() / 4);
+    backend_->download(storage, 0, values.data(), storage.bytes());
+    return values;
+  }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+/// t = x * s in the arena, then y = t + x, both over n elements.
+std::shared_ptr<Plan> two_step_plan(std::int64_t n) {
+  auto plan = std::make_shared<Plan>();
+  plan->device = Device::vulkan(0);
+  plan->buffers = {{BufferRole::input, DType::f32, 4 * n, 0},
+                   {BufferRole::output, DType::f32, 4 * n, 0},
+                   {BufferRole::arena, DType::f32, 4 * n, 0}};
+  plan->input_count = plan->output_count = 1;
+  plan->scalars = {DType::f32};
+  plan->arena_bytes = 4 * n;
+  auto scale = std::make_shared<Kernel>();
+  scale->name = "scale";
+  scale->inputs = {DType::f32};
+  scale->scalars = {DType::f32};
+  scale->code = {
+      {ScalarOp::load, DType::f32, 0}, {ScalarOp::scalar, DType::f32, 0}, {ScalarOp::mul, DType::f32, 0, 1}};
+  scale->outputs = {{2, DType::f32}};
+  scale->finish();
+  Step first;
+  first.kernel = scale;
+  first.dims = Shape{n};
+  first.operands = {view(0, {1}), view(2, {1})};
+  first.scalars = {0};
+  Step second;
+  second.kernel = one_op_kernel(ScalarOp::add, DType::f32, DType::f32);
+  second.dims = Shape{n};
+  second.operands = {view(2, {1}), view(0, {1}), view(1, {1})};
+  second.barrier_before = true;
+  plan->steps = {first, second};
+  return plan;
+}
+
+std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+TEST_F(VulkanReplay, NewInputsWithoutNewRecordings) {
+  constexpr int kReplays = 20;
+  constexpr std::int64_t kSize = 1025;
+  const auto executable = backend_->prepare(two_step_plan(kSize));
+  const auto& recorded = dynamic_cast<const vulkan::VulkanExecutable&>(*executable);
+  const DeviceCounters before = backend_->counters();
+
+  std::vector<StoragePtr> inputs, outputs;
+  Ticket last = 0;
+  for (int i = 0; i < kReplays; ++i) {  // many in flight at once
+    inputs.push_back(upload(std::vector<float>(kSize, static_cast<float>(i + 1))));
+    outputs.push_back(backend_->allocate(4 * kSize));
+    const Ticket ticket = backend_->submit(
+        *executable, {{{inputs.back().get(), 0}, {outputs.back().get(), 0}}, {bits(static_cast<float>(i))}});
+    EXPECT_GT(ticket, last);
+    last = ticket;
+  }
+  backend_->wait(last);
+  for (int i = 0; i < kReplays; ++i) {
+    const auto expected = static_cast<float>((i + 1) * i + (i + 1));
+    EXPECT_EQ(download(*outputs[static_cast<std::size_t>(i)]), std::vector<float>(kSize, expected)) << i;
+  }
+  const DeviceCounters after = backend_->counters();
+  EXPECT_EQ(after.kernels_compiled, before.kernels_compiled);
+  EXPECT_EQ(after.submits - before.submits, static_cast<std::uint64_t>(kReplays));
+  EXPECT_EQ(after.dispatches - before.dispatches, 2U * kReplays);
+  EXPECT_EQ(after.barriers - before.barriers, 1U * kReplays);
+  EXPECT_LE(recorded.instances(), 3U);
+}
+
+TEST_F(VulkanReplay, ByteOffsetsOfSlotsCount) {
+  const auto executable = backend_->prepare(two_step_plan(4));
+  const StoragePtr x = upload({9, 9, 9, 1, 2, 3, 4, 9});
+  const StoragePtr y = upload({0, 0, 0, 0, 0, 0});
+  backend_->wait(backend_->submit(*executable, {{{x.get(), 12}, {y.get(), 4}}, {bits(2)}}));
+  EXPECT_EQ(download(*y), (std::vector<float>{0, 3, 6, 9, 12, 0}));
+}
+
+TEST_F(VulkanReplay, PlansShareOneArenaInTurn) {
+  const auto small = backend_->prepare(two_step_plan(100));
+  const auto large = backend_->prepare(two_step_plan(100000));
+  const StoragePtr xs = upload(std::vector<float>(100, 1)), xl = upload(std::vector<float>(100000, 2));
+  const StoragePtr ys = backend_->allocate(400), yl = backend_->allocate(400000);
+  Ticket last = 0;
+  for (int i = 0; i < 5; ++i) {
+    backend_->submit(*small, {{{xs.get(), 0}, {ys.get(), 0}}, {bits(1)}});
+    last = backend_->submit(*large, {{{xl.get(), 0}, {yl.get(), 0}}, {bits(1)}});
+  }
+  backend_->wait(last);
+  EXPECT_EQ(download(*ys), std::vector<float>(100, 2));
+  EXPECT_EQ(download(*yl), std::vector<float>(100000, 4));
+}
+
+TEST_F(VulkanReplay, KernelsAreSharedByPlans) {
+  const auto first = backend_->prepare(two_step_plan(64));
+  const std::uint64_t compiled = backend_->counters().kernels_compiled;
+  EXPECT_EQ(compiled, 2U);
+  const auto second = backend_->prepare(two_step_plan(4096));  // other extents, the same shaders
+  EXPECT_EQ(backend_->counters().kernels_compiled, compiled);
+}
+
+TEST_F(VulkanReplay, APlanWithoutWorkIsDoneAtOnce) {
+  const auto executable = backend_->prepare(two_step_plan(0));
+  const StoragePtr x = backend_->allocate(0), y = backend_->allocate(0);
+  backend_->wait(backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bits(2)}}));
+  EXPECT_EQ(backend_->counters().dispatches, 0U);
+}
+
+TEST_F(VulkanReplay, AnExecutableMayDieWhileItRuns) {
+  const StoragePtr x = upload(std::vector<float>(1 << 16, 3));
+  const StoragePtr y = backend_->allocate(4 << 16);
+  Ticket ticket = 0;
+  {
+    const auto executable = backend_->prepare(two_step_plan(1 << 16));
+    ticket = backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bits(1)}});
+  }
+  backend_->wait(ticket);
+  EXPECT_EQ(download(*y), std::vector<float>(1 << 16, 6));
+}
+
+TEST_F(VulkanReplay, ErrorsNameWhatIsWrong) {
+  const auto executable = backend_->prepare(two_step_plan(4));
+  EXPECT_THROW(backend_->submit(*executable, {}), PlanError);
+
+  auto plan = two_step_plan(4);
+  plan->steps[1].operands[0].strides = Dims{std::int64_t{1} << 40};
+  try {
+    backend_->prepare(plan);
+    FAIL() << "no exception";
+  } catch (const ShapeError& e) {
+    EXPECT_NE(std::string(e.what()).find("step 1 (" + plan->steps[1].name() + ")"), std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(VulkanDevices, AMissingIndexSaysWhatThereIs) {
+  try {
+    make_vulkan_backend(77);
+    FAIL() << "no exception";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("vulkan:77"), std::string::npos) << e.what();
+  }
+}
+
+TEST(VulkanDevices, TheListIsStable) {
+  const std::vector<DeviceInfo> devices = list_vulkan_devices();
+  const std::vector<DeviceInfo> again = list_vulkan_devices();
+  ASSERT_EQ(devices.size(), again.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    EXPECT_EQ(devices[i].device, Device::vulkan(static_cast<int>(i)));
+    EXPECT_EQ(devices[i].name, again[i].name);
+    EXPECT_GT(devices[i].memory_bytes, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace caldera::testing
+#endif

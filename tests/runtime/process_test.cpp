@@ -1,0 +1,89 @@
+// What a whole process sees: small work starts no thread, and leaving with work in flight is clean. Each
+// case runs in a process of its own.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <vector>
+
+#include "engine/caldera.h"
+#include "tests/support/engine_setup.h"
+
+namespace caldera::testing {
+namespace {
+
+using Floats = std::vector<float>;
+
+std::ptrdiff_t thread_count() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+class Process : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    CALDERA_REQUIRE_DEVICE(GetParam());
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process, not a fork of this one
+  }
+  static LazyTensor slow() {
+    const int n = GetParam().kind == DeviceKind::cpu ? 384 : 128;
+    const LazyTensor x = LazyTensor::full({n, n}, 1.0 / n, DType::f32, GetParam());
+    return matmul(matmul(matmul(x, x), x), x);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Process, ::testing::ValuesIn(tested_devices()), device_test_name);
+
+/// Ends the child: 0 if all is well.
+[[noreturn]] void leave(bool well) { std::exit(well ? 0 : 1); }
+
+TEST(ProcessThreads, AnIdleCpuEvaluatesInline) {
+  if (!std::filesystem::exists("/proc/self/task")) GTEST_SKIP() << "no /proc here";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto before = thread_count();
+        const LazyTensor x = LazyTensor::from_vector(Floats{1, 2, 3}, {3}, Device::cpu());
+        const bool right = sum(exp(x - x) * x).item() == 6.0F;
+        const auto after = thread_count();
+        // The count does see the stream's thread once there is work for it.
+        (x + 1.0).eval_async().get();
+        leave(right && after == before && thread_count() == before + 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(Process, ExitsWithWorkInFlight) {
+  EXPECT_EXIT(
+      {
+        for (int i = 0; i < 12; ++i) static_cast<void>(slow().eval_async());
+        leave(true);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(Process, ExitsWithStaticTensorsInFlight) {
+  EXPECT_EXIT(
+      {
+        static LazyTensor kept = slow();
+        static EvalFuture future = kept.eval_async();
+        static LazyTensor lazy = kept + 1.0;
+        leave(true);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(Process, ExitsAfterAFailure) {
+  EXPECT_EXIT(
+      {
+        const std::int64_t huge = std::int64_t{1} << 44;
+        const LazyTensor x = LazyTensor::ones({1, 1}, DType::f32, GetParam()).eval();
+        const EvalFuture future = sum(matmul(broadcast_to(x, {huge, 1}), x)).eval_async();
+        static_cast<void>(slow().eval_async());
+        leave(true);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace caldera::testing

@@ -1,0 +1,183 @@
+// One body of tests for every device, with fusion on and off: forward values against plain loops in double.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/runtime.h"
+#include "tests/support/devices.h"
+#include "tests/support/layouts.h"
+
+namespace caldera::testing {
+
+struct OpSetting {
+  Device device;
+  bool fusion;
+};
+
+inline void PrintTo(const OpSetting& setting, std::ostream* out) {
+  *out << setting.device.to_string() << (setting.fusion ? " fused" : " unfused");
+}
+
+inline std::vector<OpSetting> op_settings() {
+  std::vector<OpSetting> all;
+  for (const Device device : tested_devices()) {
+    for (const bool fusion : {true, false}) all.push_back({device, fusion});
+  }
+  return all;
+}
+
+inline std::string op_setting_name(const ::testing::TestParamInfo<OpSetting>& info) {
+  return std::string(info.param.device.kind == DeviceKind::vulkan ? "vulkan" : "cpu") +
+         (info.param.fusion ? "_fused" : "_unfused");
+}
+
+/// A test on one device with one setting of fusion; every plan is proved before it runs.
+class OpTest : public ::testing::TestWithParam<OpSetting> {
+ protected:
+  void SetUp() override {
+    CALDERA_REQUIRE_DEVICE(GetParam().device);
+    settings().fusion = GetParam().fusion;
+    settings().verify = true;
+    set_default_device(GetParam().device);
+  }
+  void TearDown() override {
+    settings() = saved_settings_;
+    set_default_device(saved_device_);
+  }
+
+  Device device() const { return GetParam().device; }
+  bool is_vulkan() const { return device().kind == DeviceKind::vulkan; }
+  bool supports(DType type) const { return backend(device()).supports(type); }
+  /// The types of `wanted` that the device computes with.
+  std::vector<DType> supported(std::initializer_list<DType> wanted) const {
+    std::vector<DType> out;
+    for (const DType type : wanted) {
+      if (supports(type)) out.push_back(type);
+    }
+    return out;
+  }
+
+ private:
+  Settings saved_settings_ = settings();
+  Device saved_device_ = default_device();
+};
+
+/// The value that an element of `type` holds when `value` is stored in it.
+inline double stored(double value, DType type) {
+  switch (type) {
+    case DType::boolean: return value != 0 ? 1 : 0;
+    case DType::f32: return static_cast<float>(value);
+    case DType::f64: return value;
+    default: return std::trunc(value);
+  }
+}
+
+inline Host stored(Host host, DType type) {
+  for (double& value : host.values) value = stored(value, type);
+  return host;
+}
+
+template <class T>
+LazyTensor upload_as(const Host& host, Device device) {
+  const std::vector<T> values(host.values.begin(), host.values.end());
+  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no contiguous elements
+    const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+    return LazyTensor::from_bytes(bytes.data(), bytes.size(), DType::boolean, host.shape, device);
+  } else {
+    return LazyTensor::from_vector(values, host.shape, device);
+  }
+}
+
+/// A tensor of these values, which `type` must hold exactly (see stored).
+inline LazyTensor upload(const Host& host, DType type, Device device) {
+  switch (type) {
+    case DType::boolean: return upload_as<bool>(host, device);
+    case DType::u8: return upload_as<std::uint8_t>(host, device);
+    case DType::i32: return upload_as<std::int32_t>(host, device);
+    case DType::i64: return upload_as<std::int64_t>(host, device);
+    case DType::f32: return upload_as<float>(host, device);
+    default: return upload_as<double>(host, device);
+  }
+}
+
+template <class T>
+std::vector<double> download_as(const LazyTensor& x) {
+  const std::vector<T> values = x.to_vector<T>();
+  return {values.begin(), values.end()};
+}
+
+inline std::vector<double> download(const LazyTensor& x) {
+  switch (x.dtype()) {
+    case DType::boolean: return download_as<bool>(x);
+    case DType::u8: return download_as<std::uint8_t>(x);
+    case DType::i32: return download_as<std::int32_t>(x);
+    case DType::i64: return download_as<std::int64_t>(x);
+    case DType::f32: return download_as<float>(x);
+    default: return download_as<double>(x);
+  }
+}
+
+/// |actual - expected| <= absolute + relative |expected|. NaN equals NaN; infinities must be equal.
+struct Within {
+  double relative = 0;
+  double absolute = 0;
+};
+
+/// An operation on `type` that is rounded once: the oracle's double is not rounded, so half a unit is left.
+inline Within rounded_once(DType type) {
+  if (type == DType::f32) return {0x1p-24, 0x1p-149};
+  if (type == DType::f64) return {0x1p-52, 0};
+  return {};
+}
+
+inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& expected, const Within& within) {
+  if (actual.shape() != expected.shape) {
+    return ::testing::AssertionFailure()
+           << "shape " << actual.shape().to_string() << ", expected " << expected.shape.to_string();
+  }
+  const std::vector<double> values = download(actual);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double a = values[i];
+    const double e = expected.values[i];
+    if (std::isnan(e) ? std::isnan(a) : a == e) continue;
+    if (std::isfinite(e) && std::abs(a - e) <= within.absolute + within.relative * std::abs(e)) continue;
+    return ::testing::AssertionFailure() << "element " << i << " of " << actual.shape().to_string() << " "
+                                         << name(actual.dtype()) << ": " << a << ", expected " << e;
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// An operation of a table and what it should give; a plan evaluates many, so that a device compiles few kernels.
+struct Pending {
+  std::string name;
+  LazyTensor result;
+  Host expected;
+  Within tolerance;
+};
+
+inline void check_all(const std::vector<Pending>& all) {
+  std::vector<LazyTensor> results;
+  for (const Pending& p : all) results.push_back(p.result);
+  eval(results);
+  for (const Pending& p : all) EXPECT_TRUE(agrees(p.result, p.expected, p.tolerance)) << p.name;
+}
+
+/// A random operand in a layout, and what its elements are.
+struct Operand {
+  LazyTensor tensor;
+  Host host;
+};
+
+inline Operand random_operand(const Shape& shape, Layout layout, DType type, Device device, double low,
+                              double high, bool both_signs, std::uint64_t seed) {
+  const Shape base = base_shape(shape, layout);
+  const Host host = stored(
+      Host(base, random_values(base.numel(), low, high, both_signs && type != DType::u8, seed)), type);
+  return {view_of(upload(host, type, device), shape, layout), seen_through(host, shape, layout)};
+}
+
+}  // namespace caldera::testing
