@@ -8,6 +8,11 @@ namespace {
 
 using Context = VjpContext;
 
+/// A number as a tensor beside `like`: what is computed from numbers alone would land on the default device.
+LazyTensor anchored(const LazyTensor& x, const LazyTensor& like) {
+  return x.node().is_scalar_leaf() ? x + zeros_like(like) : x;
+}
+
 void add_vjp(Context& c) {
   c.grads[0] = c.cotangent;
   c.grads[1] = c.cotangent;
@@ -27,10 +32,6 @@ void divide_vjp(Context& c) {
 void remainder_vjp(Context& c) {
   if (c.needed[0]) c.grads[0] = c.cotangent;
   if (c.needed[1]) c.grads[1] = -(c.cotangent * floor_divide(c.inputs[0], c.inputs[1]));
-}
-/// A number as a tensor beside `like`: what is computed from numbers alone would land on the default device.
-LazyTensor anchored(const LazyTensor& x, const LazyTensor& like) {
-  return x.node().is_scalar_leaf() ? x + zeros_like(like) : x;
 }
 void pow_vjp(Context& c) {
   const LazyTensor a = anchored(c.inputs[0], c.output);
@@ -57,8 +58,8 @@ void minimum_vjp(Context& c) {
   if (c.needed[1]) c.grads[1] = winner(c.inputs[1] < c.inputs[0], ties, c.cotangent);
 }
 void atan2_vjp(Context& c) {
-  const LazyTensor& y = c.inputs[0];
-  const LazyTensor& x = c.inputs[1];
+  const LazyTensor y = anchored(c.inputs[0], c.output);
+  const LazyTensor x = anchored(c.inputs[1], c.output);
   const LazyTensor scaled = c.cotangent / (x * x + y * y);
   if (c.needed[0]) c.grads[0] = scaled * x;
   if (c.needed[1]) c.grads[1] = -(scaled * y);

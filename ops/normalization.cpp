@@ -1,6 +1,8 @@
 // Softmax and its relatives, RMSNorm, LayerNorm, gates: composites of primitives.
 #include <fmt/core.h>
 
+#include <limits>
+
 #include "ops/build.h"
 
 namespace caldera {
@@ -35,7 +37,10 @@ LazyTensor log_softmax(const LazyTensor& x, int axis) {
 LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
   const int at = x.shape().normalize_axis(axis, "logsumexp");
   const LazyTensor y = as_floating(x);
-  const LazyTensor top = stop_gradient(max(y, at, true));
+  const LazyTensor highest = stop_gradient(max(y, at, true));
+  // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
+  const LazyTensor infinite = abs(highest) == std::numeric_limits<double>::infinity();
+  const LazyTensor top = where(infinite, zeros_like(highest), highest);
   const LazyTensor out = log(sum(exp(y - top), at, true)) + top;
   return keepdims ? out : squeeze(out, at);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "engine/graph/trace.h"
 #include "ops/build.h"
 #include "ops/ops.h"
 
@@ -214,29 +215,25 @@ LazyTensor grad(const LazyTensor& output, const LazyTensor& input) {
 
 namespace {
 
-/// Depth of value_and_grad on this thread: only the outermost one may end the tracing.
-thread_local int trace_depth = 0;
+/// The trace of the outermost value_and_grad on this thread; calls inside it join it.
+thread_local std::shared_ptr<Trace> current_trace;
 
-struct TraceScope {
-  TraceScope() { ++trace_depth; }
-  ~TraceScope() { --trace_depth; }
+class TraceScope {
+ public:
+  TraceScope() : outermost_(!current_trace) {
+    if (outermost_) current_trace = std::make_shared<Trace>();
+  }
+  ~TraceScope() {
+    if (!outermost_) return;
+    end_trace(*current_trace);
+    current_trace.reset();
+  }
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
-};
 
-/// From here on the nodes drop their inputs when evaluated, like all others. Without this, a parameter
-/// updated from traced gradients would keep every earlier step alive.
-void end_trace(std::span<const LazyTensor> outputs) {
-  std::vector<NodePtr> bin;  // released after the mutex
-  std::vector<Node*> roots;
-  for (const LazyTensor& output : outputs) roots.push_back(&output.node());
-  const std::scoped_lock lock(graph_mutex());
-  for (Node* node : topological_order(roots, [](const Node&) { return false; })) {
-    if (!node->is_traced()) continue;
-    node->set_traced(false);
-    if (node->has_value()) node->detach_inputs(bin);
-  }
-}
+ private:
+  bool outermost_;
+};
 
 }  // namespace
 
@@ -246,18 +243,12 @@ std::pair<LazyTensor, std::vector<LazyTensor>> value_and_grad(const TensorFuncti
   std::vector<LazyTensor> traced;
   for (const LazyTensor& argument : arguments) {
     traced.push_back(ops::make(kTraced, argument.shape(), argument.dtype(), {argument}));
-    traced.back().node().set_traced(true);
+    traced.back().node().set_trace(current_trace);
   }
   const LazyTensor value = function(traced);
   check_scalar(value);
   const LazyTensor seed = ones_like(value);
-  std::vector<LazyTensor> grads = vjp({&value, 1}, traced, {&seed, 1});
-  if (trace_depth == 1) {
-    std::vector<LazyTensor> outputs = grads;
-    outputs.push_back(value);
-    end_trace(outputs);
-  }
-  return {value, std::move(grads)};
+  return {value, vjp({&value, 1}, traced, {&seed, 1})};
 }
 
 }  // namespace caldera

@@ -1,6 +1,7 @@
 #include "engine/compile/regions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/compile/simplify.h"
 
@@ -113,20 +114,35 @@ void Regions::group(const CompileOptions& options) {
   std::vector<std::uint32_t> wanted_by(count,
                                        kNone);  // the one region that uses a root, while there is only one
   std::vector<std::uint32_t> size(count, 0);
-  std::vector<std::uint32_t> inputs(count, 0);
+  std::vector<std::vector<Source>> reads(count);  // of each region, distinct
+  const auto add_reads_of = [&](const Program::Node& n, std::vector<Source>& to) {
+    for (std::uint32_t input : program_->inputs_of(n)) {
+      const Source s = source(input);
+      // A number is an argument of the kernel, not an operand.
+      if (node(s.root).op->kind == OpClass::scalar) continue;
+      const bool known = std::any_of(to.begin(), to.end(), [&](const Source& other) {
+        return other.root == s.root && *other.view == *s.view;
+      });
+      if (!known) to.push_back(s);
+    }
+  };
   for (std::uint32_t i = static_cast<std::uint32_t>(count); i-- > 0;) {
     region_[i] = i;
     if (!live_[i]) continue;
     const Program::Node& n = node(i);
     const std::uint32_t wanted = wanted_by[i];
-    // Absorbing i replaces one operand of the region by those of i.
     if (options.fusion && absorbable(n.op->kind) && !stored_[i] && wanted != kNone &&
-        size[wanted] < kMaxRegionNodes && inputs[wanted] + n.input_count <= kMaxRegionInputs) {
-      region_[i] = wanted;
-      inputs[wanted] += n.input_count - 1;
-    } else {
-      inputs[i] = n.input_count;
+        size[wanted] < kMaxRegionNodes) {
+      // Absorbing i replaces one operand of the region by those of i.
+      std::vector<Source> merged = reads[wanted];
+      std::erase_if(merged, [&](const Source& s) { return s.root == i; });
+      add_reads_of(n, merged);
+      if (merged.size() <= kMaxRegionInputs) {
+        region_[i] = wanted;
+        reads[wanted] = std::move(merged);
+      }
     }
+    if (region_[i] == i && evaluates_expressions(n.op->kind)) add_reads_of(n, reads[i]);
     const std::uint32_t region = region_[i];
     ++size[region];
     members_[region].push_back(i);

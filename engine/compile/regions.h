@@ -18,8 +18,8 @@ struct CompileOptions {
   bool fusion = true;
 };
 
-/// Most instructions that a region may have, and most operands: bounds the time a device's compiler takes on
-/// one kernel.
+/// Most instructions that a region may have, and most distinct operands (numbers are free): bounds the time a
+/// device's compiler takes on one kernel.
 inline constexpr std::uint32_t kMaxRegionNodes = 48;
 inline constexpr std::uint32_t kMaxRegionInputs = 14;
 

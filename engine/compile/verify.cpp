@@ -98,7 +98,10 @@ class Verifier {
                                                        : BufferRole::arena;
       if (buffer.role != wanted) reject(fmt::format("buffer {} has the wrong role", b));
       if (buffer.bytes < 0) reject(fmt::format("buffer {} has a negative size", b));
-      if (buffer.role == BufferRole::output) outputs_.emplace_back(buffer.bytes);
+      if (buffer.role == BufferRole::output) {
+        outputs_.emplace_back(buffer.bytes);
+        written_bytes_.push_back(0);
+      }
       if (buffer.role != BufferRole::arena) continue;
       if (buffer.arena_offset % kArenaAlignment != 0) reject(fmt::format("buffer {} is not aligned", b));
       if (buffer.arena_offset < 0 || buffer.arena_offset + buffer.bytes > plan_.arena_bytes) {
@@ -114,7 +117,22 @@ class Verifier {
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       if (k < first_output || step.kind == StepKind::scatter_add) access(step, k, k >= first_output, false);
     }
-    for (std::size_t k = first_output; k < step.operands.size(); ++k) access(step, k, true, true);
+    for (std::size_t k = first_output; k < step.operands.size(); ++k) {
+      access(step, k, true, true);
+      count_written(step, step.operands[k]);
+    }
+  }
+
+  /// Adds up the elements that steps store in each output. Ranges of bytes cannot see holes between strides;
+  /// a count that falls short does. An accumulation adds to what is there.
+  void count_written(const Step& step, const Operand& operand) {
+    const std::int32_t output = operand.buffer - plan_.input_count;
+    if (output < 0 || output >= plan_.output_count || step.kind == StepKind::scatter_add) return;
+    const int combined = step.kind == StepKind::contract ? 1 : step.reduce_rank;
+    std::int64_t points = 1;
+    for (int d = 0; d < step.dims.rank() - combined; ++d) points *= step.dims[d];
+    const DType type = plan_.buffers[static_cast<std::size_t>(operand.buffer)].dtype;
+    written_bytes_[static_cast<std::size_t>(output)] += points * static_cast<std::int64_t>(size_of(type));
   }
 
   void check_form(const Step& step) const {
@@ -314,12 +332,14 @@ class Verifier {
       outputs_[k].visit(0, outputs_[k].size(), [&](Bytes& bytes) {
         if (bytes.owner < 0) reject(fmt::format("output {} is not written in full", k));
       });
+      if (written_bytes_[k] < outputs_[k].size()) reject(fmt::format("output {} is written with holes", k));
     }
   }
 
   const Plan& plan_;
   Memory arena_;
   std::vector<Memory> outputs_;
+  std::vector<std::int64_t> written_bytes_;  // of each output
   std::size_t step_ = 0;
   std::uint64_t epoch_ = 1;
 };

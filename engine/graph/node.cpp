@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/graph/trace.h"
+
 namespace caldera {
 namespace {
 
@@ -47,7 +49,7 @@ Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std:
   }
   std::copy(inputs.begin(), inputs.end(), to);
   for (const NodePtr& input : inputs) {
-    if (input->is_traced()) set_traced(true);
+    if (!trace_ && input->is_traced()) trace_ = input->trace_;
   }
 }
 
@@ -62,6 +64,26 @@ void Node::detach_inputs(std::vector<NodePtr>& bin) {
   for (std::uint32_t i = 0; i < input_count_; ++i) bin.push_back(std::move(from[i]));
   input_count_ = 0;
   detached_ = true;
+}
+
+bool Node::is_traced() const { return trace_ && trace_->active.load(std::memory_order_relaxed); }
+
+void Node::settle(std::vector<NodePtr>& bin) {
+  if (!is_traced()) {
+    detach_inputs(bin);
+    return;
+  }
+  add_ref();
+  trace_->kept.emplace_back(this);
+}
+
+void end_trace(Trace& trace) {
+  std::vector<NodePtr> bin;  // released after the mutex
+  const std::scoped_lock lock(graph_mutex());
+  trace.active = false;
+  for (const NodePtr& node : trace.kept) node->detach_inputs(bin);
+  for (NodePtr& node : trace.kept) bin.push_back(std::move(node));
+  trace.kept.clear();
 }
 
 void Node::drop_ref(Node* node) {

@@ -20,6 +20,7 @@
 namespace caldera {
 
 class Node;
+struct Trace;
 
 /// Owning pointer to a Node (intrusive count). Dropping the last owner of a long chain does not recurse.
 class NodePtr {
@@ -118,10 +119,14 @@ class Node {
   /// Once, under graph_mutex() or before the node is shared.
   void set_value(Value value);
   /// The value was computed from inputs that have been dropped: differentiation cannot pass through.
-  bool is_detached() const { return detached_; }
+  bool is_detached() const { return detached_.load(std::memory_order_relaxed); }
   /// Keeps its inputs when evaluated: it was built from an argument of a function under differentiation.
-  bool is_traced() const { return traced_.load(std::memory_order_relaxed); }
-  void set_traced(bool traced) { traced_.store(traced, std::memory_order_relaxed); }
+  bool is_traced() const;
+  /// Before the node is shared.
+  void set_trace(std::shared_ptr<Trace> trace) { trace_ = std::move(trace); }
+  /// Under graph_mutex(), after set_value: drops the inputs (to `bin`, to be released after the mutex), or
+  /// leaves that to the end of the trace.
+  void settle(std::vector<NodePtr>& bin);
   /// Under graph_mutex(). Moves the inputs to `bin`, to be released after the mutex.
   void detach_inputs(std::vector<NodePtr>& bin);
 
@@ -136,8 +141,7 @@ class Node {
  private:
   std::atomic<std::uint32_t> refs_{1};
   std::atomic<bool> has_value_{false};
-  bool detached_ = false;
-  std::atomic<bool> traced_{false};
+  std::atomic<bool> detached_{false};
   DType dtype_;
   Device device_;
   std::uint32_t input_count_ = 0;
@@ -147,6 +151,7 @@ class Node {
   std::unique_ptr<NodePtr[]> heap_inputs_;
   Attributes attributes_;
   Shape shape_;
+  std::shared_ptr<Trace> trace_;
   Value value_;
 };
 

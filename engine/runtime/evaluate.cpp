@@ -205,7 +205,7 @@ std::vector<std::shared_ptr<Event>> schedule(std::span<const LazyTensor> outputs
     for (const auto& [c, job] : jobs) {
       for (std::size_t k = 0; k < c.outputs.size(); ++k) {
         c.outputs[k]->set_value({job->storages[c.data.size() + k], 0, job->done});
-        if (!c.outputs[k]->is_traced()) c.outputs[k]->detach_inputs(bin);
+        c.outputs[k]->settle(bin);
       }
       events.push_back(job->done);
       Stream& stream = *open_device(c.outputs[0]->device()).stream;

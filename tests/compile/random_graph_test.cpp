@@ -25,7 +25,8 @@ long from_environment(const char* name, long fallback) {
   return text == nullptr || *text == '\0' ? fallback : std::strtol(text, nullptr, 10);
 }
 
-/// What nodes are built upon is 4 at most, so errors stay near rounding; a misplaced element is off by about 1.
+/// What nodes are built upon is 4 at most, so errors stay near rounding; a misplaced element is off by
+/// about 1.
 double tolerance(DType real, Device device) {
   if (real == DType::f64) return 1e-9;
   return device.kind == DeviceKind::cpu ? 2e-4 : 1e-3;

@@ -72,6 +72,11 @@ const Damage kHazards[] = {
      [](Plan& p) { remove_step(p, kSum); }},
     {"an output not written in full", "the end: output 1 is not written in full",
      [](Plan& p) { p.steps[kGather].dims[1] = 7; }},
+    {"an output written with holes", "the end: output 1 is written with holes",
+     [](Plan& p) {
+       p.steps[kGather].dims[2] = 2;
+       result(p, kGather).strides[2] = 7;
+     }},
     {"a step that does nothing", "step 1 (ramp): operand 0 reads bytes that it never got",
      [](Plan& p) { p.steps[kScale].dims[0] = 0; }},
     {"a negative extent", "step 0 (scale): a negative extent",

@@ -44,7 +44,9 @@ void read_all(const std::filesystem::path& path) {
     const auto numel = static_cast<std::size_t>(file.info(name).shape.numel());
     EXPECT_EQ(bytes.size(), numel * size_of(file.info(name).dtype));
     data.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (is_floating(file.info(name).dtype)) EXPECT_EQ(file.read_f32(name).size(), numel);
+    if (is_floating(file.info(name).dtype)) {
+      EXPECT_EQ(file.read_f32(name).size(), numel);
+    }
   }
   EXPECT_TRUE(slurp(path).ends_with(data));
 }

@@ -1,5 +1,5 @@
-// What differentiation promises beyond the rules of single operations: what it refuses, what it treats as constant,
-// and what it leaves behind.
+// What differentiation promises beyond the rules of single operations: what it refuses, what it treats as
+// constant, and what it leaves behind.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,7 +36,8 @@ TEST(Vjp, SeveralOutputs) {
   const LazyTensor x = vector_of({1, 2, 3});
   const LazyTensor w = vector_of({5, 7, 11});
   const LazyTensor outputs[] = {x * x, sum(x * w), x};
-  const LazyTensor cotangents[] = {vector_of({1, 10, 100}), cpu_tensor({2}, Shape{}), vector_of({0.5, 0.25, 0})};
+  const LazyTensor cotangents[] = {vector_of({1, 10, 100}), cpu_tensor({2}, Shape{}),
+                                   vector_of({0.5, 0.25, 0})};
   const LazyTensor inputs[] = {x, w};
   const auto grads = vjp(outputs, inputs, cotangents);
   EXPECT_EQ(grads[0].to_vector<double>(), (Doubles{2 + 10 + 0.5, 40 + 14 + 0.25, 600 + 22}));
@@ -125,7 +126,8 @@ TEST(Detach, MakesAConstant) {
   const LazyTensor lazy = x * x;
   EXPECT_EQ(grad(sum(lazy.detach() * x), x).to_vector<double>(), (Doubles{1, 4}));
   EXPECT_EQ(grad(sum(stop_gradient(lazy) * x), x).to_vector<double>(), (Doubles{1, 4}));
-  EXPECT_EQ(grad(sum(lazy * x), x).to_vector<double>(), (Doubles{3, 12})) << "the original keeps its gradient";
+  EXPECT_EQ(grad(sum(lazy * x), x).to_vector<double>(), (Doubles{3, 12}))
+      << "the original keeps its gradient";
   const LazyTensor ready = (x * x).eval();
   EXPECT_EQ(grad(sum(ready.detach() * x), x).to_vector<double>(), (Doubles{1, 4}));
   EXPECT_THROW(grad(sum(stop_gradient(x)), x), GradientError) << "nothing is left that depends on x";
@@ -139,7 +141,8 @@ TEST(Detach, AnEvaluatedInputIsALeaf) {
   EXPECT_EQ(grad(sum(older * younger), younger).to_vector<double>(), (Doubles{5, 6}));
 }
 
-// ---- rules -------------------------------------------------------------------------------------------------------
+// ---- rules
+// -------------------------------------------------------------------------------------------------------
 
 const OpDef kWithoutRule{.name = "frobnicate", .kind = OpClass::identity};
 LazyTensor frobnicate(const LazyTensor& x) { return ops::make(kWithoutRule, x.shape(), x.dtype(), {x}); }
@@ -159,8 +162,9 @@ TEST(MissingRule, ARuleThatForgetsAnInputOrItsShapeIsAnError) {
       .name = "forgetful", .kind = OpClass::elementwise, .scalar = ScalarOp::add, .vjp = [](VjpContext& c) {
         c.grads[0] = c.cotangent;
       }};
-  static const OpDef kMisshapen{
-      .name = "misshapen", .kind = OpClass::identity, .vjp = [](VjpContext& c) { c.grads[0] = sum(c.cotangent); }};
+  static const OpDef kMisshapen{.name = "misshapen", .kind = OpClass::identity, .vjp = [](VjpContext& c) {
+                                  c.grads[0] = sum(c.cotangent);
+                                }};
   const LazyTensor x = vector_of({1, 2});
   const LazyTensor c = vector_of({3, 4});
   const auto forgetful = [](const LazyTensor& a, const LazyTensor& b) {
@@ -173,7 +177,8 @@ TEST(MissingRule, ARuleThatForgetsAnInputOrItsShapeIsAnError) {
   EXPECT_THROW(grad(sum(ops::make(kMisshapen, x.shape(), x.dtype(), {x})), x), ShapeError);
 }
 
-// ---- value_and_grad ----------------------------------------------------------------------------------------------
+// ---- value_and_grad
+// ----------------------------------------------------------------------------------------------
 
 TEST(ValueAndGrad, GivesValueAndGradients) {
   const LazyTensor arguments[] = {vector_of({1, 2}), vector_of({3, 4}), vector_of({9})};
@@ -241,9 +246,27 @@ TEST(ValueAndGrad, KeepsNoHistory) {
   }
 }
 
+TEST(ValueAndGrad, LetsGoOfWhatTheFunctionPutAside) {
+  const LazyTensor parameter = vector_of({1, 2});
+  LazyTensor inside;
+  LazyTensor afterwards;
+  auto [value, grads] = value_and_grad(
+      [&](Inputs x) {
+        const LazyTensor h = sin(x[0] * x[0]);
+        inside = sum(h * 3.0).eval();
+        afterwards = sum(h * 5.0);
+        return sum(h);
+      },
+      {&parameter, 1});
+  eval({value, grads[0], afterwards});
+  EXPECT_EQ(Graph({inside}).node_count(), 1U);
+  EXPECT_EQ(Graph({afterwards}).node_count(), 1U);
+}
+
 TEST(ValueAndGrad, EndsItsTraceWhenTheFunctionThrows) {
   LazyTensor parameter = vector_of({1, 2});
-  EXPECT_THROW(value_and_grad([](Inputs) -> LazyTensor { throw ValueError("no"); }, {&parameter, 1}), ValueError);
+  EXPECT_THROW(value_and_grad([](Inputs) -> LazyTensor { throw ValueError("no"); }, {&parameter, 1}),
+               ValueError);
   EXPECT_THROW(value_and_grad([](Inputs x) { return x[0]; }, {&parameter, 1}), GradientError);
   auto [value, grads] = value_and_grad([](Inputs x) { return sum(x[0] * x[0]); }, {&parameter, 1});
   parameter = parameter - grads[0];

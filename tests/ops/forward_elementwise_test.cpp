@@ -19,9 +19,12 @@ enum class Accuracy {
 Within within(Accuracy accuracy, DType type, bool is_vulkan) {
   const double unit = type == DType::f64 ? 0x1p-52 : 0x1p-23;
   switch (accuracy) {
-    case Accuracy::exact: return rounded_once(type);
-    case Accuracy::division: return is_vulkan ? Within{3 * unit, 0} : rounded_once(type);
-    case Accuracy::library: return is_vulkan ? Within{1e-5, 1e-6} : Within{2.5 * unit, unit * 1e-3};
+    case Accuracy::exact:
+      return rounded_once(type);
+    case Accuracy::division:
+      return is_vulkan ? Within{3 * unit, 0} : rounded_once(type);
+    case Accuracy::library:
+      return is_vulkan ? Within{1e-5, 1e-6} : Within{2.5 * unit, unit * 1e-3};
   }
   return {};
 }
@@ -75,10 +78,18 @@ struct Placed {
   Layout layout;
 };
 const Placed kPlaced[] = {
-    {{}, Layout::plain},         {{0}, Layout::plain},          {{1}, Layout::reversed},
-    {{7}, Layout::sliced},       {{33}, Layout::plain},         {{1025}, Layout::plain},
-    {{33, 7}, Layout::permuted}, {{7, 33}, Layout::broadcast},  {{2, 1, 5, 3, 4}, Layout::permuted},
-    {{3, 0, 2}, Layout::sliced}, {{2, 1, 5, 3, 4}, Layout::sliced}, {{33, 7}, Layout::reversed},
+    {{}, Layout::plain},
+    {{0}, Layout::plain},
+    {{1}, Layout::reversed},
+    {{7}, Layout::sliced},
+    {{33}, Layout::plain},
+    {{1025}, Layout::plain},
+    {{33, 7}, Layout::permuted},
+    {{7, 33}, Layout::broadcast},
+    {{2, 1, 5, 3, 4}, Layout::permuted},
+    {{3, 0, 2}, Layout::sliced},
+    {{2, 1, 5, 3, 4}, Layout::sliced},
+    {{33, 7}, Layout::reversed},
 };
 
 TEST_P(ForwardElementwise, Unary) {
@@ -91,10 +102,11 @@ TEST_P(ForwardElementwise, Unary) {
         if (type == DType::u8 && std::string_view(row.name) == "negative") continue;  // wraps: see below
         const Operand x = random_operand(placed.shape, placed.layout, type, device(), row.low, row.high,
                                          row.both_signs, seed++);
-        all.push_back({std::string(row.name) + " of " + std::string(name(type)) + " " + to_string(placed.layout),
-                       row.function(x.tensor),
-                       Host::from(placed.shape, [&](const Index& at) { return row.oracle(x.host[at]); }),
-                       within(row.accuracy, type, is_vulkan())});
+        all.push_back(
+            {std::string(row.name) + " of " + std::string(name(type)) + " " + to_string(placed.layout),
+             row.function(x.tensor),
+             Host::from(placed.shape, [&](const Index& at) { return row.oracle(x.host[at]); }),
+             within(row.accuracy, type, is_vulkan())});
       }
     }
     check_all(all);
@@ -177,16 +189,14 @@ TEST_P(ForwardElementwise, BinaryWithBroadcasting) {
             random_operand(pair.a.shape, pair.a.layout, type, device(), low, high, both_signs, seed++);
         const Operand b =
             random_operand(pair.b.shape, pair.b.layout, type, device(), low, high, both_signs, seed++);
-        Host expected = Host::from(shape, [&](const Index& at) {
-          return row.oracle(a.host.stretched(at), b.host.stretched(at));
-        });
+        Host expected = Host::from(
+            shape, [&](const Index& at) { return row.oracle(a.host.stretched(at), b.host.stretched(at)); });
         if (type == DType::u8) {
           for (double& v : expected.values) v = v - 256 * std::floor(v / 256);  // unsigned arithmetic wraps
         }
         all.push_back({std::string(row.name) + " of " + std::string(name(type)) + " " +
                            pair.a.shape.to_string() + " and " + pair.b.shape.to_string(),
-                       row.function(a.tensor, b.tensor), expected,
-                       within(row.accuracy, type, is_vulkan())});
+                       row.function(a.tensor, b.tensor), expected, within(row.accuracy, type, is_vulkan())});
       }
     }
     check_all(all);
@@ -214,7 +224,8 @@ TEST_P(ForwardElementwise, Logic) {
 TEST_P(ForwardElementwise, IntegersWrapAndPowersAreExact) {
   const Host big(Shape{4}, {2147483647, -2147483648.0, 65536, -65537});
   const LazyTensor x = upload(big, DType::i32, device());
-  EXPECT_EQ((x + 1).to_vector<std::int32_t>(), (std::vector<std::int32_t>{-2147483647 - 1, -2147483647, 65537, -65536}));
+  EXPECT_EQ((x + 1).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{-2147483647 - 1, -2147483647, 65537, -65536}));
   EXPECT_EQ((x * x).to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 0, 0, 131073}));
   EXPECT_EQ(negative(x).to_vector<std::int32_t>(),
             (std::vector<std::int32_t>{-2147483647, -2147483647 - 1, -65536, 65537}));
@@ -223,8 +234,10 @@ TEST_P(ForwardElementwise, IntegersWrapAndPowersAreExact) {
   EXPECT_EQ(pow(base, power).to_vector<std::int32_t>(),
             (std::vector<std::int32_t>{1 << 30, -243, 1, 1000000000, 0}));
   if (supports(DType::i64)) {
-    const LazyTensor wide = LazyTensor::from_vector<std::int64_t>({(1LL << 53) + 1, -(1LL << 62)}, Shape{2}, device());
-    EXPECT_EQ((wide + 2).to_vector<std::int64_t>(), (std::vector<std::int64_t>{(1LL << 53) + 3, -(1LL << 62) + 2}));
+    const LazyTensor wide =
+        LazyTensor::from_vector<std::int64_t>({(1LL << 53) + 1, -(1LL << 62)}, Shape{2}, device());
+    EXPECT_EQ((wide + 2).to_vector<std::int64_t>(),
+              (std::vector<std::int64_t>{(1LL << 53) + 3, -(1LL << 62) + 2}));
     EXPECT_EQ(floor_divide(wide, 3).to_vector<std::int64_t>(),
               (std::vector<std::int64_t>{((1LL << 53) + 1) / 3, -1537228672809129302LL}));
   }
@@ -236,16 +249,19 @@ TEST_P(ForwardElementwise, IntegersWrapAndPowersAreExact) {
 }
 
 TEST_P(ForwardElementwise, Casts) {
-  const auto types =
-      supported({DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64});
+  const auto types = supported({DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64});
   std::vector<Pending> all;
   std::uint64_t seed = 7;
   for (const DType from : types) {
     for (const DType to : types) {
-      const bool unsigned_ends = from == DType::u8 || to == DType::u8;  // negative to unsigned is no one's promise
-      const Operand x = random_operand(Shape{33, 7}, Layout::permuted, from, device(), 0, 100, !unsigned_ends, seed++);
-      all.push_back({std::string(name(from)) + " to " + std::string(name(to)), astype(x.tensor, to),
-                     stored(x.host, to), {}});
+      const bool unsigned_ends =
+          from == DType::u8 || to == DType::u8;  // negative to unsigned is no one's promise
+      const Operand x =
+          random_operand(Shape{33, 7}, Layout::permuted, from, device(), 0, 100, !unsigned_ends, seed++);
+      all.push_back({std::string(name(from)) + " to " + std::string(name(to)),
+                     astype(x.tensor, to),
+                     stored(x.host, to),
+                     {}});
     }
   }
   check_all(all);

@@ -37,45 +37,141 @@ struct Row {
 double same_place(const Host& x, const Index& at, const Shape& result) { return x.values[ravel(at, result)]; }
 
 const Row kRows[] = {
-    {"reshape", {6, 4}, [](auto& x) { return reshape(x, Shape{2, -1, 3}); }, {2, 4, 3},
-     [](auto& x, auto& at) { return same_place(x, at, Shape{2, 4, 3}); }},
-    {"reshape to rank 0", {1, 1}, [](auto& x) { return reshape(x, Shape{}); }, {},
+    {"reshape",
+     {6, 4},
+     [](auto& x) {
+       return reshape(x, Shape{2, -1, 3});
+     },
+     {2, 4, 3},
+     [](auto& x, auto& at) {
+       return same_place(x, at, Shape{2, 4, 3});
+     }},
+    {"reshape to rank 0",
+     {1, 1},
+     [](auto& x) { return reshape(x, Shape{}); },
+     {},
      [](auto& x, auto&) { return x.values[0]; }},
-    {"reshape of nothing", {3, 0}, [](auto& x) { return reshape(x, Shape{0, 7}); }, {0, 7},
+    {"reshape of nothing",
+     {3, 0},
+     [](auto& x) {
+       return reshape(x, Shape{0, 7});
+     },
+     {0, 7},
      [](auto&, auto&) { return 0.0; }},
-    {"reshape of a transpose", {33, 7}, [](auto& x) { return reshape(transpose(x), Shape{-1}); }, {231},
-     [](auto& x, auto& at) { return x[{at[0] % 33, at[0] / 33}]; }},
-    {"permute", {2, 3, 1, 4, 5}, [](auto& x) { return permute_dims(x, {3, 0, 4, 2, -4}); }, {4, 2, 5, 1, 3},
-     [](auto& x, auto& at) { return x[{at[1], at[4], at[3], at[0], at[2]}]; }},
-    {"swapaxes", {2, 3, 4}, [](auto& x) { return swapaxes(x, 0, -1); }, {4, 3, 2},
-     [](auto& x, auto& at) { return x[{at[2], at[1], at[0]}]; }},
-    {"squeeze and expand", {7, 1, 3}, [](auto& x) { return expand_dims(squeeze(x, -2), 0); }, {1, 7, 3},
-     [](auto& x, auto& at) { return x[{at[1], 0, at[2]}]; }},
-    {"broadcast", {7, 1}, [](auto& x) { return broadcast_to(x, Shape{2, 7, 33}); }, {2, 7, 33},
-     [](auto& x, auto& at) { return x[{at[1], 0}]; }},
-    {"slice with a step", {33, 7}, [](auto& x) { return slice(x, 0, 2, -1, 3); }, {10, 7},
-     [](auto& x, auto& at) { return x[{2 + 3 * at[0], at[1]}]; }},
-    {"slice backwards", {7, 33}, [](auto& x) { return slice(x, 1, -2, 3, -4); }, {7, 7},
-     [](auto& x, auto& at) { return x[{at[0], 31 - 4 * at[1]}]; }},
-    {"slice of nothing", {7}, [](auto& x) { return slice(x, 0, 5, 2); }, {0}, [](auto&, auto&) { return 0.0; }},
-    {"slice of slices", {1025}, [](auto& x) { return slice(slice(slice(x, 0, kAbsent, kAbsent, -1), 0, 4, 1000, 5), 0, kAbsent, kAbsent, -2); },
-     {100}, [](auto& x, auto& at) { return x[{1024 - (4 + 5 * (199 - 2 * at[0] + 0))}]; }},
-    {"pad", {3, 5}, [](auto& x) { return pad(x, {1, 0}, {2, 3}, 1); }, {6, 8},
+    {"reshape of a transpose",
+     {33, 7},
+     [](auto& x) { return reshape(transpose(x), Shape{-1}); },
+     {231},
+     [](auto& x, auto& at) {
+       return x[{at[0] % 33, at[0] / 33}];
+     }},
+    {"permute",
+     {2, 3, 1, 4, 5},
+     [](auto& x) {
+       return permute_dims(x, {3, 0, 4, 2, -4});
+     },
+     {4, 2, 5, 1, 3},
+     [](auto& x, auto& at) {
+       return x[{at[1], at[4], at[3], at[0], at[2]}];
+     }},
+    {"swapaxes",
+     {2, 3, 4},
+     [](auto& x) { return swapaxes(x, 0, -1); },
+     {4, 3, 2},
+     [](auto& x, auto& at) {
+       return x[{at[2], at[1], at[0]}];
+     }},
+    {"squeeze and expand",
+     {7, 1, 3},
+     [](auto& x) { return expand_dims(squeeze(x, -2), 0); },
+     {1, 7, 3},
+     [](auto& x, auto& at) {
+       return x[{at[1], 0, at[2]}];
+     }},
+    {"broadcast",
+     {7, 1},
+     [](auto& x) {
+       return broadcast_to(x, Shape{2, 7, 33});
+     },
+     {2, 7, 33},
+     [](auto& x, auto& at) {
+       return x[{at[1], 0}];
+     }},
+    {"slice with a step",
+     {33, 7},
+     [](auto& x) { return slice(x, 0, 2, -1, 3); },
+     {10, 7},
+     [](auto& x, auto& at) {
+       return x[{2 + 3 * at[0], at[1]}];
+     }},
+    {"slice backwards",
+     {7, 33},
+     [](auto& x) { return slice(x, 1, -2, 3, -4); },
+     {7, 7},
+     [](auto& x, auto& at) {
+       return x[{at[0], 31 - 4 * at[1]}];
+     }},
+    {"slice of nothing",
+     {7},
+     [](auto& x) { return slice(x, 0, 5, 2); },
+     {0},
+     [](auto&, auto&) { return 0.0; }},
+    {"slice of slices",
+     {1025},
+     [](auto& x) {
+       return slice(slice(slice(x, 0, kAbsent, kAbsent, -1), 0, 4, 1000, 5), 0, kAbsent, kAbsent, -2);
+     },
+     {100},
+     [](auto& x, auto& at) { return x[{1024 - (4 + 5 * (199 - 2 * at[0] + 0))}]; }},
+    {"pad",
+     {3, 5},
+     [](auto& x) {
+       return pad(x, {1, 0}, {2, 3}, 1);
+     },
+     {6, 8},
      [](auto& x, auto& at) {
        const bool inside = at[0] >= 1 && at[0] < 4 && at[1] < 5;
        return inside ? x[{at[0] - 1, at[1]}] : 1.0;
      }},
-    {"pad between", {5}, [](auto& x) { return pad(x, {1}, {0}, 1, {2}); }, {14},
+    {"pad between",
+     {5},
+     [](auto& x) { return pad(x, {1}, {0}, 1, {2}); },
+     {14},
      [](auto& x, auto& at) { return at[0] >= 1 && (at[0] - 1) % 3 == 0 ? x[{(at[0] - 1) / 3}] : 1.0; }},
-    {"pad of nothing", {0, 2}, [](auto& x) { return pad(x, {2, 0}, {1, 1}, 1, {4, 0}); }, {3, 3},
+    {"pad of nothing",
+     {0, 2},
+     [](auto& x) {
+       return pad(x, {2, 0}, {1, 1}, 1, {4, 0});
+     },
+     {3, 3},
      [](auto&, auto&) { return 1.0; }},
-    {"concatenate", {7, 3}, [](auto& x) { return concatenate({x, slice(x, 0, 2, 3), x}); }, {15, 3},
-     [](auto& x, auto& at) { return x[{at[0] < 7 ? at[0] : at[0] == 7 ? 2 : at[0] - 8, at[1]}]; }},
-    {"concatenate along -1", {3, 4},
-     [](auto& x) { return concatenate({slice(x, 1, 0, 0), slice(x, 1, kAbsent, kAbsent, -1), x}, -1); }, {3, 8},
-     [](auto& x, auto& at) { return x[{at[0], at[1] < 4 ? 3 - at[1] : at[1] - 4}]; }},
-    {"stack", {3, 3}, [](auto& x) { return stack({x, transpose(x)}, 1); }, {3, 2, 3},
-     [](auto& x, auto& at) { return at[1] == 0 ? x[{at[0], at[2]}] : x[{at[2], at[0]}]; }},
+    {"concatenate",
+     {7, 3},
+     [](auto& x) {
+       return concatenate({x, slice(x, 0, 2, 3), x});
+     },
+     {15, 3},
+     [](auto& x, auto& at) {
+       return x[{at[0] < 7 ? at[0] : at[0] == 7 ? 2 : at[0] - 8, at[1]}];
+     }},
+    {"concatenate along -1",
+     {3, 4},
+     [](auto& x) {
+       return concatenate({slice(x, 1, 0, 0), slice(x, 1, kAbsent, kAbsent, -1), x}, -1);
+     },
+     {3, 8},
+     [](auto& x, auto& at) {
+       return x[{at[0], at[1] < 4 ? 3 - at[1] : at[1] - 4}];
+     }},
+    {"stack",
+     {3, 3},
+     [](auto& x) {
+       return stack({x, transpose(x)}, 1);
+     },
+     {3, 2, 3},
+     [](auto& x, auto& at) {
+       return at[1] == 0 ? x[{at[0], at[2]}] : x[{at[2], at[0]}];
+     }},
 };
 
 TEST_P(ForwardMovement, OfEveryLayout) {
@@ -84,7 +180,8 @@ TEST_P(ForwardMovement, OfEveryLayout) {
   for (const Row& row : kRows) {
     for (const DType type : all_types()) {
       for (const Layout layout : kLayouts) {
-        // Bytes, and everything but f32 in odd layouts, take the same paths: one layout each is enough on Vulkan.
+        // Bytes, and everything but f32 in odd layouts, take the same paths: one layout each is enough on
+        // Vulkan.
         if (is_vulkan() && type != DType::f32 && layout != kLayouts[seed % 5]) continue;
         const Operand x = operand(row.shape, layout, type, seed++);
         all.push_back({std::string(row.name) + " of " + std::string(name(type)) + " " + to_string(layout),
@@ -109,7 +206,8 @@ TEST_P(ForwardMovement, ViewsOfTheResultOfAnEvaluation) {
                      {}));
 }
 
-// ---- gather and scatter ------------------------------------------------------------------------------------------
+// ---- gather and scatter
+// ------------------------------------------------------------------------------------------
 
 struct IndexRow {
   Shape shape;
@@ -153,14 +251,15 @@ TEST_P(ForwardMovement, Take) {
         const Operand x = operand(shape, kLayouts[seed % 5], type, seed);
         ++seed;
         const double outside = is_floating(type) ? std::nan("") : 0;
-        all.push_back({std::string(name(type)) + " along " + std::to_string(axis) + " by " + row.shape.to_string(),
-                       take(x.tensor, indices(row.values, row.shape), axis),
-                       Host::from(taken(shape, row.shape, axis),
-                                  [&](const Index& at) {
-                                    const Source from = source_of(at, row, shape, axis);
-                                    return from.inside ? x.host[from.at] : outside;
-                                  }),
-                       {}});
+        all.push_back(
+            {std::string(name(type)) + " along " + std::to_string(axis) + " by " + row.shape.to_string(),
+             take(x.tensor, indices(row.values, row.shape), axis),
+             Host::from(taken(shape, row.shape, axis),
+                        [&](const Index& at) {
+                          const Source from = source_of(at, row, shape, axis);
+                          return from.inside ? x.host[from.at] : outside;
+                        }),
+             {}});
       }
     }
   }
@@ -187,8 +286,11 @@ TEST_P(ForwardMovement, ScatterAdd) {
           const Source to = source_of(unravel(static_cast<std::int64_t>(i), updates), row, shape, axis);
           if (to.inside) expected[to.at] += more.host.values[i];
         }
-        all.push_back({std::string(name(type)) + " along " + std::to_string(axis) + " by " + row.shape.to_string(),
-                       scatter_add(base.tensor, indices(row.values, row.shape), more.tensor, axis), expected, {}});
+        all.push_back(
+            {std::string(name(type)) + " along " + std::to_string(axis) + " by " + row.shape.to_string(),
+             scatter_add(base.tensor, indices(row.values, row.shape), more.tensor, axis),
+             expected,
+             {}});
       }
     }
   }
@@ -197,7 +299,8 @@ TEST_P(ForwardMovement, ScatterAdd) {
 
 TEST_P(ForwardMovement, ScatterAddLeavesItsBaseAlone) {
   const LazyTensor base = LazyTensor::from_vector<float>({1, 2, 3}, Shape{3}, device());
-  const LazyTensor sum = scatter_add(base, indices({1}, Shape{1}), LazyTensor::ones(Shape{1}, DType::f32, device()));
+  const LazyTensor sum =
+      scatter_add(base, indices({1}, Shape{1}), LazyTensor::ones(Shape{1}, DType::f32, device()));
   EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{1, 3, 3}));
   EXPECT_EQ(base.to_vector<float>(), (std::vector<float>{1, 2, 3}));
 }
@@ -205,8 +308,9 @@ TEST_P(ForwardMovement, ScatterAddLeavesItsBaseAlone) {
 TEST_P(ForwardMovement, IndicesOfOtherTypesAndComputedIndices) {
   const Operand x = operand(Shape{1025, 3}, Layout::plain, DType::f32, 1);
   const LazyTensor computed = remainder(arange(7, DType::i32, device()) * 300, 1025);
-  const Host expected =
-      Host::from(Shape{7, 3}, [&](const Index& at) { return x.host[{at[0] * 300 % 1025, at[1]}]; });
+  const Host expected = Host::from(Shape{7, 3}, [&](const Index& at) {
+    return x.host[{at[0] * 300 % 1025, at[1]}];
+  });
   EXPECT_TRUE(agrees(take(x.tensor, computed), expected, {}));
   if (supports(DType::i64)) {
     EXPECT_TRUE(agrees(take(x.tensor, astype(computed, DType::i64)), expected, {}));
@@ -214,14 +318,17 @@ TEST_P(ForwardMovement, IndicesOfOtherTypesAndComputedIndices) {
 }
 
 TEST_P(ForwardMovement, Iota) {
-  EXPECT_EQ(arange(5, DType::i32, device()).to_vector<std::int32_t>(), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(arange(5, DType::i32, device()).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
   EXPECT_TRUE(agrees(iota(Shape{3, 33, 2}, 1, DType::f32, device()),
-                     Host::from(Shape{3, 33, 2}, [](const Index& at) { return static_cast<double>(at[1]); }), {}));
-  EXPECT_TRUE(agrees(iota(Shape{3, 4}, -2, DType::i32, device()) * 10 + iota(Shape{3, 4}, 1, DType::i32, device()),
-                     Host::from(Shape{3, 4}, [](const Index& at) { return static_cast<double>(at[0] * 10 + at[1]); }),
+                     Host::from(Shape{3, 33, 2}, [](const Index& at) { return static_cast<double>(at[1]); }),
                      {}));
+  EXPECT_TRUE(agrees(
+      iota(Shape{3, 4}, -2, DType::i32, device()) * 10 + iota(Shape{3, 4}, 1, DType::i32, device()),
+      Host::from(Shape{3, 4}, [](const Index& at) { return static_cast<double>(at[0] * 10 + at[1]); }), {}));
   EXPECT_EQ(arange(0, DType::i32, device()).to_vector<std::int32_t>().size(), 0U);
-  EXPECT_TRUE(agrees(one_hot(indices({2, 0, 7}, Shape{3}), 3), Host(Shape{3, 3}, {0, 0, 1, 1, 0, 0, 0, 0, 0}), {}));
+  EXPECT_TRUE(
+      agrees(one_hot(indices({2, 0, 7}, Shape{3}), 3), Host(Shape{3, 3}, {0, 0, 1, 1, 0, 0, 0, 0, 0}), {}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Reductions and matrix products on every device against plain loops in double.
 //
-// Values are multiples of 1/8 and small, so that every product and every partial sum is exact in f32: whatever the
-// order of summation, the result must be equal. Rounding has a test of its own.
+// Values are multiples of 1/8 and small, so that every product and every partial sum is exact in f32:
+// whatever the order of summation, the result must be equal. Rounding has a test of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,17 +78,22 @@ TEST_P(ForwardReduce, AnyAxes) {
       // One narrow and one wide type are enough beside f32 where each kernel takes a while to compile.
       if (is_vulkan() && (type == DType::u8 || type == DType::i64) && c.shape.rank() != 2) continue;
       const Operand x = exact_operand(c.shape, c.layout, type, seed++);
-      const std::string of = " of " + std::string(name(type)) + " " + c.shape.to_string() + " " + to_string(c.layout);
+      const std::string of =
+          " of " + std::string(name(type)) + " " + c.shape.to_string() + " " + to_string(c.layout);
       const Host total = reduced(x.host, c.axes, 0, [](double a, double b) { return a + b; });
       Host average = total;
       for (double& v : average.values) v /= count;
       const Within quotient{type == DType::f64 ? 0x1p-51 : 0x1p-22, 0};  // a quotient of exact numbers
       all.push_back({"sum" + of, sum(x.tensor, c.axes), Host(squeezed, total.values), {}});
       all.push_back({"mean" + of, mean(x.tensor, c.axes, true), average, quotient});
-      all.push_back({"max" + of, max(x.tensor, c.axes, true),
-                     reduced(x.host, c.axes, -1e9, [](double a, double b) { return std::max(a, b); }), {}});
-      all.push_back({"min" + of, min(x.tensor, c.axes, true),
-                     reduced(x.host, c.axes, 1e9, [](double a, double b) { return std::min(a, b); }), {}});
+      all.push_back({"max" + of,
+                     max(x.tensor, c.axes, true),
+                     reduced(x.host, c.axes, -1e9, [](double a, double b) { return std::max(a, b); }),
+                     {}});
+      all.push_back({"min" + of,
+                     min(x.tensor, c.axes, true),
+                     reduced(x.host, c.axes, 1e9, [](double a, double b) { return std::min(a, b); }),
+                     {}});
     }
   }
   check_all(all);
@@ -134,7 +139,8 @@ TEST_P(ForwardReduce, RoundingStaysWithinItsBound) {
   EXPECT_EQ(download(sum(x.tensor, 1, true)), actual) << "the same bits each time";
 }
 
-// ---- matrix products ---------------------------------------------------------------------------------------------
+// ---- matrix products
+// ---------------------------------------------------------------------------------------------
 
 /// Ranks of at least 2.
 Host product(const Host& a, const Host& b) {
@@ -202,7 +208,9 @@ TEST_P(ForwardReduce, Matmul) {
       const Operand b = exact_operand(c.b, c.lb, type, seed++);
       all.push_back({std::string(name(type)) + " " + c.a.to_string() + " " + to_string(c.la) + " @ " +
                          c.b.to_string() + " " + to_string(c.lb),
-                     matmul(a.tensor, b.tensor), product(a.host, b.host), {}});
+                     matmul(a.tensor, b.tensor),
+                     product(a.host, b.host),
+                     {}});
     }
   }
   check_all(all);

@@ -74,26 +74,27 @@ TEST(GradcheckChecker, CatchesAWrongSecondDerivative) {
   EXPECT_FALSE(gradients_agree(slope, {{Shape{3}}}));
 }
 
-/// Where the gradient of each function of ops/ops.h is checked. "forward" marks those that have none by nature.
+/// Where the gradient of each function of ops/ops.h is checked. "forward" marks those that have none by
+/// nature.
 const std::map<std::string, std::string> kCheckedIn = [] {
   std::map<std::string, std::string> table;
   const auto list = [&](const char* where, std::initializer_list<const char*> names) {
     for (const char* name : names) table[name] = where;
   };
   list("gradcheck_elementwise",
-       {"add",    "subtract", "multiply", "divide", "floor_divide", "remainder", "pow",  "maximum", "minimum",
-        "atan2",  "where",    "negative", "abs",    "sign",         "floor",     "ceil", "round",   "trunc",
-        "exp",    "expm1",    "log",      "log1p",  "sqrt",         "rsqrt",     "sin",  "cos",     "tan",
-        "tanh",   "sigmoid",  "erf",      "square", "reciprocal",   "astype",    "silu"});
+       {"add",   "subtract", "multiply", "divide", "floor_divide", "remainder", "pow",  "maximum", "minimum",
+        "atan2", "where",    "negative", "abs",    "sign",         "floor",     "ceil", "round",   "trunc",
+        "exp",   "expm1",    "log",      "log1p",  "sqrt",         "rsqrt",     "sin",  "cos",     "tan",
+        "tanh",  "sigmoid",  "erf",      "square", "reciprocal",   "astype",    "silu"});
   list("gradcheck_reduce", {"sum", "mean", "max", "min", "matmul", "take", "scatter_add"});
   list("gradcheck_movement", {"reshape", "permute_dims", "transpose", "swapaxes", "squeeze", "expand_dims",
                               "broadcast_to", "slice", "pad", "concatenate", "stack"});
-  list("gradcheck_composite", {"softmax", "log_softmax", "logsumexp", "rms_norm", "layer_norm", "one_hot", "iota",
-                               "lora_delta"});
+  list("gradcheck_composite",
+       {"softmax", "log_softmax", "logsumexp", "rms_norm", "layer_norm", "one_hot", "iota", "lora_delta"});
   list("autodiff", {"stop_gradient", "zeros_like", "ones_like", "full_like", "arange", "random_uniform",
                     "random_normal"});
-  list("forward_elementwise", {"logical_and", "logical_or", "logical_xor", "logical_not", "equal", "not_equal",
-                               "less", "less_equal", "greater", "greater_equal", "isnan"});
+  list("forward_elementwise", {"logical_and", "logical_or", "logical_xor", "logical_not", "equal",
+                               "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan"});
   return table;
 }();
 

@@ -40,9 +40,9 @@ TEST(GradcheckComposite, SoftmaxAndItsRelatives) {
     }
     for (const Layout layout : kLayouts) {
       const Shape shape{3, 5};
-      check_case({std::string(row.name) + " of " + to_string(layout), {{base_shape(shape, layout)}}, [&](Inputs x) {
-                    return row.function(view_of(x[0], shape, layout), -1);
-                  }});
+      check_case({std::string(row.name) + " of " + to_string(layout),
+                  {{base_shape(shape, layout)}},
+                  [&](Inputs x) { return row.function(view_of(x[0], shape, layout), -1); }});
     }
   }
 }
@@ -68,9 +68,9 @@ TEST(GradcheckComposite, Norms) {
     check_case({"rms_norm of " + to_string(layout), {{base_shape(shape, layout)}, {Shape{5}}}, [&](Inputs x) {
                   return rms_norm(view_of(x[0], shape, layout), 1e-2, x[1]);
                 }});
-    check_case({"layer_norm of " + to_string(layout), {{base_shape(shape, layout)}, {Shape{5}}}, [&](Inputs x) {
-                  return layer_norm(view_of(x[0], shape, layout), 1e-2, x[1], x[1]);
-                }});
+    check_case({"layer_norm of " + to_string(layout),
+                {{base_shape(shape, layout)}, {Shape{5}}},
+                [&](Inputs x) { return layer_norm(view_of(x[0], shape, layout), 1e-2, x[1], x[1]); }});
   }
 }
 
@@ -84,13 +84,14 @@ TEST(GradcheckComposite, Lora) {
                   }});
     }
   }
-  check_case({"a frozen product beside it, chained", {{Shape{3, 5}}, {Shape{5, 2}}, {Shape{2, 5}}}, [](Inputs x) {
-                const LazyTensor w = cpu_tensor(random_values(25, 0.1, 0.6, true, 3), Shape{5, 5});
-                const auto layer = [&](const LazyTensor& y) {
-                  return matmul(y, w) + lora_delta(y, x[1], x[2], 0.5);
-                };
-                return layer(tanh(layer(x[0])));
-              }});
+  check_case(
+      {"a frozen product beside it, chained", {{Shape{3, 5}}, {Shape{5, 2}}, {Shape{2, 5}}}, [](Inputs x) {
+         const LazyTensor w = cpu_tensor(random_values(25, 0.1, 0.6, true, 3), Shape{5, 5});
+         const auto layer = [&](const LazyTensor& y) {
+           return matmul(y, w) + lora_delta(y, x[1], x[2], 0.5);
+         };
+         return layer(tanh(layer(x[0])));
+       }});
 }
 
 TEST(GradcheckComposite, SwigluAndAttention) {
@@ -128,7 +129,8 @@ TEST(GradcheckComposite, Losses) {
 
 TEST(GradcheckComposite, OptimiserUpdates) {
   check_case({"adamw", {{Shape{7}}, {Shape{7}}, {Shape{7}}, {positive(Shape{7})}}, [](Inputs x) {
-                const AdamWUpdate next = adamw_update(x[0], x[1], x[2], x[3], {.learning_rate = 0.1, .step = 3});
+                const AdamWUpdate next =
+                    adamw_update(x[0], x[1], x[2], x[3], {.learning_rate = 0.1, .step = 3});
                 return concatenate({next.param, next.m, next.v});
               }});
 }

@@ -90,7 +90,8 @@ const BinaryRow kBinary[] = {
     {"minimum", minimum},
     {"atan2", atan2},
     {"where", [](const LazyTensor& a, const LazyTensor& b) { return where(a * a > b * b, a, b); }},
-    {"where of products", [](const LazyTensor& a, const LazyTensor& b) { return where(a > 0, a * b, a - b); }},
+    {"where of products",
+     [](const LazyTensor& a, const LazyTensor& b) { return where(a > 0, a * b, a - b); }},
     {"comparison as a number",
      [](const LazyTensor& a, const LazyTensor& b) { return astype(a < b, DType::f64) * a + b; }},
 };
@@ -100,10 +101,10 @@ Argument left_of(const BinaryRow& row, const Shape& shape) {
 }
 
 TEST(GradcheckElementwise, BinaryWithBroadcasting) {
-  const std::pair<Shape, Shape> kShapes[] = {{{7}, {7}},       {{}, {}},           {{33}, {}},
-                                             {{}, {7}},        {{1}, {7}},         {{7, 1}, {1, 3}},
-                                             {{3}, {2, 1, 3}}, {{2, 1, 3}, {4, 1}}, {{0}, {1}},
-                                             {{0, 7}, {7}},    {{1, 1}, {}}};
+  const std::pair<Shape, Shape> kShapes[] = {
+      {{7}, {7}}, {{}, {}},         {{33}, {}},       {{}, {7}},
+      {{1}, {7}}, {{7, 1}, {1, 3}}, {{3}, {2, 1, 3}}, {{2, 1, 3}, {4, 1}},
+      {{0}, {1}}, {{0, 7}, {7}},    {{1, 1}, {}}};
   for (const BinaryRow& row : kBinary) {
     for (const auto& [a, b] : kShapes) {
       check_case({std::string(row.name) + " of " + a.to_string() + " and " + b.to_string(),
@@ -118,11 +119,10 @@ TEST(GradcheckElementwise, BinaryOfStridedOperands) {
   for (const BinaryRow& row : kBinary) {
     for (const Layout left : kLayouts) {
       const Layout right = kLayouts[(static_cast<std::size_t>(left) + 1) % std::size(kLayouts)];
-      check_case({std::string(row.name) + " of " + to_string(left) + " and " + to_string(right),
-                  {left_of(row, base_shape(shape, left)), {base_shape(shape, right)}},
-                  [&](Inputs x) {
-                    return row.function(view_of(x[0], shape, left), view_of(x[1], shape, right));
-                  }});
+      check_case(
+          {std::string(row.name) + " of " + to_string(left) + " and " + to_string(right),
+           {left_of(row, base_shape(shape, left)), {base_shape(shape, right)}},
+           [&](Inputs x) { return row.function(view_of(x[0], shape, left), view_of(x[1], shape, right)); }});
     }
   }
 }
@@ -150,16 +150,19 @@ TEST(GradcheckElementwise, SharedOperands) {
 TEST(GradcheckElementwise, WhereWithItsConditionFromOutside) {
   const LazyTensor condition =
       LazyTensor::from_vector<std::int32_t>({1, 0, 1, 1, 0, 0, 1}, Shape{7}, Device::cpu()) == 1;
-  check_case({"tensors", {{Shape{7}}, {Shape{7}}}, [&](Inputs x) { return where(condition, x[0], x[1] * x[0]); }});
+  check_case(
+      {"tensors", {{Shape{7}}, {Shape{7}}}, [&](Inputs x) { return where(condition, x[0], x[1] * x[0]); }});
   check_case({"scalar", {{Shape{2, 7}}}, [&](Inputs x) { return where(condition, x[0], 2.0); }});
-  check_case({"broadcast", {{Shape{}}, {Shape{3, 1}}}, [&](Inputs x) { return where(condition, x[0], x[1]); }});
+  check_case(
+      {"broadcast", {{Shape{}}, {Shape{3, 1}}}, [&](Inputs x) { return where(condition, x[0], x[1]); }});
 }
 
 TEST(GradcheckElementwise, CastsToNarrowerTypesAreLinear) {
-  // f32 holds multiples of 1/64 exactly, and the function is linear: a large step has no error. What is left is the
-  // cotangent, which passes through f32 on its way back (2^-24 = 6e-8).
+  // f32 holds multiples of 1/64 exactly, and the function is linear: a large step has no error. What is left
+  // is the cotangent, which passes through f32 on its way back (2^-24 = 6e-8).
   const GradOptions exact{.eps = 0x1p-6, .absolute = 1e-12, .relative = 1.2e-7, .quantum = 0x1p-6};
-  check_case({"f64 to f32", {{Shape{33}}},
+  check_case({"f64 to f32",
+              {{Shape{33}}},
               [](Inputs x) { return astype(astype(x[0], DType::f32) * 4.0, DType::f64); }},
              exact);
   EXPECT_TRUE(gradients_agree([](Inputs x) { return astype(x[0], DType::f64) * 3.0; }, {{Shape{7}}}, exact));

@@ -19,7 +19,8 @@ void check_movement(const std::string& name, const Shape& shape,
                 const LazyTensor y = move(x[0] * x[0]);
                 return y * y;
               }});
-  check_case({name + " of " + shape.to_string() + ", alone", {{shape}}, [&](Inputs x) { return move(x[0]); }});
+  check_case(
+      {name + " of " + shape.to_string() + ", alone", {{shape}}, [&](Inputs x) { return move(x[0]); }});
 }
 
 TEST(GradcheckMovement, Reshape) {
@@ -27,7 +28,9 @@ TEST(GradcheckMovement, Reshape) {
   check_movement("reshape", {1}, [](auto& x) { return reshape(x, Shape{}); });
   check_movement("reshape", {}, [](auto& x) { return reshape(x, Shape{1, 1}); });
   check_movement("reshape", {3, 0}, [](auto& x) { return reshape(x, Shape{0, 5}); });
-  check_movement("reshape of a transpose", {6, 4}, [](auto& x) { return reshape(transpose(x), Shape{8, 3}); });
+  check_movement("reshape of a transpose", {6, 4}, [](auto& x) {
+    return reshape(transpose(x), Shape{8, 3});
+  });
   check_movement("squeeze", {3, 1, 2}, [](auto& x) { return squeeze(x, 1); });
   check_movement("expand_dims", {3, 2}, [](auto& x) { return expand_dims(x, -1); });
 }
@@ -55,12 +58,12 @@ TEST(GradcheckMovement, Slice) {
     std::optional<std::int64_t> start, stop;
     std::int64_t step;
   };
-  const Row kRows[] = {{kAbsent, kAbsent, 1}, {1, kAbsent, 1},  {kAbsent, 5, 1},  {2, 6, 1},
-                       {kAbsent, kAbsent, 2}, {1, 7, 3},        {0, 7, 6},        {0, 7, 100},
-                       {-3, kAbsent, 1},      {-6, -1, 2},      {-100, 100, 2},   {kAbsent, kAbsent, -1},
-                       {kAbsent, kAbsent, -2}, {5, 1, -1},      {5, 1, -3},       {-1, -7, -2},
-                       {kAbsent, 2, -3},      {3, 3, 1},        {5, 2, 1},        {2, 5, -1},
-                       {7, kAbsent, 1},       {100, kAbsent, -4}};
+  const Row kRows[] = {{kAbsent, kAbsent, 1},  {1, kAbsent, 1},   {kAbsent, 5, 1}, {2, 6, 1},
+                       {kAbsent, kAbsent, 2},  {1, 7, 3},         {0, 7, 6},       {0, 7, 100},
+                       {-3, kAbsent, 1},       {-6, -1, 2},       {-100, 100, 2},  {kAbsent, kAbsent, -1},
+                       {kAbsent, kAbsent, -2}, {5, 1, -1},        {5, 1, -3},      {-1, -7, -2},
+                       {kAbsent, 2, -3},       {3, 3, 1},         {5, 2, 1},       {2, 5, -1},
+                       {7, kAbsent, 1},        {100, kAbsent, -4}};
   for (const Row& row : kRows) {
     const std::string name = "slice by " + std::to_string(row.step) + " from " +
                              (row.start ? std::to_string(*row.start) : "none") + " to " +
@@ -71,14 +74,12 @@ TEST(GradcheckMovement, Slice) {
   check_movement("slice of slice", {33}, [](auto& x) {
     return slice(slice(slice(x, 0, 30, 2, -3), 0, 1, kAbsent, 2), 0, kAbsent, kAbsent, -1);
   });
-  check_movement("slices of all axes", {7, 5}, [](auto& x) {
-    return slice(slice(x, 0, kAbsent, kAbsent, -2), 1, 3, 0, -1);
-  });
+  check_movement("slices of all axes", {7, 5},
+                 [](auto& x) { return slice(slice(x, 0, kAbsent, kAbsent, -2), 1, 3, 0, -1); });
   check_movement("slice", {0, 3}, [](auto& x) { return slice(x, 1, kAbsent, kAbsent, -2); });
   check_movement("slice", {0}, [](auto& x) { return slice(x, 0, kAbsent, kAbsent, -1); });
   check_case({"overlapping windows", {{Shape{7}}}, [](Inputs x) {
-                return slice(x[0], 0, kAbsent, -1) * slice(x[0], 0, 1, kAbsent) +
-                       slice(x[0], 0, -1, 0, -1);
+                return slice(x[0], 0, kAbsent, -1) * slice(x[0], 0, 1, kAbsent) + slice(x[0], 0, -1, 0, -1);
               }});
 }
 
@@ -90,15 +91,17 @@ TEST(GradcheckMovement, Pad) {
   check_movement("pad everywhere", {2, 3}, [](auto& x) { return pad(x, {1, 0}, {2, 1}, 2, {1, 3}); });
   check_movement("pad between one", {1, 3}, [](auto& x) { return pad(x, {0, 1}, {0, 0}, 2, {5, 1}); });
   check_movement("pad nothing", {0, 2}, [](auto& x) { return pad(x, {2, 1}, {1, 0}, 0.5, {3, 0}); });
-  check_movement("pad of a pad", {3}, [](auto& x) { return pad(pad(x, {1}, {0}, 0.5, {1}), {0}, {2}, 3, {2}); });
+  check_movement("pad of a pad", {3},
+                 [](auto& x) { return pad(pad(x, {1}, {0}, 0.5, {1}), {0}, {2}, 3, {2}); });
   check_movement("pad by nothing", {3}, [](auto& x) { return pad(x, {0}, {0}); });
-  check_movement("pad of a reversed slice", {7}, [](auto& x) {
-    return pad(slice(x, 0, kAbsent, kAbsent, -2), {1}, {1}, 0.25, {1});
-  });
+  check_movement("pad of a reversed slice", {7},
+                 [](auto& x) { return pad(slice(x, 0, kAbsent, kAbsent, -2), {1}, {1}, 0.25, {1}); });
 }
 
 TEST(GradcheckMovement, ConcatenateAndStack) {
-  check_case({"two", {{Shape{2, 3}}, {Shape{4, 3}}}, [](Inputs x) { return concatenate({x[0], x[1] * x[1]}); }});
+  check_case({"two", {{Shape{2, 3}}, {Shape{4, 3}}}, [](Inputs x) {
+                return concatenate({x[0], x[1] * x[1]});
+              }});
   check_case({"three along -1", {{Shape{2, 1}}, {Shape{2, 0}}, {Shape{2, 5}}}, [](Inputs x) {
                 const LazyTensor y = concatenate({x[0], x[1], x[2]}, -1);
                 return y * y;

@@ -20,7 +20,7 @@ const ReductionRow kReductions[] = {{"sum", sum}, {"mean", mean}, {"max", max}, 
 
 TEST(GradcheckReduce, AnyAxesAndKeepdims) {
   const Shape shape{2, 3, 1, 5};
-  const std::vector<Axes> kAxes = {Axes{},     Axes{0},     Axes{1},        Axes{2},           Axes{-1},
+  const std::vector<Axes> kAxes = {Axes{},     Axes{0},     Axes{1},        Axes{2},         Axes{-1},
                                    Axes{0, 1}, Axes{-1, 0}, Axes{1, 2, -1}, Axes{0, 1, 2, 3}};
   for (const ReductionRow& row : kReductions) {
     for (std::size_t i = 0; i < kAxes.size(); ++i) {
@@ -41,8 +41,8 @@ TEST(GradcheckReduce, AwkwardShapesAndLayouts) {
                   }});
     }
     for (const Layout layout : kLayouts) {
-      // Equal elements of a broadcast operand share the gradient of an extremum, which has a kink there only between
-      // elements that are different leaves.
+      // Equal elements of a broadcast operand share the gradient of an extremum, which has a kink there only
+      // between elements that are different leaves.
       const Shape shape{3, 7};
       for (const int axis : {0, 1}) {
         check_case({std::string(row.name) + " of " + to_string(layout) + " along " + std::to_string(axis),
@@ -80,16 +80,16 @@ struct Product {
 };
 
 TEST(GradcheckMatmul, ShapesAndBatches) {
-  const Product kProducts[] = {
-      {{1, 1}, {1, 1}},       {{7, 3}, {3, 5}},       {{3}, {3}},          {{3}, {3, 5}},
-      {{4, 3}, {3}},          {{2, 4, 3}, {2, 3, 5}}, {{2, 4, 3}, {3, 5}}, {{4, 3}, {2, 3, 5}},
-      {{2, 1, 2, 3}, {4, 3, 2}}, {{1, 2, 3}, {4, 3, 2}}, {{3}, {2, 3, 5}},    {{2, 2, 4, 3}, {3}},
-      {{2, 4, 3}, {3}},       {{7, 33}, {33, 2}},     {{0, 3}, {3, 2}},    {{2, 3}, {3, 0}},
-      {{2, 0}, {0, 3}},       {{0, 2, 3}, {3, 2}},    {{0, 2, 3}, {1, 3, 2}}};
+  const Product kProducts[] = {{{1, 1}, {1, 1}},       {{7, 3}, {3, 5}},    {{3}, {3}},
+                               {{3}, {3, 5}},          {{4, 3}, {3}},       {{2, 4, 3}, {2, 3, 5}},
+                               {{2, 4, 3}, {3, 5}},    {{4, 3}, {2, 3, 5}}, {{2, 1, 2, 3}, {4, 3, 2}},
+                               {{1, 2, 3}, {4, 3, 2}}, {{3}, {2, 3, 5}},    {{2, 2, 4, 3}, {3}},
+                               {{2, 4, 3}, {3}},       {{7, 33}, {33, 2}},  {{0, 3}, {3, 2}},
+                               {{2, 3}, {3, 0}},       {{2, 0}, {0, 3}},    {{0, 2, 3}, {3, 2}},
+                               {{0, 2, 3}, {1, 3, 2}}};
   for (const auto& [a, b] : kProducts) {
-    check_case({a.to_string() + " @ " + b.to_string(), {{a}, {b}}, [](Inputs x) {
-                  return matmul(x[0], x[1]);
-                }});
+    check_case(
+        {a.to_string() + " @ " + b.to_string(), {{a}, {b}}, [](Inputs x) { return matmul(x[0], x[1]); }});
   }
 }
 
@@ -148,11 +148,10 @@ TEST(GradcheckIndexing, TakeAlongEachAxis) {
                   }});
     }
     for (const Layout layout : kLayouts) {
-      check_case({std::string(row.name) + " of " + to_string(layout),
-                  {{base_shape(shape, layout)}},
-                  [&](Inputs x) {
-                    return take(view_of(x[0], shape, layout), indices(row.values, row.shape), 1) * 2.0;
-                  }});
+      check_case(
+          {std::string(row.name) + " of " + to_string(layout), {{base_shape(shape, layout)}}, [&](Inputs x) {
+             return take(view_of(x[0], shape, layout), indices(row.values, row.shape), 1) * 2.0;
+           }});
     }
   }
 }
@@ -187,7 +186,8 @@ TEST(GradcheckIndexing, IndicesOutsideGiveNoGradient) {
   const LazyTensor which = indices({0, 7, -1, 2}, Shape{4});
   const LazyTensor weights = cpu_tensor({1, 10, 100, 1000}, Shape{4});
   // The value is NaN at indices outside; select it away, as a mask does.
-  const LazyTensor kept = where(logical_or(which == 7, which == -1), zeros_like(weights), take(x, which) * weights);
+  const LazyTensor kept =
+      where(logical_or(which == 7, which == -1), zeros_like(weights), take(x, which) * weights);
   EXPECT_EQ(grad(sum(kept), x).to_vector<double>(), (std::vector<double>{1, 0, 1000}));
   EXPECT_EQ(grad(sum(scatter_add(x, which, weights)), x).to_vector<double>(), (std::vector<double>{1, 1, 1}));
 }

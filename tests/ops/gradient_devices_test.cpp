@@ -10,7 +10,8 @@
 namespace caldera::testing {
 namespace {
 
-/// Tensors are on one device while the default is another: a rule must not create constants on the default one.
+/// Tensors are on one device while the default is another: a rule must not create constants on the default
+/// one.
 class GradientDevices : public OpTest {
  protected:
   void SetUp() override {
@@ -29,7 +30,8 @@ struct Row {
 };
 
 LazyTensor weighted(const LazyTensor& y) {  // a cotangent that is not all ones
-  return sum(y * cos(astype(iota(Shape{y.numel()}, 0, DType::i32, y.device()), y.dtype())).reshape(y.shape()));
+  return sum(y *
+             cos(astype(iota(Shape{y.numel()}, 0, DType::i32, y.device()), y.dtype())).reshape(y.shape()));
 }
 
 LazyTensor i32_on(const LazyTensor& like, const std::vector<std::int32_t>& values) {
@@ -40,46 +42,60 @@ const Row kRows[] = {
     {"pow with a number", {{33, 7}}, [](Inputs x) { return weighted(pow(x[0], 2) + pow(x[0], 1.5)); }},
     {"pow of a number", {{33}}, [](Inputs x) { return weighted(pow(2.0, x[0])); }},
     {"pow", {{33}, {33}}, [](Inputs x) { return weighted(pow(x[0], x[1])); }},
-    {"numbers in every binary operation", {{33}},
+    {"numbers in every binary operation",
+     {{33}},
      [](Inputs x) {
        const LazyTensor& a = x[0];
        return weighted(maximum(a, 1.0) + minimum(2, a) + remainder(a, 3.0) + atan2(a, 2.0) + 1 / a - 2 * a +
                        where(a > 1, a, 0.5));
      }},
-    {"unary chain", {{7, 33}},
+    {"unary chain",
+     {{7, 33}},
      [](Inputs x) {
        const LazyTensor& a = x[0];
-       return weighted(exp(sin(a)) + log(a) * sqrt(a) + tanh(a) / rsqrt(a) + erf(a) * sigmoid(a) + abs(a - 1) +
-                       expm1(a) * log1p(a) + cos(a) + reciprocal(a));
+       return weighted(exp(sin(a)) + log(a) * sqrt(a) + tanh(a) / rsqrt(a) + erf(a) * sigmoid(a) +
+                       abs(a - 1) + expm1(a) * log1p(a) + cos(a) + reciprocal(a));
      }},
-    {"reductions", {{7, 33}},
-     [](Inputs x) { return weighted(sum(x[0] * x[0], 0)) + weighted(max(x[0], 1)) * mean(x[0]) + min(x[0]); }},
+    {"reductions",
+     {{7, 33}},
+     [](Inputs x) {
+       return weighted(sum(x[0] * x[0], 0)) + weighted(max(x[0], 1)) * mean(x[0]) + min(x[0]);
+     }},
     {"matmul", {{2, 7, 5}, {5, 33}}, [](Inputs x) { return weighted(tanh(matmul(x[0], x[1]))); }},
-    {"matmul with broadcast batches", {{7, 5}, {3, 5, 4}}, [](Inputs x) { return weighted(matmul(x[0], x[1])); }},
-    {"take and scatter_add", {{7, 3}, {4, 3}},
+    {"matmul with broadcast batches",
+     {{7, 5}, {3, 5, 4}},
+     [](Inputs x) { return weighted(matmul(x[0], x[1])); }},
+    {"take and scatter_add",
+     {{7, 3}, {4, 3}},
      [](Inputs x) {
        const LazyTensor which = i32_on(x[0], {6, 0, 6, 2});
        const LazyTensor y = take(x[0], which);
        return weighted(scatter_add(x[0], which, x[1] * y)) + weighted(y * y);
      }},
-    {"movement", {{7, 33}},
+    {"movement",
+     {{7, 33}},
      [](Inputs x) {
-       const LazyTensor a = pad(slice(transpose(x[0]), 0, std::nullopt, std::nullopt, -2), {1, 0}, {0, 2}, 0.5);
+       const LazyTensor a =
+           pad(slice(transpose(x[0]), 0, std::nullopt, std::nullopt, -2), {1, 0}, {0, 2}, 0.5);
        return weighted(concatenate({a * a, a}, 1));
      }},
-    {"softmax and norms", {{3, 33}, {33}},
+    {"softmax and norms",
+     {{3, 33}, {33}},
      [](Inputs x) {
        return weighted(softmax(x[0] * 3)) + weighted(log_softmax(x[0], 0)) + weighted(logsumexp(x[0])) +
               weighted(rms_norm(x[0], 1e-5, x[1])) + weighted(layer_norm(x[0], 1e-5, x[1], x[1]));
      }},
-    {"silu and lora_delta", {{2, 3, 5}, {5, 2}, {2, 7}},
+    {"silu and lora_delta",
+     {{2, 3, 5}, {5, 2}, {2, 7}},
      [](Inputs x) { return weighted(silu(lora_delta(x[0], x[1], x[2], 0.5))); }},
-    {"cross-entropy", {{4, 33}},
+    {"cross-entropy",
+     {{4, 33}},
      [](Inputs x) {
        return mean_cross_entropy(x[0] * 2, i32_on(x[0], {3, 32, -100, 0}),
                                  {.ignore_index = -100, .label_smoothing = 0.1});
      }},
-    {"second derivative", {{33}},
+    {"second derivative",
+     {{33}},
      [](Inputs x) { return weighted(grad(weighted(sin(x[0]) * pow(x[0], 3)), x[0])); }},
 };
 
@@ -90,7 +106,8 @@ TEST_P(GradientDevices, AgreeWithF64) {
     std::vector<LazyTensor> reference;
     std::uint64_t seed = 11;
     for (const Shape& shape : row.shapes) {
-      const Host host = stored(Host(shape, random_values(shape.numel(), 0.3, 1.7, false, seed++)), DType::f32);
+      const Host host =
+          stored(Host(shape, random_values(shape.numel(), 0.3, 1.7, false, seed++)), DType::f32);
       here.push_back(upload(host, DType::f32, device()));
       reference.push_back(upload(host, DType::f64, Device::cpu()));
     }
@@ -99,7 +116,8 @@ TEST_P(GradientDevices, AgreeWithF64) {
     for (std::size_t i = 0; i < actual.size(); ++i) {
       EXPECT_EQ(actual[i].device(), device());
       // f32 sums of up to 231 terms of size 1 to 10: about 1e-5.
-      EXPECT_TRUE(agrees(actual[i], Host(expected[i].shape(), download(expected[i])), {1e-4, 2e-4})) << "input " << i;
+      EXPECT_TRUE(agrees(actual[i], Host(expected[i].shape(), download(expected[i])), {1e-4, 2e-4}))
+          << "input " << i;
     }
   }
 }

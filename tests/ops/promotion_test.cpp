@@ -13,9 +13,9 @@ LazyTensor of(DType type) { return LazyTensor::zeros(Shape{2}, type, Device::cpu
 
 int width(DType type) { return static_cast<int>(size_of(type)); }
 
-/// The Array API's rules in words: within a kind the wider type; unsigned with signed gives a signed type that holds
-/// both; boolean gives way. Beyond the standard, as PyTorch: floating wins over integers whatever the widths, and
-/// float16 with bfloat16 meets in float32.
+/// The Array API's rules in words: within a kind the wider type; unsigned with signed gives a signed type
+/// that holds both; boolean gives way. Beyond the standard, as PyTorch: floating wins over integers whatever
+/// the widths, and float16 with bfloat16 meets in float32.
 DType expected(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::boolean) return b;

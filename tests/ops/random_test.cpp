@@ -48,7 +48,8 @@ TEST_P(Random, UniformIsTheHighBitsOfEachWord) {
   const std::vector<float> golden{0x6627e8p-24F, 0xe169c5p-24F, 0xbc57acp-24F, 0x9b00dbp-24F};
   EXPECT_EQ(first, golden);
   for (const std::uint64_t seed : {std::uint64_t{1}, std::uint64_t{0x299f31d0a4093822}, ~std::uint64_t{0}}) {
-    const std::vector<float> actual = random_uniform(Shape{1025}, seed, DType::f32, device()).to_vector<float>();
+    const std::vector<float> actual =
+        random_uniform(Shape{1025}, seed, DType::f32, device()).to_vector<float>();
     for (std::uint32_t i = 0; i < 1025; ++i)
       ASSERT_EQ(actual[i], static_cast<float>(word(seed, i) >> 8) * 0x1p-24F) << seed << " " << i;
   }
@@ -79,9 +80,12 @@ TEST_P(Random, IsAFunctionOfSeedAndLinearIndex) {
   // Fused with its consumer, behind a view, the element keeps its index.
   const std::vector<float> plain = values(Shape{33, 7}, 5);
   const LazyTensor turned = transpose(random_uniform(Shape{33, 7}, 5, DType::f32, device())) + 0.0;
-  EXPECT_TRUE(agrees(turned, Host::from(Shape{7, 33}, [&](const Index& at) {
-                       return static_cast<double>(plain[static_cast<std::size_t>(at[1] * 7 + at[0])]);
-                     }),
+  EXPECT_TRUE(agrees(turned,
+                     Host::from(Shape{7, 33},
+                                [&](const Index& at) {
+                                  return static_cast<double>(
+                                      plain[static_cast<std::size_t>(at[1] * 7 + at[0])]);
+                                }),
                      {}));
 }
 

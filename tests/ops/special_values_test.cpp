@@ -47,17 +47,17 @@ TEST_P(SpecialValues, OfPairs) {
   const Host b(Shape{n}, kValues);
   std::vector<Pending> all;
   for (const DType type : supported({DType::f32, DType::f64})) {
-    // What is finite is tested more narrowly elsewhere. Here are powers up to 2^-100, which multiply the error of a
-    // GPU's logarithm by 70.
+    // What is finite is tested more narrowly elsewhere. Here are powers up to 2^-100, which multiply the
+    // error of a GPU's logarithm by 70.
     const Within tolerance{type == DType::f32 ? 1e-4 : 1e-13, 0};
     for (const Row& row : kRows) {
-      Host expected = Host::from(Shape{n, n}, [&](const Index& at) {
-        return row.oracle(a.stretched(at), b.stretched(at));
-      });
+      Host expected = Host::from(
+          Shape{n, n}, [&](const Index& at) { return row.oracle(a.stretched(at), b.stretched(at)); });
       // 100^-inf and the like are limits in every type; 100^100 overflows f32 only.
       if (type == DType::f32) expected = stored(expected, type);
       all.push_back({std::string(row.name) + " of " + std::string(name(type)),
-                     row.function(upload(a, type, device()), upload(b, type, device())), expected, tolerance});
+                     row.function(upload(a, type, device()), upload(b, type, device())), expected,
+                     tolerance});
     }
   }
   check_all(all);
@@ -73,7 +73,10 @@ TEST_P(SpecialValues, OfFunctions) {
       {"isnan", isnan, [](double x) { return std::isnan(x) ? 1.0 : 0.0; }},
       {"abs", abs, [](double x) { return std::abs(x); }},
       {"negative", negative, [](double x) { return -x; }},
-      {"sign", sign, [](double x) { return std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+      {"sign", sign, [](double x) { return std::isnan(x) ? x
+                                           : x > 0       ? 1.0
+                                           : x < 0       ? -1.0
+                                                         : 0.0; }},
       {"floor", floor, [](double x) { return std::floor(x); }},
       {"ceil", ceil, [](double x) { return std::ceil(x); }},
       {"round", round, [](double x) { return std::nearbyint(x); }},
@@ -104,7 +107,8 @@ TEST_P(SpecialValues, OfFunctions) {
 
 TEST_P(SpecialValues, RoundingIsHalfToEven) {
   const Host x(Shape{8}, {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 8388609, 0.49999997});
-  EXPECT_TRUE(agrees(round(upload(x, DType::f32, device())), Host(Shape{8}, {0, 2, 2, 0, -2, -2, 8388609, 0}), {}));
+  EXPECT_TRUE(
+      agrees(round(upload(x, DType::f32, device())), Host(Shape{8}, {0, 2, 2, 0, -2, -2, 8388609, 0}), {}));
 }
 
 TEST_P(SpecialValues, InReductions) {
@@ -121,6 +125,11 @@ TEST_P(SpecialValues, MaskedSoftmaxIsExact) {
   EXPECT_TRUE(agrees(softmax(upload(x, DType::f32, device())), expected, {}));
   const Host logs(Shape{2}, {std::log(2.0), 1000 + std::log(2.0)});
   EXPECT_TRUE(agrees(logsumexp(upload(x, DType::f32, device())), logs, {1e-6, 0}));
+}
+
+TEST_P(SpecialValues, LogsumexpOfInfinitiesIsTheLimit) {
+  const Host x(Shape{4, 2}, {-kInf, -kInf, 1, kInf, 3, -kInf, kNan, 1});
+  EXPECT_TRUE(agrees(logsumexp(upload(x, DType::f32, device())), Host(Shape{4}, {-kInf, kInf, 3, kNan}), {}));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class Async : public EngineTest {
     for (int i = 0; i < products; ++i) y = matmul(y, x);
     return y;
   }
-  /// Its arena does not fit into any machine. The CPU finds out when it runs, a GPU when it prepares the plan.
+  /// Its arena does not fit into any machine. The CPU finds out when it runs, a GPU when it prepares the
+  /// plan.
   static LazyTensor failing() {
     const LazyTensor x = LazyTensor::ones({1, 1}, DType::f32, device()).eval();
     const std::int64_t huge = std::int64_t{1} << 44;

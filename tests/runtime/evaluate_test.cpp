@@ -96,6 +96,23 @@ TEST_P(Evaluate, InStagesAsInOneGo) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5F);
 }
 
+TEST_P(Evaluate, ManyNumbersInOneKernel) {
+  LazyTensor y = leaf({1, -2});
+  float a = 1;
+  float b = -2;
+  for (int i = 0; i < 24; ++i) {
+    const float scale = 0.5F + 0.03125F * static_cast<float>(i);
+    const float shift = 0.25F * static_cast<float>(i % 7);
+    y = y * scale + shift;
+    a = a * scale + shift;
+    b = b * scale + shift;
+  }
+  EXPECT_EQ(plan_for({y})->steps.size(), GetParam().fusion ? 1U : 48U);
+  const Floats got = y.to_vector<float>();
+  EXPECT_NEAR(got[0], a, 1e-4F);
+  EXPECT_NEAR(got[1], b, 1e-4F);
+}
+
 TEST_P(Evaluate, ScalarsAndEmptyTensors) {
   EXPECT_EQ(LazyTensor(2.5).item(), 2.5F);
   EXPECT_EQ((LazyTensor(2) + LazyTensor(3)).item<std::int32_t>(), 5);

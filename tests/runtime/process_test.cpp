@@ -48,7 +48,7 @@ TEST(ProcessThreads, AnIdleCpuEvaluatesInline) {
         const auto after = thread_count();
         // The count does see the stream's thread once there is work for it.
         (x + 1.0).eval_async().get();
-        leave(right && after == before && thread_count() == before + 1);
+        leave(right && after == before && thread_count() > before);
       },
       ::testing::ExitedWithCode(0), "");
 }

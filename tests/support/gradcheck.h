@@ -27,8 +27,8 @@ inline Argument positive(const Shape& shape, double low = 0.3, double high = 1.7
   return {shape, low, high, false};
 }
 
-/// The error of a central difference is eps^2 f'''/6 (about 1e-12) and the rounding of f over eps (about 1e-10):
-/// the tolerances leave room for steep functions and long sums, and none for a wrong rule.
+/// The error of a central difference is eps^2 f'''/6 (about 1e-12) and the rounding of f over eps (about
+/// 1e-10): the tolerances leave room for steep functions and long sums, and none for a wrong rule.
 struct GradOptions {
   double eps = 1e-6;
   double absolute = 1e-6;
@@ -38,8 +38,8 @@ struct GradOptions {
 };
 
 /// How the gradients under test are made: by default caldera::vjp.
-using Pull = std::function<std::vector<LazyTensor>(const LazyTensor& output, std::span<const LazyTensor> inputs,
-                                                   const LazyTensor& cotangent)>;
+using Pull = std::function<std::vector<LazyTensor>(
+    const LazyTensor& output, std::span<const LazyTensor> inputs, const LazyTensor& cotangent)>;
 
 inline std::vector<LazyTensor> pull_by_vjp(const LazyTensor& output, std::span<const LazyTensor> inputs,
                                            const LazyTensor& cotangent) {
@@ -67,9 +67,9 @@ inline std::vector<double> forward(const TensorFunction& function, const std::ve
 
 /// d(sum(function * cotangent)) / d(values[argument][element]). Differences are taken before they are summed:
 /// elements that do not change add no rounding.
-inline double difference(const TensorFunction& function, const std::vector<Argument>& arguments, Values values,
-                         std::size_t argument, std::size_t element, const std::vector<double>& cotangent,
-                         double eps) {
+inline double difference(const TensorFunction& function, const std::vector<Argument>& arguments,
+                         Values values, std::size_t argument, std::size_t element,
+                         const std::vector<double>& cotangent, double eps) {
   double& x = values[argument][element];
   const double middle = x;
   const double above = x = middle + eps;
@@ -106,14 +106,15 @@ inline ::testing::AssertionResult gradients_agree(const TensorFunction& function
 
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (grads[i].shape() != inputs[i].shape() || grads[i].dtype() != DType::f64) {
-      return ::testing::AssertionFailure() << "argument " << i << ": the gradient is " << grads[i].to_string();
+      return ::testing::AssertionFailure()
+             << "argument " << i << ": the gradient is " << grads[i].to_string();
     }
     const std::vector<double> actual = grads[i].to_vector<double>();
     for (std::size_t k = 0; k < actual.size(); ++k) {
-      const double expected =
-          detail::difference(function, arguments, values, i, k, weights, options.eps);
+      const double expected = detail::difference(function, arguments, values, i, k, weights, options.eps);
       // Written so that NaN fails.
-      if (std::abs(actual[k] - expected) <= options.absolute + options.relative * std::abs(expected)) continue;
+      if (std::abs(actual[k] - expected) <= options.absolute + options.relative * std::abs(expected))
+        continue;
       return ::testing::AssertionFailure()
              << "argument " << i << ", element " << k << " of " << arguments[i].shape.to_string()
              << ": gradient " << actual[k] << ", central difference " << expected;
@@ -122,14 +123,16 @@ inline ::testing::AssertionResult gradients_agree(const TensorFunction& function
   return ::testing::AssertionSuccess();
 }
 
-/// The gradients of `function` for a fixed cotangent, joined to one vector: a function to differentiate again.
+/// The gradients of `function` for a fixed cotangent, joined to one vector: a function to differentiate
+/// again.
 inline TensorFunction gradient_function(const TensorFunction& function, std::uint64_t seed = 5) {
   return [function, seed](std::span<const LazyTensor> arguments) {
     const LazyTensor output = function(arguments);
     const LazyTensor cotangent = astype(
         cpu_tensor(random_values(output.numel(), 0.5, 1.5, true, seed), output.shape()), output.dtype());
     std::vector<LazyTensor> parts;
-    for (const LazyTensor& g : pull_by_vjp(output, arguments, cotangent)) parts.push_back(reshape(g, Shape{-1}));
+    for (const LazyTensor& g : pull_by_vjp(output, arguments, cotangent))
+      parts.push_back(reshape(g, Shape{-1}));
     return concatenate(parts);
   };
 }
@@ -144,7 +147,8 @@ struct GradCase {
 inline void check_case(const GradCase& row, const GradOptions& options = {}) {
   SCOPED_TRACE(row.name);
   EXPECT_TRUE(gradients_agree(row.function, row.arguments, options)) << "first derivative";
-  EXPECT_TRUE(gradients_agree(gradient_function(row.function), row.arguments, options)) << "second derivative";
+  EXPECT_TRUE(gradients_agree(gradient_function(row.function), row.arguments, options))
+      << "second derivative";
 }
 
 }  // namespace caldera::testing

@@ -10,8 +10,8 @@
 
 namespace caldera::testing {
 
-/// How the elements of an operand lie in the leaf that holds them: as they are, with the axes in reverse order,
-/// every second one behind an offset, backwards along each axis, or once for all of axis 0.
+/// How the elements of an operand lie in the leaf that holds them: as they are, with the axes in reverse
+/// order, every second one behind an offset, backwards along each axis, or once for all of axis 0.
 enum class Layout { plain, permuted, sliced, reversed, broadcast };
 inline constexpr Layout kLayouts[] = {Layout::plain, Layout::permuted, Layout::sliced, Layout::reversed,
                                       Layout::broadcast};

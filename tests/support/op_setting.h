@@ -69,10 +69,14 @@ class OpTest : public ::testing::TestWithParam<OpSetting> {
 /// The value that an element of `type` holds when `value` is stored in it.
 inline double stored(double value, DType type) {
   switch (type) {
-    case DType::boolean: return value != 0 ? 1 : 0;
-    case DType::f32: return static_cast<float>(value);
-    case DType::f64: return value;
-    default: return std::trunc(value);
+    case DType::boolean:
+      return value != 0 ? 1 : 0;
+    case DType::f32:
+      return static_cast<float>(value);
+    case DType::f64:
+      return value;
+    default:
+      return std::trunc(value);
   }
 }
 
@@ -95,12 +99,18 @@ LazyTensor upload_as(const Host& host, Device device) {
 /// A tensor of these values, which `type` must hold exactly (see stored).
 inline LazyTensor upload(const Host& host, DType type, Device device) {
   switch (type) {
-    case DType::boolean: return upload_as<bool>(host, device);
-    case DType::u8: return upload_as<std::uint8_t>(host, device);
-    case DType::i32: return upload_as<std::int32_t>(host, device);
-    case DType::i64: return upload_as<std::int64_t>(host, device);
-    case DType::f32: return upload_as<float>(host, device);
-    default: return upload_as<double>(host, device);
+    case DType::boolean:
+      return upload_as<bool>(host, device);
+    case DType::u8:
+      return upload_as<std::uint8_t>(host, device);
+    case DType::i32:
+      return upload_as<std::int32_t>(host, device);
+    case DType::i64:
+      return upload_as<std::int64_t>(host, device);
+    case DType::f32:
+      return upload_as<float>(host, device);
+    default:
+      return upload_as<double>(host, device);
   }
 }
 
@@ -112,12 +122,18 @@ std::vector<double> download_as(const LazyTensor& x) {
 
 inline std::vector<double> download(const LazyTensor& x) {
   switch (x.dtype()) {
-    case DType::boolean: return download_as<bool>(x);
-    case DType::u8: return download_as<std::uint8_t>(x);
-    case DType::i32: return download_as<std::int32_t>(x);
-    case DType::i64: return download_as<std::int64_t>(x);
-    case DType::f32: return download_as<float>(x);
-    default: return download_as<double>(x);
+    case DType::boolean:
+      return download_as<bool>(x);
+    case DType::u8:
+      return download_as<std::uint8_t>(x);
+    case DType::i32:
+      return download_as<std::int32_t>(x);
+    case DType::i64:
+      return download_as<std::int64_t>(x);
+    case DType::f32:
+      return download_as<float>(x);
+    default:
+      return download_as<double>(x);
   }
 }
 
@@ -134,7 +150,8 @@ inline Within rounded_once(DType type) {
   return {};
 }
 
-inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& expected, const Within& within) {
+inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& expected,
+                                         const Within& within) {
   if (actual.shape() != expected.shape) {
     return ::testing::AssertionFailure()
            << "shape " << actual.shape().to_string() << ", expected " << expected.shape.to_string();
@@ -151,7 +168,8 @@ inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& e
   return ::testing::AssertionSuccess();
 }
 
-/// An operation of a table and what it should give; a plan evaluates many, so that a device compiles few kernels.
+/// An operation of a table and what it should give; a plan evaluates many, so that a device compiles few
+/// kernels.
 struct Pending {
   std::string name;
   LazyTensor result;
@@ -175,8 +193,8 @@ struct Operand {
 inline Operand random_operand(const Shape& shape, Layout layout, DType type, Device device, double low,
                               double high, bool both_signs, std::uint64_t seed) {
   const Shape base = base_shape(shape, layout);
-  const Host host = stored(
-      Host(base, random_values(base.numel(), low, high, both_signs && type != DType::u8, seed)), type);
+  const Host host =
+      stored(Host(base, random_values(base.numel(), low, high, both_signs && type != DType::u8, seed)), type);
   return {view_of(upload(host, type, device), shape, layout), seen_through(host, shape, layout)};
 }
 

@@ -44,6 +44,8 @@ class RandomGraph {
   std::string to_string() const;
 
  private:
+  static constexpr std::int64_t kMaxElements = 3000;
+
   // Choices.
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
   bool chance(int percent) { return below(100) < percent; }

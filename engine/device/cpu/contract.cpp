@@ -208,13 +208,13 @@ void ContractStep::run_one(const T* a, const T* b, T* c, std::int64_t rows) cons
     };
     const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
     // Stored rows and columns of a matrix as gemv wants them.
-    const auto gemv = [&](int mode, const Matrix& x, std::int64_t rows, std::int64_t columns, const T* matrix,
+    const auto gemv = [&](int mode, const Matrix& x, std::int64_t height, std::int64_t width, const T* matrix,
                           const T* vector, std::int64_t vector_stride, std::int64_t out_stride,
                           std::int64_t length) {
       // beta = 1 on zeros: some versions multiply what lies in the output by beta = 0, NaN included.
       for (std::int64_t i = 0; i < length; ++i) out[i * out_stride] = T(0);
-      if (x.transposed) std::swap(rows, columns);
-      gemv_of<T>(blas)(OpenBlas::kRowMajor, mode, as_int(rows), as_int(columns), T(1), matrix,
+      if (x.transposed) std::swap(height, width);
+      gemv_of<T>(blas)(OpenBlas::kRowMajor, mode, as_int(height), as_int(width), T(1), matrix,
                        as_int(x.leading), vector, as_int(vector_stride), T(1), out, as_int(out_stride));
     };
     if (method_ == Method::gemm) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/device/vulkan/exit_guard.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -58,9 +59,11 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
     vk_.vkDestroyDevice(device_, nullptr);
     fail(result, "creating the timeline");
   }
+  guard_exit(device_, vk_);
 }
 
 LogicalDevice::~LogicalDevice() {
+  unguard_exit(device_);
   vk_.vkDeviceWaitIdle(device_);
   vk_.vkDestroySemaphore(device_, timeline_, nullptr);
   vk_.vkDestroyDevice(device_, nullptr);

@@ -124,6 +124,9 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
       address = arena->address();
     } else {
       const Bindings::Slot& slot = bindings.slots[static_cast<std::size_t>(patch.slot)];
+      if (slot.storage == nullptr)
+        throw PlanError(
+            fmt::format("{}: nothing is bound to slot {} of a plan", context_->device->name(), patch.slot));
       address = static_cast<const VulkanStorage*>(slot.storage)->address() +
                 static_cast<std::uint64_t>(slot.byte_offset);
     }

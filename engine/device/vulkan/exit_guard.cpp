@@ -1,0 +1,63 @@
+#include "engine/device/vulkan/exit_guard.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace caldera::vulkan {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<VkDevice, VolkDeviceTable*> open;
+};
+
+Registry& registry() {
+  static auto* const leaked = new Registry;  // outlives every static object
+  return *leaked;
+}
+
+template <class Handle>
+void VKAPI_PTR keep(VkDevice, Handle, const VkAllocationCallbacks*) {}
+
+/// Replaces what destructors call. New work is not expected any more.
+void disarm(VolkDeviceTable& table) {
+  table.vkDestroyBuffer = keep<VkBuffer>;
+  table.vkFreeMemory = keep<VkDeviceMemory>;
+  table.vkDestroyCommandPool = keep<VkCommandPool>;
+  table.vkDestroyPipeline = keep<VkPipeline>;
+  table.vkDestroyPipelineLayout = keep<VkPipelineLayout>;
+  table.vkDestroySemaphore = keep<VkSemaphore>;
+  table.vkDestroyDevice = [](VkDevice, const VkAllocationCallbacks*) {};
+  table.vkDeviceWaitIdle = [](VkDevice) { return VK_SUCCESS; };
+  table.vkWaitSemaphores = [](VkDevice, const VkSemaphoreWaitInfo*, std::uint64_t) { return VK_SUCCESS; };
+  table.vkGetSemaphoreCounterValue = [](VkDevice, VkSemaphore, std::uint64_t* value) {
+    *value = UINT64_MAX;  // everything is done
+    return VK_SUCCESS;
+  };
+}
+
+void at_exit() {
+  const std::lock_guard lock(registry().mutex);
+  for (const auto& [device, table] : registry().open) {
+    table->vkDeviceWaitIdle(device);
+    disarm(*table);
+  }
+}
+
+}  // namespace
+
+void guard_exit(VkDevice device, VolkDeviceTable& table) {
+  const std::lock_guard lock(registry().mutex);
+  // Handlers run in the reverse order of their registration: this one before those of the driver's libraries.
+  [[maybe_unused]] static const int registered = std::atexit(at_exit);
+  registry().open.emplace(device, &table);
+}
+
+void unguard_exit(VkDevice device) {
+  const std::lock_guard lock(registry().mutex);
+  registry().open.erase(device);
+}
+
+}  // namespace caldera::vulkan
