@@ -72,7 +72,7 @@ $licenses/LGPL-2.1
 # A software Vulkan device takes tens of microseconds to start each kernel, so the same run would take far longer there.
 case $device in
   vulkan*) : "${pretrain_iterations:=60}" "${finetune_iterations:=30}" ;;
-  *) : "${pretrain_iterations:=300}" "${finetune_iterations:=150}" ;;
+  *) : "${pretrain_iterations:=900}" "${finetune_iterations:=300}" ;;
 esac
 
 # ---- Data: the last tenth of each text is held out for validation -------------------------------------------------

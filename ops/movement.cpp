@@ -153,7 +153,7 @@ LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape) {
   }
   Shape aligned = x.shape();
   while (aligned.rank() < shape.rank()) aligned.insert(0, 1);
-  const LazyTensor y = reshape(x, aligned);
+  LazyTensor y = reshape(x, aligned);
   if (aligned == shape) return y;
   return ops::make(kBroadcast, shape, x.dtype(), {y});
 }

@@ -47,7 +47,7 @@ LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
 
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight) {
   const LazyTensor y = as_floating(x);
-  const LazyTensor scaled = y * rsqrt(mean(y * y, -1, true) + eps);
+  LazyTensor scaled = y * rsqrt(mean(y * y, -1, true) + eps);
   if (!weight.defined()) return scaled;
   check_parameter("rms_norm", x, weight);
   return scaled * weight;

@@ -321,7 +321,7 @@ class Emitter {
     View window = whole;
     for (int d = 0; d < inner.rank(); ++d) {
       const auto low = static_cast<std::size_t>(d);
-      const auto interior = static_cast<std::size_t>(2 * inner.rank() + d);
+      const auto interior = 2 * static_cast<std::size_t>(inner.rank()) + static_cast<std::size_t>(d);
       window.offset += n.attributes[low] * whole.strides[d];
       window.strides[d] = whole.strides[d] * (n.attributes[interior] + 1);
     }

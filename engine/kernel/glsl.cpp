@@ -25,7 +25,7 @@ class ShaderWriter {
 
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    body_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    body_.append(2 * static_cast<std::size_t>(depth_), ' ');
     fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
     body_ += '\n';
   }

@@ -87,7 +87,7 @@ std::vector<DeviceInfo> list_devices() {
 }
 
 bool is_vulkan_available() {
-  static const bool available = list_devices().size() > 1;
+  static bool available = list_devices().size() > 1;
   return available;
 }
 

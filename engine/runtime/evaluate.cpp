@@ -268,7 +268,7 @@ EvalFuture LazyTensor::eval_async() const { return caldera::eval_async({this, 1}
 LazyTensor LazyTensor::detach() const {
   const Node& n = node();
   if (!n.has_value()) return stop_gradient(*this);
-  const LazyTensor leaf(NodePtr(new Node(kData, n.shape(), n.dtype(), n.device(), {}, Attributes())));
+  LazyTensor leaf(NodePtr(new Node(kData, n.shape(), n.dtype(), n.device(), {}, Attributes())));
   leaf.node().set_value(n.value());
   return leaf;
 }
@@ -292,7 +292,7 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
   Backend& target = backend(device);
   StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
   if (bytes > 0) target.upload(*storage, 0, data, bytes);
-  const LazyTensor leaf(NodePtr(new Node(kData, shape, dtype, device, {}, Attributes())));
+  LazyTensor leaf(NodePtr(new Node(kData, shape, dtype, device, {}, Attributes())));
   leaf.node().set_value({std::move(storage), 0, nullptr});
   return leaf;
 }

@@ -74,7 +74,7 @@ OpenBlas load() {
 }  // namespace
 
 const OpenBlas& openblas() {
-  static const OpenBlas blas = load();
+  static OpenBlas blas = load();
   return blas;
 }
 

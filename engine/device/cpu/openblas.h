@@ -34,7 +34,7 @@ struct OpenBlas {
 class BlasThreads {
  public:
   explicit BlasThreads(int threads);
-  ~BlasThreads();
+  ~BlasThreads();  // NOLINT(performance-trivially-destructible): it is not, with OpenMP
   BlasThreads(const BlasThreads&) = delete;
   BlasThreads& operator=(const BlasThreads&) = delete;
 

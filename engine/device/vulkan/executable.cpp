@@ -107,7 +107,7 @@ VulkanExecutable::Instance& VulkanExecutable::free_instance() {
 
 std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
   const Plan& p = plan();
-  const auto slots = static_cast<std::size_t>(p.input_count + p.output_count);
+  const auto slots = static_cast<std::size_t>(p.input_count) + static_cast<std::size_t>(p.output_count);
   if (bindings.slots.size() != slots || bindings.scalars.size() != p.scalars.size())
     throw PlanError(fmt::format("{}: {} slots and {} scalars bound to a plan of {} and {}",
                                 context_->device->name(), bindings.slots.size(), bindings.scalars.size(),

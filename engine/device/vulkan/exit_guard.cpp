@@ -14,7 +14,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto* const leaked = new Registry;  // outlives every static object
+  static auto* leaked = new Registry;  // outlives every static object
   return *leaked;
 }
 
@@ -51,7 +51,7 @@ void at_exit() {
 void guard_exit(VkDevice device, VolkDeviceTable& table) {
   const std::lock_guard lock(registry().mutex);
   // Handlers run in the reverse order of their registration: this one before those of the driver's libraries.
-  [[maybe_unused]] static const int registered = std::atexit(at_exit);
+  [[maybe_unused]] static int registered = std::atexit(at_exit);
   registry().open.emplace(device, &table);
 }
 

@@ -108,7 +108,7 @@ VkInstance create() {
 }  // namespace
 
 VkInstance instance() {
-  static const VkInstance handle = create();
+  static VkInstance handle = create();
   return handle;
 }
 

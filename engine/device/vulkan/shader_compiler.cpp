@@ -55,10 +55,10 @@ std::vector<std::uint32_t> compile_glsl(const std::string& text, const std::stri
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   // Never finalised: another thread may compile while the process ends.
-  static const bool ready = glslang_initialize_process() != 0;
+  static bool ready = glslang_initialize_process() != 0;
   if (!ready) throw Error("glslang does not start");
 
-  const std::vector<std::uint32_t> raw = to_spirv(text, name);
+  std::vector<std::uint32_t> raw = to_spirv(text, name);
   spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_2);
   optimizer.RegisterPerformancePasses();
   std::vector<std::uint32_t> optimised;

@@ -15,7 +15,14 @@
 namespace caldera {
 namespace {
 
-using namespace vulkan;
+using vulkan::Context;
+using vulkan::MemoryCounters;
+using vulkan::physical_devices;
+using vulkan::PhysicalDevice;
+using vulkan::Piece;
+using vulkan::Transfer;
+using vulkan::VulkanExecutable;
+using vulkan::VulkanStorage;
 
 class VulkanBackend final : public Backend {
  public:
