@@ -16,6 +16,7 @@ namespace caldera {
 namespace {
 
 using vulkan::Context;
+using vulkan::ContextPtr;
 using vulkan::MemoryCounters;
 using vulkan::physical_devices;
 using vulkan::PhysicalDevice;
@@ -131,6 +132,6 @@ std::unique_ptr<Backend> make_vulkan_backend(int index) {
   return std::make_unique<VulkanBackend>(devices[static_cast<std::size_t>(index)]);
 }
 
-std::uint64_t vulkan_validation_messages() { return validation_messages(); }
+std::uint64_t vulkan_validation_messages() { return vulkan::validation_messages(); }
 
 }  // namespace caldera
