@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/graph/lazy_tensor.h"
+#include "engine/graph/vjp.h"
 #include "ops/ops.h"
 
 namespace caldera::ops {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "engine/graph/trace.h"
+#include "engine/graph/vjp.h"
 #include "ops/build.h"
 #include "ops/ops.h"
 

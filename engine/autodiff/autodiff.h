@@ -10,15 +10,6 @@
 
 namespace caldera {
 
-/// What a gradient rule sees and fills. Rules live beside their operation in ops/.
-struct VjpContext {
-  std::span<const LazyTensor> inputs;
-  const LazyTensor& output;
-  const LazyTensor& cotangent;  // shape and dtype of the output
-  std::span<const bool> needed;
-  std::vector<LazyTensor> grads;  // to fill where needed; shape and dtype of the input
-};
-
 /// Cotangents of `inputs` for given cotangents of `outputs`. Walks the graph iteratively; only what is both
 /// reached from the inputs and needed by the outputs is differentiated. An input that no output depends on
 /// gets zeros. Throws GradientError naming the operation when one on the way has no rule, and when the way

@@ -18,14 +18,6 @@
 namespace caldera::testing {
 namespace {
 
-/// The layer is silent over all tests of this program.
-class SilentValidation : public ::testing::Environment {
- public:
-  void TearDown() override { EXPECT_EQ(vulkan_validation_messages(), 0U); }
-};
-[[maybe_unused]] const auto* const kSilence =  // owned by GoogleTest
-    ::testing::AddGlobalTestEnvironment(new SilentValidation);
-
 class VulkanReplay : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,6 +1,9 @@
 #include "tests/support/devices.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "engine/device/cpu/cpu_backend.h"
@@ -15,6 +18,27 @@
 #endif
 
 namespace caldera::testing {
+
+#if CALDERA_HAS_VULKAN
+namespace {
+
+/// Every test program that can use Vulkan runs under the validation layers, where they are installed, and
+/// fails if they had anything to say.
+class SilentValidation : public ::testing::Environment {
+ public:
+  void TearDown() override { EXPECT_EQ(vulkan_validation_messages(), 0U); }
+};
+
+[[maybe_unused]] const bool kRegistered = [] {
+#ifdef CALDERA_TEST_VALIDATION
+  setenv("CALDERA_VALIDATION", "1", 0);
+#endif
+  ::testing::AddGlobalTestEnvironment(new SilentValidation);
+  return true;
+}();
+
+}  // namespace
+#endif
 
 std::vector<Device> available_devices() {
   static const std::vector<Device> devices = [] {
