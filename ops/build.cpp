@@ -14,6 +14,7 @@ const OpDef kScalar{.name = "scalar", .kind = OpClass::scalar, .zero_gradient = 
 
 LazyTensor make_on(const OpDef& op, const Shape& shape, DType dtype, Device device,
                    std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes) {
+  check_extents(op.name, shape, dtype);
   constexpr std::size_t kFew = 4;
   std::array<NodePtr, kFew> few;
   std::vector<NodePtr> many;
@@ -42,6 +43,23 @@ LazyTensor make_scalar(std::int64_t bits, DType dtype, bool weak) {
 }
 
 }  // namespace
+
+void check_extents(std::string_view op, const Shape& shape, DType dtype) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
+  bool empty = false;
+  bool overflow = false;
+  for (std::int64_t extent : shape) {
+    if (extent < 0) {
+      throw ShapeError(fmt::format("{}: shape {} has a negative extent", op, shape.to_string()));
+    }
+    empty = empty || extent == 0;
+    overflow = overflow || __builtin_mul_overflow(bytes, extent == 0 ? 1 : extent, &bytes);
+  }
+  if (overflow && !empty) {
+    throw ShapeError(fmt::format("{}: shape {} of {} has more bytes than can be addressed", op,
+                                 shape.to_string(), name(dtype)));
+  }
+}
 
 LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::span<const LazyTensor> inputs,
                 std::span<const std::int64_t> attributes) {
@@ -126,6 +144,7 @@ LazyTensor elementwise(const OpDef& op, std::initializer_list<LazyTensor> inputs
     dtype = promote(dtype_beside(operands[0], operands[1]), dtype_beside(operands[1], operands[0]));
     if (operands[0].shape() != operands[1].shape()) {
       shape = broadcast_shapes(operands[0].shape(), operands[1].shape(), label.c_str());
+      check_extents(label, shape, dtype);  // here the message can name the operation, not the broadcast
     }
   }
   if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
@@ -157,6 +176,8 @@ namespace caldera {
 
 LazyTensor::LazyTensor(double value)
     : LazyTensor(ops::make_scalar(std::bit_cast<std::int64_t>(value), DType::f32, true)) {}
-LazyTensor::LazyTensor(int value) : LazyTensor(ops::make_scalar(value, DType::i32, true)) {}
+NodePtr LazyTensor::weak_integer(std::int64_t value) {
+  return ops::make_scalar(value, DType::i32, true).node_;
+}
 
 }  // namespace caldera

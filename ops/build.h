@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
@@ -12,6 +13,10 @@
 #include "ops/ops.h"
 
 namespace caldera::ops {
+
+/// Throws ShapeError unless every extent is sensible and the elements can be counted and addressed: kernels
+/// and allocators multiply extents without looking. `make` and `make_source` check too.
+void check_extents(std::string_view op, const Shape& shape, DType dtype);
 
 /// A node of `op`. All inputs that are not scalar leaves must be on one device (DeviceError otherwise), which
 /// the node takes.

@@ -20,6 +20,7 @@ const OpDef kNormal{.name = "random_normal",
                     .zero_gradient = true};
 
 void stop_is_zero(VjpContext&) {}
+const OpDef kFull{.name = "full", .kind = OpClass::identity, .vjp = stop_is_zero, .zero_gradient = true};
 const OpDef kStopGradient{
     .name = "stop_gradient", .kind = OpClass::identity, .vjp = stop_is_zero, .zero_gradient = true};
 
@@ -43,12 +44,10 @@ LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType
 }  // namespace
 
 LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype, Device device) {
-  for (std::int64_t extent : shape) {
-    if (extent < 0) throw ShapeError(fmt::format("full: shape {} has a negative extent", shape.to_string()));
-  }
+  ops::check_extents("full", shape, dtype);
   // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
   const LazyTensor value_node = ops::scalar(value, dtype);
-  const LazyTensor anchored = ops::make_source(kStopGradient, Shape{}, dtype, device, {value_node});
+  const LazyTensor anchored = ops::make_source(kFull, Shape{}, dtype, device, {value_node});
   return broadcast_to(anchored, shape);
 }
 LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype) {

@@ -62,7 +62,18 @@ LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
     attributes[rank + i] = high[i];
     attributes[2 * rank + i] = between;
     const std::int64_t extent = x.shape()[static_cast<int>(i)];
-    out[static_cast<int>(i)] = low[i] + high[i] + extent + (extent > 0 ? (extent - 1) * between : 0);
+    std::int64_t gaps = 0;
+    std::int64_t total = extent;
+    const bool overflow = (extent > 1 && __builtin_mul_overflow(extent - 1, between, &gaps)) ||
+                          __builtin_add_overflow(total, gaps, &total) ||
+                          __builtin_add_overflow(total, low[i], &total) ||
+                          __builtin_add_overflow(total, high[i], &total);
+    if (overflow) {
+      throw ShapeError(
+          fmt::format("pad: the margins of axis {} of shape {} give more elements than can be counted", i,
+                      x.shape().to_string()));
+    }
+    out[static_cast<int>(i)] = total;
   }
   if (out == x.shape()) return x;
   return ops::make(kPad, out, x.dtype(), {x, ops::scalar(value, x.dtype())},
@@ -83,7 +94,11 @@ LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
       throw ShapeError(fmt::format("concatenate: shapes {} and {} differ elsewhere than along axis {}",
                                    first.to_string(), part.shape().to_string(), axis));
     }
-    out[at] += part.shape()[at];
+    if (__builtin_add_overflow(out[at], part.shape()[at], &out[at])) {
+      throw ShapeError(
+          fmt::format("concatenate: axis {} of shape {} and others has more elements than can be counted",
+                      axis, first.to_string()));
+    }
     dtype = promote(dtype, part.dtype());
   }
   if (parts.size() == 1) return parts[0];

@@ -23,12 +23,14 @@ void check_parameter(const char* op, const LazyTensor& x, const LazyTensor& para
 }  // namespace
 
 LazyTensor softmax(const LazyTensor& x, int axis) {
+  if (x.numel() == 0) return as_floating(x);
   const int at = x.shape().normalize_axis(axis, "softmax");
   const LazyTensor e = exp(shifted(as_floating(x), at));
   return e / sum(e, at, true);
 }
 
 LazyTensor log_softmax(const LazyTensor& x, int axis) {
+  if (x.numel() == 0) return as_floating(x);
   const int at = x.shape().normalize_axis(axis, "log_softmax");
   const LazyTensor d = shifted(as_floating(x), at);
   return d - log(sum(exp(d), at, true));

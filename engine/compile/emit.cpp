@@ -120,7 +120,83 @@ class Emitter {
     auto& shared = kernels_[built.kernel.hash];
     if (!shared) shared = std::make_shared<const Kernel>(std::move(built.kernel));
     step.kernel = shared;
-    plan_.steps.push_back(std::move(step));
+    push_in_stages(std::move(step));
+  }
+
+  /// A reduction over very many points becomes partial results over parts of it, then a reduction of those:
+  /// no workgroup has to loop for longer than drivers allow, and all of a device takes part.
+  void push_in_stages(Step step) {
+    constexpr std::int64_t kLongest = std::int64_t{1} << 22;
+    constexpr std::int64_t kPart = std::int64_t{1} << 16;
+    const int kept = step.dims.rank() - step.reduce_rank;
+    std::int64_t points = 1;
+    for (int d = kept; d < step.dims.rank(); ++d) points *= step.dims[d];
+    if (points <= kLongest || step.dims.rank() == kMaxRank) {
+      plan_.steps.push_back(std::move(step));
+      return;
+    }
+    // Several reduced dimensions: the outermost numbers the parts. One: it is cut, and what is left over is a
+    // part too.
+    const bool cut = step.reduce_rank == 1;
+    const std::int64_t length = step.dims[kept];
+    const std::int64_t parts = cut ? length / kPart : length;
+    const std::int64_t rest = cut ? length - parts * kPart : 0;
+    const std::int64_t columns = parts + (rest > 0 ? 1 : 0);
+    Shape partial_shape(step.dims.span().first(static_cast<std::size_t>(kept)));
+    partial_shape.push_back(columns);
+    const auto bytes = partial_shape.numel() * static_cast<std::int64_t>(size_of(step.dtype));
+    plan_.buffers.push_back({.role = BufferRole::arena, .dtype = step.dtype, .bytes = bytes});
+    const auto partial = static_cast<std::int32_t>(plan_.buffers.size() - 1);
+    const Dims partial_strides = partial_shape.strides();
+
+    Step last = step;
+    last.dims = partial_shape;
+    last.reduce_rank = 1;
+    last.kernel = reload_kernel(*step.kernel);
+    last.scalars.clear();
+    last.operands = {{partial, 0, partial_strides}, step.operands.back()};
+    last.operands.back().strides =
+        Dims(last.operands.back().strides.span().first(static_cast<std::size_t>(kept + 1)));
+
+    Step remainder = step;
+    if (cut) {
+      remainder.dims[kept] = rest;
+      for (Operand& operand : remainder.operands) operand.offset += operand.strides[kept] * parts * kPart;
+      step.dims[kept] = kPart;
+      step.dims.insert(kept, parts);
+      for (Operand& operand : step.operands) operand.strides.insert(kept, operand.strides[kept] * kPart);
+    } else {
+      --step.reduce_rank;
+    }
+    write_partial(step, partial, 0, partial_strides);
+    push_in_stages(std::move(step));
+    if (rest > 0) {
+      write_partial(remainder, partial, parts, partial_strides);
+      push_in_stages(std::move(remainder));
+    }
+    push_in_stages(std::move(last));
+  }
+
+  /// Redirects the result of a reduction to a column of the partial results.
+  static void write_partial(Step& step, std::int32_t partial, std::int64_t column, const Dims& strides) {
+    Dims out = Dims::filled(step.dims.rank(), 0);
+    const int kept = step.dims.rank() - step.reduce_rank;
+    for (int d = 0; d < kept; ++d) out[d] = strides[d];
+    step.operands.back() = {partial, column, out};
+  }
+
+  /// The kernel that goes on with a reduction from partial results in memory.
+  std::shared_ptr<const Kernel> reload_kernel(const Kernel& of) {
+    Kernel kernel;
+    kernel.name = of.name + " partials";
+    kernel.inputs = {of.outputs[0].type};
+    kernel.code = {{.op = ScalarOp::load, .type = of.outputs[0].type}};
+    kernel.outputs = {{0, of.outputs[0].type}};
+    kernel.reduce = of.reduce;
+    kernel.finish();
+    auto& shared = kernels_[kernel.hash];
+    if (!shared) shared = std::make_shared<const Kernel>(std::move(kernel));
+    return shared;
   }
 
   /// Moves reduced dimensions inwards, drops extents of 1 and merges neighbours that every operand walks as

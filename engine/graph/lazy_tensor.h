@@ -1,6 +1,7 @@
 // LazyTensor: a handle to a value that may not have been computed yet.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
@@ -45,7 +46,8 @@ class LazyTensor {
   /// beside a tensor it takes that tensor's dtype where the kinds agree (a Python scalar of the Array API).
   LazyTensor(double value);
   LazyTensor(float value) : LazyTensor(static_cast<double>(value)) {}
-  LazyTensor(int value);
+  template <std::integral T>
+  LazyTensor(T value) : node_(weak_integer(static_cast<std::int64_t>(value))) {}
 
   /// Copies host data into a new tensor. Throws ShapeError when the number of elements differs from the
   /// shape's.
@@ -129,6 +131,8 @@ class LazyTensor {
   const NodePtr& node_ptr() const { return node_; }
 
  private:
+  static NodePtr weak_integer(std::int64_t value);
+
   NodePtr node_;
 };
 

@@ -99,7 +99,11 @@ std::optional<Device> chosen_default;
 Device device_of_environment() {
   const char* text = std::getenv("CALDERA_DEVICE");
   const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
-  return named ? Device::parse(text) : Device::cpu();
+  try {
+    return named ? Device::parse(text) : Device::cpu();
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("CALDERA_DEVICE: {}", error.what()));
+  }
 }
 
 }  // namespace

@@ -112,6 +112,7 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.subgroup_size = subgroup.subgroupSize;
   c.max_groups = limits.maxComputeWorkGroupCount[0];
   c.max_invocations = limits.maxComputeWorkGroupInvocations;
+  if (c.subgroup_size_control) c.max_subgroups = size_properties.maxComputeWorkgroupSubgroups;
   c.shared_memory = limits.maxComputeSharedMemorySize;
   c.max_allocation = maintenance.maxMemoryAllocationSize;
 

@@ -86,7 +86,8 @@ std::int64_t choose_reduction(const Context& context, const Space& space, const 
                               KernelVariant& variant) {
   const Capabilities& can = context.device->capabilities();
   const std::int64_t subgroup = context.glsl.subgroup_size > 0 ? context.glsl.subgroup_size : 32;
-  const std::int64_t most = can.max_invocations / subgroup * subgroup;
+  const std::int64_t most =
+      std::min<std::int64_t>(can.max_invocations / subgroup, can.max_subgroups) * subgroup;
   const std::int64_t loops = can.loop_limit > 0 ? can.loop_limit / 2 : INT64_MAX;
   variant.form = RegionForm::reduce_per_thread;
   if (!prefers_groups(space, kernel, subgroup) && space.reduced_points < loops) return variant.lanes;

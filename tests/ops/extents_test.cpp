@@ -1,0 +1,80 @@
+// Shapes that no memory can hold are refused by the call that asks for them, with the operation's name.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+struct Row {
+  std::string op;
+  std::function<LazyTensor()> build;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows{
+      {"full", [] { return LazyTensor::zeros({kHuge}); }},
+      {"full", [] { return LazyTensor::zeros({-1}); }},
+      {"full",
+       [] {
+         return LazyTensor::zeros({std::int64_t{1} << 40, std::int64_t{1} << 40});
+       }},
+      {"add",
+       [] {
+         const std::int64_t side = std::int64_t{1} << 31;
+         return LazyTensor::zeros({side, 1}) + LazyTensor::zeros({1, side});
+       }},
+      {"iota",
+       [] {
+         return one_hot(LazyTensor::from_vector<std::int32_t>({0, 1}, {2}), kHuge);
+       }},
+      {"pad", [] { return pad(LazyTensor::zeros({4}), {kMost}, {1}); }},
+      {"pad", [] { return pad(LazyTensor::zeros({4}), {0}, {0}, 0, {kHuge}); }},
+      {"concatenate",
+       [] {
+         const LazyTensor half = LazyTensor::zeros({std::int64_t{1} << 60});
+         return concatenate({half, half}, 0);
+       }},
+      {"matmul",
+       [] {
+         const std::int64_t side = std::int64_t{1} << 31;
+         return matmul(LazyTensor::zeros({side, 1}), LazyTensor::zeros({1, side}));
+       }},
+  };
+  return kRows;
+}
+
+TEST(Extents, WhatCannotBeAddressedIsRefusedAtTheCall) {
+  for (const Row& row : rows()) {
+    try {
+      const LazyTensor built = row.build();
+      ADD_FAILURE() << row.op << " gave " << built.to_string();
+    } catch (const ShapeError& error) {
+      EXPECT_NE(std::string(error.what()).find(row.op), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Extents, EmptyIsNotTooLarge) {
+  const LazyTensor x = LazyTensor::zeros({std::int64_t{1} << 40, 0, std::int64_t{1} << 40});
+  EXPECT_EQ(x.numel(), 0);
+  EXPECT_TRUE(x.to_vector<float>().empty());
+}
+
+TEST(Extents, AnyIntegerIsAScalar) {
+  const LazyTensor x = LazyTensor::from_vector<std::int32_t>({1, 2}, {2});
+  EXPECT_EQ((x * std::int64_t{3}).to_vector<std::int32_t>(), (std::vector<std::int32_t>{3, 6}));
+  EXPECT_EQ((x + std::size_t{1}).dtype(), DType::i32);
+}
+
+}  // namespace
+}  // namespace caldera
