@@ -49,7 +49,7 @@ class FinetuneCommand : public Command {
     } catch (const ValueError& error) {
       throw UsageError(fmt::format("--target-modules: {}", error.what()));
     }
-    flags_.check();
+    flags_.check({"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
     const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);

@@ -25,8 +25,9 @@ class TextPrinter {
 
   void print(const std::string& piece) {
     pending_ += piece;
-    std::fwrite(pending_.data(), 1, pending_.size(), stdout);
-    std::fflush(stdout);
+    if (std::fwrite(pending_.data(), 1, pending_.size(), stdout) != pending_.size() ||
+        std::fflush(stdout) != 0)
+      throw FileError("cannot write to standard output; is the disk full?");
     pending_.clear();
   }
 

@@ -49,7 +49,9 @@ int execute(Command& command) {
   } catch (const std::exception& error) {
     return fail(kFailed, who, error.what());
   }
-  if (std::fflush(stdout) != 0) return fail(kFailed, who, "cannot write to standard output");
+  // What an earlier flush lost, only ferror remembers.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return fail(kFailed, who, "cannot write to standard output");
   return 0;
 }
 

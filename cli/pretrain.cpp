@@ -39,7 +39,7 @@ class PretrainCommand : public Command {
   }
 
   void run() override {
-    flags_.check();
+    flags_.check({"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"});
     const Device device = open_device();
     const ModelConfig config = ModelConfig::from_file(config_);
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
@@ -50,8 +50,10 @@ class PretrainCommand : public Command {
     note(fmt::format("training {} parameters, on {}", model.parameter_count(), device.to_string()));
     const nlohmann::ordered_json trained = run_training(model, flags_, data);
     fs::create_directories(flags_.out);
-    copy_tokenizer();
-    model.save(flags_.out);
+    StagedFiles files;
+    copy_tokenizer(files);
+    model.save(flags_.out, files);
+    files.commit();
     report(trained);
   }
 
@@ -82,11 +84,11 @@ class PretrainCommand : public Command {
     return std::make_unique<ByteTokenizer>(config.vocab_size == 258);
   }
 
-  void copy_tokenizer() const {
+  void copy_tokenizer(StagedFiles& files) const {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       // A tokenizer_config.json alone describes no tokenizer of ours.
       if (fs::exists(beside_config("tokenizer.json")) && fs::exists(beside_config(name)))
-        write_text_file(fs::path(flags_.out) / name, read_text_file(beside_config(name)));
+        files.add_text(fs::path(flags_.out) / name, read_text_file(beside_config(name)));
     }
   }
 

@@ -123,16 +123,19 @@ void TrainingFlags::declare(CLI::App& app) {
       ->type_name("T")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--log", log, "Write a JSON object a step and validation there")->type_name("FILE.jsonl");
+  app.add_option("--log", log,
+                 "Write a JSON object a step and validation there, as they come; an "
+                 "earlier file is replaced when the training begins")
+      ->type_name("FILE.jsonl");
 }
 
-void TrainingFlags::check() {
+void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (dtype != "f32")
     throw UsageError(fmt::format("--dtype {} is not available in this version; use f32", dtype));
   if (options.val_batches == 0)
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   options.schedule = parse_schedule(schedule);
-  check_output_folder(out, "--out");
+  check_output_folder(out, outputs, "--out");
   if (!log.empty()) check_output_file(log, "--log");
 }
 
@@ -151,6 +154,12 @@ TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tok
   const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kDefaultSeqLen, config),
                                .mask_prompt = flags.mask_prompt};
   DataSplits splits = load_splits(flags.data);
+  const auto has_prompt = [](const Example& example) { return !example.prompt.empty(); };
+  if (flags.mask_prompt && std::ranges::none_of(splits.train.examples, has_prompt))
+    throw ValueError(
+        fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
+                    "{{\"prompt\", \"completion\"}}",
+                    flags.data));
   const bool held_out = !splits.valid;
   if (held_out) splits.valid = hold_out(splits.train, flags.options.batch_size, options.seq_len);
 

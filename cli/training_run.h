@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "training/text/dataset.h"
 #include "training/trainer/trainer.h"
@@ -26,8 +27,9 @@ struct TrainingFlags {
 
   /// Declares the flags that this version supports.
   void declare(CLI::App& app);
-  /// Checks what needs neither model nor data: dtype, schedule, output paths. Throws UsageError or FileError.
-  void check();
+  /// Checks what needs neither model nor data: dtype, schedule, output paths; `outputs` are the files that
+  /// will be written to --out. Throws UsageError or FileError.
+  void check(const std::vector<const char*>& outputs);
 };
 
 /// The sequence length to use: the one asked for, else `otherwise` or the model's positions if those are

@@ -107,6 +107,8 @@ fails token $generate --prompt-ids " "
 fails positions $generate --prompt "$(printf '%0100d' 0)"
 fails positions $finetune_on --data "$work/data" --seq-len 65
 
+finetune_to="$CALDERA_BIN finetune --json --device cpu --model $work/base --data $work/data --iterations 1 --out"
+
 # ---- Adapter, device, outputs ------------------------------------------------------------------------------------
 
 fails rank $finetune_on --data "$work/data" --rank 33
@@ -129,3 +131,34 @@ fails config.json "$CALDERA_BIN" finetune --json --device cpu --model "$work/bas
   --out "$work/config.json" --iterations 1
 fails log "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" --data "$work/data" \
   --out "$work/adapter" --iterations 1 --log "$work/absent/log.jsonl"
+
+# Outputs that could not be written in the end are refused before the work.
+mkdir -p "$work/blocked/adapter_config.json"
+fails adapter_config.json $finetune_to "$work/blocked"
+[ ! -e "$work/blocked/adapter_model.safetensors" ] || fail "half an adapter was written"
+mkdir -p "$work/blocked-model/config.json"
+fails config.json "$CALDERA_BIN" pretrain --json --device cpu --config "$work/config.json" --data "$work/data" \
+  --out "$work/blocked-model" --iterations 1
+ln -s "$work/absent-target" "$work/dangling"
+fails dangling $finetune_to "$work/dangling"
+[ ! -e "$work/absent-target" ] || fail "the link's target was made"
+
+# ---- Prompts to mask ---------------------------------------------------------------------------------------------
+
+fails mask-prompt $finetune_on --data "$work/data" --mask-prompt
+fails mask-prompt $finetune_on --data "$work/text.txt" --mask-prompt
+fails mask-prompt "$CALDERA_BIN" pretrain --json --device cpu --config "$work/config.json" --data "$work/text.txt" \
+  --out "$work/new" --iterations 1 --mask-prompt
+
+# ---- A standard output that is full ------------------------------------------------------------------------------
+
+if [ -c /dev/full ]; then
+  for flags in "" --json; do
+    code=0
+    "$CALDERA_BIN" generate --device cpu --model "$work/base" --prompt a --max-tokens 2 $flags \
+      >/dev/full 2>"$work/stderr" || code=$?
+    [ "$code" -eq 1 ] || fail "exit code $code for a full standard output ($flags)"
+    expect_one_error_line
+    grep -q 'caldera generate: ' "$work/stderr" || fail "the error does not name the command: $(cat "$work/stderr")"
+  done
+fi

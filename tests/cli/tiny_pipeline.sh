@@ -50,7 +50,6 @@ for file in adapter_config.json adapter_model.safetensors; do
 done
 
 # The same seed gives the same losses, bit for bit; another does not.
-losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
 if [ "$device" = cpu ]; then
   finetune "$work/adapter-again" --log "$work/b.jsonl"
   losses "$work/a.jsonl" >"$work/a"
@@ -95,6 +94,20 @@ cut -d , -f 1-20 "$work/stdout" | sed 's/"prefill.*//' | cmp - "$work/first" || 
 generate --json --prompt "1 plus" --adapter "$work/adapter" --logits "$work/logits"
 tokens=$(sed 's/.*"ids":\[\([0-9,]*\)\],"text".*/\1/' "$work/stdout" | tr ',' '\n' | wc -l)
 [ "$(wc -c <"$work/logits")" -eq $((4 * 258 * (7 + tokens - 1))) ] || fail "wrong number of rows: $tokens tokens"
+# A link is followed, a pipe written to: neither is replaced.
+ln -s logits "$work/link"
+mkfifo "$work/pipe"
+cat "$work/pipe" >"$work/through" &
+reader=$!
+for target in link pipe; do
+  generate --json --prompt "1 plus" --adapter "$work/adapter" --logits "$work/$target"
+done
+if [ ! -h "$work/link" ] || [ ! -p "$work/pipe" ]; then
+  kill $reader
+  fail "--logits replaced a link or a pipe"
+fi
+wait $reader
+cmp "$work/logits" "$work/through" || fail "other logits through a pipe"
 generate --prompt "1 plus"
 head -c 6 "$work/stdout" | grep -q '^1 plus$' || fail "the text does not begin with its prompt"
 generate --json --prompt-ids "256 49 32" --max-tokens 0

@@ -64,6 +64,8 @@ for flags in --resume "--resume DIR" "--save-every 10" "--memory-limit 512MiB" "
   refused $finetune $flags
   says 'not available in this version'
 done
+refused finetune --model m --data d --out ""
+says '--out names no folder'
 [ ! -e "$work/out" ] || fail "a refused command wrote its output folder"
 
 # A device in the environment is the default, and a flag outweighs it.

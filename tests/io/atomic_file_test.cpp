@@ -1,8 +1,11 @@
 #include "training/io/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <thread>
@@ -57,12 +60,91 @@ TEST(AtomicFile, FailureLeavesTheOldFile) {
   EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file(folder / "no/such/folder/f", "x"); }),
                   "no/such/folder");
   EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file("", "x"); }), "cannot write");
-  // A folder in the file's place: the last step, the rename, fails, and the temporary file must go.
+  // A folder in the file's place.
   std::filesystem::create_directory(folder / "taken");
   folder.put("taken/inside", "kept");
-  EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file(folder / "taken", "x"); }), "renaming");
+  EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file(folder / "taken", "x"); }), "folder");
   EXPECT_EQ(slurp(folder / "taken/inside"), "kept");
   EXPECT_EQ(files_in(folder.path()), 1u) << "a temporary file is left";
+}
+
+TEST(AtomicFile, SymbolicLinksAreFollowed) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "real");
+  folder.put("real/f", "old");
+  std::filesystem::create_symlink("real/f", folder / "link");
+  std::filesystem::create_symlink(folder / "link", folder / "link-to-link");
+  write_text_file(folder / "link-to-link", "new");
+  EXPECT_EQ(slurp(folder / "real/f"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link-to-link"));
+
+  std::filesystem::create_symlink("real/created", folder / "dangling");
+  write_text_file(folder / "dangling", "x");
+  EXPECT_EQ(slurp(folder / "real/created"), "x");
+
+  std::filesystem::create_symlink("circle", folder / "circle");
+  EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file(folder / "circle", "x"); }), "symbolic links");
+}
+
+TEST(AtomicFile, APipeIsWrittenTo) {
+  const TempFolder folder;
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = slurp(pipe); });
+  write_text_file(pipe, "through");
+  reader.join();
+  EXPECT_EQ(read, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(AtomicFile, ASocketIsLeftAlone) {
+  const TempFolder folder;
+  const auto path = folder / "s";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.string().size(), sizeof address.sun_path);
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_CONTAINS(error_of<FileError>([&] { write_text_file(path, "x"); }), "not a regular file");
+  EXPECT_TRUE(std::filesystem::is_socket(path));
+  ::close(fd);
+}
+
+TEST(StagedFiles, NothingIsReplacedBeforeTheCommit) {
+  const TempFolder folder;
+  folder.put("a", "old a");
+  {
+    StagedFiles files;
+    files.add_text(folder / "a", "new a");
+    files.add_text(folder / "b", "new b");
+    EXPECT_EQ(slurp(folder / "a"), "old a");
+    EXPECT_FALSE(std::filesystem::exists(folder / "b"));
+    files.commit();
+    EXPECT_EQ(slurp(folder / "a"), "new a");
+    EXPECT_EQ(slurp(folder / "b"), "new b");
+  }
+  {
+    StagedFiles files;
+    files.add_text(folder / "a", "never");
+  }
+  EXPECT_EQ(slurp(folder / "a"), "new a");
+  EXPECT_EQ(files_in(folder.path()), 2u) << "a temporary file is left";
+}
+
+TEST(StagedFiles, OneThatCannotBeReplacedKeepsAll) {
+  const TempFolder folder;
+  folder.put("a", "old");
+  StagedFiles files;
+  files.add_text(folder / "a", "new");
+  files.add_text(folder / "b", "new");
+  std::filesystem::create_directory(folder / "b");
+  EXPECT_CONTAINS(error_of<FileError>([&] { files.commit(); }), "folder");
+  EXPECT_EQ(slurp(folder / "a"), "old");
+  EXPECT_EQ(files_in(folder.path()), 2u) << "a temporary file is left";
 }
 
 TEST(AtomicFile, AKillLeavesOldOrNewWhole) {

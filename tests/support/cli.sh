@@ -24,6 +24,26 @@ require_data() {
   printf '%s\n' "$CALDERA_TEST_DATA/$1"
 }
 
+# use_validation: the commands that follow run under the Vulkan validation layer, where it is installed; expect_exit
+# fails if it says anything.
+use_validation() {
+  if [ -e /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ]; then
+    export CALDERA_VALIDATION=1
+  fi
+}
+
+# require_vulkan: skips the script where there is no Vulkan device; else as use_validation.
+require_vulkan() {
+  if ! "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+    echo "SKIPPED: no Vulkan device" >&2
+    exit 77
+  fi
+  use_validation
+}
+
+# losses FILE: the training losses of a log, one a line.
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
+
 # expect_exit CODE COMMAND...: runs it, keeps its output in $work/stdout and $work/stderr, and checks its exit code.
 expect_exit() {
   expected=$1
@@ -33,6 +53,9 @@ expect_exit() {
   if [ "$code" -ne "$expected" ]; then
     cat "$work/stdout" "$work/stderr" >&2
     fail "exit code $code, expected $expected: $*"
+  fi
+  if grep 'caldera: validation:' "$work/stderr" >&2; then
+    fail "the Vulkan validation layer complains: $*"
   fi
 }
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "engine/runtime/runtime.h"
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
 #include "training/text/tokenizer.h"
@@ -58,6 +60,54 @@ TEST(Generate, DecodingWithACacheEqualsFeedingEverything) {
   // Without a receiver of logits the head sees one position only; the tokens are the same.
   options.on_logits = nullptr;
   EXPECT_EQ(generate(model, prompt, options).ids, result.ids);
+}
+
+TEST(Generate, TheCacheGrowsWithoutAChange) {
+  ModelConfig config = tiny_config();
+  config.max_position_embeddings = 200;
+  Llama model(config, Device::cpu(), 7);
+  Rows rows;
+  GenerateOptions options;
+  options.max_tokens = 150;  // past capacities of 64 and 128
+  options.on_logits = [&](std::span<const float> row) { rows.emplace_back(row.begin(), row.end()); };
+  const std::vector<std::int32_t> prompt{3, 30, 8};
+  const Generation result = generate(model, prompt, options);
+  ASSERT_EQ(result.ids.size(), 150U);
+  std::vector<std::int32_t> all = prompt;
+  all.insert(all.end(), result.ids.begin(), result.ids.end() - 1);
+  const std::vector<float> expected = model.forward(model.make_ids(all)).to_vector<float>();
+  ASSERT_EQ(rows.size(), all.size());
+  for (std::size_t t = 0; t < rows.size(); ++t)
+    for (std::size_t v = 0; v < 33; ++v)
+      ASSERT_NEAR(rows[t][v], expected[t * 33 + v], 1e-4) << t << ", " << v;
+}
+
+TEST(Generate, TheLimitCostsNothing) {
+  ModelConfig config = tiny_config();
+  config.max_position_embeddings = 1 << 20;
+  Llama model(config, Device::cpu(), 7);
+  GenerateOptions options;
+  int seen = 0;
+  options.on_token = [&](std::int32_t) { return ++seen < 3; };
+  const std::uint64_t before = backend(Device::cpu()).counters().peak_bytes;
+  for (const std::int64_t limit : {std::int64_t{1} << 19, std::numeric_limits<std::int64_t>::max()}) {
+    seen = 0;
+    options.max_tokens = limit;
+    EXPECT_EQ(generate(model, std::vector<std::int32_t>{3, 30}, options).ids.size(), 3U);
+  }
+  // Keys and values of 2^19 positions would be 2 x 2 x 2 x 4 x 4 x 2^19 bytes.
+  EXPECT_LT(backend(Device::cpu()).counters().peak_bytes - before, std::uint64_t{1} << 24);
+}
+
+TEST(Generate, LeavesTheModelsModeAlone) {
+  Llama model(tiny_config(), Device::cpu(), 7);
+  GenerateOptions options;
+  options.max_tokens = 1;
+  for (const bool training : {true, false}) {
+    model.set_training(training);
+    generate(model, std::vector<std::int32_t>{3}, options);
+    EXPECT_EQ(model.is_training(), training);
+  }
 }
 
 TEST(Generate, StopsWhereItShould) {

@@ -1,7 +1,9 @@
 // Adapters on a model and in PEFT's files.
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "ops/ops.h"
 #include "tests/training/reference_llama.h"
 #include "training/io/adapter_config.h"
 #include "training/io/safetensors.h"
@@ -92,6 +94,32 @@ TEST_F(LoraFilesTest, FilesAreInTheFormatOfPeft) {
   const std::string prefix = "base_model.model.model.layers.1.self_attn.v_proj.";
   EXPECT_EQ(file.info(prefix + "lora_A.weight").shape, (Shape{3, 20}));
   EXPECT_EQ(file.info(prefix + "lora_B.weight").shape, (Shape{12, 3}));
+}
+
+TEST_F(LoraFilesTest, BothFilesAreReplacedOrNeither) {
+  const auto model = save_random({"q_proj"});
+  const auto content = [&] {
+    std::ifstream file(dir_ / "adapter_model.safetensors", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string before = content();
+  LazyTensor& factor = *model->trainable_parameters().front().tensor;
+  factor = factor + 1.0;
+  fs::remove(dir_ / "adapter_config.json");
+  fs::create_directory(dir_ / "adapter_config.json");
+  EXPECT_THROW(save_adapter(*model, dir_), FileError);
+  EXPECT_EQ(content(), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 2) << "a temporary file is left";
+  fs::remove(dir_ / "adapter_config.json");
+  save_adapter(*model, dir_);
+  EXPECT_NE(content(), before);
+}
+
+TEST_F(LoraFilesTest, ABaseModelWhosePathIsNoTextIsNoHindrance) {
+  const auto model = save_random({"q_proj"});
+  save_adapter(*model, dir_, "models/b\xE9r");
+  EXPECT_EQ(AdapterConfig::from_file(dir_ / "adapter_config.json").base_model_name_or_path,
+            "models/b\xEF\xBF\xBDr");
 }
 
 TEST_F(LoraFilesTest, AModelTakesOneAdapter) {

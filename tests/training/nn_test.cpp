@@ -136,6 +136,25 @@ TEST_P(NnTest, DropoutKeepsTheExpectedShareAndScales) {
   EXPECT_THROW(Dropout(1.0), ValueError);
 }
 
+TEST_P(NnTest, KvCacheGrows) {
+  KVCache cache(1, 1, 2, 2, 4, DType::f32, GetParam());
+  const Doubles k = random_doubles(2 * 2 * 4, 5);
+  cache.begin(2);
+  cache.write(0, tensor(k, Shape{1, 2, 2, 4}), tensor(k, Shape{1, 2, 2, 4}) * 2.0);
+  cache.finish();
+  cache.grow(5);
+  EXPECT_EQ(cache.capacity(), 5);
+  EXPECT_EQ(cache.position(), 2);
+  Doubles expected(to_size(2 * 5 * 4), 0);
+  for (std::int64_t h = 0; h < 2; ++h)
+    for (std::int64_t i = 0; i < 8; ++i) expected[to_size(h * 20 + i)] = k[to_size(h * 8 + i)];
+  expect_close(cache.keys(0), expected, 1e-6);
+  for (double& d : expected) d *= 2;
+  expect_close(cache.values(0), expected, 1e-6);
+  EXPECT_THROW(cache.grow(4), ValueError);
+  cache.begin(3);
+}
+
 TEST_P(NnTest, KvCacheHoldsWhatWasWritten) {
   const std::int64_t capacity = 6;
   KVCache cache(1, 2, 3, capacity, 4, DType::f32, GetParam());

@@ -3,25 +3,6 @@
 #include <fmt/format.h>
 
 namespace caldera {
-namespace {
-
-// Puts a model into evaluation mode for a scope.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Module& module) : module_(module), was_training_(module.is_training()) {
-    module_.set_training(false);
-  }
-  ~EvaluationMode() { module_.set_training(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  Module& module_;
-  bool was_training_;
-};
-
-}  // namespace
-
 CrossEntropySum batch_loss(Llama& model, const Batch& batch) {
   const Shape shape{batch.batch_size, batch.seq_len};
   const LazyTensor logits = model.forward(model.make_ids(batch.inputs, batch.batch_size));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "ops/ops.h"
@@ -19,11 +20,17 @@ double seconds_since(Clock::time_point start) {
 // Feeds tokens to the model and hands its logits to the host.
 class Feeder {
  public:
-  Feeder(Llama& model, std::int64_t capacity, const GenerateOptions& options)
-      : model_(model), options_(options), cache_(model.make_cache(capacity)) {}
+  // At most `limit` tokens will be fed, the first `prompt_size` at once.
+  Feeder(Llama& model, std::int64_t prompt_size, std::int64_t limit, const GenerateOptions& options)
+      : model_(model),
+        options_(options),
+        limit_(limit),
+        cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
 
   // The logits after the last of `ids`.
   std::span<const float> feed(std::span<const std::int32_t> ids) {
+    const std::int64_t needed = cache_->position() + static_cast<std::int64_t>(ids.size());
+    if (needed > cache_->capacity()) cache_->grow(capacity_for(needed));
     LazyTensor hidden = model_.hidden_states(model_.make_ids(ids), cache_.get());
     // The head is the widest matrix: without a receiver only the last position goes through it.
     if (!options_.on_logits && ids.size() > 1)
@@ -42,8 +49,18 @@ class Feeder {
   }
 
  private:
+  static constexpr std::int64_t kLeastCapacity = 64;
+  static constexpr std::int64_t kHeadroom = 32;
+
+  // Every token attends to the whole capacity, and a new capacity is a new plan: powers of two keep both few.
+  std::int64_t capacity_for(std::int64_t positions) const {
+    const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
+    return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), limit_);
+  }
+
   Llama& model_;
   const GenerateOptions& options_;
+  std::int64_t limit_;
   std::unique_ptr<KVCache> cache_;
   std::vector<float> host_;
 };
@@ -72,13 +89,13 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config) {
 Generation generate(Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   check(model, prompt, options);
   Sampler sampler(options.sampling);
-  model.set_training(false);
+  const EvaluationMode mode(model);
 
   const auto prompt_size = static_cast<std::int64_t>(prompt.size());
-  // The last token drawn needs no position.
-  const std::int64_t fed_at_most = prompt_size + std::max<std::int64_t>(options.max_tokens - 1, 0);
-  const std::int64_t capacity = std::min(fed_at_most, model.config().max_position_embeddings);
-  Feeder feeder(model, capacity, options);
+  // The last token drawn needs no position. Clamped before it is added: max_tokens may be any number.
+  const std::int64_t room = model.config().max_position_embeddings - prompt_size;
+  const std::int64_t limit = prompt_size + std::min(std::max<std::int64_t>(options.max_tokens - 1, 0), room);
+  Feeder feeder(model, prompt_size, limit, options);
   std::vector<std::int32_t> all(prompt.begin(), prompt.end());
 
   Generation result;
@@ -99,7 +116,7 @@ Generation generate(Llama& model, std::span<const std::int32_t> prompt, const Ge
       result.finish_reason = FinishReason::stop;
       break;
     }
-    if (fed == capacity) break;
+    if (fed == limit) break;
     logits = feeder.feed(std::span(all).last(1));
     ++fed;
   }

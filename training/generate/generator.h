@@ -38,9 +38,9 @@ struct Generation {
 /// The tokens that end a text of this model, by its configuration.
 std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
 
-/// Puts the model into evaluation mode and continues `prompt`. The same arguments give the same tokens on one
-/// device. Throws ValueError for an empty prompt, one with more tokens than the model has positions, an id
-/// outside of the vocabulary, or options outside of their domains.
+/// Continues `prompt`, in evaluation mode; the model's own mode is restored. The same arguments give the same
+/// tokens on one device. Throws ValueError for an empty prompt, one with more tokens than the model has
+/// positions, an id outside of the vocabulary, or options outside of their domains.
 Generation generate(Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options);
 
 }  // namespace caldera

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "engine/tensor/error.h"
 #include "training/io/file_descriptor.h"
@@ -28,42 +29,6 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return parent.empty() ? std::filesystem::path(".") : parent;
 }
 
-/// Removes a temporary file unless the rename happened.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::filesystem::path& target, const std::filesystem::path& folder) {
-    static std::atomic<std::uint64_t> counter{0};
-    // O_EXCL and a fresh name: never write through a link or into a file that a killed process left behind.
-    // Mode 0666 lets the user's umask decide, as for any other file a program writes.
-    constexpr int kAttempts = 10000;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      path_ = folder / fmt::format(".caldera-{}-{}.tmp", ::getpid(), counter.fetch_add(1));
-      fd_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-      if (fd_) return;
-      if (errno != EEXIST) break;
-    }
-    const int code = errno;
-    path_.clear();
-    fail_write(target, fmt::format("creating a file in folder {}", folder.string()).c_str(), code);
-  }
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  int fd() const { return fd_.get(); }
-  void rename_to(const std::filesystem::path& target) {
-    fd_.reset();
-    if (::rename(path_.c_str(), target.c_str()) != 0) fail_write(target, "renaming", errno);
-    path_.clear();
-  }
-
- private:
-  std::filesystem::path path_;
-  FileDescriptor fd_;
-};
-
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& target) {
   while (!bytes.empty()) {
     // The kernel writes at most about 2 GiB a call; smaller pieces keep that limit out of sight.
@@ -77,27 +42,133 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::
   }
 }
 
+void flush_folder(const std::filesystem::path& folder, const std::filesystem::path& path) {
+  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot flush a folder (EINVAL); the rename is then as durable as they make it.
+  if (fd && ::fsync(fd.get()) != 0 && errno != EINVAL) fail_write(path, "flushing its folder", errno);
+}
+
+/// Only a regular file can be replaced, or nothing. A folder would fail at the rename, when other files are
+/// already in place; a socket or a disk would be lost to a file of its name.
+void check_replaceable(const std::filesystem::path& target) {
+  std::error_code error;
+  const auto status = std::filesystem::status(target, error);
+  if (std::filesystem::is_directory(status))
+    throw FileError(fmt::format("cannot write {}: it is a folder", target.string()));
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw FileError(fmt::format("cannot write {}: not a regular file", target.string()));
+}
+
+void write_stream(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) fail_write(path, "opening", errno);
+  for (const auto part : parts) write_all(fd.get(), part, path);
+}
+
 }  // namespace
+
+/// A file under a name of its own, removed unless it is renamed.
+class StagedFiles::TemporaryFile {
+ public:
+  TemporaryFile(const std::filesystem::path& target, std::span<const std::span<const std::byte>> parts)
+      : target_(target) {
+    static std::atomic<std::uint64_t> counter{0};
+    // O_EXCL and a fresh name: never write through a link or into a file that a killed process left behind.
+    // Mode 0666 lets the user's umask decide, as for any other file a program writes.
+    constexpr int kAttempts = 10000;
+    FileDescriptor fd;
+    for (int attempt = 0; attempt < kAttempts && !fd; ++attempt) {
+      path_ = folder() / fmt::format(".caldera-{}-{}.tmp", ::getpid(), counter.fetch_add(1));
+      fd = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (!fd && errno != EEXIST) break;
+    }
+    if (!fd) {
+      const int code = errno;
+      fail_write(target, fmt::format("creating a file in folder {}", folder().string()).c_str(), code);
+    }
+    try {
+      for (const auto part : parts) write_all(fd.get(), part, target);
+      if (::fsync(fd.get()) != 0) fail_write(target, "flushing", errno);
+    } catch (...) {
+      ::unlink(path_.c_str());
+      throw;
+    }
+  }
+  ~TemporaryFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::filesystem::path& target() const { return target_; }
+  std::filesystem::path folder() const { return folder_of(target_); }
+  void rename() {
+    if (::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "renaming", errno);
+    path_.clear();
+  }
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+};
+
+StagedFiles::StagedFiles() = default;
+StagedFiles::~StagedFiles() = default;
+
+void StagedFiles::add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+  if (!path.has_filename()) throw FileError(fmt::format("cannot write '{}': not a file name", path.string()));
+  // Before links are followed: those of /proc/self/fd lead to names that cannot be opened.
+  if (is_stream(path)) return write_stream(path, parts);
+  const auto target = follow_links(path);
+  check_replaceable(target);
+  files_.push_back(std::make_unique<TemporaryFile>(target, parts));
+}
+
+void StagedFiles::add_text(const std::filesystem::path& path, std::string_view text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text.data(), text.size()));
+  add(path, std::span(&part, 1));
+}
+
+void StagedFiles::commit() {
+  const auto files = std::exchange(files_, {});
+  // Once more, now that every content is written: a rename that fails would part the files.
+  for (const auto& file : files) check_replaceable(file->target());
+  for (const auto& file : files) file->rename();
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (i == 0 || files[i]->folder() != files[i - 1]->folder())
+      flush_folder(files[i]->folder(), files[i]->target());
+}
+
+std::filesystem::path follow_links(const std::filesystem::path& path) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(target, error)) return target;
+    const auto next = std::filesystem::read_symlink(target, error);
+    if (error) break;
+    target = folder_of(target) / next;  // an absolute one replaces the folder
+  }
+  throw FileError(fmt::format("cannot write {}: its symbolic links lead nowhere", path.string()));
+}
+
+bool is_stream(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status);
+}
 
 void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts) {
-  if (!path.has_filename()) throw FileError(fmt::format("cannot write '{}': not a file name", path.string()));
-  const auto folder = folder_of(path);
-  TemporaryFile file(path, folder);
-  for (const auto part : parts) write_all(file.fd(), part, path);
-  if (::fsync(file.fd()) != 0) fail_write(path, "flushing", errno);
-  file.rename_to(path);
-
-  const FileDescriptor folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot flush a folder (EINVAL); the rename is then as durable as they make it.
-  if (folder_fd && ::fsync(folder_fd.get()) != 0 && errno != EINVAL) {
-    fail_write(path, "flushing its folder", errno);
-  }
+  StagedFiles files;
+  files.add(path, parts);
+  files.commit();
 }
 
 void write_text_file(const std::filesystem::path& path, std::string_view text) {
-  const std::span<const std::byte> part = std::as_bytes(std::span(text.data(), text.size()));
-  write_file_atomically(path, std::span(&part, 1));
+  StagedFiles files;
+  files.add_text(path, text);
+  files.commit();
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t max_bytes) {

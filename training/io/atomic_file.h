@@ -7,16 +7,49 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caldera {
 
-/// Replaces `path` by the concatenation of `parts`. The bytes go to a temporary file in the same folder,
-/// which is flushed to the disk and then renamed over `path`; the folder is flushed last. A kill or a full
-/// disk at any moment leaves either the old file or the new one, whole. Throws FileError (and removes the
-/// temporary file) on failure. The folder must exist.
+/// Files that belong together: all are written before the first is replaced, so that whatever can go wrong
+/// with the content of one (a full disk, a folder in its place) leaves every old file as it was.
+class StagedFiles {
+ public:
+  StagedFiles();
+  /// Removes what was not committed.
+  ~StagedFiles();
+  StagedFiles(const StagedFiles&) = delete;
+  StagedFiles& operator=(const StagedFiles&) = delete;
+
+  /// Writes the concatenation of `parts` to a temporary file beside `path`, flushed to the disk. The folder
+  /// must exist; where `path` is a symbolic link, what it points to is meant. A pipe or a character device is
+  /// not replaced but written to, at once. Throws FileError.
+  void add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
+  void add_text(const std::filesystem::path& path, std::string_view text);
+  /// Renames the files over their targets in the order they were added in, then flushes their folders. Throws
+  /// FileError; the files not yet renamed are then left out.
+  void commit();
+
+ private:
+  class TemporaryFile;
+  std::vector<std::unique_ptr<TemporaryFile>> files_;
+};
+
+/// Where a write to `path` would go: `path` with symbolic links followed, to a file that need not exist.
+/// Throws FileError for links that go round in a circle.
+std::filesystem::path follow_links(const std::filesystem::path& path);
+
+/// Whether writing to `path` cannot replace anything: it is, or links to, a pipe or a character device.
+bool is_stream(const std::filesystem::path& path);
+
+/// Replaces `path` by the concatenation of `parts`, as StagedFiles do: a temporary file in the same folder is
+/// flushed to the disk and then renamed over `path`; the folder is flushed last. A kill or a full disk at any
+/// moment leaves either the old file or the new one, whole. Throws FileError (and removes the temporary file)
+/// on failure. The folder must exist.
 void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts);
 

@@ -16,6 +16,8 @@
 
 namespace caldera {
 
+class StagedFiles;
+
 /// What a file says of one tensor.
 struct TensorInfo {
   DType dtype = DType::f32;
@@ -69,6 +71,10 @@ struct TensorToWrite {
 /// a duplicate or reserved name, text that is not UTF-8, or bytes that do not match shape and dtype;
 /// FileError when writing fails.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+/// The same as one of several files.
+void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
+                       std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace caldera

@@ -37,6 +37,14 @@ void check(const TensorToWrite& tensor) {
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata) {
+  StagedFiles files;
+  write_safetensors(files, path, tensors, metadata);
+  files.commit();
+}
+
+void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
+                       std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata) {
   std::vector<const TensorToWrite*> order;
   std::set<std::string_view> names;
   for (const auto& tensor : tensors) {
@@ -77,7 +85,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
 
   std::vector<std::span<const std::byte>> parts{std::span(length), std::as_bytes(std::span(text))};
   for (const auto* tensor : order) parts.push_back(tensor->bytes);
-  write_file_atomically(path, parts);
+  files.add(path, parts);
 }
 
 }  // namespace caldera

@@ -5,10 +5,12 @@
 #include <unordered_map>
 
 #include "training/io/adapter_config.h"
+#include "training/io/atomic_file.h"
 #include "training/io/safetensors.h"
 #include "training/lora/lora.h"
 #include "training/models/llama.h"
 #include "training/nn/tensor_files.h"
+#include "training/text/utf8.h"
 
 namespace caldera {
 namespace {
@@ -39,7 +41,8 @@ bool is_factor(const Parameter& p) {
 
 void save_adapter(Llama& model, const std::filesystem::path& dir, const std::string& base_model) {
   AdapterConfig config;
-  config.base_model_name_or_path = base_model;
+  // A path may hold any bytes, JSON may not; the field is a note to people.
+  config.base_model_name_or_path = detail::to_utf8(base_model);
   model.visit_projections(
       [&](const std::string&, const std::string& name, std::unique_ptr<Projection>& slot) {
         const auto* lora = dynamic_cast<const LoRALinear*>(slot.get());
@@ -54,8 +57,11 @@ void save_adapter(Llama& model, const std::filesystem::path& dir, const std::str
   std::vector<Parameter> factors = model.parameters();
   std::erase_if(factors, [](const Parameter& p) { return !is_factor(p); });
   detail::create_folder(dir);
-  detail::write_parameters(dir / kWeightsFile, factors, kPrefix);
-  config.write(dir / kConfigFile);
+  StagedFiles files;
+  detail::write_parameters(files, dir / kWeightsFile, factors, kPrefix);
+  // Last: a folder without it is no adapter, so that a kill in between leaves a new folder that is refused.
+  files.add_text(dir / kConfigFile, config.to_json());
+  files.commit();
 }
 
 std::size_t load_adapter(Llama& model, const std::filesystem::path& dir) {

@@ -67,9 +67,9 @@ std::vector<std::string> resolve_lora_targets(const std::vector<std::string>& ta
 std::size_t apply_lora(Llama& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed);
 
-/// Writes adapter_config.json and adapter_model.safetensors as PEFT reads them. Each file is replaced as a
-/// whole. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws ValueError when the
-/// model has no adapter, FileError when writing fails.
+/// Writes adapter_config.json and adapter_model.safetensors as PEFT reads them: both are written before
+/// either is replaced. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws
+/// ValueError when the model has no adapter, FileError when writing fails.
 void save_adapter(Llama& model, const std::filesystem::path& dir, const std::string& base_model = {});
 
 /// Applies the adapter in `dir` to a model without one, with the rank, alpha, dropout and targets that the

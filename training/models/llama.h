@@ -19,6 +19,8 @@
 
 namespace caldera {
 
+class StagedFiles;
+
 /// One layer: x + attention(norm(x)), then x + mlp(norm(x)).
 class LlamaLayer final : public Module {
  public:
@@ -47,9 +49,11 @@ class Llama final : public Module {
   /// The model is in evaluation mode. Throws FileError for a tensor that is missing, of the wrong shape, or
   /// unexpected (rotary buffers, and lm_head.weight of a tied model, are skipped).
   static std::unique_ptr<Llama> load(const std::filesystem::path& dir, Device device);
-  /// Writes config.json and model.safetensors, each replaced as a whole; creates the folder. The weights are
-  /// the base model's: an adapter is saved by save_adapter.
+  /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
+  /// weights are the base model's: an adapter is saved by save_adapter.
   void save(const std::filesystem::path& dir);
+  /// The same together with other files: `files` is for the caller to commit.
+  void save(const std::filesystem::path& dir, StagedFiles& files);
 
   /// ids (B, T) i32 to logits (B, T, vocabulary). With a cache, positions begin at cache->position() and the
   /// cache advances by T: evaluate cache->state() together with the logits. Throws ShapeError unless ids are

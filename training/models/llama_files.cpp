@@ -48,15 +48,21 @@ std::unique_ptr<Llama> Llama::load(const std::filesystem::path& dir, Device devi
 }
 
 void Llama::save(const std::filesystem::path& dir) {
+  StagedFiles files;
+  save(dir, files);
+  files.commit();
+}
+
+void Llama::save(const std::filesystem::path& dir, StagedFiles& files) {
   std::vector<Parameter> base = parameters();
   std::erase_if(base, [](const Parameter& p) {
     return p.name.ends_with(".lora_A.weight") || p.name.ends_with(".lora_B.weight");
   });
   detail::create_folder(dir);
-  detail::write_parameters(dir / "model.safetensors", base, "");
+  detail::write_parameters(files, dir / "model.safetensors", base, "");
   ModelConfig written = config_;
   written.torch_dtype = "float32";
-  write_text_file(dir / "config.json", written.to_json());
+  files.add_text(dir / "config.json", written.to_json());
 }
 
 }  // namespace caldera

@@ -21,6 +21,18 @@ KVCache::KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads,
   eval(state());
 }
 
+void KVCache::grow(std::int64_t capacity) {
+  const std::int64_t more = capacity - this->capacity();
+  if (more < 0)
+    throw ValueError(
+        fmt::format("KVCache: cannot shrink from a capacity of {} to {}", this->capacity(), capacity));
+  if (more == 0) return;
+  const auto grown = [&](const LazyTensor& buffer) { return pad(buffer, {0, 0, 0, 0}, {0, 0, more, 0}); };
+  for (LazyTensor& buffer : keys_) buffer = grown(buffer);
+  for (LazyTensor& buffer : values_) buffer = grown(buffer);
+  eval(state());
+}
+
 void KVCache::begin(std::int64_t length) {
   if (length < 1 || position_ + length > capacity())
     throw ValueError(

@@ -8,10 +8,10 @@
 
 namespace caldera {
 
-/// Keys and values of every layer in buffers of a fixed capacity, so that every decoding step has the same
-/// shapes and replays one plan: positions enter as plan arguments. A forward call of a model writes the cache
-/// lazily; evaluate `state()` together with the logits in one eval, or the unevaluated history grows with
-/// every step.
+/// Keys and values of every layer in buffers of one capacity, so that every decoding step has the same shapes
+/// and replays one plan until the cache grows: positions enter as plan arguments. A forward call of a model
+/// writes the cache lazily; evaluate `state()` together with the logits in one eval, or the unevaluated
+/// history grows with every step.
 class KVCache {
  public:
   /// Buffers (batch, kv_heads, capacity, head_dim) of zeros. Throws ValueError for an extent that is not
@@ -24,6 +24,10 @@ class KVCache {
   std::int64_t capacity() const { return keys_.front().shape()[2]; }
   /// Positions written so far; the next token has this position.
   std::int64_t position() const { return position_; }
+
+  /// Makes room for `capacity` positions, and keeps what is written. Between forward calls only. Throws
+  /// ValueError for less than capacity().
+  void grow(std::int64_t capacity);
 
   /// Starts a forward call over `length` new positions. Throws ValueError when they do not fit any more; the
   /// cache is then unchanged.

@@ -73,6 +73,21 @@ class Module {
   bool training_ = true;
 };
 
+/// Puts a module into evaluation mode for a scope.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Module& module) : module_(module), was_training_(module.is_training()) {
+    module_.set_training(false);
+  }
+  ~EvaluationMode() { module_.set_training(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Module& module_;
+  bool was_training_;
+};
+
 /// "prefix.name", or "name" where the prefix is empty.
 std::string join_name(const std::string& prefix, const std::string& name);
 

@@ -39,8 +39,8 @@ void TensorProblems::throw_if_any(const std::string& where) const {
   throw FileError(message);
 }
 
-void write_parameters(const std::filesystem::path& path, const std::vector<Parameter>& parameters,
-                      const std::string& prefix) {
+void write_parameters(StagedFiles& files, const std::filesystem::path& path,
+                      const std::vector<Parameter>& parameters, const std::string& prefix) {
   std::vector<LazyTensor> tensors;
   tensors.reserve(parameters.size());
   for (const Parameter& p : parameters) tensors.push_back(*p.tensor);
@@ -55,7 +55,7 @@ void write_parameters(const std::filesystem::path& path, const std::vector<Param
     list.push_back({prefix + p.name, t.dtype(), t.shape(), host});
   }
   // "format: pt" is what transformers and PEFT look for before they load a file.
-  write_safetensors(path, list, {{"format", "pt"}});
+  write_safetensors(files, path, list, {{"format", "pt"}});
 }
 
 void create_folder(const std::filesystem::path& dir) {

@@ -24,9 +24,9 @@ class TensorProblems {
   std::vector<std::string> lines_;
 };
 
-/// Evaluates `parameters` and writes them to one file, each under `prefix` + its name, atomically.
-void write_parameters(const std::filesystem::path& path, const std::vector<Parameter>& parameters,
-                      const std::string& prefix);
+/// Evaluates `parameters` and adds a file with them to `files`, each under `prefix` + its name.
+void write_parameters(StagedFiles& files, const std::filesystem::path& path,
+                      const std::vector<Parameter>& parameters, const std::string& prefix);
 
 /// Creates the folder and its parents. Throws FileError.
 void create_folder(const std::filesystem::path& dir);

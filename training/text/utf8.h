@@ -1,4 +1,4 @@
-// UTF-8, as the Unicode standard defines it. Private to training/text.
+// UTF-8, as the Unicode standard defines it. Private to training/.
 #pragma once
 
 #include <cstddef>

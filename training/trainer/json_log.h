@@ -15,7 +15,8 @@ std::string to_json_line(const StepRecord& record);
 std::string to_json_line(const ValidationRecord& record);
 
 /// Writes each record as it comes and flushes it, so that the file can be followed. The file is replaced when
-/// the run begins, not when the observer is made: a run refused for its input leaves an earlier log alone.
+/// the run begins, not when the observer is made: a run refused for its input leaves an earlier log alone;
+/// one that diverges has replaced it by its own, which shows how.
 class JsonLogObserver : public TrainObserver {
  public:
   explicit JsonLogObserver(std::filesystem::path path) : path_(std::move(path)) {}
