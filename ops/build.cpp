@@ -46,16 +46,14 @@ LazyTensor make_scalar(std::int64_t bits, DType dtype, bool weak) {
 
 void check_extents(std::string_view op, const Shape& shape, DType dtype) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
-  bool empty = false;
   bool overflow = false;
   for (std::int64_t extent : shape) {
     if (extent < 0) {
       throw ShapeError(fmt::format("{}: shape {} has a negative extent", op, shape.to_string()));
     }
-    empty = empty || extent == 0;
     overflow = overflow || __builtin_mul_overflow(bytes, extent == 0 ? 1 : extent, &bytes);
   }
-  if (overflow && !empty) {
+  if (overflow) {
     throw ShapeError(fmt::format("{}: shape {} of {} has more bytes than can be addressed", op,
                                  shape.to_string(), name(dtype)));
   }

@@ -15,7 +15,8 @@
 namespace caldera::ops {
 
 /// Throws ShapeError unless every extent is sensible and the elements can be counted and addressed: kernels
-/// and allocators multiply extents without looking. `make` and `make_source` check too.
+/// and allocators multiply extents without looking. Extents of 0 count as 1 (as in NumPy), so that strides
+/// cannot overflow either. `make` and `make_source` check too.
 void check_extents(std::string_view op, const Shape& shape, DType dtype);
 
 /// A node of `op`. All inputs that are not scalar leaves must be on one device (DeviceError otherwise), which

@@ -26,10 +26,7 @@ const OpDef kStopGradient{
 
 /// Kernels count elements of these in 32 bits, on every device alike.
 void check_countable(const Shape& shape, const char* op) {
-  for (std::int64_t extent : shape) {
-    if (extent < 0)
-      throw ShapeError(fmt::format("{}: shape {} has a negative extent", op, shape.to_string()));
-  }
+  ops::check_extents(op, shape, DType::i32);
   if (shape.numel() > std::numeric_limits<std::int32_t>::max()) {
     throw ShapeError(fmt::format("{}: shape {} has more than 2^31 - 1 elements", op, shape.to_string()));
   }

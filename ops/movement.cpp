@@ -65,19 +65,18 @@ const OpDef kBroadcast{.name = "broadcast_to", .kind = OpClass::broadcast, .vjp 
 LazyTensor reshape(const LazyTensor& x, const Shape& shape) {
   Shape wanted = shape;
   int unknown = -1;
-  std::int64_t known = 1;
   for (int i = 0; i < wanted.rank(); ++i) {
-    if (wanted[i] == -1 && unknown < 0)
-      unknown = i;
-    else
-      known *= wanted[i];
+    if (wanted[i] == -1 && unknown < 0) unknown = i;
     if (wanted[i] < -1 || (wanted[i] == -1 && unknown != i)) {
       throw ShapeError(
           fmt::format("reshape: {} is no shape for {}", shape.to_string(), x.shape().to_string()));
     }
   }
-  if (unknown >= 0 && known > 0 && x.numel() % known == 0) wanted[unknown] = x.numel() / known;
-  if ((unknown >= 0 && wanted[unknown] < 0) || wanted.numel() != x.numel()) {
+  if (unknown >= 0) wanted[unknown] = 1;
+  ops::check_extents("reshape", wanted, x.dtype());
+  const std::int64_t known = wanted.numel();
+  if (unknown >= 0 && known > 0) wanted[unknown] = x.numel() / known;
+  if (wanted.numel() != x.numel() || (unknown >= 0 && known == 0)) {
     throw ShapeError(fmt::format("reshape: {} elements of shape {} do not fit {}", x.numel(),
                                  x.shape().to_string(), shape.to_string()));
   }
