@@ -156,7 +156,7 @@ class Emitter {
     last.scalars.clear();
     last.operands = {{partial, 0, partial_strides}, step.operands.back()};
     last.operands.back().strides =
-        Dims(last.operands.back().strides.span().first(static_cast<std::size_t>(kept + 1)));
+        Dims(last.operands.back().strides.span().first(static_cast<std::size_t>(kept) + 1));
 
     Step remainder = step;
     if (cut) {
