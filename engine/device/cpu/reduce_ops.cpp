@@ -67,7 +67,7 @@ inline constexpr T kHighest = std::is_floating_point_v<T> ? std::numeric_limits<
 struct Maximum {
   template <class T>
   static T of(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
   template <class T>
   static constexpr T identity = kLowest<T>;
@@ -79,7 +79,7 @@ struct Maximum {
 struct Minimum {
   template <class T>
   static T of(T a, T b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
   template <class T>
   static constexpr T identity = kHighest<T>;

@@ -77,7 +77,6 @@ class MemoryPool {
   void destroy(Block* block);
 
   DevicePtr device_;
-  MemoryUse use_;
   std::uint32_t type_ = 0;
   std::uint64_t heap_bytes_ = 0;
   bool mapped_ = false;
