@@ -81,8 +81,7 @@ std::uint64_t round_up(std::uint64_t bytes) {
 
 }  // namespace
 
-MemoryPool::MemoryPool(DevicePtr device, MemoryUse use, bool force_unmapped)
-    : device_(std::move(device)) {
+MemoryPool::MemoryPool(DevicePtr device, MemoryUse use, bool force_unmapped) : device_(std::move(device)) {
   const VkPhysicalDeviceMemoryProperties& memory = device_->physical().memory;
   type_ = choose_type(memory, use);
   heap_bytes_ = memory.memoryHeaps[memory.memoryTypes[type_].heapIndex].size;
