@@ -112,9 +112,8 @@ LazyTensor as_operand(const LazyTensor& x, DType dtype) {
              : make_scalar(static_cast<std::int64_t>(std::bit_cast<double>(bits)), dtype, false);
 }
 
-LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape, const char* op) {
+LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
   if (is_scalar_leaf(x) || x.shape() == shape) return x;
-  static_cast<void>(op);
   return broadcast_to(x, shape);
 }
 
@@ -148,7 +147,7 @@ LazyTensor elementwise(const OpDef& op, std::initializer_list<LazyTensor> inputs
   if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
   check_domain(label.c_str(), traits.domain, dtype);
   for (std::size_t i = 0; i < count; ++i) {
-    operands[i] = broadcast_operand(as_operand(operands[i], dtype), shape, label.c_str());
+    operands[i] = broadcast_operand(as_operand(operands[i], dtype), shape);
   }
   return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
               std::span<const LazyTensor>(operands.data(), count));

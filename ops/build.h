@@ -41,7 +41,7 @@ DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
 LazyTensor as_operand(const LazyTensor& x, DType dtype);
 /// x broadcast to `shape`, except that scalar leaves stay as they are: element-wise operations take them
 /// directly.
-LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape, const char* op);
+LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape);
 
 /// Throws DTypeError when `dtype` is not in the operation's domain.
 void check_domain(const char* op, ScalarDomain domain, DType dtype);

@@ -142,10 +142,10 @@ LazyTensor where(const LazyTensor& condition, const LazyTensor& a, const LazyTen
   const DType dtype = promote(ops::dtype_beside(a, b), ops::dtype_beside(b, a));
   const Shape shape =
       broadcast_shapes(condition.shape(), broadcast_shapes(a.shape(), b.shape(), "where"), "where");
-  return ops::make(kWhere, shape, dtype,
-                   {ops::broadcast_operand(condition, shape, "where"),
-                    ops::broadcast_operand(ops::as_operand(a, dtype), shape, "where"),
-                    ops::broadcast_operand(ops::as_operand(b, dtype), shape, "where")});
+  return ops::make(
+      kWhere, shape, dtype,
+      {ops::broadcast_operand(condition, shape), ops::broadcast_operand(ops::as_operand(a, dtype), shape),
+       ops::broadcast_operand(ops::as_operand(b, dtype), shape)});
 }
 
 }  // namespace caldera

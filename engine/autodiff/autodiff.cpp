@@ -128,12 +128,9 @@ void apply_rule(Snapshot& s, std::size_t position, std::vector<LazyTensor>& cota
   }
 }
 
-struct Pullback {
-  std::vector<LazyTensor> grads;  // undefined where no output depends on the input
-};
-
-Pullback pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
-                   std::span<const LazyTensor> cotangents) {
+/// The gradient of each input; undefined where no output depends on it.
+std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
+                                  std::span<const LazyTensor> cotangents) {
   if (cotangents.size() != outputs.size()) {
     throw ShapeError(fmt::format("vjp: {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
@@ -157,8 +154,7 @@ Pullback pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTens
     }
     if (s.entries[s.outputs[k]].depends) accumulate(slots[s.outputs[k]], cotangents[k], outputs[k]);
   }
-  Pullback result;
-  result.grads.resize(inputs.size());
+  std::vector<LazyTensor> grads(inputs.size());
   for (std::size_t i = s.entries.size(); i-- > 0;) {
     if (!slots[i].defined()) continue;
     const Snapshot::Entry& entry = s.entries[i];
@@ -168,9 +164,9 @@ Pullback pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTens
     if (!entry.is_target) slots[i] = LazyTensor();  // frees memory of long chains as the walk passes
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (s.targets[k] >= 0) result.grads[k] = slots[static_cast<std::size_t>(s.targets[k])];
+    if (s.targets[k] >= 0) grads[k] = slots[static_cast<std::size_t>(s.targets[k])];
   }
-  return result;
+  return grads;
 }
 
 void check_scalar(const LazyTensor& output) {
@@ -185,7 +181,7 @@ void check_scalar(const LazyTensor& output) {
 
 std::vector<LazyTensor> vjp(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
                             std::span<const LazyTensor> cotangents) {
-  std::vector<LazyTensor> grads = pull_back(outputs, inputs, cotangents).grads;
+  std::vector<LazyTensor> grads = pull_back(outputs, inputs, cotangents);
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined()) grads[i] = zeros_like(inputs[i]);
   }
@@ -195,7 +191,7 @@ std::vector<LazyTensor> vjp(std::span<const LazyTensor> outputs, std::span<const
 std::vector<LazyTensor> grad(const LazyTensor& output, std::span<const LazyTensor> inputs) {
   check_scalar(output);
   const LazyTensor seed = ones_like(output);
-  std::vector<LazyTensor> grads = pull_back({&output, 1}, inputs, {&seed, 1}).grads;
+  std::vector<LazyTensor> grads = pull_back({&output, 1}, inputs, {&seed, 1});
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined()) continue;
     throw GradientError(
