@@ -282,6 +282,7 @@ class Emitter {
     step.dtype = n.dtype;
     step.dims = n.shape;
     step.dims.push_back(regions_.node(sources[0].shape_of).shape.back());
+    step.segments = {{.k = step.dims.back()}};
     const View c = dense_view(n.shape);
     Dims sa = a.view.strides;
     sa.insert(batch + 1, 0);  // M, (N), K

@@ -15,7 +15,7 @@ struct ByteRange {
   bool empty() const { return begin >= end; }
 };
 
-/// The hull of an operand: from its lowest to its highest byte. For gather and scatter_add the indexed axis
+/// The hull of an operand of the step (one of step.operands): from its lowest to its highest byte. For gather and scatter_add the indexed axis
 /// counts whole.
 inline ByteRange byte_range(const Plan& plan, const Step& step, const Operand& operand) {
   std::int64_t low = operand.offset;
@@ -24,10 +24,11 @@ inline ByteRange byte_range(const Plan& plan, const Step& step, const Operand& o
     const std::int64_t reach = (extent - 1) * stride;
     (reach < 0 ? low : high) += reach;
   };
-  for (int d = 0; d < step.dims.rank(); ++d) {
+  const Shape dims = step.operand_dims(static_cast<std::size_t>(&operand - step.operands.data()));
+  for (int d = 0; d < dims.rank(); ++d) {
     // An extent of 0 means that nothing is touched, except that an empty reduction still writes its result.
-    if (step.dims[d] == 0 && operand.strides[d] != 0) return {};
-    if (step.dims[d] > 0) stretch(step.dims[d], operand.strides[d]);
+    if (dims[d] == 0 && operand.strides[d] != 0) return {};
+    if (dims[d] > 0) stretch(dims[d], operand.strides[d]);
   }
   const bool indexed = (step.kind == StepKind::gather && &operand == step.operands.data()) ||
                        (step.kind == StepKind::scatter_add && &operand == &step.operands.back());

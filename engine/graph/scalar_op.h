@@ -12,6 +12,12 @@ enum class ScalarOp : std::uint8_t {
   load,    // an element of an input operand
   scalar,  // a scalar argument of the kernel
   index,   // offset + sum(coordinate * stride): iota, linear index
+  // in kernels only: a row is what the innermost dimensions of an iteration space walk through
+  load_row,     // an element of an input operand that is the same all along the row
+  row_sum,      // the operand's elements along the row, combined
+  row_maximum,  // NaN if any is
+  row_minimum,  // NaN if any is
+  row_product,
   // unary
   neg,
   abs,
@@ -76,5 +82,7 @@ struct ScalarOpInfo {
 };
 
 const ScalarOpInfo& info(ScalarOp op);
+
+inline bool is_row_reduction(ScalarOp op) { return op >= ScalarOp::row_sum && op <= ScalarOp::row_product; }
 
 }  // namespace caldera

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+
 namespace caldera {
 namespace {
 
@@ -25,6 +28,43 @@ void Kernel::finish() {
   hash.mix(outputs.size());
   for (const Output& o : outputs) hash.mix(o.value | static_cast<std::uint64_t>(o.type) << 16);
   hash.mix(reduce ? 1 + static_cast<std::uint64_t>(*reduce) : 0);
+}
+
+bool Kernel::has_rows() const {
+  return std::any_of(code.begin(), code.end(), [](const Instruction& i) { return is_row_reduction(i.op); });
+}
+
+KernelLevels levels(const Kernel& kernel) {
+  KernelLevels l;
+  const std::size_t count = kernel.code.size();
+  l.per_row.assign(count, false);
+  l.phase.assign(count, 0);
+  int last = 0;  // the latest pass that anything needs
+  for (std::size_t v = 0; v < count; ++v) {
+    const Instruction& i = kernel.code[v];
+    const int arity = info(i.op).arity;
+    const std::array<std::uint16_t, 3> operands{i.a, i.b, i.c};
+    // Sources with an arity of 0: loads and coordinates vary along the row, the others do not.
+    bool per_row = i.op != ScalarOp::load && i.op != ScalarOp::index;
+    std::uint8_t phase = 0;
+    for (int k = 0; k < arity; ++k) {
+      const std::uint16_t operand = operands[static_cast<std::size_t>(k)];
+      per_row = per_row && l.per_row[operand];
+      phase = std::max(phase, l.phase[operand]);
+    }
+    if (is_row_reduction(i.op)) {
+      last = std::max<int>(last, phase);
+      ++phase;
+      per_row = true;
+    }
+    l.per_row[v] = per_row;
+    l.phase[v] = phase;
+  }
+  for (const Kernel::Output& output : kernel.outputs) {
+    if (!l.per_row[output.value]) last = std::max<int>(last, l.phase[output.value]);
+  }
+  l.passes = last + 1;
+  return l;
 }
 
 std::string Kernel::to_string() const {

@@ -79,6 +79,7 @@ inline Plan sound_plan() {
   Step product;
   product.kind = StepKind::contract;
   product.dims = {8, 8, 8};
+  product.segments = {{.k = 8}};
   product.operands = {{kA, 0, {8, 0, 1}}, {kB, 0, {0, 1, 8}}, {kC, 0, {8, 1, 0}}};
   plan.steps.push_back(product);
   plan.steps.push_back(region_step(square, {64}, {{kX, 0, {1}}, {kD, 0, {1}}}));

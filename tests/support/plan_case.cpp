@@ -148,6 +148,7 @@ Step& PlanCase::step(StepKind kind, DType type, std::initializer_list<std::int64
   s.dtype = type;
   s.dims = Shape(dims);
   s.operands = std::move(operands);
+  if (kind == StepKind::contract) s.segments = {{.k = s.dims.back()}};
   s.barrier_before = !plan_->steps.empty();
   plan_->steps.push_back(std::move(s));
   return plan_->steps.back();
