@@ -74,5 +74,7 @@ CommandPtr make_generate_command();
 CommandPtr make_evaluate_command();
 CommandPtr make_pretrain_command();
 CommandPtr make_finetune_command();
+CommandPtr make_explain_command();
+CommandPtr make_bench_command();
 
 }  // namespace caldera::cli

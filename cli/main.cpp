@@ -23,7 +23,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 4> kLaterCommands{"doctor", "fuse", "explain", "bench"};
+constexpr std::array<std::string_view, 2> kLaterCommands{"doctor", "fuse"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {
@@ -71,6 +71,8 @@ int run(int argc, const char* const* argv) {
   commands.push_back(make_evaluate_command());
   commands.push_back(make_pretrain_command());
   commands.push_back(make_finetune_command());
+  commands.push_back(make_explain_command());
+  commands.push_back(make_bench_command());
 
   CLI::App app("Caldera fine-tunes, evaluates and samples language models, on Vulkan GPUs and on CPUs.",
                "caldera");

@@ -1,6 +1,7 @@
-# caldera_compile_shaders(<out-var>): compiles and optimises shaders/*.comp and embeds them in one generated source.
+# caldera_compile_shaders(<out-var>): compiles and optimises shaders/*.comp and embeds them in one generated source,
+# together with the text of shaders/*.glsl.
 #
-# The generated file defines embedded_shader() of engine/device/vulkan/embedded_shaders.h; a shader's name is its stem.
+# The generated file defines the functions of engine/device/vulkan/embedded_shaders.h; a shader's name is its stem.
 function(caldera_compile_shaders out_var)
   set(dir "${PROJECT_SOURCE_DIR}/shaders")
   set(work "${PROJECT_BINARY_DIR}/shaders")
@@ -28,11 +29,12 @@ function(caldera_compile_shaders out_var)
 
   # A list in a file, because a removed shader must change a dependency for the source to be made again.
   list(JOIN binaries "\n" text)
-  file(CONFIGURE OUTPUT "${work}/shaders.txt" CONTENT "${text}\n" @ONLY)
+  list(JOIN includes "\n" include_text)
+  file(CONFIGURE OUTPUT "${work}/shaders.txt" CONTENT "${text}\n${include_text}\n" @ONLY)
   add_custom_command(
     OUTPUT "${source}"
     COMMAND "${CMAKE_COMMAND}" "-DLIST=${work}/shaders.txt" "-DOUTPUT=${source}" -P "${script}"
-    DEPENDS "${work}/shaders.txt" "${script}" ${binaries}
+    DEPENDS "${work}/shaders.txt" "${script}" ${binaries} ${includes}
     COMMENT "Embedding shaders"
     VERBATIM)
   set(${out_var} "${source}" PARENT_SCOPE)

@@ -16,16 +16,15 @@ LazyTensor make_on(const OpDef& op, const Shape& shape, DType dtype, Device devi
                    std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes) {
   check_extents(op.name, shape, dtype);
   constexpr std::size_t kFew = 4;
-  std::array<NodePtr, kFew> few;
-  std::vector<NodePtr> many;
-  NodePtr* pointers = few.data();
+  std::array<Node*, kFew> few;
+  std::vector<Node*> many;
+  Node** nodes = few.data();
   if (inputs.size() > kFew) {
     many.resize(inputs.size());
-    pointers = many.data();
+    nodes = many.data();
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) pointers[i] = inputs[i].node_ptr();
-  return LazyTensor(
-      NodePtr(new Node(op, shape, dtype, device, {pointers, inputs.size()}, Attributes(attributes))));
+  for (std::size_t i = 0; i < inputs.size(); ++i) nodes[i] = &inputs[i].node();
+  return LazyTensor(Node::make(op, shape, dtype, device, {nodes, inputs.size()}, attributes));
 }
 
 std::string shapes_of(std::span<const LazyTensor> inputs) {
@@ -117,52 +116,72 @@ LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
   return broadcast_to(x, shape);
 }
 
-void check_domain(const char* op, ScalarDomain domain, DType dtype) {
-  const bool fits = domain == ScalarDomain::any ||
-                    (domain == ScalarDomain::numeric && dtype != DType::boolean) ||
-                    (domain == ScalarDomain::floating && is_floating(dtype)) ||
-                    (domain == ScalarDomain::boolean && dtype == DType::boolean);
-  if (fits) return;
+namespace {
+
+bool in_domain(ScalarDomain domain, DType dtype) {
+  return domain == ScalarDomain::any || (domain == ScalarDomain::numeric && dtype != DType::boolean) ||
+         (domain == ScalarDomain::floating && is_floating(dtype)) ||
+         (domain == ScalarDomain::boolean && dtype == DType::boolean);
+}
+
+}  // namespace
+
+void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
+  if (in_domain(domain, dtype)) return;
   constexpr const char* kWanted[] = {"any", "numeric", "floating", "boolean"};
   throw DTypeError(fmt::format("{}: needs {} operands, got {}; convert with astype()", op,
                                kWanted[static_cast<int>(domain)], name(dtype)));
 }
 
-LazyTensor elementwise(const OpDef& op, std::initializer_list<LazyTensor> inputs) {
+LazyTensor elementwise(const OpDef& op, const LazyTensor& x) {
   const ScalarOpInfo& traits = info(op.scalar);
-  const std::string label(op.name);
-  std::array<LazyTensor, 2> operands;
-  std::size_t count = 0;
-  for (const LazyTensor& x : inputs) operands[count++] = x;
-
-  DType dtype = operands[0].dtype();
-  Shape shape = operands[0].shape();
-  if (count == 2) {
-    dtype = promote(dtype_beside(operands[0], operands[1]), dtype_beside(operands[1], operands[0]));
-    if (operands[0].shape() != operands[1].shape()) {
-      shape = broadcast_shapes(operands[0].shape(), operands[1].shape(), label.c_str());
-      check_extents(label, shape, dtype);  // here the message can name the operation, not the broadcast
-    }
-  }
-  if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
-  check_domain(label.c_str(), traits.domain, dtype);
-  for (std::size_t i = 0; i < count; ++i) {
-    operands[i] = broadcast_operand(as_operand(operands[i], dtype), shape);
-  }
-  return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
-              std::span<const LazyTensor>(operands.data(), count));
+  const bool cast = traits.domain == ScalarDomain::floating && !is_floating(x.dtype());
+  const DType dtype = cast ? DType::f32 : x.dtype();
+  check_domain(op.name, traits.domain, dtype);
+  const LazyTensor converted = cast ? as_operand(x, dtype) : LazyTensor();
+  return make(op, x.shape(), traits.gives_boolean ? DType::boolean : dtype, {cast ? &converted : &x, 1});
 }
 
-std::vector<int> resolve_axes(const Axes& axes, const Shape& shape, const char* op) {
-  std::vector<int> out;
-  if (!axes.list()) {
-    for (int i = 0; i < shape.rank(); ++i) out.push_back(i);
-    return out;
+LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
+  const ScalarOpInfo& traits = info(op.scalar);
+  const Node& x = a.node();
+  const Node& y = b.node();
+  const bool alike = x.dtype() == y.dtype() && x.shape() == y.shape() && x.device() == y.device() &&
+                     !x.is_scalar_leaf() && !y.is_scalar_leaf();
+  if (alike && in_domain(traits.domain, x.dtype())) {
+    // Nothing to convert, and extents that some tensor has already.
+    const std::array<Node*, 2> nodes{&a.node(), &b.node()};
+    return LazyTensor(
+        Node::make(op, x.shape(), traits.gives_boolean ? DType::boolean : x.dtype(), x.device(), nodes));
   }
-  for (int axis : *axes.list()) out.push_back(shape.normalize_axis(axis, op));
-  std::sort(out.begin(), out.end());
-  if (std::adjacent_find(out.begin(), out.end()) != out.end()) {
-    throw ShapeError(fmt::format("{}: an axis is named twice for shape {}", op, shape.to_string()));
+  const std::array<const LazyTensor*, 2> given{&a, &b};
+  DType dtype = promote(dtype_beside(a, b), dtype_beside(b, a));
+  Shape shape = x.shape();
+  if (x.shape() != y.shape()) {
+    shape = broadcast_shapes(x.shape(), y.shape(), std::string(op.name).c_str());
+    check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
+  }
+  if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
+  check_domain(op.name, traits.domain, dtype);
+  std::array<LazyTensor, 2> operands;
+  for (std::size_t i = 0; i < 2; ++i) operands[i] = broadcast_operand(as_operand(*given[i], dtype), shape);
+  return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
+              std::span<const LazyTensor>(operands));
+}
+
+Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op) {
+  std::array<bool, kMaxRank> named{};
+  if (axes.are_all()) named.fill(true);
+  for (int axis : axes.are_all() ? std::span<const int>() : axes.list()) {
+    bool& is_named = named[static_cast<std::size_t>(shape.normalize_axis(axis, std::string(op).c_str()))];
+    if (is_named) {
+      throw ShapeError(fmt::format("{}: an axis is named twice for shape {}", op, shape.to_string()));
+    }
+    is_named = true;
+  }
+  Dims out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (named[static_cast<std::size_t>(axis)]) out.push_back(axis);
   }
   return out;
 }
@@ -170,6 +189,13 @@ std::vector<int> resolve_axes(const Axes& axes, const Shape& shape, const char* 
 }  // namespace caldera::ops
 
 namespace caldera {
+
+Axes::Axes(std::span<const int> axes) : count_(static_cast<int>(axes.size())) {
+  if (axes.size() > axes_.size()) {
+    throw ShapeError(fmt::format("{} axes are named, a tensor has at most {}", axes.size(), kMaxRank));
+  }
+  std::copy(axes.begin(), axes.end(), axes_.begin());
+}
 
 LazyTensor::LazyTensor(double value)
     : LazyTensor(ops::make_scalar(std::bit_cast<std::int64_t>(value), DType::f32, true)) {}

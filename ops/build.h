@@ -44,12 +44,18 @@ LazyTensor as_operand(const LazyTensor& x, DType dtype);
 LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape);
 
 /// Throws DTypeError when `dtype` is not in the operation's domain.
-void check_domain(const char* op, ScalarDomain domain, DType dtype);
+void check_domain(std::string_view op, ScalarDomain domain, DType dtype);
 
 /// Element-wise node: promotion, domain check, broadcasting.
-LazyTensor elementwise(const OpDef& op, std::initializer_list<LazyTensor> inputs);
+LazyTensor elementwise(const OpDef& op, const LazyTensor& x);
+LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b);
+
+/// pad() with zeros, which the compiler knows to be zeros: sums of such with disjoint contents are
+/// concatenations. For gradients of slices.
+LazyTensor pad_with_zeros(const LazyTensor& x, const std::vector<std::int64_t>& low,
+                          const std::vector<std::int64_t>& high, const std::vector<std::int64_t>& interior);
 
 /// The axes as a sorted list of indices without repeats. Throws ShapeError naming `op`.
-std::vector<int> resolve_axes(const Axes& axes, const Shape& shape, const char* op);
+Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op);
 
 }  // namespace caldera::ops

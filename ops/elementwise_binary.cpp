@@ -100,38 +100,32 @@ const OpDef kWhere = binary("where", ScalarOp::select, where_vjp);
 
 }  // namespace
 
-LazyTensor add(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kAdd, {a, b}); }
-LazyTensor subtract(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kSubtract, {a, b}); }
-LazyTensor multiply(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMultiply, {a, b}); }
-LazyTensor divide(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kDivide, {a, b}); }
+LazyTensor add(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kAdd, a, b); }
+LazyTensor subtract(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kSubtract, a, b); }
+LazyTensor multiply(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMultiply, a, b); }
+LazyTensor divide(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kDivide, a, b); }
 LazyTensor floor_divide(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kFloorDivide, {a, b});
+  return ops::elementwise(kFloorDivide, a, b);
 }
-LazyTensor remainder(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kRemainder, {a, b});
-}
-LazyTensor pow(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kPow, {a, b}); }
-LazyTensor maximum(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMaximum, {a, b}); }
-LazyTensor minimum(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMinimum, {a, b}); }
-LazyTensor atan2(const LazyTensor& y, const LazyTensor& x) { return ops::elementwise(kAtan2, {y, x}); }
+LazyTensor remainder(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kRemainder, a, b); }
+LazyTensor pow(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kPow, a, b); }
+LazyTensor maximum(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMaximum, a, b); }
+LazyTensor minimum(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kMinimum, a, b); }
+LazyTensor atan2(const LazyTensor& y, const LazyTensor& x) { return ops::elementwise(kAtan2, y, x); }
 LazyTensor logical_and(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kLogicalAnd, {a, b});
+  return ops::elementwise(kLogicalAnd, a, b);
 }
-LazyTensor logical_or(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kLogicalOr, {a, b});
-}
+LazyTensor logical_or(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kLogicalOr, a, b); }
 LazyTensor logical_xor(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kLogicalXor, {a, b});
+  return ops::elementwise(kLogicalXor, a, b);
 }
-LazyTensor equal(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kEqual, {a, b}); }
-LazyTensor not_equal(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kNotEqual, {a, b}); }
-LazyTensor less(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kLess, {a, b}); }
-LazyTensor less_equal(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kLessEqual, {a, b});
-}
-LazyTensor greater(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kGreater, {a, b}); }
+LazyTensor equal(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kEqual, a, b); }
+LazyTensor not_equal(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kNotEqual, a, b); }
+LazyTensor less(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kLess, a, b); }
+LazyTensor less_equal(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kLessEqual, a, b); }
+LazyTensor greater(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kGreater, a, b); }
 LazyTensor greater_equal(const LazyTensor& a, const LazyTensor& b) {
-  return ops::elementwise(kGreaterEqual, {a, b});
+  return ops::elementwise(kGreaterEqual, a, b);
 }
 
 LazyTensor where(const LazyTensor& condition, const LazyTensor& a, const LazyTensor& b) {

@@ -62,33 +62,33 @@ const OpDef kCast = unary("astype", ScalarOp::cast, cast_vjp);
 
 /// Rounding functions leave integers as they are (Array API).
 LazyTensor rounding(const OpDef& op, const LazyTensor& x) {
-  return is_integral(x.dtype()) ? x : ops::elementwise(op, {x});
+  return is_integral(x.dtype()) ? x : ops::elementwise(op, x);
 }
 
 }  // namespace
 
-LazyTensor negative(const LazyTensor& x) { return ops::elementwise(kNeg, {x}); }
-LazyTensor abs(const LazyTensor& x) { return ops::elementwise(kAbs, {x}); }
-LazyTensor sign(const LazyTensor& x) { return ops::elementwise(kSign, {x}); }
+LazyTensor negative(const LazyTensor& x) { return ops::elementwise(kNeg, x); }
+LazyTensor abs(const LazyTensor& x) { return ops::elementwise(kAbs, x); }
+LazyTensor sign(const LazyTensor& x) { return ops::elementwise(kSign, x); }
 LazyTensor floor(const LazyTensor& x) { return rounding(kFloor, x); }
 LazyTensor ceil(const LazyTensor& x) { return rounding(kCeil, x); }
 LazyTensor round(const LazyTensor& x) { return rounding(kRound, x); }
 LazyTensor trunc(const LazyTensor& x) { return rounding(kTrunc, x); }
-LazyTensor exp(const LazyTensor& x) { return ops::elementwise(kExp, {x}); }
-LazyTensor expm1(const LazyTensor& x) { return ops::elementwise(kExpm1, {x}); }
-LazyTensor log(const LazyTensor& x) { return ops::elementwise(kLog, {x}); }
-LazyTensor log1p(const LazyTensor& x) { return ops::elementwise(kLog1p, {x}); }
-LazyTensor sqrt(const LazyTensor& x) { return ops::elementwise(kSqrt, {x}); }
-LazyTensor rsqrt(const LazyTensor& x) { return ops::elementwise(kRsqrt, {x}); }
-LazyTensor sin(const LazyTensor& x) { return ops::elementwise(kSin, {x}); }
-LazyTensor cos(const LazyTensor& x) { return ops::elementwise(kCos, {x}); }
-LazyTensor tan(const LazyTensor& x) { return ops::elementwise(kTan, {x}); }
-LazyTensor tanh(const LazyTensor& x) { return ops::elementwise(kTanh, {x}); }
-LazyTensor sigmoid(const LazyTensor& x) { return ops::elementwise(kSigmoid, {x}); }
-LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, {x}); }
-LazyTensor reciprocal(const LazyTensor& x) { return ops::elementwise(kReciprocal, {x}); }
-LazyTensor logical_not(const LazyTensor& x) { return ops::elementwise(kLogicalNot, {x}); }
-LazyTensor isnan(const LazyTensor& x) { return ops::elementwise(kIsNan, {x}); }
+LazyTensor exp(const LazyTensor& x) { return ops::elementwise(kExp, x); }
+LazyTensor expm1(const LazyTensor& x) { return ops::elementwise(kExpm1, x); }
+LazyTensor log(const LazyTensor& x) { return ops::elementwise(kLog, x); }
+LazyTensor log1p(const LazyTensor& x) { return ops::elementwise(kLog1p, x); }
+LazyTensor sqrt(const LazyTensor& x) { return ops::elementwise(kSqrt, x); }
+LazyTensor rsqrt(const LazyTensor& x) { return ops::elementwise(kRsqrt, x); }
+LazyTensor sin(const LazyTensor& x) { return ops::elementwise(kSin, x); }
+LazyTensor cos(const LazyTensor& x) { return ops::elementwise(kCos, x); }
+LazyTensor tan(const LazyTensor& x) { return ops::elementwise(kTan, x); }
+LazyTensor tanh(const LazyTensor& x) { return ops::elementwise(kTanh, x); }
+LazyTensor sigmoid(const LazyTensor& x) { return ops::elementwise(kSigmoid, x); }
+LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
+LazyTensor reciprocal(const LazyTensor& x) { return ops::elementwise(kReciprocal, x); }
+LazyTensor logical_not(const LazyTensor& x) { return ops::elementwise(kLogicalNot, x); }
+LazyTensor isnan(const LazyTensor& x) { return ops::elementwise(kIsNan, x); }
 LazyTensor square(const LazyTensor& x) { return x * x; }
 
 LazyTensor astype(const LazyTensor& x, DType dtype) {

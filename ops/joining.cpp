@@ -23,7 +23,7 @@ void pad_vjp(VjpContext& c) {
     inner = window(inner, axis, attributes[i], from[axis], attributes[2 * rank + i] + 1);
   }
   if (c.needed[0]) c.grads[0] = inner;
-  if (c.needed[1]) c.grads[1] = sum(c.cotangent) - sum(inner);
+  if (c.inputs.size() > 1 && c.needed[1]) c.grads[1] = sum(c.cotangent) - sum(inner);
 }
 
 void concatenate_vjp(VjpContext& c) {
@@ -41,9 +41,12 @@ const OpDef kConcatenate{.name = "concatenate", .kind = OpClass::concatenate, .v
 
 }  // namespace
 
-LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
-               const std::vector<std::int64_t>& high, double value,
-               const std::vector<std::int64_t>& interior) {
+namespace {
+
+/// Without `fill`, zeros: the compiler may rely on them.
+LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
+                  const std::vector<std::int64_t>& high, const double* fill,
+                  const std::vector<std::int64_t>& interior) {
   const auto rank = static_cast<std::size_t>(x.rank());
   if (low.size() != rank || high.size() != rank || (!interior.empty() && interior.size() != rank)) {
     throw ShapeError(fmt::format("pad: shape {} needs {} margins on each side, got {} and {}",
@@ -76,8 +79,23 @@ LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
     out[static_cast<int>(i)] = total;
   }
   if (out == x.shape()) return x;
-  return ops::make(kPad, out, x.dtype(), {x, ops::scalar(value, x.dtype())},
-                   std::span<const std::int64_t>(attributes.data(), 3 * rank));
+  const std::span<const std::int64_t> margins(attributes.data(), 3 * rank);
+  if (fill == nullptr) return ops::make(kPad, out, x.dtype(), {x}, margins);
+  return ops::make(kPad, out, x.dtype(), {x, ops::scalar(*fill, x.dtype())}, margins);
+}
+
+}  // namespace
+
+LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
+               const std::vector<std::int64_t>& high, double value,
+               const std::vector<std::int64_t>& interior) {
+  return padded(x, low, high, &value, interior);
+}
+
+LazyTensor ops::pad_with_zeros(const LazyTensor& x, const std::vector<std::int64_t>& low,
+                               const std::vector<std::int64_t>& high,
+                               const std::vector<std::int64_t>& interior) {
+  return padded(x, low, high, nullptr, interior);
 }
 
 LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {

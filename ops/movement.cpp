@@ -52,7 +52,7 @@ void slice_vjp(VjpContext& c) {
     interior[i] = step - 1;
     high[i] = from[axis] - low[i] - covered;
   }
-  c.grads[0] = pad(g, low, high, 0, interior);
+  c.grads[0] = ops::pad_with_zeros(g, low, high, interior);
 }
 
 const OpDef kReshape{.name = "reshape", .kind = OpClass::reshape, .vjp = reshape_vjp};
@@ -84,7 +84,9 @@ LazyTensor reshape(const LazyTensor& x, const Shape& shape) {
   return ops::make(kReshape, wanted, x.dtype(), {x});
 }
 
-LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes) {
+namespace {
+
+LazyTensor permute(const LazyTensor& x, std::span<const int> axes) {
   std::array<std::int64_t, kMaxRank> permutation{};
   std::array<bool, kMaxRank> used{};
   bool sorted = true;
@@ -107,12 +109,16 @@ LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes) {
                    std::span<const std::int64_t>(permutation.data(), axes.size()));
 }
 
+}  // namespace
+
+LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes) { return permute(x, axes); }
+
 LazyTensor swapaxes(const LazyTensor& x, int a, int b) {
-  std::vector<int> axes(static_cast<std::size_t>(x.rank()));
+  std::array<int, kMaxRank> axes{};
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[static_cast<std::size_t>(x.shape().normalize_axis(a, "swapaxes"))],
             axes[static_cast<std::size_t>(x.shape().normalize_axis(b, "swapaxes"))]);
-  return permute_dims(x, axes);
+  return permute(x, {axes.data(), static_cast<std::size_t>(x.rank())});
 }
 
 LazyTensor transpose(const LazyTensor& x) {

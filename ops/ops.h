@@ -6,6 +6,7 @@
 // device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -80,17 +81,22 @@ inline LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b) { return 
 
 // ---- reductions
 // -----------------------------------------------------------------------------------------------------
-/// Axes to reduce: one, several, or (default) all.
+/// Axes to reduce: one, several, or (default) all. Throws ShapeError for more than a tensor can have.
 class Axes {
  public:
   Axes() = default;  // all
-  Axes(int axis) : axes_(std::vector<int>{axis}) {}
-  Axes(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}
-  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}
-  const std::optional<std::vector<int>>& list() const { return axes_; }
+  Axes(int axis) : Axes(std::span<const int>(&axis, 1)) {}
+  Axes(std::initializer_list<int> axes) : Axes(std::span<const int>(axes.begin(), axes.size())) {}
+  Axes(const std::vector<int>& axes) : Axes(std::span<const int>(axes)) {}
+
+  bool are_all() const { return count_ < 0; }
+  std::span<const int> list() const { return {axes_.data(), static_cast<std::size_t>(count_)}; }
 
  private:
-  std::optional<std::vector<int>> axes_;
+  explicit Axes(std::span<const int> axes);
+
+  std::array<int, kMaxRank> axes_{};
+  int count_ = -1;
 };
 
 /// Sums of boolean and u8 are i32; other dtypes keep theirs.

@@ -26,13 +26,12 @@ const OpDef kMax{.name = "max", .kind = OpClass::reduce, .scalar = ScalarOp::max
 const OpDef kMin{.name = "min", .kind = OpClass::reduce, .scalar = ScalarOp::minimum, .vjp = extremum_vjp};
 
 LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool keepdims) {
-  const std::string label(op.name);
-  const std::vector<int> axes = ops::resolve_axes(which, x.shape(), label.c_str());
+  const Dims axes = ops::resolve_axes(which, x.shape(), op.name);
   Shape kept = x.shape();
   std::int64_t mask = 0;
-  for (int axis : axes) {
-    if (kept[axis] != 1) mask |= std::int64_t{1} << axis;
-    kept[axis] = 1;
+  for (std::int64_t axis : axes) {
+    if (kept[static_cast<int>(axis)] != 1) mask |= std::int64_t{1} << axis;
+    kept[static_cast<int>(axis)] = 1;
   }
   LazyTensor out = x;
   if (mask != 0) {
@@ -42,7 +41,7 @@ LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool 
   if (keepdims) return out;
   Shape squeezed;
   for (int i = 0, next = 0; i < kept.rank(); ++i) {
-    if (next < static_cast<int>(axes.size()) && axes[static_cast<std::size_t>(next)] == i)
+    if (next < axes.rank() && axes[next] == i)
       ++next;
     else
       squeezed.push_back(kept[i]);
@@ -51,9 +50,9 @@ LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool 
 }
 
 LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool keepdims) {
-  ops::check_domain(std::string(op.name).c_str(), ScalarDomain::numeric, x.dtype());
-  for (int axis : ops::resolve_axes(axes, x.shape(), std::string(op.name).c_str())) {
-    if (x.shape()[axis] == 0) {
+  ops::check_domain(op.name, ScalarDomain::numeric, x.dtype());
+  for (std::int64_t axis : ops::resolve_axes(axes, x.shape(), op.name)) {
+    if (x.shape()[static_cast<int>(axis)] == 0) {
       throw ShapeError(fmt::format("{}: axis {} of shape {} is empty: there is no element to choose", op.name,
                                    axis, x.shape().to_string()));
     }
@@ -71,7 +70,9 @@ LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
 LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
   const LazyTensor real = is_floating(x.dtype()) ? x : astype(x, DType::f32);
   std::int64_t count = 1;
-  for (int axis : ops::resolve_axes(axes, x.shape(), "mean")) count *= x.shape()[axis];
+  for (std::int64_t axis : ops::resolve_axes(axes, x.shape(), "mean")) {
+    count *= x.shape()[static_cast<int>(axis)];
+  }
   return sum(real, axes, keepdims) / static_cast<double>(count);
 }
 

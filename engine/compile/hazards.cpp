@@ -1,4 +1,4 @@
-// Hazards: a barrier stands before a step only if it conflicts with one since the last barrier.
+// Hazards: a barrier stands before a dispatch only if it conflicts with one since the last barrier.
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -52,16 +52,16 @@ class RangeSet {
   std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t> ranges_;
 };
 
-}  // namespace
-
-void plan_barriers(Plan& plan) {
-  RangeSet read;
-  RangeSet written;
+/// What one dispatch touches: a step and those joined to it.
+struct Accesses {
   std::vector<Access> reads;
   std::vector<Access> writes;
-  for (Step& step : plan.steps) {
+
+  void clear() {
     reads.clear();
     writes.clear();
+  }
+  void add(const Plan& plan, const Step& step) {
     const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const Operand& operand = step.operands[k];
@@ -79,16 +79,35 @@ void plan_barriers(Plan& plan) {
       if (k >= first_output) writes.push_back(access);
       if (k < first_output || step.kind == StepKind::scatter_add) reads.push_back(access);
     }
+  }
+};
+
+}  // namespace
+
+void plan_barriers(Plan& plan) {
+  RangeSet read;
+  RangeSet written;
+  Accesses dispatch;
+  for (std::size_t first = 0; first < plan.steps.size();) {
+    dispatch.clear();
+    dispatch.add(plan, plan.steps[first]);
+    std::size_t end = first + 1;
+    for (; end < plan.steps.size() && plan.steps[end].joined; ++end) {
+      plan.steps[end].barrier_before = false;
+      dispatch.add(plan, plan.steps[end]);
+    }
     bool conflict = false;
-    for (const Access& a : reads) conflict = conflict || written.intersects(a);
-    for (const Access& a : writes) conflict = conflict || written.intersects(a) || read.intersects(a);
-    step.barrier_before = conflict;
+    for (const Access& a : dispatch.reads) conflict = conflict || written.intersects(a);
+    for (const Access& a : dispatch.writes)
+      conflict = conflict || written.intersects(a) || read.intersects(a);
+    plan.steps[first].barrier_before = conflict;
     if (conflict) {
       read.clear();
       written.clear();
     }
-    for (const Access& a : reads) read.insert(a);
-    for (const Access& a : writes) written.insert(a);
+    for (const Access& a : dispatch.reads) read.insert(a);
+    for (const Access& a : dispatch.writes) written.insert(a);
+    first = end;
   }
 }
 

@@ -116,7 +116,8 @@ struct Plan {
   std::vector<PlanBuffer> buffers;  // inputs first, then outputs, then arena
   std::int32_t input_count = 0;
   std::int32_t output_count = 0;
-  std::vector<DType> scalars;  // scalar arguments, bound at replay
+  std::vector<DType> scalars;            // scalar arguments: those bound at replay, then the constants
+  std::vector<std::uint64_t> constants;  // bits of the last of them
   std::vector<Step> steps;
   std::int64_t arena_bytes = 0;
   std::int64_t peak_bytes = 0;  // arena and outputs

@@ -1,9 +1,11 @@
 // Program: the graph of one evaluation as the compiler sees it, with leaves numbered in the order in which
-// replays bind them.
+// replays bind them. Passes take a program and give a program.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/op.h"
@@ -18,22 +20,29 @@ struct Program {
     const OpDef* op = nullptr;
     DType dtype = DType::f32;
     Shape shape;
-    std::span<const std::int64_t> attributes;  // owned by the graph's node
+    std::span<const std::int64_t> attributes;  // owned by the graph's node, or by `owned_attributes`
     std::uint32_t first_input = 0;             // range in `inputs`
     std::uint32_t input_count = 0;
-    std::int32_t slot = -1;  // data leaf: number of the plan input; scalar leaf: number of the plan scalar
+    std::int32_t slot = -1;    // data leaf: number of the plan input; scalar leaf: number of the plan scalar
+    std::uint32_t origin = 0;  // the node of the graph's own program that this one stands for
   };
 
   Device device;
   std::vector<Node> nodes;            // inputs before users
   std::vector<std::uint32_t> inputs;  // of all nodes, by position
   std::vector<std::uint32_t> outputs;
-  std::vector<std::uint32_t> data;  // positions of the data leaves, by slot
-  std::vector<DType> scalars;       // by slot
+  std::vector<std::uint32_t> data;       // positions of the data leaves, by slot
+  std::vector<DType> scalars;            // by slot: those that replays bind, then the constants
+  std::vector<std::uint64_t> constants;  // bits of the last scalars, which passes have added
+  std::deque<std::vector<std::int64_t>> owned_attributes;  // of nodes that passes have made
 
   std::span<const std::uint32_t> inputs_of(const Node& n) const {
     return {inputs.data() + n.first_input, n.input_count};
   }
+  std::span<const std::uint32_t> inputs_of(std::uint32_t i) const { return inputs_of(nodes[i]); }
 };
+
+/// For each node how many inputs of needed nodes, and outputs, it is. 0: nobody needs it.
+std::vector<std::uint32_t> count_uses(const Program& program);
 
 }  // namespace caldera

@@ -1,10 +1,11 @@
-// From a region to its kernel: the program, and the operands that it reads.
+// From a group of roots to its kernel: the code, and the operands that it reads.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "engine/compile/regions.h"
+#include "engine/compile/grouping.h"
 #include "engine/kernel/kernel.h"
 
 namespace caldera {
@@ -15,15 +16,22 @@ struct RegionKernel {
     View view;  // over the iteration space
   };
   Kernel kernel;                      // finished
-  std::vector<Input> inputs;          // one for each load
+  std::vector<Input> inputs;          // one for each load from memory; not the product of an epilogue
   std::vector<View> indices;          // one for each index operand
   std::vector<std::int32_t> scalars;  // plan scalars, one for each scalar argument
 };
 
-/// The kernel of a region (one without memory operands other than its inputs).
-RegionKernel build_region_kernel(const Regions& regions, std::uint32_t region);
+/// The kernel of a group with members. With `other` (a contraction), input 0 is its product.
+RegionKernel build_group_kernel(const Regions& regions, const Group& group);
 
-/// The kernel that copies one operand: load -> store, or a constant or coordinates -> store.
+/// The kernel that copies one operand over its own extents: load -> store, or a constant or coordinates ->
+/// store.
 RegionKernel build_copy_kernel(const Regions& regions, const Source& source);
+
+/// The element-wise kernel that computes root `result` from roots `given` (its first inputs, in this order,
+/// which are no operands) and whatever else the operations between them read. All of one shape. `between`
+/// are those operations, ascending, ending with `result`; empty if `result` is one of `given`.
+RegionKernel build_expression_kernel(const Regions& regions, const std::vector<std::uint32_t>& given,
+                                     const std::vector<std::uint32_t>& between, std::uint32_t result);
 
 }  // namespace caldera

@@ -1,9 +1,6 @@
 #include "engine/compile/regions.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "engine/compile/simplify.h"
 
 namespace caldera {
 namespace {
@@ -13,42 +10,65 @@ bool is_movement(OpClass kind) {
          kind == OpClass::broadcast;
 }
 
-/// Operations whose kernel evaluates an expression per element, so that producers can be absorbed.
-bool evaluates_expressions(OpClass kind) {
-  return kind == OpClass::elementwise || kind == OpClass::random || kind == OpClass::reduce;
+/// Functions cheap enough to be computed again by every reader of coordinates.
+bool is_cheap(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::neg:
+    case ScalarOp::abs:
+    case ScalarOp::cast:
+    case ScalarOp::logical_not:
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::maximum:
+    case ScalarOp::minimum:
+    case ScalarOp::logical_and:
+    case ScalarOp::logical_or:
+    case ScalarOp::logical_xor:
+    case ScalarOp::equal:
+    case ScalarOp::not_equal:
+    case ScalarOp::less:
+    case ScalarOp::less_equal:
+    case ScalarOp::greater:
+    case ScalarOp::greater_equal:
+    case ScalarOp::select:
+      return true;
+    default:
+      return false;
+  }
 }
 
-bool absorbable(OpClass kind) { return kind == OpClass::elementwise || kind == OpClass::random; }
+constexpr int kMostGenerated = 12;  // instructions
 
 }  // namespace
 
-Regions::Regions(const Program& program, const CompileOptions& options)
-    : program_(&program), representative_(simplify(program)) {
+Regions::Regions(const Program& program, const CompileOptions& options) : program_(&program) {
   const std::size_t count = program.nodes.size();
   root_.resize(count);
   view_.resize(count);
   live_.assign(count, false);
-  region_.resize(count);
+  is_output_.assign(count, false);
+  generated_.assign(count, false);
   output_of_.assign(count, -1);
-  stored_.assign(count, false);
-  members_.resize(count);
+  placement_.resize(count);
   find_views();
   find_outputs_and_live();
-  group(options);
+  if (!options.fusion) return;
+  find_generated();
+  find_placements();
 }
 
 void Regions::find_views() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const Program::Node& n = node(i);
     root_[i] = i;
-    if (representative_[i] != i) continue;
     if (!is_movement(n.op->kind)) {
       // Coordinates have no memory: their "strides" give the value itself, and views of them compose like any
       // other.
       view_[i] = n.op->kind == OpClass::index ? View{0, Dims(n.attributes)} : dense_view(n.shape);
       continue;
     }
-    const std::uint32_t from = representative_[program_->inputs_of(n)[0]];
+    const std::uint32_t from = program_->inputs_of(n)[0];
     const Shape& shape = node(from).shape;
     const View& view = view_[from];
     root_[i] = root_[from];
@@ -79,91 +99,112 @@ void Regions::find_views() {
 
 bool Regions::is_copy(std::uint32_t i) const { return root_[i] == i && is_movement(node(i).op->kind); }
 
-Source Regions::source(std::uint32_t i) const {
-  const std::uint32_t r = representative_[i];
-  return {root_[r], r, &view_[r]};
-}
-
-std::vector<Source> Regions::operands(std::uint32_t root) const {
-  std::vector<Source> out;
-  for (std::uint32_t input : program_->inputs_of(node(root))) out.push_back(source(input));
-  return out;
+bool Regions::is_expression(std::uint32_t i) const {
+  const OpClass kind = node(i).op->kind;
+  return kind == OpClass::elementwise || kind == OpClass::random || kind == OpClass::reduce;
 }
 
 void Regions::find_outputs_and_live() {
   for (std::size_t k = 0; k < program_->outputs.size(); ++k) {
     const Source s = source(program_->outputs[k]);
-    live_[s.root] = true;
+    live_[s.root] = is_output_[s.root] = true;
     const bool has_kernel = node(s.root).op->kind != OpClass::data && !is_free(s.root);
     const Shape& shape = node(s.shape_of).shape;
     if (has_kernel && output_of_[s.root] < 0 && is_dense(*s.view, shape) &&
         shape.numel() == node(s.root).shape.numel()) {
       output_of_[s.root] = static_cast<std::int32_t>(k);
     }
-    stored_[s.root] = true;
   }
   for (std::uint32_t i = static_cast<std::uint32_t>(program_->nodes.size()); i-- > 0;) {
     if (!live_[i]) continue;
-    for (std::uint32_t input : program_->inputs_of(node(i))) live_[source(input).root] = true;
+    for (std::uint32_t input : program_->inputs_of(i)) live_[source(input).root] = true;
   }
 }
 
-void Regions::group(const CompileOptions& options) {
-  constexpr std::uint32_t kNone = 0xffffffffU;
-  const std::size_t count = program_->nodes.size();
-  std::vector<std::uint32_t> wanted_by(count,
-                                       kNone);  // the one region that uses a root, while there is only one
-  std::vector<std::uint32_t> size(count, 0);
-  std::vector<std::vector<Source>> reads(count);  // of each region, distinct
-  const auto add_reads_of = [&](const Program::Node& n, std::vector<Source>& to) {
-    for (std::uint32_t input : program_->inputs_of(n)) {
-      const Source s = source(input);
-      // A number is an argument of the kernel, not an operand.
-      if (node(s.root).op->kind == OpClass::scalar) continue;
-      const bool known = std::any_of(to.begin(), to.end(), [&](const Source& other) {
-        return other.root == s.root && *other.view == *s.view;
-      });
-      if (!known) to.push_back(s);
-    }
-  };
-  for (std::uint32_t i = static_cast<std::uint32_t>(count); i-- > 0;) {
-    region_[i] = i;
-    if (!live_[i]) continue;
+void Regions::find_generated() {
+  const auto count = static_cast<std::uint32_t>(program_->nodes.size());
+  std::vector<int> cost(count, 0);  // instructions; 0: no candidate
+  std::vector<bool> uniform(count, false);
+  for (std::uint32_t i = 0; i < count; ++i) {
     const Program::Node& n = node(i);
-    const std::uint32_t wanted = wanted_by[i];
-    if (options.fusion && absorbable(n.op->kind) && !stored_[i] && wanted != kNone &&
-        size[wanted] < kMaxRegionNodes) {
-      // Absorbing i replaces one operand of the region by those of i.
-      std::vector<Source> merged = reads[wanted];
-      std::erase_if(merged, [&](const Source& s) { return s.root == i; });
-      add_reads_of(n, merged);
-      if (merged.size() <= kMaxRegionInputs) {
-        region_[i] = wanted;
-        reads[wanted] = std::move(merged);
-      }
-    }
-    if (region_[i] == i && evaluates_expressions(n.op->kind)) add_reads_of(n, reads[i]);
-    const std::uint32_t region = region_[i];
-    ++size[region];
-    members_[region].push_back(i);
-    const Shape& space = iteration_shape(*this, region);
+    if (!live_[i] || n.op->kind != OpClass::elementwise || is_output_[i]) continue;
+    int total = 1;
+    bool is_candidate = true, is_uniform = true;
     for (std::uint32_t input : program_->inputs_of(n)) {
-      const Source s = source(input);
-      const bool same_space = evaluates_expressions(n.op->kind) && node(s.root).shape == space &&
-                              node(s.shape_of).shape == space && is_dense(*s.view, space);
-      if (!same_space || (wanted_by[s.root] != kNone && wanted_by[s.root] != region)) {
-        stored_[s.root] = true;
+      const std::uint32_t root = root_[input];
+      is_candidate = is_candidate && (is_free(root) || cost[root] > 0);
+      is_uniform = is_uniform && (node(root).op->kind == OpClass::scalar || uniform[root]);
+      total += cost[root];
+    }
+    if (!is_candidate || total > kMostGenerated || (!is_uniform && !is_cheap(n.op->scalar))) continue;
+    cost[i] = total;
+    uniform[i] = is_uniform;
+    generated_[i] = true;
+  }
+  // Readers first: what one of them cannot generate gets memory, and is a reader like any other then.
+  for (std::uint32_t i = count; i-- > 0;) {
+    if (!live_[i] || generated_[i] || is_free(i)) continue;
+    for (std::size_t k = 0; k < operand_count(i); ++k) {
+      const Source s = operand(i, k);
+      if (!generated_[s.root]) continue;
+      const bool attends = node(i).op->kind == OpClass::attention ||
+                           node(i).op->kind == OpClass::attention_grad_q ||
+                           node(i).op->kind == OpClass::attention_grad_kv;
+      // Attention reads it in its score, or as an operand that is written out for it.
+      if ((!is_expression(i) && !attends) || !can_generate(s.root, *s.view, node(s.shape_of).shape)) {
+        generated_[s.root] = false;
       }
-      wanted_by[s.root] = region;
     }
   }
-  for (auto& members : members_) std::reverse(members.begin(), members.end());
+}
+
+bool Regions::can_generate(std::uint32_t root, const View& view, const Shape& space) const {
+  return generates(root, view, space, 0);
+}
+
+bool Regions::generates(std::uint32_t root, const View& view, const Shape& space, int depth) const {
+  const OpClass kind = node(root).op->kind;
+  if (kind == OpClass::scalar || kind == OpClass::index) return true;
+  if (!generated_[root] || depth > kMostGenerated) return false;
+  for (std::size_t k = 0; k < operand_count(root); ++k) {
+    const Source s = operand(root, k);
+    if (node(s.root).op->kind == OpClass::scalar) continue;
+    const auto composed = compose_views(*s.view, node(root).shape, view, space);
+    // Functions of numbers alone are the same everywhere.
+    if (!composed || !generates(s.root, *composed, space, depth + 1)) return false;
+  }
+  return true;
+}
+
+void Regions::find_placements() {
+  const auto count = static_cast<std::uint32_t>(program_->nodes.size());
+  std::vector<std::uint32_t> readers(count, 0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!live_[i]) continue;
+    for (std::uint32_t input : program_->inputs_of(i)) ++readers[root_[input]];
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!live_[i] || node(i).op->kind != OpClass::concatenate) continue;
+    const auto axis = static_cast<int>(node(i).attributes[0]);
+    View window = dense_view(node(i).shape);
+    for (std::size_t k = 0; k < operand_count(i); ++k) {
+      const Source s = operand(i, k);
+      const Shape& part = node(s.shape_of).shape;
+      const Shape& own = node(s.root).shape;
+      const bool alone = readers[s.root] == 1 && !is_output_[s.root] && !generated_[s.root];
+      const bool writes_by_strides = is_expression(s.root);
+      if (alone && writes_by_strides && is_dense(*s.view, part) && part.numel() == own.numel()) {
+        if (const auto view = reshape_view(window, part, own)) placement_[s.root] = {i, *view};
+      }
+      window.offset += part[axis] * window.strides[axis];
+    }
+  }
 }
 
 const Shape& iteration_shape(const Regions& regions, std::uint32_t root) {
   const Program::Node& n = regions.node(root);
   if (n.op->kind != OpClass::reduce && !regions.is_copy(root)) return n.shape;
-  return regions.node(regions.source(regions.program().inputs_of(n)[0]).shape_of).shape;
+  return regions.node(regions.operand(root, 0).shape_of).shape;
 }
 
 }  // namespace caldera

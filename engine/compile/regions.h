@@ -1,12 +1,13 @@
-// Regions: which nodes become one kernel.
+// Regions: where every value of a program lives, and what can be computed together.
 //
 // Every node is either a view of another (movement operations whose result a consumer can read by strides) or
-// a root. A root has memory of its own unless it is absorbed into the region of its consumers. A region is
-// named by its last root.
+// a root. A root has memory of its own unless it is computed where it is used: inside the region of its
+// consumers, or again by each of them (numbers and coordinates, and cheap functions of such). A region is a
+// set of roots that one kernel computes, over one iteration space.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "engine/compile/program.h"
@@ -18,16 +19,17 @@ struct CompileOptions {
   bool fusion = true;
 };
 
-/// Most instructions that a region may have, and most distinct operands (numbers are free): bounds the time a
-/// device's compiler takes on one kernel.
-inline constexpr std::uint32_t kMaxRegionNodes = 48;
-inline constexpr std::uint32_t kMaxRegionInputs = 14;
-
 /// An operand of a root: elements of another root, seen through a view with the extents of node `shape_of`.
 struct Source {
   std::uint32_t root = 0;
   std::uint32_t shape_of = 0;
   const View* view = nullptr;
+};
+
+/// Where a root's elements lie inside the memory of a concatenation.
+struct Placement {
+  std::uint32_t whole = 0;
+  View view;  // over the root's extents
 };
 
 class Regions {
@@ -37,40 +39,46 @@ class Regions {
   const Program& program() const { return *program_; }
   const Program::Node& node(std::uint32_t i) const { return program_->nodes[i]; }
   /// Where the elements of node i are.
-  Source source(std::uint32_t i) const;
-  /// The operands of a root.
-  std::vector<Source> operands(std::uint32_t root) const;
+  Source source(std::uint32_t i) const { return {root_[i], i, &view_[i]}; }
+  Source operand(std::uint32_t root, std::size_t k) const { return source(program_->inputs_of(root)[k]); }
+  std::size_t operand_count(std::uint32_t root) const { return node(root).input_count; }
   /// A root that some output needs.
   bool is_live(std::uint32_t i) const { return live_[i]; }
-  /// The region that root i belongs to.
-  std::uint32_t region(std::uint32_t i) const { return region_[i]; }
-  /// The roots absorbed into the region, inputs before users, ending with the region's own.
-  const std::vector<std::uint32_t>& members(std::uint32_t region) const { return members_[region]; }
   /// The output that lies directly in the memory of root i, or -1.
   std::int32_t output_of(std::uint32_t i) const { return output_of_[i]; }
+  /// Its elements are read as an output of the program, through whatever view.
+  bool is_output(std::uint32_t i) const { return is_output_[i]; }
 
-  /// Computed where it is used, never stored unless asked for: scalars and coordinates.
+  /// A root that is a number or a coordinate.
   bool is_free(std::uint32_t i) const {
     const OpClass kind = node(i).op->kind;
     return kind == OpClass::scalar || kind == OpClass::index;
   }
+  /// A root that is computed anew by whoever reads it: a cheap function of numbers and coordinates.
+  bool is_generated(std::uint32_t i) const { return generated_[i]; }
+  /// Whether a free or generated root can be computed in place when seen through `view` with extents `space`.
+  bool can_generate(std::uint32_t root, const View& view, const Shape& space) const;
+
   /// A movement operation whose result no strided view describes: it copies.
   bool is_copy(std::uint32_t i) const;
+  /// A root whose kernel evaluates an expression for each element.
+  bool is_expression(std::uint32_t i) const;
+  /// A root that is written straight into a concatenation.
+  const std::optional<Placement>& placement(std::uint32_t i) const { return placement_[i]; }
 
  private:
   void find_views();
   void find_outputs_and_live();
-  void group(const CompileOptions& options);
+  void find_generated();
+  void find_placements();
+  bool generates(std::uint32_t root, const View& view, const Shape& space, int depth) const;
 
   const Program* program_;
-  std::vector<std::uint32_t> representative_;
   std::vector<std::uint32_t> root_;
   std::vector<View> view_;
-  std::vector<bool> live_;
-  std::vector<std::uint32_t> region_;
+  std::vector<bool> live_, is_output_, generated_;
   std::vector<std::int32_t> output_of_;
-  std::vector<bool> stored_;  // someone reads it from memory
-  std::vector<std::vector<std::uint32_t>> members_;
+  std::vector<std::optional<Placement>> placement_;
 };
 
 /// Extents over which the root's kernel runs: of its input for reductions and copies, its own otherwise.

@@ -1,35 +1,294 @@
 #include "engine/compile/simplify.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <optional>
 
-#include "engine/tensor/hash.h"
+#include "engine/compile/rebuild.h"
 
 namespace caldera {
+namespace {
 
-std::vector<std::uint32_t> simplify(const Program& program) {
-  std::vector<std::uint32_t> representative(program.nodes.size());
-  std::unordered_map<Hash128, std::uint32_t> seen;
-  seen.reserve(program.nodes.size());
-  for (std::uint32_t i = 0; i < program.nodes.size(); ++i) {
-    const Program::Node& node = program.nodes[i];
-    representative[i] = i;
-    if (node.op->kind == OpClass::data || node.op->kind == OpClass::scalar) continue;
-    const auto inputs = program.inputs_of(node);
-    if (node.op->kind == OpClass::identity) {
-      representative[i] = representative[inputs[0]];
-      continue;
+using Id = std::uint32_t;
+
+/// Parts of a concatenation beyond which element-wise operations stay behind it.
+constexpr std::size_t kMaxParts = 4;
+
+class Simplifier {
+ public:
+  Simplifier(const Program& program, bool rewrite)
+      : program_(program),
+        rewrite_(rewrite),
+        uses_(count_uses(program)),
+        only_sliced_(program.nodes.size(), true),
+        build_(program) {}
+
+  Program run() {
+    for (Id i = 0; i < program_.nodes.size(); ++i) {
+      if (uses_[i] == 0 || old(i).op->kind == OpClass::slice) continue;
+      for (Id input : program_.inputs_of(i)) only_sliced_[input] = false;
     }
-    Hash128 key;
-    key.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(node.op)));
-    key.mix(static_cast<std::uint64_t>(node.dtype));
-    key.mix(static_cast<std::uint64_t>(node.shape.rank()));
-    for (std::int64_t extent : node.shape) key.mix(static_cast<std::uint64_t>(extent));
-    for (std::int64_t value : node.attributes) key.mix(static_cast<std::uint64_t>(value));
-    key.mix(static_cast<std::uint64_t>(inputs.size()));
-    for (std::uint32_t input : inputs) key.mix(static_cast<std::uint64_t>(representative[input]));
-    representative[i] = seen.try_emplace(key, i).first->second;
+    for (Id output : program_.outputs) only_sliced_[output] = false;
+    for (Id i = 0; i < program_.nodes.size(); ++i) {
+      if (uses_[i] == 0 || build_.is_leaf(i)) continue;
+      const Id now = simplified(i);
+      build_.set(i, now);
+      if (now >= new_uses_.size()) new_uses_.resize(now + std::size_t{1}, 0);
+      new_uses_[now] = std::max(new_uses_[now], uses_[i]);
+    }
+    return build_.finish();
   }
-  return representative;
-}
+
+ private:
+  const Program::Node& old(Id i) const { return program_.nodes[i]; }
+  Id input(Id old_node, std::size_t k) const { return build_.at(program_.inputs_of(old_node)[k]); }
+  bool is_elementwise(Id now, ScalarOp op) const {
+    const OpDef& def = *build_.node(now).op;
+    return def.kind == OpClass::elementwise && def.scalar == op;
+  }
+  /// Whether nothing needs the new node but what is being built.
+  bool has_one_use(Id now) const { return now >= new_uses_.size() || new_uses_[now] <= 1; }
+
+  Id simplified(Id i) {
+    const Program::Node& n = old(i);
+    switch (n.op->kind) {
+      case OpClass::identity:
+        return input(i, 0);
+      case OpClass::pad:
+        return n.input_count == 1 && !rewrite_ ? filled(build_.copy(i)) : build_.copy(i);
+      case OpClass::elementwise:
+        return rewrite_ ? elementwise(i) : build_.copy(i);
+      case OpClass::slice:
+        if (rewrite_) {
+          if (const auto inner = sliced_operands(i)) return *inner;
+        }
+        return build_.copy(i);
+      case OpClass::reduce:
+        if (rewrite_) {
+          if (const auto product = sum_of_number(i)) return *product;
+        }
+        return build_.copy(i);
+      default:
+        return build_.copy(i);
+    }
+  }
+
+  /// A zero padding with its zero as an operand.
+  Id filled(Id pad) {
+    const Program::Node n = build_.node(pad);
+    const Id zero = build_.constant(0, n.dtype, n.origin);
+    return build_.make(*n.op, n.dtype, n.shape, n.attributes, std::vector<Id>{build_.inputs(pad)[0], zero},
+                       n.origin);
+  }
+
+  Id elementwise(Id i) {
+    const Program::Node& n = old(i);
+    if (n.op->scalar == ScalarOp::neg && is_elementwise(input(i, 0), ScalarOp::neg)) {
+      return build_.inputs(input(i, 0))[0];
+    }
+    if (n.op->scalar == ScalarOp::cast && build_.node(input(i, 0)).dtype == n.dtype) return input(i, 0);
+    if (n.op->scalar == ScalarOp::add) {
+      if (const auto joined = sum_of_pads(n, input(i, 0), input(i, 1))) return *joined;
+    }
+    if (const auto moved = behind_parts(i)) return *moved;
+    return build_.copy(i);
+  }
+
+  // ---- sums of numbers ----
+
+  /// The scalar leaf that a tensor repeats.
+  std::optional<Id> number_behind(Id now) const {
+    while (true) {
+      const Program::Node& n = build_.node(now);
+      switch (n.op->kind) {
+        case OpClass::scalar:
+          return now;
+        case OpClass::reshape:
+        case OpClass::permute:
+        case OpClass::slice:
+        case OpClass::broadcast:
+          now = build_.inputs(now)[0];
+          break;
+        default:
+          return std::nullopt;
+      }
+    }
+  }
+
+  /// n equal numbers add up to n times the number: one rounding, as in the wide sums of reductions.
+  std::optional<Id> sum_of_number(Id i) {
+    constexpr std::int64_t kExact = std::int64_t{1} << 24;  // counts that f32 holds
+    const Program::Node& n = old(i);
+    if (n.op->scalar != ScalarOp::add || (n.dtype != DType::f32 && n.dtype != DType::f64)) return {};
+    const auto number = number_behind(input(i, 0));
+    const std::int64_t kept = std::max<std::int64_t>(1, n.shape.numel());
+    const std::int64_t count = build_.node(input(i, 0)).shape.numel() / kept;
+    if (!number || n.shape.numel() == 0 || count < 1 || count > kExact) return {};
+    const Id times = build_.constant(static_cast<double>(count), n.dtype, n.origin);
+    return build_.make(compiled_ops::kMultiply, n.dtype, n.shape, {}, {*number, times}, n.origin);
+  }
+
+  // ---- sums of pads ----
+
+  /// Where the contents of a zero padding lie along the one axis that it pads.
+  struct Window {
+    int axis = -1;
+    std::int64_t begin = 0, end = 0;
+  };
+  std::optional<Window> window_of(Id pad) const {
+    const Program::Node& n = build_.node(pad);
+    if (n.op->kind != OpClass::pad || n.input_count != 1) return {};
+    Window w;
+    const auto rank = static_cast<std::size_t>(n.shape.rank());
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t low = n.attributes[d], high = n.attributes[rank + d];
+      if (n.attributes[2 * rank + d] != 0) return {};
+      if (low == 0 && high == 0) continue;
+      if (w.axis >= 0) return {};
+      w.axis = static_cast<int>(d);
+      w.begin = low;
+      w.end = n.shape[w.axis] - high;
+    }
+    if (w.axis < 0) return {};
+    return w;
+  }
+
+  std::optional<Id> sum_of_pads(const Program::Node& n, Id a, Id b) {
+    auto wa = window_of(a), wb = window_of(b);
+    if (!wa || !wb || wa->axis != wb->axis) return {};
+    if (wa->begin > wb->begin) {
+      std::swap(a, b);
+      std::swap(wa, wb);
+    }
+    if (wa->end != wb->begin) return {};
+    const int axis = wa->axis;
+    Shape shape = n.shape;
+    shape[axis] = wb->end - wa->begin;
+    std::vector<Id> parts;
+    for (Id pad : {a, b}) {
+      const Id part = build_.inputs(pad)[0];
+      if (build_.node(part).op->kind == OpClass::concatenate && build_.node(part).attributes[0] == axis &&
+          has_one_use(part)) {
+        const auto inner = build_.inputs(part);
+        parts.insert(parts.end(), inner.begin(), inner.end());
+      } else {
+        parts.push_back(part);
+      }
+    }
+    const std::int64_t at[] = {axis};
+    const Id joined = build_.make(compiled_ops::kConcatenate, n.dtype, shape, at, parts, n.origin);
+    if (shape == n.shape) return joined;
+    std::vector<std::int64_t> margins(3 * static_cast<std::size_t>(shape.rank()), 0);
+    margins[static_cast<std::size_t>(axis)] = wa->begin;
+    margins[static_cast<std::size_t>(shape.rank() + axis)] = n.shape[axis] - wb->end;
+    return build_.make(*build_.node(a).op, n.dtype, n.shape, margins, std::vector<Id>{joined}, n.origin);
+  }
+
+  // ---- slices of element-wise operations ----
+
+  /// A slice along one axis of an operation that is only read in slices: the operation on slices.
+  std::optional<Id> sliced_operands(Id i) {
+    const Program::Node& n = old(i);
+    const Id of = program_.inputs_of(n)[0];
+    if (!only_sliced_[of] || old(of).op->kind != OpClass::elementwise) return {};
+    const auto rank = static_cast<std::size_t>(n.shape.rank());
+    int axis = -1;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const auto at = static_cast<int>(d);
+      if (n.attributes[rank + d] != 1) return {};
+      if (n.shape[at] == old(of).shape[at]) continue;
+      if (axis >= 0) return {};
+      axis = at;
+    }
+    if (axis < 0) return {};
+    const Id now = build_.at(of);
+    const Program::Node whole = build_.node(now);
+    if (whole.op->kind != OpClass::elementwise) return {};
+    const std::int64_t start = n.attributes[static_cast<std::size_t>(axis)];
+    const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
+    std::vector<Id> operands;
+    for (Id input : inputs) operands.push_back(window(input, axis, start, n.shape[axis], 0));
+    return build_.make(*whole.op, n.dtype, n.shape, whole.attributes, operands, whole.origin);
+  }
+
+  // ---- concatenations behind element-wise operations ----
+
+  std::optional<Id> behind_parts(Id i) {
+    const Program::Node& n = old(i);
+    const auto inputs = program_.inputs_of(n);
+    std::optional<Id> model;  // the concatenation whose parts decide
+    for (Id old_input : inputs) {
+      const Id now = build_.at(old_input);
+      const Program::Node& candidate = build_.node(now);
+      if (candidate.op->kind != OpClass::concatenate || !has_one_use(now) ||
+          candidate.input_count > kMaxParts) {
+        continue;
+      }
+      if (!model || candidate.input_count < build_.node(*model).input_count) model = now;
+    }
+    if (!model) return {};
+    const auto axis = static_cast<int>(build_.node(*model).attributes[0]);
+    const std::vector<Id> parts(build_.inputs(*model).begin(), build_.inputs(*model).end());
+    std::vector<Id> results;
+    std::int64_t start = 0;
+    for (Id part : parts) {
+      const Shape shape = build_.node(part).shape;
+      std::vector<Id> operands;
+      for (Id old_input : inputs) {
+        const Id now = build_.at(old_input);
+        operands.push_back(now == *model ? part : window(now, axis, start, shape[axis], 0));
+      }
+      start += shape[axis];
+      results.push_back(build_.make(*n.op, n.dtype, shape, n.attributes, operands, n.origin));
+    }
+    const std::int64_t at[] = {axis};
+    return build_.make(compiled_ops::kConcatenate, n.dtype, n.shape, at, results, n.origin);
+  }
+
+  /// [start, start + count) of a tensor along an axis. Goes through operations that nobody else needs in
+  /// full, and through those that cost nothing.
+  Id window(Id now, int axis, std::int64_t start, std::int64_t count, int depth) {
+    constexpr int kDeepest = 16;
+    const Program::Node n = build_.node(now);
+    if (n.op->kind == OpClass::scalar || n.shape[axis] == count) return now;
+    Shape shape = n.shape;
+    shape[axis] = count;
+    const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
+    if (n.op->kind == OpClass::elementwise && has_one_use(now) && depth < kDeepest) {
+      std::vector<Id> operands;
+      for (Id input : inputs) operands.push_back(window(input, axis, start, count, depth + 1));
+      return build_.make(*n.op, n.dtype, shape, n.attributes, operands, n.origin);
+    }
+    if (n.op->kind == OpClass::broadcast && depth < kDeepest) {
+      const Id inner = build_.node(inputs[0]).shape[axis] == 1
+                           ? inputs[0]
+                           : window(inputs[0], axis, start, count, depth + 1);
+      if (build_.node(inner).shape == shape) return inner;
+      return build_.make(*n.op, n.dtype, shape, {}, std::vector<Id>{inner}, n.origin);
+    }
+    if (n.op->kind == OpClass::concatenate && n.attributes[0] == axis) {
+      std::int64_t at = 0;
+      for (Id input : inputs) {
+        const std::int64_t extent = build_.node(input).shape[axis];
+        if (at == start && extent == count) return input;
+        at += extent;
+      }
+    }
+    std::vector<std::int64_t> attributes(2 * static_cast<std::size_t>(shape.rank()), 0);
+    std::fill(attributes.begin() + shape.rank(), attributes.end(), 1);
+    attributes[static_cast<std::size_t>(axis)] = start;
+    return build_.make(compiled_ops::kSlice, n.dtype, shape, attributes, std::vector<Id>{now}, n.origin);
+  }
+
+  const Program& program_;
+  bool rewrite_;
+  std::vector<std::uint32_t> uses_;
+  std::vector<bool> only_sliced_;  // nothing but slices reads it
+  Rebuild build_;
+  std::vector<std::uint32_t> new_uses_;  // of new nodes: the uses of the old node that each stands for
+};
+
+}  // namespace
+
+Program simplify(const Program& program, bool rewrite) { return Simplifier(program, rewrite).run(); }
 
 }  // namespace caldera

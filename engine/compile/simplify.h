@@ -1,15 +1,16 @@
-// Simplification: which nodes compute the same value.
+// Simplification: the same values from fewer nodes.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "engine/compile/program.h"
 
 namespace caldera {
 
-/// For each node the position of an equal node that stands for it (itself if none): identities vanish, common
-/// sub-expressions coincide. Leaves stand for themselves: equal now need not mean equal at the next replay.
-std::vector<std::uint32_t> simplify(const Program& program);
+/// Drops identities and what nobody needs; makes equal nodes one. With `rewrite` also:
+///   - -(-x) is x, and a sum over a broadcast number is a product;
+///   - a sum of zero-padded tensors with disjoint contents is a concatenation (gradients of slices);
+///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
+///     is computed where it comes to lie.
+/// Results keep their IEEE values, but that -0 + 0 may be -0.
+Program simplify(const Program& program, bool rewrite);
 
 }  // namespace caldera

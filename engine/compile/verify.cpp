@@ -1,345 +1,234 @@
-// The plan verifier. It shares no code with the passes that it checks: it replays the plan over a model of
-// memory in which every byte knows which buffer wrote it last and when it was last touched.
+// The plan verifier. It shares no code with the passes that it checks: it derives from the contracts which
+// elements every step touches (verify_form.h) and replays the plan over a model of memory in which every byte
+// knows which buffer wrote it last and when it was last touched (verify_memory.h).
 #include <fmt/core.h>
 
 #include <cstdint>
-#include <iterator>
-#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/compile/compile.h"
+#include "engine/compile/verify_form.h"
+#include "engine/compile/verify_memory.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
 
-/// What is known of a run of bytes. Epochs count barriers; 0 means never.
-struct Bytes {
-  std::int64_t end = 0;
-  std::int32_t owner = -1;
-  std::uint64_t written = 0;
-  std::uint64_t read = 0;
-  std::size_t reader = 0;  // the step that read last, or kSeveral
-};
-
-constexpr std::size_t kSeveral = ~std::size_t{0};
-
-/// One address space as runs of equal state.
-class Memory {
- public:
-  explicit Memory(std::int64_t size) : size_(size) {
-    if (size > 0) runs_.emplace(0, Bytes{.end = size});
-  }
-  std::int64_t size() const { return size_; }
-
-  /// Calls visit on every run within [begin, end), split so that none reaches beyond.
-  template <class Visit>
-  void visit(std::int64_t begin, std::int64_t end, Visit visit) {
-    split(begin);
-    split(end);
-    for (auto run = runs_.lower_bound(begin); run != runs_.end() && run->first < end; ++run)
-      visit(run->second);
-  }
-  /// One state for all of [begin, end): keeps the number of runs small.
-  void assign(std::int64_t begin, std::int64_t end, Bytes state) {
-    split(begin);
-    split(end);
-    runs_.erase(runs_.lower_bound(begin), runs_.lower_bound(end));
-    state.end = end;
-    runs_.emplace(begin, state);
-  }
-
- private:
-  void split(std::int64_t at) {
-    auto run = runs_.upper_bound(at);
-    if (run == runs_.begin()) return;
-    --run;
-    if (run->first == at || run->second.end <= at) return;
-    Bytes right = run->second;
-    run->second.end = at;
-    runs_.emplace(at, right);
-  }
-
-  std::int64_t size_;
-  std::map<std::int64_t, Bytes> runs_;
-};
+using verify::Bytes;
+using verify::Fault;
+using verify::kSeveral;
+using verify::Memory;
+using verify::OperandForm;
+using verify::OperandRole;
+using verify::Run;
+using verify::Walk;
 
 class Verifier {
  public:
-  explicit Verifier(const Plan& plan) : plan_(plan), arena_(plan.arena_bytes) {}
+  explicit Verifier(const Plan& plan) : plan_(plan), arena_(plan.arena_bytes < 0 ? 0 : plan.arena_bytes) {}
 
   void run() {
-    check_buffers();
-    for (; step_ < plan_.steps.size(); ++step_) check_step(plan_.steps[step_]);
-    check_outputs();
+    try {
+      check_buffers();
+      for (; step_ < plan_.steps.size(); ++step_) check_step(plan_.steps[step_]);
+      check_outputs();
+    } catch (const Fault& fault) {
+      throw PlanError(fmt::format("plan rejected at {}: {}", where(), fault.why));
+    }
   }
 
  private:
-  [[noreturn]] void reject(const std::string& why) const {
-    std::string where = "the end";
-    if (step_ < plan_.steps.size()) {
-      const Step& step = plan_.steps[step_];
-      const bool named = step.kind != StepKind::region || step.kernel;
-      where = fmt::format("step {} ({})", step_, named ? step.name() : "region");
-    }
-    throw PlanError(fmt::format("plan rejected at {}: {}", where, why));
+  /// An operand of the current step: what it is, and the bytes that it touches.
+  struct Access {
+    OperandForm form;
+    std::optional<Walk> walk;  // in bytes of its address space; none when nothing is touched
+  };
+
+  std::string where() const {
+    if (step_ >= plan_.steps.size()) return "the end";
+    const Step& step = plan_.steps[step_];
+    const bool named = step.kind != StepKind::region || step.kernel;
+    return fmt::format("step {} ({})", step_, named ? step.name() : "region");
   }
 
   void check_buffers() {
     const auto inputs = static_cast<std::size_t>(plan_.input_count);
     const auto outputs = static_cast<std::size_t>(plan_.output_count);
-    if (plan_.input_count < 0 || plan_.output_count < 0 || inputs + outputs > plan_.buffers.size()) {
-      reject("there are fewer buffers than inputs and outputs");
-    }
+    if (plan_.input_count < 0 || plan_.output_count < 0 || inputs + outputs > plan_.buffers.size())
+      throw Fault{"there are fewer buffers than inputs and outputs"};
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const PlanBuffer& buffer = plan_.buffers[b];
       const BufferRole wanted = b < inputs             ? BufferRole::input
                                 : b < inputs + outputs ? BufferRole::output
                                                        : BufferRole::arena;
-      if (buffer.role != wanted) reject(fmt::format("buffer {} has the wrong role", b));
-      if (buffer.bytes < 0) reject(fmt::format("buffer {} has a negative size", b));
-      if (buffer.role == BufferRole::output) {
-        outputs_.emplace_back(buffer.bytes);
-        written_bytes_.push_back(0);
-      }
+      if (buffer.role != wanted) throw Fault{fmt::format("buffer {} has the wrong role", b)};
+      if (buffer.bytes < 0) throw Fault{fmt::format("buffer {} has a negative size", b)};
+      if (buffer.role == BufferRole::output) outputs_.emplace_back(buffer.bytes);
       if (buffer.role != BufferRole::arena) continue;
-      if (buffer.arena_offset % kArenaAlignment != 0) reject(fmt::format("buffer {} is not aligned", b));
-      if (buffer.arena_offset < 0 || buffer.arena_offset + buffer.bytes > plan_.arena_bytes) {
-        reject(fmt::format("buffer {} leaves the arena", b));
-      }
+      if (buffer.arena_offset % kArenaAlignment != 0) throw Fault{fmt::format("buffer {} is not aligned", b)};
+      if (buffer.arena_offset < 0 || buffer.arena_offset + buffer.bytes > plan_.arena_bytes)
+        throw Fault{fmt::format("buffer {} leaves the arena", b)};
     }
   }
 
   void check_step(const Step& step) {
-    check_form(step);
+    accesses_.clear();
+    for (OperandForm& form : verify::check_form(plan_, step)) accesses_.push_back({std::move(form), {}});
+    check_joined(step);
     if (step.barrier_before) ++epoch_;
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      if (k < first_output || step.kind == StepKind::scatter_add) access(step, k, k >= first_output, false);
+    for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
+    const bool accumulates = step.kind == StepKind::scatter_add;
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      if (accesses_[k].form.role == OperandRole::read || accumulates) note_read(step, k);
     }
-    for (std::size_t k = first_output; k < step.operands.size(); ++k) {
-      access(step, k, true, true);
-      count_written(step, step.operands[k]);
-    }
-  }
-
-  /// Adds up the elements that steps store in each output. Ranges of bytes cannot see holes between strides;
-  /// a count that falls short does. An accumulation adds to what is there.
-  void count_written(const Step& step, const Operand& operand) {
-    const std::int32_t output = operand.buffer - plan_.input_count;
-    if (output < 0 || output >= plan_.output_count || step.kind == StepKind::scatter_add) return;
-    const int combined = step.kind == StepKind::contract ? 1 : step.reduce_rank;
-    std::int64_t points = 1;
-    for (int d = 0; d < step.dims.rank() - combined; ++d) points *= step.dims[d];
-    const DType type = plan_.buffers[static_cast<std::size_t>(operand.buffer)].dtype;
-    written_bytes_[static_cast<std::size_t>(output)] += points * static_cast<std::int64_t>(size_of(type));
-  }
-
-  void check_form(const Step& step) const {
-    std::size_t wanted = 3;
-    if (step.kind == StepKind::region) {
-      if (!step.kernel) reject("a region without a kernel");
-      const Kernel& kernel = *step.kernel;
-      wanted = kernel.inputs.size() + static_cast<std::size_t>(kernel.index_count) + kernel.outputs.size();
-      if (step.scalars.size() != kernel.scalars.size()) reject("the wrong number of scalar arguments");
-      for (std::size_t i = 0; i < step.scalars.size(); ++i) {
-        const auto slot = static_cast<std::size_t>(step.scalars[i]);
-        if (step.scalars[i] < 0 || slot >= plan_.scalars.size())
-          reject("a scalar argument that does not exist");
-        if (plan_.scalars[slot] != kernel.scalars[i]) reject("a scalar argument of the wrong type");
-      }
-      if (kernel.reduce.has_value() ? kernel.outputs.size() != 1 : step.reduce_rank != 0) {
-        reject("reduced dimensions do not fit the kernel");
-      }
-      check_code(kernel);
-    } else {
-      if (step.dims.rank() < 3) reject("too few dimensions");
-    }
-    if (step.reduce_rank < 0 || step.reduce_rank > step.dims.rank())
-      reject("more reduced dimensions than there are");
-    if (step.operands.size() != wanted) reject("the wrong number of operands");
-    for (std::int64_t extent : step.dims) {
-      if (extent < 0) reject("a negative extent");
-    }
-    for (std::size_t k = 0; k < step.operands.size(); ++k) check_operand(step, k);
-  }
-
-  void check_code(const Kernel& kernel) const {
-    for (std::size_t v = 0; v < kernel.code.size(); ++v) {
-      const Instruction& i = kernel.code[v];
-      const std::uint16_t used[] = {i.a, i.b, i.c};
-      for (int a = 0; a < info(i.op).arity; ++a) {
-        if (used[a] >= v) reject("an instruction uses a value before it is computed");
-      }
-      if ((i.op == ScalarOp::load && i.a >= kernel.inputs.size()) ||
-          (i.op == ScalarOp::scalar && i.a >= kernel.scalars.size()) ||
-          (i.op == ScalarOp::index && i.a >= kernel.index_count)) {
-        reject("an instruction reads an operand that does not exist");
-      }
-    }
-    for (const Kernel::Output& output : kernel.outputs) {
-      if (output.value >= kernel.code.size()) reject("an output that is not computed");
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      if (accesses_[k].form.role == OperandRole::written) note_write(step, k);
     }
   }
 
-  void check_operand(const Step& step, std::size_t k) const {
+  /// Joined steps have no barrier among them, so that a hazard between two of them is found like any other.
+  void check_joined(const Step& step) const {
+    if (!step.joined) return;
+    if (step_ == 0) throw Fault{"joined to a step before the first"};
+    const Step& before = plan_.steps[step_ - 1];
+    if (step.kind != StepKind::region || before.kind != StepKind::region)
+      throw Fault{"joined steps that are not both regions"};
+    if (step.kernel->hash != before.kernel->hash) throw Fault{"joined to a step with another kernel"};
+    if (step.barrier_before) throw Fault{"a barrier within a dispatch"};
+  }
+
+  Memory* memory_of(const PlanBuffer& buffer, std::int32_t number) {
+    if (buffer.role == BufferRole::input) return nullptr;
+    if (buffer.role == BufferRole::arena) return &arena_;
+    return &outputs_[static_cast<std::size_t>(number - plan_.input_count)];
+  }
+  /// Address spaces: the arena, and every other buffer by itself.
+  static bool same_space(const PlanBuffer& a, const PlanBuffer& b) {
+    return &a == &b || (a.role == BufferRole::arena && b.role == BufferRole::arena);
+  }
+  const PlanBuffer& buffer_of(const Operand& operand) const {
+    return plan_.buffers[static_cast<std::size_t>(operand.buffer)];
+  }
+
+  /// Which bytes operand k touches, all of them within its buffer.
+  void find_bytes(const Step& step, std::size_t k) {
+    const OperandForm& form = accesses_[k].form;
     const Operand& operand = step.operands[k];
-    if (operand.strides.rank() != step.dims.rank()) reject(fmt::format("operand {} has the wrong rank", k));
-    bool is_index = false;
-    DType wanted = step.dtype;
-    if (step.kind == StepKind::region) {
-      const Kernel& kernel = *step.kernel;
-      const std::size_t loads = kernel.inputs.size();
-      const std::size_t indices = static_cast<std::size_t>(kernel.index_count);
-      is_index = k >= loads && k < loads + indices;
-      if (k < loads) wanted = kernel.inputs[k];
-      if (k >= loads + indices) wanted = kernel.outputs[k - loads - indices].type;
-      if (k >= loads + indices) {
-        for (int d = step.dims.rank() - step.reduce_rank; d < step.dims.rank(); ++d) {
-          if (operand.strides[d] != 0) reject("the result of a reduction varies along a reduced dimension");
-        }
-      }
-    } else if (k == 1 && step.kind != StepKind::contract) {
-      wanted = DType::i32;
+    if (form.role == OperandRole::index) return;
+    std::vector<std::int64_t> extents;
+    std::vector<std::int64_t> strides;
+    for (int d = 0; d < form.extents.rank(); ++d) {
+      if ((form.needed >> d & 1U) != 0 && form.extents[d] == 0) return;
+      if ((form.walked >> d & 1U) == 0) continue;
+      extents.push_back(form.extents[d]);
+      strides.push_back(operand.strides[d]);
     }
-    if (is_index) {
-      if (operand.buffer != -1) reject(fmt::format("index operand {} names a buffer", k));
-      return;
+    // Any element of the indexed axis may be touched. The elements of an accumulation meet there in order.
+    const bool gathered = step.kind == StepKind::gather && k == 0;
+    if (gathered || (step.kind == StepKind::scatter_add && k == 2)) {
+      if (step.axis_extent == 0) return;
+      extents.push_back(step.axis_extent);
+      strides.push_back(step.axis_stride);
     }
-    if (operand.buffer < 0 || static_cast<std::size_t>(operand.buffer) >= plan_.buffers.size()) {
-      reject(fmt::format("operand {} names a buffer that does not exist", k));
-    }
-    if (plan_.buffers[static_cast<std::size_t>(operand.buffer)].dtype != wanted) {
-      reject(fmt::format("operand {} has the wrong type", k));
-    }
-  }
-
-  /// Lowest and highest element that operand k of the step can touch; false if none.
-  static bool reach(const Step& step, std::size_t k, std::int64_t& low, std::int64_t& high) {
-    const Operand& operand = step.operands[k];
-    low = high = operand.offset;
-    for (int d = 0; d < step.dims.rank(); ++d) {
-      if (step.dims[d] == 0) {
-        const bool reduced_output = k + 1 == step.operands.size() && operand.strides[d] == 0;
-        if (!reduced_output) return false;
-        continue;
-      }
-      const std::int64_t far = operand.strides[d] * (step.dims[d] - 1);
-      if (far < 0)
-        low += far;
-      else
-        high += far;
-    }
-    const bool through_axis =
-        (step.kind == StepKind::gather && k == 0) || (step.kind == StepKind::scatter_add && k == 2);
-    if (through_axis) {
-      if (step.axis_extent <= 0) return false;
-      const std::int64_t far = step.axis_stride * (step.axis_extent - 1);
-      if (far < 0)
-        low += far;
-      else
-        high += far;
-    }
-    return true;
-  }
-
-  /// Where operand k lies in its address space: the arena (-1) or an output.
-  std::int32_t space_of(const Operand& operand) const {
-    const bool in_arena = plan_.buffers[static_cast<std::size_t>(operand.buffer)].role == BufferRole::arena;
-    return in_arena ? -1 : operand.buffer;
-  }
-  std::int64_t address_of(const Operand& operand) const {
-    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer)];
-    return buffer.arena_offset + operand.offset * static_cast<std::int64_t>(size_of(buffer.dtype));
-  }
-
-  /// The points of a step run in any order, so writing over an operand is right only where each point reads
-  /// the very element that it writes. An accumulation does by nature.
-  bool may_overwrite_own_reads(const Step& step, std::size_t written) const {
-    const Operand& to = step.operands[written];
-    const DType type = plan_.buffers[static_cast<std::size_t>(to.buffer)].dtype;
-    for (std::size_t k = 0; k < step.operands.size() - static_cast<std::size_t>(step.output_count()); ++k) {
-      const Operand& from = step.operands[k];
-      std::int64_t low = 0, high = 0, to_low = 0, to_high = 0;
-      if (from.buffer < 0 || space_of(from) != space_of(to) || !reach(step, k, low, high) ||
-          !reach(step, written, to_low, to_high)) {
-        continue;
-      }
-      const DType read = plan_.buffers[static_cast<std::size_t>(from.buffer)].dtype;
-      const std::int64_t shift = address_of(from) - address_of(to);
-      const auto bytes = [](std::int64_t elements, DType t) {
-        return elements * static_cast<std::int64_t>(size_of(t));
-      };
-      const bool apart = shift + bytes(high + 1 - from.offset, read) <= bytes(to_low - to.offset, type) ||
-                         bytes(to_high + 1 - to.offset, type) <= shift + bytes(low - from.offset, read);
-      const bool same_elements = step.kind == StepKind::region && step.reduce_rank == 0 && shift == 0 &&
-                                 size_of(read) == size_of(type) && from.strides == to.strides;
-      if (!apart && !same_elements) return false;
-    }
-    return true;
-  }
-
-  void access(const Step& step, std::size_t k, bool is_output, bool write) {
-    const Operand& operand = step.operands[k];
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-    if (operand.buffer < 0 || !reach(step, k, low, high)) return;
-    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer)];
+    std::optional<Walk> walk = verify::walk_of(operand.offset, extents, strides);
+    if (!walk) throw Fault{fmt::format("operand {} touches elements beyond 64 bits", k)};
+    const PlanBuffer& buffer = buffer_of(operand);
     const auto size = static_cast<std::int64_t>(size_of(buffer.dtype));
-    if (low < 0 || (high + 1) * size > buffer.bytes) {
-      reject(fmt::format("operand {} touches bytes {} to {} of a buffer of {}", k, low * size,
-                         (high + 1) * size, buffer.bytes));
+    if (walk->hull.begin < 0 || walk->hull.end > buffer.bytes / size) {
+      throw Fault{fmt::format("operand {} touches bytes {} to {} of a buffer of {}", k,
+                              walk->hull.begin * size, walk->hull.end * size, buffer.bytes)};
     }
-    if (buffer.role == BufferRole::input) {
-      if (is_output) reject("an input of the plan is written");
-      return;
+    if (form.role == OperandRole::written && !walk->once)
+      throw Fault{fmt::format("operand {} has elements that several points write", k)};
+    const std::int64_t base = buffer.role == BufferRole::arena ? buffer.arena_offset : 0;
+    for (Run& run : walk->runs) run = {base + run.begin * size, base + run.end * size};
+    accesses_[k].walk = std::move(walk);
+  }
+
+  void note_read(const Step& step, std::size_t k) {
+    const Operand& operand = step.operands[k];
+    if (!accesses_[k].walk) return;
+    Memory* memory = memory_of(buffer_of(operand), operand.buffer);
+    if (memory == nullptr) return;
+    for (const Run& run : accesses_[k].walk->runs) {
+      memory->visit(run, [&](Bytes& bytes) {
+        if (bytes.owner != operand.buffer)
+          throw Fault{fmt::format("operand {} reads bytes that it never got, or lost to another buffer", k)};
+        if (bytes.written == epoch_)
+          throw Fault{fmt::format("operand {} reads what no barrier separates from its writer", k)};
+        // Of two readers since the last barrier the later would hide the earlier: then no single one is to
+        // blame.
+        bytes.reader = bytes.read == epoch_ && bytes.reader != step_ ? kSeveral : step_;
+        bytes.read = epoch_;
+      });
     }
-    const bool in_arena = buffer.role == BufferRole::arena;
-    Memory& memory =
-        in_arena ? arena_ : outputs_[static_cast<std::size_t>(operand.buffer - plan_.input_count)];
-    const std::int64_t base = in_arena ? buffer.arena_offset : 0;
-    const std::int64_t begin = base + low * size;
-    const std::int64_t end = base + (high + 1) * size;
-    const std::int32_t self = operand.buffer;
-    memory.visit(begin, end, [&](Bytes& bytes) {
-      if (write) {
-        if (bytes.written == epoch_) {
-          reject(fmt::format("operand {} overwrites what no barrier separates from its writer", k));
-        }
+  }
+
+  void note_write(const Step& step, std::size_t k) {
+    const Operand& operand = step.operands[k];
+    if (!accesses_[k].walk) return;
+    Memory* memory = memory_of(buffer_of(operand), operand.buffer);
+    if (memory == nullptr) throw Fault{"an input of the plan is written"};
+    bool own_reads = false;
+    for (const Run& run : accesses_[k].walk->runs) {
+      memory->visit(run, [&](Bytes& bytes) {
+        if (bytes.written == epoch_)
+          throw Fault{fmt::format("operand {} overwrites what no barrier separates from its writer", k)};
         if (bytes.read != epoch_) return;
-        if (bytes.reader != step_) {
-          reject(fmt::format("operand {} overwrites what no barrier separates from its reader", k));
-        }
-        if (!may_overwrite_own_reads(step, k)) {
-          reject(fmt::format("operand {} overwrites what the step itself reads", k));
-        }
-        return;
-      }
-      if (bytes.owner != self)
-        reject(fmt::format("operand {} reads bytes that it never got, or lost to another buffer", k));
-      if (bytes.written == epoch_)
-        reject(fmt::format("operand {} reads what no barrier separates from its writer", k));
-      // Of two readers since the last barrier the later would hide the earlier: then no single one is to
-      // blame.
-      bytes.reader = bytes.read == epoch_ && bytes.reader != step_ ? kSeveral : step_;
-      bytes.read = epoch_;
-    });
-    if (write) memory.assign(begin, end, {.owner = self, .written = epoch_});
+        if (bytes.reader != step_)
+          throw Fault{fmt::format("operand {} overwrites what no barrier separates from its reader", k)};
+        own_reads = true;
+      });
+    }
+    if (own_reads && !may_overwrite_own_reads(step, k))
+      throw Fault{fmt::format("operand {} overwrites what the step itself reads", k)};
+    for (const Run& run : accesses_[k].walk->runs)
+      memory->assign(run, {.owner = operand.buffer, .written = epoch_});
+  }
+
+  /// The points of a step run in any order, so writing over an operand is right only where each point (or
+  /// row) reads the very element that it writes, and no other operand has it. An accumulation does by nature.
+  bool may_overwrite_own_reads(const Step& step, std::size_t written) const {
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      const Access& from = accesses_[k];
+      const Access& to = accesses_[written];
+      if (from.form.role != OperandRole::read || !from.walk) continue;
+      if (!same_space(buffer_of(step.operands[k]), buffer_of(step.operands[written]))) continue;
+      if (!verify::meet(from.walk->runs, to.walk->runs)) continue;
+      if (!from.form.own || !to.form.own || !same_elements(step.operands[k], step.operands[written], to.form))
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether both operands have the same element at every point.
+  bool same_elements(const Operand& a, const Operand& b, const OperandForm& form) const {
+    const PlanBuffer& left = buffer_of(a);
+    const PlanBuffer& right = buffer_of(b);
+    const auto size = static_cast<std::int64_t>(size_of(left.dtype));
+    if (size != static_cast<std::int64_t>(size_of(right.dtype))) return false;
+    if (left.arena_offset + a.offset * size != right.arena_offset + b.offset * size) return false;
+    for (int d = 0; d < form.extents.rank(); ++d) {
+      if (form.extents[d] > 1 && a.strides[d] != b.strides[d]) return false;
+    }
+    return true;
   }
 
   void check_outputs() {
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
-      outputs_[k].visit(0, outputs_[k].size(), [&](Bytes& bytes) {
-        if (bytes.owner < 0) reject(fmt::format("output {} is not written in full", k));
+      outputs_[k].visit({0, outputs_[k].size()}, [&](Bytes& bytes) {
+        if (bytes.owner < 0) throw Fault{fmt::format("output {} is not written in full", k)};
       });
-      if (written_bytes_[k] < outputs_[k].size()) reject(fmt::format("output {} is written with holes", k));
     }
   }
 
   const Plan& plan_;
   Memory arena_;
   std::vector<Memory> outputs_;
-  std::vector<std::int64_t> written_bytes_;  // of each output
+  std::vector<Access> accesses_;  // of the current step
   std::size_t step_ = 0;
   std::uint64_t epoch_ = 1;
 };

@@ -1,5 +1,7 @@
 #include "engine/compile/view.h"
 
+#include <algorithm>
+
 namespace caldera {
 
 View dense_view(const Shape& shape) { return {0, shape.strides()}; }
@@ -72,6 +74,46 @@ std::optional<View> reshape_view(const View& view, const Shape& from, const Shap
     }
     ++i;
     ++j;
+  }
+  return out;
+}
+
+std::optional<View> compose_views(const View& inner, const Shape& middle, const View& outer,
+                                  const Shape& space) {
+  if (middle.numel() == 0 || space.numel() == 0) return View{0, Dims::filled(space.rank(), 0)};
+  const Dims dense = middle.strides();
+  // The coordinates in `middle` of the first element, and how far each of them goes.
+  Dims at = Dims::filled(middle.rank(), 0);
+  Dims low = at, high = at;
+  std::int64_t rest = outer.offset;
+  if (rest < 0) return std::nullopt;
+  for (int j = 0; j < middle.rank(); ++j) {
+    if (middle[j] <= 1) continue;
+    at[j] = rest / dense[j];
+    rest -= at[j] * dense[j];
+  }
+  if (rest != 0) return std::nullopt;
+  View out{inner.offset, Dims::filled(space.rank(), 0)};
+  for (int j = 0; j < middle.rank(); ++j) {
+    low[j] = high[j] = at[j];
+    out.offset += at[j] * inner.strides[j];
+  }
+  for (int d = 0; d < space.rank(); ++d) {
+    const std::int64_t stride = outer.strides[d];
+    if (stride == 0 || space[d] <= 1) continue;
+    bool found = false;
+    for (int j = 0; j < middle.rank() && !found; ++j) {
+      if (middle[j] <= 1 || stride % dense[j] != 0) continue;
+      const std::int64_t reach = stride / dense[j] * (space[d] - 1);
+      const std::int64_t new_low = low[j] + std::min<std::int64_t>(reach, 0);
+      const std::int64_t new_high = high[j] + std::max<std::int64_t>(reach, 0);
+      if (new_low < 0 || new_high >= middle[j]) continue;
+      low[j] = new_low;
+      high[j] = new_high;
+      out.strides[d] = stride / dense[j] * inner.strides[j];
+      found = true;
+    }
+    if (!found) return std::nullopt;
   }
   return out;
 }

@@ -28,5 +28,9 @@ View slice_view(const View& view, std::span<const std::int64_t> attributes);
 View broadcast_view(const View& view, const Shape& from, const Shape& to);
 /// Nothing when the elements of `to` are no strided view of those of `from`.
 std::optional<View> reshape_view(const View& view, const Shape& from, const Shape& to);
+/// `outer` with extents `space` picks elements, by their row-major number, of a tensor with extents `middle`,
+/// which `inner` finds in turn: both in one step. Nothing when no strides do that.
+std::optional<View> compose_views(const View& inner, const Shape& middle, const View& outer,
+                                  const Shape& space);
 
 }  // namespace caldera

@@ -1,6 +1,7 @@
 // Backend: what the runtime asks of a device. One implementation a folder: cpu/, vulkan/, null/.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,28 @@ struct DeviceCounters {
   std::uint64_t peak_bytes = 0;
 };
 
+/// When a step of a replay ran, on the host's steady clock.
+struct StepTime {
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+
+/// Appends the time between its construction and its end to `times`, unless that is null.
+class StepTimer {
+ public:
+  explicit StepTimer(std::vector<StepTime>* times) : times_(times) {
+    if (times_ != nullptr) times_->push_back({std::chrono::steady_clock::now(), {}});
+  }
+  ~StepTimer() {
+    if (times_ != nullptr) times_->back().end = std::chrono::steady_clock::now();
+  }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  std::vector<StepTime>* times_;
+};
+
 /// Where a plan's inputs and outputs lie in one replay, and the values of its scalar arguments.
 struct Bindings {
   struct Slot {
@@ -44,6 +67,9 @@ struct Bindings {
   std::vector<Slot> slots;  // Plan::input_count inputs, then Plan::output_count outputs
   std::vector<std::uint64_t>
       scalars;  // bits of each value in the low bytes (f32 and i32: low 4; f64, i64: all 8)
+  /// Set where someone measures: a device that computes within `submit` appends a time for each step of the
+  /// plan, in order; others leave it empty.
+  std::vector<StepTime>* step_times = nullptr;
 };
 
 /// A plan made ready for one device: kernels compiled, arena sized. Owned by the plan cache.

@@ -1,6 +1,7 @@
 #include "engine/graph/node.h"
 
-#include <algorithm>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "engine/graph/trace.h"
@@ -23,33 +24,28 @@ void Event::set(std::exception_ptr error) {
   state_.notify_all();
 }
 
-Attributes::Attributes(std::span<const std::int64_t> values)
-    : size_(static_cast<std::uint32_t>(values.size())) {
-  std::int64_t* to = inline_.data();
-  if (values.size() > kInline) {
-    heap_ = std::make_unique<std::int64_t[]>(values.size());
-    to = heap_.get();
-  }
-  std::copy(values.begin(), values.end(), to);
+NodePtr Node::make(const OpDef& op, const Shape& shape, DType dtype, Device device,
+                   std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
+  const std::size_t bytes = sizeof(Node) + attributes.size_bytes() + inputs.size() * sizeof(NodePtr);
+  return NodePtr(new (::operator new(bytes)) Node(op, shape, dtype, device, inputs, attributes));
 }
 
-Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<const NodePtr> inputs,
-           Attributes attributes)
-    : dtype_(dtype),
+Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
+           std::span<const std::int64_t> attributes)
+    : input_count_(static_cast<std::uint32_t>(inputs.size())),
+      attribute_count_(static_cast<std::uint32_t>(attributes.size())),
+      dtype_(dtype),
       device_(device),
-      input_count_(static_cast<std::uint32_t>(inputs.size())),
       op_(&op),
       id_(next_id.fetch_add(1, std::memory_order_relaxed)),
-      attributes_(std::move(attributes)),
       shape_(shape) {
-  NodePtr* to = inline_inputs_.data();
-  if (inputs.size() > kInlineInputs) {
-    heap_inputs_ = std::make_unique<NodePtr[]>(inputs.size());
-    to = heap_inputs_.get();
-  }
-  std::copy(inputs.begin(), inputs.end(), to);
-  for (const NodePtr& input : inputs) {
-    if (!trace_ && input->is_traced()) trace_ = input->trace_;
+  static_assert(sizeof(Node) % alignof(std::int64_t) == 0 && alignof(Node) == alignof(std::int64_t));
+  std::uninitialized_copy(attributes.begin(), attributes.end(), tail<std::int64_t>(0));
+  NodePtr* to = owned_inputs();
+  for (Node* input : inputs) {
+    input->add_ref();
+    new (to++) NodePtr(input);
+    if (input->trace_ && !trace_ && input->is_traced()) trace_ = input->trace_;
   }
 }
 
@@ -60,10 +56,10 @@ void Node::set_value(Value value) {
 
 void Node::detach_inputs(std::vector<NodePtr>& bin) {
   if (input_count_ == 0) return;
-  NodePtr* from = input_count_ > kInlineInputs ? heap_inputs_.get() : inline_inputs_.data();
+  NodePtr* from = owned_inputs();
   for (std::uint32_t i = 0; i < input_count_; ++i) bin.push_back(std::move(from[i]));
   input_count_ = 0;
-  detached_ = true;
+  detached_.store(true, std::memory_order_relaxed);
 }
 
 bool Node::is_traced() const { return trace_ && trace_->active.load(std::memory_order_relaxed); }
@@ -86,8 +82,7 @@ void end_trace(Trace& trace) {
   trace.kept.clear();
 }
 
-void Node::drop_ref(Node* node) {
-  if (node->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void Node::destroy(Node* node) {
   // Destroying a node drops its inputs, which may destroy them: a list instead of recursion, so that a chain
   // of a million nodes does not need a million stack frames. The list runs through the dead nodes' walk
   // numbers, which nobody reads any more: destruction must not allocate.
@@ -95,15 +90,15 @@ void Node::drop_ref(Node* node) {
   for (Node* dead = node; dead != nullptr;) {
     Node* victim = dead;
     dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(victim->walk));
-    NodePtr* inputs =
-        victim->input_count_ > kInlineInputs ? victim->heap_inputs_.get() : victim->inline_inputs_.data();
+    NodePtr* inputs = victim->owned_inputs();
     for (std::uint32_t i = 0; i < victim->input_count_; ++i) {
       Node* input = inputs[i].release();
-      if (input == nullptr || input->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (input == nullptr || !input->drop_ref()) continue;
       input->walk = reinterpret_cast<std::uintptr_t>(dead);
       dead = input;
     }
-    delete victim;
+    victim->~Node();
+    ::operator delete(victim);
   }
 }
 

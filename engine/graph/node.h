@@ -1,8 +1,8 @@
 // Node: one vertex of the computation DAG. Immutable but for its value slot.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -69,30 +69,22 @@ struct Value {
 };
 
 /// Attributes of an operation: a short list of integers whose meaning OpClass defines. Real numbers are kept
-/// by their bits.
+/// by their bits. A view of what the node owns.
 class Attributes {
  public:
-  Attributes() = default;
-  explicit Attributes(std::span<const std::int64_t> values);
-  std::span<const std::int64_t> values() const {
-    return {size_ > kInline ? heap_.get() : inline_.data(), size_};
-  }
-  std::int64_t operator[](std::size_t i) const { return values()[i]; }
+  explicit Attributes(std::span<const std::int64_t> values) : values_(values) {}
+  std::span<const std::int64_t> values() const { return values_; }
+  std::int64_t operator[](std::size_t i) const { return values_[i]; }
 
  private:
-  static constexpr std::size_t kInline = 2;
-  std::array<std::int64_t, kInline> inline_{};
-  std::unique_ptr<std::int64_t[]> heap_;
-  std::uint32_t size_ = 0;
+  std::span<const std::int64_t> values_;
 };
 
 class Node {
  public:
-  static constexpr int kInlineInputs = 3;
-
-  Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<const NodePtr> inputs,
-       Attributes attributes);
-  ~Node() = default;
+  /// Shares `inputs` with their owners. One block of memory holds all of a node: graphs are built in loops.
+  static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
+                      std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -100,7 +92,7 @@ class Node {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
-  const Attributes& attributes() const { return attributes_; }
+  Attributes attributes() const { return Attributes({tail<const std::int64_t>(0), attribute_count_}); }
   /// Unique in the process, increasing with creation: a node's id is larger than those of its inputs.
   std::uint64_t id() const { return id_; }
   /// Scalar leaves fit every device.
@@ -109,7 +101,7 @@ class Node {
   /// Read only while holding graph_mutex(): evaluation drops the inputs of a node once its value is
   /// scheduled.
   std::span<const NodePtr> inputs() const {
-    return {input_count_ > kInlineInputs ? heap_inputs_.get() : inline_inputs_.data(), input_count_};
+    return {tail<const NodePtr>(attribute_count_ * sizeof(std::int64_t)), input_count_};
   }
 
   /// The value slot. `has_value()` is true from the moment evaluation is scheduled; `value()` is constant
@@ -131,7 +123,9 @@ class Node {
   void detach_inputs(std::vector<NodePtr>& bin);
 
   void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  static void drop_ref(Node* node);
+  static void drop_ref(Node* node) {
+    if (node->drop_ref()) destroy(node);
+  }
   std::uint32_t ref_count() const { return refs_.load(std::memory_order_relaxed); }
 
   /// Scratch of a graph walk, under graph_mutex(): the walk's number and the node's position in it.
@@ -139,17 +133,33 @@ class Node {
   mutable std::uint32_t walk_index = 0;
 
  private:
+  /// True if that was the last. The only owner need not count down: nobody is left to count with.
+  bool drop_ref() {
+    return refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  static void destroy(Node* node);
+
+  Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
+       std::span<const std::int64_t> attributes);
+  ~Node() = default;
+
+  /// Behind the node, in the same block, lie its attributes and then its inputs.
+  template <class T>
+  T* tail(std::size_t offset) const {
+    auto* start = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(this + 1));
+    return reinterpret_cast<T*>(start + offset);
+  }
+  NodePtr* owned_inputs() { return tail<NodePtr>(attribute_count_ * sizeof(std::int64_t)); }
+
   std::atomic<std::uint32_t> refs_{1};
+  std::uint32_t input_count_;
+  std::uint32_t attribute_count_;
   std::atomic<bool> has_value_{false};
   std::atomic<bool> detached_{false};
   DType dtype_;
   Device device_;
-  std::uint32_t input_count_ = 0;
   const OpDef* op_;
   std::uint64_t id_;
-  std::array<NodePtr, kInlineInputs> inline_inputs_;
-  std::unique_ptr<NodePtr[]> heap_inputs_;
-  Attributes attributes_;
   Shape shape_;
   std::shared_ptr<Trace> trace_;
   Value value_;

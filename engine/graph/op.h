@@ -22,16 +22,22 @@ enum class OpClass : std::uint8_t {
   index,        // values that are functions of the coordinates: iota. attrs: stride per output dimension
   random,       // ScalarOp of a seed (input 0, scalar i64) and the linear index
   reduce,       // attrs: axes as a bit mask. The output keeps reduced axes with extent 1
-  contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N)
+  contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N). The compiler makes such
+                // of several products (engine/compile/products.h)
   gather,       // inputs x, idx. attrs: axis
   scatter_add,  // inputs base, idx, updates. attrs: axis
   reshape,      // same elements in row-major order
   permute,      // attrs: permutation
   slice,        // attrs: start per dimension, then step per dimension (may be negative)
   broadcast,    // to the output's shape; equal rank, extents 1 stretch
-  pad,          // inputs x, fill (scalar). attrs: low, high, interior per dimension, each >= 0
+  pad,          // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0
   concatenate,  // attrs: axis
   identity,     // the value of its input; vanishes in compilation (stop_gradient, trace boundaries)
+  // Made by the compiler (engine/compile/attention.h):
+  attention,          // inputs q, transposed k, v, what the score reads
+  attention_grad_q,   // inputs as attention, then go, lse, delta, what the gradient of the score reads
+  attention_grad_kv,  // the same; the gradient of k
+  second_result,      // the other result of its input: lse of attention, the gradient of v
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

@@ -10,6 +10,7 @@
 #include "engine/compile/compile.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/plan_cache.h"
+#include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 
@@ -70,7 +71,8 @@ Program to_program(const Capture& c, Device device) {
                     .dtype = node->dtype(),
                     .shape = node->shape(),
                     .attributes = node->attributes().values(),
-                    .first_input = static_cast<std::uint32_t>(program.inputs.size())};
+                    .first_input = static_cast<std::uint32_t>(program.inputs.size()),
+                    .origin = static_cast<std::uint32_t>(program.nodes.size())};
     if (is_data(*node)) {
       n.slot = static_cast<std::int32_t>(program.data.size());
       program.data.push_back(static_cast<std::uint32_t>(program.nodes.size()));
@@ -98,21 +100,12 @@ void check_types(const Program& program, const Backend& backend) {
 }
 
 std::shared_ptr<const Plan> make_plan(const Capture& c, Device device) {
+  const ProfileSpan span("compile");
   const Program program = to_program(c, device);
   check_types(program, backend(device));
   auto plan = compile(program, {.fusion = settings().fusion});
   if (settings().verify) verify_plan(*plan);
-  if (settings().debug >= 1) {
-    fmt::print(stderr, "caldera: plan on {}: {} nodes -> {} steps, {} barriers, arena {} bytes\n",
-               device.to_string(), plan->node_count, plan->steps.size(), plan->barrier_count(),
-               plan->arena_bytes);
-  }
-  if (settings().debug >= 3) {
-    fmt::print(stderr, "{}", plan->to_string());
-    for (const Step& step : plan->steps) {
-      if (step.kernel) fmt::print(stderr, "{}", step.kernel->to_string());
-    }
-  }
+  debug_plan(*plan);
   return plan;
 }
 
@@ -122,7 +115,9 @@ std::shared_ptr<Executable> executable_for(const Capture& c, Device device) {
   if (settings().plan_cache) {
     if (auto found = plan_cache().find(key)) return found;
   }
-  std::shared_ptr<Executable> made = backend(device).prepare(make_plan(c, device));
+  auto plan = make_plan(c, device);
+  const ProfileSpan span("prepare");
+  std::shared_ptr<Executable> made = backend(device).prepare(std::move(plan));
   if (settings().plan_cache) plan_cache().insert(key, made);
   return made;
 }
@@ -155,7 +150,9 @@ std::size_t bytes_of(const Node& node) {
 
 std::shared_ptr<Job> make_job(const Capture& c, Device device) {
   auto job = std::make_shared<Job>();
+  const RunRecorder recorder(c.order, c.outputs);
   job->executable = executable_for(c, device);
+  job->record = recorder.record(*job->executable);
   job->done = std::make_shared<Event>();
   Backend& target = backend(device);
   const auto bind = [&](const Value& value) {
@@ -169,6 +166,9 @@ std::shared_ptr<Job> make_job(const Capture& c, Device device) {
   for (const Node* output : c.outputs)
     bind({target.allocate(std::max<std::size_t>(1, bytes_of(*output))), 0, job->done});
   for (const Node* leaf : c.scalars) job->bindings.scalars.push_back(scalar_bits(*leaf));
+  // What passes have added to the scalars comes last.
+  const std::vector<std::uint64_t>& constants = job->executable->plan().constants;
+  job->bindings.scalars.insert(job->bindings.scalars.end(), constants.begin(), constants.end());
   return job;
 }
 
@@ -179,6 +179,7 @@ std::vector<std::shared_ptr<Event>> schedule(std::span<const LazyTensor> outputs
   std::vector<std::pair<Stream*, std::shared_ptr<Job>>> mine;
   std::vector<Stream*> streams;
   {
+    const ProfileSpan span("schedule");
     const std::scoped_lock lock(graph_mutex());
     std::vector<std::pair<Device, std::vector<Node*>>> by_device;
     const std::uint64_t walk = next_walk();
@@ -268,7 +269,7 @@ EvalFuture LazyTensor::eval_async() const { return caldera::eval_async({this, 1}
 LazyTensor LazyTensor::detach() const {
   const Node& n = node();
   if (!n.has_value()) return stop_gradient(*this);
-  LazyTensor leaf(NodePtr(new Node(kData, n.shape(), n.dtype(), n.device(), {}, Attributes())));
+  LazyTensor leaf(Node::make(kData, n.shape(), n.dtype(), n.device()));
   leaf.node().set_value(n.value());
   return leaf;
 }
@@ -292,7 +293,7 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
   Backend& target = backend(device);
   StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
   if (bytes > 0) target.upload(*storage, 0, data, bytes);
-  LazyTensor leaf(NodePtr(new Node(kData, shape, dtype, device, {}, Attributes())));
+  LazyTensor leaf(Node::make(kData, shape, dtype, device));
   leaf.node().set_value({std::move(storage), 0, nullptr});
   return leaf;
 }

@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include "engine/runtime/profiler.h"
+
 namespace caldera {
 
 Stream::~Stream() {
@@ -43,7 +45,10 @@ void Stream::run(Job& job) {
   }
   if (!error) {
     try {
-      backend_.wait(backend_.submit(*job.executable, job.bindings));
+      if (job.record)
+        run_recorded(backend_, job);
+      else
+        backend_.wait(backend_.submit(*job.executable, job.bindings));
     } catch (...) {
       error = std::current_exception();
     }

@@ -14,6 +14,8 @@
 
 namespace caldera {
 
+struct RunRecord;
+
 /// One replay of a plan: everything it needs, held until it is done.
 struct Job {
   std::shared_ptr<Executable> executable;
@@ -21,6 +23,7 @@ struct Job {
   std::vector<StoragePtr> storages;             // of all bindings
   std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail
   std::shared_ptr<Event> done;
+  std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
 };
 
 /// Runs jobs one after the other. A job whose input failed fails with the same error. An idle stream lets the

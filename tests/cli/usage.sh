@@ -11,12 +11,12 @@ refused() {
 
 says() { grep -q -e "$1" "$work/stderr" || fail "the error does not say '$1': $(cat "$work/stderr")"; }
 
-for command in "" devices tokenize generate evaluate pretrain finetune; do
+for command in "" devices tokenize generate evaluate pretrain finetune explain bench; do
   expect_exit 0 "$CALDERA_BIN" $command --help
   grep -q -e --help "$work/stdout" || fail "no help for '$command'"
   [ ! -s "$work/stderr" ] || fail "help of '$command' on standard error"
 done
-for command in devices tokenize generate evaluate pretrain finetune; do
+for command in devices tokenize generate evaluate pretrain finetune explain bench; do
   "$CALDERA_BIN" $command --help >"$work/stdout"
   for flag in --device --json --threads; do
     grep -q -e "$flag" "$work/stdout" || fail "$command has no $flag"
@@ -26,7 +26,7 @@ done
 refused
 refused nonsense
 says nonsense
-for command in doctor fuse explain bench; do
+for command in doctor fuse; do
   refused $command
   says 'not available in this version'
 done

@@ -1,22 +1,14 @@
 // The plan verifier against plans that were damaged on purpose: each kind of damage is named.
 #include <gtest/gtest.h>
 
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/tensor/error.h"
+#include "tests/compile/damage.h"
 #include "tests/compile/sound_plan.h"
 
 namespace caldera::testing {
 namespace {
-
-struct Damage {
-  const char* what;
-  const char* message;  // part of what the verifier says
-  void (*inflict)(Plan&);
-};
 
 Operand& operand(Plan& plan, SoundStep step, std::size_t k) { return plan.steps[step].operands[k]; }
 Operand& result(Plan& plan, SoundStep step) { return plan.steps[step].operands.back(); }
@@ -72,7 +64,7 @@ const Damage kHazards[] = {
      [](Plan& p) { remove_step(p, kSum); }},
     {"an output not written in full", "the end: output 1 is not written in full",
      [](Plan& p) { p.steps[kGather].dims[1] = 7; }},
-    {"an output written with holes", "the end: output 1 is written with holes",
+    {"an output written with holes", "the end: output 1 is not written in full",
      [](Plan& p) {
        p.steps[kGather].dims[2] = 2;
        result(p, kGather).strides[2] = 7;
@@ -99,7 +91,7 @@ const Damage kBounds[] = {
      [](Plan& p) { operand(p, kRamp, 0).strides[0] = 2; }},
     {"a stride turned round", "step 1 (ramp): operand 2 touches bytes -252 to 4",
      [](Plan& p) { result(p, kRamp).strides[0] = -1; }},
-    {"a stride too small", "step 2 (matmul): operand 1 reads bytes that it never got",
+    {"a stride too small", "step 1 (ramp): operand 2 has elements that several points write",
      [](Plan& p) { result(p, kRamp).strides[0] = 0; }},
     {"an extent too large", "step 0 (scale): operand 0 touches bytes 0 to 260",
      [](Plan& p) { p.steps[kScale].dims[0] = 65; }},
@@ -184,25 +176,10 @@ const Damage kForm[] = {
      [](Plan& p) { result(p, kSum).strides[0] = 1; }},
 };
 
-void expect_all_rejected(std::span<const Damage> damages) {
-  for (const Damage& damage : damages) {
-    SCOPED_TRACE(damage.what);
-    Plan plan = sound_plan();
-    damage.inflict(plan);
-    try {
-      verify_plan(plan);
-      ADD_FAILURE() << "accepted";
-    } catch (const PlanError& error) {
-      EXPECT_NE(std::string(error.what()).find(damage.message), std::string::npos)
-          << "  said:   " << error.what() << "\n  wanted: " << damage.message;
-    }
-  }
-}
-
 TEST(VerifyDamage, TheSoundPlanPasses) { EXPECT_NO_THROW(verify_plan(sound_plan())); }
-TEST(VerifyDamage, HazardsAndLifetimes) { expect_all_rejected(kHazards); }
-TEST(VerifyDamage, Bounds) { expect_all_rejected(kBounds); }
-TEST(VerifyDamage, Form) { expect_all_rejected(kForm); }
+TEST(VerifyDamage, HazardsAndLifetimes) { expect_all_rejected(sound_plan(), kHazards); }
+TEST(VerifyDamage, Bounds) { expect_all_rejected(sound_plan(), kBounds); }
+TEST(VerifyDamage, Form) { expect_all_rejected(sound_plan(), kForm); }
 
 TEST(VerifyDamage, ThePlannerSetsTheSameBarriers) {
   Plan plan = sound_plan();

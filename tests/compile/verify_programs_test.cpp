@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/compile/compile.h"
 #include "tests/support/engine_setup.h"
@@ -39,35 +41,67 @@ TEST(VerifyPrograms, EveryPlanIsProved) {
   for_each_plan([](const Plan& plan) { EXPECT_NO_THROW(verify_plan(plan)); });
 }
 
+/// For each buffer, by how many steps it is written.
+std::vector<int> count_writers(const Plan& plan) {
+  std::vector<int> writers(plan.buffers.size(), 0);
+  for (const Step& step : plan.steps) {
+    for (std::size_t k = step.operands.size() - static_cast<std::size_t>(step.output_count());
+         k < step.operands.size(); ++k) {
+      ++writers[static_cast<std::size_t>(step.operands[k].buffer)];
+    }
+  }
+  return writers;
+}
+
+bool writes_one_of_several(const Step& step, const std::vector<int>& writers) {
+  for (std::size_t k = step.operands.size() - static_cast<std::size_t>(step.output_count());
+       k < step.operands.size(); ++k) {
+    if (writers[static_cast<std::size_t>(step.operands[k].buffer)] > 1) return true;
+  }
+  return false;
+}
+
+/// Takes a step out. What was joined to it is joined to nothing else by accident.
+void remove_step(Plan& plan, std::size_t i) {
+  if (i + 1 < plan.steps.size() && plan.steps[i + 1].joined) {
+    plan.steps[i + 1].joined = plan.steps[i].joined;
+    plan.steps[i + 1].barrier_before = plan.steps[i].barrier_before;
+  }
+  plan.steps.erase(plan.steps.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
 TEST(VerifyPrograms, NoBarrierIsIdle) {
   int barriers = 0;
   for_each_plan([&](const Plan& plan) {
+    const std::vector<int> writers = count_writers(plan);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       if (!plan.steps[i].barrier_before) continue;
+      // The planner looks at the stretch between the first and the last element of an operand, the verifier
+      // at each element: parts of one buffer (pad, concatenate) may be apart though their stretches are not.
+      if (writes_one_of_several(plan.steps[i], writers)) continue;
       Plan damaged = plan;
       damaged.steps[i].barrier_before = false;
       EXPECT_TRUE(is_rejected(damaged)) << "without the barrier before step " << i;
       ++barriers;
     }
   });
-  EXPECT_GT(barriers, 50);
+  EXPECT_GT(barriers, 40);
 }
 
 TEST(VerifyPrograms, EveryStepIsNeeded) {
   int removed = 0;
   for_each_plan([&](const Plan& plan) {
-    std::vector<int> writers(plan.buffers.size(), 0);
-    for (const Step& step : plan.steps) ++writers[static_cast<std::size_t>(step.operands.back().buffer)];
+    const std::vector<int> writers = count_writers(plan);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      // Of several writers of one buffer (pad, concatenate) one may be redundant for all a verifier knows.
-      if (writers[static_cast<std::size_t>(plan.steps[i].operands.back().buffer)] > 1) continue;
+      // Of several writers of one buffer one may be redundant for all a verifier knows.
+      if (writes_one_of_several(plan.steps[i], writers)) continue;
       Plan damaged = plan;
-      damaged.steps.erase(damaged.steps.begin() + static_cast<std::ptrdiff_t>(i));
+      remove_step(damaged, i);
       EXPECT_TRUE(is_rejected(damaged)) << "without step " << i;
       ++removed;
     }
   });
-  EXPECT_GT(removed, 100);
+  EXPECT_GT(removed, 70);
 }
 
 TEST(VerifyPrograms, NoStepMayComeBeforeWhatItReads) {
@@ -76,7 +110,7 @@ TEST(VerifyPrograms, NoStepMayComeBeforeWhatItReads) {
     for (std::size_t i = 1; i < plan.steps.size(); ++i) {
       const std::int32_t made = plan.steps[i - 1].operands.back().buffer;
       const auto& operands = plan.steps[i].operands;
-      const bool reads = std::any_of(operands.begin(), operands.end() - 1,
+      const bool reads = std::any_of(operands.begin(), operands.end() - plan.steps[i].output_count(),
                                      [&](const Operand& operand) { return operand.buffer == made; });
       if (!reads) continue;
       Plan damaged = plan;
@@ -85,7 +119,7 @@ TEST(VerifyPrograms, NoStepMayComeBeforeWhatItReads) {
       ++swapped;
     }
   });
-  EXPECT_GT(swapped, 50);
+  EXPECT_GT(swapped, 30);
 }
 
 TEST(VerifyPrograms, TheArenaIsNoLargerThanNeeded) {

@@ -134,6 +134,73 @@ TEST_F(VulkanReplay, KernelsAreSharedByPlans) {
   EXPECT_EQ(backend_->counters().kernels_compiled, compiled);
 }
 
+/// y_i = x_i * s_i over each of `extents`, one after the other in x and y, the steps joined to the first.
+/// Every other step is transposed.
+std::shared_ptr<Plan> joined_plan(const std::vector<Shape>& extents) {
+  auto plan = std::make_shared<Plan>(*two_step_plan(1));
+  const auto kernel = plan->steps[0].kernel;
+  plan->steps.clear();
+  plan->scalars.clear();
+  plan->arena_bytes = 0;
+  std::int64_t elements = 0;
+  for (const Shape& shape : extents) {
+    Step s;
+    s.kernel = kernel;
+    s.dims = shape;
+    const bool transposed = plan->steps.size() % 2 == 1;
+    const Operand dense = view(0, {shape[1], 1}, elements), turned = view(0, {1, shape[0]}, elements);
+    s.operands = {transposed ? turned : dense, dense};
+    s.operands[1].buffer = 1;
+    s.joined = !plan->steps.empty();
+    s.scalars = {static_cast<std::int32_t>(plan->scalars.size())};
+    plan->scalars.push_back(DType::f32);
+    plan->steps.push_back(std::move(s));
+    elements += shape.numel();
+  }
+  plan->buffers = {{BufferRole::input, DType::f32, 4 * elements, 0},
+                   {BufferRole::output, DType::f32, 4 * elements, 0}};
+  return plan;
+}
+
+TEST_F(VulkanReplay, JoinedStepsAreOneDispatch) {
+  const std::vector<Shape> extents{{3, 5}, {70, 41}, {0, 4}, {1, 1}, {129, 2}, {1, 33}};
+  const auto executable = backend_->prepare(joined_plan(extents));
+  std::vector<float> x, expected;
+  Bindings bindings;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const std::int64_t rows = extents[i][0], columns = extents[i][1];
+    const auto scale = static_cast<float>(i + 2);
+    const auto first = static_cast<std::int64_t>(x.size());
+    for (std::int64_t p = 0; p < rows * columns; ++p) {
+      x.push_back(static_cast<float>(first + p));
+      const std::int64_t read = i % 2 == 1 ? p / columns + p % columns * rows : p;
+      expected.push_back(static_cast<float>(first + read) * scale);
+    }
+    bindings.scalars.push_back(bits(scale));
+  }
+  const StoragePtr in = upload(x), out = backend_->allocate(4 * x.size());
+  bindings.slots = {{in.get(), 0}, {out.get(), 0}};
+  backend_->wait(backend_->submit(*executable, bindings));
+  EXPECT_EQ(download(*out), expected);
+  EXPECT_EQ(backend_->counters().dispatches, 1U);
+  EXPECT_EQ(backend_->counters().kernels_compiled, 1U);
+}
+
+TEST_F(VulkanReplay, ABarrierBeforeAnEmptyStepStands) {
+  auto plan = two_step_plan(64);
+  Step empty = plan->steps[1];
+  empty.dims = Shape{0};
+  plan->steps[1].barrier_before = false;
+  plan->steps[1].joined = false;
+  plan->steps.insert(plan->steps.begin() + 1, empty);
+  const auto executable = backend_->prepare(plan);
+  const auto& recorded = dynamic_cast<const vulkan::VulkanExecutable&>(*executable).recording();
+  ASSERT_EQ(recorded.dispatches.size(), 2U);
+  EXPECT_FALSE(recorded.dispatches[0].barrier_before);
+  EXPECT_TRUE(recorded.dispatches[1].barrier_before);
+  EXPECT_EQ(recorded.barriers, 1U);
+}
+
 TEST_F(VulkanReplay, APlanWithoutWorkIsDoneAtOnce) {
   const auto executable = backend_->prepare(two_step_plan(0));
   const StoragePtr x = backend_->allocate(0), y = backend_->allocate(0);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "tests/support/devices.h"
 
@@ -34,33 +36,6 @@ Operand view(int buffer, std::initializer_list<std::int64_t> strides, std::int64
   return o;
 }
 
-std::shared_ptr<Kernel> one_op_kernel(ScalarOp op, DType operand, DType result) {
-  auto kernel = std::make_shared<Kernel>();
-  kernel->name = std::string(info(op).name);
-  const int arity = info(op).arity;
-  for (int i = 0; i < arity; ++i) {
-    const DType type = op == ScalarOp::select && i == 0 ? DType::boolean : operand;
-    kernel->inputs.push_back(type);
-    kernel->code.push_back({ScalarOp::load, type, static_cast<std::uint16_t>(i), 0, 0});
-  }
-  kernel->code.push_back({op, result, 0, static_cast<std::uint16_t>(arity > 1 ? 1 : 0),
-                          static_cast<std::uint16_t>(arity > 2 ? 2 : 0)});
-  kernel->outputs.push_back({static_cast<std::uint16_t>(arity), result});
-  kernel->finish();
-  return kernel;
-}
-
-std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type) {
-  auto kernel = std::make_shared<Kernel>();
-  kernel->name = "reduce";
-  kernel->inputs = {type};
-  kernel->code = {{ScalarOp::load, type, 0, 0, 0}};
-  kernel->outputs = {{0, type}};
-  kernel->reduce = combine;
-  kernel->finish();
-  return kernel;
-}
-
 int PlanCase::add_buffer(BufferRole role, DType type, std::int64_t elements) {
   PlanBuffer buffer;
   buffer.role = role;
@@ -86,7 +61,7 @@ void PlanCase::fill_random(int buffer, Range range) {
   std::uniform_int_distribution<std::int64_t> whole(b.dtype == DType::u8 ? 0 : -9, 9);
   for (std::int64_t i = 0; i < elements; ++i) {
     double f = 0;
-    while (f == 0) f = static_cast<float>(real(random_));
+    while (f == 0) f = range.whole ? std::round(real(random_)) : static_cast<float>(real(random_));
     set(buffer, i, {f, b.dtype == DType::boolean ? whole(random_) & 1 : whole(random_)});
   }
 }
@@ -126,54 +101,104 @@ void PlanCase::set(int buffer, std::int64_t element, Number value) {
   write_number(memory_.buffers[b], plan_->buffers[b].dtype, element, value);
 }
 
-Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, std::initializer_list<std::int64_t> dims,
-                       std::vector<Operand> operands, int reduce_rank) {
-  Step s;
-  s.dtype = kernel->outputs.at(0).type;
-  s.kernel = std::move(kernel);
-  s.dims = Shape(dims);
-  s.operands = std::move(operands);
-  s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
-  s.barrier_before = !plan_->steps.empty();
-  for (std::size_t i = 0; i < s.kernel->scalars.size(); ++i)
-    s.scalars.push_back(static_cast<std::int32_t>(i));
-  plan_->steps.push_back(std::move(s));
+Step& PlanCase::add(Step step) {
+  step.barrier_before = !plan_->steps.empty();
+  std::size_t scalars = 0;
+  for (const auto& kernel : {step.kernel, step.gradient}) scalars += kernel ? kernel->scalars.size() : 0;
+  for (std::size_t i = 0; i < scalars; ++i) step.scalars.push_back(static_cast<std::int32_t>(i));
+  plan_->steps.push_back(std::move(step));
   return plan_->steps.back();
 }
 
-Step& PlanCase::step(StepKind kind, DType type, std::initializer_list<std::int64_t> dims,
-                     std::vector<Operand> operands) {
+Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, const Shape& dims, std::vector<Operand> operands,
+                       int reduce_rank) {
+  Step s;
+  s.dtype = kernel->outputs.at(0).type;
+  s.kernel = std::move(kernel);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
+  return add(std::move(s));
+}
+
+Step& PlanCase::step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands) {
   Step s;
   s.kind = kind;
   s.dtype = type;
-  s.dims = Shape(dims);
+  s.dims = dims;
   s.operands = std::move(operands);
   if (kind == StepKind::contract) s.segments = {{.k = s.dims.back()}};
-  s.barrier_before = !plan_->steps.empty();
-  plan_->steps.push_back(std::move(s));
-  return plan_->steps.back();
+  return add(std::move(s));
+}
+
+Step& PlanCase::contract(DType type, const Shape& dims, std::vector<Operand> operands,
+                         std::shared_ptr<const Kernel> epilogue, std::vector<Segment> further) {
+  Step s;
+  s.kind = StepKind::contract;
+  s.dtype = type;
+  s.kernel = std::move(epilogue);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  s.segments = {{.k = s.dims.back()}};
+  s.segments.insert(s.segments.end(), further.begin(), further.end());
+  return add(std::move(s));
+}
+
+Step& PlanCase::attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
+                          std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient) {
+  Step s;
+  s.kind = kind;
+  s.kernel = std::move(score);
+  s.gradient = std::move(gradient);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  return add(std::move(s));
+}
+
+void PlanCase::join() {
+  plan_->steps.back().joined = true;
+  plan_->steps.back().barrier_before = false;
+}
+
+void PlanCase::run_last_step_ahead() {
+  Plan alone = *plan_;
+  alone.steps = {plan_->steps.back()};
+  plan_->steps.pop_back();
+  run_reference(alone, memory_);
 }
 
 std::vector<std::vector<std::byte>> PlanCase::run_on_device() const {
   Backend& backend = shared_backend(plan_->device);
+  // Every buffer lies inside a larger storage, as bound tensors may, and nothing around it may change.
+  constexpr std::size_t kAround = 256;
   std::vector<StoragePtr> storages;
   Bindings bindings;
   const auto bound = static_cast<std::size_t>(plan_->input_count + plan_->output_count);
   for (std::size_t i = 0; i < bound; ++i) {
     const auto& bytes = memory_.buffers[i];
-    // Every buffer starts inside a larger storage, as bound tensors may.
-    constexpr std::size_t kLead = 256;
-    storages.push_back(backend.allocate(bytes.size() + kLead));
-    backend.upload(*storages.back(), kLead, bytes.data(), bytes.size());
-    bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kLead)});
+    std::vector<std::byte> framed(bytes.size() + 2 * kAround, std::byte{0x5a});
+    std::copy(bytes.begin(), bytes.end(), framed.begin() + static_cast<std::ptrdiff_t>(kAround));
+    storages.push_back(backend.allocate(framed.size()));
+    backend.upload(*storages.back(), 0, framed.data(), framed.size());
+    bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kAround)});
   }
   bindings.scalars = memory_.scalars;
   const auto executable = backend.prepare(plan_);
   backend.wait(backend.submit(*executable, bindings));
   std::vector<std::vector<std::byte>> outputs;
-  for (std::size_t i = static_cast<std::size_t>(plan_->input_count); i < bound; ++i) {
-    outputs.emplace_back(memory_.buffers[i].size());
-    backend.download(*storages[i], 256, outputs.back().data(), outputs.back().size());
+  for (std::size_t i = 0; i < bound; ++i) {
+    const std::size_t size = memory_.buffers[i].size();
+    std::vector<std::byte> framed(size + 2 * kAround);
+    backend.download(*storages[i], 0, framed.data(), framed.size());
+    const auto begin = framed.begin() + static_cast<std::ptrdiff_t>(kAround);
+    const auto end = begin + static_cast<std::ptrdiff_t>(size);
+    const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
+    EXPECT_TRUE(std::all_of(framed.begin(), begin, untouched)) << "bytes before buffer " << i << " changed";
+    EXPECT_TRUE(std::all_of(end, framed.end(), untouched)) << "bytes behind buffer " << i << " changed";
+    if (i >= static_cast<std::size_t>(plan_->input_count))
+      outputs.emplace_back(begin, end);
+    else
+      EXPECT_TRUE(std::equal(begin, end, memory_.buffers[i].begin())) << "input " << i << " changed";
   }
   return outputs;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/compile/plan.h"
+#include "tests/support/kernel_builder.h"
 #include "tests/support/reference_plan.h"
 
 namespace caldera::testing {
@@ -23,6 +24,7 @@ struct Tolerance {
 struct Range {
   double low = -4;
   double high = 4;
+  bool whole = false;  // integers only, so that sums and products are exact
 };
 
 class PlanCase {
@@ -39,11 +41,22 @@ class PlanCase {
   /// Overwrites an element of a buffer.
   void set(int buffer, std::int64_t element, Number value);
 
-  /// Adds a step. The reference to it is good until the next.
-  Step& region(std::shared_ptr<const Kernel> kernel, std::initializer_list<std::int64_t> dims,
-               std::vector<Operand> operands, int reduce_rank = 0);
-  Step& step(StepKind kind, DType type, std::initializer_list<std::int64_t> dims,
-             std::vector<Operand> operands);
+  // Steps. The reference to one is good until the next. Each has a barrier before it, and its scalar
+  // arguments are those of the plan in order, unless they are set afterwards.
+  Step& region(std::shared_ptr<const Kernel> kernel, const Shape& dims, std::vector<Operand> operands,
+               int reduce_rank = 0);
+  Step& step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands);
+  /// A contraction with an epilogue, and segments after the first, whose k is the last extent.
+  Step& contract(DType type, const Shape& dims, std::vector<Operand> operands,
+                 std::shared_ptr<const Kernel> epilogue = nullptr, std::vector<Segment> further = {});
+  Step& attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
+                  std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient = nullptr);
+  /// Makes the last step part of the dispatch of the one before it.
+  void join();
+
+  /// Takes the last step out of the plan again and runs it on the data by the reference: what it writes, an
+  /// input of the plan for once, then holds the result.
+  void run_last_step_ahead();
 
   /// Runs the plan on the device and on the reference; reports the first elements that differ.
   void check(Tolerance tolerance = {}) const;
@@ -54,6 +67,7 @@ class PlanCase {
   std::mt19937& random() { return random_; }
 
  private:
+  Step& add(Step step);
   int add_buffer(BufferRole role, DType type, std::int64_t elements);
   void fill_random(int buffer, Range range);
 
@@ -64,10 +78,5 @@ class PlanCase {
 
 /// A view: buffer, offset, strides.
 Operand view(int buffer, std::initializer_list<std::int64_t> strides, std::int64_t offset = 0);
-
-/// A kernel of one operation on loads: out = op(in0, in1, ...), all of type `operand`.
-std::shared_ptr<Kernel> one_op_kernel(ScalarOp op, DType operand, DType result);
-/// A reduction of one input.
-std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type);
 
 }  // namespace caldera::testing

@@ -1,374 +1,46 @@
 #include "tests/support/reference_plan.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numbers>
 #include <stdexcept>
+
+#include "tests/support/reference_step.h"
 
 namespace caldera::testing {
 namespace {
 
-template <class T>
-T read_as(const std::vector<std::byte>& buffer, std::int64_t element) {
-  if (element < 0 || (static_cast<std::size_t>(element) + 1) * sizeof(T) > buffer.size())
-    throw std::out_of_range("reference: read outside a buffer");
-  T value;
-  std::memcpy(&value, buffer.data() + static_cast<std::size_t>(element) * sizeof(T), sizeof(T));
-  return value;
+Point dims_between(const Dims& dims, std::size_t begin, std::size_t end) {
+  const auto all = dims.span();
+  return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-template <class T>
-void write_as(std::vector<std::byte>& buffer, std::int64_t element, T value) {
-  if (element < 0 || (static_cast<std::size_t>(element) + 1) * sizeof(T) > buffer.size())
-    throw std::out_of_range("reference: write outside a buffer");
-  std::memcpy(buffer.data() + static_cast<std::size_t>(element) * sizeof(T), &value, sizeof(T));
+Point joined(const Point& outer, const Point& inner) {
+  Point at = outer;
+  at.insert(at.end(), inner.begin(), inner.end());
+  return at;
 }
 
-Number floating(double f) { return {f, 0}; }
-Number integer(std::int64_t i) { return {0, i}; }
-
-std::int64_t wrap(DType type, std::int64_t i) {
-  switch (type) {
-    case DType::boolean:
-      return i != 0;
-    case DType::u8:
-      return static_cast<std::uint8_t>(i);
-    case DType::i32:
-      return static_cast<std::int32_t>(i);
-    default:
-      return i;
-  }
-}
-
-/// To the precision of the type.
-Number rounded(DType type, Number x) {
-  if (type == DType::f32) return floating(static_cast<float>(x.f));
-  if (type == DType::f64) return x;
-  return integer(wrap(type, x.i));
-}
-
-std::int64_t saturated(DType type, double x) {
-  if (std::isnan(x)) return 0;
-  double low = -0x1p63;
-  double high = 0x1p63;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  if (type == DType::i32) {
-    lowest = std::numeric_limits<std::int32_t>::min();
-    highest = std::numeric_limits<std::int32_t>::max();
-  } else if (type == DType::u8) {
-    lowest = 0;
-    highest = 255;
-  }
-  if (type != DType::i64) {
-    low = static_cast<double>(lowest);
-    high = static_cast<double>(highest);
-  }
-  if (x <= low) return lowest;
-  if (x >= high) return highest;
-  return static_cast<std::int64_t>(x);
-}
-
-Number convert(DType from, DType to, Number x) {
-  if (to == DType::boolean) return integer(is_floating(from) ? x.f != 0 : x.i != 0);
-  if (is_floating(to)) {
-    if (is_floating(from)) return rounded(to, x);
-    // Straight from the integer: through f64 the value would be rounded twice.
-    return floating(to == DType::f32 ? static_cast<double>(static_cast<float>(x.i))
-                                     : static_cast<double>(x.i));
-  }
-  return integer(is_floating(from) ? saturated(to, x.f) : wrap(to, x.i));
-}
-
-double half_to_even(double x) {
-  const double lower = std::floor(x);
-  const double rest = x - lower;
-  if (rest < 0.5) return lower;
-  if (rest > 0.5) return lower + 1;
-  return std::fmod(lower, 2) == 0 ? lower : lower + 1;
-}
-
-double floor_remainder(double x, double y) {
-  double rest = std::fmod(x, y);
-  if (rest != 0 && (rest < 0) != (y < 0)) rest += y;
-  return rest == 0 ? std::copysign(0.0, y) : rest;
-}
-
-double floating_unary(ScalarOp op, double x) {
-  switch (op) {
-    case ScalarOp::neg:
-      return -x;
-    case ScalarOp::abs:
-      return std::fabs(x);
-    case ScalarOp::sign:
-      return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-    case ScalarOp::floor:
-      return std::floor(x);
-    case ScalarOp::ceil:
-      return std::ceil(x);
-    case ScalarOp::round:
-      return std::isfinite(x) ? half_to_even(x) : x;
-    case ScalarOp::trunc:
-      return std::trunc(x);
-    case ScalarOp::exp:
-      return std::exp(x);
-    case ScalarOp::expm1:
-      return std::expm1(x);
-    case ScalarOp::log:
-      return std::log(x);
-    case ScalarOp::log1p:
-      return std::log1p(x);
-    case ScalarOp::sqrt:
-      return std::sqrt(x);
-    case ScalarOp::rsqrt:
-      return 1 / std::sqrt(x);
-    case ScalarOp::sin:
-      return std::sin(x);
-    case ScalarOp::cos:
-      return std::cos(x);
-    case ScalarOp::tan:
-      return std::tan(x);
-    case ScalarOp::tanh:
-      return std::tanh(x);
-    case ScalarOp::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case ScalarOp::erf:
-      return std::erf(x);
-    case ScalarOp::reciprocal:
-      return 1 / x;
-    default:
-      throw std::logic_error("reference: not a floating unary function");
-  }
-}
-
-double floating_binary(ScalarOp op, DType type, double x, double y) {
-  switch (op) {
-    case ScalarOp::add:
-      return x + y;
-    case ScalarOp::sub:
-      return x - y;
-    case ScalarOp::mul:
-      return x * y;
-    case ScalarOp::div:
-      return x / y;
-    case ScalarOp::floor_div: {
-      if (y == 0 || std::isinf(x)) return std::floor(type == DType::f32 ? static_cast<float>(x / y) : x / y);
-      const double q = (x - std::fmod(x, y)) / y;
-      const double rest = std::fmod(x, y);
-      return half_to_even(rest != 0 && (rest < 0) != (y < 0) ? q - 1 : q);
-    }
-    case ScalarOp::remainder:
-      return floor_remainder(x, y);
-    case ScalarOp::pow:
-      return std::pow(x, y);
-    case ScalarOp::maximum:
-      return std::isnan(x) || std::isnan(y) ? x + y : x > y ? x : y;
-    case ScalarOp::minimum:
-      return std::isnan(x) || std::isnan(y) ? x + y : x < y ? x : y;
-    case ScalarOp::atan2:
-      return std::atan2(x, y);
-    default:
-      throw std::logic_error("reference: not a floating binary function");
-  }
-}
-
-std::int64_t wrapped_power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-  std::uint64_t result = 1;
-  for (std::int64_t e = 0; e < exponent; ++e) result *= static_cast<std::uint64_t>(base);
-  return static_cast<std::int64_t>(result);
-}
-
-std::int64_t integer_op(ScalarOp op, std::int64_t x, std::int64_t y) {
-  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const auto s = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
-  switch (op) {
-    case ScalarOp::neg:
-      return s(-u(x));
-    case ScalarOp::abs:
-      return x < 0 ? s(-u(x)) : x;
-    case ScalarOp::sign:
-      return x > 0 ? 1 : x < 0 ? -1 : 0;
-    case ScalarOp::floor:
-    case ScalarOp::ceil:
-    case ScalarOp::round:
-    case ScalarOp::trunc:
-      return x;
-    case ScalarOp::add:
-      return s(u(x) + u(y));
-    case ScalarOp::sub:
-      return s(u(x) - u(y));
-    case ScalarOp::mul:
-      return s(u(x) * u(y));
-    case ScalarOp::floor_div: {
-      if (y == 0) return 0;
-      if (y == -1) return s(-u(x));
-      return x / y - (x % y != 0 && (x < 0) != (y < 0));
-    }
-    case ScalarOp::remainder: {
-      if (y == 0 || y == -1) return 0;
-      const std::int64_t rest = x % y;
-      return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
-    }
-    case ScalarOp::pow:
-      return wrapped_power(x, y);
-    case ScalarOp::maximum:
-      return x > y ? x : y;
-    case ScalarOp::minimum:
-      return x < y ? x : y;
-    default:
-      throw std::logic_error("reference: not an integer function");
-  }
-}
-
-template <class T>
-bool compare(ScalarOp op, T x, T y) {
-  switch (op) {
-    case ScalarOp::equal:
-      return x == y;
-    case ScalarOp::not_equal:
-      return x != y;
-    case ScalarOp::less:
-      return x < y;
-    case ScalarOp::less_equal:
-      return x <= y;
-    case ScalarOp::greater:
-      return x > y;
-    default:
-      return x >= y;
-  }
-}
-
-/// Philox as Random123 writes it: one round, then the key is bumped.
-void philox_round(std::uint32_t counter[4], std::uint32_t key[2]) {
-  const std::uint64_t a = 0xD2511F53ULL * counter[0];
-  const std::uint64_t b = 0xCD9E8D57ULL * counter[2];
-  const std::uint32_t next[4] = {
-      static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
-      static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
-  std::memcpy(counter, next, sizeof next);
-  key[0] += 0x9E3779B9;
-  key[1] += 0xBB67AE85;
-}
-
-Number random_number(ScalarOp op, DType type, std::uint64_t seed, std::uint32_t i) {
-  if (op == ScalarOp::philox_uniform) {
-    const std::uint32_t word = reference_philox_word(seed, i);
-    return type == DType::f32 ? floating((word >> 8) * 0x1p-24) : floating(word * 0x1p-32);
-  }
-  const std::uint32_t first = i - i % 2;
-  const double u1 = ((reference_philox_word(seed, first) >> 8) + 1) * 0x1p-24;
-  const double u2 = (reference_philox_word(seed, first + 1) >> 8) * 0x1p-24;
-  const double radius = std::sqrt(-2 * std::log(u1));
-  const double angle = 2 * std::numbers::pi * u2;
-  return rounded(type, floating(i % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle)));
-}
-
-/// Calls body(coordinates) for every point, in row-major order.
-template <class Body>
-void for_each_point(const Dims& dims, const Body& body) {
-  for (std::int64_t d : dims)
-    if (d == 0) return;
-  std::vector<std::int64_t> at(static_cast<std::size_t>(dims.rank()), 0);
-  while (true) {
-    body(at);
-    int d = dims.rank() - 1;
-    for (; d >= 0; --d) {
-      if (++at[static_cast<std::size_t>(d)] < dims[d]) break;
-      at[static_cast<std::size_t>(d)] = 0;
-    }
-    if (d < 0) return;
-  }
-}
-
-std::int64_t element_at(const Operand& operand, const std::vector<std::int64_t>& at) {
-  std::int64_t element = operand.offset;
-  for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * operand.strides[static_cast<int>(d)];
-  return element;
-}
-
-class Runner {
+/// Combines one element after another in f64, or exactly.
+class Accumulator {
  public:
-  Runner(const Plan& plan, PlanMemory& memory) : plan_(plan), memory_(memory) {}
+  Accumulator(Combine combine, DType type)
+      : combine_(combine), type_(is_floating(type) ? DType::f64 : type), total_(identity(type)) {}
 
-  void run(const Step& step) {
-    switch (step.kind) {
-      case StepKind::region:
-        return run_region(step);
-      case StepKind::contract:
-        return run_contract(step);
-      case StepKind::gather:
-      case StepKind::scatter_add:
-        return run_indexed(step);
-    }
+  void take(Number x) {
+    const ScalarOp op = combine_ == Combine::sum       ? ScalarOp::add
+                        : combine_ == Combine::product ? ScalarOp::mul
+                        : combine_ == Combine::maximum ? ScalarOp::maximum
+                                                       : ScalarOp::minimum;
+    total_ = apply_scalar_op(op, type_, type_, total_, x, {});
   }
+  Number total() const { return total_; }
 
  private:
-  std::vector<std::byte>& bytes(const Operand& o) {
-    return memory_.buffers.at(static_cast<std::size_t>(o.buffer));
-  }
-  DType type(const Operand& o) const { return plan_.buffers.at(static_cast<std::size_t>(o.buffer)).dtype; }
-
-  std::vector<Number> evaluate(const Step& step, const std::vector<std::int64_t>& at) {
-    const Kernel& kernel = *step.kernel;
-    std::vector<Number> values;
-    for (const Instruction& i : kernel.code) {
-      Number value;
-      switch (i.op) {
-        case ScalarOp::load: {
-          const Operand& o = step.operands.at(i.a);
-          value = read_number(bytes(o), kernel.inputs.at(i.a), element_at(o, at));
-          break;
-        }
-        case ScalarOp::scalar: {
-          const std::uint64_t bits = memory_.scalars.at(static_cast<std::size_t>(step.scalars.at(i.a)));
-          std::vector<std::byte> raw(8);
-          std::memcpy(raw.data(), &bits, 8);
-          value = read_number(raw, kernel.scalars.at(i.a), 0);
-          break;
-        }
-        case ScalarOp::index:
-          value = convert(DType::i64, i.type,
-                          integer(element_at(step.operands.at(kernel.inputs.size() + i.a), at)));
-          break;
-        case ScalarOp::philox_uniform:
-        case ScalarOp::philox_normal:
-          value = random_number(i.op, i.type, static_cast<std::uint64_t>(values.at(i.a).i),
-                                static_cast<std::uint32_t>(values.at(i.b).i));
-          break;
-        default: {
-          const int arity = info(i.op).arity;
-          const DType operand = kernel.code.at(i.op == ScalarOp::select ? i.b : i.a).type;
-          value =
-              apply_scalar_op(i.op, operand, i.type, values.at(i.a), arity > 1 ? values.at(i.b) : Number{},
-                              arity > 2 ? values.at(i.c) : Number{});
-        }
-      }
-      values.push_back(value);
-    }
-    return values;
-  }
-
-  void run_region(const Step& step) {
-    const Kernel& kernel = *step.kernel;
-    const std::size_t first_output = kernel.inputs.size() + static_cast<std::size_t>(kernel.index_count);
-    if (kernel.reduce) return run_reduction(step, step.operands.at(first_output));
-    for_each_point(step.dims, [&](const std::vector<std::int64_t>& at) {
-      const std::vector<Number> values = evaluate(step, at);
-      for (std::size_t o = 0; o < kernel.outputs.size(); ++o) {
-        const Operand& operand = step.operands.at(first_output + o);
-        const auto& output = kernel.outputs[o];
-        write_number(bytes(operand), output.type, element_at(operand, at),
-                     convert(kernel.code.at(output.value).type, output.type, values.at(output.value)));
-      }
-    });
-  }
-
-  static Number identity(Combine combine, DType type) {
+  Number identity(DType type) const {
     const bool real = is_floating(type);
     constexpr double inf = std::numeric_limits<double>::infinity();
-    switch (combine) {
+    switch (combine_) {
       case Combine::sum:
         return {};
       case Combine::product:
@@ -381,168 +53,241 @@ class Runner {
     return {};
   }
 
-  void run_reduction(const Step& step, const Operand& out) {
-    const Kernel& kernel = *step.kernel;
-    const int kept = step.dims.rank() - step.reduce_rank;
-    const Dims outer(step.dims.span().first(static_cast<std::size_t>(kept)));
-    const Dims inner(step.dims.span().subspan(static_cast<std::size_t>(kept)));
-    const auto& output = kernel.outputs.at(0);
-    const Combine combine = *kernel.reduce;
-    for_each_point(outer, [&](const std::vector<std::int64_t>& first) {
-      Number total = identity(combine, output.type);
-      for_each_point(inner, [&](const std::vector<std::int64_t>& second) {
-        std::vector<std::int64_t> at = first;
-        at.insert(at.end(), second.begin(), second.end());
-        const Number x =
-            convert(kernel.code.at(output.value).type, output.type, evaluate(step, at).at(output.value));
-        // f64 throughout: rounded once, at the end.
-        const DType wide = is_floating(output.type) ? DType::f64 : output.type;
-        const ScalarOp op = combine == Combine::sum       ? ScalarOp::add
-                            : combine == Combine::product ? ScalarOp::mul
-                            : combine == Combine::maximum ? ScalarOp::maximum
-                                                          : ScalarOp::minimum;
-        total = apply_scalar_op(op, wide, wide, total, x, {});
-      });
-      std::vector<std::int64_t> at = first;
-      at.resize(static_cast<std::size_t>(step.dims.rank()), 0);
-      write_number(bytes(out), output.type, element_at(out, at), rounded(output.type, total));
-    });
-  }
-
-  void run_contract(const Step& step) {
-    const Operand& a = step.operands.at(0);
-    const Operand& b = step.operands.at(1);
-    const Operand& c = step.operands.at(2);
-    const int rank = step.dims.rank();
-    const std::int64_t k_extent = step.dims[rank - 1];
-    const Dims outer(step.dims.span().first(static_cast<std::size_t>(rank - 1)));
-    for_each_point(outer, [&](std::vector<std::int64_t> at) {
-      at.push_back(0);
-      Number total;
-      for (std::int64_t k = 0; k < k_extent; ++k) {
-        at.back() = k;
-        const Number x = read_number(bytes(a), step.dtype, element_at(a, at));
-        const Number y = read_number(bytes(b), step.dtype, element_at(b, at));
-        total.f += x.f * y.f;
-        total.i =
-            static_cast<std::int64_t>(static_cast<std::uint64_t>(total.i) +
-                                      static_cast<std::uint64_t>(x.i) * static_cast<std::uint64_t>(y.i));
-      }
-      at.back() = 0;
-      write_number(bytes(c), step.dtype, element_at(c, at), rounded(step.dtype, total));
-    });
-  }
-
-  void run_indexed(const Step& step) {
-    const bool scatter = step.kind == StepKind::scatter_add;
-    const Operand& source = step.operands.at(0);
-    const Operand& indices = step.operands.at(1);
-    const Operand& out = step.operands.at(2);
-    for_each_point(step.dims, [&](const std::vector<std::int64_t>& at) {
-      const std::int64_t index = read_number(bytes(indices), type(indices), element_at(indices, at)).i;
-      const bool inside = index >= 0 && index < step.axis_extent;
-      const std::int64_t along = inside ? index * step.axis_stride : 0;
-      if (!scatter) {
-        Number value{std::numeric_limits<double>::quiet_NaN(), 0};
-        if (inside) value = read_number(bytes(source), step.dtype, element_at(source, at) + along);
-        write_number(bytes(out), step.dtype, element_at(out, at), value);
-      } else if (inside) {
-        const std::int64_t element = element_at(out, at) + along;
-        const Number sum = apply_scalar_op(
-            ScalarOp::add, step.dtype, step.dtype, read_number(bytes(out), step.dtype, element),
-            read_number(bytes(source), step.dtype, element_at(source, at)), {});
-        write_number(bytes(out), step.dtype, element, sum);
-      }
-    });
-  }
-
-  const Plan& plan_;
-  PlanMemory& memory_;
+  Combine combine_;
+  DType type_;
+  Number total_;
 };
+
+void run_reduction(const StepMemory& memory, const KernelUse& use) {
+  const Kernel& kernel = use.kernel;
+  const auto inner = static_cast<std::size_t>(memory.step().reduce_rank);
+  const auto& output = kernel.outputs.at(0);
+  for_each_point(memory.leading_dims(inner), [&](const Point& outer) {
+    Accumulator total(*kernel.reduce, output.type);
+    for_each_point(memory.trailing_dims(inner), [&](const Point& along) {
+      total.take(output_value(kernel, 0, evaluate(memory, use, joined(outer, along))));
+    });
+    memory.write(use.outputs(), output.type, outer, total.total());
+  });
+}
+
+Combine combine_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::row_sum:
+      return Combine::sum;
+    case ScalarOp::row_maximum:
+      return Combine::maximum;
+    case ScalarOp::row_minimum:
+      return Combine::minimum;
+    case ScalarOp::row_product:
+      return Combine::product;
+    default:
+      throw std::logic_error("reference: not a row reduction");
+  }
+}
+
+/// A value over one row: one number, or one for each point.
+struct RowValue {
+  bool per_row = false;
+  std::vector<Number> numbers;
+  Number at(std::size_t point) const { return numbers.at(per_row ? 0 : point); }
+};
+
+RowValue row_value(const StepMemory& memory, const KernelUse& use, const Instruction& i,
+                   const std::vector<Point>& row, const Point& outer, const std::vector<RowValue>& values) {
+  RowValue value;
+  if (is_source(i.op)) {
+    value.per_row = i.op == ScalarOp::scalar || i.op == ScalarOp::load_row;
+    if (value.per_row) value.numbers.push_back(source_at(memory, use, i, outer, {}));
+    if (!value.per_row)
+      for (const Point& at : row) value.numbers.push_back(source_at(memory, use, i, at, {}));
+    return value;
+  }
+  if (is_row_reduction(i.op)) {
+    value.per_row = true;
+    Accumulator total(combine_of(i.op), i.type);
+    for (std::size_t p = 0; p < row.size(); ++p)
+      total.take(convert(use.kernel.code.at(i.a).type, i.type, values.at(i.a).at(p)));
+    value.numbers.push_back(rounded(i.type, total.total()));
+    return value;
+  }
+  const int arity = info(i.op).arity;
+  value.per_row = values.at(i.a).per_row && (arity < 2 || values.at(i.b).per_row) &&
+                  (arity < 3 || values.at(i.c).per_row);
+  const std::size_t count = value.per_row ? 1 : row.size();
+  for (std::size_t p = 0; p < count; ++p) {
+    value.numbers.push_back(function_of(use.kernel, i, values.at(i.a).at(p),
+                                        arity > 1 ? values.at(i.b).at(p) : Number{},
+                                        arity > 2 ? values.at(i.c).at(p) : Number{}));
+  }
+  return value;
+}
+
+/// Everything of a row is computed before any of it is stored.
+void run_rows(const StepMemory& memory, const KernelUse& use) {
+  const Kernel& kernel = use.kernel;
+  const auto inner = static_cast<std::size_t>(memory.step().reduce_rank);
+  for_each_point(memory.leading_dims(inner), [&](const Point& outer) {
+    std::vector<Point> row;
+    for_each_point(memory.trailing_dims(inner),
+                   [&](const Point& along) { row.push_back(joined(outer, along)); });
+    std::vector<RowValue> values;
+    for (const Instruction& i : kernel.code) values.push_back(row_value(memory, use, i, row, outer, values));
+    for (std::size_t o = 0; o < kernel.outputs.size(); ++o) {
+      const auto& output = kernel.outputs[o];
+      const RowValue& value = values.at(output.value);
+      const DType from = kernel.code.at(output.value).type;
+      const std::size_t count = value.per_row ? 1 : row.size();
+      for (std::size_t p = 0; p < count; ++p)
+        memory.write(use.outputs() + o, output.type, value.per_row ? outer : row[p],
+                     convert(from, output.type, value.at(p)));
+    }
+  });
+}
+
+void run_region(const StepMemory& memory) {
+  const KernelUse use{*memory.step().kernel};
+  const auto& code = use.kernel.code;
+  if (use.kernel.reduce) return run_reduction(memory, use);
+  if (std::any_of(code.begin(), code.end(), [](const Instruction& i) { return is_row_reduction(i.op); }))
+    return run_rows(memory, use);
+  for_each_point(memory.leading_dims(0),
+                 [&](const Point& at) { store_outputs(memory, use, at, evaluate(memory, use, at)); });
+}
+
+void run_indexed(const StepMemory& memory) {
+  const Step& step = memory.step();
+  const bool scatter = step.kind == StepKind::scatter_add;
+  for_each_point(memory.leading_dims(0), [&](const Point& at) {
+    const std::int64_t index = memory.read(1, memory.type(1), at).i;
+    const bool inside = index >= 0 && index < step.axis_extent;
+    const std::int64_t along = inside ? index * step.axis_stride : 0;
+    if (!scatter) {
+      Number value{std::numeric_limits<double>::quiet_NaN(), 0};
+      if (inside) value = read_number(memory.bytes(0), step.dtype, memory.element(0, at) + along);
+      memory.write(2, step.dtype, at, value);
+    } else if (inside) {
+      const std::int64_t element = memory.element(2, at) + along;
+      const Number sum = apply_scalar_op(ScalarOp::add, step.dtype, step.dtype,
+                                         read_number(memory.bytes(2), step.dtype, element),
+                                         memory.read(0, step.dtype, at), {});
+      write_number(memory.bytes(2), step.dtype, element, sum);
+    }
+  });
+}
 
 }  // namespace
 
-Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_t element) {
-  switch (type) {
-    case DType::boolean:
-      return integer(read_as<std::uint8_t>(buffer, element) != 0);
-    case DType::u8:
-      return integer(read_as<std::uint8_t>(buffer, element));
-    case DType::i32:
-      return integer(read_as<std::int32_t>(buffer, element));
-    case DType::i64:
-      return integer(read_as<std::int64_t>(buffer, element));
-    case DType::f32:
-      return floating(read_as<float>(buffer, element));
-    case DType::f64:
-      return floating(read_as<double>(buffer, element));
+Point StepMemory::leading_dims(std::size_t left_out) const {
+  return dims_between(step_.dims, 0, static_cast<std::size_t>(step_.dims.rank()) - left_out);
+}
+
+Point StepMemory::trailing_dims(std::size_t count) const {
+  const auto rank = static_cast<std::size_t>(step_.dims.rank());
+  return dims_between(step_.dims, rank - count, rank);
+}
+
+std::int64_t StepMemory::element(std::size_t k, const Point& at) const {
+  const Operand& operand = step_.operands.at(k);
+  std::int64_t element = operand.offset;
+  for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * operand.strides[static_cast<int>(d)];
+  return element;
+}
+
+Number StepMemory::read(std::size_t k, DType type, const Point& at) const {
+  return read_number(bytes(k), type, element(k, at));
+}
+
+void StepMemory::write(std::size_t k, DType type, const Point& at, Number value) const {
+  write_number(bytes(k), type, element(k, at), rounded(type, value));
+}
+
+Number StepMemory::scalar(std::int32_t slot, DType type) const {
+  const std::uint64_t bits = memory_.scalars.at(static_cast<std::size_t>(slot));
+  std::vector<std::byte> raw(8);
+  std::memcpy(raw.data(), &bits, 8);
+  return read_number(raw, type, 0);
+}
+
+std::vector<std::byte>& StepMemory::bytes(std::size_t k) const {
+  return memory_.buffers.at(static_cast<std::size_t>(step_.operands.at(k).buffer));
+}
+
+DType StepMemory::type(std::size_t k) const {
+  return plan_.buffers.at(static_cast<std::size_t>(step_.operands.at(k).buffer)).dtype;
+}
+
+bool is_source(ScalarOp op) {
+  return op == ScalarOp::load || op == ScalarOp::load_row || op == ScalarOp::scalar || op == ScalarOp::index;
+}
+
+Number source_at(const StepMemory& memory, const KernelUse& use, const Instruction& i, const Point& at,
+                 const std::vector<Number>& given) {
+  switch (i.op) {
+    case ScalarOp::scalar:
+      return memory.scalar(memory.step().scalars.at(use.first_scalar + i.a), use.kernel.scalars.at(i.a));
+    case ScalarOp::index:
+      return convert(DType::i64, i.type, integer(memory.element(use.index(i.a), at)));
     default:
-      throw std::logic_error("reference: 16-bit types are not written yet");
+      if (i.a < use.given) return given.at(i.a);
+      return memory.read(use.input(i.a), use.kernel.inputs.at(i.a), at);
   }
 }
 
-void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t element, Number value) {
-  switch (type) {
-    case DType::boolean:
-      return write_as<std::uint8_t>(buffer, element, value.i != 0);
-    case DType::u8:
-      return write_as(buffer, element, static_cast<std::uint8_t>(value.i));
-    case DType::i32:
-      return write_as(buffer, element, static_cast<std::int32_t>(value.i));
-    case DType::i64:
-      return write_as(buffer, element, value.i);
-    case DType::f32:
-      return write_as(buffer, element, static_cast<float>(value.f));
-    case DType::f64:
-      return write_as(buffer, element, value.f);
-    default:
-      throw std::logic_error("reference: 16-bit types are not written yet");
-  }
+Number function_of(const Kernel& kernel, const Instruction& i, Number a, Number b, Number c) {
+  if (i.op == ScalarOp::philox_uniform || i.op == ScalarOp::philox_normal)
+    return random_number(i.op, i.type, static_cast<std::uint64_t>(a.i), static_cast<std::uint32_t>(b.i));
+  return apply_scalar_op(i.op, kernel.code.at(i.op == ScalarOp::select ? i.b : i.a).type, i.type, a, b, c);
 }
 
-Number apply_scalar_op(ScalarOp op, DType operand, DType result, Number a, Number b, Number c) {
-  const bool real = is_floating(operand);
-  const auto truth = [&](Number x) { return real ? x.f != 0 : x.i != 0; };
-  switch (op) {
-    case ScalarOp::cast:
-      return convert(operand, result, a);
-    case ScalarOp::select:
-      return a.i != 0 ? b : c;
-    case ScalarOp::isnan:
-      return integer(real && std::isnan(a.f));
-    case ScalarOp::logical_not:
-      return integer(!truth(a));
-    case ScalarOp::logical_and:
-      return integer(truth(a) && truth(b));
-    case ScalarOp::logical_or:
-      return integer(truth(a) || truth(b));
-    case ScalarOp::logical_xor:
-      return integer(truth(a) != truth(b));
-    case ScalarOp::equal:
-    case ScalarOp::not_equal:
-    case ScalarOp::less:
-    case ScalarOp::less_equal:
-    case ScalarOp::greater:
-    case ScalarOp::greater_equal:
-      return integer(real ? compare(op, a.f, b.f) : compare(op, a.i, b.i));
-    default:
-      break;
+std::vector<Number> evaluate(const StepMemory& memory, const KernelUse& use, const Point& at,
+                             const std::vector<Number>& given) {
+  std::vector<Number> values;
+  values.reserve(use.kernel.code.size());
+  for (const Instruction& i : use.kernel.code) {
+    if (is_source(i.op)) {
+      values.push_back(source_at(memory, use, i, at, given));
+      continue;
+    }
+    const int arity = info(i.op).arity;
+    values.push_back(function_of(use.kernel, i, values.at(i.a), arity > 1 ? values.at(i.b) : Number{},
+                                 arity > 2 ? values.at(i.c) : Number{}));
   }
-  if (!real) return integer(wrap(result, integer_op(op, a.i, b.i)));
-  if (info(op).arity == 1) return rounded(result, floating(floating_unary(op, a.f)));
-  return rounded(result, floating(floating_binary(op, operand, a.f, b.f)));
+  return values;
 }
 
-std::uint32_t reference_philox_word(std::uint64_t seed, std::uint32_t i) {
-  std::uint32_t counter[4] = {i / 4, 0, 0, 0};
-  std::uint32_t key[2] = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
-  for (int round = 0; round < 10; ++round) philox_round(counter, key);
-  return counter[i % 4];
+Number output_value(const Kernel& kernel, std::size_t number, const std::vector<Number>& values) {
+  const auto& output = kernel.outputs.at(number);
+  return convert(kernel.code.at(output.value).type, output.type, values.at(output.value));
+}
+
+void store_outputs(const StepMemory& memory, const KernelUse& use, const Point& at,
+                   const std::vector<Number>& values) {
+  for (std::size_t o = 0; o < use.kernel.outputs.size(); ++o)
+    memory.write(use.outputs() + o, use.kernel.outputs[o].type, at, output_value(use.kernel, o, values));
 }
 
 void run_reference(const Plan& plan, PlanMemory& memory) {
-  Runner runner(plan, memory);
-  for (const Step& step : plan.steps) runner.run(step);
+  for (const Step& step : plan.steps) {
+    const StepMemory of_step(plan, memory, step);
+    switch (step.kind) {
+      case StepKind::region:
+        run_region(of_step);
+        break;
+      case StepKind::contract:
+        run_contract(of_step);
+        break;
+      case StepKind::gather:
+      case StepKind::scatter_add:
+        run_indexed(of_step);
+        break;
+      case StepKind::attention:
+      case StepKind::attention_grad_q:
+      case StepKind::attention_grad_kv:
+        run_attention(of_step);
+        break;
+    }
+  }
 }
 
 }  // namespace caldera::testing

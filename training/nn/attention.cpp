@@ -54,19 +54,14 @@ LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, con
   const std::int64_t batch = q.shape(0);
   const std::int64_t kv_heads = k.shape(1);
   const std::int64_t group = q.shape(1) / kv_heads;
-  const std::int64_t queries = q.shape(2);
-  const std::int64_t keys = k.shape(2);
-  const std::int64_t dim = q.shape(3);
-  // The query heads that share a key head become rows of one matrix: keys are read once a group, and are
-  // never copied.
-  const bool grouped = group > 1;
-  const LazyTensor rows = grouped ? reshape(q, Shape{batch, kv_heads, group * queries, dim}) : q;
-  LazyTensor scores = matmul(rows, transpose(k)) * scale;
-  if (grouped) scores = reshape(scores, Shape{batch, kv_heads, group, queries, keys});
-  LazyTensor probabilities = softmax(where(mask, scores, kMasked), -1);
-  if (grouped) probabilities = reshape(probabilities, Shape{batch, kv_heads, group * queries, keys});
-  const LazyTensor out = matmul(probabilities, v);
-  return grouped ? reshape(out, q.shape()) : out;
+  // The query heads that share a key head are a dimension of their own, over which keys and values are
+  // broadcast: they are never copied.
+  const auto grouped = [&](const LazyTensor& x, std::int64_t heads) {
+    return reshape(x, Shape{batch, kv_heads, heads, x.shape(2), x.shape(3)});
+  };
+  const LazyTensor scores = matmul(grouped(q, group), transpose(grouped(k, 1))) * scale;
+  const LazyTensor out = matmul(softmax(where(mask, scores, kMasked), -1), grouped(v, 1));
+  return reshape(out, q.shape());
 }
 
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,

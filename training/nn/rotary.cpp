@@ -63,8 +63,13 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
 
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {
   const std::int64_t half = x.shape(-1) / 2;
-  const LazyTensor rotated = concatenate({-slice(x, -1, half, {}), slice(x, -1, 0, half)}, -1);
-  return x * angles.cos + rotated * angles.sin;
+  // x * cos + concatenate(-x2, x1) * sin, half by half.
+  const auto first = [&](const LazyTensor& t) { return slice(t, -1, 0, half); };
+  const auto second = [&](const LazyTensor& t) { return slice(t, -1, half, {}); };
+  const LazyTensor x1 = first(x), x2 = second(x);
+  return concatenate({x1 * first(angles.cos) - x2 * first(angles.sin),
+                      x2 * second(angles.cos) + x1 * second(angles.sin)},
+                     -1);
 }
 
 }  // namespace caldera

@@ -68,7 +68,8 @@ class Allocator::Block final : public Storage {
 };
 
 Allocator::Allocator()
-    : cache_limit_(std::max<std::size_t>(std::size_t{64} << 20, system_memory_bytes() / 4)) {}
+    : memory_(system_memory_bytes()),
+      cache_limit_(std::max<std::size_t>(std::size_t{64} << 20, memory_ / 4)) {}
 
 Allocator::~Allocator() { trim(); }
 
@@ -89,10 +90,9 @@ std::size_t Allocator::class_bytes(int size_class) {
 
 StoragePtr Allocator::allocate(std::size_t bytes) {
   // The system would promise more than it has, and end the process when the promise is called in.
-  const std::uint64_t memory = system_memory_bytes();
-  if (memory > 0 && bytes > memory)
+  if (memory_ > 0 && bytes > memory_)
     throw DeviceError("cpu: cannot allocate " + std::to_string(bytes) + " bytes: this machine has " +
-                      std::to_string(memory));
+                      std::to_string(memory_));
   const int size_class = class_of(bytes);
   std::byte* data = take(size_class, bytes);
   try {
@@ -104,33 +104,35 @@ StoragePtr Allocator::allocate(std::size_t bytes) {
 }
 
 std::byte* Allocator::take(int size_class, std::size_t bytes) {
-  std::byte* data = nullptr;
   {
     const std::lock_guard lock(mutex_);
     auto& list = free_[static_cast<std::size_t>(size_class)];
     if (!list.empty()) {
-      data = list.back();
+      std::byte* data = list.back();
       list.pop_back();
       cached_bytes_ -= class_bytes(size_class);
+      count(bytes);
+      return data;
     }
   }
-  const bool from_system = data == nullptr;
-  if (from_system) {
-    // Without a cache the block ends where the request ends: a sanitizer sees one byte too far.
-    const std::size_t wanted = kCaching ? class_bytes(size_class) : std::max(bytes, std::size_t{1});
+  // Without a cache the block ends where the request ends: a sanitizer sees one byte too far.
+  const std::size_t wanted = kCaching ? class_bytes(size_class) : std::max(bytes, std::size_t{1});
+  std::byte* data = system_block(wanted);
+  if (data == nullptr) {
+    trim();
     data = system_block(wanted);
-    if (data == nullptr) {
-      trim();
-      data = system_block(wanted);
-    }
-    if (data == nullptr)
-      throw DeviceError("cpu: out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   }
+  if (data == nullptr)
+    throw DeviceError("cpu: out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   const std::lock_guard lock(mutex_);
-  counters_.system_blocks += from_system;
+  ++counters_.system_blocks;
+  count(bytes);
+  return data;
+}
+
+void Allocator::count(std::size_t bytes) {
   counters_.live_bytes += bytes;
   counters_.peak_bytes = std::max(counters_.peak_bytes, counters_.live_bytes);
-  return data;
 }
 
 void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {

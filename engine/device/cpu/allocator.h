@@ -42,12 +42,14 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   static int class_of(std::size_t bytes);
   static std::size_t class_bytes(int size_class);
   std::byte* take(int size_class, std::size_t bytes);
+  void count(std::size_t bytes);  // as taken; under mutex_
   void give_back(std::byte* data, int size_class, std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::array<std::vector<std::byte*>, kClasses> free_;
   std::size_t cached_bytes_ = 0;
-  std::size_t cache_limit_ = 0;
+  std::uint64_t memory_;  // of this machine
+  std::size_t cache_limit_;
   Counters counters_;
 };
 

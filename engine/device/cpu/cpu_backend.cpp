@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "engine/device/cpu/allocator.h"
+#include "engine/device/cpu/attention.h"
 #include "engine/device/cpu/contract.h"
 #include "engine/device/cpu/cpu_info.h"
 #include "engine/device/cpu/gather_scatter.h"
@@ -16,7 +17,7 @@ namespace caldera {
 namespace {
 
 using cpu::RunContext;
-using PreparedStep = std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep>;
+using PreparedStep = std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep, cpu::AttentionStep>;
 
 class CpuExecutable final : public Executable {
  public:
@@ -25,6 +26,7 @@ class CpuExecutable final : public Executable {
   std::vector<PreparedStep> steps;
   std::vector<std::byte*> buffers;  // of the run in progress
   int barriers = 0;
+  int dispatches = 0;
 };
 
 class CpuBackend final : public Backend {
@@ -50,6 +52,7 @@ class CpuBackend final : public Backend {
 
  private:
   PreparedStep prepare_step(const Plan& plan, const Step& step);
+  std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
   // One for all plans, as large as the largest so far: plans run one after the other, and a program with
   // inputs of many lengths has many plans. Used by `submit` alone.
@@ -63,20 +66,32 @@ class CpuBackend final : public Backend {
   std::atomic<std::uint64_t> kernels_ = 0;
 };
 
+/// The kernel made ready; nullptr for none.
+std::shared_ptr<const cpu::RegionProgram> CpuBackend::program_of(
+    const std::shared_ptr<const Kernel>& kernel) {
+  if (kernel == nullptr) return nullptr;
+  std::uint64_t compiled = 0;
+  auto program = cpu::decode_cached(*kernel, compiled);
+  kernels_.fetch_add(compiled, std::memory_order_relaxed);
+  return program;
+}
+
 PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::contract:
-      return cpu::ContractStep(step);
+      return cpu::ContractStep(step, program_of(step.kernel));
     case StepKind::gather:
     case StepKind::scatter_add:
       return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
+    case StepKind::attention:
+    case StepKind::attention_grad_q:
+    case StepKind::attention_grad_kv:
+      for (const auto& kernel : {step.kernel, step.gradient}) program_of(kernel);  // to count them
+      return cpu::AttentionStep(step);
     case StepKind::region:
       break;
   }
-  std::uint64_t compiled = 0;
-  auto program = cpu::decode_cached(*step.kernel, compiled);
-  kernels_.fetch_add(compiled, std::memory_order_relaxed);
-  return cpu::RegionStep(step, std::move(program));
+  return cpu::RegionStep(step, program_of(step.kernel));
 }
 
 std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan) {
@@ -92,6 +107,7 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
   }
   executable->buffers.resize(p.buffers.size());
   executable->barriers = p.barrier_count();
+  executable->dispatches = p.dispatch_count();
   return executable;
 }
 
@@ -109,8 +125,11 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
     e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
                              : arena + plan.buffers[i].arena_offset;
   const RunContext context{e.buffers, bindings.scalars};
-  for (const PreparedStep& step : e.steps) std::visit([&](const auto& s) { s.run(context); }, step);
-  dispatches_.fetch_add(e.steps.size(), std::memory_order_relaxed);
+  for (const PreparedStep& step : e.steps) {
+    const StepTimer timer(bindings.step_times);
+    std::visit([&](const auto& s) { s.run(context); }, step);
+  }
+  dispatches_.fetch_add(static_cast<std::uint64_t>(e.dispatches), std::memory_order_relaxed);
   barriers_.fetch_add(static_cast<std::uint64_t>(e.barriers), std::memory_order_relaxed);
   return submits_.fetch_add(1, std::memory_order_relaxed) + 1;
 }

@@ -53,6 +53,17 @@ HWY_INLINE VF exp_tail(VF r) {
 
 HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+/// AVX-512 scales by powers of two in one instruction, with the right underflow and overflow; its minimum and
+/// maximum give the second operand where one is NaN.
+HWY_INLINE VF exp_f32(VF x) {
+  const VF bounded{_mm512_max_ps(splat(-104.0F).raw, _mm512_min_ps(splat(89.0F).raw, x.raw))};
+  VF n;
+  const VF r = reduce_by_ln2(bounded, n);
+  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
+  return VF{_mm512_scalef_ps(e.raw, n.raw)};
+}
+#else
 HWY_INLINE VF exp_f32(VF x) {
   // Beyond these limits the result is 0 or infinity, and 2^n still is the product of two normal powers.
   const VF bounded = hn::Min(hn::Max(x, splat(-104.0F)), splat(89.0F));
@@ -64,6 +75,7 @@ HWY_INLINE VF exp_f32(VF x) {
   const VF scaled = hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
   return keep_nan(x, scaled);
 }
+#endif
 
 HWY_INLINE VF expm1_f32(VF x) {
   const VF bounded = hn::Min(hn::Max(x, splat(-20.0F)), splat(89.0F));
@@ -162,8 +174,14 @@ HWY_INLINE auto reduce_by_half_pi(DH dh, VH x, hn::Vec<hn::RebindToSigned<DH> >&
   const hn::Rebind<double, DH> d64;
   const auto wide = hn::PromoteTo(d64, x);
   const auto n = hn::Round(hn::Mul(wide, hn::Set(d64, 0.63661977236758134308)));
+#if HWY_NATIVE_FMA
   auto r = hn::NegMulAdd(n, hn::Set(d64, 1.5707963267948965580), wide);
   r = hn::NegMulAdd(n, hn::Set(d64, 6.123233995736766036e-17), r);
+#else  // the first two of three parts have 27 bits, so that their products with n are exact
+  auto r = hn::Sub(wide, hn::Mul(n, hn::Set(d64, 0x1.921fb54p+0)));
+  r = hn::Sub(r, hn::Mul(n, hn::Set(d64, 0x1.10b4610p-30)));
+  r = hn::Sub(r, hn::Mul(n, hn::Set(d64, 0x1.a62633145c06ep-58)));
+#endif
   quadrant = hn::DemoteTo(hn::RebindToSigned<DH>(), n);
   return hn::DemoteTo(dh, r);
 }

@@ -11,13 +11,13 @@
 #include <hwy/highway.h>
 
 #include "engine/device/cpu/math_f32-inl.h"
+#include "engine/device/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Runs F over whole vectors, and over the rest through a padded copy.
 template <class F, class T>
 void unary(void* out, const void* a, const void*, const void*, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -25,38 +25,69 @@ void unary(void* out, const void* a, const void*, const void*, std::int64_t n) {
   auto* o = static_cast<T*>(out);
   const auto* x = static_cast<const T*>(a);
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(d, hn::LoadU(d, x + i)), d, o + i);
-  if (i < n) {
-    HWY_ALIGN T rest[hn::MaxLanes(hn::ScalableTag<T>())] = {};
-    std::memcpy(rest, x + i, static_cast<std::size_t>(n - i) * sizeof(T));
-    hn::Store(F::of(d, hn::Load(d, rest)), d, rest);
-    std::memcpy(o + i, rest, static_cast<std::size_t>(n - i) * sizeof(T));
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto low = F::of(d, hn::LoadU(d, x + i));
+    const auto high = F::of(d, hn::LoadU(d, x + i + lanes));
+    hn::StoreU(low, d, o + i);
+    hn::StoreU(high, d, o + i + lanes);
   }
+  if (i + lanes <= n) {
+    hn::StoreU(F::of(d, hn::LoadU(d, x + i)), d, o + i);
+    i += lanes;
+  }
+  if (i < n) store_rest(d, F::of(d, load_rest(d, x + i, n - i)), o + i, n - i);
 }
 
-template <class F, class T>
+/// An operand of which every element is read, or one that stands for all.
+template <class D, bool kSingle>
+struct Source {
+  using T = hn::TFromD<D>;
+  HWY_INLINE Source(D, const void* memory) : p(static_cast<const T*>(memory)) {}
+  HWY_INLINE hn::Vec<D> at(D d, std::int64_t i) const { return hn::LoadU(d, p + i); }
+  HWY_INLINE hn::Vec<D> rest(D d, std::int64_t i, std::int64_t n) const { return load_rest(d, p + i, n); }
+  const T* p;
+};
+template <class D>
+struct Source<D, true> {
+  using T = hn::TFromD<D>;
+  HWY_INLINE Source(D d, const void* memory) : value(hn::Set(d, static_cast<const T*>(memory)[0])) {}
+  HWY_INLINE hn::Vec<D> at(D, std::int64_t) const { return value; }
+  HWY_INLINE hn::Vec<D> rest(D, std::int64_t, std::int64_t) const { return value; }
+  const hn::Vec<D> value;
+};
+
+template <class F, class T, bool kSingleA, bool kSingleB>
 void binary(void* out, const void* a, const void* b, const void*, std::int64_t n) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   auto* o = static_cast<T*>(out);
-  const auto* x = static_cast<const T*>(a);
-  const auto* y = static_cast<const T*>(b);
+  const Source<decltype(d), kSingleA> x(d, a);
+  const Source<decltype(d), kSingleB> y(d, b);
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto low = F::of(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i));
-    const auto high = F::of(d, hn::LoadU(d, x + i + lanes), hn::LoadU(d, y + i + lanes));
+    const auto low = F::of(d, x.at(d, i), y.at(d, i));
+    const auto high = F::of(d, x.at(d, i + lanes), y.at(d, i + lanes));
     hn::StoreU(low, d, o + i);
     hn::StoreU(high, d, o + i + lanes);
   }
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, o + i);
-  if (i < n) {
-    HWY_ALIGN T left[hn::MaxLanes(hn::ScalableTag<T>())] = {};
-    HWY_ALIGN T right[hn::MaxLanes(hn::ScalableTag<T>())] = {};
-    const auto bytes = static_cast<std::size_t>(n - i) * sizeof(T);
-    std::memcpy(left, x + i, bytes);
-    std::memcpy(right, y + i, bytes);
-    hn::Store(F::of(d, hn::Load(d, left), hn::Load(d, right)), d, left);
-    std::memcpy(o + i, left, bytes);
+  if (i + lanes <= n) {
+    hn::StoreU(F::of(d, x.at(d, i), y.at(d, i)), d, o + i);
+    i += lanes;
+  }
+  if (i < n) store_rest(d, F::of(d, x.rest(d, i, n - i), y.rest(d, i, n - i)), o + i, n - i);
+}
+
+template <class F, class T>
+MicroFn find_binary(unsigned single) {
+  switch (single) {
+    case 0:
+      return binary<F, T, false, false>;
+    case 1:
+      return binary<F, T, true, false>;
+    case 2:
+      return binary<F, T, false, true>;
+    default:
+      return nullptr;
   }
 }
 
@@ -105,7 +136,27 @@ CALDERA_UNARY(Sigmoid, sigmoid_f32(x))
 CALDERA_UNARY(Erf, erf_f32(x))
 
 template <class T>
-MicroFn arithmetic(ScalarOp op) {
+MicroFn binary_op(ScalarOp op, unsigned single) {
+  switch (op) {
+    case ScalarOp::add:
+      return find_binary<Add, T>(single);
+    case ScalarOp::sub:
+      return find_binary<Sub, T>(single);
+    case ScalarOp::mul:
+      return find_binary<Mul, T>(single);
+    case ScalarOp::div:
+      return find_binary<Div, T>(single);
+    case ScalarOp::maximum:
+      return find_binary<Maximum, T>(single);
+    case ScalarOp::minimum:
+      return find_binary<Minimum, T>(single);
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+MicroFn unary_op(ScalarOp op) {
   switch (op) {
     case ScalarOp::neg:
       return unary<Neg, T>;
@@ -125,18 +176,6 @@ MicroFn arithmetic(ScalarOp op) {
       return unary<Rsqrt, T>;
     case ScalarOp::reciprocal:
       return unary<Reciprocal, T>;
-    case ScalarOp::add:
-      return binary<Add, T>;
-    case ScalarOp::sub:
-      return binary<Sub, T>;
-    case ScalarOp::mul:
-      return binary<Mul, T>;
-    case ScalarOp::div:
-      return binary<Div, T>;
-    case ScalarOp::maximum:
-      return binary<Maximum, T>;
-    case ScalarOp::minimum:
-      return binary<Minimum, T>;
     default:
       return nullptr;
   }
@@ -167,9 +206,12 @@ MicroFn elementary_f32(ScalarOp op) {
   }
 }
 
-MicroFn float_op(ScalarOp op, DType type) {
-  if (type == DType::f64) return arithmetic<double>(op);
-  const MicroFn fn = arithmetic<float>(op);
+MicroFn float_op(ScalarOp op, DType type, unsigned single) {
+  if (MicroFn fn = type == DType::f32 ? binary_op<float>(op, single) : binary_op<double>(op, single))
+    return fn;
+  if (single != 0) return nullptr;
+  if (type == DType::f64) return unary_op<double>(op);
+  const MicroFn fn = unary_op<float>(op);
   return fn != nullptr ? fn : elementary_f32(op);
 }
 
@@ -181,6 +223,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace caldera::cpu {
 HWY_EXPORT(float_op);
-MicroFn find_float_op(ScalarOp op, DType type) { return HWY_DYNAMIC_DISPATCH(float_op)(op, type); }
+MicroFn find_float_op(ScalarOp op, DType type, unsigned single) {
+  return HWY_DYNAMIC_DISPATCH(float_op)(op, type, single);
+}
 }  // namespace caldera::cpu
 #endif

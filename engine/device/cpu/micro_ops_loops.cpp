@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/loops-inl.h"
 #include "engine/device/cpu/scalar_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,20 +20,11 @@ namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// `out` may be the operand itself, element by element, so there is no dependency between iterations.
-#undef CALDERA_INDEPENDENT
-#ifdef __clang__
-#define CALDERA_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define CALDERA_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 template <class F, class A, class R>
 void unary(void* out, const void* a, const void*, const void*, std::int64_t n) {
   auto* o = static_cast<R*>(out);
   const auto* x = static_cast<const A*>(a);
-  CALDERA_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i) o[i] = static_cast<R>(F::of(x[i]));
+  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i])); });
 }
 
 template <class F, class A, class R>
@@ -40,21 +32,80 @@ void binary(void* out, const void* a, const void* b, const void*, std::int64_t n
   auto* o = static_cast<R*>(out);
   const auto* x = static_cast<const A*>(a);
   const auto* y = static_cast<const A*>(b);
-  CALDERA_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i) o[i] = static_cast<R>(F::of(x[i], y[i]));
+  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i], y[i])); });
 }
 
-/// Picks by size only: the bits of one operand or the other.
-template <class Bits>
+/// The second operand is one element.
+template <class F, class A, class R>
+void binary_single(void* out, const void* a, const void* b, const void*, std::int64_t n) {
+  auto* o = static_cast<R*>(out);
+  const auto* x = static_cast<const A*>(a);
+  const A y = static_cast<const A*>(b)[0];
+  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i], y)); });
+}
+
+/// Picks by size only: the bits of one operand or the other, each of which may be one element.
+template <class Bits, bool kSingleB, bool kSingleC>
 void select(void* out, const void* a, const void* b, const void* c, std::int64_t n) {
   auto* o = static_cast<Bits*>(out);
   const auto* condition = static_cast<const std::uint8_t*>(a);
   const auto* x = static_cast<const Bits*>(b);
   const auto* y = static_cast<const Bits*>(c);
-  CALDERA_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i) {
+  const Bits first_x = x[0];
+  const Bits first_y = y[0];
+  each(n, [=](std::int64_t i) HWY_ATTR {
     const Bits mask = condition[i] != 0 ? static_cast<Bits>(~Bits{0}) : Bits{0};
-    o[i] = static_cast<Bits>((x[i] & mask) | (y[i] & static_cast<Bits>(~mask)));
+    const Bits xi = kSingleB ? first_x : x[i];
+    const Bits yi = kSingleC ? first_y : y[i];
+    o[i] = static_cast<Bits>((xi & mask) | (yi & static_cast<Bits>(~mask)));
+  });
+}
+
+template <class Bits>
+MicroFn find_select(unsigned single) {
+  switch (single) {
+    case 0:
+      return select<Bits, false, false>;
+    case 2:
+      return select<Bits, true, false>;
+    case 4:
+      return select<Bits, false, true>;
+    case 6:
+      return select<Bits, true, true>;
+    default:
+      return nullptr;
+  }
+}
+
+/// Comparisons, whose second operand may be one element: masks are made of them.
+template <class F, class T>
+MicroFn comparison(unsigned single) {
+  if (single == 0) return binary<F, T, std::uint8_t>;
+  if (single == 2) return binary_single<F, T, std::uint8_t>;
+  return nullptr;
+}
+
+template <class T>
+MicroFn compare_op(ScalarOp op, unsigned single) {
+  switch (op) {
+    case ScalarOp::equal:
+      return comparison<Equal, T>(single);
+    case ScalarOp::not_equal:
+      return comparison<NotEqual, T>(single);
+    case ScalarOp::less:
+      return comparison<Less, T>(single);
+    case ScalarOp::less_equal:
+      return comparison<LessEqual, T>(single);
+    case ScalarOp::greater:
+      return comparison<Greater, T>(single);
+    case ScalarOp::greater_equal:
+      return comparison<GreaterEqual, T>(single);
+    case ScalarOp::select:
+      if constexpr (sizeof(T) == 1) return find_select<std::uint8_t>(single);
+      if constexpr (sizeof(T) == 4) return find_select<std::uint32_t>(single);
+      return find_select<std::uint64_t>(single);
+    default:
+      return nullptr;
   }
 }
 
@@ -133,18 +184,6 @@ MicroFn common_op(ScalarOp op) {
       return binary<LogicalOr, T, Byte>;
     case ScalarOp::logical_xor:
       return binary<LogicalXor, T, Byte>;
-    case ScalarOp::equal:
-      return binary<Equal, T, Byte>;
-    case ScalarOp::not_equal:
-      return binary<NotEqual, T, Byte>;
-    case ScalarOp::less:
-      return binary<Less, T, Byte>;
-    case ScalarOp::less_equal:
-      return binary<LessEqual, T, Byte>;
-    case ScalarOp::greater:
-      return binary<Greater, T, Byte>;
-    case ScalarOp::greater_equal:
-      return binary<GreaterEqual, T, Byte>;
     case ScalarOp::floor_div:
       return binary<FloorDiv, T, T>;
     case ScalarOp::remainder:
@@ -155,17 +194,15 @@ MicroFn common_op(ScalarOp op) {
       return std::is_integral_v<T> ? binary<Max, T, T> : nullptr;
     case ScalarOp::minimum:
       return std::is_integral_v<T> ? binary<Min, T, T> : nullptr;
-    case ScalarOp::select:
-      if constexpr (sizeof(T) == 1) return select<std::uint8_t>;
-      if constexpr (sizeof(T) == 4) return select<std::uint32_t>;
-      return select<std::uint64_t>;
     default:
       return nullptr;
   }
 }
 
 template <class T>
-MicroFn typed_op(ScalarOp op) {
+MicroFn typed_op(ScalarOp op, unsigned single) {
+  if (MicroFn fn = compare_op<T>(op, single)) return fn;
+  if (single != 0) return nullptr;
   if (MicroFn fn = common_op<T>(op)) return fn;
   if constexpr (std::is_integral_v<T>)
     return integer_op<T>(op);
@@ -173,8 +210,9 @@ MicroFn typed_op(ScalarOp op) {
     return library_op<T>(op);
 }
 
-MicroFn boolean_op(ScalarOp op) {
+MicroFn boolean_op(ScalarOp op, unsigned single) {
   using Byte = std::uint8_t;
+  if (single != 0) return typed_op<Byte>(op, single);
   switch (op) {
     // The numeric names on booleans: arithmetic modulo "not zero".
     case ScalarOp::add:
@@ -188,27 +226,61 @@ MicroFn boolean_op(ScalarOp op) {
     case ScalarOp::pow:
       return nullptr;
     default:
-      return typed_op<Byte>(op);
+      return typed_op<Byte>(op, 0);
   }
 }
 
-MicroFn loop_op(ScalarOp op, DType operand) {
+MicroFn loop_op(ScalarOp op, DType operand, unsigned single) {
   switch (operand) {
     case DType::boolean:
-      return boolean_op(op);
+      return boolean_op(op, single);
     case DType::u8:
-      return typed_op<std::uint8_t>(op);
+      return typed_op<std::uint8_t>(op, single);
     case DType::i32:
-      return typed_op<std::int32_t>(op);
+      return typed_op<std::int32_t>(op, single);
     case DType::i64:
-      return typed_op<std::int64_t>(op);
+      return typed_op<std::int64_t>(op, single);
     case DType::f32:
-      return typed_op<float>(op);
+      return typed_op<float>(op, single);
     case DType::f64:
-      return typed_op<double>(op);
+      return typed_op<double>(op, single);
     default:
       return nullptr;
   }
+}
+
+template <class Bits>
+void fill(void* out, const void* a, const void*, const void*, std::int64_t n) {
+  auto* o = static_cast<Bits*>(out);
+  const Bits x = static_cast<const Bits*>(a)[0];
+  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = x; });
+}
+
+template <class Bits>
+void spread(void* out, const void* a, std::int64_t rows, std::int64_t n) {
+  auto* o = static_cast<Bits*>(out);
+  const auto* x = static_cast<const Bits*>(a);
+  // Rows shorter than a block are written as whole blocks, each over the end of the one before.
+  constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(Bits));
+  const Bits* end = o + rows * n;
+  std::int64_t r = 0;
+  if (n <= kBlock)
+    for (; r < rows && end - o >= kBlock; ++r, o += n) {
+      const Bits value = x[r];
+      for (std::int64_t j = 0; j < kBlock; ++j) o[j] = value;
+    }
+  for (; r < rows; ++r, o += n) {
+    const Bits value = x[r];
+    each(n, [=](std::int64_t i) HWY_ATTR { o[i] = value; });
+  }
+}
+
+SpreadFn spread_op(std::size_t size) {
+  return size == 1 ? spread<std::uint8_t> : size == 4 ? spread<std::uint32_t> : spread<std::uint64_t>;
+}
+
+MicroFn fill_op(std::size_t size) {
+  return size == 1 ? fill<std::uint8_t> : size == 4 ? fill<std::uint32_t> : fill<std::uint64_t>;
 }
 
 template <class T>
@@ -265,16 +337,23 @@ namespace caldera::cpu {
 
 HWY_EXPORT(loop_op);
 HWY_EXPORT(cast_op);
+HWY_EXPORT(fill_op);
+HWY_EXPORT(spread_op);
 
-MicroFn find_loop_op(ScalarOp op, DType operand) { return HWY_DYNAMIC_DISPATCH(loop_op)(op, operand); }
+MicroFn find_loop_op(ScalarOp op, DType operand, unsigned single) {
+  return HWY_DYNAMIC_DISPATCH(loop_op)(op, operand, single);
+}
+MicroFn find_fill(std::size_t size) { return HWY_DYNAMIC_DISPATCH(fill_op)(size); }
+SpreadFn find_spread(std::size_t size) { return HWY_DYNAMIC_DISPATCH(spread_op)(size); }
 MicroFn find_cast(DType from, DType to) { return HWY_DYNAMIC_DISPATCH(cast_op)(from, to); }
 
-MicroFn find_micro_op(ScalarOp op, DType operand, DType result) {
-  if (op == ScalarOp::cast) return find_cast(operand, result);
-  if (op == ScalarOp::philox_uniform || op == ScalarOp::philox_normal) return find_random_op(op, result);
+MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single) {
+  if (op == ScalarOp::philox_uniform || op == ScalarOp::philox_normal)
+    return single <= 1 ? find_random_op(op, result) : nullptr;  // the seed is one element in any case
+  if (op == ScalarOp::cast) return single == 0 ? find_cast(operand, result) : nullptr;
   if (operand == DType::f32 || operand == DType::f64)
-    if (MicroFn fn = find_float_op(op, operand)) return fn;
-  return find_loop_op(op, operand);
+    if (MicroFn fn = find_float_op(op, operand, single)) return fn;
+  return find_loop_op(op, operand, single);
 }
 
 }  // namespace caldera::cpu

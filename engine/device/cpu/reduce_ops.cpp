@@ -12,11 +12,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/loops-inl.h"
+#include "engine/device/cpu/vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// Integers wrap, so they are added in the unsigned type; floats as they are.
 template <class T>
@@ -89,6 +91,12 @@ struct Minimum {
   }
 };
 
+/// The minimum of booleans: of none it is 1.
+struct All : Minimum {
+  template <class T>
+  static constexpr T identity = T(1);
+};
+
 template <class T>
 using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
 
@@ -99,64 +107,92 @@ T combine_run(const T* p, std::int64_t n) {
   if constexpr (std::is_floating_point_v<T>) {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    T result = C::template identity<T>;
-    std::int64_t i = 0;
-    if (n >= lanes) {
-      auto s0 = hn::Set(d, C::template identity<T>);
+    constexpr T kIdentity = C::template identity<T>;
+    auto s0 = hn::Set(d, kIdentity);
+    if (n >= 4 * lanes) {
       auto s1 = s0;
       auto s2 = s0;
       auto s3 = s0;
-      for (; i + 4 * lanes <= n; i += 4 * lanes) {
-        s0 = C::simd(s0, hn::LoadU(d, p + i));
-        s1 = C::simd(s1, hn::LoadU(d, p + i + lanes));
-        s2 = C::simd(s2, hn::LoadU(d, p + i + 2 * lanes));
-        s3 = C::simd(s3, hn::LoadU(d, p + i + 3 * lanes));
+      for (; n >= 4 * lanes; n -= 4 * lanes, p += 4 * lanes) {
+        s0 = C::simd(s0, hn::LoadU(d, p));
+        s1 = C::simd(s1, hn::LoadU(d, p + lanes));
+        s2 = C::simd(s2, hn::LoadU(d, p + 2 * lanes));
+        s3 = C::simd(s3, hn::LoadU(d, p + 3 * lanes));
       }
-      for (; i + lanes <= n; i += lanes) s0 = C::simd(s0, hn::LoadU(d, p + i));
-      HWY_ALIGN T lane[hn::MaxLanes(hn::ScalableTag<T>())];
-      hn::Store(C::simd(C::simd(s0, s1), C::simd(s2, s3)), d, lane);
-      for (std::int64_t half = lanes / 2; half > 0; half /= 2)
-        for (std::int64_t j = 0; j < half; ++j) lane[j] = C::of(lane[j], lane[j + half]);
-      result = lane[0];
+      s0 = C::simd(C::simd(s0, s1), C::simd(s2, s3));
     }
-    for (; i < n; ++i) result = C::of(result, p[i]);
-    return result;
+    for (; n >= lanes; n -= lanes, p += lanes) s0 = C::simd(s0, hn::LoadU(d, p));
+    if (n > 0) s0 = C::simd(s0, load_rest(d, p, n, kIdentity));
+    return combine_lanes<C>(d, s0);
   } else {
     T result = C::template identity<T>;
-    for (std::int64_t i = 0; i < n; ++i) result = C::of(result, p[i]);
+    std::int64_t i = 0;
+    constexpr std::int64_t kLanes = 64;
+    if (n >= kLanes) {
+      T lane[kLanes];
+      std::fill_n(lane, kLanes, C::template identity<T>);
+      for (; i + kLanes <= n; i += kLanes)
+        for (std::int64_t j = 0; j < kLanes; ++j) lane[j] = C::of(lane[j], p[i + j]);
+      for (T x : lane) result = C::of(result, x);
+    }
+    for (const T* rest = p + i; rest != p + n; ++rest) result = C::of(result, *rest);
     return result;
   }
+}
+
+/// Long runs are combined in stretches, whose results are combined in the wide type.
+template <class C, class T>
+HWY_INLINE Wide<T> combine_wide(Wide<T> wide, const T* p, std::int64_t n) {
+  constexpr std::int64_t kStretch = 1024;
+  for (; n > kStretch; n -= kStretch, p += kStretch)
+    wide = C::of(wide, static_cast<Wide<T>>(combine_run<C, T>(p, kStretch)));
+  return C::of(wide, static_cast<Wide<T>>(combine_run<C, T>(p, n)));
 }
 
 template <class C, class T>
 void horizontal(void* wide, const void* p, std::int64_t n) {
   auto* w = static_cast<Wide<T>*>(wide);
-  *w = C::of(*w, static_cast<Wide<T>>(combine_run<C, T>(static_cast<const T*>(p), n)));
+  *w = combine_wide<C, T>(*w, static_cast<const T*>(p), n);
 }
 
 template <class C, class T>
-void columns(void* acc, const void* rows, std::int64_t count, std::int64_t width) {
-  auto* __restrict a = static_cast<T*>(acc);
-  const auto* p = static_cast<const T*>(rows);
-  for (std::int64_t r = 0; r < count; ++r, p += width)
-    for (std::int64_t j = 0; j < width; ++j) a[j] = C::of(a[j], p[j]);
+void rows(void* out, const void* p, std::int64_t count, std::int64_t n) {
+  auto* o = static_cast<T*>(out);
+  const auto* row = static_cast<const T*>(p);
+  // The identity of the narrow type, widened: an empty maximum of i32 is the lowest i32.
+  for (std::int64_t r = 0; r < count; ++r, row += n)
+    o[r] = static_cast<T>(combine_wide<C, T>(static_cast<Wide<T>>(C::template identity<T>), row, n));
+}
+
+template <class C, class T>
+void columns(void* acc, const void* data, std::int64_t count, std::int64_t width) {
+  auto* a = static_cast<T*>(acc);
+  const auto* p = static_cast<const T*>(data);
+  for (; count >= 4; count -= 4, p += 4 * width) {
+    const T* q = p + 2 * width;
+    each(width, [=](std::int64_t j) HWY_ATTR {
+      a[j] = C::of(a[j], C::of(C::of(p[j], p[j + width]), C::of(q[j], q[j + width])));
+    });
+  }
+  for (; count > 0; --count, p += width)
+    each(width, [=](std::int64_t j) HWY_ATTR { a[j] = C::of(a[j], p[j]); });
 }
 
 template <class C, class T>
 void fold(void* wide, void* acc, std::int64_t n) {
-  auto* __restrict w = static_cast<Wide<T>*>(wide);
-  auto* __restrict a = static_cast<T*>(acc);
-  for (std::int64_t j = 0; j < n; ++j) {
+  auto* w = static_cast<Wide<T>*>(wide);
+  auto* a = static_cast<T*>(acc);
+  each(n, [=](std::int64_t j) HWY_ATTR {
     w[j] = C::of(w[j], static_cast<Wide<T>>(a[j]));
     a[j] = C::template identity<T>;
-  }
+  });
 }
 
 template <class C, class T>
 void merge(void* wide, const void* other, std::int64_t n) {
-  auto* __restrict w = static_cast<Wide<T>*>(wide);
-  const auto* __restrict o = static_cast<const Wide<T>*>(other);
-  for (std::int64_t j = 0; j < n; ++j) w[j] = C::of(w[j], o[j]);
+  auto* w = static_cast<Wide<T>*>(wide);
+  const auto* o = static_cast<const Wide<T>*>(other);
+  each(n, [=](std::int64_t j) HWY_ATTR { w[j] = C::of(w[j], o[j]); });
 }
 
 template <class C, class T>
@@ -172,14 +208,15 @@ void fill_wide_identity(void* wide, std::int64_t n) {
 
 template <class T>
 void finish(void* out, const void* wide, std::int64_t n) {
-  auto* __restrict o = static_cast<T*>(out);
-  const auto* __restrict w = static_cast<const Wide<T>*>(wide);
-  for (std::int64_t j = 0; j < n; ++j) o[j] = static_cast<T>(w[j]);
+  auto* o = static_cast<T*>(out);
+  const auto* w = static_cast<const Wide<T>*>(wide);
+  each(n, [=](std::int64_t j) HWY_ATTR { o[j] = static_cast<T>(w[j]); });
 }
 
 template <class C, class T>
-inline constexpr ReduceOps kOps{horizontal<C, T>,         columns<C, T>,       fold<C, T>, merge<C, T>,
-                                fill_wide_identity<C, T>, fill_identity<C, T>, finish<T>};
+inline constexpr ReduceOps kOps{horizontal<C, T>,    rows<C, T>,  columns<C, T>,
+                                fold<C, T>,          merge<C, T>, fill_wide_identity<C, T>,
+                                fill_identity<C, T>, finish<T>};
 
 template <class T>
 const ReduceOps* typed(Combine combine) {
@@ -201,21 +238,7 @@ const ReduceOps* reduce_ops(Combine combine, DType type) {
     case DType::boolean: {
       // Bytes 0 and 1: sum is "any", product "all".
       const bool any = combine == Combine::sum || combine == Combine::maximum;
-      static constexpr ReduceOps kAny = {horizontal<Maximum, std::uint8_t>,
-                                         columns<Maximum, std::uint8_t>,
-                                         fold<Maximum, std::uint8_t>,
-                                         merge<Maximum, std::uint8_t>,
-                                         fill_wide_identity<Maximum, std::uint8_t>,
-                                         fill_identity<Maximum, std::uint8_t>,
-                                         finish<std::uint8_t>};
-      static constexpr ReduceOps kAll = {horizontal<Minimum, std::uint8_t>,
-                                         columns<Minimum, std::uint8_t>,
-                                         fold<Minimum, std::uint8_t>,
-                                         merge<Minimum, std::uint8_t>,
-                                         fill_wide_identity<Product, std::uint8_t>,
-                                         fill_identity<Product, std::uint8_t>,
-                                         finish<std::uint8_t>};
-      return any ? &kAny : &kAll;
+      return any ? &kOps<Maximum, std::uint8_t> : &kOps<All, std::uint8_t>;
     }
     case DType::u8:
       return typed<std::uint8_t>(combine);

@@ -12,73 +12,76 @@
 
 #include "engine/compile/plan.h"
 #include "engine/device/cpu/region_program.h"
-#include "engine/device/cpu/tile_access.h"
+#include "engine/device/cpu/tile_layout.h"
 
 namespace caldera::cpu {
 
-/// What a step is run with: the address of each plan buffer and the plan's scalar arguments.
-struct RunContext {
-  std::span<std::byte* const> buffers;
-  std::span<const std::uint64_t> scalars;
-};
+class TileRunner;
 
 class RegionStep {
  public:
   RegionStep(const Step& step, std::shared_ptr<const RegionProgram> program);
+  /// An element-wise kernel to be run block by block (RegionBlock): no operands for its first inputs and
+  /// outputs, whose memory is named at run time.
+  RegionStep(std::shared_ptr<const RegionProgram> program, const Shape& space,
+             std::span<const Operand> operands, std::span<const std::int32_t> scalars, int given_inputs,
+             int given_outputs);
   void run(const RunContext& context) const;
 
  private:
-  friend class TileRunner;
+  friend class RegionBlock;
+  friend class BlockRunner;
 
   enum class Mode : std::uint8_t {
     nothing,      // no elements to store
     elementwise,  // tiles over the whole space
-    identity,     // a reduction over nothing
-    rows,         // reduced dims innermost: tiles run along them
-    columns,      // a kept dim innermost: tiles run along it, accumulating
-  };
-  struct Bound {
-    std::int32_t buffer = -1;
-    std::size_t size = 4;  // of an element
-    Access access;
+    short_rows,   // row reductions: a tile holds one or more rows
+    long_rows,    // row reductions: a row takes several tiles
+    columns,      // a reduction, a kept dim innermost: tiles run along it, accumulating
   };
   struct Space;  // collapsed dims and strides, while preparing
 
+  void list_operands(std::span<const Operand> operands, std::size_t given_inputs, std::size_t given_outputs);
   void prepare_elementwise(const Space& space);
+  bool is_contiguous() const;
   void prepare_reduction(Space space);
-  void bind(const Space& space, int kept);
+  void prepare_rows(const Space& space);
+  void prepare_columns(const Space& space);
+  /// Finds the innermost dims over which each operand is to be one a row: all dims from `row_dims` on.
+  TileForm form_of(const Space& space, std::size_t row_dims) const;
+  void bind(const Space& space, std::size_t row_dims);
 
   void run_elementwise(const RunContext& context) const;
-  void run_identity(const RunContext& context) const;
-  void run_rows(const RunContext& context) const;
-  void run_rows_short(const RunContext& context) const;
+  void run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const;
+  void run_short_rows(const RunContext& context) const;
+  void run_long_rows(const RunContext& context) const;
+  void run_split_rows(const RunContext& context, int threads) const;
+  void run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
+                std::byte* wide) const;
+  void merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const;
   void run_columns(const RunContext& context) const;
-  void reduce_row_chunk(class TileRunner& tiles, std::int64_t output, std::int64_t chunk, void* wide) const;
-  void reduce_column_chunk(class TileRunner& tiles, std::int64_t outer, std::int64_t column,
-                           std::int64_t chunk, void* wide) const;
+  void reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column, std::int64_t chunk,
+                           void* wide) const;
 
-  std::shared_ptr<const RegionProgram> program_;
+  std::shared_ptr<const RegionProgram> region_;
+  TileLayout layout_;
   Mode mode_ = Mode::nothing;
-  std::vector<Bound> inputs_;
-  std::vector<Bound> indices_;
-  std::vector<Bound> outputs_;
-  std::vector<std::int32_t> scalars_;  // plan scalar of each scalar argument
   double nanoseconds_ = 0;
   std::int64_t total_ = 0;  // points of the iteration space
-  std::int64_t tile_ = 0;
 
-  // elementwise: tiles of `chunk_` elements within rows of `row_`, `chunks_` a row.
-  std::int64_t row_ = 0;
+  // elementwise: tiles of `chunk_` elements within rows, `chunks_` a row.
   std::int64_t chunk_ = 0;
   std::int64_t chunks_ = 0;
   std::int64_t tiles_ = 0;
+  bool contiguous_ = false;  // every operand is one run of memory, or one element
 
-  // reductions: outer_ x reduced_ x width_ points in the order that tiles run (width_ = 1 for rows).
+  // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;
   std::int64_t reduced_ = 0;
   std::int64_t width_ = 1;
   std::int64_t part_ = 0;  // reduced points a task; tasks' results are merged in order
   std::int64_t parts_ = 1;
+  bool one_row_a_tile_ = false;    // columns
   std::int64_t column_chunk_ = 1;  // columns: outputs a task
   std::int64_t column_chunks_ = 1;
 };

@@ -1,6 +1,7 @@
 #include "engine/device/cpu/tile_access.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace caldera::cpu {
@@ -18,6 +19,54 @@ std::int64_t transposed_rows(const Access& access, const Cursor& cursor, std::in
   return rows > 1 ? rows : 0;
 }
 
+/// A square of four by four: to[i * to_row + j] = from[j * from_row + i].
+void transpose_quad(std::uint32_t* to, std::int64_t to_row, const std::uint32_t* from,
+                    std::int64_t from_row) {
+  using Quad = std::uint32_t __attribute__((vector_size(16)));
+  const auto load = [=](std::int64_t j) {
+    Quad q;
+    std::memcpy(&q, from + j * from_row, sizeof q);
+    return q;
+  };
+  const auto store = [=](std::int64_t i, Quad q) { std::memcpy(to + i * to_row, &q, sizeof q); };
+  const Quad a = load(0);
+  const Quad b = load(1);
+  const Quad c = load(2);
+  const Quad d = load(3);
+  const Quad low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Quad low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Quad high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Quad high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store(0, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+  store(1, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+  store(2, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+  store(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
+}
+
+/// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns). The side whose rows lie
+/// farther apart is gone through a whole row at a time: far rows share few sets of the cache.
+template <class T>
+void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row, std::int64_t rows,
+               std::int64_t columns) {
+  std::int64_t i_done = 0;
+  std::int64_t j_done = 0;
+  if constexpr (sizeof(T) == 4) {
+    i_done = rows / 4 * 4;
+    j_done = columns / 4 * 4;
+    if (std::abs(to_row) > std::abs(from_row)) {
+      for (std::int64_t i = 0; i < i_done; i += 4)
+        for (std::int64_t j = 0; j < j_done; j += 4)
+          transpose_quad(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
+    } else {
+      for (std::int64_t j = 0; j < j_done; j += 4)
+        for (std::int64_t i = 0; i < i_done; i += 4)
+          transpose_quad(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
+    }
+  }
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = j < j_done ? i_done : 0; i < rows; ++i) to[i * to_row + j] = from[j * from_row + i];
+}
+
 template <class T>
 void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, std::byte* out,
                   std::int64_t n) {
@@ -28,8 +77,7 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
     const T* p = from + cursor.element;
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
-      for (std::int64_t j = 0; j < columns; ++j)
-        for (std::int64_t i = 0; i < rows; ++i) to[i * columns + j] = p[j * stride + i];
+      transpose(to, columns, p, stride, rows, columns);
       to += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);
@@ -58,8 +106,7 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
     T* p = to + cursor.element;
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
-      for (std::int64_t j = 0; j < columns; ++j)
-        for (std::int64_t i = 0; i < rows; ++i) p[j * stride + i] = from[i * columns + j];
+      transpose(p, stride, from, columns, columns, rows);
       from += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);

@@ -6,11 +6,13 @@
 namespace caldera::vulkan {
 namespace {
 
-/// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
-bool staging_forced() {
-  const char* value = std::getenv("CALDERA_VULKAN_STAGING");
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
   return value != nullptr && std::string_view(value) == "1";
 }
+
+/// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
+bool staging_forced() { return is_set("CALDERA_VULKAN_STAGING"); }
 
 GlslOptions glsl_options(const Capabilities& can) {
   GlslOptions options;
@@ -29,7 +31,8 @@ Context::Context(const PhysicalDevice& physical)
       tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
-      glsl(glsl_options(physical.capabilities)) {}
+      glsl(glsl_options(physical.capabilities)),
+      few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")) {}
 
 VulkanStorage& Context::arena(std::uint64_t bytes) {
   if (arena_ == nullptr || arena_->bytes() < bytes) {

@@ -22,6 +22,9 @@ class Context {
   const std::shared_ptr<MemoryPool> tables;
   PipelineCache pipelines;
   GlslOptions glsl;
+  /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
+  /// software device what a GPU gets.
+  const bool few_cores;
 
   /// The memory of intermediates. One for all plans, as large as the largest needs: plans run one after the
   /// other. Called under the backend's order of submits.

@@ -15,30 +15,34 @@ std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
 }
 
 void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
-                       std::int64_t iterations) {
+                       std::int64_t iterations, std::uint32_t instances) {
   const std::uint32_t limit = context.device->capabilities().loop_limit;
   if (limit > 0 && iterations > limit)
     throw DeviceError(fmt::format(
         "{} over {} needs {} loop iterations an invocation; the driver of {} stops at {}", step.name(),
         step.dims.to_string(), iterations, context.device->physical().info.name, limit));
-  recording.dispatches.push_back({pipeline, groups, block, step.barrier_before});
-  if (step.barrier_before) ++recording.barriers;
+  recording.dispatches.push_back({pipeline, groups, instances, block, barrier_next});
+  if (barrier_next) ++recording.barriers;
+  barrier_next = false;
 }
 
 Recording encode(const Plan& plan, Context& context) {
   Recording recording;
-  Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
-  bool skipped_barrier = false;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+  Encoder encoder{plan, context, recording, TableWriter(plan, recording), false};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); i = next) {
     const Step& step = plan.steps[i];
-    const std::size_t before = recording.dispatches.size();
+    for (next = i + 1; next < plan.steps.size() && plan.steps[next].joined;) ++next;
+    const std::span<const Step> joined = std::span(plan.steps).subspan(i, next - i);
+    // The barrier of a step without work is left to the next one: it still orders its neighbours.
+    encoder.barrier_next |= step.barrier_before;
     const auto where = [&] {
       return fmt::format("{}: step {} ({}): ", context.device->name(), i, step.name());
     };
     try {
       switch (step.kind) {
         case StepKind::region:
-          encode_region(encoder, step);
+          encode_region(encoder, joined);
           break;
         case StepKind::contract:
           encode_contract(encoder, step);
@@ -49,6 +53,11 @@ Recording encode(const Plan& plan, Context& context) {
         case StepKind::scatter_add:
           encode_scatter_add(encoder, step);
           break;
+        case StepKind::attention:
+        case StepKind::attention_grad_q:
+        case StepKind::attention_grad_kv:
+          encode_attention(encoder, step);
+          break;
       }
     } catch (const DTypeError& e) {
       throw DTypeError(where() + e.what());
@@ -58,14 +67,6 @@ Recording encode(const Plan& plan, Context& context) {
       throw DeviceError(where() + e.what());
     } catch (const Error& e) {
       throw Error(where() + e.what());
-    }
-    // The barrier of a step without work still orders its neighbours.
-    if (recording.dispatches.size() == before) {
-      skipped_barrier |= step.barrier_before;
-    } else if (skipped_barrier) {
-      if (!recording.dispatches.back().barrier_before) ++recording.barriers;
-      recording.dispatches.back().barrier_before = true;
-      skipped_barrier = false;
     }
   }
   return recording;

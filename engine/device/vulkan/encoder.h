@@ -1,6 +1,8 @@
 // Steps of a plan to dispatches: chooses the shader and its variant, writes the argument block.
 #pragma once
 
+#include <span>
+
 #include "engine/device/vulkan/context.h"
 #include "engine/device/vulkan/recording.h"
 
@@ -15,20 +17,23 @@ struct Encoder {
   Context& context;
   Recording& recording;
   TableWriter table;
+  bool barrier_next = false;  // the next dispatch waits for those before it
 
   /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
   /// device.
   std::uint32_t groups(std::int64_t work, std::int64_t per_group) const;
   /// `iterations`: of all loops in the busiest invocation. Throws DeviceError where the device would cut them
-  /// short.
+  /// short. `instances`: argument blocks one after the other that the shader takes by gl_WorkGroupID.y.
   void dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
-                std::int64_t iterations);
+                std::int64_t iterations, std::uint32_t instances = 1);
 };
 
-// One function a kind, each in its own file. A step without work (an extent of 0) adds nothing.
-void encode_region(Encoder& encoder, const Step& step);
+// One function a kind, each in its own file. A step without work (an extent of 0) adds nothing. Regions come
+// with the steps that are joined to them.
+void encode_region(Encoder& encoder, std::span<const Step> joined);
 void encode_contract(Encoder& encoder, const Step& step);
 void encode_gather(Encoder& encoder, const Step& step);
 void encode_scatter_add(Encoder& encoder, const Step& step);
+void encode_attention(Encoder& encoder, const Step& step);  // the three attention kinds
 
 }  // namespace caldera::vulkan

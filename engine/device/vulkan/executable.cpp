@@ -84,7 +84,7 @@ std::unique_ptr<VulkanExecutable::Instance> VulkanExecutable::record() {
     const VkDeviceAddress block = instance->table.address + dispatch.block;
     vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           sizeof block, &block);
-    vk.vkCmdDispatch(commands, dispatch.groups, 1, 1);
+    vk.vkCmdDispatch(commands, dispatch.groups, dispatch.instances, 1);
   }
   barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   check(vk.vkEndCommandBuffer(commands), "recording a plan");

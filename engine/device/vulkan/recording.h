@@ -1,7 +1,7 @@
 // What a plan becomes before any handle is bound: dispatches, and the image of their argument table.
 //
-// The table holds one block a dispatch. Everything in it but addresses and scalar arguments is fixed, so a
-// replay writes only those (the patches) and the recorded commands stay as they are.
+// The table holds one block a dispatch, or an array of them. Everything in it but addresses and scalar
+// arguments is fixed, so a replay writes only those (the patches) and the recorded commands stay as they are.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,9 @@ namespace caldera::vulkan {
 
 struct Dispatch {
   VkPipeline pipeline = VK_NULL_HANDLE;
-  std::uint32_t groups = 0;  // along x; shaders walk their work with a grid stride
-  std::uint32_t block = 0;   // offset of the arguments in the table
+  std::uint32_t groups = 0;     // along x; shaders share out their work among any number
+  std::uint32_t instances = 1;  // along y; each has its own block of arguments
+  std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
 };
 
@@ -55,6 +56,8 @@ class TableWriter {
   /// Throws ShapeError naming the step when the value does not fit into 32 bits.
   static void check_fits(std::int64_t value, const Step& step);
   void integer(std::int64_t value, const Step& step);
+  /// Fills up to where the next block of an array of blocks starts.
+  void align() { grow((8 - recording_.table.size() % 8) % 8); }
 
  private:
   std::uint32_t grow(std::size_t bytes);

@@ -1,75 +1,60 @@
-// Regions: merges dimensions, classifies the operands' access, picks the form of a reduction.
+// Regions: picks the form and its workgroups, writes the argument blocks.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "engine/device/vulkan/encoder.h"
+#include "engine/device/vulkan/kernel_arguments.h"
+#include "engine/device/vulkan/region_space.h"
+#include "engine/kernel/row_walks.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {
 
-/// The iteration space with its strides, after dimensions that every operand walks in one stride were merged.
-struct Space {
-  Dims kept, reduced;
-  std::vector<Dims> strides;  // of each operand, over kept then reduced
-  std::int64_t kept_points = 1, reduced_points = 1;
+/// Rows up to this length are an invocation's work.
+constexpr std::int64_t kShortRow = 16;
 
-  int rank() const { return kept.rank() + reduced.rank(); }
-  std::int64_t extent(int d) const { return d < kept.rank() ? kept[d] : reduced[d - kept.rank()]; }
+/// Limits on what a lane keeps of a row in registers: points, values of all points, instructions of all
+/// points.
+constexpr std::int64_t kMostKept = 8;
+constexpr std::int64_t kMostRegisters = 32;
+constexpr std::int64_t kMostUnrolled = 512;
+
+/// A software device starts a workgroup in about 0.1 us and runs the subgroups of one after the other, each
+/// over all of its points. So workgroups there are single subgroups with a stretch of at least so many loop
+/// iterations, and no more of them than keep a few cores busy.
+constexpr std::int64_t kSoftwareIterations = 64;
+constexpr std::int64_t kSoftwareGroups = 1024;
+constexpr std::int64_t kFewestSoftwareGroups = 8;
+
+/// Steps of one dispatch: every device allows as many workgroups along y.
+constexpr std::size_t kMaxJoined = 65535;
+
+/// What becomes one dispatch.
+struct Batch {
+  const Kernel& kernel;
+  std::vector<const Step*> steps;
+  std::vector<RegionSpace> spaces;
+
+  /// The one with most work: it decides the form.
+  const RegionSpace& largest() const {
+    return *std::ranges::max_element(spaces, {},
+                                     [](const RegionSpace& s) { return s.kept_points * s.reduced_points; });
+  }
+  std::int64_t longest_row() const {
+    std::int64_t most = 0;
+    for (const RegionSpace& s : spaces) most = std::max(most, s.reduced_points);
+    return most;
+  }
 };
 
-/// Appends dims [first, last) of the step to `dims`, dropping those of extent 1 and merging neighbours.
-void merge(const Step& step, int first, int last, Dims& dims, std::vector<Dims>& strides) {
-  const int start = strides.empty() ? 0 : strides[0].rank();
-  for (int d = first; d < last; ++d) {
-    const std::int64_t extent = step.dims[d];
-    if (extent == 1) continue;
-    bool joins = dims.rank() > 0 && !strides.empty() && strides[0].rank() > start;
-    for (std::size_t k = 0; joins && k < strides.size(); ++k)
-      joins = strides[k].back() == step.operands[k].strides[d] * extent;
-    if (joins) {
-      dims[dims.rank() - 1] *= extent;
-      for (std::size_t k = 0; k < strides.size(); ++k)
-        strides[k][strides[k].rank() - 1] = step.operands[k].strides[d];
-    } else {
-      dims.push_back(extent);
-      for (std::size_t k = 0; k < strides.size(); ++k) strides[k].push_back(step.operands[k].strides[d]);
-    }
-  }
-}
-
-Space make_space(const Step& step) {
-  Space space;
-  const int kept = step.dims.rank() - step.reduce_rank;
-  space.strides.resize(step.operands.size());
-  for (int d = 0; d < step.dims.rank(); ++d) {
-    (d < kept ? space.kept_points : space.reduced_points) *= step.dims[d];
-  }
-  merge(step, 0, kept, space.kept, space.strides);
-  merge(step, kept, step.dims.rank(), space.reduced, space.strides);
-  return space;
-}
-
-Access classify(const Space& space, const Dims& strides, int rank, bool index) {
-  bool scalar = true;
-  bool linear = true;
-  std::int64_t dense = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    scalar = scalar && strides[d] == 0;
-    linear = linear && strides[d] == dense;
-    dense *= space.extent(d);
-  }
-  if (scalar) return Access::scalar;
-  return linear && !index ? Access::linear : Access::strided;
-}
-
-/// Whether neighbouring lanes should take neighbours along the reduced dimensions.
-bool prefers_groups(const Space& space, const Kernel& kernel, std::int64_t lanes) {
-  if (space.reduced_points < 2 * lanes) return false;
+/// Whether neighbouring lanes should take neighbours along the row.
+bool prefers_groups(const RegionSpace& space, const Kernel& kernel, std::int64_t short_row) {
+  if (space.reduced_points <= short_row) return false;
   if (space.kept_points < 64 && space.reduced_points >= 256) return true;
-  // Rows: the innermost reduced dimension is contiguous in most of what is read.
+  // Rows: the innermost dimension of the row is contiguous in most of what is read.
   int rows = 0, columns = 0;
   for (std::size_t k = 0; k < kernel.inputs.size(); ++k) {
     const Dims& s = space.strides[k];
@@ -81,107 +66,196 @@ bool prefers_groups(const Space& space, const Kernel& kernel, std::int64_t lanes
   return rows >= columns;
 }
 
-/// Sets the form of a reduction and its workgroups; returns the outputs that a workgroup takes.
-std::int64_t choose_reduction(const Context& context, const Space& space, const Kernel& kernel,
-                              KernelVariant& variant) {
-  const Capabilities& can = context.device->capabilities();
-  const std::int64_t subgroup = context.glsl.subgroup_size > 0 ? context.glsl.subgroup_size : 32;
-  const std::int64_t most =
-      std::min<std::int64_t>(can.max_invocations / subgroup, can.max_subgroups) * subgroup;
-  const std::int64_t loops = can.loop_limit > 0 ? can.loop_limit / 2 : INT64_MAX;
-  variant.form = RegionForm::reduce_per_thread;
-  if (!prefers_groups(space, kernel, subgroup) && space.reduced_points < loops) return variant.lanes;
-  variant.form = RegionForm::reduce_per_group;
+/// How the rows of a kernel with rows (or of a reduction) are walked.
+struct Walks {
+  std::int64_t count = 1;    // along every row
+  std::int64_t results = 1;  // reductions, each of which may go through shared memory
+  std::int64_t kept = 0;     // values that a later walk can use
+
+  explicit Walks(const Kernel& kernel) {
+    if (kernel.reduce || !kernel.has_rows()) return;
+    const RowWalks plan = row_walks(kernel, true);
+    count = static_cast<std::int64_t>(plan.walks.size());
+    results = 0;
+    for (const RowWalk& walk : plan.walks) results += static_cast<std::int64_t>(walk.reductions.size());
+    kept = plan.kept_count();
+  }
+};
+
+/// Lanes a row for GPUs, where wide workgroups cost nothing: a few long rows are shared among more lanes, and
+/// rows that are walked several times are cut so that a lane can keep its points in registers.
+std::int64_t wide_lanes(const RegionSpace& space, const Walks& walks, std::int64_t subgroup,
+                        std::int64_t most) {
   std::int64_t lanes = subgroup;
-  // A few long rows: more lanes a row, where wide workgroups cost nothing.
-  if (!can.software && space.kept_points < 256 && space.reduced_points >= 4096)
-    lanes = std::min(most, std::max<std::int64_t>(256 / subgroup, 1) * subgroup);
-  while (space.reduced_points / lanes >= loops && 2 * lanes <= most) lanes *= 2;
+  const bool several = walks.count > 1;
+  const bool share = several || (space.kept_points < 256 && space.reduced_points >= 4096);
+  const std::int64_t limit = std::min<std::int64_t>(most, several ? 512 : 256);
+  const std::int64_t each = several ? kMostKept : 1;
+  while (share && lanes * each < space.reduced_points && 2 * lanes <= limit) lanes *= 2;
+  return lanes;
+}
+
+/// Points that a lane keeps in registers between the walks; 0 where that is too much or no use.
+std::int64_t choose_kept(const Walks& walks, std::size_t instructions, std::int64_t longest,
+                         std::int64_t lanes) {
+  if (walks.kept == 0) return 0;
+  std::int64_t kept = 1;
+  while (kept * lanes < longest) kept *= 2;
+  const bool fits = kept <= kMostKept && kept * walks.kept <= kMostRegisters &&
+                    kept * static_cast<std::int64_t>(instructions) <= kMostUnrolled;
+  return fits ? kept : 0;
+}
+
+/// Sets the form and lanes for rows; returns the rows that a workgroup takes.
+std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks& walks,
+                         KernelVariant& variant) {
+  const Capabilities& can = context.device->capabilities();
+  const bool reduction = batch.kernel.reduce.has_value();
+  const RegionSpace& space = batch.largest();
+  const std::int64_t subgroup = context.glsl.subgroup_size > 0 ? context.glsl.subgroup_size : 32;
+  const std::int64_t shared = can.shared_memory / (8 * std::max<std::int64_t>(walks.results, 1));
+  const std::int64_t subgroups =
+      std::min<std::int64_t>({can.max_invocations / subgroup, can.max_subgroups, shared / subgroup});
+  const std::int64_t most = std::max<std::int64_t>(subgroups, 1) * subgroup;
+  const std::int64_t loops = can.loop_limit > 0 ? can.loop_limit / 2 / walks.count : INT64_MAX;
+  const std::int64_t longest = batch.longest_row();
+  variant.form = reduction ? RegionForm::reduce_per_thread : RegionForm::rows_per_thread;
+  const std::int64_t short_row = reduction ? 2 * subgroup - 1 : kShortRow;
+  if (!prefers_groups(space, batch.kernel, short_row) && longest < loops) return variant.lanes;
+
+  variant.form = reduction ? RegionForm::reduce_per_group : RegionForm::rows_per_group;
+  std::int64_t lanes = context.few_cores ? subgroup : wide_lanes(space, walks, subgroup, most);
+  while (longest / lanes >= loops && 2 * lanes <= most) lanes *= 2;
   variant.lanes = static_cast<std::uint16_t>(lanes);
+  if (!context.few_cores)
+    variant.kept = static_cast<std::uint8_t>(choose_kept(walks, batch.kernel.code.size(), longest, lanes));
   return 1;
 }
 
-}  // namespace
+/// Iterations of all loops in the busiest invocation.
+std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& variant, const Walks& walks,
+                              const GlslOptions& options, std::int64_t points_each) {
+  switch (variant.form) {
+    case RegionForm::elementwise:
+      return points_each;
+    case RegionForm::reduce_per_group:
+    case RegionForm::rows_per_group: {
+      const std::int64_t parts =
+          options.subgroup_size > 0 ? variant.lanes / options.subgroup_size : variant.lanes;
+      return points_each *
+             (walks.count * (space.reduced_points / variant.lanes + 1) + walks.results * parts + 1);
+    }
+    default: {
+      std::int64_t loops = 1;  // of the nest, every level counts
+      for (std::int64_t extent : space.reduced) loops = (loops + 1) * extent;
+      return points_each * (walks.count * (loops + 1) + 1);
+    }
+  }
+}
 
-void encode_region(Encoder& encoder, const Step& step) {
+/// One block, in the order that ArgumentLayout states.
+void write_block(TableWriter& table, const Step& step, const RegionSpace& space, const KernelVariant& variant,
+                 std::int64_t points) {
   const Kernel& kernel = *step.kernel;
+  const std::size_t inputs = kernel.inputs.size();
+  const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
+  const std::vector<bool> one_a_row = row_operands(kernel);
+  std::vector<KernelView> views;
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    Dims strides = space.strides[k];
+    if (one_a_row[k]) strides = Dims(strides.span().first(static_cast<std::size_t>(space.kept.rank())));
+    views.push_back({&step.operands[k], k >= inputs && k < first_output, variant.access[k], strides});
+  }
+  const KernelArguments arguments(step, space.extents(), std::move(views));
+  arguments.write_slots(table, step.scalars);
+  table.integer(points, step);
+  table.integer(space.reduced_points, step);
+  for (std::int64_t extent : space.extents()) table.integer(extent, step);
+  arguments.write_integers(table);
+  TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
+  table.align();
+}
+
+void dispatch(Encoder& encoder, const Batch& batch) {
   Context& context = encoder.context;
-  for (const Instruction& i : kernel.code) {
-    // A seed is read as two words; whatever else has a type that the device cannot compute with is refused.
-    if (i.op != ScalarOp::scalar && !context.supports(i.type))
-      throw DTypeError(fmt::format("{} of {}: {} has no such type", info(i.op).name, name(i.type),
-                                   context.device->physical().info.name));
-  }
-  const Space space = make_space(step);
-  if (space.kept_points == 0 || (!kernel.reduce && space.reduced_points == 0)) return;
-
-  const int inputs = static_cast<int>(kernel.inputs.size());
-  const int first_output = inputs + kernel.index_count;
+  const Kernel& kernel = batch.kernel;
+  const bool rows = kernel.reduce || kernel.has_rows();
   KernelVariant variant;
-  variant.rank = static_cast<std::uint8_t>(space.rank());
-  variant.reduce_rank = static_cast<std::uint8_t>(space.reduced.rank());
-  for (int k = 0; k < static_cast<int>(step.operands.size()); ++k) {
-    const bool kept_only = kernel.reduce && k >= first_output;
-    variant.access.push_back(classify(space, space.strides[static_cast<std::size_t>(k)],
-                                      kept_only ? space.kept.rank() : space.rank(),
-                                      k >= inputs && k < first_output));
-  }
-
-  const GlslOptions& options = context.glsl;
-  const std::int64_t points = space.kept_points * (kernel.reduce ? 1 : space.reduced_points);
-  const std::int64_t per_group =
-      kernel.reduce ? choose_reduction(context, space, kernel, variant) : variant.lanes;
+  variant.rank = static_cast<std::uint8_t>(batch.spaces[0].rank());
+  variant.reduce_rank = static_cast<std::uint8_t>(batch.spaces[0].reduced.rank());
+  variant.access = common_access(kernel, batch.spaces);
+  const Capabilities& can = context.device->capabilities();
+  if (context.few_cores && context.glsl.subgroup_size > 0)
+    variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
+  const Walks walks(kernel);
+  const std::int64_t per_group = rows ? choose_rows(context, batch, walks, variant) : variant.lanes;
+  const bool by_group =
+      variant.form == RegionForm::reduce_per_group || variant.form == RegionForm::rows_per_group;
 
   Hash128 key = kernel.hash;
   const Hash128 variant_key = variant.hash();
   key.mix(variant_key.lo);
   key.mix(variant_key.hi);
-  const VkPipeline pipeline =
-      context.pipelines.generated(key, kernel.name, variant.form == RegionForm::reduce_per_group,
-                                  [&] { return to_glsl(kernel, variant, options); });
+  const VkPipeline pipeline = context.pipelines.generated(
+      key, kernel.name, by_group, [&] { return to_glsl(kernel, variant, context.glsl); });
 
-  // The block, in the order that ArgumentLayout states.
-  TableWriter& table = encoder.table;
-  const std::uint32_t block = table.begin();
-  std::vector<std::int64_t> biases;
-  Dims extents;
-  for (int d = 0; d < space.rank(); ++d) extents.push_back(space.extent(d));
-  for (std::size_t k = 0; k < step.operands.size(); ++k) {
-    const bool index = static_cast<int>(k) >= inputs && static_cast<int>(k) < first_output;
-    biases.push_back(index ? step.operands[k].offset : bias(extents, space.strides[k]));
-    if (!index) table.address(step.operands[k], biases.back());
+  const auto points_of = [&](const RegionSpace& s) { return s.kept_points * (rows ? 1 : s.reduced_points); };
+  std::int64_t most_points = 0;
+  const std::uint32_t block = encoder.table.begin();
+  for (std::size_t i = 0; i < batch.steps.size(); ++i) {
+    const std::int64_t points = points_of(batch.spaces[i]);
+    write_block(encoder.table, *batch.steps[i], batch.spaces[i], variant, points);
+    most_points = std::max(most_points, points);
   }
-  for (std::int32_t s : step.scalars) table.scalar(s);
-  table.integer(points, step);
-  table.integer(space.reduced_points, step);
-  for (int d = 0; d < space.rank(); ++d) table.integer(extents[d], step);
-  for (std::size_t k = 0; k < step.operands.size(); ++k) {
-    const int operand = static_cast<int>(k);
-    const bool index = operand >= inputs && operand < first_output;
-    const bool strided = variant.access[k] == Access::strided;
-    const int rank = kernel.reduce && operand >= first_output ? space.kept.rank() : space.rank();
-    std::int64_t reach = biases[k];  // the largest element number
-    if (index || strided) table.integer(biases[k], step);
-    for (int d = 0; strided && d < rank; ++d) {
-      table.integer(space.strides[k][d], step);
-      reach += std::max<std::int64_t>(space.strides[k][d], 0) * std::max<std::int64_t>(extents[d] - 1, 0);
+  const auto iterations_with = [&](std::int64_t groups) {
+    std::int64_t most = 0;
+    for (const RegionSpace& space : batch.spaces) {
+      const std::int64_t each = (points_of(space) + groups * per_group - 1) / (groups * per_group);
+      most = std::max(most, count_iterations(space, variant, walks, context.glsl, each));
     }
-    if (!index) TableWriter::check_fits(reach, step);
+    return most + 1;
+  };
+  const std::int64_t wanted = encoder.groups(most_points, per_group);
+  std::int64_t groups = wanted;
+  if (context.few_cores) {
+    const auto instances = static_cast<std::int64_t>(batch.steps.size());
+    const std::int64_t enough = std::max(kSoftwareGroups / instances, kFewestSoftwareGroups);
+    groups =
+        std::clamp(wanted * iterations_with(wanted) / kSoftwareIterations, kFewestSoftwareGroups, enough);
+    groups = std::min(groups, wanted);
+    while (groups < wanted && can.loop_limit > 0 && iterations_with(groups) > can.loop_limit / 2)
+      groups = std::min(2 * groups, wanted);
   }
-  TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
+  encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
+                   iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
+}
 
-  const std::uint32_t groups = encoder.groups(points, per_group);
-  const std::int64_t points_each = points / (groups * per_group) + 1;
-  std::int64_t iterations = points_each;
-  if (variant.form == RegionForm::reduce_per_group)
-    iterations *=
-        space.reduced_points / variant.lanes + variant.lanes / std::max(1U, options.subgroup_size) + 2;
-  if (variant.form == RegionForm::reduce_per_thread) {
-    std::int64_t loops = 1;  // of the nest, every level counts
-    for (int d = 0; d < space.reduced.rank(); ++d) loops = (loops + 1) * space.reduced[d];
-    iterations *= loops + 1;
+}  // namespace
+
+void encode_region(Encoder& encoder, std::span<const Step> joined) {
+  const Kernel& kernel = *joined[0].kernel;
+  for (const Instruction& i : kernel.code) {
+    // A seed is read as two words; whatever else has a type that the device cannot compute with is refused.
+    if (i.op != ScalarOp::scalar && !encoder.context.supports(i.type))
+      throw DTypeError(fmt::format("{} of {}: {} has no such type", info(i.op).name, name(i.type),
+                                   encoder.context.device->physical().info.name));
   }
-  encoder.dispatch(step, pipeline, block, groups, iterations);
+  const bool rows = kernel.reduce || kernel.has_rows();
+  Batch batch{kernel, {}, {}};
+  for (const Step& step : joined) {
+    RegionSpace space = make_space(step);
+    if (space.kept_points == 0 || (!rows && space.reduced_points == 0)) continue;
+    batch.steps.push_back(&step);
+    batch.spaces.push_back(std::move(space));
+  }
+  if (batch.steps.empty()) return;
+  if (batch.steps.size() <= kMaxJoined && make_alike(batch.spaces)) {
+    dispatch(encoder, batch);
+    return;
+  }
+  // Too many, or no common rank: a dispatch each. There is no hazard among them, so no barrier either.
+  for (std::size_t i = 0; i < batch.steps.size(); ++i)
+    dispatch(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
 }
 
 }  // namespace caldera::vulkan

@@ -1,0 +1,372 @@
+"""The PyTorch side of `caldera bench`: a process that runs one case at a time, as it is told over its standard input.
+
+Requests and answers are JSON objects, a line each; cli/bench_peer.h lists them. A case may be written in several ways
+(VARIANTS below): `open` tries each and keeps the fastest, so that the figure is what a careful user would get.
+"""
+import json
+import math
+import os
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError as error:
+    print(json.dumps({"ready": False, "error": str(error)}), flush=True)
+    sys.exit(0)
+
+EPS = 1e-5
+
+
+def operands_of(case):
+    scale = 0.05 if "matmul" in case["op"] or "linear" in case["op"] or case["op"] == "lora" else 1.0
+    return [torch.randn(shape) * (scale if i else 1.0) for i, shape in enumerate(case.get("operands", []))]
+
+
+# ---- Functions of tensors: op -> {variant: function(case, tensors)} ------------------------------------------------
+
+
+def lora_plain(case, t):
+    delta = case["scale"] * ((t[0] @ t[1]) @ t[2])
+    return t[0] @ t[3] + delta if len(t) > 3 else delta
+
+
+def lora_addmm(case, t):
+    x = t[0].reshape(-1, t[0].shape[-1])
+    if len(t) > 3:
+        y = torch.addmm(x @ t[3], x @ t[1], t[2], alpha=case["scale"])
+    else:
+        y = (x @ t[1] * case["scale"]) @ t[2]
+    return y.view(*t[0].shape[:-1], -1)
+
+
+def lora_in_place(case, t):
+    x = t[0].reshape(-1, t[0].shape[-1])
+    y = (x @ t[3]).addmm_(x @ t[1], t[2], alpha=case["scale"])
+    return y.view(*t[0].shape[:-1], -1)
+
+
+def rms_norm(case, t):
+    y = t[0] * torch.rsqrt(t[0].pow(2).mean(-1, keepdim=True) + EPS)
+    return y * t[1] if len(t) > 1 else y
+
+
+def rms_norm_by_norm(case, t):
+    x = t[0]
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    y = x * torch.rsqrt(norm * norm * (1.0 / x.shape[-1]) + EPS)
+    return y * t[1] if len(t) > 1 else y
+
+
+def rms_norm_in_place(case, t):
+    x = t[0]
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    y = x * norm.square_().mul_(1.0 / x.shape[-1]).add_(EPS).rsqrt_()
+    return y.mul_(t[1]) if len(t) > 1 else y
+
+
+def add_chain(case, t):
+    y = t[0] + t[1]
+    for _ in range(case["length"] - 1):
+        y = y + t[1]
+    return y
+
+
+def add_chain_in_place(case, t):
+    y = t[0] + t[1]
+    for _ in range(case["length"] - 1):
+        y += t[1]
+    return y
+
+
+def chain8(case, t):
+    y = t[0]
+    for _ in range(4):
+        y = y * 1.0625 + 0.25
+    return y
+
+
+def chain8_in_place(case, t):
+    y = t[0] * 1.0625
+    y.add_(0.25)
+    for _ in range(3):
+        y.mul_(1.0625).add_(0.25)
+    return y
+
+
+def reduction(function):
+    def run(case, t):
+        return function(t[0], case["axis"]) if "axis" in case else function(t[0])
+
+    return {"": run}
+
+
+def causal_mask(case, length):
+    """Minus infinity above the diagonal; made once a case."""
+    if "mask" not in case:
+        case["mask"] = torch.full((length, length), float("-inf")).triu(1)
+    return case["mask"]
+
+
+def attention(case, t):
+    q, k, v = t
+    scores = (q @ k.transpose(-1, -2)) * (1 / math.sqrt(q.shape[-1]))
+    if case.get("causal"):
+        scores = scores + causal_mask(case, q.shape[-2])
+    return torch.softmax(scores, -1) @ v
+
+
+def attention_baddbmm(case, t):
+    q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in t)
+    scale = 1 / math.sqrt(q.shape[-1])
+    if case.get("causal"):
+        mask = causal_mask(case, q.shape[-2])
+        scores = torch.baddbmm(mask.expand(q.shape[0], -1, -1), q, k.transpose(1, 2), alpha=scale)
+    else:
+        scores = torch.bmm(q * scale, k.transpose(1, 2))
+    return torch.bmm(torch.softmax(scores, -1), v).view(t[0].shape)
+
+
+def attention_builtin(case, t):
+    mask = causal_mask(case, t[0].shape[-2]) if case.get("causal") else None
+    result = F._scaled_dot_product_attention(*t, mask) if mask is not None else F._scaled_dot_product_attention(*t)
+    return result[0] if isinstance(result, tuple) else result
+
+
+def indices(case):
+    """The integers that Caldera uses in the same case; made once."""
+    if "made_indices" not in case:
+        case["made_indices"] = torch.arange(case["indices"], dtype=torch.int64) * 7919 % case["index_limit"]
+    return case["made_indices"]
+
+
+FUNCTIONS = {
+    "lora": {"": lora_plain, "addmm": lora_addmm, "addmm in place": lora_in_place},
+    "softmax": {"": lambda c, t: torch.softmax(t[0], -1)},
+    "log_softmax": {"": lambda c, t: torch.log_softmax(t[0], -1)},
+    "rms_norm": {"": rms_norm, "vector_norm": rms_norm_by_norm, "in place": rms_norm_in_place},
+    "layer_norm": {"": lambda c, t: F.layer_norm(t[0], t[0].shape[-1:], t[1], t[2], EPS)},
+    "add_chain": {"": add_chain, "in place": add_chain_in_place},
+    "add": {"": lambda c, t: t[0] + t[1]},
+    "mul": {"": lambda c, t: t[0] * t[1]},
+    "scale": {"": lambda c, t: t[0] * 1.5},
+    "exp": {"": lambda c, t: torch.exp(t[0])},
+    "tanh": {"": lambda c, t: torch.tanh(t[0])},
+    "sigmoid": {"": lambda c, t: torch.sigmoid(t[0])},
+    "gelu": {"": lambda c, t: F.gelu(t[0])},
+    "silu": {"": lambda c, t: F.silu(t[0])},
+    "chain8": {"": chain8, "in place": chain8_in_place},
+    "swiglu": {"": lambda c, t: F.silu(t[0]) * t[1], "in place": lambda c, t: F.silu(t[0]).mul_(t[1])},
+    "sum": reduction(torch.sum),
+    "max": reduction(torch.amax),
+    "mean_square": {
+        "": lambda c, t: t[0].square().mean(),
+        "dot": lambda c, t: torch.dot(t[0].view(-1), t[0].view(-1)) / t[0].numel(),
+    },
+    "matmul": {"": lambda c, t: t[0] @ t[1]},
+    "matmul_tn": {"": lambda c, t: t[0].transpose(-1, -2) @ t[1]},
+    "matmul_nt": {"": lambda c, t: t[0] @ t[1].transpose(-1, -2)},
+    "linear_gelu": {"": lambda c, t: F.gelu(torch.addmm(t[2], t[0], t[1]))},
+    "linear_residual": {
+        "": lambda c, t: t[3] + torch.addmm(t[2], t[0], t[1]),
+        "addmm in place": lambda c, t: (t[3] + t[2]).addmm_(t[0], t[1]),
+    },
+    "attention": {"": attention, "baddbmm": attention_baddbmm, "built in": attention_builtin},
+    "take": {
+        "index_select": lambda c, t: t[0].index_select(0, indices(c)),
+        "embedding": lambda c, t: F.embedding(indices(c), t[0]),
+    },
+    "scatter_add": {"index_add": lambda c, t: t[0].index_add(0, indices(c), t[1])},
+    "cross_entropy": {"": lambda c, t: F.cross_entropy(t[0], indices(c))},
+    "concatenate": {"": lambda c, t: torch.cat(t, c["axis"])},
+    "transpose_add": {"": lambda c, t: t[0].t().contiguous().add_(1.0), "strided": lambda c, t: t[0].t() + 1.0},
+    "swap_heads_add": {
+        "": lambda c, t: t[0].permute(0, 2, 1, 3).contiguous().add_(1.0),
+        "strided": lambda c, t: t[0].permute(0, 2, 1, 3) + 1.0,
+    },
+    "cast": {"": lambda c, t: t[0].to(getattr(torch, c["to"]))},
+    "randn": {"": lambda c, t: torch.randn(c["shape"])},
+}
+
+
+def function_variants(case):
+    """{variant: callable without arguments} of a function, or of its loss and gradients."""
+    tensors = operands_of(case)
+    count = case.get("gradients", 0)
+    variants = {}
+    for name, function in FUNCTIONS[case["op"]].items():
+        if count == 0:
+            variants[name] = lambda function=function: function(case, tensors)
+            continue
+        leaves = [x.requires_grad_(i < count) for i, x in enumerate(tensors)]
+        with torch.no_grad():
+            cotangent = torch.randn_like(function(case, leaves))
+
+        def with_gradient(function=function, leaves=leaves, cotangent=cotangent):
+            y = function(case, leaves)
+            return torch.autograd.grad((y * cotangent).sum(), leaves[:count])
+
+        variants[name] = with_gradient
+    return variants
+
+
+# ---- The language model --------------------------------------------------------------------------------------------
+
+
+class Llama:
+    """The decoder of Hugging Face's LlamaForCausalLM, written out; LoRA on the query and value projections."""
+
+    def __init__(self, case, lora):
+        d, inner, vocabulary = case["hidden"], case["intermediate"], case["vocabulary"]
+        self.heads = case["heads"]
+        self.width = d // self.heads
+        self.rank_scale = 16 / case["rank"]
+        frozen = lora
+
+        def matrix(rows, columns):
+            return (torch.randn(rows, columns) * 0.02).requires_grad_(not frozen)
+
+        self.embedding = matrix(vocabulary, d)
+        self.head = matrix(vocabulary, d)
+        self.norm = torch.ones(d, requires_grad=not frozen)
+        self.layers = []
+        for _ in range(case["layers"]):
+            layer = {name: matrix(d, d) for name in ("q", "k", "v", "o")}
+            layer.update(gate=matrix(inner, d), up=matrix(inner, d), down=matrix(d, inner))
+            layer.update(norm1=torch.ones(d, requires_grad=not frozen), norm2=torch.ones(d, requires_grad=not frozen))
+            if lora:
+                for name in ("q", "v"):
+                    layer[name + "_a"] = (torch.randn(case["rank"], d) * 0.02).requires_grad_()
+                    layer[name + "_b"] = (torch.randn(d, case["rank"]) * 0.02).requires_grad_()
+            self.layers.append(layer)
+        length = case["length"]
+        angles = torch.outer(torch.arange(length), 10000 ** (-torch.arange(0, self.width, 2) / self.width))
+        self.cos = torch.cat([angles.cos()] * 2, -1)
+        self.sin = torch.cat([angles.sin()] * 2, -1)
+        self.mask = torch.full((length, length), float("-inf")).triu(1)
+        tokens = torch.arange(case["batch"] * length)
+        self.ids = (tokens * 7919 + 11).remainder(vocabulary).view(case["batch"], length)
+        self.targets = (tokens * 104729 + 11).remainder(vocabulary)
+
+    def parameters(self):
+        everything = [self.embedding, self.head, self.norm] + [w for layer in self.layers for w in layer.values()]
+        return [w for w in everything if w.requires_grad]
+
+    def project(self, layer, name, x):
+        y = F.linear(x, layer[name])
+        if name + "_a" in layer:
+            y = y + self.rank_scale * F.linear(F.linear(x, layer[name + "_a"]), layer[name + "_b"])
+        return y
+
+    @staticmethod
+    def rms(x, weight):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+
+    def rotate(self, x):
+        half = self.width // 2
+        return x * self.cos + torch.cat([-x[..., half:], x[..., :half]], -1) * self.sin
+
+    def loss(self):
+        x = F.embedding(self.ids, self.embedding)
+        batch, length, d = x.shape
+        for layer in self.layers:
+            h = self.rms(x, layer["norm1"])
+            q, k, v = (
+                self.project(layer, name, h).view(batch, length, self.heads, self.width).transpose(1, 2)
+                for name in ("q", "k", "v")
+            )
+            q, k = self.rotate(q), self.rotate(k)
+            scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(self.width)) + self.mask
+            mixed = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(batch, length, d)
+            x = x + F.linear(mixed, layer["o"])
+            h = self.rms(x, layer["norm2"])
+            x = x + F.linear(F.silu(F.linear(h, layer["gate"])) * F.linear(h, layer["up"]), layer["down"])
+        logits = F.linear(self.rms(x, self.norm), self.head)
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), self.targets)
+
+
+def llama_variants(case):
+    model = Llama(case, lora=case["part"] == "lora_step")
+    if case["part"] == "forward":
+
+        def forward():
+            with torch.no_grad():
+                return model.loss()
+
+        return {"": forward}
+
+    def step(optimizer):
+        optimizer.zero_grad(set_to_none=True)
+        loss = model.loss()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    variants = {}
+    for foreach in (False, True):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, foreach=foreach)
+        variants["foreach" if foreach else ""] = lambda optimizer=optimizer: step(optimizer)
+    return variants
+
+
+# ---- Measuring -----------------------------------------------------------------------------------------------------
+
+
+def seconds_of(run, iterations):
+    start = time.perf_counter()
+    for _ in range(iterations):
+        run()
+    return (time.perf_counter() - start) / iterations
+
+
+def trial(run):
+    """Seconds an iteration, once it is warm: the best of a few short stretches."""
+    run()
+    first = seconds_of(run, 1)
+    iterations = max(1, min(10000, int(0.01 / max(first, 1e-9))))
+    return min(seconds_of(run, iterations) for _ in range(3 if first < 0.01 else 1))
+
+
+def open_case(case):
+    variants = llama_variants(case) if case["op"] == "llama" else function_variants(case)
+    best, failures = None, []
+    for name, run in variants.items():
+        try:
+            seconds = trial(run)
+        except Exception as error:  # a way that this version of the library does not have, or cannot differentiate
+            failures.append(str(error))
+            continue
+        if best is None or seconds < best[0]:
+            best = (seconds, name, run)
+    if best is None:
+        raise RuntimeError("; ".join(failures))
+    return best
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    print(json.dumps({"ready": True, "library": "torch " + torch.__version__}), flush=True)
+    run = None
+    for line in sys.stdin:
+        try:
+            request = json.loads(line)
+            answer = {"ok": True}
+            if request["do"] == "open":
+                gradients = request["case"].get("gradients", 0) or request["case"]["op"] == "llama"
+                torch.set_grad_enabled(bool(gradients))
+                seconds, variant, run = open_case(request["case"])
+                answer.update(seconds=seconds, variant=variant)
+            elif request["do"] == "run":
+                answer.update(seconds=seconds_of(run, request["iterations"]))
+            elif request["do"] == "close":
+                run = None
+            else:
+                raise ValueError("unknown request: " + str(request["do"]))
+        except Exception as error:
+            answer = {"ok": False, "error": "%s: %s" % (type(error).__name__, error)}
+        print(json.dumps(answer), flush=True)
+
+
+main()

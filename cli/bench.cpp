@@ -1,0 +1,219 @@
+// caldera bench: the microbenchmark suite, each figure beside what the machine allows and what a peer
+// reaches.
+#include "cli/command.h"
+#include "cli/domains.h"
+
+#if CALDERA_HAS_BENCHMARK
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+
+#include "cli/bench_case.h"
+#include "cli/bench_limits.h"
+#include "cli/bench_peer.h"
+#include "cli/bench_report.h"
+#include "cli/bench_runner.h"
+#include "engine/device/cpu/cpu_backend.h"
+#include "engine/runtime/runtime.h"
+#endif
+
+namespace caldera::cli {
+namespace {
+
+class BenchCommand : public Command {
+ public:
+  BenchCommand()
+      : Command("bench", "Measure operations, graphs and training steps, beside PyTorch where it is") {}
+
+ protected:
+  void add_options(CLI::App& app) override {
+    app.add_option("--suite", suite_, "seeds, ops, train or all")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"seeds", "ops", "train", "all"}));
+    app.add_option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
+        ->type_name("RE");
+    app.add_option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(integer_in(1, 1000));
+    app.add_option("--repetition-ms", repetition_ms_, "Length of a repetition; at least one iteration")
+        ->type_name("MS")
+        ->capture_default_str()
+        ->check(positive_number());
+    app.add_option(
+           "--peer", peer_,
+           "torch: PyTorch, where it is installed; none; or a shell command that speaks the protocol of "
+           "benches/torch_worker.py")
+        ->type_name("PEER")
+        ->capture_default_str();
+    app.add_option("--markdown", markdown_,
+                   "Also write the tables into this file, between its bench:begin and "
+                   "bench:end lines")
+        ->type_name("FILE");
+    app.add_flag("--list", list_, "Print the names of the cases and do nothing");
+  }
+
+  void run() override;
+
+ private:
+  std::string suite_ = "all";
+  std::string filter_;
+  int repetitions_ = 7;
+  double repetition_ms_ = 50;
+  std::string peer_ = "torch";
+  std::string markdown_;
+  bool list_ = false;
+};
+
+#if CALDERA_HAS_BENCHMARK
+
+std::vector<BenchCase> cases_of(const std::string& suite, const std::string& filter) {
+  std::vector<BenchCase> cases;
+  const auto add = [&](const char* name, std::vector<BenchCase> (*make)()) {
+    if (suite != "all" && suite != name) return;
+    for (BenchCase& c : make()) cases.push_back(std::move(c));
+  };
+  add("seeds", bench_seeds);
+  add("ops", bench_ops);
+  add("train", bench_train);
+  if (filter.empty()) return cases;
+  try {
+    const std::regex pattern(filter, std::regex::ECMAScript);
+    std::erase_if(cases, [&](const BenchCase& c) { return !std::regex_search(c.name, pattern); });
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("--filter: '{}' is no regular expression: {}", filter, error.what()));
+  }
+  if (cases.empty()) {
+    throw UsageError(
+        fmt::format("--filter: no case of the suite '{}' has a name that matches '{}' (--list prints "
+                    "the names)",
+                    suite, filter));
+  }
+  return cases;
+}
+
+/// The processor's name as the system has it.
+std::string cpu_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+double load_average() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+nlohmann::ordered_json variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json describe_environment(Device device) {
+  const DeviceInfo& info = backend(device).info();
+  return {{"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
+          {"cpu", cpu_name()},
+          {"machine", machine_json()},
+          {"load_average", load_average()},
+          {"device", device.to_string()},
+          {"device_name", info.name},
+          {"driver", info.driver},
+          {"threads", cpu_threads()},
+          {"fusion", settings().fusion},
+          {"plan_cache", settings().plan_cache},
+          {"compiler", __VERSION__},
+          {"variables",
+           {{"OPENBLAS_CORETYPE", variable("OPENBLAS_CORETYPE")},
+            {"OMP_WAIT_POLICY", variable("OMP_WAIT_POLICY")},
+            {"GOMP_SPINCOUNT", variable("GOMP_SPINCOUNT")}}}};
+}
+
+void BenchCommand::run() {
+  const std::vector<BenchCase> cases = cases_of(suite_, filter_);
+  if (list_) {
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (const BenchCase& c : cases) names.push_back(c.name);
+    if (json()) return print_json(names);
+    for (const BenchCase& c : cases) fmt::print("{}\n", c.name);
+    return;
+  }
+  const Device device = open_device();
+  if (!markdown_.empty()) check_markdown(markdown_);
+
+  nlohmann::ordered_json environment = describe_environment(device);
+  note("bench: measuring the limits of " + device.to_string());
+  const BenchLimits limits = BenchLimits::measure(device);
+  environment["limits"] = limits.to_json();
+  environment["repetitions"] = repetitions_;
+  environment["repetition_ms"] = repetition_ms_;
+
+  std::optional<Peer> peer;
+  const bool wanted =
+      std::any_of(cases.begin(), cases.end(), [](const BenchCase& c) { return !c.peer.is_null(); });
+  if (peer_ != "none" && wanted) {
+    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads());
+    note(peer->available() ? fmt::format("bench: beside {}", peer->library())
+                           : fmt::format("bench: without a peer: {}", peer->error()));
+    // What was opened for the peer has chosen OpenBLAS's kernels by now, if this program had not before.
+    environment["variables"]["OPENBLAS_CORETYPE"] = variable("OPENBLAS_CORETYPE");
+  }
+  Peer* const beside = peer && peer->available() ? &*peer : nullptr;
+  environment["peer"] =
+      beside != nullptr ? nlohmann::ordered_json(beside->library()) : nlohmann::ordered_json(nullptr);
+
+  const BenchOptions options{.repetitions = repetitions_, .repetition_seconds = repetition_ms_ / 1e3};
+  std::vector<BenchResult> results;
+  std::vector<std::string> failures;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    note(fmt::format("bench: {}/{} {}", i + 1, cases.size(), cases[i].name));
+    if (!backend(device).supports(cases[i].dtype)) {
+      note(fmt::format("bench: {}: skipped, {} does not compute with {}", cases[i].name, device.to_string(),
+                       caldera::name(cases[i].dtype)));
+      continue;
+    }
+    try {
+      results.push_back(run_case(cases[i], device, limits, beside, options,
+                                 [this](const std::string& line) { note("bench: " + line); }));
+    } catch (const std::exception& error) {
+      // The others' figures are worth having.
+      failures.push_back(fmt::format("{}: {}", cases[i].name, error.what()));
+      note("bench: " + failures.back());
+    }
+  }
+
+  if (json()) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const BenchResult& result : results) list.push_back(to_json(result));
+    print_json({{"environment", environment}, {"results", list}});
+  } else {
+    fmt::print("{}", to_table(results));
+  }
+  if (!markdown_.empty()) write_markdown(markdown_, results, environment);
+  if (!failures.empty())
+    throw Error(
+        fmt::format("{} of {} cases failed; the first: {}", failures.size(), cases.size(), failures[0]));
+}
+
+#else
+
+void BenchCommand::run() {
+  throw UsageError(
+      "this build has no benchmarks: install libbenchmark-dev and configure again (./run bench does both)");
+}
+
+#endif
+
+}  // namespace
+
+CommandPtr make_bench_command() { return std::make_unique<BenchCommand>(); }
+
+}  // namespace caldera::cli

@@ -1,0 +1,64 @@
+// One row of `caldera bench`: what is measured, what it must move and compute at the least, and what the peer
+// does beside it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/caldera.h"
+
+namespace caldera::cli {
+
+/// A case made ready: its inputs are on the device. One iteration either builds lazy outputs, which the
+/// runner then evaluates and waits for, or does everything itself (`run`: eager calls, node building).
+struct BenchWork {
+  /// The lazy outputs of one iteration. Timed.
+  std::function<std::vector<LazyTensor>()> build;
+  /// After an iteration's values are there: what makes the next one start from leaves. Timed.
+  std::function<void()> finish;
+  /// Instead of `build`: a whole iteration.
+  std::function<void()> run;
+  /// Before each iteration, not timed. Only for iterations that are long beside a clock's reading.
+  std::function<void()> before;
+  /// Another way to the same result, measured in turns with this one, and its name among the peers.
+  std::function<void()> rival;
+  std::string rival_name;
+  /// Held while the case runs: settings that differ from the program's.
+  std::shared_ptr<void> scope;
+};
+
+struct BenchCase {
+  std::string name;          // "ops/softmax/named/1024x1024": suite, what, how, size
+  std::string shape;         // of the operands, for people
+  DType dtype = DType::f32;  // of the result
+  /// Every input read once and every output written once; and the arithmetic. 0: no such limit.
+  double bytes = 0;
+  double flops = 0;
+  /// Operations in one iteration, where the time of one of them is what is asked for.
+  int operations = 1;
+  /// A fixed bound on the time of one iteration, from the project's aims; 0: none.
+  double bound_us = 0;
+  /// What benches/torch_worker.py is asked to run; null: there is nothing to compare with.
+  nlohmann::json peer;
+  std::function<BenchWork(Device)> make;
+};
+
+// One file a suite.
+std::vector<BenchCase> bench_seeds();
+std::vector<BenchCase> bench_ops();
+std::vector<BenchCase> bench_train();
+
+/// A leaf of normally distributed values, evaluated.
+LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1);
+/// "4x16x1024"
+std::string dims_text(const Shape& shape);
+/// A shape as the peer's request spells it.
+nlohmann::json dims_json(const Shape& shape);
+/// Bytes of that many f32 elements.
+constexpr double f32_bytes(double elements) { return 4 * elements; }
+
+}  // namespace caldera::cli

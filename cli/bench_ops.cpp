@@ -1,0 +1,454 @@
+// The suite "ops": every family of operation.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "cli/bench_case.h"
+#include "engine/runtime/runtime.h"
+
+namespace caldera::cli {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+using Tensors = std::vector<LazyTensor>;
+using Function = std::function<LazyTensor(const Tensors&)>;
+
+struct OpCase {
+  std::string name;
+  std::vector<Shape> operands;
+  Function function;
+  /// The peer's name for it, and parameters beyond the operands' shapes.
+  std::string peer;
+  nlohmann::json parameters = nlohmann::json::object();
+  double flops = 0;  // forward
+  /// Measures loss = sum(f * g) and the gradients of the first so many operands instead.
+  std::size_t gradients = 0;
+  double gradient_flops = 0;
+  /// The same by the named operation, to hold a hand-written one against.
+  Function named{};
+  double scale = 1;  // of the operands after the first
+  /// Also reads so many integers below the limit: they follow the operands.
+  std::int64_t indices = 0;
+  std::int64_t index_limit = 0;
+  /// Where not all of an operand need be read or written: what must be.
+  double bytes = 0;
+};
+
+std::string size_of_operands(const OpCase& op) {
+  std::string text;
+  for (const Shape& shape : op.operands)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", dims_text(shape));
+  return text;
+}
+
+/// The cases describe themselves by running once on the device that computes nothing: what shape and type
+/// comes out needs no second place that says it.
+LazyTensor result_of(const OpCase& op) {
+  Tensors operands;
+  for (const Shape& shape : op.operands)
+    operands.push_back(LazyTensor::zeros(shape, DType::f32, Device::null()));
+  if (op.indices > 0) operands.push_back(LazyTensor::zeros({op.indices}, DType::i32, Device::null()));
+  return op.function(operands);
+}
+
+/// Indices in an order without pattern; more than once only where there are more of them than the limit.
+LazyTensor scattered_indices(std::int64_t count, std::int64_t limit, Device device) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((i * 7919) % limit);
+  return LazyTensor::from_vector(values, {count}, device);
+}
+
+std::function<Tensors()> builder(const Function& function, const Tensors& operands, const LazyTensor& g,
+                                 std::size_t gradients) {
+  if (gradients == 0) return [=] { return Tensors{function(operands)}; };
+  return [=] {
+    const LazyTensor loss = sum(function(operands) * g);
+    Tensors outputs = grad(loss, std::span(operands.data(), gradients));
+    outputs.push_back(loss);
+    return outputs;
+  };
+}
+
+BenchCase to_case(const OpCase& op) {
+  const LazyTensor result = result_of(op);
+  BenchCase c;
+  c.name = fmt::format("ops/{}{}", op.name, op.gradients > 0 ? "+grad" : "");
+  c.shape = size_of_operands(op);
+  c.dtype = result.dtype();
+  double elements = 0;
+  for (const Shape& shape : op.operands) elements += static_cast<double>(shape.numel());
+  c.bytes = f32_bytes(elements) +
+            static_cast<double>(result.numel()) * static_cast<double>(size_of(result.dtype()));
+  for (std::size_t i = 0; i < op.gradients; ++i)
+    c.bytes += f32_bytes(static_cast<double>(op.operands[i].numel()));
+  if (op.bytes > 0) c.bytes = op.bytes;
+  c.bytes += f32_bytes(static_cast<double>(op.indices));
+  c.flops = op.flops + (op.gradients > 0 ? op.gradient_flops : 0);
+  if (!op.peer.empty()) {
+    c.peer = op.parameters;
+    c.peer["op"] = op.peer;
+    c.peer["gradients"] = op.gradients;
+    c.peer["operands"] = nlohmann::json::array();
+    for (const Shape& shape : op.operands) c.peer["operands"].push_back(dims_json(shape));
+    if (op.indices > 0) {
+      c.peer["indices"] = op.indices;
+      c.peer["index_limit"] = op.index_limit;
+    }
+  }
+  c.make = [op, shape = result.shape()](Device device) {
+    Tensors operands;
+    for (std::size_t i = 0; i < op.operands.size(); ++i)
+      operands.push_back(bench_input(op.operands[i], i + 1, device, i == 0 ? 1 : op.scale));
+    if (op.indices > 0) operands.push_back(scattered_indices(op.indices, op.index_limit, device));
+    const LazyTensor g = op.gradients > 0 ? bench_input(shape, 99, device) : LazyTensor();
+    BenchWork work;
+    work.build = builder(op.function, operands, g, op.gradients);
+    if (op.named) {
+      work.rival = [build = builder(op.named, operands, g, op.gradients)] { eval(build()); };
+      work.rival_name = "named";
+    }
+    return work;
+  };
+  return c;
+}
+
+void add(std::vector<BenchCase>& cases, const OpCase& op) { cases.push_back(to_case(op)); }
+
+/// Forward, and forward with the gradients of `count` operands.
+void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops) {
+  add(cases, op);
+  op.gradients = count;
+  op.gradient_flops = gradient_flops;
+  add(cases, op);
+}
+
+// ---- Element-wise
+// ------------------------------------------------------------------------------------------------
+
+LazyTensor gelu(const LazyTensor& x) { return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2))); }
+
+/// Eight operations, none of them costly: what counts is how often memory is crossed.
+LazyTensor chain_of_eight(const LazyTensor& x) {
+  LazyTensor y = x;
+  for (int i = 0; i < 4; ++i) y = y * 1.0625 + 0.25;
+  return y;
+}
+
+void add_elementwise(std::vector<BenchCase>& cases) {
+  const Shape large{std::int64_t{4} << 20};
+  const double n = static_cast<double>(large.numel());
+  const auto unary = [&](const std::string& name, double flops, Function function) {
+    add(cases, {.name = "elementwise/" + name,
+                .operands = {large},
+                .function = std::move(function),
+                .peer = name,
+                .flops = flops * n});
+  };
+  add(cases, {.name = "elementwise/add",
+              .operands = {large, large},
+              .function = [](const Tensors& t) { return t[0] + t[1]; },
+              .peer = "add",
+              .flops = n});
+  add(cases, {.name = "elementwise/mul",
+              .operands = {large, large},
+              .function = [](const Tensors& t) { return t[0] * t[1]; },
+              .peer = "mul",
+              .flops = n});
+  unary("scale", 1, [](const Tensors& t) { return t[0] * 1.5; });
+  unary("exp", 1, [](const Tensors& t) { return exp(t[0]); });
+  unary("tanh", 1, [](const Tensors& t) { return tanh(t[0]); });
+  unary("sigmoid", 1, [](const Tensors& t) { return sigmoid(t[0]); });
+  unary("gelu", 5, [](const Tensors& t) { return gelu(t[0]); });
+  unary("silu", 2, [](const Tensors& t) { return silu(t[0]); });
+  unary("chain8", 8, [](const Tensors& t) { return chain_of_eight(t[0]); });
+  add_both(cases,
+           {.name = "elementwise/swiglu",
+            .operands = {{1024, 2048}, {1024, 2048}},
+            .function = [](const Tensors& t) { return silu(t[0]) * t[1]; },
+            .peer = "swiglu",
+            .flops = 3.0 * 1024 * 2048},
+           2, 8.0 * 1024 * 2048);
+  add(cases, {.name = "elementwise/row_broadcast",
+              .operands = {{4096, 1024}, {1024}},
+              .function = [](const Tensors& t) { return t[0] + t[1]; },
+              .peer = "add",
+              .flops = n});
+  add(cases, {.name = "elementwise/column_broadcast",
+              .operands = {{4096, 1024}, {4096, 1}},
+              .function = [](const Tensors& t) { return t[0] + t[1]; },
+              .peer = "add",
+              .flops = n});
+}
+
+// ---- Reductions and rows
+// -----------------------------------------------------------------------------------------
+
+void add_reductions(std::vector<BenchCase>& cases) {
+  const Shape matrix{4096, 1024};
+  const double n = static_cast<double>(matrix.numel());
+  const auto reduction = [&](const std::string& name, const std::string& peer, nlohmann::json parameters,
+                             Function function) {
+    add(cases, {.name = "reduce/" + name,
+                .operands = {matrix},
+                .function = std::move(function),
+                .peer = peer,
+                .parameters = std::move(parameters),
+                .flops = n});
+  };
+  reduction("sum_rows", "sum", {{"axis", -1}}, [](const Tensors& t) { return sum(t[0], -1); });
+  reduction("sum_columns", "sum", {{"axis", 0}}, [](const Tensors& t) { return sum(t[0], 0); });
+  reduction("sum_all", "sum", nlohmann::json::object(), [](const Tensors& t) { return sum(t[0]); });
+  reduction("max_rows", "max", {{"axis", -1}}, [](const Tensors& t) { return max(t[0], -1); });
+  reduction("max_columns", "max", {{"axis", 0}}, [](const Tensors& t) { return max(t[0], 0); });
+  reduction("mean_square_all", "mean_square", nlohmann::json::object(),
+            [](const Tensors& t) { return mean(square(t[0])); });
+}
+
+LazyTensor softmax_by_hand(const LazyTensor& x) {
+  const LazyTensor e = exp(x - max(x, -1, true));
+  return e / sum(e, -1, true);
+}
+
+LazyTensor log_softmax_by_hand(const LazyTensor& x) {
+  const LazyTensor shifted = x - max(x, -1, true);
+  return shifted - log(sum(exp(shifted), -1, true));
+}
+
+LazyTensor rms_norm_by_hand(const LazyTensor& x, const LazyTensor& weight) {
+  return x * rsqrt(mean(square(x), -1, true) + kEps) * weight;
+}
+
+void add_rows(std::vector<BenchCase>& cases) {
+  const Shape matrix{1024, 1024};
+  const Shape row{1024};
+  const double n = static_cast<double>(matrix.numel());
+  const Function softmax_named = [](const Tensors& t) { return softmax(t[0]); };
+  const Function log_softmax_named = [](const Tensors& t) { return log_softmax(t[0]); };
+  const Function rms_norm_named = [](const Tensors& t) { return rms_norm(t[0], kEps, t[1]); };
+
+  OpCase op{.name = "softmax/named",
+            .operands = {matrix},
+            .function = softmax_named,
+            .peer = "softmax",
+            .flops = 5 * n};
+  add_both(cases, op, 1, 4 * n);
+  op.name = "softmax/by_hand";
+  op.function = [](const Tensors& t) { return softmax_by_hand(t[0]); };
+  op.named = softmax_named;
+  add_both(cases, op, 1, 4 * n);
+
+  op = {.name = "log_softmax/named",
+        .operands = {matrix},
+        .function = log_softmax_named,
+        .peer = "log_softmax",
+        .flops = 5 * n};
+  add_both(cases, op, 1, 4 * n);
+  op.name = "log_softmax/by_hand";
+  op.function = [](const Tensors& t) { return log_softmax_by_hand(t[0]); };
+  op.named = log_softmax_named;
+  add(cases, op);
+
+  op = {.name = "rms_norm/named",
+        .operands = {matrix, row},
+        .function = rms_norm_named,
+        .peer = "rms_norm",
+        .flops = 4 * n};
+  add_both(cases, op, 2, 9 * n);
+  op.name = "rms_norm/by_hand";
+  op.function = [](const Tensors& t) { return rms_norm_by_hand(t[0], t[1]); };
+  op.named = rms_norm_named;
+  add(cases, op);
+
+  add_both(cases,
+           {.name = "layer_norm",
+            .operands = {matrix, row, row},
+            .function = [](const Tensors& t) { return layer_norm(t[0], kEps, t[1], t[2]); },
+            .peer = "layer_norm",
+            .flops = 7 * n},
+           3, 12 * n);
+}
+
+// ---- Contractions
+// ------------------------------------------------------------------------------------------------
+
+OpCase product(const std::string& name, const Shape& a, const Shape& b, double flops, const std::string& peer,
+               Function function) {
+  return {.name = "matmul/" + name,
+          .operands = {a, b},
+          .function = std::move(function),
+          .peer = peer,
+          .flops = flops,
+          .scale = 0.05};
+}
+
+void add_contractions(std::vector<BenchCase>& cases) {
+  const auto cube = [](double n) { return 2 * n * n * n; };
+  const Function plain = [](const Tensors& t) { return matmul(t[0], t[1]); };
+  for (const std::int64_t n : {512, 1024, 2048}) {
+    add(cases, product(fmt::format("{}", n), {n, n}, {n, n}, cube(static_cast<double>(n)), "matmul", plain));
+  }
+  const Shape square_shape{1024, 1024};
+  add(cases, product("a_transposed", square_shape, square_shape, cube(1024), "matmul_tn",
+                     [](const Tensors& t) { return matmul(transpose(t[0]), t[1]); }));
+  add(cases, product("b_transposed", square_shape, square_shape, cube(1024), "matmul_nt",
+                     [](const Tensors& t) { return matmul(t[0], transpose(t[1])); }));
+  add(cases, product("row_by_matrix", {1, 2048}, {2048, 2048}, 2.0 * 2048 * 2048, "matmul", plain));
+  add(cases, product("thin", {512, 1024}, {1024, 16}, 2.0 * 512 * 1024 * 16, "matmul", plain));
+  add(cases, product("batched", {32, 128, 64}, {32, 64, 128}, 2.0 * 32 * 128 * 128 * 64, "matmul", plain));
+  add(cases, product("batched_b_transposed", {32, 128, 64}, {32, 128, 64}, 2.0 * 32 * 128 * 128 * 64,
+                     "matmul_nt", [](const Tensors& t) { return matmul(t[0], transpose(t[1])); }));
+  OpCase gradient = product("512", {512, 512}, {512, 512}, cube(512), "matmul", plain);
+  gradient.gradients = 2;
+  gradient.gradient_flops = 2 * cube(512);
+  add(cases, gradient);
+  add(cases, {.name = "matmul/bias_gelu",
+              .operands = {{512, 1024}, {1024, 1024}, {1024}},
+              .function = [](const Tensors& t) { return gelu(matmul(t[0], t[1]) + t[2]); },
+              .peer = "linear_gelu",
+              .flops = 2.0 * 512 * 1024 * 1024 + 6.0 * 512 * 1024,
+              .scale = 0.05});
+  add(cases, {.name = "matmul/bias_residual",
+              .operands = {{512, 1024}, {1024, 1024}, {1024}, {512, 1024}},
+              .function = [](const Tensors& t) { return t[3] + (matmul(t[0], t[1]) + t[2]); },
+              .peer = "linear_residual",
+              .flops = 2.0 * 512 * 1024 * 1024 + 2.0 * 512 * 1024,
+              .scale = 0.05});
+}
+
+// ---- Attention
+// ---------------------------------------------------------------------------------------------------
+
+/// Scaled dot products of queries and keys, of which each query sees its own and the earlier ones.
+LazyTensor attention(const Tensors& t, bool causal) {
+  const LazyTensor& q = t[0];
+  LazyTensor scores = matmul(q, transpose(t[1])) * (1 / std::sqrt(static_cast<double>(q.shape(-1))));
+  if (causal) {
+    const Shape square_shape{q.shape(-2), t[1].shape(-2)};
+    const LazyTensor seen =
+        iota(square_shape, 0, DType::i32, q.device()) >= iota(square_shape, 1, DType::i32, q.device());
+    scores = where(seen, scores, -1e9);
+  }
+  return matmul(softmax(scores), t[2]);
+}
+
+void add_attention(std::vector<BenchCase>& cases) {
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t length : {128, 1024}) {
+      const Shape heads{1, 8, length, 64};
+      const double scores = 8.0 * static_cast<double>(length * length);
+      // A causal mask leaves half of the products to do.
+      const double share = causal ? 0.5 : 1;
+      add_both(cases,
+               {.name = fmt::format("attention/{}/{}", causal ? "causal" : "full", length),
+                .operands = {heads, heads, heads},
+                .function = [=](const Tensors& t) { return attention(t, causal); },
+                .peer = "attention",
+                .parameters = {{"causal", causal}},
+                .flops = share * scores * (4 * 64 + 5)},
+               3, share * scores * (8 * 64 + 4));
+    }
+  }
+}
+
+// ---- Losses, indexing, movement, types
+// ---------------------------------------------------------------------------
+
+void add_indexed(std::vector<BenchCase>& cases) {
+  constexpr std::int64_t kRows = 32000;
+  constexpr std::int64_t kWidth = 512;
+  constexpr std::int64_t kCount = 4096;
+  const double picked = f32_bytes(static_cast<double>(kCount) * kWidth);
+  add(cases, {.name = "index/take_rows",
+              .operands = {{kRows, kWidth}},
+              .function = [](const Tensors& t) { return take(t[0], t[1]); },
+              .peer = "take",
+              .indices = kCount,
+              .index_limit = kRows,
+              .bytes = 2 * picked});
+  add(cases, {.name = "index/scatter_add_rows",
+              .operands = {{kRows, kWidth}, {kCount, kWidth}},
+              .function = [](const Tensors& t) { return scatter_add(t[0], t[2], t[1]); },
+              .peer = "scatter_add",
+              .flops = static_cast<double>(kCount) * kWidth,
+              .indices = kCount,
+              .index_limit = kRows});
+  const Shape logits{512, 4096};
+  const double n = static_cast<double>(logits.numel());
+  add_both(cases,
+           {.name = "loss/cross_entropy",
+            .operands = {logits},
+            .function = [](const Tensors& t) { return mean_cross_entropy(t[0], t[1]); },
+            .peer = "cross_entropy",
+            .flops = 4 * n,
+            .indices = logits[0],
+            .index_limit = logits[1]},
+           1, 3 * n);
+}
+
+void add_movement(std::vector<BenchCase>& cases) {
+  const Shape half{2048, 1024};
+  const Shape matrix{2048, 2048};
+  const auto move = [&](const std::string& name, std::vector<Shape> operands, const std::string& peer,
+                        nlohmann::json parameters, Function function) {
+    add(cases, {.name = name,
+                .operands = std::move(operands),
+                .function = std::move(function),
+                .peer = peer,
+                .parameters = std::move(parameters)});
+  };
+  const nlohmann::json none = nlohmann::json::object();
+  move("move/concatenate_rows", {half, half}, "concatenate", {{"axis", 0}},
+       [](const Tensors& t) { return concatenate(t, 0); });
+  move("move/concatenate_columns", {half, half}, "concatenate", {{"axis", 1}},
+       [](const Tensors& t) { return concatenate(t, 1); });
+  // A transposed or sliced tensor alone is a view; the addition makes it be read.
+  move("move/transpose", {matrix}, "transpose_add", none,
+       [](const Tensors& t) { return transpose(t[0]) + 1.0; });
+  move("move/swap_heads", {{4, 128, 8, 64}}, "swap_heads_add", none, [](const Tensors& t) {
+    return permute_dims(t[0], {0, 2, 1, 3}) + 1.0;
+  });
+  move("cast/f32_to_f16", {matrix}, "cast", {{"to", "float16"}},
+       [](const Tensors& t) { return astype(t[0], DType::f16); });
+  move("cast/f32_to_bf16", {matrix}, "cast", {{"to", "bfloat16"}},
+       [](const Tensors& t) { return astype(t[0], DType::bf16); });
+  move("cast/f32_to_i32", {matrix}, "cast", {{"to", "int32"}},
+       [](const Tensors& t) { return astype(t[0], DType::i32); });
+}
+
+/// Creation has no operands whose device it could take.
+BenchCase random_case() {
+  const Shape matrix{2048, 2048};
+  BenchCase c;
+  c.name = "ops/random/normal";
+  c.shape = dims_text(matrix);
+  c.bytes = f32_bytes(static_cast<double>(matrix.numel()));
+  c.peer = {
+      {"op", "randn"}, {"operands", nlohmann::json::array()}, {"shape", dims_json(matrix)}, {"gradients", 0}};
+  c.make = [=](Device device) {
+    BenchWork work;
+    work.build = [=] { return Tensors{random_normal(matrix, 7, DType::f32, device)}; };
+    return work;
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<BenchCase> bench_ops() {
+  std::vector<BenchCase> cases;
+  add_elementwise(cases);
+  add_reductions(cases);
+  add_rows(cases);
+  add_contractions(cases);
+  add_attention(cases);
+  add_indexed(cases);
+  add_movement(cases);
+  cases.push_back(random_case());
+  return cases;
+}
+
+}  // namespace caldera::cli

@@ -1,0 +1,282 @@
+// The suite "seeds": the shapes that the project's history names, eager and lazy, forward and with gradient;
+// and what a graph costs beyond its arithmetic.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/bench_case.h"
+#include "engine/eager/v1.h"
+#include "engine/runtime/runtime.h"
+
+namespace caldera::cli {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+using LazyFunction = std::function<LazyTensor(const std::vector<LazyTensor>&)>;
+using EagerFunction = std::function<v1::Tensor(const std::vector<v1::Var>&)>;
+
+/// A function in both APIs, with its operands. Gradients are those with respect to the first `trainable`.
+struct Seed {
+  std::string name;
+  std::string size;
+  std::string shape;
+  std::vector<Shape> operands;
+  std::size_t trainable = 1;
+  Shape result;
+  double forward_flops = 0;
+  double backward_flops = 0;
+  LazyFunction lazy;
+  EagerFunction eager;
+  nlohmann::json peer;
+};
+
+std::vector<LazyTensor> make_operands(const Seed& seed, Device device) {
+  std::vector<LazyTensor> operands;
+  for (std::size_t i = 0; i < seed.operands.size(); ++i)
+    operands.push_back(bench_input(seed.operands[i], i + 1, device, i == 0 ? 1 : 0.1));
+  return operands;
+}
+
+/// Reads every operand, writes the result; with gradients also reads the cotangent and writes one gradient a
+/// trainable operand. The result itself is then not asked for.
+double least_bytes(const Seed& seed, bool with_gradient) {
+  double elements = 0;
+  for (const Shape& shape : seed.operands) elements += static_cast<double>(shape.numel());
+  elements += static_cast<double>(seed.result.numel());
+  if (with_gradient)
+    for (std::size_t i = 0; i < seed.trainable; ++i)
+      elements += static_cast<double>(seed.operands[i].numel());
+  return f32_bytes(elements);
+}
+
+BenchWork lazy_work(const Seed& seed, bool with_gradient, Device device) {
+  const std::vector<LazyTensor> operands = make_operands(seed, device);
+  BenchWork work;
+  if (!with_gradient) {
+    work.build = [=, lazy = seed.lazy] { return std::vector<LazyTensor>{lazy(operands)}; };
+    return work;
+  }
+  const LazyTensor g = bench_input(seed.result, 99, device);
+  work.build = [=, lazy = seed.lazy, count = seed.trainable] {
+    const LazyTensor loss = sum(lazy(operands) * g);
+    std::vector<LazyTensor> outputs = grad(loss, std::span(operands.data(), count));
+    outputs.push_back(loss);
+    return outputs;
+  };
+  return work;
+}
+
+BenchWork eager_work(const Seed& seed, bool with_gradient, Device device) {
+  std::vector<v1::Var> operands;
+  for (const LazyTensor& operand : make_operands(seed, device)) operands.emplace_back(v1::Tensor(operand));
+  BenchWork work;
+  if (!with_gradient) {
+    work.run = [=, eager = seed.eager] { (void)eager(operands); };
+    return work;
+  }
+  const v1::Tensor g(bench_input(seed.result, 99, device));
+  const std::vector<v1::Var> trainable(operands.begin(),
+                                       operands.begin() + static_cast<std::ptrdiff_t>(seed.trainable));
+  work.run = [=, eager = seed.eager] {
+    (void)v1::value_and_grad([&] { return eager(operands).mul(g).sum(); }, trainable);
+  };
+  return work;
+}
+
+void add_seed(std::vector<BenchCase>& cases, const Seed& seed) {
+  for (const bool with_gradient : {false, true}) {
+    nlohmann::json peer = seed.peer;
+    peer["operands"] = nlohmann::json::array();
+    for (const Shape& operand : seed.operands) peer["operands"].push_back(dims_json(operand));
+    peer["gradients"] = with_gradient ? seed.trainable : 0;
+    for (const bool eager : {false, true}) {
+      BenchCase c;
+      c.name = fmt::format("seeds/{}/{}{}/{}", seed.name, eager ? "eager" : "lazy",
+                           with_gradient ? "+grad" : "", seed.size);
+      c.shape = seed.shape;
+      c.bytes = least_bytes(seed, with_gradient);
+      c.flops = seed.forward_flops + (with_gradient ? seed.backward_flops : 0);
+      c.peer = peer;
+      c.make = [=](Device device) {
+        return eager ? eager_work(seed, with_gradient, device) : lazy_work(seed, with_gradient, device);
+      };
+      cases.push_back(std::move(c));
+    }
+  }
+}
+
+/// scale * ((x A) B), and with `base` also x W beside it.
+Seed lora(const Shape& leading, std::int64_t features, std::int64_t rank, bool base) {
+  constexpr double kScale = 2;
+  Seed seed;
+  seed.name = base ? "lora" : "lora_delta";
+  seed.result = leading;
+  seed.result.push_back(features);
+  seed.size = fmt::format("{}/r{}", dims_text(seed.result), rank);
+  seed.shape = fmt::format("x ({}), {}A ({}x{})", dims_text(seed.result),
+                           base ? fmt::format("W ({0}x{0}), ", features) : "", features, rank);
+  seed.operands = {seed.result, {features, rank}, {rank, features}};
+  seed.trainable = 3;
+  if (base) seed.operands.push_back({features, features});
+  const double m = static_cast<double>(leading.numel());
+  const double f = static_cast<double>(features);
+  const double r = static_cast<double>(rank);
+  seed.forward_flops = 4 * m * f * r + (base ? 2 * m * f * f : 0);
+  // g B^T, (x A)^T g, x^T (g B^T) and (g B^T) A^T; and g W^T.
+  seed.backward_flops = 8 * m * f * r + (base ? 2 * m * f * f : 0);
+  seed.lazy = [=](const std::vector<LazyTensor>& t) {
+    const LazyTensor delta = lora_delta(t[0], t[1], t[2], kScale);
+    return base ? matmul(t[0], t[3]) + delta : delta;
+  };
+  seed.eager = [=](const std::vector<v1::Var>& t) {
+    const v1::Tensor delta = t[0].tensor().lora_forward_fused(t[1].tensor(), t[2].tensor(), kScale);
+    return base ? t[0].tensor().matmul(t[3].tensor()) + delta : delta;
+  };
+  seed.peer = {{"op", "lora"}, {"scale", kScale}};
+  return seed;
+}
+
+Seed row_function(const std::string& name, const Shape& shape, double flops, double gradient_flops) {
+  Seed seed;
+  seed.name = name;
+  seed.size = dims_text(shape);
+  seed.shape = fmt::format("x ({})", seed.size);
+  seed.operands = {shape};
+  seed.result = shape;
+  const double n = static_cast<double>(shape.numel());
+  seed.forward_flops = flops * n;
+  seed.backward_flops = gradient_flops * n;
+  seed.peer = {{"op", name}};
+  return seed;
+}
+
+Seed softmax_seed(const Shape& shape) {
+  Seed seed = row_function("softmax", shape, 5, 4);
+  seed.lazy = [](const std::vector<LazyTensor>& t) { return softmax(t[0]); };
+  seed.eager = [](const std::vector<v1::Var>& t) { return t[0].tensor().softmax_fused(); };
+  return seed;
+}
+
+Seed rms_norm_seed(const Shape& shape) {
+  Seed seed = row_function("rms_norm", shape, 3, 6);
+  seed.lazy = [](const std::vector<LazyTensor>& t) { return rms_norm(t[0], kEps); };
+  seed.eager = [](const std::vector<v1::Var>& t) { return t[0].tensor().rms_norm_fused(kEps); };
+  return seed;
+}
+
+// ---- What graphs cost
+// --------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kSmall = 16;
+
+LazyTensor chain_of_additions(const LazyTensor& x, const LazyTensor& y, int length) {
+  LazyTensor sum = x;
+  for (int i = 0; i < length; ++i) sum = sum + y;
+  return sum;
+}
+
+BenchCase graph_case(const std::string& what, int length, std::function<BenchWork(Device)> make) {
+  BenchCase c;
+  c.name = fmt::format("seeds/graph/{}/{}", what, length);
+  c.shape = fmt::format("{} additions on {} floats", length, kSmall);
+  c.operations = length;
+  c.make = std::move(make);
+  return c;
+}
+
+nlohmann::json addition_peer(int length) {
+  const nlohmann::json shape = dims_json({kSmall});
+  return {{"op", "add_chain"}, {"operands", {shape, shape}}, {"gradients", 0}, {"length", length}};
+}
+
+/// Nodes alone: built and dropped, never evaluated.
+BenchCase build_case(int length) {
+  return graph_case("build", length, [=](Device device) {
+    const LazyTensor x = bench_input({kSmall}, 1, device);
+    const LazyTensor y = bench_input({kSmall}, 2, device);
+    BenchWork work;
+    work.run = [=] { (void)chain_of_additions(x, y, length); };
+    return work;
+  });
+}
+
+/// From a built graph to a submitted job on a device that computes nothing: the walk, the structural hash,
+/// the look-up in the plan cache, the binding of inputs and outputs.
+BenchCase hash_case(int length) {
+  return graph_case("hash", length, [=](Device) {
+    const LazyTensor x = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
+    const LazyTensor y = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
+    auto graph = std::make_shared<LazyTensor>();
+    BenchWork work;
+    work.before = [=] { *graph = chain_of_additions(x, y, length); };
+    work.run = [=] { graph->eval(); };
+    return work;
+  });
+}
+
+/// Switches fusion off while it lives.
+class WithoutFusion {
+ public:
+  WithoutFusion() : before_(std::exchange(settings().fusion, false)) {}
+  ~WithoutFusion() { settings().fusion = before_; }
+  WithoutFusion(const WithoutFusion&) = delete;
+  WithoutFusion& operator=(const WithoutFusion&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Built, looked up, replayed, waited for.
+BenchCase replay_case(int length, bool fused) {
+  BenchCase c = graph_case(fused ? "replay" : "replay_unfused", length, [=](Device device) {
+    const LazyTensor x = bench_input({kSmall}, 1, device);
+    const LazyTensor y = bench_input({kSmall}, 2, device);
+    BenchWork work;
+    if (!fused) work.scope = std::make_shared<WithoutFusion>();
+    work.build = [=] { return std::vector<LazyTensor>{chain_of_additions(x, y, length)}; };
+    return work;
+  });
+  c.bytes = f32_bytes(3 * kSmall);
+  c.flops = static_cast<double>(kSmall) * length;
+  c.peer = addition_peer(length);
+  return c;
+}
+
+BenchCase eager_add_case(int length) {
+  BenchCase c = graph_case("eager", length, [=](Device device) {
+    const v1::Tensor x(bench_input({kSmall}, 1, device));
+    const v1::Tensor y(bench_input({kSmall}, 2, device));
+    BenchWork work;
+    work.run = [=] {
+      v1::Tensor sum = x;
+      for (int i = 0; i < length; ++i) sum = sum + y;
+    };
+    return work;
+  });
+  c.bytes = f32_bytes(3 * kSmall);
+  c.flops = static_cast<double>(kSmall) * length;
+  c.peer = addition_peer(length);
+  return c;
+}
+
+}  // namespace
+
+std::vector<BenchCase> bench_seeds() {
+  std::vector<BenchCase> cases;
+  add_seed(cases, lora({1, 128}, 512, 8, false));
+  add_seed(cases, lora({1, 128}, 512, 8, true));
+  for (const std::int64_t features : {512, 1024, 2048}) add_seed(cases, lora({1, 1}, features, 8, true));
+  add_seed(cases, lora({32}, 1024, 16, true));
+  const std::vector<Shape> rows{{1, 128, 1024}, {4, 16, 1024}, {1, 1024}, {32, 1024}, {1024, 1024}};
+  for (const Shape& shape : rows) add_seed(cases, softmax_seed(shape));
+  for (const Shape& shape : rows) add_seed(cases, rms_norm_seed(shape));
+  cases.push_back(build_case(1000));
+  cases.push_back(hash_case(1000));
+  for (const int length : {1, 8, 32, 1000}) cases.push_back(replay_case(length, true));
+  cases.push_back(replay_case(1000, false));
+  cases.push_back(eager_add_case(1));
+  return cases;
+}
+
+}  // namespace caldera::cli

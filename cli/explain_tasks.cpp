@@ -1,0 +1,150 @@
+#include "cli/explain_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "training/generate/generator.h"
+#include "training/text/byte_tokenizer.h"
+#include "training/trainer/trainer.h"
+
+namespace caldera::cli {
+namespace {
+
+/// Tokens of a prompt or sequence that nobody gave: what a plan is depends on their number alone.
+constexpr std::int64_t kDefaultTokens = 64;
+
+/// What was recorded since `first_run` and `first_span`.
+SteadyRun recorded_since(const Profiler& profiler, std::size_t first_run, std::size_t first_span) {
+  SteadyRun steady{.runs = profiler.runs(), .spans = profiler.spans()};
+  steady.runs.erase(steady.runs.begin(), steady.runs.begin() + static_cast<std::ptrdiff_t>(first_run));
+  steady.spans.erase(steady.spans.begin(), steady.spans.begin() + static_cast<std::ptrdiff_t>(first_span));
+  return steady;
+}
+
+/// The prompt that was asked for; one of `otherwise` tokens if there is none.
+std::vector<std::int32_t> make_prompt(const ExplainFlags& flags, const ModelConfig& config,
+                                      std::int64_t otherwise) {
+  std::vector<std::int32_t> prompt;
+  if (flags.prompt_is_text) {
+    prompt = load_tokenizer(flags.model)->encode(flags.prompt);
+  } else if (!flags.prompt_ids.empty()) {
+    prompt = parse_ids(flags.prompt_ids, "--prompt-ids");
+  } else {
+    for (std::int64_t i = 0; i < std::min(otherwise, config.max_position_embeddings); ++i)
+      prompt.push_back(static_cast<std::int32_t>(i % config.vocab_size));
+  }
+  if (prompt.empty())
+    throw ValueError("the prompt has no tokens; give --prompt some text, or leave it out for a default");
+  return prompt;
+}
+
+/// Throws the third time it is told of a step: what was wanted has been seen.
+class StepMarks : public TrainObserver {
+ public:
+  explicit StepMarks(const Profiler& profiler) : profiler_(profiler) {}
+  void on_step(const StepRecord&) override {
+    runs_before_last_ = runs_;
+    spans_before_last_ = spans_;
+    runs_ = profiler_.runs().size();
+    spans_ = profiler_.spans().size();
+  }
+  SteadyRun last_step() const { return recorded_since(profiler_, runs_before_last_, spans_before_last_); }
+
+ private:
+  const Profiler& profiler_;
+  std::size_t runs_ = 0, spans_ = 0;
+  std::size_t runs_before_last_ = 0, spans_before_last_ = 0;
+};
+
+/// One batch of sequences, so that every step has the same shapes.
+TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config) {
+  const TrainingFlags& training = flags.training;
+  const std::int64_t batch = training.options.batch_size;
+  const DatasetOptions options{
+      .seq_len = choose_seq_len(training.seq_len, training.data.empty() ? kDefaultTokens : 256, config),
+      .mask_prompt = training.mask_prompt};
+  if (training.data.empty()) {
+    const auto length = static_cast<std::size_t>(options.seq_len) + 1;
+    ExampleSet examples;
+    for (std::int64_t i = 0; i < batch; ++i) examples.examples.push_back({"", std::string(length, '\1')});
+    return {examples, ByteTokenizer(false), options};
+  }
+  ExampleSet examples = load_splits(training.data).train;
+  if (!examples.plain_text && static_cast<std::int64_t>(examples.examples.size()) > batch)
+    examples.examples.resize(static_cast<std::size_t>(batch));
+  return {examples, *load_tokenizer(flags.model), options};
+}
+
+}  // namespace
+
+SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
+  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device);
+  const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), kDefaultTokens);
+  const Profiler profiler;
+  std::size_t runs = 0;
+  std::size_t spans = 0;
+  for (int run = 0; run < 2; ++run) {
+    const LazyTensor ids = model->make_ids(prompt);
+    runs = profiler.runs().size();
+    spans = profiler.spans().size();
+    model->forward(ids).eval();
+  }
+  return recorded_since(profiler, runs, spans);
+}
+
+SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
+  constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
+  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device);
+  const ModelConfig& config = model->config();
+  const std::vector<std::int32_t> prompt = make_prompt(
+      flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, kDefaultTokens)));
+  const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
+  if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
+    throw ValueError(
+        fmt::format("--max-tokens {}: the steady state begins with token {}", flags.max_tokens, kDrawn));
+  if (needed > config.max_position_embeddings) {
+    throw ValueError(
+        fmt::format("a prompt of {} tokens leaves no room to decode in: the model has {} positions",
+                    prompt.size(), config.max_position_embeddings));
+  }
+  const Profiler profiler;
+  // Where the drawing of each token found the records.
+  std::vector<std::size_t> runs;
+  std::vector<std::size_t> spans;
+  generate(*model, prompt,
+           {.max_tokens = flags.max_tokens,
+            .sampling = flags.sampling,
+            .stop_ids = {},
+            .on_token =
+                [&](std::int32_t) {
+                  runs.push_back(profiler.runs().size());
+                  spans.push_back(profiler.spans().size());
+                  return runs.size() < kDrawn;
+                },
+            .on_logits = {}});
+  return recorded_since(profiler, runs[kDrawn - 2], spans[kDrawn - 2]);
+}
+
+SteadyRun explain_train(ExplainFlags& flags, Device device) {
+  const ModelConfig config = ModelConfig::from_file(std::filesystem::path(flags.model) / "config.json");
+  const TokenDataset data = load_one_batch(flags, config);
+  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device);
+  TrainOptions& options = flags.training.options;
+  options.schedule = parse_schedule(flags.training.schedule);
+  if (flags.adapter.empty()) apply_lora(*model, flags.lora, flags.targets, options.seed);
+  options.iterations = 3;
+  options.val_every = 0;
+  const Profiler profiler;
+  StepMarks marks(profiler);
+  const std::array<TrainObserver*, 1> observers{&marks};
+  train(*model, data, nullptr, options, observers);
+  return marks.last_step();
+}
+
+}  // namespace caldera::cli

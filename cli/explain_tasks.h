@@ -1,0 +1,46 @@
+// The work that `caldera explain` looks at: one evaluation of a task, in its steady state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/training_run.h"
+#include "engine/runtime/profiler.h"
+#include "training/generate/sampler.h"
+#include "training/lora/lora.h"
+
+namespace caldera::cli {
+
+/// What the tasks' flags say. A task reads its own; the command refuses the others'.
+struct ExplainFlags {
+  std::string model;
+  std::string adapter;
+  // forward and decode
+  bool prompt_is_text = false;
+  std::string prompt;
+  std::string prompt_ids;
+  std::int64_t max_tokens = 100;
+  SamplingOptions sampling;
+  // train
+  TrainingFlags training;
+  LoRAOptions lora;
+  std::vector<std::string> targets{"q_proj", "v_proj"};
+};
+
+/// A run of the task after an earlier one with the same shapes.
+struct SteadyRun {
+  std::vector<std::shared_ptr<const RunRecord>> runs;  // its evaluations; the largest is what to explain
+  std::vector<HostSpan> spans;                         // of the host while it ran
+};
+
+/// A prompt through the model: the logits of every position, as `evaluate` computes them.
+SteadyRun explain_forward(const ExplainFlags& flags, Device device);
+/// A token through the model with the keys and values of those before it, as `generate` does it.
+SteadyRun explain_decode(const ExplainFlags& flags, Device device);
+/// A step of LoRA training, as `finetune` does it.
+SteadyRun explain_train(ExplainFlags& flags, Device device);
+
+}  // namespace caldera::cli

@@ -1,0 +1,19 @@
+// Flags that two commands have alike: how tokens are drawn, and what an adapter is like.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "training/generate/sampler.h"
+#include "training/lora/lora.h"
+
+namespace caldera::cli {
+
+/// --temperature, --top-k, --top-p, --min-p, --repetition-penalty; --seed is the command's.
+void declare_sampling(CLI::App& app, SamplingOptions& options);
+
+/// --rank, --alpha, --dropout, --target-modules.
+void declare_lora(CLI::App& app, LoRAOptions& options, std::vector<std::string>& targets);
+
+}  // namespace caldera::cli

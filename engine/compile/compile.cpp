@@ -1,0 +1,27 @@
+#include "engine/compile/compile.h"
+
+#include "engine/compile/attention.h"
+#include "engine/compile/emitter.h"
+#include "engine/compile/join.h"
+#include "engine/compile/products.h"
+#include "engine/compile/schedule.h"
+#include "engine/compile/simplify.h"
+
+namespace caldera {
+
+std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options) {
+  Program simple = simplify(program, options.fusion);
+  if (options.fusion) {
+    simple = find_attention(sum_products(simple));
+  }
+  const Regions regions(simple, options);
+  auto plan = std::make_shared<Plan>(Emitter(regions).run(group(regions, options)));
+  plan->node_count = static_cast<std::int64_t>(program.nodes.size());
+  schedule(*plan);
+  if (options.fusion) join_steps(*plan);
+  plan_memory(*plan);
+  plan_barriers(*plan);
+  return plan;
+}
+
+}  // namespace caldera

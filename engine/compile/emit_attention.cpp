@@ -1,0 +1,113 @@
+// Attention: one step for the forward pass, one for the gradient of the queries, one for those of the keys
+// and the values.
+#include <algorithm>
+#include <array>
+
+#include "engine/compile/attention.h"
+#include "engine/compile/causal.h"
+#include "engine/compile/emitter.h"
+
+namespace caldera {
+namespace {
+
+/// Dimensions of a step after the batch.
+enum : int { kQueries, kKeys, kHead, kValue, kInner };
+
+/// A view over (batch..., rows, columns) over all dimensions of a step: `rows` and `columns` name the step's
+/// (kInner: none).
+Dims spread(const View& view, int batch, int rows, int columns) {
+  Dims out = Dims::filled(batch + kInner, 0);
+  for (int d = 0; d < batch; ++d) out[d] = view.strides[d];
+  if (rows != kInner) out[batch + rows] = view.strides[batch];
+  if (columns != kInner) out[batch + columns] = view.strides[batch + 1];
+  return out;
+}
+
+/// Drops batch extents of 1 and merges neighbours that all operands walk as one.
+void collapse_batch(Step& step, int batch) {
+  for (int axis = batch - 1; axis >= 0; --axis) {
+    const bool merges =
+        axis + 1 < batch && std::all_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
+          return o.strides[axis] == o.strides[axis + 1] * step.dims[axis + 1];
+        });
+    if (merges) step.dims[axis + 1] *= step.dims[axis];
+    if (!merges && step.dims[axis] != 1) continue;
+    step.dims.erase(axis);
+    for (Operand& o : step.operands) o.strides.erase(axis);
+    --batch;
+  }
+}
+
+}  // namespace
+
+void Emitter::attention(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const auto shape_of = [&](std::size_t k) -> const Shape& {
+    return node(regions_.operand(i, k).shape_of).shape;
+  };
+  const int batch = n.shape.rank() - 2;
+  Step step;
+  step.dtype = DType::f32;
+  step.dims = Shape(n.shape.span().first(static_cast<std::size_t>(batch)));
+  for (std::int64_t extent :
+       {shape_of(0)[batch], shape_of(1)[batch + 1], shape_of(0)[batch + 1], shape_of(2)[batch + 1]}) {
+    step.dims.push_back(extent);
+  }
+  const auto add = [&](const Placed& p, int rows, int columns) {
+    step.operands.push_back({p.buffer, p.view.offset, spread(p.view, batch, rows, columns)});
+  };
+  const auto add_result = [&](std::uint32_t root, int rows, int columns) {
+    add({destination(root), dense_view(node(root).shape)}, rows, columns);
+  };
+  const auto add_kernel = [&](RegionKernel built) {
+    for (const RegionKernel::Input& input : built.inputs) {
+      add({memory(input.root), input.view}, kQueries, kKeys);
+    }
+    for (const View& index : built.indices) add({-1, index}, kQueries, kKeys);
+    step.scalars.insert(step.scalars.end(), built.scalars.begin(), built.scalars.end());
+    return share(std::move(built.kernel));
+  };
+  // The second result has memory even where nobody reads it.
+  const auto second = [&](int rows, int columns, const Shape& shape) {
+    if (second_[i] != kNoRoot) return add_result(second_[i], rows, columns);
+    add({add_buffer(BufferRole::arena, DType::f32, shape.numel()), dense_view(shape)}, rows, columns);
+  };
+
+  const std::array<std::pair<int, int>, 6> places{{{kQueries, kHead},
+                                                   {kHead, kKeys},
+                                                   {kKeys, kValue},
+                                                   {kQueries, kValue},
+                                                   {kQueries, kInner},
+                                                   {kQueries, kInner}}};
+  const bool forward = n.op->kind == OpClass::attention;
+  for (std::size_t k = 0; k < (forward ? 3U : 6U); ++k) {
+    add(placed(regions_.operand(i, k)), places[k].first, places[k].second);
+  }
+  RegionKernel score = score_kernel(regions_, i);
+  step.causal = find_causal_mask(score);
+  step.kernel = add_kernel(std::move(score));
+  Shape row = n.shape;
+  row[batch] = step.dims[batch + kQueries];
+  row[batch + 1] = 1;
+  if (forward) {
+    step.kind = StepKind::attention;
+    add_result(i, kQueries, kValue);
+    second(kQueries, kInner, row);
+  } else {
+    step.gradient = add_kernel(gradient_kernel(regions_, i));
+    if (n.op->kind == OpClass::attention_grad_q) {
+      step.kind = StepKind::attention_grad_q;
+      add_result(i, kQueries, kHead);
+    } else {
+      step.kind = StepKind::attention_grad_kv;
+      add_result(i, kKeys, kHead);
+      Shape values = n.shape;
+      values[batch + 1] = step.dims[batch + kValue];
+      second(kKeys, kValue, values);
+    }
+  }
+  collapse_batch(step, batch);
+  push(std::move(step));
+}
+
+}  // namespace caldera

@@ -1,0 +1,120 @@
+// Gathers, scatters, padding and concatenation: steps that read or write parts of tensors.
+#include "engine/compile/emitter.h"
+
+namespace caldera {
+namespace {
+
+/// A one-dimensional operand along one of three dimensions.
+Operand along(std::int32_t buffer, const View& view, int axis) {
+  Dims strides = Dims::filled(3, 0);
+  strides[axis] = view.strides[0];
+  return {buffer, view.offset, strides};
+}
+
+}  // namespace
+
+/// x as (outer, axis, inner) with one stride each, copied if no such view exists.
+Emitter::Placed Emitter::three_dimensional(const Source& source, int axis, Shape& extents) {
+  const Shape& shape = node(source.shape_of).shape;
+  extents = Shape{1, shape[axis], 1};
+  for (int d = 0; d < axis; ++d) extents[0] *= shape[d];
+  for (int d = axis + 1; d < shape.rank(); ++d) extents[2] *= shape[d];
+  if (has_memory(source.root)) {
+    if (const auto view = reshape_view(*source.view, shape, extents)) return {memory(source.root), *view};
+  }
+  return {written_out(source).buffer, dense_view(extents)};
+}
+
+/// The elements of an operand in row-major order as one strided run, copied if there is no such view.
+Emitter::Placed Emitter::one_dimensional(const Source& source) {
+  const Shape& shape = node(source.shape_of).shape;
+  const Shape flat{shape.numel()};
+  if (has_memory(source.root)) {
+    if (const auto view = reshape_view(*source.view, shape, flat)) return {memory(source.root), *view};
+  }
+  return {written_out(source).buffer, dense_view(flat)};
+}
+
+void Emitter::gather(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  Shape extents;
+  const Placed x = three_dimensional(regions_.operand(i, 0), static_cast<int>(n.attributes[0]), extents);
+  const Placed idx = one_dimensional(regions_.operand(i, 1));
+  Step step;
+  step.kind = StepKind::gather;
+  step.dtype = n.dtype;
+  step.dims = Shape{extents[0], node(regions_.operand(i, 1).shape_of).shape.numel(), extents[2]};
+  step.axis_extent = extents[1];
+  step.axis_stride = x.view.strides[1];
+  const Dims across{x.view.strides[0], 0, x.view.strides[2]};
+  step.operands = {{x.buffer, x.view.offset, across},
+                   along(idx.buffer, idx.view, 1),
+                   {destination(i), 0, step.dims.strides()}};
+  push(std::move(step));
+}
+
+void Emitter::scatter_add(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const auto axis = static_cast<int>(n.attributes[0]);
+  const std::int64_t count = node(regions_.operand(i, 1).shape_of).shape.numel();
+  Shape extents{1, n.shape[axis], 1};
+  for (int d = 0; d < axis; ++d) extents[0] *= n.shape[d];
+  for (int d = axis + 1; d < n.shape.rank(); ++d) extents[2] *= n.shape[d];
+  const Shape update_extents{extents[0], count, extents[2]};
+  const Placed idx = one_dimensional(regions_.operand(i, 1));
+  const auto update_view = !has_memory(regions_.operand(i, 2).root)
+                               ? std::nullopt
+                               : reshape_view(*regions_.operand(i, 2).view,
+                                              node(regions_.operand(i, 2).shape_of).shape, update_extents);
+  const Placed u = update_view
+                       ? Placed{memory(regions_.operand(i, 2).root), *update_view}
+                       : Placed{written_out(regions_.operand(i, 2)).buffer, dense_view(update_extents)};
+  const std::int32_t out = destination(i);
+  copy(regions_.operand(i, 0), n.shape, out, dense_view(n.shape));
+  Step step;
+  step.kind = StepKind::scatter_add;
+  step.dtype = n.dtype;
+  step.dims = update_extents;
+  step.axis_extent = extents[1];
+  step.axis_stride = extents[2];
+  step.operands = {{u.buffer, u.view.offset, u.view.strides},
+                   along(idx.buffer, idx.view, 1),
+                   {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
+  push(std::move(step));
+}
+
+void Emitter::pad(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const std::int32_t out = destination(i);
+  const View whole = dense_view(n.shape);
+  if (n.input_count > 1) {
+    const View nowhere{0, Dims::filled(n.shape.rank(), 0)};
+    copy({regions_.operand(i, 1).root, i, &nowhere}, n.shape, out, whole);
+  } else {
+    fill(n.dtype, 0, n.shape, out);
+  }
+  const Shape& inner = node(regions_.operand(i, 0).shape_of).shape;
+  View window = whole;
+  for (int d = 0; d < inner.rank(); ++d) {
+    const auto low = static_cast<std::size_t>(d);
+    const auto interior = 2 * static_cast<std::size_t>(inner.rank()) + static_cast<std::size_t>(d);
+    window.offset += n.attributes[low] * whole.strides[d];
+    window.strides[d] = whole.strides[d] * (n.attributes[interior] + 1);
+  }
+  copy(regions_.operand(i, 0), inner, out, window);
+}
+
+void Emitter::concatenate(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const auto axis = static_cast<int>(n.attributes[0]);
+  const std::int32_t out = destination(i);
+  View window = dense_view(n.shape);
+  for (std::size_t k = 0; k < regions_.operand_count(i); ++k) {
+    const Source source = regions_.operand(i, k);
+    const Shape& part = node(source.shape_of).shape;
+    if (!in_place_[source.root]) copy(source, part, out, window);
+    window.offset += part[axis] * window.strides[axis];
+  }
+}
+
+}  // namespace caldera

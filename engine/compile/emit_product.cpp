@@ -1,0 +1,115 @@
+// Contractions: one step for a product or a sum of products, with the operations that follow it.
+#include <algorithm>
+
+#include "engine/compile/emitter.h"
+#include "engine/compile/products.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+/// Extents of an operand: those of `space` with the last `inner` ones replaced.
+Shape lead_of(const Shape& space, int inner) {
+  return Shape(space.span().first(static_cast<std::size_t>(space.rank() - inner)));
+}
+
+/// A (batch..., M, K) over the lead of `space` and K, in the order of a step: lead..., N (stride 0), K.
+std::optional<View> rows_over(const View& view, const Shape& own, const Shape& space) {
+  Shape wanted = lead_of(space, 1);
+  wanted.push_back(own.back());
+  auto out = own == wanted ? view : reshape_view(view, own, wanted);
+  if (out) out->strides.insert(space.rank() - 1, 0);
+  return out;
+}
+
+/// B (batch..., K, N) over the same.
+View columns_over(const View& view, const Shape& own, const Shape& space) {
+  const int rank = own.rank();
+  View out{view.offset, Dims::filled(space.rank() + 1, 0)};
+  // Batches are only where the space is that of the product itself.
+  for (int d = 0; d + 2 < rank; ++d) out.strides[d] = view.strides[d];
+  out.strides[space.rank() - 1] = view.strides[rank - 1];
+  out.strides[space.rank()] = view.strides[rank - 2];
+  return out;
+}
+
+/// Drops extents of 1 and merges neighbours among the dimensions ahead of N that all operands walk as one,
+/// leaving at least M.
+void collapse_lead(Step& step) {
+  for (int axis = step.dims.rank() - 4; axis >= 0; --axis) {
+    const int next = axis + 1;
+    const bool merges = std::all_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
+      return o.strides[axis] == o.strides[next] * step.dims[next];
+    });
+    int drop = axis;
+    if (merges) {
+      step.dims[next] *= step.dims[axis];
+    } else if (step.dims[axis] != 1) {
+      // A batch of single rows is rows, if all of them meet the same B.
+      bool one_b = true;
+      for (std::size_t s = 0; s < step.segments.size(); ++s) {
+        one_b = one_b && step.operands[2 * s + 1].strides[axis] == 0;
+      }
+      if (step.dims[next] != 1 || (next == step.dims.rank() - 3 && !one_b)) continue;
+      drop = next;
+    }
+    step.dims.erase(drop);
+    for (Operand& o : step.operands) o.strides.erase(drop);
+  }
+}
+
+}  // namespace
+
+void Emitter::product(const Group& group) {
+  const std::uint32_t i = group.other;
+  const Program::Node& n = node(i);
+  if (n.shape.numel() == 0) {
+    destination(i);
+    return;
+  }
+  const Shape& space = group.members.empty() ? n.shape : group.space;
+  const SegmentList list = segments_of(n);
+  Step step;
+  step.kind = StepKind::contract;
+  step.dtype = n.dtype;
+  step.dims = space;
+  std::size_t scale = 2 * static_cast<std::size_t>(list.count);
+  for (int s = 0; s < list.count; ++s) {
+    const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
+    const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
+    const Shape& own_a = node(sa.shape_of).shape;
+    Placed a = placed(sa);
+    const Placed b = placed(sb);
+    auto rows = rows_over(a.view, own_a, space);
+    if (!rows) {  // rows that are no run: made one
+      a = written_out(sa);
+      rows = rows_over(a.view, own_a, space);
+    }
+    const View columns = columns_over(b.view, node(sb.shape_of).shape, space);
+    step.operands.push_back({a.buffer, rows->offset, rows->strides});
+    step.operands.push_back({b.buffer, columns.offset, columns.strides});
+    Segment segment{.k = own_a.back()};
+    if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
+    step.segments.push_back(segment);
+  }
+  step.dims.push_back(step.segments[0].k);
+
+  const auto add = [&](Placed place) {
+    place.view.strides.push_back(0);
+    step.operands.push_back({place.buffer, place.view.offset, place.view.strides});
+  };
+  if (group.members.empty()) {
+    add({destination(i), dense_view(n.shape)});
+  } else {
+    RegionKernel built = build_group_kernel(regions_, group);
+    for (RegionKernel::Input& input : built.inputs) add({memory(input.root), input.view});
+    for (const View& index : built.indices) add({-1, index});
+    for (std::uint32_t out : group.outputs) add(result(group, out));
+    step.scalars = std::move(built.scalars);
+    step.kernel = share(std::move(built.kernel));
+  }
+  collapse_lead(step);
+  push(std::move(step));
+}
+
+}  // namespace caldera

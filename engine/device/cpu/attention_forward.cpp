@@ -1,0 +1,57 @@
+// The output of attention: an online softmax over blocks of keys.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/device/cpu/attention.h"
+
+namespace caldera::cpu {
+
+void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t batch,
+                            std::int64_t block) const {
+  const AttentionOps& ops = attention_ops();
+  const Place at = place(context, batch);
+  const Causal mask = causal(context);
+  const std::int64_t first = block * query_block_;
+  const std::int64_t queries = std::min(query_block_, queries_ - first);
+  const std::int64_t visible = visible_keys(mask, first + queries);
+  const MatrixView q = rows_of(q_, at.q, first, queries, work.packed[0]);
+  std::fill_n(work.rows, queries, SoftmaxRow{-std::numeric_limits<float>::infinity(), 0});
+  const auto vanishes = [&](const SoftmaxRow& row) { return mask.fill - row.maximum < kExpVanishes; };
+
+  std::int64_t keys = 0;
+  for (std::int64_t key = 0; key < keys_; key += keys) {
+    if (key >= visible && std::all_of(work.rows, work.rows + queries, vanishes)) break;
+    keys = std::min(key_block_, (key < visible ? visible : keys_) - key);
+    const MatrixView k = rows_of(k_, at.k, key, keys, work.packed[1]);
+    const MatrixView v = rows_of(v_, at.v, key, keys, work.packed[2]);
+    multiply(queries, keys, head_, q, k.transposed(), work.scores, keys, false);
+    // As many rows at a time as stay in the first cache from the scores to their exponentials.
+    const std::int64_t group = std::max<std::int64_t>(score_->tile() / keys, 1);
+    for (std::int64_t r = 0; r < queries; r += group) {
+      const std::int64_t rows = std::min(group, queries - r);
+      float* scores = work.scores + r * keys;
+      work.score->run({first + r, rows, key, keys}, {&scores, 1}, scores, keys);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const float factor = ops.accumulate(scores + i * keys, keys, work.rows[r + i]);
+        if (key > 0) ops.scale(work.sum + (r + i) * value_, value_, factor);
+      }
+    }
+    multiply(queries, value_, keys, {work.scores, keys, 1}, v, work.sum, value_, key > 0);
+  }
+
+  float* lse = reinterpret_cast<float*>(context.buffers[static_cast<std::size_t>(out2_.buffer)]) +
+               element(out2_, batch) + first * out2_.row;
+  if (keys_ == 0) std::fill_n(work.sum, queries * value_, 0.0F);
+  for (std::int64_t i = 0; i < queries; ++i) {
+    const SoftmaxRow& row = work.rows[i];
+    const double shift = row.maximum == -std::numeric_limits<float>::infinity() ? 0 : row.maximum;
+    lse[i * out2_.row] = static_cast<float>(shift + std::log(row.sum));
+    float* o = work.sum + i * value_;
+    if (keys_ > 0)
+      for (std::int64_t e = 0; e < value_; ++e) o[e] /= static_cast<float>(row.sum);
+  }
+  store(context, out_, batch, first, queries, work.sum);
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,30 @@
+// What attention does to one row of scores.
+#pragma once
+
+#include <cstdint>
+
+namespace caldera::cpu {
+
+/// The softmax of a row of which a part has been seen.
+struct SoftmaxRow {
+  float maximum;  // minus infinity at first
+  double sum;     // of exp(score - maximum)
+};
+
+struct AttentionOps {
+  /// Takes in `n` more scores: scores[i] = exp(scores[i] - maximum), with the maximum raised. Returns what
+  /// sums taken with the old maximum are to be multiplied by. A row that has nothing but minus infinity yet
+  /// counts from 0, so that its exponentials are 0 and not NaN.
+  float (*accumulate)(float* scores, std::int64_t n, SoftmaxRow& row);
+  /// values[i] *= factor
+  void (*scale)(float* values, std::int64_t n, float factor);
+  /// scores[i] = exp(scores[i] - lse); products[i] = scores[i] * (products[i] - delta)
+  void (*gradient)(float* scores, float* products, std::int64_t n, float lse, float delta);
+};
+
+const AttentionOps& attention_ops();
+
+/// Below this, exp is 0 in f32.
+inline constexpr float kExpVanishes = -104.0F;
+
+}  // namespace caldera::cpu

@@ -1,0 +1,78 @@
+#include "engine/kernel/glsl_source.h"
+
+#include "engine/kernel/glsl_library.h"
+
+namespace caldera {
+
+std::string_view glsl_memory(DType type) {
+  switch (type) {
+    case DType::boolean:
+    case DType::u8:
+      return "Bytes";
+    case DType::i32:
+      return "Ints";
+    case DType::i64:
+      return "Longs";
+    case DType::f64:
+      return "Doubles";
+    default:
+      return "Floats";
+  }
+}
+
+std::string glsl_loaded(DType type, const std::string& element) {
+  return type == DType::boolean ? fmt::format("(uint({}) != 0u)", element)
+         : type == DType::u8    ? fmt::format("uint({})", element)
+                                : element;
+}
+
+std::string glsl_stored(DType type, const std::string& value) {
+  return type == DType::boolean ? fmt::format("uint8_t({} ? 1u : 0u)", value)
+         : type == DType::u8    ? fmt::format("uint8_t({})", value)
+                                : value;
+}
+
+void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out) {
+  out +=
+      "#version 460\n"
+      "#extension GL_EXT_buffer_reference : require\n";
+  if (needs.bytes) out += "#extension GL_EXT_shader_8bit_storage : require\n";
+  if (needs.int64) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
+  if (needs.subgroups)
+    out +=
+        "#extension GL_KHR_shader_subgroup_basic : require\n"
+        "#extension GL_KHR_shader_subgroup_arithmetic : require\n";
+  if (options.preserve_nan_inf) {
+    // SignedZeroInfNanPreserve: neither the optimiser nor the driver may fold x - x, 0 * x and the like.
+    out +=
+        "#extension GL_EXT_spirv_intrinsics : require\n"
+        "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, 32);\n";
+    if (needs.doubles)
+      out +=
+          "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, "
+          "64);\n";
+  }
+
+  constexpr std::pair<const char*, const char*> kMemory[] = {{"Floats", "float"},
+                                                             {"Ints", "int"},
+                                                             {"Bytes", "uint8_t"},
+                                                             {"Longs", "int64_t"},
+                                                             {"Doubles", "double"}};
+  for (const auto& [block, type] : kMemory) {
+    const std::string_view name = block;
+    if ((name == "Bytes" && !needs.bytes) || (name == "Longs" && !needs.int64) ||
+        (name == "Doubles" && !needs.doubles))
+      continue;
+    const int size = name == "Bytes" ? 1 : name == "Longs" || name == "Doubles" ? 8 : 4;
+    fmt::format_to(std::back_inserter(out),
+                   "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n",
+                   size, block, type);
+  }
+}
+
+void append_glsl_functions(const GlslNeeds& needs, std::string& out) {
+  std::set<std::string, std::less<>> done;
+  for (const std::string& call : needs.calls) append_glsl_function(call, done, out);
+}
+
+}  // namespace caldera

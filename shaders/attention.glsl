@@ -1,0 +1,173 @@
+// What the three attention shaders share. They are put together at run time (engine/device/vulkan/attention_step.cpp),
+// which defines
+//   OPERANDS                           how many there are, those of the kernels aside
+//   LANE_ROWS, LANE_COLUMNS            a workgroup's invocations as a grid
+//   TILE_ROWS, TILE_COLUMNS            what one of them computes of a block of scores
+//   EACH                               columns that one of them keeps of an output, which has D or E of them
+//   VECTOR_LOADS                       if rows of q, k, v and go are contiguous and vectors are faster
+//   CAUSAL                             if the score is a constant for keys beyond the query's place
+//   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the kernels
+//   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
+//   SCORE(raw, query, key)             the score
+//   GRADIENT(d_score, raw, query, key) the gradient of the raw product
+// and f_exp, f_log, infinity and quiet_nan of the function library.
+//
+// A workgroup takes a block of BLOCK_ROWS rows of an output and walks over all that these rows are combined with, in
+// blocks of BLOCK_COLUMNS: queries against keys, or keys against queries. Scores exist for one such block at a time. An
+// invocation's rows follow one another; its columns lie LANE_COLUMNS apart, so that neighbours read neighbours.
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+
+#define LANES (LANE_ROWS * LANE_COLUMNS)
+#define BLOCK_ROWS (LANE_ROWS * TILE_ROWS)
+#define BLOCK_COLUMNS (LANE_COLUMNS * TILE_COLUMNS)
+
+layout(local_size_x = LANES) in;
+
+// Element number = bias + row * rows + column * columns + sum(batch coordinate * batch[d]). The address was lowered
+// by bias elements, so that no element number is negative where a stride is.
+struct View {
+  int bias;
+  int rows, columns;
+  int batch[4];
+};
+
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments {
+  uvec2 memory[OPERANDS];  // addresses
+  uvec2 fill, offset_scalar;  // of the causal mask
+  KERNEL_SLOTS
+  int batches, queries, keys, d, e;
+  int batch_rank;
+  int batch_extents[4];
+  int offset;
+  View views[OPERANDS];
+  KERNEL_INTEGERS
+};
+
+layout(push_constant) uniform Push { Arguments args; };
+
+// Element number of row 0 and column 0 of a batch in a view.
+int element_at(int view, uint batch) {
+  int at = args.views[view].bias;
+  for (int d = args.batch_rank - 1; d >= 0; --d) {
+    const uint extent = uint(args.batch_extents[d]);
+    at += int(batch % extent) * args.views[view].batch[d];
+    batch /= extent;
+  }
+  return at;
+}
+
+// A matrix of one batch. Rows beyond the last are the last one over again. The address is a number, because glslang
+// leaves references in variables of structures without the decoration that SPIR-V asks for.
+struct Matrix {
+  uvec2 address;
+  int at, rows, columns, last_row;
+};
+
+#define MEMORY(matrix) Floats((matrix).address)
+
+Matrix matrix(int operand, uint batch, int rows) {
+  return Matrix(args.memory[operand], element_at(operand, batch), args.views[operand].rows,
+                args.views[operand].columns, rows - 1);
+}
+
+int row_of(Matrix x, int row) { return x.at + min(row, x.last_row) * x.rows; }
+
+#ifdef VECTOR_LOADS
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Four { vec4 v; };
+
+vec4 four_at(uvec2 address, int element, int stride) {
+  uint carry;
+  const uint low = uaddCarry(address.x, uint(element) * 4u, carry);
+  return Four(uvec2(low, address.y + carry)).v;
+}
+#else
+vec4 four_at(uvec2 address, int element, int stride) {
+  Floats memory = Floats(address);
+  return vec4(memory.v[element], memory.v[element + stride], memory.v[element + 2 * stride],
+              memory.v[element + 3 * stride]);
+}
+#endif
+
+#define LANE_ROW (int(gl_LocalInvocationID.x) / LANE_COLUMNS)
+#define LANE_COLUMN (int(gl_LocalInvocationID.x) % LANE_COLUMNS)
+
+// Blocks, one after the other. The odd pitch spreads a column over the banks.
+#define BLOCK_SIZE (BLOCK_ROWS * (BLOCK_COLUMNS + 1))
+shared float blocks[BLOCKS * BLOCK_SIZE];
+
+int in_block(int row, int column) { return row * (BLOCK_COLUMNS + 1) + column; }
+
+// The rows x_row, ... of x times the rows y_row, ... of y, over `length` columns: a block of scores. Each invocation
+// writes its part.
+void multiply_rows(int block, Matrix x, int x_row, Matrix y, int y_row, int length) {
+  float sum[TILE_ROWS][TILE_COLUMNS];
+  int xs[TILE_ROWS], ys[TILE_COLUMNS];
+  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+    xs[i] = row_of(x, x_row + LANE_ROW * TILE_ROWS + i);
+    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = 0.0;
+  }
+  [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) ys[j] = row_of(y, y_row + LANE_COLUMN + j * LANE_COLUMNS);
+  int l = 0;
+  [[dont_unroll]] for (; l + 4 <= length; l += 4) {
+    vec4 yv[TILE_COLUMNS];
+    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = four_at(y.address, ys[j] + l * y.columns, y.columns);
+    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+      const vec4 xv = four_at(x.address, xs[i] + l * x.columns, x.columns);
+      [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j)
+        [[unroll]] for (int s = 0; s < 4; ++s) sum[i][j] = fma(xv[s], yv[j][s], sum[i][j]);
+    }
+  }
+  [[dont_unroll]] for (; l < length; ++l) {
+    float yv[TILE_COLUMNS];
+    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = MEMORY(y).v[ys[j] + l * y.columns];
+    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+      const float xv = MEMORY(x).v[xs[i] + l * x.columns];
+      [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = fma(xv, yv[j], sum[i][j]);
+    }
+  }
+  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i)
+    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j)
+      blocks[block + in_block(LANE_ROW * TILE_ROWS + i, LANE_COLUMN + j * LANE_COLUMNS)] = sum[i][j];
+}
+
+// Adds the first `count` columns of a block times the rows first, ... of y, which has `length` columns.
+void accumulate(int block, int count, Matrix y, int first, int length, inout float sum[TILE_ROWS][EACH]) {
+  if (length == 0) return;
+  int columns[EACH];
+  [[unroll]] for (int j = 0; j < EACH; ++j)
+    columns[j] = y.at + min(LANE_COLUMN + j * LANE_COLUMNS, length - 1) * y.columns;
+  [[dont_unroll]] for (int c = 0; c < count; ++c) {
+    float weight[TILE_ROWS];
+    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) weight[i] = blocks[block + in_block(LANE_ROW * TILE_ROWS + i, c)];
+    const int row = (first + c) * y.rows;
+    [[unroll]] for (int j = 0; j < EACH; ++j) {
+      const float value = MEMORY(y).v[row + columns[j]];
+      [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) sum[i][j] = fma(weight[i], value, sum[i][j]);
+    }
+  }
+}
+
+void clear(out float sum[TILE_ROWS][EACH]) {
+  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i)
+    [[unroll]] for (int j = 0; j < EACH; ++j) sum[i][j] = 0.0;
+}
+
+// Stores the invocation's rows first, ... of a result with `length` columns.
+void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
+  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = first + LANE_ROW * TILE_ROWS + i;
+    [[unroll]] for (int j = 0; j < EACH; ++j) {
+      const int column = LANE_COLUMN + j * LANE_COLUMNS;
+      if (row <= z.last_row && column < length) MEMORY(z).v[z.at + row * z.rows + column * z.columns] = sum[i][j];
+    }
+  }
+}
+
+#ifdef CAUSAL
+int causal_offset() { return args.offset + int(args.offset_scalar.x); }
+
+// Whether a masked score weighs nothing in a row with this maximum or logarithm of the sum.
+bool mask_is_nothing(float level) { return f_exp(uintBitsToFloat(args.fill.x) - level) == 0.0; }
+#endif

@@ -1,0 +1,58 @@
+// dk = dR^T q and dv = P^T go: a block of keys walks over the queries, so that nothing is added to from two sides.
+#define OPERANDS 8
+#define BLOCKS 2
+#include "attention.glsl"
+
+const int kQ = 0, kK = 1, kV = 2, kGo = 3, kLse = 4, kDelta = 5, kDk = 6, kDv = 7;
+
+void main() {
+  KERNEL_BEGIN
+  const int m = args.queries, n = args.keys, d = args.d, e = args.e;
+  const uint blocks_n = uint(n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const uint tasks = blocks_n * uint(args.batches);
+  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
+    const uint batch = task / blocks_n;
+    const int first = int(task % blocks_n) * BLOCK_ROWS;
+    KERNEL_BATCH(batch)
+    Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
+    Matrix go = matrix(kGo, batch, m), lse = matrix(kLse, batch, m), delta = matrix(kDelta, batch, m);
+    float k_sum[TILE_ROWS][EACH], v_sum[TILE_ROWS][EACH];
+    clear(k_sum);
+    clear(v_sum);
+
+    [[dont_unroll]] for (int query = 0; query < m; query += BLOCK_COLUMNS) {
+      const int count = min(BLOCK_COLUMNS, m - query);
+#ifdef CAUSAL
+      if (first > query + count - 1 + causal_offset()) {
+        bool nothing = true;
+        [[dont_unroll]] for (int c = 0; c < count; ++c)
+          nothing = nothing && mask_is_nothing(MEMORY(lse).v[row_of(lse, query + c)]);
+        if (nothing) continue;
+      }
+#endif
+      multiply_rows(0, k, first, q, query, d);
+      multiply_rows(BLOCK_SIZE, v, first, go, query, e);
+      [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+        const int r = LANE_ROW * TILE_ROWS + i;
+        const int key = min(first + r, n - 1);
+        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+          const int column = LANE_COLUMN + j * LANE_COLUMNS;
+          if (column < count) {
+            const int at = in_block(r, column);
+            const float raw = blocks[at];
+            const float weight = f_exp(SCORE(raw, query + column, key) - MEMORY(lse).v[row_of(lse, query + column)]);
+            const float d_score = weight * (blocks[BLOCK_SIZE + at] - MEMORY(delta).v[row_of(delta, query + column)]);
+            blocks[at] = GRADIENT(d_score, raw, query + column, key);
+            blocks[BLOCK_SIZE + at] = weight;
+          }
+        }
+      }
+      barrier();
+      accumulate(0, count, q, query, d, k_sum);
+      accumulate(BLOCK_SIZE, count, go, query, e, v_sum);
+      barrier();  // before the next block overwrites this one
+    }
+    store_rows(matrix(kDk, batch, n), first, d, k_sum);
+    store_rows(matrix(kDv, batch, n), first, e, v_sum);
+  }
+}

@@ -1,0 +1,56 @@
+// dq = dR k: the gradient of the raw scores, computed again a block at a time, times the keys.
+#define OPERANDS 7
+#define BLOCKS 2
+#include "attention.glsl"
+
+const int kQ = 0, kK = 1, kV = 2, kGo = 3, kLse = 4, kDelta = 5, kDq = 6;
+
+void main() {
+  KERNEL_BEGIN
+  const int m = args.queries, n = args.keys, d = args.d, e = args.e;
+  const uint blocks_m = uint(m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const uint tasks = blocks_m * uint(args.batches);
+  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
+    const uint batch = task / blocks_m;
+    const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
+    KERNEL_BATCH(batch)
+    Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
+    Matrix go = matrix(kGo, batch, m), lse = matrix(kLse, batch, m), delta = matrix(kDelta, batch, m);
+    float sum[TILE_ROWS][EACH];
+    clear(sum);
+    int keys = n;
+#ifdef CAUSAL
+    const int visible = max(min(first + BLOCK_ROWS, m) + causal_offset(), 0);
+    if (visible < n) {
+      bool nothing = true;
+      [[dont_unroll]] for (int r = first; r < min(first + BLOCK_ROWS, m); ++r)
+        nothing = nothing && mask_is_nothing(MEMORY(lse).v[row_of(lse, r)]);
+      if (nothing) keys = visible;
+    }
+#endif
+
+    [[dont_unroll]] for (int key = 0; key < keys; key += BLOCK_COLUMNS) {
+      multiply_rows(0, q, first, k, key, d);
+      multiply_rows(BLOCK_SIZE, go, first, v, key, e);
+      [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+        const int r = LANE_ROW * TILE_ROWS + i;
+        const int query = min(first + r, m - 1);
+        const float row_lse = MEMORY(lse).v[row_of(lse, query)];
+        const float row_delta = MEMORY(delta).v[row_of(delta, query)];
+        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+          const int column = LANE_COLUMN + j * LANE_COLUMNS;
+          if (key + column < n) {
+            const float raw = blocks[in_block(r, column)];
+            const float weight = f_exp(SCORE(raw, query, key + column) - row_lse);
+            const float d_score = weight * (blocks[BLOCK_SIZE + in_block(r, column)] - row_delta);
+            blocks[in_block(r, column)] = GRADIENT(d_score, raw, query, key + column);
+          }
+        }
+      }
+      barrier();
+      accumulate(0, min(BLOCK_COLUMNS, n - key), k, key, d, sum);
+      barrier();  // before the next block overwrites this one
+    }
+    store_rows(matrix(kDq, batch, m), first, d, sum);
+  }
+}

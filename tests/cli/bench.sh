@@ -1,0 +1,110 @@
+# `caldera bench`: its JSON and tables, its peers (played by a script), and what it refuses.
+. tests/support/cli.sh
+
+if ! "$CALDERA_BIN" bench --list >"$work/list" 2>/dev/null; then
+  expect_exit 2 "$CALDERA_BIN" bench
+  expect_one_error_line
+  echo "SKIPPED: built without Google Benchmark" >&2
+  exit 77
+fi
+for suite in seeds ops train; do
+  grep -q "^$suite/" "$work/list" || fail "the suite $suite is empty"
+done
+[ "$(sort "$work/list" | uniq -d)" = "" ] || fail "a name occurs twice"
+
+# A peer that knows its answers: every case takes 20 us. It writes down what it is asked.
+cat >"$work/peer.sh" <<'END'
+echo '{"ready":true,"library":"torch 0"}'
+while read -r line; do
+  echo "$line" >>"$work/asked"
+  case $line in
+    *'"do":"open"'*) echo '{"ok":true,"seconds":2e-5,"variant":"played"}' ;;
+    *'"do":"run"'*) echo '{"ok":true,"seconds":2e-5}' ;;
+    *) echo '{"ok":true}' ;;
+  esac
+done
+END
+export work
+
+# result FIELD...: a field of the first result, through CMake's JSON parser: the document must be valid.
+result() {
+  cat >"$work/field.cmake" <<'END'
+file(READ "${FILE}" document)
+string(REPLACE "/" ";" path "${FIELD}")
+string(JSON type ERROR_VARIABLE error TYPE "${document}" ${path})
+if(error)
+  message(FATAL_ERROR "${FIELD}: ${error}")
+endif()
+if(NOT type STREQUAL "NULL")
+  string(JSON value GET "${document}" ${path})
+else()
+  set(value null)
+endif()
+execute_process(COMMAND "${CMAKE_COMMAND}" -E echo "${value}")
+END
+  cmake -DFILE="$work/stdout" -DFIELD="$1" -P "$work/field.cmake" || fail "no field $1"
+}
+
+# close A B: the same within rounding to four digits.
+close() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0.999 * b && a < 1.001 * b) }' || fail "$1 is not $2: $3"; }
+
+bench="$CALDERA_BIN bench --device cpu --repetitions 2 --repetition-ms 2"
+expect_exit 0 $bench --suite ops --filter '^ops/elementwise/add$' --json --peer ". $work/peer.sh"
+for field in name shape dtype device submit_us device_us total_us spread limit_us gb_per_s gflop_per_s peers/torch \
+  ratio/torch first_us; do
+  value=$(result "results/0/$field")
+  case $field in
+    *_us | *_per_s | peers/* | ratio/*)
+      awk -v x="$value" 'BEGIN { exit !(x > 0) }' || fail "$field is $value"
+      ;;
+  esac
+done
+for field in cpu device threads limits/bandwidth limits/gflop_per_s peer; do
+  [ "$(result "environment/$field")" != null ] || fail "the environment lacks $field"
+done
+[ "$(result results/0/name)" = ops/elementwise/add ] || fail "another case ran"
+[ "$(result results/0/device)" = cpu ] || fail "on another device"
+[ "$(result results/0/dtype)" = float32 ] || fail "of another type"
+close "$(result results/0/peers/torch)" 20 "the peer's time"
+total=$(result results/0/total_us)
+close "$(result results/0/ratio/torch)" "$(awk -v t="$total" 'BEGIN { print t / 20 }')" "ratio"
+# Two operands and a result of 4 Mi floats; one addition each.
+close "$(result results/0/gb_per_s)" "$(awk -v t="$total" 'BEGIN { print 3 * 4 * 4194304 / t / 1e3 }')" "GB/s"
+close "$(result results/0/gflop_per_s)" "$(awk -v t="$total" 'BEGIN { print 4194304 / t / 1e3 }')" "GFLOP/s"
+# The peer was told which case, and was asked once a repetition in one setting.
+grep -q '"op":"add"' "$work/asked" || fail "the peer was not told the case"
+[ "$(grep -c '"do":"run"' "$work/asked")" -eq 2 ] || fail "the peer was not asked once a repetition"
+
+# Eager calls return when they are done: nothing to submit. Nodes that are only built have no limit and no peer.
+expect_exit 0 $bench --suite seeds --filter 'softmax/eager/1x1024|graph/build' --json --peer none
+[ "$(result results/0/submit_us)" = null ] || fail "an eager call was submitted"
+[ "$(result results/1/limit_us)" = null ] || fail "building nodes has a limit"
+[ "$(result results/1/peers)" = "{}" ] || fail "a peer where none was wanted"
+
+# A peer that cannot be started, or dies at work, costs its figures only.
+expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json --peer 'exit 1'
+[ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that did not start"
+grep -q 'without a peer' "$work/stderr" || fail "nothing says that the peer is missing"
+expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json \
+  --peer 'echo "{\"ready\":true,\"library\":\"torch 0\"}"; read -r line; exit 1'
+[ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that died"
+grep -q 'cannot run it' "$work/stderr" || fail "nothing says that the peer died"
+
+# Tables: aligned on standard output, and in a file between its marks.
+printf 'before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n' >"$work/page.md"
+expect_exit 0 $bench --filter 'seeds/graph/replay/8$' --peer ". $work/peer.sh" --markdown "$work/page.md"
+[ "$(awk '{ print length($0) }' "$work/stdout" | sort -u | wc -l)" -eq 1 ] || fail "the table is not aligned"
+grep -q '^seeds/graph/replay/8 ' "$work/stdout" || fail "the table lacks its row"
+[ "$(head -n 1 "$work/page.md")$(tail -n 1 "$work/page.md")" = beforeafter ] || fail "the page lost its text"
+grep -q '^| graph/replay/8 ' "$work/page.md" || fail "the page lacks its row"
+! grep -q '^old' "$work/page.md" || fail "the page kept its old table"
+echo plain >"$work/plain.md"
+expect_exit 1 $bench --filter replay/8 --markdown "$work/plain.md"
+expect_one_error_line
+
+for flags in "--suite nonsense" "--repetitions 0" "--repetitions x" "--repetition-ms 0" "--filter (" \
+  "--filter no-such-case" "--suite train --filter ^ops" "--device gpu" "--device null" "--nonsense"; do
+  expect_exit 2 "$CALDERA_BIN" bench $flags
+  expect_one_error_line
+  [ ! -s "$work/stdout" ] || fail "output on standard output: $flags"
+done
