@@ -95,6 +95,19 @@ def chain8_in_place(case, t):
     return y
 
 
+def rotary(case, t):
+    half = t[0].shape[-1] // 2
+    return t[0] * t[1] + torch.cat([-t[0][..., half:], t[0][..., :half]], -1) * t[2]
+
+
+def rotary_in_place(case, t):
+    half = t[0].shape[-1] // 2
+    y = t[0] * t[1]
+    y[..., :half].addcmul_(t[0][..., half:], t[2][..., :half], value=-1)
+    y[..., half:].addcmul_(t[0][..., :half], t[2][..., half:])
+    return y
+
+
 def reduction(function):
     def run(case, t):
         return function(t[0], case["axis"]) if "axis" in case else function(t[0])
@@ -158,6 +171,7 @@ FUNCTIONS = {
     "silu": {"": lambda c, t: F.silu(t[0])},
     "chain8": {"": chain8, "in place": chain8_in_place},
     "swiglu": {"": lambda c, t: F.silu(t[0]) * t[1], "in place": lambda c, t: F.silu(t[0]).mul_(t[1])},
+    "rotary": {"": rotary, "in place": rotary_in_place},
     "sum": reduction(torch.sum),
     "max": reduction(torch.amax),
     "mean_square": {
@@ -359,6 +373,7 @@ def main():
                 seconds, variant, run = open_case(request["case"])
                 answer.update(seconds=seconds, variant=variant)
             elif request["do"] == "run":
+                run()
                 answer.update(seconds=seconds_of(run, request["iterations"]))
             elif request["do"] == "close":
                 run = None

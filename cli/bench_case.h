@@ -42,6 +42,8 @@ struct BenchCase {
   int operations = 1;
   /// A fixed bound on the time of one iteration, from the project's aims; 0: none.
   double bound_us = 0;
+  /// The ratio to the peer (to the rival, where the case has one) that the project aims at; 0: none.
+  double aim_ratio = 0;
   /// What benches/torch_worker.py is asked to run; null: there is nothing to compare with.
   nlohmann::json peer;
   std::function<BenchWork(Device)> make;

@@ -3,6 +3,7 @@
 namespace caldera::cli {
 namespace {
 
+// NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot stand in parentheses.
 // One body a loop; the functions are that body with a vector width and the instructions that go with it. Ten
 // chains of multiply-adds hide the latency of any core, and fit the registers of all.
 #define CALDERA_BENCH_LOOPS(name, bytes, attribute)                                                     \
@@ -45,6 +46,8 @@ namespace {
   }                                                                                                     \
   constexpr BenchLoops kLoops{read, triad, multiply_add, std::int64_t{10} * 2 * std::int64_t{kLanes}};  \
   }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 CALDERA_BENCH_LOOPS(plain, 16, __attribute__((noinline)))
 #if defined(__x86_64__)

@@ -29,7 +29,8 @@ struct OpCase {
   double gradient_flops = 0;
   /// The same by the named operation, to hold a hand-written one against.
   Function named{};
-  double scale = 1;  // of the operands after the first
+  double aim_ratio = 0;  // to the named one
+  double scale = 1;      // of the operands after the first
   /// Also reads so many integers below the limit: they follow the operands.
   std::int64_t indices = 0;
   std::int64_t index_limit = 0;
@@ -79,6 +80,7 @@ BenchCase to_case(const OpCase& op) {
   c.name = fmt::format("ops/{}{}", op.name, op.gradients > 0 ? "+grad" : "");
   c.shape = size_of_operands(op);
   c.dtype = result.dtype();
+  c.aim_ratio = op.aim_ratio;
   double elements = 0;
   for (const Shape& shape : op.operands) elements += static_cast<double>(shape.numel());
   c.bytes = f32_bytes(elements) +
@@ -126,8 +128,7 @@ void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, doubl
   add(cases, op);
 }
 
-// ---- Element-wise
-// ------------------------------------------------------------------------------------------------
+// ---- Element-wise ---------------------------------------------------------------------------------------
 
 LazyTensor gelu(const LazyTensor& x) { return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2))); }
 
@@ -184,8 +185,7 @@ void add_elementwise(std::vector<BenchCase>& cases) {
               .flops = n});
 }
 
-// ---- Reductions and rows
-// -----------------------------------------------------------------------------------------
+// ---- Reductions and rows --------------------------------------------------------------------------------
 
 void add_reductions(std::vector<BenchCase>& cases) {
   const Shape matrix{4096, 1024};
@@ -239,6 +239,7 @@ void add_rows(std::vector<BenchCase>& cases) {
   op.name = "softmax/by_hand";
   op.function = [](const Tensors& t) { return softmax_by_hand(t[0]); };
   op.named = softmax_named;
+  op.aim_ratio = 1.03;
   add_both(cases, op, 1, 4 * n);
 
   op = {.name = "log_softmax/named",
@@ -272,8 +273,27 @@ void add_rows(std::vector<BenchCase>& cases) {
            3, 12 * n);
 }
 
-// ---- Contractions
-// ------------------------------------------------------------------------------------------------
+/// Rotary embedding: the halves of each head as pairs, turned by an angle of position and pair.
+LazyTensor rotary(const LazyTensor& x, const LazyTensor& cosine, const LazyTensor& sine) {
+  const std::int64_t half = x.shape(-1) / 2;
+  const LazyTensor turned =
+      concatenate({-slice(x, -1, half, std::nullopt), slice(x, -1, std::nullopt, half)}, -1);
+  return x * cosine + turned * sine;
+}
+
+void add_rotary(std::vector<BenchCase>& cases) {
+  const Shape heads{4, 8, 512, 64};
+  const double n = static_cast<double>(heads.numel());
+  add_both(cases,
+           {.name = "rotary",
+            .operands = {heads, {512, 64}, {512, 64}},
+            .function = [](const Tensors& t) { return rotary(t[0], t[1], t[2]); },
+            .peer = "rotary",
+            .flops = 3 * n},
+           1, 3 * n);
+}
+
+// ---- Contractions ---------------------------------------------------------------------------------------
 
 OpCase product(const std::string& name, const Shape& a, const Shape& b, double flops, const std::string& peer,
                Function function) {
@@ -319,8 +339,7 @@ void add_contractions(std::vector<BenchCase>& cases) {
               .scale = 0.05});
 }
 
-// ---- Attention
-// ---------------------------------------------------------------------------------------------------
+// ---- Attention ------------------------------------------------------------------------------------------
 
 /// Scaled dot products of queries and keys, of which each query sees its own and the earlier ones.
 LazyTensor attention(const Tensors& t, bool causal) {
@@ -354,8 +373,7 @@ void add_attention(std::vector<BenchCase>& cases) {
   }
 }
 
-// ---- Losses, indexing, movement, types
-// ---------------------------------------------------------------------------
+// ---- Losses, indexing, movement, types ------------------------------------------------------------------
 
 void add_indexed(std::vector<BenchCase>& cases) {
   constexpr std::int64_t kRows = 32000;
@@ -443,6 +461,7 @@ std::vector<BenchCase> bench_ops() {
   add_elementwise(cases);
   add_reductions(cases);
   add_rows(cases);
+  add_rotary(cases);
   add_contractions(cases);
   add_attention(cases);
   add_indexed(cases);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -41,7 +41,7 @@ std::vector<std::string> changed_environment(
       result.emplace_back(text);
   }
   for (const auto& [name, value] : changes)
-    if (!value.empty()) result.push_back(name + "=" + value);
+    if (!value.empty()) result.push_back(fmt::format("{}={}", name, value));
   return result;
 }
 

@@ -54,7 +54,7 @@ struct Column {
 };
 
 const std::vector<Column>& columns() {
-  static const std::vector<Column> all{
+  static const std::vector<Column> kAll{
       {"total us", [](const BenchResult& r) { return short_number(r.total_us); }},
       {"spread", [](const BenchResult& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
       {"submit us", [](const BenchResult& r) { return short_number(r.submit_us); }},
@@ -74,14 +74,15 @@ const std::vector<Column>& columns() {
       {"ratio", [](const BenchResult& r) { return ratio(r, find_peer(r, false)); }},
       {"to named", [](const BenchResult& r) { return ratio(r, find_peer(r, true)); }},
   };
-  return all;
+  return kAll;
 }
 
-/// A bound or the time of one of many operations stands beside the name: few rows have them.
+/// An aim, a bound or the time of one of many operations stands beside the name: few rows have them.
 std::string remark(const BenchResult& r) {
   std::string text;
   if (r.operations > 1)
     text += fmt::format(" ({} ns an operation)", short_number(1e3 * r.total_us / r.operations));
+  if (r.aim_ratio) text += fmt::format(" (aim {})", short_number(*r.aim_ratio));
   if (r.bound_us) text += fmt::format(" (bound {} us)", short_number(*r.bound_us));
   return text;
 }
@@ -148,6 +149,7 @@ nlohmann::ordered_json to_json(const BenchResult& r) {
           {"peer_details", details},
           {"first_us", rounded(r.first_us)},
           {"bound_us", number_or_null(r.bound_us)},
+          {"aim_ratio", number_or_null(r.aim_ratio)},
           {"operations", r.operations},
           {"iterations", r.iterations}};
 }

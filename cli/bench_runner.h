@@ -37,6 +37,7 @@ struct BenchResult {
   double first_us = 0;
   std::optional<double> limit_us;
   std::optional<double> bound_us;
+  std::optional<double> aim_ratio;
   std::optional<double> gb_per_s;
   std::optional<double> gflop_per_s;
   int operations = 1;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -22,6 +22,12 @@ namespace {
 constexpr const char* kPromptTasks = "For --task forward and decode";
 constexpr const char* kDecodeTask = "For --task decode";
 constexpr const char* kTrainTask = "For --task train (finetune's flags)";
+
+/// The last part of a path, whether or not it ends in a slash.
+std::string folder_name(const std::filesystem::path& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
 
 class ExplainCommand : public Command {
  public:
@@ -50,7 +56,7 @@ class ExplainCommand : public Command {
     app.add_option(
            "--trace", trace_,
            "Write a trace of the run there, for ui.perfetto.dev or chrome://tracing: what the host did, "
-           "and on the CPU every step; of a Vulkan device each plan as a whole, from its submission to "
+           "and on the CPU every step; of a Vulkan device the plan as a whole, from its submission to "
            "its results, on the host's clock")
         ->type_name("FILE");
     declare_prompt(app);
@@ -68,7 +74,7 @@ class ExplainCommand : public Command {
         steady.runs.begin(), steady.runs.end(),
         [](const auto& a, const auto& b) { return a->plan->node_count < b->plan->node_count; });
     Explanation explanation = explain(**largest);
-    explanation.title = fmt::format("{} of {}", task_, flags_.model);
+    explanation.title = fmt::format("{} of {}", task_, folder_name(flags_.model));
     explanation.submits = std::accumulate(steady.runs.begin(), steady.runs.end(), std::uint64_t{0},
                                           [](std::uint64_t sum, const auto& r) { return sum + r->submits; });
 

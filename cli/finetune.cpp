@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "cli/inputs.h"
+#include "cli/model_flags.h"
 #include "cli/training_run.h"
 #include "training/lora/lora.h"
 
@@ -20,25 +20,7 @@ class FinetuneCommand : public Command {
   void add_options(CLI::App& app) override {
     app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
     flags_.declare(app);
-    app.add_option("--rank", lora_.rank, "Rank of the adapter")
-        ->type_name("N")
-        ->check(integer_in(1, 1 << 20))
-        ->capture_default_str();
-    app.add_option("--alpha", lora_.alpha, "The adapter's output is scaled by alpha / rank")
-        ->type_name("A")
-        ->check(positive_number())
-        ->capture_default_str();
-    app.add_option("--dropout", lora_.dropout, "Dropout before the adapter, in training")
-        ->type_name("P")
-        ->check(number_in(0, 1, false, true))
-        ->capture_default_str();
-    app.add_option(
-           "--target-modules", targets_,
-           "Layers to adapt, separated by commas: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-           "down_proj, or all-linear for all of these")
-        ->type_name("NAMES")
-        ->delimiter(',')
-        ->default_str("q_proj,v_proj");
+    declare_lora(app, lora_, targets_);
     for (const char* flag : {"--save-every", "--resume", "--memory-limit", "--report"})
       add_refused(app, flag);
   }

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/domains.h"
 #include "cli/inputs.h"
+#include "cli/model_flags.h"
 #include "cli/outputs.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
@@ -58,29 +59,7 @@ class GenerateCommand : public Command {
         ->type_name("N")
         ->check(integer_in(0))
         ->capture_default_str();
-    app.add_option("--temperature", sampling_.temperature, "0 takes the most likely token")
-        ->type_name("T")
-        ->check(non_negative_number())
-        ->capture_default_str();
-    app.add_option("--top-k", sampling_.top_k, "Sample from the K most likely tokens; 0 is off")
-        ->type_name("K")
-        ->check(integer_in(0))
-        ->capture_default_str();
-    app.add_option("--top-p", sampling_.top_p,
-                   "Sample from the smallest set of tokens of this probability; 1 is off")
-        ->type_name("P")
-        ->check(number_in(0, 1, true))
-        ->capture_default_str();
-    app.add_option("--min-p", sampling_.min_p,
-                   "Leave out tokens below this share of the best one's probability")
-        ->type_name("P")
-        ->check(number_in(0, 1))
-        ->capture_default_str();
-    app.add_option("--repetition-penalty", sampling_.repetition_penalty,
-                   "Divides positive and multiplies negative logits of tokens seen so far; 1 is off")
-        ->type_name("R")
-        ->check(positive_number())
-        ->capture_default_str();
+    declare_sampling(app, sampling_);
     app.add_option("--seed", sampling_.seed, "Seed of the sampling")
         ->type_name("N")
         ->check(seed_value())

@@ -4,6 +4,8 @@
 //   LANE_ROWS, LANE_COLUMNS            a workgroup's invocations as a grid
 //   TILE_ROWS, TILE_COLUMNS            what one of them computes of a block of scores
 //   EACH                               columns that one of them keeps of an output, which has D or E of them
+//   SMALL_CODE                         if short code is worth more than unrolled loops
+//   SYNC                               the barrier of a workgroup, which may be a single subgroup
 //   VECTOR_LOADS                       if rows of q, k, v and go are contiguous and vectors are faster
 //   CAUSAL                             if the score is a constant for keys beyond the query's place
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the kernels
@@ -22,6 +24,12 @@
 #define LANES (LANE_ROWS * LANE_COLUMNS)
 #define BLOCK_ROWS (LANE_ROWS * TILE_ROWS)
 #define BLOCK_COLUMNS (LANE_COLUMNS * TILE_COLUMNS)
+
+#ifdef SMALL_CODE
+#define COLUMN_LOOP [[dont_unroll]]
+#else
+#define COLUMN_LOOP [[unroll]]
+#endif
 
 layout(local_size_x = LANES) in;
 
@@ -110,6 +118,7 @@ void multiply_rows(int block, Matrix x, int x_row, Matrix y, int y_row, int leng
   }
   [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) ys[j] = row_of(y, y_row + LANE_COLUMN + j * LANE_COLUMNS);
   int l = 0;
+#ifndef SMALL_CODE
   [[dont_unroll]] for (; l + 4 <= length; l += 4) {
     vec4 yv[TILE_COLUMNS];
     [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = four_at(y.address, ys[j] + l * y.columns, y.columns);
@@ -119,6 +128,7 @@ void multiply_rows(int block, Matrix x, int x_row, Matrix y, int y_row, int leng
         [[unroll]] for (int s = 0; s < 4; ++s) sum[i][j] = fma(xv[s], yv[j][s], sum[i][j]);
     }
   }
+#endif
   [[dont_unroll]] for (; l < length; ++l) {
     float yv[TILE_COLUMNS];
     [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = MEMORY(y).v[ys[j] + l * y.columns];
@@ -154,14 +164,19 @@ void clear(out float sum[TILE_ROWS][EACH]) {
     [[unroll]] for (int j = 0; j < EACH; ++j) sum[i][j] = 0.0;
 }
 
-// Stores the invocation's rows first, ... of a result with `length` columns.
+// Stores the invocation's rows first, ... of a result with `length` columns. One copy of the
+// code for each column: the rows come to the front in turn.
 void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
-  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+  [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
     const int row = first + LANE_ROW * TILE_ROWS + i;
-    [[unroll]] for (int j = 0; j < EACH; ++j) {
-      const int column = LANE_COLUMN + j * LANE_COLUMNS;
-      if (row <= z.last_row && column < length) MEMORY(z).v[z.at + row * z.rows + column * z.columns] = sum[i][j];
+    if (row <= z.last_row) {
+      [[unroll]] for (int j = 0; j < EACH; ++j) {
+        const int column = LANE_COLUMN + j * LANE_COLUMNS;
+        if (column < length) MEMORY(z).v[z.at + row * z.rows + column * z.columns] = sum[0][j];
+      }
     }
+    [[unroll]] for (int next = 1; next < TILE_ROWS; ++next)
+      [[unroll]] for (int j = 0; j < EACH; ++j) sum[next - 1][j] = sum[next][j];
   }
 }
 

@@ -11,7 +11,16 @@ const int kQ = 0, kK = 1, kV = 2, kO = 3, kLse = 4;
 shared float row_maximum[ROW_STATES];  // the same in all invocations of a row
 shared float row_sum[ROW_STATES];      // of the invocation's columns
 shared float row_scale[ROW_STATES];    // of what was summed before
-shared float part[ROW_STATES];
+shared float part[ROW_STATES];         // maximum of the invocation's columns of a block
+
+int own_state(int i) { return (LANE_ROW * TILE_ROWS + i) * LANE_COLUMNS + LANE_COLUMN; }
+
+void scale_rows(inout float sum[TILE_ROWS][EACH]) {
+  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+    const float scale = row_scale[own_state(i)];
+    [[unroll]] for (int j = 0; j < EACH; ++j) sum[i][j] *= scale;
+  }
+}
 
 void main() {
   KERNEL_BEGIN
@@ -23,10 +32,9 @@ void main() {
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
     KERNEL_BATCH(batch)
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
-    const int state = LANE_ROW * TILE_ROWS * LANE_COLUMNS + LANE_COLUMN;  // of row i: + i * LANE_COLUMNS
-    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
-      row_maximum[state + i * LANE_COLUMNS] = -infinity();
-      row_sum[state + i * LANE_COLUMNS] = 0.0;
+    [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+      row_maximum[own_state(i)] = -infinity();
+      row_sum[own_state(i)] = 0.0;
     }
     float sum[TILE_ROWS][EACH];
     clear(sum);
@@ -50,26 +58,26 @@ void main() {
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         float most = -infinity();
-        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+        COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           float score = -infinity();
           if (key + column < n) score = SCORE(blocks[in_block(r, column)], min(first + r, m - 1), key + column);
           blocks[in_block(r, column)] = score;
           most = max(most, score);
         }
-        part[state + i * LANE_COLUMNS] = most;
+        part[own_state(i)] = most;
       }
-      barrier();
+      SYNC();
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
-        const int own = state + i * LANE_COLUMNS;
+        const int own = own_state(i);
         const float before = row_maximum[own];
         float most = before;
         [[unroll]] for (int l = 0; l < LANE_COLUMNS; ++l) most = max(most, part[r * LANE_COLUMNS + l]);
         const float base = most == -infinity() ? 0.0 : most;  // all of them -infinity: nothing so far
         const float scale = f_exp(before - base);
         float total = row_sum[own] * scale;
-        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+        COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int at = in_block(r, LANE_COLUMN + j * LANE_COLUMNS);
           const float weight = f_exp(blocks[at] - base);
           blocks[at] = weight;
@@ -79,27 +87,26 @@ void main() {
         row_sum[own] = total;
         row_scale[own] = scale;
       }
-      barrier();
-      [[unroll]] for (int i = 0; i < TILE_ROWS; ++i)
-        [[unroll]] for (int j = 0; j < EACH; ++j) sum[i][j] *= row_scale[state + i * LANE_COLUMNS];
+      SYNC();
+      scale_rows(sum);
       accumulate(0, min(BLOCK_COLUMNS, n - key), v, key, e, sum);
-      barrier();  // before the next block overwrites this one
+      SYNC();  // before the next block overwrites this one
     }
 
     Matrix lse = matrix(kLse, batch, m);
-    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+    [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
       const int r = LANE_ROW * TILE_ROWS + i;
       float total = 0.0;
       [[dont_unroll]] for (int l = 0; l < LANE_COLUMNS; ++l) total += row_sum[r * LANE_COLUMNS + l];
       const float most = row_maximum[r * LANE_COLUMNS];
       // Of no keys at all nothing is summed; of keys that are all at -infinity, 0 / 0.
-      const float inverse = total != 0.0 ? 1.0 / total : n == 0 ? 0.0 : quiet_nan();
-      [[unroll]] for (int j = 0; j < EACH; ++j) sum[i][j] *= inverse;
+      row_scale[own_state(i)] = total != 0.0 ? 1.0 / total : n == 0 ? 0.0 : quiet_nan();
       if (LANE_COLUMN == 0 && first + r < m)
         MEMORY(lse).v[row_of(lse, first + r)] =
             most == infinity() || most == -infinity() ? most : most + f_log(total);
     }
+    scale_rows(sum);
     store_rows(matrix(kO, batch, m), first, e, sum);
-    barrier();  // before the next task begins with the states
+    SYNC();  // before the next task begins with the states
   }
 }

@@ -35,7 +35,7 @@ void main() {
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         const int key = min(first + r, n - 1);
-        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+        COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (column < count) {
             const int at = in_block(r, column);
@@ -47,10 +47,10 @@ void main() {
           }
         }
       }
-      barrier();
+      SYNC();
       accumulate(0, count, q, query, d, k_sum);
       accumulate(BLOCK_SIZE, count, go, query, e, v_sum);
-      barrier();  // before the next block overwrites this one
+      SYNC();  // before the next block overwrites this one
     }
     store_rows(matrix(kDk, batch, n), first, d, k_sum);
     store_rows(matrix(kDv, batch, n), first, e, v_sum);

@@ -37,7 +37,7 @@ void main() {
         const int query = min(first + r, m - 1);
         const float row_lse = MEMORY(lse).v[row_of(lse, query)];
         const float row_delta = MEMORY(delta).v[row_of(delta, query)];
-        [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+        COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (key + column < n) {
             const float raw = blocks[in_block(r, column)];
@@ -47,9 +47,9 @@ void main() {
           }
         }
       }
-      barrier();
+      SYNC();
       accumulate(0, min(BLOCK_COLUMNS, n - key), k, key, d, sum);
-      barrier();  // before the next block overwrites this one
+      SYNC();  // before the next block overwrites this one
     }
     store_rows(matrix(kDq, batch, m), first, d, sum);
   }

@@ -20,8 +20,8 @@ const OpDef kGradKV{.name = "attention_grad_kv", .kind = OpClass::attention_grad
 const OpDef kSecond{.name = "second_result", .kind = OpClass::second_result};
 const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 
-// Attributes of the three: positions in the program of the raw product, of the score, of the cotangent of the
-// score and of that of the raw product (the last two: gradients only).
+// Attributes: positions in the program of the raw product and of the score; then, of the forward pass, of the
+// probabilities; of the gradients, of the cotangents of the score and of the raw product.
 enum : std::size_t { kRaw, kScore, kScoreGrad, kRawGrad };
 
 /// Element-wise operations of one shape between some given nodes and a result.
@@ -288,7 +288,7 @@ class AttentionFinder {
   Id forward(const Softmax& s, Id v) {
     std::vector<Id> inputs{query(s), key(s), build_.at(v)};
     for (Id read : mapped(s.expression.reads)) inputs.push_back(read);
-    const std::int64_t attributes[] = {build_.at(s.raw), build_.at(s.score)};
+    const std::int64_t attributes[] = {build_.at(s.raw), build_.at(s.score), build_.at(s.probabilities)};
     const Shape shape = like(s, extent(query(s), -2), extent(build_.at(v), -1));
     return build_.make(kAttention, DType::f32, shape, attributes, inputs,
                        match_.node(s.probabilities).origin);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kKindNames{
     "region", "contract", "gather", "scatter_add", "attention", "attention_grad_q", "attention_grad_kv"};
 
-/// Whether an instruction counts as an arithmetic operation.
+/// Whether an instruction computes: it is neither a source nor a comparison, selection, cast or random bits.
 bool is_arithmetic(const Instruction& i) {
   if (info(i.op).arity == 0 || info(i.op).gives_boolean) return false;
   switch (i.op) {
@@ -34,9 +34,9 @@ std::int64_t arithmetic_count(const Kernel& kernel) {
 
 std::int64_t kernel_flops(const Kernel& kernel, std::int64_t points, std::int64_t rows) {
   const KernelLevels level = levels(kernel);
-  std::int64_t flops = kernel.reduce ? points : 0;
+  std::int64_t flops = kernel.reduce && is_floating(kernel.outputs[0].type) ? points : 0;
   for (std::size_t v = 0; v < kernel.code.size(); ++v) {
-    if (!is_arithmetic(kernel.code[v])) continue;
+    if (!is_arithmetic(kernel.code[v]) || !is_floating(kernel.code[v].type)) continue;
     const bool once_a_row = level.per_row[v] && !is_row_reduction(kernel.code[v].op);
     flops += once_a_row ? rows : points;
   }
@@ -88,7 +88,7 @@ std::int64_t flops_of(const Step& step) {
     case StepKind::gather:
       return 0;
     case StepKind::scatter_add:
-      return points;
+      return is_floating(step.dtype) ? points : 0;
     case StepKind::attention:
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:

@@ -12,9 +12,9 @@ struct StepCost {
   /// Operations of the graph that the step computes; where the plan does not say, the arithmetic instructions
   /// of its kernel.
   std::int64_t ops = 0;
-  /// Arithmetic operations, a multiply-add as two and a function such as exp as one; comparisons, selections,
-  /// casts and random bits as none. Attention counts the scores that its causal mask leaves, and in gradients
-  /// the scores that are computed anew.
+  /// Floating-point operations, a multiply-add as two and a function such as exp as one; comparisons,
+  /// selections, casts and random bits as none. Attention counts the scores that its causal mask leaves, and
+  /// in gradients the scores that are computed anew.
   std::int64_t flops = 0;
   /// Each element that is touched, once: broadcast operands by what they hold, one operand read twice once.
   std::int64_t read_bytes = 0;

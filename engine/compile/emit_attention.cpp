@@ -38,6 +38,24 @@ void collapse_batch(Step& step, int batch) {
   }
 }
 
+/// What the program computed instead of an attention step and nobody needs any more: all that leads to the
+/// nodes that its attributes name.
+void collect_absorbed(const Regions& regions, std::uint32_t attention, std::vector<std::uint32_t>& origins) {
+  std::vector<std::uint32_t> stack, seen;
+  for (std::int64_t i : regions.node(attention).attributes) stack.push_back(static_cast<std::uint32_t>(i));
+  while (!stack.empty()) {
+    const std::uint32_t root = regions.source(stack.back()).root;
+    stack.pop_back();
+    const OpClass kind = regions.node(root).op->kind;
+    const bool absorbed =
+        !regions.is_live(root) && (regions.is_expression(root) || kind == OpClass::contract);
+    if (!absorbed || std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
+    seen.push_back(root);
+    origins.push_back(regions.node(root).origin);
+    for (std::uint32_t input : regions.program().inputs_of(root)) stack.push_back(input);
+  }
+}
+
 }  // namespace
 
 void Emitter::attention(std::uint32_t i) {
@@ -107,6 +125,7 @@ void Emitter::attention(std::uint32_t i) {
     }
   }
   collapse_batch(step, batch);
+  collect_absorbed(regions_, i, origins_);
   push(std::move(step));
 }
 

@@ -58,6 +58,21 @@ void collapse_lead(Step& step) {
   }
 }
 
+/// In how many parts K is computed side by side: 1 but for small results of long sums.
+std::int64_t k_parts(const Step& step) {
+  constexpr std::int64_t kFewResults = 4096;
+  constexpr std::int64_t kLongSum = 8192;
+  constexpr std::int64_t kShortestPart = 1024;
+  constexpr std::int64_t kMostParts = 32;
+  if (step.kernel || step.segments.size() != 1 || step.dims.rank() >= kMaxRank) return 1;
+  const std::int64_t k = step.dims.back();
+  if (k < kLongSum || step.dims.numel() / k > kFewResults) return 1;
+  for (std::int64_t parts = std::min(kMostParts, k / kShortestPart); parts > 1; --parts) {
+    if (k % parts == 0) return parts;
+  }
+  return 1;
+}
+
 }  // namespace
 
 void Emitter::product(const Group& group) {
@@ -109,7 +124,52 @@ void Emitter::product(const Group& group) {
     step.kernel = share(std::move(built.kernel));
   }
   collapse_lead(step);
+  if (const std::int64_t parts = k_parts(step); parts > 1) {
+    split_k(std::move(step), parts);
+  } else {
+    push(std::move(step));
+  }
+}
+
+/// Few results of many terms each: the terms are shared out among partial products, which a second step adds
+/// up, in a fixed order.
+void Emitter::split_k(Step step, std::int64_t parts) {
+  const int rank = step.dims.rank();
+  const std::int64_t k = step.dims.back() / parts;
+  const Operand out = step.operands[2];
+  Shape partial_shape(step.dims.span().first(static_cast<std::size_t>(rank - 1)));
+  partial_shape.insert(0, parts);
+  const std::int32_t partial = add_buffer(BufferRole::arena, step.dtype, partial_shape.numel());
+  const Dims partial_strides = partial_shape.strides();
+
+  step.dims[rank - 1] = k;
+  step.dims.insert(0, parts);
+  step.segments[0].k = k;
+  for (std::size_t o = 0; o < 2; ++o) {
+    step.operands[o].strides.insert(0, step.operands[o].strides[rank - 1] * k);
+  }
+  step.operands[2] = {partial, 0, partial_strides};
+  step.operands[2].strides.push_back(0);
   push(std::move(step));
+
+  Kernel add;
+  add.name = "sum of partial products";
+  add.inputs = {plan_.steps.back().dtype};
+  add.code = {{.op = ScalarOp::load, .type = add.inputs[0]}};
+  add.outputs = {{0, add.inputs[0]}};
+  add.reduce = Combine::sum;
+  add.finish();
+  Step sum;
+  sum.kind = StepKind::region;
+  sum.dtype = add.inputs[0];
+  sum.kernel = share(std::move(add));
+  sum.dims = partial_shape;
+  Dims to = out.strides;
+  to.erase(rank - 1);
+  to.insert(0, 0);
+  sum.operands = {{partial, 0, partial_strides}, {out.buffer, out.offset, to}};
+  order_and_collapse(sum, 1);
+  push(std::move(sum));
 }
 
 }  // namespace caldera

@@ -61,6 +61,7 @@ class Emitter {
 
   // ---- contractions (emit_product.cpp) ----
   void product(const Group& group);
+  void split_k(Step step, std::int64_t parts);
 
   // ---- attention (emit_attention.cpp) ----
   void attention(std::uint32_t i);

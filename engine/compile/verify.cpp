@@ -59,6 +59,7 @@ class Verifier {
     const auto outputs = static_cast<std::size_t>(plan_.output_count);
     if (plan_.input_count < 0 || plan_.output_count < 0 || inputs + outputs > plan_.buffers.size())
       throw Fault{"there are fewer buffers than inputs and outputs"};
+    if (plan_.constants.size() > plan_.scalars.size()) throw Fault{"more constants than scalar arguments"};
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const PlanBuffer& buffer = plan_.buffers[b];
       const BufferRole wanted = b < inputs             ? BufferRole::input

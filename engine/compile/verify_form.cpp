@@ -243,6 +243,7 @@ std::vector<OperandForm> check_form(const Plan& plan, const Step& step) {
   std::vector<OperandForm> forms = Describer(plan, step).run();
   if (step.operands.size() != forms.size()) throw Fault{"the wrong number of operands"};
   for (std::size_t k = 0; k < forms.size(); ++k) check_operand(plan, k, step.operands[k], forms[k]);
+  if (step.causal.fill != -1) check_causal_score(step);
   return forms;
 }
 

@@ -39,6 +39,10 @@ std::vector<OperandForm> check_form(const Plan& plan, const Step& step);
 /// Checks a kernel by itself. Only regions may have reductions of either kind. Throws Fault.
 void check_kernel(const Kernel& kernel, bool of_region);
 
+/// Checks that the score of an attention step whose form is right is constant where Step::causal says so.
+/// Throws Fault.
+void check_causal_score(const Step& step);
+
 /// For each value of a kernel of the row form, whether it is one for the whole row.
 std::vector<bool> row_values(const Kernel& kernel);
 

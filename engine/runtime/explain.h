@@ -57,7 +57,8 @@ std::string to_html(const Explanation& explanation);
 
 /// Chrome's trace format (chrome://tracing, ui.perfetto.dev): the host's threads with what they did for the
 /// evaluations, and a track for the device. On the CPU that track has every step with its cost; of a Vulkan
-/// device it has each plan as a whole, from its submission until its results were seen.
+/// device it has each plan as a whole, from its submission until its results were seen, with its steps'
+/// names.
 std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std::span<const HostSpan> spans);
 
 struct GeneratedCode {

@@ -75,6 +75,7 @@ class MemoryPicture {
       : plan_(*e.plan), lives_(arena_lives(plan_)), live_(live_bytes(plan_, lives_)) {}
 
   std::string draw() {
+    if (lives_.empty()) return nothing();
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cal-mem\" viewBox=\"0 0 {} {}\" role=\"img\" "
         "aria-label=\"arena over time\">{}",
@@ -86,6 +87,14 @@ class MemoryPicture {
   }
 
  private:
+  static std::string nothing() {
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cal-mem\" viewBox=\"0 0 {} 48\" role=\"img\">{}"
+        "<text x=\"{}\" y=\"28\" text-anchor=\"middle\">nothing is kept between steps: the arena is "
+        "empty</text></svg>\n",
+        kTotalWidth, kStyle, kTotalWidth / 2);
+  }
+
   double x(std::size_t step) const {
     return kLeft + kWidth * static_cast<double>(step) /
                        static_cast<double>(std::max<std::size_t>(1, plan_.steps.size()));
@@ -127,7 +136,6 @@ class MemoryPicture {
   }
 
   void curve() {
-    if (live_.empty()) return;
     const double floor = kCurveTop + kCurveHeight;
     std::string path = fmt::format("M{:.1f} {:.1f}", x(0), floor);
     for (std::size_t i = 0; i < live_.size(); ++i)
@@ -146,13 +154,6 @@ class MemoryPicture {
   }
 
   void buffers() {
-    if (lives_.empty()) {
-      text_ += fmt::format(
-          "<text class=\"q\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">nothing is kept between "
-          "steps: the arena is empty</text>",
-          kLeft + kWidth / 2, kArenaTop + kArenaHeight / 2);
-      return;
-    }
     text_ += "<g class=\"b\">";
     for (const BufferLife& life : lives_) buffer(life);
     text_ += "</g>";

@@ -99,8 +99,10 @@ function routePath(route) {
 function drawGraph(host, bar, nodes, edges, select) {
   host.textContent = '';
   bar.querySelectorAll('button').forEach(b => b.remove());
+  const ruler = document.createElement('canvas').getContext('2d');
+  const wide = (font, text) => { ruler.font = `${font} system-ui,sans-serif`; return ruler.measureText(text).width; };
   for (const n of nodes) {
-    n.w = Math.max(64, 24 + 7.4 * n.label.length, 24 + 5.9 * n.sub.length);
+    n.w = Math.max(64, 22 + wide('600 12px', n.label), 22 + wide('10.5px', n.sub));
     n.h = n.sub ? 38 : 26;
   }
   const {width, height, routes} = layout(nodes, edges);

@@ -59,7 +59,7 @@ const describe = (s, i) => `step ${i}: ${s.name}\n${FORMS[s.form]} over ${shape(
 const clip = (t, n) => t.length > n ? t.slice(0, n - 1) + '\u2026' : t;
 D.steps.forEach((s, i) => {
   const layer = s.from.reduce((l, f) => Math.max(l, after.nodes[f].layer + 1), 0);
-  after.nodes.push({label: clip(s.label || s.name, 30), sub: `${i} \u00b7 ${clip(s.label ? s.name.replace(`${s.label}: `, '') : '', 22)}${s.label ? ' ' : ''}${shape(s.dims)}`, form: s.form, layer, title: describe(s, i), key: i, out: s.out});
+  after.nodes.push({label: clip(s.label || s.name, 30), sub: `${s.joined ? 'joined \u00b7 ' : ''}${i} \u00b7 ${clip(s.label ? s.name.replace(`${s.label}: `, '') : '', 22)}${s.label ? ' ' : ''}${shape(s.dims)}`, form: s.form, layer, title: describe(s, i), key: i, out: s.out});
   for (const f of s.from) after.edges.push([f, i]);
 });
 for (let i = D.steps.length - 1; i >= 0; --i) {  // beside those who read it, not at the top

@@ -86,11 +86,14 @@ std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs,
     if (is_new) trace.name_track(kDevices, track->second, device);
     trace.span(kHost, run->thread, "submit", run->begin, run->submitted, {});
     trace.span(kHost, run->thread, "wait", run->submitted, run->done, {});
-    trace.span(kDevices, track->second, "plan", run->begin, run->done,
-               {{"nodes", plan.node_count},
-                {"dispatches", plan.dispatch_count()},
-                {"arena_bytes", plan.arena_bytes},
-                {"cache", run->cache_hit ? "hit" : "miss"}});
+    Json arguments{{"nodes", plan.node_count},
+                   {"dispatches", plan.dispatch_count()},
+                   {"arena_bytes", plan.arena_bytes},
+                   {"cache", run->cache_hit ? "hit" : "miss"}};
+    if (run->steps.empty()) {
+      for (const Step& step : plan.steps) arguments["steps"].push_back(step.name());
+    }
+    trace.span(kDevices, track->second, "plan", run->begin, run->done, std::move(arguments));
     for (std::size_t i = 0; i < run->steps.size(); ++i) {
       const StepTime& time = run->steps[i];
       trace.span(kDevices, track->second, plan.steps[i].name(), time.begin, time.end,

@@ -38,8 +38,8 @@ bool is_recording() { return recording.load(std::memory_order_relaxed); }
 
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next = 0;
-  thread_local const std::uint32_t mine = next.fetch_add(1, std::memory_order_relaxed);
-  return mine;
+  thread_local const std::uint32_t kMine = next.fetch_add(1, std::memory_order_relaxed);
+  return kMine;
 }
 
 /// Rates of one step, for a line of CALDERA_DEBUG=2.

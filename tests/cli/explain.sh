@@ -95,6 +95,23 @@ grep -q '^plan for cpu: ' "$work/stderr" || fail "no regions"
 debug 4
 grep -q '^kernel ' "$work/stderr" || fail "no code"
 
+# On Vulkan the same numbers; its trace has the plan as a whole, with the names of its steps.
+if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+  explain --task forward
+  cp "$work/stdout" "$work/on-cpu"
+  (
+    use_validation
+    expect_exit 0 "$CALDERA_BIN" explain --json --device vulkan --model "$work/base" --task forward \
+      --trace "$work/out.trace"
+  )
+  for field in nodes dispatches barriers submits arena_bytes peak_bytes; do
+    [ "$(json_number $field "$work/stdout")" = "$(json_number $field "$work/on-cpu")" ] ||
+      fail "another number of $field on Vulkan"
+  done
+  is_json "$work/out.trace"
+  grep -q '"name":"plan".*"steps":\["' "$work/out.trace" || fail "no names of steps in the trace on Vulkan"
+fi
+
 # Bad input: one line.
 explain="$CALDERA_BIN explain --json --device cpu --model $work/base"
 for flags in "" "--task nonsense" "--task forward --rank 4" "--task train --prompt x" "--task forward --top-k 3" \

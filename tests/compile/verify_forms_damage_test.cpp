@@ -215,6 +215,21 @@ const Damage kAttentionDamages[] = {
      [](Plan& p) { step(p, kGradKv).causal.offset_scalar = kFill; }},
     {"a causal mask of a region", "a causal mask without attention",
      [](Plan& p) { step(p, kCopy).causal.fill = kFill; }},
+    {"an offset that the score does not have", "a causal mask that the score does not have",
+     [](Plan& p) { step(p, kAttention).causal.offset = 0; }},
+    {"coordinates that are not those of the mask", "a causal mask that the score does not have",
+     [](Plan& p) { operand(p, kAttention, 4).strides[0] = 1; }},
+    {"the fill of another score", "a causal mask that the score does not have",
+     [](Plan& p) { step(p, kAttention).causal.fill = kZero; }},
+    {"the offset of another score", "a causal mask that the score does not have",
+     [](Plan& p) { step(p, kGradQ).causal.offset_scalar = -1; }},
+    {"a score that keeps what lies ahead", "a causal mask that the score does not have",
+     [](Plan& p) {
+       edit_kernel(p, kAttention, [](Kernel& k) {
+         for (Instruction& i : k.code)
+           if (i.op == ScalarOp::less_equal) i.op = ScalarOp::greater;
+       });
+     }},
     {"the result over q", "operand 6 overwrites what the step itself reads",
      [](Plan& p) { p.buffers[kO].arena_offset = p.buffers[kQ].arena_offset; }},
     {"lse over q", "operand 7 overwrites what the step itself reads",
@@ -255,6 +270,11 @@ const Damage kJoinedDamages[] = {
      [](Plan& p) { p.steps.erase(p.steps.begin() + kSecond); }},
 };
 
+const Damage kPlanDamages[] = {
+    {"more constants than scalars", "more constants than scalar arguments",
+     [](Plan& p) { p.constants.resize(7); }},
+};
+
 const Damage kHoles[] = {
     {"holes between the rows", "step 5 (matmul+epilogue): operand 6 reads bytes that it never got",
      [](Plan& p) {
@@ -288,6 +308,7 @@ TEST(VerifyFormsDamage, Rows) { expect_all_rejected(sound_forms_plan(), kRowDama
 TEST(VerifyFormsDamage, Contractions) { expect_all_rejected(sound_forms_plan(), kContractionDamages); }
 TEST(VerifyFormsDamage, Attention) { expect_all_rejected(sound_forms_plan(), kAttentionDamages); }
 TEST(VerifyFormsDamage, Joined) { expect_all_rejected(sound_forms_plan(), kJoinedDamages); }
+TEST(VerifyFormsDamage, Constants) { expect_all_rejected(sound_forms_plan(), kPlanDamages); }
 TEST(VerifyFormsDamage, Holes) { expect_all_rejected(sound_forms_plan(), kHoles); }
 
 TEST(VerifyFormsDamage, ThePlannerSetsTheSameBarriers) {

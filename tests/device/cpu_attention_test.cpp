@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/cpu/cpu_backend.h"
+#include "tests/support/attention_case.h"
 #include "tests/support/plan_case.h"
 
 namespace caldera::testing {
@@ -158,6 +160,25 @@ TEST(CpuAttention, MasksByCoordinates) {
     check(mask, 40, 130, -3);
     check(mask, 9, 600, -1e30);
   }
+}
+
+/// Enough work for several threads: the order of every sum is fixed all the same.
+TEST(CpuAttention, ThreadsDoNotChangeResults) {
+  AttentionCase forward(Device{},
+                        {.heads = 3, .m = 300, .n = 700, .d = 64, .e = 32, .score = ScoreKind::causal});
+  forward.add_forward();
+  AttentionCase backward(Device{}, {.heads = 3, .m = 150, .n = 200, .d = 32, .e = 32});
+  backward.add_gradients();
+  const int before = cpu_threads();
+  for (AttentionCase* c : {&forward, &backward}) {
+    set_cpu_threads(1);
+    const auto alone = c->plan().run_on_device();
+    for (int threads : {2, 3}) {
+      set_cpu_threads(threads);
+      EXPECT_EQ(alone, c->plan().run_on_device()) << threads << " threads";
+    }
+  }
+  set_cpu_threads(before);
 }
 
 }  // namespace

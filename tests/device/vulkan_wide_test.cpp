@@ -83,7 +83,8 @@ Step row_step(const std::shared_ptr<const Kernel>& kernel, std::int64_t rows, st
   return step;
 }
 
-std::shared_ptr<Plan> plan_of(std::vector<std::int64_t> inputs, std::vector<std::int64_t> outputs) {
+std::shared_ptr<Plan> plan_of(const std::vector<std::int64_t>& inputs,
+                              const std::vector<std::int64_t>& outputs) {
   auto plan = std::make_shared<Plan>();
   plan->device = Device::vulkan(0);
   plan->input_count = static_cast<std::int32_t>(inputs.size());

@@ -74,6 +74,14 @@ TEST(Explain, ValuesOfARowCountOncePerRow) {
   EXPECT_STREQ(form_of(step), "row");
 }
 
+TEST(Explain, IndicesAreNoFloatingPointWork) {
+  const LazyTensor i = arange(50, DType::i32, Device::null());
+  const Explanation e = explain({where(less(i + i * 3, 20), leaf({50}, Device::null()), 0.0)});
+  ASSERT_EQ(e.plan->steps.size(), 1U);
+  EXPECT_EQ(e.costs[0].flops, 0);
+  EXPECT_GT(e.costs[0].ops, 0);
+}
+
 TEST(Explain, AttentionCountsWhatTheMaskLeaves) {
   Kernel score{.name = "score", .inputs = {DType::f32}};
   score.code = {{ScalarOp::load, DType::f32, 0}};

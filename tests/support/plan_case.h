@@ -64,6 +64,7 @@ class PlanCase {
   std::vector<std::vector<std::byte>> run_on_device() const;
 
   Plan& plan() { return *plan_; }
+  std::shared_ptr<const Plan> shared_plan() const { return plan_; }
   std::mt19937& random() { return random_; }
 
  private:

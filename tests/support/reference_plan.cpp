@@ -203,7 +203,10 @@ void StepMemory::write(std::size_t k, DType type, const Point& at, Number value)
 }
 
 Number StepMemory::scalar(std::int32_t slot, DType type) const {
-  const std::uint64_t bits = memory_.scalars.at(static_cast<std::size_t>(slot));
+  // Bound scalars first, then the plan's constants.
+  const auto number = static_cast<std::size_t>(slot);
+  const std::size_t bound = memory_.scalars.size();
+  const std::uint64_t bits = number < bound ? memory_.scalars[number] : plan_.constants.at(number - bound);
   std::vector<std::byte> raw(8);
   std::memcpy(raw.data(), &bits, 8);
   return read_number(raw, type, 0);

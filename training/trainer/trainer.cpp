@@ -108,18 +108,19 @@ class Run {
       add_gradients(grads, loss);
       if (i + 1 < micro_batches.size()) {
         std::vector<LazyTensor> outputs = grads;
-        outputs.push_back(loss);
-        record.loss += evaluate_outputs(outputs, host_start, times);
+        outputs.push_back(astype(loss, DType::f32));
+        record.loss += static_cast<double>(evaluate_outputs(outputs, host_start, times)[0]);
         for (LazyTensor& gradient : grads) gradient = gradient.detach();
       } else {
         const LazyTensor norm =
             options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
         optimizer_.step(grads, learning_rate);
         std::vector<LazyTensor> outputs = optimizer_.state();
-        outputs.push_back(norm);
-        outputs.push_back(loss);
-        record.loss += evaluate_outputs(outputs, host_start, times);
-        record.grad_norm = norm.item<double>();
+        // One tensor, so that the host reads once a step.
+        outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
+        const std::vector<float> values = evaluate_outputs(outputs, host_start, times);
+        record.loss += static_cast<double>(values[0]);
+        record.grad_norm = static_cast<double>(values[1]);
         optimizer_.detach();
       }
       host_start = Clock::now();
@@ -145,15 +146,15 @@ class Run {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + grads[i];
   }
 
-  // Evaluates all in one go; the value of the last, a scalar.
-  static double evaluate_outputs(const std::vector<LazyTensor>& outputs, Clock::time_point host_start,
+  // Evaluates all in one go; the values of the last.
+  static std::vector<float> evaluate_outputs(const std::vector<LazyTensor>& outputs, Clock::time_point host_start,
                                  Times& times) {
     const Clock::time_point device_start = Clock::now();
     eval(outputs);
-    const double value = outputs.back().item<double>();
+    std::vector<float> values = outputs.back().to_vector<float>();
     times.host_ms += milliseconds(host_start, device_start);
     times.device_ms += milliseconds(device_start, Clock::now());
-    return value;
+    return values;
   }
 
   [[noreturn]] void diverged(const char* what, double value, std::int64_t step) const {

@@ -32,7 +32,7 @@ MatrixView copied(const MatrixView& x, std::int64_t rows, std::int64_t columns, 
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixView& b,
               float* c, std::int64_t leading, bool add) {
-  static const MatrixFn product = find_matrix_product(DType::f32);
+  static const MatrixFn kProduct = find_matrix_product(DType::f32);
   if (m == 0 || n == 0) return;
   if (m > kFewRows && m * n * k > kSmallProduct && openblas().available()) {
     const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
@@ -45,13 +45,13 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& 
     return;
   }
   if (b.column == 1)
-    return product(m, n, k, a.data, a.row, a.column, b.data, b.row, c, leading, nullptr, add);
+    return kProduct(m, n, k, a.data, a.row, a.column, b.data, b.row, c, leading, nullptr, add);
   if (m <= kFewRows && a.column == 1 && !add)
     return row_product_f32()(m, n, k, a.data, a.row, b.data, b.column, c, leading);
   thread_local Scratch scratch;
   auto* dense = reinterpret_cast<float*>(scratch.get(static_cast<std::size_t>(k * n) * sizeof(float)));
   const MatrixView rows = copied(b, k, n, dense);
-  product(m, n, k, a.data, a.row, a.column, rows.data, rows.row, c, leading, nullptr, add);
+  kProduct(m, n, k, a.data, a.row, a.column, rows.data, rows.row, c, leading, nullptr, add);
 }
 
 }  // namespace caldera::cpu

@@ -204,8 +204,8 @@ HWY_EXPORT(matrix_product);
 HWY_EXPORT(row_product_of_target);
 MatrixFn find_matrix_product(DType type) { return HWY_DYNAMIC_DISPATCH(matrix_product)(type); }
 RowProductFn row_product_f32() {
-  static const RowProductFn fn = HWY_DYNAMIC_DISPATCH(row_product_of_target)();
-  return fn;
+  static const RowProductFn kFunction = HWY_DYNAMIC_DISPATCH(row_product_of_target)();
+  return kFunction;
 }
 }  // namespace caldera::cpu
 #endif

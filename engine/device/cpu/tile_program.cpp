@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/device/cpu/tile_values.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -21,13 +22,6 @@ constexpr std::uint16_t kTemporary = 0x6000;  // one a point
 constexpr std::uint16_t kRow = 0x8000;        // one a row
 constexpr std::uint16_t kOutput = 0xc000;
 constexpr std::size_t kNone = ~std::size_t{0};
-
-bool is_source(ScalarOp op) {
-  return op == ScalarOp::load || op == ScalarOp::load_row || op == ScalarOp::scalar || op == ScalarOp::index;
-}
-
-/// Operands that are value numbers (not input, scalar or index numbers).
-int value_operands(const Instruction& i) { return is_source(i.op) ? 0 : info(i.op).arity; }
 
 Combine combine_of(ScalarOp op) {
   switch (op) {
@@ -58,27 +52,32 @@ ScalarOp exchanged(ScalarOp op) {
   }
 }
 
+std::vector<DType> index_types(const Kernel& kernel) {
+  std::vector<DType> types(static_cast<std::size_t>(kernel.index_count), DType::i32);
+  for (const Instruction& i : kernel.code)
+    if (i.op == ScalarOp::index) types[i.a] = i.type;
+  return types;
+}
+
 class Decoder {
  public:
   Decoder(const Kernel& kernel, const TileForm& form)
-      : kernel_(kernel), code_(kernel.code), form_(form), location_(code_.size(), 0) {
+      : kernel_(kernel),
+        code_(kernel.code),
+        form_(form),
+        values_(kernel, form, index_types(kernel)),
+        location_(code_.size(), 0) {
     program_.inputs = kernel.inputs;
     program_.scalars = kernel.scalars;
     program_.expanded_scalars.assign(kernel.scalars.size(), false);
-    program_.indices.assign(static_cast<std::size_t>(kernel.index_count), DType::i32);
-    for (const Instruction& i : code_)
-      if (i.op == ScalarOp::index) program_.indices[i.a] = i.type;
-    form_.uniform_inputs.resize(program_.inputs.size(), false);
-    form_.uniform_indices.resize(program_.indices.size(), false);
+    program_.indices = index_types(kernel);
+    program_.passes.resize(static_cast<std::size_t>(values_.passes()));
   }
 
   TileProgram run() {
-    classify();
     list_outputs();
-    find_needed();
-    count_passes();
     emit_row_code(0, program_.first_row_code);
-    for (int p = 0; p < passes_; ++p) emit_pass(p);
+    for (int p = 0; p < values_.passes(); ++p) emit_pass(p);
     number_locations();
     find_direct_outputs();
     find_operands();
@@ -90,44 +89,10 @@ class Decoder {
   bool combines_rows() const { return kernel_.reduce && form_.reduces_rows; }
   bool only_evaluates() const { return kernel_.reduce && !form_.reduces_rows; }
 
-  /// What is uniform, and after how many row reductions each value can be computed.
-  void classify() {
-    uniform_.assign(code_.size(), false);
-    phase_.assign(code_.size(), 0);
-    for (std::size_t v = 0; v < code_.size(); ++v) {
-      const Instruction& i = code_[v];
-      switch (i.op) {
-        case ScalarOp::load:
-          uniform_[v] = form_.uniform_inputs[i.a];
-          continue;
-        case ScalarOp::index:
-          uniform_[v] = form_.uniform_indices[i.a];
-          continue;
-        default:
-          break;
-      }
-      bool uniform = true;
-      const auto operands = operands_of(i);
-      for (int k = 0; k < value_operands(i); ++k) {
-        const std::uint16_t o = operands[static_cast<std::size_t>(k)];
-        uniform = uniform && uniform_[o];
-        phase_[v] = std::max(phase_[v], phase_[o]);
-      }
-      uniform_[v] = uniform || is_row_reduction(i.op);
-      if (form_.flat) uniform_[v] = i.op == ScalarOp::scalar && in_place(v);
-      if (is_row_reduction(i.op)) ++phase_[v];
-    }
-  }
-
   void list_outputs() {
     output_of_.assign(code_.size(), kNone);
-    const KernelLevels kernel_levels = levels(kernel_);
-    const bool has_rows = kernel_.has_rows();
-    for (const Kernel::Output& output : kernel_.outputs) {
-      // A value that happens to be uniform here is stored at every point all the same.
-      const bool per_row = combines_rows() || (has_rows && kernel_levels.per_row[output.value]);
-      program_.outputs.push_back({output.type, per_row, 0, false});
-    }
+    for (std::size_t o = 0; o < kernel_.outputs.size(); ++o)
+      program_.outputs.push_back({kernel_.outputs[o].type, values_.per_row(o), 0, false});
     if (kernel_.reduce) return;
     for (std::size_t o = kernel_.outputs.size(); o-- > 0;) {
       // The first output that takes the value as it is gets it written in place.
@@ -137,88 +102,15 @@ class Decoder {
     }
   }
 
-  void find_needed() {
-    needed_.assign(code_.size(), false);
-    for (const Kernel::Output& output : kernel_.outputs) needed_[output.value] = true;
-    for (std::size_t v = code_.size(); v-- > 0;) {
-      if (!needed_[v]) continue;
-      const auto operands = operands_of(code_[v]);
-      for (int k = 0; k < value_operands(code_[v]); ++k)
-        needed_[operands[static_cast<std::size_t>(k)]] = true;
-    }
-  }
-
-  void count_passes() {
-    int last = 0;
-    for (std::size_t v = 0; v < code_.size(); ++v)
-      if (needed_[v] && is_row_reduction(code_[v].op)) last = std::max<int>(last, phase_[code_[v].a]);
-    for (std::size_t o = 0; o < kernel_.outputs.size(); ++o)
-      if (!program_.outputs[o].per_row) last = std::max<int>(last, phase_[kernel_.outputs[o].value]);
-    passes_ = last + 1;
-    program_.passes.resize(static_cast<std::size_t>(passes_));
-    last_pass_.assign(code_.size(), 0);
-    for (int p = 0; p < passes_; ++p) {
-      for (std::size_t v : values_of(p)) {
-        const auto operands = operands_of(code_[v]);
-        for (int k = 0; k < value_operands(code_[v]); ++k)
-          last_pass_[operands[static_cast<std::size_t>(k)]] = p;
-      }
-      for (std::size_t v : roots_of(p)) last_pass_[v] = p;
-    }
-  }
-
-  /// Values, one a point, that have to be there when pass p has been at a point.
-  std::vector<std::size_t> roots_of(int p) const {
-    std::vector<std::size_t> roots;
-    for (std::size_t v = 0; v < code_.size(); ++v)
-      if (needed_[v] && is_row_reduction(code_[v].op) && phase_[code_[v].a] == p) roots.push_back(code_[v].a);
-    if (p == passes_ - 1)
-      for (std::size_t o = 0; o < kernel_.outputs.size(); ++o)
-        if (kernel_.reduce || !program_.outputs[o].per_row) roots.push_back(kernel_.outputs[o].value);
-    return roots;
-  }
-
-  /// Values, one a point, that pass p computes, in order.
-  std::vector<std::size_t> values_of(int p) const {
-    std::vector<bool> wanted(code_.size(), false);
-    if (form_.recompute) {
-      for (std::size_t v : roots_of(p)) wanted[v] = true;
-      for (std::size_t v = code_.size(); v-- > 0;) {
-        if (!wanted[v] || uniform_[v]) continue;
-        const auto operands = operands_of(code_[v]);
-        for (int k = 0; k < value_operands(code_[v]); ++k)
-          wanted[operands[static_cast<std::size_t>(k)]] = true;
-      }
-    } else {
-      for (std::size_t v = 0; v < code_.size(); ++v) wanted[v] = needed_[v] && phase_[v] == p;
-    }
-    std::vector<std::size_t> values;
-    for (std::size_t v = 0; v < code_.size(); ++v)
-      if (wanted[v] && !uniform_[v] && !in_place(v)) values.push_back(v);
-    return values;
-  }
-
-  /// A source whose value is read where it lies.
-  bool in_place(std::size_t v) const {
-    return is_source(code_[v].op) && source_type(code_[v]) == code_[v].type;
-  }
-  DType source_type(const Instruction& i) const {
-    return i.op == ScalarOp::scalar  ? program_.scalars.at(i.a)
-           : i.op == ScalarOp::index ? program_.indices.at(i.a)
-                                     : program_.inputs.at(i.a);
-  }
   std::uint16_t source_location(const Instruction& i) const {
     const std::size_t first = i.op == ScalarOp::scalar  ? program_.first_scalar()
                               : i.op == ScalarOp::index ? program_.first_index()
                                                         : 0;
     return static_cast<std::uint16_t>(first + i.a);
   }
-
   std::uint16_t location(std::size_t v) const {
-    return in_place(v) ? source_location(code_[v]) : location_[v];
+    return values_.in_place(v) ? source_location(code_[v]) : location_[v];
   }
-
-  static std::array<std::uint16_t, 3> operands_of(const Instruction& i) { return {i.a, i.b, i.c}; }
 
   MicroFn require(MicroFn fn, std::size_t v) const {
     if (fn != nullptr) return fn;
@@ -229,9 +121,6 @@ class Decoder {
   }
 
   // ---- Locations
-  // ----------------------------------------------------------------------------------------------
-
-  bool is_kept(std::size_t v, int pass) const { return !form_.recompute && last_pass_[v] > pass; }
 
   std::uint16_t take(std::vector<std::uint16_t>& free, std::uint16_t first, int& count) {
     if (free.empty()) return static_cast<std::uint16_t>(first + count++);
@@ -241,9 +130,9 @@ class Decoder {
   }
   std::uint16_t take_temporary() { return take(free_, kTemporary, program_.temporaries); }
   std::uint16_t take_for(std::size_t v, int pass) {
-    if (pass == passes_ - 1 && output_of_[v] != kNone)
+    if (pass == values_.passes() - 1 && output_of_[v] != kNone)
       return static_cast<std::uint16_t>(kOutput + output_of_[v]);
-    return is_kept(v, pass) ? take(free_kept_, kKept, program_.kept) : take_temporary();
+    return values_.is_kept(v, pass) ? take(free_kept_, kKept, program_.kept) : take_temporary();
   }
   std::uint16_t take_row() { return static_cast<std::uint16_t>(kRow + program_.row_temporaries++); }
 
@@ -253,7 +142,6 @@ class Decoder {
   }
 
   // ---- Values of rows
-  // -----------------------------------------------------------------------------------------
 
   void add(MicroFn fn, std::uint16_t out, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
     MicroInstruction m;
@@ -270,12 +158,13 @@ class Decoder {
     range.begin = position();
     for (std::size_t v = 0; v < code_.size(); ++v) {
       const Instruction& i = code_[v];
-      if (!needed_[v] || !uniform_[v] || phase_[v] != phase || in_place(v) || is_row_reduction(i.op))
+      if (!values_.needed(v) || !values_.uniform(v) || values_.phase(v) != phase || values_.in_place(v) ||
+          is_row_reduction(i.op))
         continue;
       location_[v] = take_row();
       if (is_source(i.op)) {
         const std::uint16_t from = source_location(i);
-        add(require(find_cast(source_type(i), i.type), v), location_[v], from, from, from);
+        add(require(find_cast(values_.source_type(i), i.type), v), location_[v], from, from, from);
         continue;
       }
       std::uint16_t at[3];
@@ -284,7 +173,7 @@ class Decoder {
       const DType operand = code_[i.op == ScalarOp::select ? i.b : i.a].type;
       add(require(find_micro_op(i.op, operand, i.type), v), location_[v], at[0], at[1], at[2]);
     }
-    if (phase == passes_) emit_row_outputs();
+    if (phase == values_.passes()) emit_row_outputs();
     range.end = position();
   }
 
@@ -306,24 +195,23 @@ class Decoder {
   }
 
   // ---- Values of points
-  // ---------------------------------------------------------------------------------------
 
   void emit_pass(int p) {
     TileProgram::Pass& pass = program_.passes[static_cast<std::size_t>(p)];
     expansions_.clear();
     last_use_.assign(code_.size(), 0);
-    const std::vector<std::size_t> values = values_of(p);
+    const std::vector<std::size_t> values = values_.values_of(p);
     for (std::size_t v : values) {
       const auto operands = operands_of(code_[v]);
       for (int k = 0; k < value_operands(code_[v]); ++k) last_use_[operands[static_cast<std::size_t>(k)]] = v;
     }
-    const std::vector<std::size_t> roots = roots_of(p);
+    const std::vector<std::size_t> roots = values_.roots_of(p);
     for (std::size_t v : roots) last_use_[v] = kNone;
 
     pass.code.begin = position();
     for (std::size_t v : values) emit(v, p);
     std::vector<std::uint16_t> converted;
-    if (p == passes_ - 1) emit_outputs(converted);
+    if (p == values_.passes() - 1) emit_outputs(converted);
     pass.reductions.begin = static_cast<std::uint32_t>(program_.reductions.size());
     add_reductions(p);
     pass.reductions.end = static_cast<std::uint32_t>(program_.reductions.size());
@@ -334,7 +222,7 @@ class Decoder {
       if (std::find(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(k), v) !=
           roots.begin() + static_cast<std::ptrdiff_t>(k))
         continue;
-      if (!uniform_[v] && !in_place(v) && !is_kept(v, p)) release(location_[v]);
+      if (!values_.uniform(v) && !values_.in_place(v) && !values_.is_kept(v, p)) release(location_[v]);
     }
     for (const auto& [value, at] : expansions_) release(at);
     for (std::uint16_t l : converted) release(l);
@@ -344,7 +232,7 @@ class Decoder {
   void add_reductions(int p) {
     for (std::size_t v = 0; v < code_.size(); ++v) {
       const Instruction& i = code_[v];
-      if (!needed_[v] || !is_row_reduction(i.op) || phase_[i.a] != p) continue;
+      if (!values_.needed(v) || !is_row_reduction(i.op) || values_.phase(i.a) != p) continue;
       const ReduceOps* ops = find_reduce(combine_of(i.op), i.type);
       if (ops == nullptr || code_[i.a].type != i.type) require(nullptr, v);
       location_[v] = take_row();
@@ -360,8 +248,8 @@ class Decoder {
 
   /// Where a value lies one a point, expanded if it is uniform.
   std::uint16_t point_location(std::size_t v) {
-    if (!uniform_[v]) return location(v);
-    if (code_[v].op == ScalarOp::scalar && in_place(v)) {
+    if (!values_.uniform(v)) return location(v);
+    if (code_[v].op == ScalarOp::scalar && values_.in_place(v)) {
       program_.expanded_scalars[code_[v].a] = true;
       return location(v);
     }
@@ -390,14 +278,14 @@ class Decoder {
     if (is_source(i.op)) {  // of another type
       const std::uint16_t from = source_location(i);
       location_[v] = take_for(v, p);
-      add(require(find_cast(source_type(i), i.type), v), location_[v], from, from, from);
+      add(require(find_cast(values_.source_type(i), i.type), v), location_[v], from, from, from);
       return;
     }
     const int arity = value_operands(i);
     std::uint16_t operands[] = {i.a, i.b, i.c};
     ScalarOp op = i.op;
     unsigned uniform = 0;
-    for (int k = 0; k < arity; ++k) uniform |= uniform_[operands[k]] ? 1U << k : 0U;
+    for (int k = 0; k < arity; ++k) uniform |= values_.uniform(operands[k]) ? 1U << k : 0U;
     const DType operand = code_[op == ScalarOp::select ? i.b : i.a].type;
     if (arity == 2 && uniform == 1 && info(op).gives_boolean && exchanged(op) != op) {
       op = exchanged(op);
@@ -407,7 +295,8 @@ class Decoder {
     bool all_scalars = true;
     for (int k = 0; k < arity; ++k)
       if ((uniform >> k & 1U) != 0)
-        all_scalars = all_scalars && code_[operands[k]].op == ScalarOp::scalar && in_place(operands[k]);
+        all_scalars =
+            all_scalars && code_[operands[k]].op == ScalarOp::scalar && values_.in_place(operands[k]);
     MicroFn fn = nullptr;
     if (uniform != 0 && (all_scalars || !form_.expand)) fn = find_micro_op(op, operand, i.type, uniform);
     const bool single = fn != nullptr;
@@ -422,8 +311,8 @@ class Decoder {
     // allow that.
     const auto ends = [&](int k, bool same_size) {
       const std::size_t o = operands[k];
-      return first_mention(operands, k) && !uniform_[o] && !in_place(o) && last_use_[o] == v &&
-             !is_kept(o, p) && (size_of(code_[o].type) == size_of(i.type)) == same_size;
+      return first_mention(operands, k) && !values_.uniform(o) && !values_.in_place(o) && last_use_[o] == v &&
+             !values_.is_kept(o, p) && (size_of(code_[o].type) == size_of(i.type)) == same_size;
     };
     for (int k = 0; k < arity; ++k)
       if (ends(k, true)) release(location_[operands[k]]);
@@ -439,7 +328,7 @@ class Decoder {
     for (int k = 0; k < 3; ++k) {
       const std::size_t o = operands[k < arity ? k : 0];
       m.size[k + 1] = static_cast<std::uint8_t>(size_of(code_[o].type));
-      if (!uniform_[o]) m.points |= static_cast<std::uint8_t>(2U << k);
+      if (!values_.uniform(o)) m.points |= static_cast<std::uint8_t>(2U << k);
     }
   }
 
@@ -461,9 +350,9 @@ class Decoder {
       if (program_.outputs[o].per_row) continue;
       const auto at = static_cast<std::uint16_t>(kOutput + o);
       program_.outputs[o].location = at;
-      if (uniform_[v] && from == output.type) {
+      if (values_.uniform(v) && from == output.type) {
         add_expansion(at, v);
-      } else if (uniform_[v] || in_place(v) || location_[v] != at) {
+      } else if (values_.uniform(v) || values_.in_place(v) || location_[v] != at) {
         const std::uint16_t value = point_location(v);
         add(fn, at, value, value, value);
       }
@@ -471,7 +360,6 @@ class Decoder {
   }
 
   // ---- Afterwards
-  // ---------------------------------------------------------------------------------------------
 
   std::uint32_t position() const { return static_cast<std::uint32_t>(program_.code.size()); }
 
@@ -523,7 +411,7 @@ class Decoder {
     std::vector<bool> row_inputs(program_.inputs.size(), false);
     std::vector<bool> row_indices(program_.indices.size(), false);
     for (std::size_t v = 0; v < code_.size(); ++v) {
-      if (!needed_[v] || !uniform_[v]) continue;
+      if (!values_.needed(v) || !values_.uniform(v)) continue;
       if (code_[v].op == ScalarOp::load || code_[v].op == ScalarOp::load_row) row_inputs[code_[v].a] = true;
       if (code_[v].op == ScalarOp::index) row_indices[code_[v].a] = true;
     }
@@ -577,14 +465,10 @@ class Decoder {
 
   const Kernel& kernel_;
   const std::vector<Instruction>& code_;
-  TileForm form_;
+  const TileForm& form_;
+  const TileValues values_;
   TileProgram program_;
-  int passes_ = 1;
   // Of each value:
-  std::vector<bool> uniform_;
-  std::vector<int> phase_;
-  std::vector<bool> needed_;
-  std::vector<int> last_pass_;           // the last pass that reads it
   std::vector<std::size_t> last_use_;    // position of its last reader in the pass at hand; kNone: the end
   std::vector<std::size_t> output_of_;   // the output it is written into; kNone
   std::vector<std::uint16_t> location_;  // kept up to date while code is emitted
@@ -592,64 +476,8 @@ class Decoder {
   std::vector<std::pair<std::size_t, std::uint16_t>> expansions_;  // of the pass at hand: value, location
 };
 
-double cost_of(ScalarOp op, DType type) {
-  double cost = 0.03;  // arithmetic that is bound by loads and stores in L1
-  switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-    case ScalarOp::sigmoid:
-      cost = type == DType::f32 ? 0.13 : 6;
-      break;
-    case ScalarOp::log:
-    case ScalarOp::log1p:
-    case ScalarOp::tanh:
-    case ScalarOp::erf:
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-      cost = type == DType::f32 ? 0.3 : 6;
-      break;
-    case ScalarOp::tan:
-    case ScalarOp::atan2:
-    case ScalarOp::pow:
-      cost = 10;
-      break;
-    case ScalarOp::floor_div:
-    case ScalarOp::remainder:
-      cost = 5;
-      break;
-    case ScalarOp::div:
-    case ScalarOp::sqrt:
-    case ScalarOp::rsqrt:
-    case ScalarOp::reciprocal:
-      cost = 0.12;
-      break;
-    case ScalarOp::philox_uniform:
-      return 4;
-    case ScalarOp::philox_normal:
-      return 25;
-    default:
-      break;
-  }
-  return size_of(type) == 8 ? 2 * cost : cost;
-}
-
 }  // namespace
 
 TileProgram decode(const Kernel& kernel, const TileForm& form) { return Decoder(kernel, form).run(); }
-
-double point_cost(const Kernel& kernel) {
-  double cost = 0;
-  const KernelLevels kernel_levels = levels(kernel);
-  for (std::size_t v = 0; v < kernel.code.size(); ++v) {
-    const Instruction& i = kernel.code[v];
-    if (is_source(i.op) || (kernel_levels.per_row[v] && !is_row_reduction(i.op))) continue;
-    cost += cost_of(i.op, kernel.code[i.op == ScalarOp::select ? i.b : i.a].type);
-  }
-  // Every operand crosses the memory bus once, at some 40 GB/s: L2 more, DRAM less.
-  std::size_t moved = 0;
-  for (DType t : kernel.inputs) moved += size_of(t);
-  for (const auto& o : kernel.outputs) moved += size_of(o.type);
-  return cost + 0.025 * static_cast<double>(moved);
-}
 
 }  // namespace caldera::cpu

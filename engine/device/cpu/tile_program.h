@@ -102,7 +102,4 @@ struct TileProgram {
 /// Decodes a kernel. Throws DTypeError naming the kernel and the operation where the CPU has no function.
 TileProgram decode(const Kernel& kernel, const TileForm& form);
 
-/// Rough time of one point on one thread, nanoseconds.
-double point_cost(const Kernel& kernel);
-
 }  // namespace caldera::cpu

@@ -35,6 +35,10 @@ constexpr Quirk kQuirks[] = {
      "product with "
      "vector loads along the columns of B ran at 0.45 of its speed with scalar ones.",
      is_llvmpipe, [](Capabilities& c) { c.scalar_loads = true; }},
+    {"llvmpipe-exit",
+     "Mesa 22.3, LLVM 15: the first compilation makes static objects that exit() destroys ahead of whatever "
+     "was registered before it; a kernel that is still being compiled then crashes the process.",
+     is_llvmpipe, [](Capabilities& c) { c.compile_early = true; }},
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct Capabilities {
   // What quirks say.
   std::uint32_t loop_limit = 0;  // iterations of all loops of one invocation together; 0: no limit
   bool scalar_loads = false;     // vector loads are no faster
+  bool compile_early = false;    // a kernel has to run before handlers of exit() are registered
 
   // Properties and limits.
   bool software = false;  // the host's processor poses as a GPU

@@ -7,6 +7,7 @@
 #include "engine/device/vulkan/embedded_shaders.h"
 #include "engine/device/vulkan/encoder.h"
 #include "engine/device/vulkan/kernel_arguments.h"
+#include "engine/device/vulkan/shader_parts.h"
 #include "engine/kernel/glsl_epilogue.h"
 #include "engine/tensor/error.h"
 
@@ -154,23 +155,6 @@ const ScaleText& scale_text(DType type) {
   throw DTypeError(fmt::format("no factor of a contraction may be {}", name(type)));
 }
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-/// Statements that declare the batch's coordinates, outermost first, and the list of their names.
-std::pair<std::string, std::string> batch_coordinates(int rank) {
-  std::string text, names;
-  if (rank > 0) text = "uint batch_left = batch; ";
-  for (int d = rank - 1; d >= 0; --d) {
-    text += fmt::format("const int batch_{0} = int(batch_left % uint(args.batch_extents[{0}])); ", d);
-    text += fmt::format("batch_left /= uint(args.batch_extents[{}]); ", d);
-    names.insert(0, fmt::format("batch_{}, ", d));
-  }
-  return {text, names};
-}
-
 std::string make_text(const Form& form, const TypeText& type, std::span<const std::int32_t> layouts,
                       const GlslEpilogue* epilogue, int batch_rank, const GlslOptions& options) {
   GlslNeeds needs;
@@ -193,14 +177,14 @@ std::string make_text(const Form& form, const TypeText& type, std::span<const st
                       form.segments);
   text += fmt::format("#define A_LAYOUT {}\n#define B_LAYOUT {}\n", layouts[0], layouts[1]);
   if (epilogue != nullptr) {
-    const auto [coordinates, names] = batch_coordinates(batch_rank);
+    const BatchCoordinates batch = batch_coordinates(batch_rank);
     text += epilogue->function();
     text += fmt::format("#define KERNEL_SLOTS {}\n", one_line(epilogue->slot_members()));
     text += fmt::format("#define KERNEL_INTEGERS {}\n", one_line(epilogue->integer_members()));
     text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(epilogue->load("args.")));
-    text += fmt::format("#define KERNEL_BATCH(batch) {}\n", coordinates);
+    text += fmt::format("#define KERNEL_BATCH(batch) {}\n", batch.declarations);
     text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
-                        form.type == DType::u8 ? "(p) & 0xffu" : "p", names);
+                        form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
   }
   return text + whole_shader_text("matmul_tile");
 }
@@ -266,7 +250,7 @@ void encode_contract(Encoder& encoder, const Step& step) {
   const std::int64_t tiles = ((p.m + form.rows - 1) / form.rows) * ((p.n + kBlock - 1) / kBlock) * batches;
   TableWriter::check_fits(tiles, step);
   const auto layout = [&](std::int64_t along_k, std::int64_t along_other, std::int64_t extent) {
-    if (context.device->capabilities().scalar_loads) return 0;
+    if (context.device->capabilities().scalar_loads && context.few_cores) return 0;
     if (along_k == 1) return 1;
     return along_other == 1 && extent >= kBlock ? 2 : 0;
   };

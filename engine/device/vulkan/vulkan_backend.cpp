@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "engine/device/vulkan/context.h"
 #include "engine/device/vulkan/executable.h"
@@ -107,6 +108,32 @@ class VulkanBackend final : public Backend {
   std::atomic<std::uint64_t> dispatches_{0}, barriers_{0}, submits_{0}, downloads_{0};
 };
 
+/// Runs a kernel on a device of its own, once in a process: see Capabilities::compile_early.
+void compile_once(const PhysicalDevice& physical) {
+  static std::once_flag done;
+  std::call_once(done, [&] {
+    auto fill = std::make_shared<Kernel>();
+    fill->name = "first";
+    fill->scalars = {DType::f32};
+    fill->code = {{ScalarOp::scalar, DType::f32, 0}};
+    fill->outputs = {{0, DType::f32}};
+    fill->finish();
+    Step step;
+    step.kernel = std::move(fill);
+    step.operands = {{.buffer = 0, .offset = 0, .strides = {}}};
+    step.scalars = {0};
+    auto plan = std::make_shared<Plan>();
+    plan->device = physical.info.device;
+    plan->buffers = {{BufferRole::output, DType::f32, 4, 0}};
+    plan->output_count = 1;
+    plan->scalars = {DType::f32};
+    plan->steps = {std::move(step)};
+    VulkanBackend backend(physical);
+    const StoragePtr output = backend.allocate(4);
+    backend.wait(backend.submit(*backend.prepare(std::move(plan)), {{{output.get(), 0}}, {0}}));
+  });
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> list_vulkan_devices() {
@@ -129,7 +156,9 @@ std::unique_ptr<Backend> make_vulkan_backend(int index) {
                              device.info.name);
     throw DeviceError(fmt::format("vulkan:{}: no such device; there is {}", index, present));
   }
-  return std::make_unique<VulkanBackend>(devices[static_cast<std::size_t>(index)]);
+  const PhysicalDevice& device = devices[static_cast<std::size_t>(index)];
+  if (device.capabilities.compile_early) compile_once(device);
+  return std::make_unique<VulkanBackend>(device);
 }
 
 std::uint64_t vulkan_validation_messages() { return vulkan::validation_messages(); }

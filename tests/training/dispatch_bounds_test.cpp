@@ -1,0 +1,225 @@
+// How few dispatches well-known programs become. These are promises: a number may fall, never rise.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/runtime/runtime.h"
+#include "ops/losses.h"
+#include "ops/optimizer_updates.h"
+#include "tests/support/engine_setup.h"
+#include "tests/support/named_programs.h"
+#include "training/training.h"
+
+namespace caldera::testing {
+namespace {
+
+using Tensors = std::vector<LazyTensor>;
+
+constexpr Device kDevice = Device::null();
+
+LazyTensor in(const Shape& shape, float first = 0.25F) { return program_input(shape, kDevice, first); }
+
+int dispatches(const Tensors& outputs) {
+  const ScopedSettings scope;
+  return plan_for(outputs)->dispatch_count();
+}
+
+// ---- one kernel each: by name and written by hand ----
+
+LazyTensor hand_softmax(const LazyTensor& x) {
+  const LazyTensor e = exp(x - max(x, -1, true));
+  return e / sum(e, -1, true);
+}
+LazyTensor hand_rms_norm(const LazyTensor& x, const LazyTensor& w) {
+  return w * (x / sqrt(mean(x * x, -1, true) + 1e-5));
+}
+LazyTensor hand_layer_norm(const LazyTensor& x, const LazyTensor& w, const LazyTensor& b) {
+  const LazyTensor centred = x - mean(x, -1, true);
+  return centred / sqrt(mean(square(centred), -1, true) + 1e-5) * w + b;
+}
+
+TEST(DispatchBounds, OneKernel) {
+  for (const Shape& shape : {Shape{33, 70}, Shape{4, 5, 1024}, Shape{1, 1024}, Shape{2, 3, 4, 5, 64}}) {
+    SCOPED_TRACE(shape.to_string());
+    const LazyTensor x = in(shape), w = in({shape.back()}), b = in({shape.back()}, 1);
+    EXPECT_EQ(dispatches({softmax(x)}), 1);
+    EXPECT_EQ(dispatches({hand_softmax(x)}), 1);
+    EXPECT_EQ(dispatches({exp(x) / sum(exp(x), -1, true)}), 1);
+    EXPECT_EQ(dispatches({log_softmax(x)}), 1);
+    EXPECT_EQ(dispatches({x - logsumexp(x, -1, true)}), 1);
+    EXPECT_EQ(dispatches({rms_norm(x, 1e-5, w)}), 1);
+    EXPECT_EQ(dispatches({hand_rms_norm(x, w)}), 1);
+    EXPECT_EQ(dispatches({layer_norm(x, 1e-5, w, b)}), 1);
+    EXPECT_EQ(dispatches({hand_layer_norm(x, w, b)}), 1);
+    EXPECT_EQ(dispatches({silu(x) * in(shape, 1)}), 1);
+    EXPECT_EQ(dispatches({x / (1.0 + exp(-x)) * in(shape, 1)}), 1);
+    EXPECT_EQ(dispatches({x * 0.5 * (1.0 + erf(x * 0.7071067811865476))}), 1);
+  }
+}
+
+TEST(DispatchBounds, ChainOfThirtyWithTwoOutputs) {
+  const LazyTensor x = in({33, 70});
+  LazyTensor y = x, middle;
+  for (int i = 0; i < 15; ++i) {
+    y = tanh(y) * x;
+    if (i == 7) middle = y;
+  }
+  EXPECT_EQ(dispatches({y, middle}), 1);
+}
+
+TEST(DispatchBounds, RotaryEmbeddingOfQueriesAndKeys) {
+  const RotaryAngles angles{in({33, 16}), in({33, 16}, 1)};
+  const LazyTensor q = in({2, 8, 33, 16}), k = in({2, 2, 33, 16});
+  EXPECT_EQ(dispatches({apply_rotary(q, angles), apply_rotary(k, angles)}), 1);
+  // As Hugging Face writes it.
+  const auto rotated = [&](const LazyTensor& x) {
+    const LazyTensor half = concatenate({-slice(x, -1, 8, {}), slice(x, -1, 0, 8)}, -1);
+    return x * angles.cos + half * angles.sin;
+  };
+  EXPECT_EQ(dispatches({rotated(q), rotated(k)}), 1);
+}
+
+// ---- gradients ----
+
+TEST(DispatchBounds, Gradients) {
+  const LazyTensor x = in({33, 70}), g = in({33, 70}, 1), w = in({70}, 1);
+  const LazyTensor y = softmax(x).eval();  // the forward pass is over
+  EXPECT_EQ(dispatches({y * (g - sum(y * g, -1, true))}), 1);
+  EXPECT_EQ(dispatches({grad(sum(softmax(x) * g), x)}), 1);
+  EXPECT_EQ(dispatches({grad(sum(hand_softmax(x) * g), x)}), 1);
+  EXPECT_LE(dispatches(grad(sum(rms_norm(x, 1e-5, w) * g), {x, w})), 3);
+  EXPECT_LE(dispatches(grad(sum(hand_rms_norm(x, w) * g), {x, w})), 3);
+  EXPECT_LE(dispatches(grad(sum(layer_norm(x, 1e-5, w, in({70})) * g), {x, w})), 3);
+
+  const LazyTensor logits = in({64, 1000});
+  const LazyTensor targets = LazyTensor::from_vector(std::vector<std::int32_t>(64, 3), {64}, kDevice);
+  const LazyTensor loss = mean_cross_entropy(logits, targets);
+  EXPECT_LE(dispatches({loss, grad(loss, logits)}), 2);
+}
+
+// ---- LoRA ----
+
+TEST(DispatchBounds, LowRankProductsHoweverWritten) {
+  const LazyTensor x = in({2, 33, 64}), w = in({64, 96}), wt = in({96, 64}), a = in({64, 8}), b = in({8, 96});
+  const LazyTensor at = in({8, 64}), bt = in({96, 8}), bias = in({96}), residual = in({2, 33, 96});
+  const double s = 0.5;
+  const Tensors forms{
+      matmul(x, w) + s * matmul(matmul(x, a), b),
+      matmul(matmul(x, a), b) * s + matmul(x, w),
+      matmul(x, w) + matmul(s * matmul(x, a), b),
+      matmul(x, w) + matmul(matmul(x * s, a), b),
+      matmul(x, w) + bias + s * matmul(matmul(x, a), b),
+      bias + (matmul(x, w) + s * matmul(matmul(x, a), b)),
+      s * matmul(matmul(x, a), b) + (matmul(x, w) + bias),
+      residual + (matmul(x, w) + bias + s * matmul(matmul(x, a), b)),
+      matmul(x, transpose(wt)) + s * matmul(matmul(x, transpose(at)), transpose(bt)) + residual,
+      silu(matmul(x, w) + lora_delta(x, a, b, s)),
+  };
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    SCOPED_TRACE(i);
+    // Scaling x is a step of its own.
+    EXPECT_LE(dispatches({forms[i]}), i == 3 ? 3 : 2);
+  }
+}
+
+TEST(DispatchBounds, LowRankGradientsDoNotFormTheDelta) {
+  const LazyTensor x = in({66, 64}), w = in({64, 96}), a = in({64, 8}), b = in({8, 96});
+  const LazyTensor y = matmul(x, w) + lora_delta(x, a, b, 0.5);
+  Tensors outputs = grad(sum(square(y)), {x, a, b});
+  EXPECT_LE(dispatches(outputs), 7);
+  const ScopedSettings scope;
+  for (const PlanBuffer& buffer : plan_for(outputs)->buffers) {
+    EXPECT_NE(buffer.bytes, 64 * 96 * 4 * (buffer.role == BufferRole::arena ? 1 : -1)) << "A B in memory";
+  }
+}
+
+TEST(DispatchBounds, AdamWWithClippingOverManyMatrices) {
+  Tensors p, g, m, v, outputs;
+  for (int i = 0; i < 448; ++i) {
+    const Shape shape = i % 2 == 0 ? Shape{8, 48} : Shape{64, 8};
+    for (Tensors* list : {&p, &g, &m, &v}) list->push_back(in(shape));
+  }
+  outputs.push_back(clip_grad_norm(g, 1.0));
+  AdamWScalars scalars;
+  scalars.learning_rate = 1e-3;
+  scalars.step = 3;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const AdamWUpdate update = adamw_update(p[i], g[i], m[i], v[i], scalars);
+    outputs.insert(outputs.end(), {update.param, update.m, update.v});
+  }
+  EXPECT_LE(dispatches(outputs), 4);
+}
+
+// ---- attention ----
+
+Tensors attention_step(std::int64_t length, bool by_hand) {
+  const Shape shape{1, 8, length, 16};
+  const LazyTensor q = LazyTensor::zeros(shape, DType::f32, kDevice).eval(), k = q + 1.0, v = q + 2.0;
+  LazyTensor out;
+  if (by_hand) {
+    const LazyTensor i = expand_dims(arange(length, DType::i32, kDevice), -1);
+    const LazyTensor seen = arange(length, DType::i32, kDevice) <= i;
+    out = matmul(hand_softmax(where(seen, matmul(q, transpose(k)) * 0.25, -1e9)), v);
+  } else {
+    out = grouped_query_attention(q, k, v, causal_mask(length, length, 0, kDevice), 0.25);
+  }
+  Tensors outputs = grad(sum(square(out)), {q, k, v});
+  outputs.push_back(out);
+  return outputs;
+}
+
+TEST(DispatchBounds, AttentionScratchIsLinearInTheLength) {
+  const ScopedSettings scope;
+  const std::int64_t shorter = plan_for(attention_step(1024, false))->arena_bytes;
+  const std::int64_t longer = plan_for(attention_step(4096, false))->arena_bytes;
+  EXPECT_LE(longer, 4 * shorter + 4096);
+  EXPECT_LT(longer, std::int64_t{8} * 4096 * 4096);
+}
+
+// ---- Llama ----
+
+enum class Lora { none, all, queries_and_values };
+
+/// Dispatches that one more layer costs.
+int layer_dispatches(Lora lora, bool backward) {
+  const auto count = [&](std::int64_t layers) {
+    ModelConfig config;
+    config.vocab_size = 64;
+    config.hidden_size = 32;
+    config.intermediate_size = 88;
+    config.num_hidden_layers = layers;
+    config.num_attention_heads = 4;
+    config.num_key_value_heads = 2;
+    config.head_dim = 8;
+    config.max_position_embeddings = 64;
+    Llama model(config, Device::cpu(), 1);
+    if (lora != Lora::none) {
+      const std::vector<std::string> all{"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                         "gate_proj", "up_proj", "down_proj"};
+      LoRAOptions options;
+      options.rank = 2;
+      apply_lora(model, options, lora == Lora::all ? all : std::vector<std::string>{"q_proj", "v_proj"}, 7);
+    }
+    model.materialize();
+    const LazyTensor hidden =
+        model.hidden_states(model.make_ids(std::vector<std::int32_t>(14, 3), 2), nullptr);
+    Tensors outputs{hidden};
+    if (backward) {
+      Tensors inputs;
+      for (const Parameter& p : model.trainable_parameters()) inputs.push_back(*p.tensor);
+      for (const LazyTensor& g : grad(sum(square(hidden)), inputs)) outputs.push_back(g);
+    }
+    return dispatches(outputs);
+  };
+  return count(3) - count(2);
+}
+
+TEST(DispatchBounds, LlamaLayers) {
+  EXPECT_LE(layer_dispatches(Lora::none, false), 12);
+  EXPECT_LE(layer_dispatches(Lora::all, false), 19);
+  EXPECT_LE(layer_dispatches(Lora::queries_and_values, true), 45);
+}
+
+}  // namespace
+}  // namespace caldera::testing
