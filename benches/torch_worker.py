@@ -42,6 +42,8 @@ def lora_addmm(case, t):
 
 
 def lora_in_place(case, t):
+    if len(t) < 4:
+        return lora_addmm(case, t)
     x = t[0].reshape(-1, t[0].shape[-1])
     y = (x @ t[3]).addmm_(x @ t[1], t[2], alpha=case["scale"])
     return y.view(*t[0].shape[:-1], -1)
@@ -208,21 +210,19 @@ def function_variants(case):
     """{variant: callable without arguments} of a function, or of its loss and gradients."""
     tensors = operands_of(case)
     count = case.get("gradients", 0)
-    variants = {}
-    for name, function in FUNCTIONS[case["op"]].items():
-        if count == 0:
-            variants[name] = lambda function=function: function(case, tensors)
-            continue
-        leaves = [x.requires_grad_(i < count) for i, x in enumerate(tensors)]
-        with torch.no_grad():
-            cotangent = torch.randn_like(function(case, leaves))
+    functions = FUNCTIONS[case["op"]]
+    if count == 0:
+        return {name: lambda function=function: function(case, tensors) for name, function in functions.items()}
 
-        def with_gradient(function=function, leaves=leaves, cotangent=cotangent):
-            y = function(case, leaves)
-            return torch.autograd.grad((y * cotangent).sum(), leaves[:count])
+    leaves = [x.requires_grad_(i < count) for i, x in enumerate(tensors)]
+    with torch.no_grad():
+        cotangent = torch.randn_like(next(iter(functions.values()))(case, leaves))
 
-        variants[name] = with_gradient
-    return variants
+    def with_gradient(function):
+        y = function(case, leaves)
+        return torch.autograd.grad((y * cotangent).sum(), leaves[:count])
+
+    return {name: lambda function=function: with_gradient(function) for name, function in functions.items()}
 
 
 # ---- The language model --------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ struct OpCase {
   double gradient_flops = 0;
   /// The same by the named operation, to hold a hand-written one against.
   Function named{};
-  double aim_ratio = 0;  // to the named one
+  double aim_ratio = 0;  // to the named one, forward
   double scale = 1;      // of the operands after the first
   /// Also reads so many integers below the limit: they follow the operands.
   std::int64_t indices = 0;
@@ -125,6 +125,7 @@ void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, doubl
   add(cases, op);
   op.gradients = count;
   op.gradient_flops = gradient_flops;
+  op.aim_ratio = 0;
   add(cases, op);
 }
 

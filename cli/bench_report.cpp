@@ -110,12 +110,15 @@ std::string describe(const nlohmann::ordered_json& environment) {
     bandwidth += fmt::format("{}{:.0f} GB/s at {:.3g} MiB", bandwidth.empty() ? "" : ", ",
                              b["gb_per_s"].get<double>(), b["bytes"].get<double>() / 0x1p20);
   }
+  const int cpus = environment["machine"]["cpus"].get<int>();
+  const double load = environment["load_average"].get<double>();
+  const std::string busy =
+      load > 0.5 * cpus ? "**Other programs were running: these figures are disturbed.** " : std::string();
   return fmt::format(
-      "Taken {} on {} ({} CPUs, load {:.1f} at the start), device {}, {} threads, {} repetitions of {} ms. "
+      "{}Taken {} on {} ({} CPUs, load {:.1f} at the start), device {}, {} threads, {} repetitions of {} ms. "
       "Limits measured at the start: "
       "{}; {:.0f} GFLOP/s. Peer: {}.\n\n",
-      environment["date"].get<std::string>(), environment["cpu"].get<std::string>(),
-      environment["machine"]["cpus"].get<int>(), environment["load_average"].get<double>(),
+      busy, environment["date"].get<std::string>(), environment["cpu"].get<std::string>(), cpus, load,
       environment["device"].get<std::string>(), environment["threads"].get<int>(),
       environment["repetitions"].get<int>(), environment["repetition_ms"].get<double>(), bandwidth,
       environment["limits"]["gflop_per_s"].get<double>(),

@@ -1,4 +1,5 @@
 // Hazards: a barrier stands before a dispatch only if it conflicts with one since the last barrier.
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
+#include "engine/compile/in_place.h"
 #include "engine/compile/span_of.h"
 
 namespace caldera {
@@ -15,24 +17,26 @@ namespace {
 /// none.
 struct Access {
   std::int32_t space;
-  ByteRange range;
+  ByteComb bytes;
 };
 
-/// A set of byte ranges, merged where they touch.
-class RangeSet {
+/// What has been touched since the last barrier: hulls, merged where they touch, and each access by itself
+/// for those whose hull meets another's.
+class Touched {
  public:
-  bool intersects(const Access& a) const {
-    auto next = ranges_.lower_bound({a.space, a.range.begin});
-    if (next != ranges_.end() && next->first.first == a.space && next->first.second < a.range.end)
-      return true;
-    if (next == ranges_.begin()) return false;
-    --next;
-    return next->first.first == a.space && next->second > a.range.begin;
+  bool meets(const Access& a) const {
+    constexpr std::size_t kMany = 512;  // to compare with one by one
+    if (!hull_meets(a)) return false;
+    if (a.bytes.period == 0 || accesses_.size() > kMany) return true;
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& other) {
+      return other.space == a.space && !a.bytes.apart_from(other.bytes);
+    });
   }
 
   void insert(const Access& a) {
-    std::int64_t begin = a.range.begin;
-    std::int64_t end = a.range.end;
+    accesses_.push_back(a);
+    std::int64_t begin = a.bytes.hull.begin;
+    std::int64_t end = a.bytes.hull.end;
     auto at = ranges_.lower_bound({a.space, begin});
     if (at != ranges_.begin()) {
       const auto before = std::prev(at);
@@ -46,9 +50,22 @@ class RangeSet {
     ranges_.emplace(std::pair{a.space, begin}, end);
   }
 
-  void clear() { ranges_.clear(); }
+  void clear() {
+    ranges_.clear();
+    accesses_.clear();
+  }
 
  private:
+  bool hull_meets(const Access& a) const {
+    const ByteRange& hull = a.bytes.hull;
+    auto next = ranges_.lower_bound({a.space, hull.begin});
+    if (next != ranges_.end() && next->first.first == a.space && next->first.second < hull.end) return true;
+    if (next == ranges_.begin()) return false;
+    --next;
+    return next->first.first == a.space && next->second > hull.begin;
+  }
+
+  std::vector<Access> accesses_;
   std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t> ranges_;
 };
 
@@ -68,13 +85,13 @@ struct Accesses {
       if (operand.buffer < 0) continue;
       const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(operand.buffer)];
       if (buffer.role == BufferRole::input) continue;
-      Access access{0, byte_range(plan, step, operand)};
-      if (access.range.empty()) continue;
+      Access access{0, byte_comb(plan, step, operand)};
+      if (access.bytes.hull.empty()) continue;
       if (buffer.role == BufferRole::output) {
         access.space = operand.buffer + 1;
       } else {
-        access.range.begin += buffer.arena_offset;
-        access.range.end += buffer.arena_offset;
+        access.bytes.hull.begin += buffer.arena_offset;
+        access.bytes.hull.end += buffer.arena_offset;
       }
       if (k >= first_output) writes.push_back(access);
       if (k < first_output || step.kind == StepKind::scatter_add) reads.push_back(access);
@@ -85,8 +102,8 @@ struct Accesses {
 }  // namespace
 
 void plan_barriers(Plan& plan) {
-  RangeSet read;
-  RangeSet written;
+  Touched read;
+  Touched written;
   Accesses dispatch;
   for (std::size_t first = 0; first < plan.steps.size();) {
     dispatch.clear();
@@ -97,9 +114,8 @@ void plan_barriers(Plan& plan) {
       dispatch.add(plan, plan.steps[end]);
     }
     bool conflict = false;
-    for (const Access& a : dispatch.reads) conflict = conflict || written.intersects(a);
-    for (const Access& a : dispatch.writes)
-      conflict = conflict || written.intersects(a) || read.intersects(a);
+    for (const Access& a : dispatch.reads) conflict = conflict || written.meets(a);
+    for (const Access& a : dispatch.writes) conflict = conflict || written.meets(a) || read.meets(a);
     plan.steps[first].barrier_before = conflict;
     if (conflict) {
       read.clear();
@@ -109,6 +125,7 @@ void plan_barriers(Plan& plan) {
     for (const Access& a : dispatch.writes) written.insert(a);
     first = end;
   }
+  find_donations(plan);
 }
 
 }  // namespace caldera

@@ -111,6 +111,15 @@ struct Step {
   std::string name() const;
 };
 
+/// An output that may be bound to the memory of an input, if nobody needs the input's value after the replay:
+/// the step that first touches the output is the last to touch the input, reads exactly the elements that it
+/// writes, and a barrier stands between it and earlier readers of the input. An input and an output may stand
+/// in several; a replay makes use of each at most once.
+struct Donation {
+  std::int32_t output = -1;  // buffers
+  std::int32_t input = -1;
+};
+
 struct Plan {
   Device device;
   std::vector<PlanBuffer> buffers;  // inputs first, then outputs, then arena
@@ -119,6 +128,7 @@ struct Plan {
   std::vector<DType> scalars;            // scalar arguments: those bound at replay, then the constants
   std::vector<std::uint64_t> constants;  // bits of the last of them
   std::vector<Step> steps;
+  std::vector<Donation> donations;
   std::int64_t arena_bytes = 0;
   std::int64_t peak_bytes = 0;  // arena and outputs
   std::int64_t node_count = 0;  // nodes of the graph it was made from

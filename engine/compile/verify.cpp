@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
+#include "engine/compile/verify_donation.h"
 #include "engine/compile/verify_form.h"
 #include "engine/compile/verify_memory.h"
 #include "engine/tensor/error.h"
@@ -33,6 +34,7 @@ class Verifier {
   void run() {
     try {
       check_buffers();
+      donations_.emplace(plan_);
       for (; step_ < plan_.steps.size(); ++step_) check_step(plan_.steps[step_]);
       check_outputs();
     } catch (const Fault& fault) {
@@ -77,9 +79,11 @@ class Verifier {
 
   void check_step(const Step& step) {
     accesses_.clear();
-    for (OperandForm& form : verify::check_form(plan_, step)) accesses_.push_back({std::move(form), {}});
+    const std::vector<OperandForm> forms = verify::check_form(plan_, step);
+    for (const OperandForm& form : forms) accesses_.push_back({form, {}});
     check_joined(step);
     if (step.barrier_before) ++epoch_;
+    donations_->step(step, forms, epoch_);
     for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
     const bool accumulates = step.kind == StepKind::scatter_add;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
@@ -230,6 +234,7 @@ class Verifier {
   Memory arena_;
   std::vector<Memory> outputs_;
   std::vector<Access> accesses_;  // of the current step
+  std::optional<verify::DonationCheck> donations_;
   std::size_t step_ = 0;
   std::uint64_t epoch_ = 1;
 };

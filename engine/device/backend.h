@@ -81,6 +81,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
+  /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
+  virtual std::size_t bytes() const { return 0; }
 
  private:
   std::shared_ptr<const Plan> plan_;

@@ -126,7 +126,8 @@ class Node {
   static void drop_ref(Node* node) {
     if (node->drop_ref()) destroy(node);
   }
-  std::uint32_t ref_count() const { return refs_.load(std::memory_order_relaxed); }
+  /// What was done by owners that have gone since is visible to the caller.
+  std::uint32_t ref_count() const { return refs_.load(std::memory_order_acquire); }
 
   /// Scratch of a graph walk, under graph_mutex(): the walk's number and the node's position in it.
   mutable std::uint64_t walk = 0;
@@ -172,15 +173,22 @@ std::mutex& graph_mutex();
 /// A fresh number for Node::walk. Under graph_mutex().
 std::uint64_t next_walk();
 
-/// Everything reachable from `outputs` in topological order (inputs first), each node once. Stops at nodes
-/// for which `stop(node)` is true (they are included). Iterative. Caller holds graph_mutex(). Sets walk and
-/// walk_index.
-template <class Stop>
-std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
-  const std::uint64_t walk = next_walk();
-  constexpr std::uint32_t kOpen = 0xffffffffU;
+/// What a walk over a graph works with. Kept from one walk to the next, it saves allocations.
+struct Walk {
   std::vector<Node*> order;
   std::vector<std::pair<Node*, std::uint32_t>> stack;
+};
+
+/// Everything reachable from `outputs` in topological order (inputs first), each node once, in walk.order.
+/// Stops at nodes for which `stop(node)` is true (they are included). Iterative. Caller holds graph_mutex().
+/// Sets walk and walk_index of the nodes.
+template <class Stop>
+void topological_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
+  const std::uint64_t walk = next_walk();
+  constexpr std::uint32_t kOpen = 0xffffffffU;
+  auto& [order, stack] = into;
+  order.clear();
+  stack.clear();
   for (Node* output : outputs) {
     if (output->walk == walk) continue;
     output->walk = walk;
@@ -204,7 +212,12 @@ std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) 
       stack.pop_back();
     }
   }
-  return order;
+}
+template <class Stop>
+std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
+  Walk walk;
+  topological_order(outputs, stop, walk);
+  return std::move(walk.order);
 }
 
 inline NodePtr::NodePtr(const NodePtr& other) : node_(other.node_) {

@@ -2,92 +2,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/runtime/capture.h"
 #include "engine/runtime/devices.h"
+#include "engine/runtime/donate.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
 
 namespace caldera {
 namespace {
-
-const OpDef kData{.name = "data", .kind = OpClass::data, .zero_gradient = true};
-
-bool is_data(const Node& node) { return node.has_value() && !node.is_scalar_leaf(); }
-
-/// A graph in the order in which replays bind it. Under graph_mutex().
-struct Capture {
-  std::vector<Node*> outputs;  // distinct, lazy
-  std::vector<Node*> order;
-  std::vector<Node*> data;
-  std::vector<Node*> scalars;
-  Hash128 hash;
-};
-
-void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
-  hash.mix(tag | static_cast<std::uint64_t>(node.dtype()) << 8 |
-           static_cast<std::uint64_t>(node.shape().rank()) << 16);
-  for (std::int64_t extent : node.shape()) hash.mix(static_cast<std::uint64_t>(extent));
-}
-
-/// Two captures of equal hash have the same structure, leaf for leaf. Values of scalars and data do not
-/// enter.
-Capture capture(std::vector<Node*> outputs, Device device) {
-  enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3 };
-  Capture c;
-  c.outputs = std::move(outputs);
-  c.order = topological_order(c.outputs, is_data);
-  c.hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
-  for (Node* node : c.order) {
-    if (is_data(*node)) {
-      mix_shape(c.hash, *node, kDataTag);
-      c.data.push_back(node);
-    } else if (node->is_scalar_leaf()) {
-      mix_shape(c.hash, *node, kScalarTag);
-      c.scalars.push_back(node);
-    } else {
-      mix_shape(c.hash, *node, kNodeTag);
-      c.hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
-      for (std::int64_t value : node->attributes().values()) c.hash.mix(static_cast<std::uint64_t>(value));
-      for (const NodePtr& input : node->inputs()) c.hash.mix(input->walk_index);
-    }
-  }
-  for (const Node* output : c.outputs) c.hash.mix(output->walk_index);
-  return c;
-}
-
-Program to_program(const Capture& c, Device device) {
-  Program program;
-  program.device = device;
-  program.nodes.reserve(c.order.size());
-  for (const Node* node : c.order) {
-    Program::Node n{.op = is_data(*node) ? &kData : &node->op(),
-                    .dtype = node->dtype(),
-                    .shape = node->shape(),
-                    .attributes = node->attributes().values(),
-                    .first_input = static_cast<std::uint32_t>(program.inputs.size()),
-                    .origin = static_cast<std::uint32_t>(program.nodes.size())};
-    if (is_data(*node)) {
-      n.slot = static_cast<std::int32_t>(program.data.size());
-      program.data.push_back(static_cast<std::uint32_t>(program.nodes.size()));
-    } else if (node->is_scalar_leaf()) {
-      n.slot = static_cast<std::int32_t>(program.scalars.size());
-      program.scalars.push_back(node->dtype());
-    } else {
-      n.input_count = static_cast<std::uint32_t>(node->inputs().size());
-      for (const NodePtr& input : node->inputs()) program.inputs.push_back(input->walk_index);
-    }
-    program.nodes.push_back(n);
-  }
-  for (const Node* output : c.outputs) program.outputs.push_back(output->walk_index);
-  return program;
-}
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
@@ -99,25 +26,25 @@ void check_types(const Program& program, const Backend& backend) {
   }
 }
 
-std::shared_ptr<const Plan> make_plan(const Capture& c, Device device) {
+std::shared_ptr<const Plan> make_plan(const Capture& c) {
   const ProfileSpan span("compile");
-  const Program program = to_program(c, device);
-  check_types(program, backend(device));
+  const Program program = c.program();
+  check_types(program, backend(c.device));
   auto plan = compile(program, {.fusion = settings().fusion});
   if (settings().verify) verify_plan(*plan);
   debug_plan(*plan);
   return plan;
 }
 
-std::shared_ptr<Executable> executable_for(const Capture& c, Device device) {
+std::shared_ptr<Executable> executable_for(const Capture& c, Backend& target) {
   Hash128 key = c.hash;
   key.mix(settings().fusion ? 1 : 0);
   if (settings().plan_cache) {
     if (auto found = plan_cache().find(key)) return found;
   }
-  auto plan = make_plan(c, device);
+  auto plan = make_plan(c);
   const ProfileSpan span("prepare");
-  std::shared_ptr<Executable> made = backend(device).prepare(std::move(plan));
+  std::shared_ptr<Executable> made = target.prepare(std::move(plan));
   if (settings().plan_cache) plan_cache().insert(key, made);
   return made;
 }
@@ -144,85 +71,148 @@ std::uint64_t scalar_bits(const Node& node) {
   return static_cast<std::uint64_t>(raw);
 }
 
-std::size_t bytes_of(const Node& node) {
-  return static_cast<std::size_t>(node.shape().numel()) * size_of(node.dtype());
-}
-
-std::shared_ptr<Job> make_job(const Capture& c, Device device) {
+/// A job that replays the plan of a capture. Throws before anything has changed.
+std::shared_ptr<Job> make_job(const Capture& c, Backend& target) {
   auto job = std::make_shared<Job>();
-  const RunRecorder recorder(c.order, c.outputs);
-  job->executable = executable_for(c, device);
+  const RunRecorder recorder(c.walk.order, c.outputs);
+  job->executable = executable_for(c, target);
+  const Plan& plan = job->executable->plan();
   job->record = recorder.record(*job->executable);
   job->done = std::make_shared<Event>();
-  Backend& target = backend(device);
-  const auto bind = [&](const Value& value) {
-    job->bindings.slots.push_back({value.storage.get(), value.byte_offset});
-    job->storages.push_back(value.storage);
-  };
+  job->storages.reserve(c.data.size() + c.outputs.size());
+  // Before the job holds storages: what nobody but this evaluation holds may be given away.
+  std::vector<std::int32_t> donors;
+  if (!plan.donations.empty()) donors = find_donors(c, plan);
   for (const Node* leaf : c.data) {
-    bind(leaf->value());
-    if (leaf->value().ready) job->depends.push_back(leaf->value().ready);
+    const Value& value = leaf->value();
+    job->storages.push_back(value.storage);
+    const bool is_sound = value.ready == nullptr || (value.ready->is_set() && !value.ready->error());
+    if (!is_sound) job->depends.push_back(value.ready);
   }
-  for (const Node* output : c.outputs)
-    bind({target.allocate(std::max<std::size_t>(1, bytes_of(*output))), 0, job->done});
+  for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+    if (!donors.empty() && donors[k] >= 0) {
+      job->storages.push_back(job->storages[static_cast<std::size_t>(donors[k])]);
+    } else {
+      job->storages.push_back(target.allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
+    }
+  }
+  job->bindings.slots.reserve(job->storages.size());
+  for (const StoragePtr& storage : job->storages) job->bindings.slots.push_back({storage.get(), 0});
+  for (std::size_t k = 0; k < c.data.size(); ++k) {
+    job->bindings.slots[k].byte_offset = c.data[k]->value().byte_offset;
+  }
+  job->bindings.scalars.reserve(plan.scalars.size());
   for (const Node* leaf : c.scalars) job->bindings.scalars.push_back(scalar_bits(*leaf));
-  // What passes have added to the scalars comes last.
-  const std::vector<std::uint64_t>& constants = job->executable->plan().constants;
-  job->bindings.scalars.insert(job->bindings.scalars.end(), constants.begin(), constants.end());
+  job->bindings.scalars.insert(job->bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
   return job;
 }
 
-/// Schedules everything lazy among `outputs` and collects the events to wait for.
-std::vector<std::shared_ptr<Event>> schedule(std::span<const LazyTensor> outputs, bool run_inline) {
-  std::vector<std::shared_ptr<Event>> events;
+/// A job on its way.
+struct Launch {
+  Stream* stream = nullptr;
+  std::shared_ptr<Job> job;
+  std::shared_ptr<Event> done;
+  bool run_inline = false;  // by the thread that scheduled it
+};
+
+/// What scheduling works with, kept from one evaluation to the next. Under graph_mutex().
+struct Workspace {
+  std::vector<Capture> captures;  // one a device, as many as there ever were at once
+  std::size_t used = 0;
+
+  Capture& capture_on(Device device) {
+    for (std::size_t i = 0; i < used; ++i) {
+      if (captures[i].device == device) return captures[i];
+    }
+    if (used == captures.size()) captures.emplace_back();
+    captures[used].reset(device);
+    return captures[used++];
+  }
+  /// A huge graph's lists are not worth keeping.
+  void finish() {
+    constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
+    for (std::size_t i = 0; i < used; ++i) {
+      if (captures[i].walk.order.capacity() > kWorthKeeping) captures[i] = {};
+    }
+    used = 0;
+  }
+};
+
+Workspace& workspace() {
+  static auto* instance = new Workspace;  // outlives every static tensor
+  return *instance;
+}
+
+/// What an evaluation waits for.
+struct Scheduled {
+  std::vector<Launch> launches;
+  std::vector<std::shared_ptr<Event>> earlier;  // of what other evaluations compute
+
+  std::vector<std::shared_ptr<Event>> events() && {
+    for (Launch& launch : launches) earlier.push_back(std::move(launch.done));
+    return std::move(earlier);
+  }
+};
+
+/// Schedules everything lazy among `outputs`.
+Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
+  Scheduled scheduled;
   std::vector<NodePtr> bin;  // inputs that nobody needs any more, released outside the mutex
-  std::vector<std::pair<Stream*, std::shared_ptr<Job>>> mine;
-  std::vector<Stream*> streams;
   {
     const ProfileSpan span("schedule");
     const std::scoped_lock lock(graph_mutex());
-    std::vector<std::pair<Device, std::vector<Node*>>> by_device;
+    Workspace& work = workspace();
+    work.used = 0;
     const std::uint64_t walk = next_walk();
     for (const LazyTensor& output : outputs) {
       Node& node = output.node();
       if (node.has_value()) {
-        if (node.value().ready) events.push_back(node.value().ready);
+        if (node.value().ready) scheduled.earlier.push_back(node.value().ready);
         continue;
       }
       if (node.walk == walk) continue;
       node.walk = walk;
-      auto group = std::find_if(by_device.begin(), by_device.end(),
-                                [&](const auto& entry) { return entry.first == node.device(); });
-      if (group == by_device.end()) group = by_device.insert(group, {node.device(), {}});
-      group->second.push_back(&node);
+      work.capture_on(node.device()).outputs.push_back(&node);
     }
     // All that may throw comes first: a graph is scheduled whole or not at all.
-    std::vector<std::pair<Capture, std::shared_ptr<Job>>> jobs;
-    for (auto& [device, nodes] : by_device) {
-      Capture c = capture(std::move(nodes), device);
-      std::shared_ptr<Job> job = make_job(c, device);
-      jobs.emplace_back(std::move(c), std::move(job));
+    scheduled.launches.reserve(work.used);
+    std::size_t released = 0;
+    for (std::size_t i = 0; i < work.used; ++i) {
+      Capture& c = work.captures[i];
+      c.fill();
+      OpenDevice& open = open_device(c.device);
+      std::shared_ptr<Job> job = make_job(c, *open.backend);
+      scheduled.launches.push_back({open.stream.get(), job, job->done});
+      for (const Node* output : c.outputs) released += output->inputs().size();
     }
-    for (const auto& [c, job] : jobs) {
+    bin.reserve(released);
+    for (std::size_t i = 0; i < work.used; ++i) {
+      Launch& launch = scheduled.launches[i];
+      const Capture& c = work.captures[i];
       for (std::size_t k = 0; k < c.outputs.size(); ++k) {
-        c.outputs[k]->set_value({job->storages[c.data.size() + k], 0, job->done});
+        c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
         c.outputs[k]->settle(bin);
       }
-      events.push_back(job->done);
-      Stream& stream = *open_device(c.outputs[0]->device()).stream;
-      streams.push_back(&stream);
-      if (stream.enqueue(job, run_inline)) mine.emplace_back(&stream, job);
+      launch.run_inline = launch.stream->enqueue(launch.job, run_inline);
     }
+    work.finish();
   }
-  for (auto& [stream, job] : mine) stream->run_inline(*job);
-  for (Stream* stream : streams) stream->throttle();
-  return events;
+  for (Launch& launch : scheduled.launches) {
+    if (launch.run_inline)
+      launch.stream->run_inline(*launch.job);
+    else
+      launch.stream->throttle();
+    launch.job.reset();
+  }
+  return scheduled;
 }
 
 }  // namespace
 
 void eval(std::span<const LazyTensor> outputs) {
-  for (const auto& event : schedule(outputs, true)) event->wait();
+  const Scheduled scheduled = schedule(outputs, true);
+  for (const auto& event : scheduled.earlier) event->wait();
+  for (const Launch& launch : scheduled.launches) launch.done->wait();
 }
 void eval(std::initializer_list<LazyTensor> outputs) {
   eval(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
@@ -230,7 +220,7 @@ void eval(std::initializer_list<LazyTensor> outputs) {
 
 EvalFuture eval_async(std::span<const LazyTensor> outputs) {
   try {
-    return EvalFuture(schedule(outputs, false));
+    return EvalFuture(schedule(outputs, false).events());
   } catch (const Error&) {
     auto failed = std::make_shared<Event>();
     failed->set(std::current_exception());
@@ -243,17 +233,18 @@ EvalFuture eval_async(std::initializer_list<LazyTensor> outputs) {
 
 std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
   const std::scoped_lock lock(graph_mutex());
-  std::vector<Node*> nodes;
+  Capture c;
   const std::uint64_t walk = next_walk();
   for (const LazyTensor& output : outputs) {
     Node& node = output.node();
     if (node.has_value() || node.walk == walk) continue;
     node.walk = walk;
-    nodes.push_back(&node);
+    c.outputs.push_back(&node);
   }
-  if (nodes.empty()) return nullptr;
-  const Device device = nodes[0]->device();
-  return make_plan(capture(std::move(nodes), device), device);
+  if (c.outputs.empty()) return nullptr;
+  c.device = c.outputs[0]->device();
+  c.fill();
+  return make_plan(c);
 }
 std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs) {
   return plan_for(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
@@ -265,108 +256,5 @@ const LazyTensor& LazyTensor::eval() const {
 }
 
 EvalFuture LazyTensor::eval_async() const { return caldera::eval_async({this, 1}); }
-
-LazyTensor LazyTensor::detach() const {
-  const Node& n = node();
-  if (!n.has_value()) return stop_gradient(*this);
-  LazyTensor leaf(Node::make(kData, n.shape(), n.dtype(), n.device()));
-  leaf.node().set_value(n.value());
-  return leaf;
-}
-
-LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
-                                  Device device) {
-  std::int64_t count = 1;
-  for (std::int64_t extent : shape) {
-    if (extent < 0)
-      throw ShapeError(fmt::format("from_bytes: shape {} has a negative extent", shape.to_string()));
-    if (__builtin_mul_overflow(count, extent, &count)) {
-      throw ShapeError(
-          fmt::format("from_bytes: shape {} has more elements than memory can hold", shape.to_string()));
-    }
-  }
-  const std::size_t elements = bytes / size_of(dtype);
-  if (elements * size_of(dtype) != bytes || elements != static_cast<std::size_t>(count)) {
-    throw ShapeError(fmt::format("from_span: {} elements of {} do not fill shape {}, which has {}", elements,
-                                 name(dtype), shape.to_string(), count));
-  }
-  Backend& target = backend(device);
-  StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
-  if (bytes > 0) target.upload(*storage, 0, data, bytes);
-  LazyTensor leaf(Node::make(kData, shape, dtype, device));
-  leaf.node().set_value({std::move(storage), 0, nullptr});
-  return leaf;
-}
-
-void LazyTensor::copy_to_host(void* out) const {
-  eval();
-  const Value& value = node().value();
-  const std::size_t bytes = bytes_of(node());
-  if (bytes == 0) return;
-  backend(value.storage->device())
-      .download(*value.storage, static_cast<std::size_t>(value.byte_offset), out, bytes);
-}
-
-template <class T>
-std::vector<T> LazyTensor::to_vector() const {
-  if (dtype() != dtype_of<T>()) {
-    throw DTypeError(fmt::format("to_vector: the tensor is {}, not {}; convert with astype()", name(dtype()),
-                                 name(dtype_of<T>())));
-  }
-  std::vector<T> out(static_cast<std::size_t>(numel()));
-  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no contiguous elements
-    std::vector<std::uint8_t> bytes(out.size());
-    copy_to_host(bytes.data());
-    std::copy(bytes.begin(), bytes.end(), out.begin());
-  } else {
-    copy_to_host(out.data());
-  }
-  return out;
-}
-
-template std::vector<bool> LazyTensor::to_vector<bool>() const;
-template std::vector<std::uint8_t> LazyTensor::to_vector<std::uint8_t>() const;
-template std::vector<std::int32_t> LazyTensor::to_vector<std::int32_t>() const;
-template std::vector<std::int64_t> LazyTensor::to_vector<std::int64_t>() const;
-template std::vector<Half> LazyTensor::to_vector<Half>() const;
-template std::vector<BFloat16> LazyTensor::to_vector<BFloat16>() const;
-template std::vector<float> LazyTensor::to_vector<float>() const;
-template std::vector<double> LazyTensor::to_vector<double>() const;
-
-template <class T>
-T LazyTensor::item() const {
-  if (numel() != 1)
-    throw ShapeError(fmt::format("item: shape {} has {} elements", shape().to_string(), numel()));
-  std::array<std::byte, 8> raw{};
-  copy_to_host(raw.data());
-  const auto as = [&]<class E>(E element) {
-    std::memcpy(&element, raw.data(), sizeof(E));
-    return static_cast<T>(element);
-  };
-  switch (dtype()) {
-    case DType::boolean:
-    case DType::u8:
-      return as(std::uint8_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    case DType::i64:
-      return as(std::int64_t{});
-    case DType::f32:
-      return as(float{});
-    case DType::f64:
-      return as(double{});
-    case DType::f16:
-      return static_cast<T>(to_float(Half{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
-    case DType::bf16:
-      return static_cast<T>(to_float(BFloat16{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
-  }
-  return T{};
-}
-
-template float LazyTensor::item<float>() const;
-template double LazyTensor::item<double>() const;
-template std::int32_t LazyTensor::item<std::int32_t>() const;
-template std::int64_t LazyTensor::item<std::int64_t>() const;
-template bool LazyTensor::item<bool>() const;
 
 }  // namespace caldera

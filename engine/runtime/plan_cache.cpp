@@ -1,8 +1,39 @@
 #include "engine/runtime/plan_cache.h"
 
+#include <iterator>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace caldera {
+namespace {
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& list) {
+  return list.capacity() * sizeof(T);
+}
+
+std::size_t bytes_of(const Kernel& kernel) {
+  return sizeof(Kernel) + kernel.name.capacity() + bytes_of(kernel.inputs) + bytes_of(kernel.scalars) +
+         bytes_of(kernel.code) + bytes_of(kernel.outputs);
+}
+
+}  // namespace
+
+std::size_t cached_bytes(const Executable& executable) {
+  const Plan& plan = executable.plan();
+  std::size_t bytes = sizeof(Plan) + bytes_of(plan.buffers) + bytes_of(plan.scalars) + bytes_of(plan.steps) +
+                      bytes_of(plan.donations) + executable.bytes();
+  std::unordered_set<const Kernel*> kernels;
+  for (const Step& step : plan.steps) {
+    bytes += bytes_of(step.operands) + bytes_of(step.scalars) + bytes_of(step.segments) +
+             bytes_of(step.nodes) + step.label.capacity();
+    for (const Kernel* kernel : {step.kernel.get(), step.gradient.get()}) {
+      if (kernel != nullptr && kernels.insert(kernel).second) bytes += bytes_of(*kernel);
+    }
+  }
+  return bytes;
+}
 
 std::shared_ptr<Executable> PlanCache::find(const Hash128& key) {
   const std::scoped_lock lock(mutex_);
@@ -12,20 +43,27 @@ std::shared_ptr<Executable> PlanCache::find(const Hash128& key) {
     return nullptr;
   }
   ++hits_;
-  entries_.splice(entries_.begin(), entries_, found->second);
+  if (found->second != entries_.begin()) entries_.splice(entries_.begin(), entries_, found->second);
   return found->second->executable;
 }
 
 void PlanCache::insert(const Hash128& key, std::shared_ptr<Executable> executable) {
-  std::shared_ptr<Executable> evicted;  // destroyed outside the lock
+  const std::size_t bytes = cached_bytes(*executable);
+  std::list<Entry> dropped;
   const std::scoped_lock lock(mutex_);
-  if (index_.contains(key)) return;
-  entries_.push_front({key, std::move(executable)});
+  if (index_.contains(key)) return;  // another thread was first
+  entries_.push_front({key, std::move(executable), bytes});
   index_.emplace(key, entries_.begin());
-  if (entries_.size() > kMaxEntries) {
-    evicted = std::move(entries_.back().executable);
+  bytes_ += bytes;
+  shrink(dropped);
+}
+
+void PlanCache::shrink(std::list<Entry>& dropped) {
+  while (bytes_ > limit_ && entries_.size() > 1) {
+    bytes_ -= entries_.back().bytes;
     index_.erase(entries_.back().key);
-    entries_.pop_back();
+    dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+    ++evictions_;
   }
 }
 
@@ -34,11 +72,24 @@ void PlanCache::clear() {
   const std::scoped_lock lock(mutex_);
   index_.clear();
   dropped.swap(entries_);
+  bytes_ = 0;
+}
+
+void PlanCache::set_limit(std::size_t bytes) {
+  std::list<Entry> dropped;
+  const std::scoped_lock lock(mutex_);
+  limit_ = bytes;
+  shrink(dropped);
 }
 
 PlanCacheStats PlanCache::stats() const {
   const std::scoped_lock lock(mutex_);
-  return {.hits = hits_, .misses = misses_, .entries = entries_.size()};
+  return {.hits = hits_,
+          .misses = misses_,
+          .evictions = evictions_,
+          .entries = entries_.size(),
+          .bytes = bytes_,
+          .limit = limit_};
 }
 
 PlanCache& plan_cache() {
@@ -48,5 +99,6 @@ PlanCache& plan_cache() {
 
 PlanCacheStats plan_cache_stats() { return plan_cache().stats(); }
 void clear_plan_cache() { plan_cache().clear(); }
+void set_plan_cache_limit(std::size_t bytes) { plan_cache().set_limit(bytes); }
 
 }  // namespace caldera

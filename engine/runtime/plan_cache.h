@@ -16,24 +16,41 @@ namespace caldera {
 /// Thread-safe.
 class PlanCache {
  public:
+  static constexpr std::size_t kDefaultLimit = std::size_t{256} << 20;
+
+  explicit PlanCache(std::size_t limit = kDefaultLimit) : limit_(limit) {}
+
   /// Null on a miss. Counts.
   std::shared_ptr<Executable> find(const Hash128& key);
+  /// Makes room by dropping what was used longest ago. The newest stays, however large it is: a loop must not
+  /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);
   void clear();
+  void set_limit(std::size_t bytes);
   PlanCacheStats stats() const;
 
  private:
-  static constexpr std::size_t kMaxEntries = 256;
   struct Entry {
     Hash128 key;
     std::shared_ptr<Executable> executable;
+    std::size_t bytes;
   };
+
+  /// Moves to `dropped` what does not fit, to be destroyed outside the lock.
+  void shrink(std::list<Entry>& dropped);
+
   mutable std::mutex mutex_;
+  std::size_t limit_;
   std::list<Entry> entries_;  // most recent first
   std::unordered_map<Hash128, std::list<Entry>::iterator> index_;
+  std::size_t bytes_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
+  std::uint64_t evictions_ = 0;
 };
+
+/// Bytes that an executable keeps while it is cached, plan and all: an estimate.
+std::size_t cached_bytes(const Executable& executable);
 
 PlanCache& plan_cache();
 

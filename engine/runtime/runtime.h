@@ -1,6 +1,7 @@
 // The runtime: open devices, compiled plans, and what they have done.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -27,11 +28,25 @@ bool is_vulkan_available();
 struct PlanCacheStats {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
-  std::uint64_t entries = 0;
+  std::uint64_t evictions = 0;  // plans dropped to stay within the limit
+  std::uint64_t entries = 0;    // plans held now
+  std::uint64_t bytes = 0;      // that they keep, about: plans, prepared kernels, command buffers
+  std::uint64_t limit = 0;
 };
 /// Over all devices. Thread-safe.
 PlanCacheStats plan_cache_stats();
 void clear_plan_cache();
+/// Plans used longest ago are dropped beyond this many bytes; the newest always stays. Initially 256 MiB.
+void set_plan_cache_limit(std::size_t bytes);
+
+/// Outputs that took the memory of an input instead of new memory, over all devices. An input whose value
+/// nobody holds any longer (a parameter that the step replaces) is overwritten by the result that is computed
+/// from it point by point. Monotonic. Thread-safe.
+struct DonationStats {
+  std::uint64_t buffers = 0;
+  std::uint64_t bytes = 0;
+};
+DonationStats donation_stats();
 
 /// The plan by which `outputs` (lazy, on one device) would be evaluated now; null if nothing is left to
 /// compute. Does not evaluate, and neither asks nor fills the cache.

@@ -10,11 +10,13 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/schedule.h"
+#include "tests/compile/damage.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/support/devices.h"
 #include "tests/support/named_programs.h"
@@ -403,6 +405,90 @@ TEST(MemoryPlan, ABarrierBeforeADispatchCoversAllOfIt) {
   EXPECT_TRUE(plan.steps[1].barrier_before);
   EXPECT_FALSE(plan.steps[2].barrier_before);
   EXPECT_NE(offset_of(plan, 2), offset_of(plan, 3));
+}
+
+TEST(MemoryPlan, WindowsOfColumnsNeedNoBarrierBetweenThem) {
+  // Rows of 40 elements in three windows: 16 + 8 + 16. The hulls of the windows overlap.
+  Plan plan = empty_plan(0);
+  plan.buffers[1].bytes = 8 * 40 * 4;
+  const auto window = [](std::int64_t at, std::int64_t width) {
+    return region_step(sum_of(1, 1), {8, width}, {{0, 0, {0, 0}}, {1, at, {40, 1}}});
+  };
+  plan.steps = {window(0, 16), window(16, 8), window(24, 16)};
+  plan_whole(plan);
+  EXPECT_EQ(plan.barrier_count(), 0);
+  EXPECT_NO_THROW(verify_plan(plan));
+  plan.steps[1] = window(15, 9);  // meets the last column of the first
+  plan_whole(plan);
+  EXPECT_EQ(plan.barrier_count(), 1);
+  plan.steps[1] = window(16, 9);  // and now the first of the third
+  plan_whole(plan);
+  EXPECT_EQ(plan.barrier_count(), 1);
+}
+
+/// A plan of two inputs a and b and one output, with a step before it all that reads a.
+Plan donating_plan(bool barrier) {
+  Plan plan;
+  plan.device = Device::null();
+  plan.input_count = 2;
+  plan.output_count = 2;
+  for (int b = 0; b < 4; ++b) {
+    plan.buffers.push_back({b < 2 ? BufferRole::input : BufferRole::output, DType::f32, kUnit * 4, 0});
+  }
+  // 3 = a; then 2 = a + b, or 2 = a + b + 3, which has to wait for the first step.
+  plan.steps = {pointwise_step({0}, {3}),
+                barrier ? pointwise_step({0, 1, 3}, {2}) : pointwise_step({0, 1}, {2})};
+  plan_whole(plan);
+  return plan;
+}
+
+std::vector<std::pair<int, int>> donations_of(const Plan& plan) {
+  std::vector<std::pair<int, int>> list;
+  for (const Donation& d : plan.donations) list.emplace_back(d.output, d.input);
+  return list;
+}
+
+TEST(Donations, AreListedWhereTheyCostNoBarrier) {
+  using List = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(donating_plan(true).barrier_count(), 1);
+  EXPECT_EQ(donations_of(donating_plan(true)), (List{{2, 0}, {2, 1}}));
+  EXPECT_EQ(donating_plan(false).barrier_count(), 0);
+  EXPECT_EQ(donations_of(donating_plan(false)), (List{{2, 1}})) << "nothing separates the two readers of a";
+  EXPECT_NO_THROW(verify_plan(donating_plan(true)));
+  EXPECT_NO_THROW(verify_plan(donating_plan(false)));
+}
+
+TEST(Donations, WrongOnesAreRejected) {
+  const Damage damages[] = {
+      {"no barrier after an earlier reader", "which no barrier separates from an earlier reader",
+       [](Plan& p) {
+         p = donating_plan(false);
+         p.donations = {{2, 0}};
+       }},
+      {"read again later", "is read after it was given",
+       [](Plan& p) {
+         p.donations = {{3, 0}};
+       }},
+      {"elements that other points read", "that other points read",
+       [](Plan& p) {
+         p.steps[1].operands[1] = {1, kUnit - 1, {-1}};
+         p.donations = {{2, 1}};
+       }},
+      {"different sizes", "between different sizes",
+       [](Plan& p) {
+         p.buffers[1].bytes += 4;
+         p.donations = {{2, 1}};
+       }},
+      {"from an output", "is not from an input",
+       [](Plan& p) {
+         p.donations = {{2, 3}};
+       }},
+      {"to an input", "is not from an input",
+       [](Plan& p) {
+         p.donations = {{1, 0}};
+       }},
+  };
+  expect_all_rejected(donating_plan(true), damages);
 }
 
 TEST(Schedule, WideFansRunOneBranchAtATime) {

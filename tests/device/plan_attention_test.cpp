@@ -65,7 +65,8 @@ TEST_P(PlanAttention, Causal) {
   for (double fill : {-1e30, -kInf, -1e4, -3.0, 0.5}) {
     for (std::int64_t m : {1, 33, 130}) {
       for (std::int64_t n : {33, 130, 300}) {
-        if (n < m || (n == 300 && fill > -1e30)) continue;
+        const bool usual = fill == -1e30 || fill == -kInf;
+        if (n < m || (!usual && (m != 33 || n != 130)) || (n == 300 && fill == -kInf)) continue;
         const AttentionSetting s{
             .heads = 2, .m = m, .n = n, .d = 16, .e = 16, .score = ScoreKind::causal, .fill = fill};
         check(s);

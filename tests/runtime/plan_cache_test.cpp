@@ -1,7 +1,12 @@
 // The plan cache: structure hits, whatever the numbers are; anything that changes the plan misses.
+#include "engine/runtime/plan_cache.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -181,21 +186,141 @@ TEST_P(PlanCaching, AskingForAPlanNeitherAsksNorFillsIt) {
   EXPECT_EQ(plan_cache_stats().entries, 0U);
 }
 
-TEST(PlanCacheSize, IsBounded) {
+TEST(PlanCacheNull, ATrainingLoopWithAScheduleMissesOnce) {
   const ScopedSettings scope;
+  settings().plan_cache = true;
   clear_plan_cache();
-  const auto run = [](int n) {
-    const LazyTensor x =
-        LazyTensor::from_vector(Floats(static_cast<std::size_t>(n), 1.0F), {n}, Device::cpu());
-    return (x + 1.0).to_vector<float>();
-  };
-  for (int n = 1; n <= 300; ++n) EXPECT_EQ(run(n), Floats(static_cast<std::size_t>(n), 2.0F));
-  EXPECT_LE(plan_cache_stats().entries, 256U);
+  const Device device = Device::null();
+  LazyTensor w = LazyTensor::from_vector(Floats(12, 0.5F), {4, 3}, device);
+  const LazyTensor x = LazyTensor::from_vector(Floats(32, 0.25F), {8, 4}, device);
   const auto before = plan_cache_stats();
-  run(300);
+  const std::uint64_t submits = backend(device).counters().submits;
+  for (int step = 0; step < 10; ++step) {
+    const LazyTensor loss = mean(square(matmul(x, w)));
+    w = w - grad(loss, w) * (0.5 / (1 + step));
+    eval({loss, w});
+  }
+  EXPECT_EQ(plan_cache_stats().misses, before.misses + 1);
+  EXPECT_EQ(plan_cache_stats().hits, before.hits + 9);
+  EXPECT_EQ(backend(device).counters().submits, submits + 10);
+}
+
+/// An executable of an empty plan that claims a size.
+class Sized final : public Executable {
+ public:
+  Sized(std::size_t bytes, int* alive)
+      : Executable(std::make_shared<const Plan>()), bytes_(bytes), alive_(alive) {
+    ++*alive_;
+  }
+  ~Sized() override { --*alive_; }
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  int* alive_;
+};
+
+Hash128 key_of(std::uint64_t number) {
+  Hash128 key;
+  key.mix(number);
+  return key;
+}
+
+class PlanCacheBound : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kLarge = 100'000;
+
+  void insert(PlanCache& cache, std::uint64_t key, std::size_t bytes = kLarge) {
+    cache.insert(key_of(key), std::make_shared<Sized>(bytes, &alive_));
+  }
+  int alive_ = 0;
+};
+
+TEST_F(PlanCacheBound, HoldsNoMoreBytesThanItMay) {
+  PlanCache cache(10 * kLarge + kLarge / 2);
+  for (std::uint64_t key = 1; key <= 100; ++key) {
+    insert(cache, key);
+    EXPECT_LE(cache.stats().bytes, cache.stats().limit);
+    EXPECT_EQ(cache.stats().entries, std::min<std::uint64_t>(key, 10));
+    EXPECT_EQ(static_cast<std::uint64_t>(alive_), cache.stats().entries) << "what is dropped is destroyed";
+  }
+  EXPECT_EQ(cache.stats().evictions, 90U);
+  EXPECT_GE(cache.stats().bytes, 10 * kLarge);
+}
+
+TEST_F(PlanCacheBound, DropsWhatWasUsedLongestAgo) {
+  PlanCache cache(3 * kLarge + kLarge / 2);
+  for (std::uint64_t key : {1, 2, 3}) insert(cache, key);
+  EXPECT_NE(cache.find(key_of(1)), nullptr);
+  insert(cache, 4);
+  EXPECT_EQ(cache.find(key_of(2)), nullptr);
+  EXPECT_NE(cache.find(key_of(1)), nullptr);
+  EXPECT_NE(cache.find(key_of(3)), nullptr);
+  EXPECT_NE(cache.find(key_of(4)), nullptr);
+  EXPECT_EQ(cache.stats().hits, 4U);
+  EXPECT_EQ(cache.stats().misses, 1U);
+  EXPECT_EQ(cache.stats().evictions, 1U);
+}
+
+TEST_F(PlanCacheBound, KeepsTheNewestHoweverLarge) {
+  PlanCache cache(kLarge);
+  insert(cache, 1, kLarge / 2);
+  insert(cache, 2, 10 * kLarge);
+  EXPECT_EQ(cache.stats().entries, 1U);
+  EXPECT_NE(cache.find(key_of(2)), nullptr);
+  insert(cache, 3, kLarge / 2);
+  EXPECT_EQ(cache.find(key_of(2)), nullptr);
+  EXPECT_NE(cache.find(key_of(3)), nullptr);
+}
+
+TEST_F(PlanCacheBound, WhatIsInUseOutlivesItsEviction) {
+  PlanCache cache(kLarge);
+  insert(cache, 1);
+  const auto used = cache.find(key_of(1));
+  insert(cache, 2);
+  EXPECT_EQ(alive_, 2);
+  EXPECT_EQ(used->bytes(), kLarge);
+}
+
+TEST_F(PlanCacheBound, TheSameKeyTwiceIsOneEntry) {
+  PlanCache cache(10 * kLarge);
+  insert(cache, 1);
+  const std::uint64_t bytes = cache.stats().bytes;
+  insert(cache, 1);
+  EXPECT_EQ(cache.stats().entries, 1U);
+  EXPECT_EQ(cache.stats().bytes, bytes);
+  cache.clear();
+  EXPECT_EQ(cache.stats().bytes, 0U);
+  EXPECT_EQ(alive_, 0);
+}
+
+TEST_P(PlanCaching, TheLimitIsOnBytes) {
+  const auto run = [](int n) { return (leaf({n}) + 1.0).to_vector<float>(); };
+  run(1);
+  const std::uint64_t one = plan_cache_stats().bytes;
+  EXPECT_GT(one, sizeof(Plan) + sizeof(Step)) << "a plan counts with all that it holds";
+  set_plan_cache_limit(4 * one + one / 2);
+  for (int n = 2; n <= 20; ++n) EXPECT_EQ(run(n), Floats(static_cast<std::size_t>(n), 3.0F));
+  EXPECT_LE(plan_cache_stats().entries, 5U);
+  EXPECT_GE(plan_cache_stats().entries, 2U);
+  EXPECT_LE(plan_cache_stats().bytes, plan_cache_stats().limit);
+  const auto before = plan_cache_stats();
+  run(20);
   EXPECT_EQ(plan_cache_stats().hits, before.hits + 1) << "the newest stay";
   run(1);
   EXPECT_EQ(plan_cache_stats().misses, before.misses + 1) << "the oldest go";
+  set_plan_cache_limit(PlanCache::kDefaultLimit);
+}
+
+TEST_P(PlanCaching, LargerPlansCountForMore) {
+  LazyTensor y = leaf({4});
+  y.eval();
+  (y + 1.0).eval();
+  const std::uint64_t small = plan_cache_stats().bytes;
+  settings().fusion = false;
+  for (int i = 0; i < 500; ++i) y = y + 1.0;
+  y.eval();
+  EXPECT_GT(plan_cache_stats().bytes - small, 100 * sizeof(Step));
 }
 
 }  // namespace

@@ -173,7 +173,8 @@ std::vector<std::vector<std::byte>> PlanCase::run_on_device() const {
   constexpr std::size_t kAround = 256;
   std::vector<StoragePtr> storages;
   Bindings bindings;
-  const auto bound = static_cast<std::size_t>(plan_->input_count + plan_->output_count);
+  const auto inputs = static_cast<std::size_t>(plan_->input_count);
+  const std::size_t bound = inputs + static_cast<std::size_t>(plan_->output_count);
   for (std::size_t i = 0; i < bound; ++i) {
     const auto& bytes = memory_.buffers[i];
     std::vector<std::byte> framed(bytes.size() + 2 * kAround, std::byte{0x5a});
@@ -195,7 +196,7 @@ std::vector<std::vector<std::byte>> PlanCase::run_on_device() const {
     const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
     EXPECT_TRUE(std::all_of(framed.begin(), begin, untouched)) << "bytes before buffer " << i << " changed";
     EXPECT_TRUE(std::all_of(end, framed.end(), untouched)) << "bytes behind buffer " << i << " changed";
-    if (i >= static_cast<std::size_t>(plan_->input_count))
+    if (i >= inputs)
       outputs.emplace_back(begin, end);
     else
       EXPECT_TRUE(std::equal(begin, end, memory_.buffers[i].begin())) << "input " << i << " changed";

@@ -23,11 +23,15 @@ double largest(const Dense& x) {
 RandomGraph::RandomGraph(std::uint32_t seed, DType real) : random_(seed), real_(real) {
   using Step = void (RandomGraph::*)();
   constexpr Step kSteps[] = {
-      &RandomGraph::unary,   &RandomGraph::unary,       &RandomGraph::binary,   &RandomGraph::binary,
-      &RandomGraph::binary,  &RandomGraph::scalar,      &RandomGraph::constant, &RandomGraph::integers,
-      &RandomGraph::where,   &RandomGraph::reduce,      &RandomGraph::reduce,   &RandomGraph::matmul,
-      &RandomGraph::reshape, &RandomGraph::permute,     &RandomGraph::slice,    &RandomGraph::broadcast,
-      &RandomGraph::take,    &RandomGraph::scatter_add, &RandomGraph::pad,      &RandomGraph::concatenate,
+      &RandomGraph::unary,         &RandomGraph::unary,       &RandomGraph::binary,
+      &RandomGraph::binary,        &RandomGraph::binary,      &RandomGraph::scalar,
+      &RandomGraph::constant,      &RandomGraph::integers,    &RandomGraph::where,
+      &RandomGraph::reduce,        &RandomGraph::reduce,      &RandomGraph::matmul,
+      &RandomGraph::reshape,       &RandomGraph::permute,     &RandomGraph::slice,
+      &RandomGraph::broadcast,     &RandomGraph::take,        &RandomGraph::scatter_add,
+      &RandomGraph::pad,           &RandomGraph::concatenate, &RandomGraph::normalisation,
+      &RandomGraph::normalisation, &RandomGraph::low_rank,    &RandomGraph::attention,
+      &RandomGraph::rotary,
   };
   real_leaf(random_shape());
   for (int steps = 4 + below(24); steps > 0; --steps)

@@ -83,6 +83,10 @@ class RandomGraph {
   void scatter_add();
   void pad();
   void concatenate();
+  void normalisation();
+  void low_rank();
+  void attention();
+  void rotary();
 
   std::mt19937 random_;
   DType real_;

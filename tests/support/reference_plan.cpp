@@ -60,7 +60,7 @@ class Accumulator {
 
 void run_reduction(const StepMemory& memory, const KernelUse& use) {
   const Kernel& kernel = use.kernel;
-  const auto inner = static_cast<std::size_t>(memory.step().reduce_rank);
+  const auto inner = static_cast<std::size_t>(int{memory.step().reduce_rank});
   const auto& output = kernel.outputs.at(0);
   for_each_point(memory.leading_dims(inner), [&](const Point& outer) {
     Accumulator total(*kernel.reduce, output.type);
@@ -126,7 +126,7 @@ RowValue row_value(const StepMemory& memory, const KernelUse& use, const Instruc
 /// Everything of a row is computed before any of it is stored.
 void run_rows(const StepMemory& memory, const KernelUse& use) {
   const Kernel& kernel = use.kernel;
-  const auto inner = static_cast<std::size_t>(memory.step().reduce_rank);
+  const auto inner = static_cast<std::size_t>(int{memory.step().reduce_rank});
   for_each_point(memory.leading_dims(inner), [&](const Point& outer) {
     std::vector<Point> row;
     for_each_point(memory.trailing_dims(inner),

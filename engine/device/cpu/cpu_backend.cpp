@@ -23,6 +23,11 @@ class CpuExecutable final : public Executable {
  public:
   using Executable::Executable;
 
+  /// Operands of a step lie behind it: about as much again.
+  std::size_t bytes() const override {
+    return 2 * steps.size() * sizeof(PreparedStep) + buffers.size() * sizeof(std::byte*);
+  }
+
   std::vector<PreparedStep> steps;
   std::vector<std::byte*> buffers;  // of the run in progress
   int barriers = 0;

@@ -236,14 +236,12 @@ class Decoder {
       const ReduceOps* ops = find_reduce(combine_of(i.op), i.type);
       if (ops == nullptr || code_[i.a].type != i.type) require(nullptr, v);
       location_[v] = take_row();
-      program_.reductions.push_back(
-          {ops, point_location(i.a), location_[v], static_cast<std::uint8_t>(size_of(i.type))});
+      program_.reductions.push_back({ops, point_location(i.a), location_[v]});
     }
     if (!combines_rows()) return;
     TileProgram::Output& output = program_.outputs[0];
     output.location = take_row();
-    program_.reductions.push_back(
-        {program_.reduce, program_.result, output.location, static_cast<std::uint8_t>(size_of(output.type))});
+    program_.reductions.push_back({program_.reduce, program_.result, output.location});
   }
 
   /// Where a value lies one a point, expanded if it is uniform.

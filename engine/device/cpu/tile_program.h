@@ -51,7 +51,6 @@ struct TileProgram {
   struct Reduction {
     const ReduceOps* ops = nullptr;
     std::uint16_t in = 0, out = 0;
-    std::uint8_t size = 4;  // bytes of an element
   };
   /// One walk along the row: what is computed at its points, what is combined then, and what follows of
   /// uniform values.

@@ -23,6 +23,8 @@ class VulkanExecutable final : public Executable {
   const Recording& recording() const { return recording_; }
   /// Command buffers recorded so far.
   std::size_t instances() const { return instances_.size(); }
+  /// As if it had all the instances that it may come to have.
+  std::size_t bytes() const override;
 
  private:
   struct Instance;

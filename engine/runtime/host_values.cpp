@@ -1,0 +1,118 @@
+// Values between host and device: tensors made of host data, and read back.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "engine/runtime/capture.h"
+#include "engine/runtime/runtime.h"
+#include "ops/ops.h"
+
+namespace caldera {
+
+LazyTensor LazyTensor::detach() const {
+  const Node& n = node();
+  if (!n.has_value()) return stop_gradient(*this);
+  LazyTensor leaf(Node::make(kDataOp, n.shape(), n.dtype(), n.device()));
+  leaf.node().set_value(n.value());
+  return leaf;
+}
+
+LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
+                                  Device device) {
+  std::int64_t count = 1;
+  for (std::int64_t extent : shape) {
+    if (extent < 0)
+      throw ShapeError(fmt::format("from_bytes: shape {} has a negative extent", shape.to_string()));
+    if (__builtin_mul_overflow(count, extent, &count)) {
+      throw ShapeError(
+          fmt::format("from_bytes: shape {} has more elements than memory can hold", shape.to_string()));
+    }
+  }
+  const std::size_t elements = bytes / size_of(dtype);
+  if (elements * size_of(dtype) != bytes || elements != static_cast<std::size_t>(count)) {
+    throw ShapeError(fmt::format("from_span: {} elements of {} do not fill shape {}, which has {}", elements,
+                                 name(dtype), shape.to_string(), count));
+  }
+  Backend& target = backend(device);
+  StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
+  if (bytes > 0) target.upload(*storage, 0, data, bytes);
+  LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
+  leaf.node().set_value({std::move(storage), 0, nullptr});
+  return leaf;
+}
+
+void LazyTensor::copy_to_host(void* out) const {
+  eval();
+  const Value& value = node().value();
+  const std::size_t bytes = bytes_of(node());
+  if (bytes == 0) return;
+  backend(value.storage->device())
+      .download(*value.storage, static_cast<std::size_t>(value.byte_offset), out, bytes);
+}
+
+template <class T>
+std::vector<T> LazyTensor::to_vector() const {
+  if (dtype() != dtype_of<T>()) {
+    throw DTypeError(fmt::format("to_vector: the tensor is {}, not {}; convert with astype()", name(dtype()),
+                                 name(dtype_of<T>())));
+  }
+  std::vector<T> out(static_cast<std::size_t>(numel()));
+  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no contiguous elements
+    std::vector<std::uint8_t> bytes(out.size());
+    copy_to_host(bytes.data());
+    std::copy(bytes.begin(), bytes.end(), out.begin());
+  } else {
+    copy_to_host(out.data());
+  }
+  return out;
+}
+
+template std::vector<bool> LazyTensor::to_vector<bool>() const;
+template std::vector<std::uint8_t> LazyTensor::to_vector<std::uint8_t>() const;
+template std::vector<std::int32_t> LazyTensor::to_vector<std::int32_t>() const;
+template std::vector<std::int64_t> LazyTensor::to_vector<std::int64_t>() const;
+template std::vector<Half> LazyTensor::to_vector<Half>() const;
+template std::vector<BFloat16> LazyTensor::to_vector<BFloat16>() const;
+template std::vector<float> LazyTensor::to_vector<float>() const;
+template std::vector<double> LazyTensor::to_vector<double>() const;
+
+template <class T>
+T LazyTensor::item() const {
+  if (numel() != 1)
+    throw ShapeError(fmt::format("item: shape {} has {} elements", shape().to_string(), numel()));
+  std::array<std::byte, 8> raw{};
+  copy_to_host(raw.data());
+  const auto as = [&]<class E>(E element) {
+    std::memcpy(&element, raw.data(), sizeof(E));
+    return static_cast<T>(element);
+  };
+  switch (dtype()) {
+    case DType::boolean:
+    case DType::u8:
+      return as(std::uint8_t{});
+    case DType::i32:
+      return as(std::int32_t{});
+    case DType::i64:
+      return as(std::int64_t{});
+    case DType::f32:
+      return as(float{});
+    case DType::f64:
+      return as(double{});
+    case DType::f16:
+      return static_cast<T>(to_float(Half{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
+    case DType::bf16:
+      return static_cast<T>(to_float(BFloat16{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
+  }
+  return T{};
+}
+
+template float LazyTensor::item<float>() const;
+template double LazyTensor::item<double>() const;
+template std::int32_t LazyTensor::item<std::int32_t>() const;
+template std::int64_t LazyTensor::item<std::int64_t>() const;
+template bool LazyTensor::item<bool>() const;
+
+}  // namespace caldera
