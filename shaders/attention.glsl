@@ -12,7 +12,7 @@
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
 //   SCORE(raw, query, key)             the score
 //   GRADIENT(d_score, raw, query, key) the gradient of the raw product
-// and f_exp, f_log, infinity and quiet_nan of the function library.
+// and f_exp, infinity and quiet_nan of the function library.
 //
 // A workgroup takes a block of BLOCK_ROWS rows of an output and walks over all that these rows are combined with, in
 // blocks of BLOCK_COLUMNS: queries against keys, or keys against queries. Scores exist for one such block at a time. An
@@ -183,6 +183,11 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
 #ifdef CAUSAL
 int causal_offset() { return args.offset + int(args.offset_scalar.x); }
 
-// Whether a masked score weighs nothing in a row with this maximum or logarithm of the sum.
-bool mask_is_nothing(float level) { return f_exp(uintBitsToFloat(args.fill.x) - level) == 0.0; }
+// What a masked score adds to the sum of a row with this maximum.
+float mask_weight(float highest) { return f_exp(uintBitsToFloat(args.fill.x) - highest); }
+
+// P of a masked score in a row. Not 0 where the row's sum is not a number, as P is not one either.
+float masked_share(Matrix highest, Matrix total, int row) {
+  return mask_weight(MEMORY(highest).v[row_of(highest, row)]) / MEMORY(total).v[row_of(total, row)];
+}
 #endif

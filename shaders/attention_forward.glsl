@@ -1,10 +1,10 @@
-// o = softmax(scores) v, and the logarithm of each row's sum of exponentials. The maximum and the sum of a row are
-// those of the keys seen so far; what was summed under a lower maximum is scaled down when a higher one turns up.
-#define OPERANDS 5
+// o = softmax(scores) v, and each row's maximum and sum of exponentials. The maximum and the sum of a row are those of
+// the keys seen so far; what was summed under a lower maximum is scaled down when a higher one turns up.
+#define OPERANDS 6
 #define BLOCKS 1
 #include "attention.glsl"
 
-const int kQ = 0, kK = 1, kV = 2, kO = 3, kLse = 4;
+const int kQ = 0, kK = 1, kV = 2, kO = 3, kHighest = 4, kTotal = 5;
 
 // One for each of an invocation's rows.
 #define ROW_STATES (BLOCK_ROWS * LANE_COLUMNS)
@@ -50,7 +50,7 @@ void main() {
         asked = true;
         bool nothing = true;
         [[dont_unroll]] for (int r = 0; r < BLOCK_ROWS; ++r)
-          nothing = nothing && mask_is_nothing(row_maximum[r * LANE_COLUMNS]);
+          nothing = nothing && mask_weight(row_maximum[r * LANE_COLUMNS]) == 0.0;
         if (nothing) break;
       }
 #endif
@@ -93,17 +93,18 @@ void main() {
       SYNC();  // before the next block overwrites this one
     }
 
-    Matrix lse = matrix(kLse, batch, m);
+    Matrix highest = matrix(kHighest, batch, m), totals = matrix(kTotal, batch, m);
     [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
       const int r = LANE_ROW * TILE_ROWS + i;
       float total = 0.0;
       [[dont_unroll]] for (int l = 0; l < LANE_COLUMNS; ++l) total += row_sum[r * LANE_COLUMNS + l];
-      const float most = row_maximum[r * LANE_COLUMNS];
-      // Of no keys at all nothing is summed; of keys that are all at -infinity, 0 / 0.
-      row_scale[own_state(i)] = total != 0.0 ? 1.0 / total : n == 0 ? 0.0 : quiet_nan();
-      if (LANE_COLUMN == 0 && first + r < m)
-        MEMORY(lse).v[row_of(lse, first + r)] =
-            most == infinity() || most == -infinity() ? most : most + f_log(total);
+      // Keys that are all at -infinity are not a number below their maximum; of no keys at all nothing is summed.
+      if (total == 0.0 && n != 0) total = quiet_nan();
+      row_scale[own_state(i)] = n == 0 ? 0.0 : 1.0 / total;
+      if (LANE_COLUMN == 0 && first + r < m) {
+        MEMORY(highest).v[row_of(highest, first + r)] = row_maximum[r * LANE_COLUMNS];
+        MEMORY(totals).v[row_of(totals, first + r)] = total;
+      }
     }
     scale_rows(sum);
     store_rows(matrix(kO, batch, m), first, e, sum);

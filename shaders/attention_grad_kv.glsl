@@ -1,9 +1,9 @@
 // dk = dR^T q and dv = P^T go: a block of keys walks over the queries, so that nothing is added to from two sides.
-#define OPERANDS 8
+#define OPERANDS 9
 #define BLOCKS 2
 #include "attention.glsl"
 
-const int kQ = 0, kK = 1, kV = 2, kGo = 3, kLse = 4, kDelta = 5, kDk = 6, kDv = 7;
+const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6, kDk = 7, kDv = 8;
 
 void main() {
   KERNEL_BEGIN
@@ -15,7 +15,8 @@ void main() {
     const int first = int(task % blocks_n) * BLOCK_ROWS;
     KERNEL_BATCH(batch)
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
-    Matrix go = matrix(kGo, batch, m), lse = matrix(kLse, batch, m), delta = matrix(kDelta, batch, m);
+    Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
+    Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
     float k_sum[TILE_ROWS][EACH], v_sum[TILE_ROWS][EACH];
     clear(k_sum);
     clear(v_sum);
@@ -26,7 +27,7 @@ void main() {
       if (first > query + count - 1 + causal_offset()) {
         bool nothing = true;
         [[dont_unroll]] for (int c = 0; c < count; ++c)
-          nothing = nothing && mask_is_nothing(MEMORY(lse).v[row_of(lse, query + c)]);
+          nothing = nothing && masked_share(highest, total, query + c) == 0.0;
         if (nothing) continue;
       }
 #endif
@@ -40,7 +41,9 @@ void main() {
           if (column < count) {
             const int at = in_block(r, column);
             const float raw = blocks[at];
-            const float weight = f_exp(SCORE(raw, query + column, key) - MEMORY(lse).v[row_of(lse, query + column)]);
+            const float row_highest = MEMORY(highest).v[row_of(highest, query + column)];
+            const float row_total = MEMORY(total).v[row_of(total, query + column)];
+            const float weight = f_exp(SCORE(raw, query + column, key) - row_highest) / row_total;
             const float d_score = weight * (blocks[BLOCK_SIZE + at] - MEMORY(delta).v[row_of(delta, query + column)]);
             blocks[at] = GRADIENT(d_score, raw, query + column, key);
             blocks[BLOCK_SIZE + at] = weight;

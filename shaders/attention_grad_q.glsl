@@ -1,9 +1,9 @@
 // dq = dR k: the gradient of the raw scores, computed again a block at a time, times the keys.
-#define OPERANDS 7
+#define OPERANDS 8
 #define BLOCKS 2
 #include "attention.glsl"
 
-const int kQ = 0, kK = 1, kV = 2, kGo = 3, kLse = 4, kDelta = 5, kDq = 6;
+const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6, kDq = 7;
 
 void main() {
   KERNEL_BEGIN
@@ -15,7 +15,8 @@ void main() {
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
     KERNEL_BATCH(batch)
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
-    Matrix go = matrix(kGo, batch, m), lse = matrix(kLse, batch, m), delta = matrix(kDelta, batch, m);
+    Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
+    Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
     float sum[TILE_ROWS][EACH];
     clear(sum);
     int keys = n;
@@ -24,7 +25,7 @@ void main() {
     if (visible < n) {
       bool nothing = true;
       [[dont_unroll]] for (int r = first; r < min(first + BLOCK_ROWS, m); ++r)
-        nothing = nothing && mask_is_nothing(MEMORY(lse).v[row_of(lse, r)]);
+        nothing = nothing && masked_share(highest, total, r) == 0.0;
       if (nothing) keys = visible;
     }
 #endif
@@ -35,13 +36,14 @@ void main() {
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         const int query = min(first + r, m - 1);
-        const float row_lse = MEMORY(lse).v[row_of(lse, query)];
+        const float row_highest = MEMORY(highest).v[row_of(highest, query)];
+        const float row_total = MEMORY(total).v[row_of(total, query)];
         const float row_delta = MEMORY(delta).v[row_of(delta, query)];
         COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (key + column < n) {
             const float raw = blocks[in_block(r, column)];
-            const float weight = f_exp(SCORE(raw, query, key + column) - row_lse);
+            const float weight = f_exp(SCORE(raw, query, key + column) - row_highest) / row_total;
             const float d_score = weight * (blocks[BLOCK_SIZE + in_block(r, column)] - row_delta);
             blocks[in_block(r, column)] = GRADIENT(d_score, raw, query, key + column);
           }

@@ -17,7 +17,7 @@ constexpr std::size_t kMostReads = 8;
 const OpDef kAttention{.name = "attention", .kind = OpClass::attention};
 const OpDef kGradQ{.name = "attention_grad_q", .kind = OpClass::attention_grad_q};
 const OpDef kGradKV{.name = "attention_grad_kv", .kind = OpClass::attention_grad_kv};
-const OpDef kSecond{.name = "second_result", .kind = OpClass::second_result};
+const OpDef kOther{.name = "other_result", .kind = OpClass::other_result};
 const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 
 // Attributes: positions in the program of the raw product and of the score; then, of the forward pass, of the
@@ -305,15 +305,16 @@ class AttentionFinder {
     const Id o = forward(s, g.value);
     const Id go = build_.at(g.go);
     const Shape row = like(s, extent(o, -2), 1);
-    const Id lse = build_.make(kSecond, DType::f32, row, {}, {o}, origin);
+    const Id highest = build_.make(kOther, DType::f32, row, {1}, {o}, origin);
+    const Id total = build_.make(kOther, DType::f32, row, {2}, {o}, origin);
     const Id weighted =
         build_.make(compiled_ops::kMultiply, DType::f32, build_.node(o).shape, {}, {go, o}, origin);
     const Id delta = build_.make(compiled_ops::kSum, DType::f32, row, {std::int64_t{1} << (row.rank() - 1)},
                                  {weighted}, origin);
-    std::vector<Id> inputs{query(s), key(s), build_.at(g.value), go, lse, delta};
+    std::vector<Id> inputs{query(s), key(s), build_.at(g.value), go, highest, total, delta};
     for (const Expression* part : {&s.expression, &*e}) {
       for (Id read : mapped(part->reads)) {
-        if (std::find(inputs.begin() + 6, inputs.end(), read) == inputs.end()) inputs.push_back(read);
+        if (std::find(inputs.begin() + 7, inputs.end(), read) == inputs.end()) inputs.push_back(read);
       }
     }
     const std::int64_t attributes[] = {build_.at(s.raw), build_.at(s.score), build_.at(score_grad),
@@ -382,7 +383,7 @@ class AttentionFinder {
       const auto dk = gradient(kGradKV, key_shape(s->second), g, ds, raw_grad, depth);
       if (!dk) continue;
       const Shape shape = like(s->second, extent(build_.at(g.value), -2), extent(build_.at(g.value), -1));
-      return build_.make(kSecond, DType::f32, shape, {}, {*dk}, match_.node(a).origin);
+      return build_.make(kOther, DType::f32, shape, {1}, {*dk}, match_.node(a).origin);
     }
     return {};
   }

@@ -66,8 +66,8 @@ std::int64_t attention_flops(const Step& step) {
   const std::int64_t pairs = product(step.dims, 0, rank - 4) * visible_pairs(step, step.dims[rank - 4], keys);
   std::int64_t flops = kernel_flops(*step.kernel, pairs, pairs);
   if (step.kind == StepKind::attention) return flops + pairs * (2 * d + 2 * e + 3);  // subtract, exp, sum
-  // Scores and their exp, dP, dS; then dq, or dk and dv.
-  flops += pairs * (2 * d + 2 * e + 4);
+  // Scores, P (subtract, exp, divide), dP, dS; then dq, or dk and dv.
+  flops += pairs * (2 * d + 2 * e + 5);
   if (step.gradient) flops += kernel_flops(*step.gradient, pairs, pairs);
   return flops + pairs * (step.kind == StepKind::attention_grad_q ? 2 * d : 2 * d + 2 * e);
 }

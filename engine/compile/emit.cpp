@@ -10,8 +10,7 @@ namespace caldera {
 Emitter::Emitter(const Regions& regions)
     : regions_(regions),
       buffer_(regions.program().nodes.size(), -1),
-      in_place_(regions.program().nodes.size(), false),
-      second_(regions.program().nodes.size(), kNoRoot) {
+      in_place_(regions.program().nodes.size(), false) {
   const Program& program = regions.program();
   plan_.device = program.device;
   plan_.scalars = program.scalars;
@@ -23,8 +22,8 @@ Emitter::Emitter(const Regions& regions)
   }
   for (std::uint32_t output : program.outputs) add_buffer(BufferRole::output, program.nodes[output]);
   for (std::uint32_t i = 0; i < program.nodes.size(); ++i) {
-    if (regions.is_live(i) && program.nodes[i].op->kind == OpClass::second_result) {
-      second_[regions.operand(i, 0).root] = i;
+    if (regions.is_live(i) && program.nodes[i].op->kind == OpClass::other_result) {
+      other_[{regions.operand(i, 0).root, program.nodes[i].attributes[0]}] = i;
     }
   }
 }
@@ -49,7 +48,7 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::attention_grad_kv:
         attention(i);
         break;
-      case OpClass::second_result:
+      case OpClass::other_result:
         break;  // written together with the first
       case OpClass::gather:
         gather(i);

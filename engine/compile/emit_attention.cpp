@@ -85,20 +85,22 @@ void Emitter::attention(std::uint32_t i) {
     step.scalars.insert(step.scalars.end(), built.scalars.begin(), built.scalars.end());
     return share(std::move(built.kernel));
   };
-  // The second result has memory even where nobody reads it.
-  const auto second = [&](int rows, int columns, const Shape& shape) {
-    if (second_[i] != kNoRoot) return add_result(second_[i], rows, columns);
+  // Further results have memory even where nobody reads them.
+  const auto other = [&](std::int64_t which, int rows, int columns, const Shape& shape) {
+    const auto reader = other_.find({i, which});
+    if (reader != other_.end()) return add_result(reader->second, rows, columns);
     add({add_buffer(BufferRole::arena, DType::f32, shape.numel()), dense_view(shape)}, rows, columns);
   };
 
-  const std::array<std::pair<int, int>, 6> places{{{kQueries, kHead},
+  const std::array<std::pair<int, int>, 7> places{{{kQueries, kHead},
                                                    {kHead, kKeys},
                                                    {kKeys, kValue},
                                                    {kQueries, kValue},
                                                    {kQueries, kInner},
+                                                   {kQueries, kInner},
                                                    {kQueries, kInner}}};
   const bool forward = n.op->kind == OpClass::attention;
-  for (std::size_t k = 0; k < (forward ? 3U : 6U); ++k) {
+  for (std::size_t k = 0; k < (forward ? 3U : 7U); ++k) {
     add(placed(regions_.operand(i, k)), places[k].first, places[k].second);
   }
   RegionKernel score = score_kernel(regions_, i);
@@ -110,7 +112,8 @@ void Emitter::attention(std::uint32_t i) {
   if (forward) {
     step.kind = StepKind::attention;
     add_result(i, kQueries, kValue);
-    second(kQueries, kInner, row);
+    other(1, kQueries, kInner, row);
+    other(2, kQueries, kInner, row);
   } else {
     step.gradient = add_kernel(gradient_kernel(regions_, i));
     if (n.op->kind == OpClass::attention_grad_q) {
@@ -121,7 +124,7 @@ void Emitter::attention(std::uint32_t i) {
       add_result(i, kKeys, kHead);
       Shape values = n.shape;
       values[batch + 1] = step.dims[batch + kValue];
-      second(kKeys, kValue, values);
+      other(1, kKeys, kValue, values);
     }
   }
   collapse_batch(step, batch);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -79,9 +80,10 @@ class Emitter {
 
   const Regions& regions_;
   Plan plan_;
-  std::vector<std::int32_t> buffer_;    // of each root, -1 while it has none
-  std::vector<bool> in_place_;          // roots that were written straight into their concatenation
-  std::vector<std::uint32_t> second_;   // of each root the node that is its second result, or kNoRoot
+  std::vector<std::int32_t> buffer_;  // of each root, -1 while it has none
+  std::vector<bool> in_place_;        // roots that were written straight into their concatenation
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t>
+      other_;                           // further results, by root and number
   std::vector<std::uint32_t> origins_;  // of the group being emitted
   std::string label_;
   std::unordered_map<Hash128, std::shared_ptr<const Kernel>> kernels_;

@@ -20,6 +20,7 @@ int Step::output_count() const {
     case StepKind::contract:
       return kernel ? static_cast<int>(kernel->outputs.size()) : 1;
     case StepKind::attention:
+      return 3;
     case StepKind::attention_grad_kv:
       return 2;
     default:
@@ -37,7 +38,7 @@ int Step::named_operands() const {
       return 3;
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:
-      return 6;
+      return 7;
     default:
       return 2;
   }

@@ -55,9 +55,13 @@ enum class StepKind : std::uint8_t {
   // the score from the raw product: its input 0 is sum_d q[b,m,d] k[b,n,d] (no operand), its other inputs and
   // index operands follow the named operands below, stride 0 along D and E. Every operand has strides over
   // all of dims, 0 along those that it lacks.
-  //   P[b,m,n] = exp(score - lse[b,m]),  lse[b,m] = log(sum_n exp(score))
-  attention,          // operands: q, k, v, kernel's, outputs: o[b,m,e] = sum_n P v[b,n,e], lse[b,m]
-  attention_grad_q,   // operands: q, k, v, go[b,m,e], lse[b,m], delta[b,m], kernel's, gradient's, dq[b,m,d]
+  //   highest[b,m] = max_n score,  total[b,m] = sum_n exp(score - highest[b,m]),
+  //   P[b,m,n] = exp(score - highest[b,m]) / total[b,m]
+  // (Two numbers a row, not the logarithm of the sum: that would lose `total` beside a large maximum, as that
+  // of a row which is masked whole.)
+  attention,          // operands: q, k, v, kernel's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total
+  attention_grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], kernel's, gradient's,
+                      // output dq[b,m,d]
   attention_grad_kv,  // the same operands but for the outputs dk[b,n,d], dv[b,n,e]
   // The gradients: dP[b,m,n] = sum_e go v; dS = P * (dP - delta); `gradient` is an element-wise kernel whose
   // input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;

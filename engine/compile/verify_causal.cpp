@@ -130,7 +130,8 @@ void check_causal_score(const Step& step) {
   const int rank = step.dims.rank();
   const std::int64_t queries = step.dims[rank - 4];
   const std::int64_t keys = step.dims[rank - 3];
-  const std::size_t named = step.kind == StepKind::attention ? 3 : 6;
+  // What the form calls for, not what Step counts: the verifier is to notice where those differ.
+  const std::size_t named = step.kind == StepKind::attention ? 3 : 7;
   const std::size_t first_index = named + step.kernel->inputs.size() - 1;
   const std::array<std::int64_t, 5> shifts{0, 1, -1, keys / 2, keys - queries};
   const std::size_t tried = step.causal.offset_scalar == -1 ? 1 : shifts.size();

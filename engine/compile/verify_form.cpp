@@ -155,14 +155,16 @@ class Describer {
     read(DType::f32, batch | n | e, scores | e);  // v
     if (!forward) {
       read(DType::f32, batch | m | e, scores | e);  // go
-      read(DType::f32, batch | m, scores);          // lse
+      read(DType::f32, batch | m, scores);          // highest
+      read(DType::f32, batch | m, scores);          // total
       read(DType::f32, batch | m, scores);          // delta
     }
     add_score(*step_.kernel, 1, scores);
     if (!forward) add_score(*step_.gradient, 2, scores);
     if (forward) {
       write(DType::f32, batch | m | e);
-      write(DType::f32, batch | m);
+      write(DType::f32, batch | m);  // highest
+      write(DType::f32, batch | m);  // total
     } else if (step_.kind == StepKind::attention_grad_q) {
       write(DType::f32, batch | m | d);
     } else {

@@ -35,9 +35,10 @@ enum class OpClass : std::uint8_t {
   identity,     // the value of its input; vanishes in compilation (stop_gradient, trace boundaries)
   // Made by the compiler (engine/compile/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
-  attention_grad_q,   // inputs as attention, then go, lse, delta, what the gradient of the score reads
+  attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read
   attention_grad_kv,  // the same; the gradient of k
-  second_result,      // the other result of its input: lse of attention, the gradient of v
+  other_result,       // a further result of its input. attrs: which. Of attention: 1 highest, 2 total; of
+                      // attention_grad_kv: 1 the gradient of v
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

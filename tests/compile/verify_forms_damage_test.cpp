@@ -179,13 +179,25 @@ const Damage kAttentionDamages[] = {
      [](Plan& p) { operand(p, kAttention, 3).strides[3] = 1; }},
     {"the result varies along the keys", "operand 6 varies along dimension 2, which it lacks",
      [](Plan& p) { operand(p, kAttention, 6).strides[2] = 1; }},
-    {"lse varies along E", "operand 7 varies along dimension 4, which it lacks",
-     [](Plan& p) { result(p, kAttention).strides[4] = 1; }},
-    {"delta varies along the keys", "operand 5 varies along dimension 2, which it lacks",
+    {"highest varies along E", "operand 7 varies along dimension 4, which it lacks",
+     [](Plan& p) { operand(p, kAttention, 7).strides[4] = 1; }},
+    {"total varies along D", "operand 8 varies along dimension 3, which it lacks",
+     [](Plan& p) { result(p, kAttention).strides[3] = 1; }},
+    {"no total", "the wrong number of operands", [](Plan& p) { step(p, kAttention).operands.pop_back(); }},
+    {"a gradient without total", "the wrong number of operands",
+     [](Plan& p) {
+       auto& operands = step(p, kGradQ).operands;
+       operands.erase(operands.begin() + 5);
+     }},
+    {"highest varies along D", "operand 4 varies along dimension 3, which it lacks",
+     [](Plan& p) { operand(p, kGradQ, 4).strides[3] = 1; }},
+    {"total varies along the keys", "operand 5 varies along dimension 2, which it lacks",
      [](Plan& p) { operand(p, kGradKv, 5).strides[2] = 1; }},
-    {"dk varies along the queries", "operand 11 varies along dimension 1, which it lacks",
-     [](Plan& p) { operand(p, kGradKv, 11).strides[1] = 1; }},
-    {"dv varies along the queries", "operand 12 varies along dimension 1, which it lacks",
+    {"delta varies along the keys", "operand 6 varies along dimension 2, which it lacks",
+     [](Plan& p) { operand(p, kGradKv, 6).strides[2] = 1; }},
+    {"dk varies along the queries", "operand 12 varies along dimension 1, which it lacks",
+     [](Plan& p) { operand(p, kGradKv, 12).strides[1] = 1; }},
+    {"dv varies along the queries", "operand 13 varies along dimension 1, which it lacks",
      [](Plan& p) { result(p, kGradKv).strides[1] = 1; }},
     {"more keys than there are", "touches bytes 0 to 132 of a buffer of 120",
      [](Plan& p) { step(p, kAttention).dims[2] = 6; }},
@@ -232,14 +244,18 @@ const Damage kAttentionDamages[] = {
      }},
     {"the result over q", "operand 6 overwrites what the step itself reads",
      [](Plan& p) { p.buffers[kO].arena_offset = p.buffers[kQ].arena_offset; }},
-    {"lse over q", "operand 7 overwrites what the step itself reads",
-     [](Plan& p) { p.buffers[kLse].arena_offset = p.buffers[kQ].arena_offset; }},
-    {"the gradient over q", "step 7 (attention_grad_q): operand 11 overwrites what the step itself reads",
+    {"highest over q", "operand 7 overwrites what the step itself reads",
+     [](Plan& p) { p.buffers[kHighest].arena_offset = p.buffers[kQ].arena_offset; }},
+    {"total over q", "operand 8 overwrites what the step itself reads",
+     [](Plan& p) { p.buffers[kTotal].arena_offset = p.buffers[kQ].arena_offset; }},
+    {"the gradient over q", "step 7 (attention_grad_q): operand 12 overwrites what the step itself reads",
      [](Plan& p) { result(p, kGradQ).buffer = kQ; }},
-    {"no barrier before the gradient", "operand 5 reads what no barrier separates from its writer",
+    {"no barrier before the gradient", "operand 6 reads what no barrier separates from its writer",
      [](Plan& p) { step(p, kGradQ).barrier_before = false; }},
-    {"lse lost", "operand 4 reads bytes that it never got, or lost",
-     [](Plan& p) { p.buffers[kDelta].arena_offset = p.buffers[kLse].arena_offset; }},
+    {"highest lost", "operand 4 reads bytes that it never got, or lost",
+     [](Plan& p) { p.buffers[kDelta].arena_offset = p.buffers[kHighest].arena_offset; }},
+    {"total lost", "operand 5 reads bytes that it never got, or lost",
+     [](Plan& p) { p.buffers[kDelta].arena_offset = p.buffers[kTotal].arena_offset; }},
 };
 
 const Damage kJoinedDamages[] = {
@@ -292,8 +308,8 @@ const Damage kHoles[] = {
        p.buffers[kDelta].arena_offset = p.buffers[kQ].arena_offset;
        p.buffers[kDelta].bytes = 4 * 16;
        result(p, kSumUp).strides[0] = 2;
-       operand(p, kGradQ, 5).strides = {8, 2, 0, 0, 0};
-       operand(p, kGradKv, 5).strides = {8, 2, 0, 0, 0};
+       operand(p, kGradQ, 6).strides = {8, 2, 0, 0, 0};
+       operand(p, kGradKv, 6).strides = {8, 2, 0, 0, 0};
        operand(p, kThird, 0).strides[0] = 2;
        operand(p, kGradQ, 0) = {kQueries, 0, {12, 3, 0, 1, 0}};
      }},
@@ -336,7 +352,7 @@ TEST(VerifyFormsDamage, HolesThatNobodyReadsAreHarmless) {
   // Every other element of a buffer twice as large, written and read.
   plan.buffers[kDelta].bytes = 4 * 16;
   result(plan, kSumUp).strides[0] = 2;
-  for (StepName gradient : {kGradQ, kGradKv}) operand(plan, gradient, 5).strides = {8, 2, 0, 0, 0};
+  for (StepName gradient : {kGradQ, kGradKv}) operand(plan, gradient, 6).strides = {8, 2, 0, 0, 0};
   operand(plan, kThird, 0).strides[0] = 2;
   EXPECT_NO_THROW(verify_plan(plan));
 }

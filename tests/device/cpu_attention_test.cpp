@@ -1,8 +1,12 @@
-// Masks by coordinates on the CPU device, which splits rows of scores where a comparison changes: kernels of
-// every form that it looks into, and of some that it must leave alone.
+// Attention on the CPU device. Masks by coordinates, where it splits rows of scores at the places where a
+// comparison changes: kernels of every form that it looks into, and of some that it must leave alone. Rows
+// that are masked whole. Numbers of threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +59,8 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
   const int v = c.input(DType::f32, kHeads * n * kD, {-1, 1});
   const int go = c.input(DType::f32, kHeads * m * kD, {-1, 1});
   const int delta = c.input(DType::f32, kHeads * m, {-1, 1});
-  const int lse = c.input(DType::f32, kHeads * m, {2, 4});
+  const int highest = c.input(DType::f32, kHeads * m, {1, 2});
+  const int total = c.input(DType::f32, kHeads * m, {2, 6});
   const int extra = c.input(DType::boolean, n);
   const int scale = c.scalar(DType::f32, floating(0.5));
   const int otherwise = c.scalar(DType::f32, floating(fill));
@@ -82,14 +87,16 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
     if (backward) add_scalars(step, zero);
   };
   const int o = c.output(DType::f32, kHeads * m * kD);
-  const int out_lse = c.output(DType::f32, kHeads * m);
+  const int out_highest = c.output(DType::f32, kHeads * m);
+  const int out_total = c.output(DType::f32, kHeads * m);
   const int dq = c.output(DType::f32, kHeads * m * kD);
   const int dk = c.output(DType::f32, kHeads * n * kD);
   const int dv = c.output(DType::f32, kHeads * n * kD);
   const std::vector<Operand> forward = {queries(q, true), keys(k, true), keys(v, false)};
   std::vector<Operand> backward = forward;
-  for (const Operand& operand : {queries(go, false), rows(lse), rows(delta)}) backward.push_back(operand);
-  add(StepKind::attention, forward, {queries(o, false), rows(out_lse)});
+  for (const Operand& operand : {queries(go, false), rows(highest), rows(total), rows(delta)})
+    backward.push_back(operand);
+  add(StepKind::attention, forward, {queries(o, false), rows(out_highest), rows(out_total)});
   add(StepKind::attention_grad_q, backward, {queries(dq, true)});
   add(StepKind::attention_grad_kv, backward, {keys(dk, true), keys(dv, false)});
   c.check({2e-5, 5e-5});
@@ -160,6 +167,125 @@ TEST(CpuAttention, MasksByCoordinates) {
     check(mask, 40, 130, -3);
     check(mask, 9, 600, -1e30);
   }
+}
+
+/// Attention under a causal mask, in f64 and straight from its formulas.
+struct PlainAttention {
+  std::int64_t m, n, d, e, offset;  // keys n > m + offset have the score `fill`
+  double scale, fill;
+  std::vector<double> q = {}, k = {}, v = {}, go = {}, delta = {};
+  std::vector<double> o = {}, highest = {}, total = {}, dq = {}, dk = {}, dv = {};
+
+  static double& at(std::vector<double>& x, std::int64_t i, std::int64_t j, std::int64_t columns) {
+    return x[static_cast<std::size_t>(i * columns + j)];
+  }
+
+  void compute() {
+    for (std::vector<double>* x : {&o, &highest, &total, &dq, &dk, &dv}) x->clear();
+    o.resize(static_cast<std::size_t>(m * e));
+    dq.resize(q.size());
+    dk.resize(k.size());
+    dv.resize(v.size());
+    for (std::int64_t i = 0; i < m; ++i) {
+      std::vector<double> p;
+      for (std::int64_t j = 0; j < n; ++j) {
+        double raw = 0;
+        for (std::int64_t c = 0; c < d; ++c) raw += at(q, i, c, d) * at(k, j, c, d);
+        p.push_back(j <= i + offset ? scale * raw : fill);
+      }
+      highest.push_back(*std::max_element(p.begin(), p.end()));
+      for (double& x : p) x = std::exp(x - highest.back());
+      total.push_back(std::accumulate(p.begin(), p.end(), 0.0));
+      for (std::int64_t j = 0; j < n; ++j) {
+        const double share = p[static_cast<std::size_t>(j)] / total.back();
+        double d_share = 0;
+        for (std::int64_t c = 0; c < e; ++c) {
+          d_share += at(go, i, c, e) * at(v, j, c, e);
+          at(o, i, c, e) += share * at(v, j, c, e);
+          at(dv, j, c, e) += share * at(go, i, c, e);
+        }
+        const double d_raw = share * (d_share - delta[static_cast<std::size_t>(i)]) * scale;
+        for (std::int64_t c = 0; c < d; ++c) {
+          at(dq, i, c, d) += d_raw * at(k, j, c, d);
+          at(dk, j, c, d) += d_raw * at(q, i, c, d);
+        }
+      }
+    }
+  }
+};
+
+/// Some rows see no key, and their scores are all one large number: they weigh all keys alike. The gradient's
+/// kernel passes everything on, so that the weights of masked keys show in dq and dk too.
+void check_masked_rows(std::int64_t n, double fill, bool hint) {
+  SCOPED_TRACE(std::to_string(n) + " keys, fill " + std::to_string(fill) + (hint ? ", hint" : ""));
+  PlainAttention x{.m = 150, .n = n, .d = 8, .e = 5, .offset = -70, .scale = 0.5, .fill = fill};
+  PlanCase c(Device{});
+  const auto input = [&](std::vector<double>& values, std::int64_t count) {
+    const int buffer = c.input(DType::f32, count);
+    std::uniform_int_distribution<int> eighths(-8, 8);
+    for (std::int64_t i = 0; i < count; ++i) {
+      values.push_back(eighths(c.random()) / 8.0);
+      c.set(buffer, i, floating(values.back()));
+    }
+    return buffer;
+  };
+  const Operand q = view(input(x.q, x.m * x.d), {x.d, 0, 1, 0});
+  const Operand k = view(input(x.k, n * x.d), {0, x.d, 1, 0});
+  const Operand v = view(input(x.v, n * x.e), {0, x.e, 0, 1});
+  const Operand go = view(input(x.go, x.m * x.e), {x.e, 0, 0, 1});
+  const Operand delta = view(input(x.delta, x.m), {1, 0, 0, 0});
+  const Operand o = view(c.output(DType::f32, x.m * x.e), {x.e, 0, 0, 1});
+  const Operand highest = view(c.output(DType::f32, x.m), {1, 0, 0, 0});
+  const Operand total = view(c.output(DType::f32, x.m), {1, 0, 0, 0});
+  const Operand dq = view(c.output(DType::f32, x.m * x.d), {x.d, 0, 1, 0});
+  const Operand dk = view(c.output(DType::f32, n * x.d), {0, x.d, 1, 0});
+  const Operand dv = view(c.output(DType::f32, n * x.e), {0, x.e, 0, 1});
+  const Operand query = view(-1, {1, 0, 0, 0}, x.offset);
+  const Operand key = view(-1, {0, 1, 0, 0});
+  const int scale = c.scalar(DType::f32, floating(x.scale));
+  const int otherwise = c.scalar(DType::f32, floating(fill));
+
+  KernelBuilder score("score");
+  const Value scaled = score.op(ScalarOp::mul, score.load(DType::f32), score.scalar(DType::f32));
+  const Value last = score.index();
+  const Value keep = score.op(ScalarOp::less_equal, score.index(), last);
+  score.store(score.op(ScalarOp::select, keep, scaled, score.scalar(DType::f32)));
+  KernelBuilder gradient("gradient");
+  const Value d_score = gradient.load(DType::f32);
+  gradient.load(DType::f32);
+  gradient.store(gradient.op(ScalarOp::mul, d_score, gradient.scalar(DType::f32)));
+  const auto score_kernel = score.finish();
+  const auto gradient_kernel = gradient.finish();
+  const auto add = [&](StepKind kind, std::vector<Operand> operands) {
+    const bool backward = kind != StepKind::attention;
+    Step& step = c.attention(kind, {x.m, n, x.d, x.e}, std::move(operands), score_kernel,
+                             backward ? gradient_kernel : nullptr);
+    step.scalars = {scale, otherwise};
+    if (backward) step.scalars.push_back(scale);
+    if (hint) step.causal = {otherwise, x.offset, -1};
+  };
+  add(StepKind::attention, {q, k, v, query, key, o, highest, total});
+  add(StepKind::attention_grad_q, {q, k, v, go, highest, total, delta, query, key, dq});
+  add(StepKind::attention_grad_kv, {q, k, v, go, highest, total, delta, query, key, dk, dv});
+
+  x.fill = static_cast<float>(fill);
+  x.compute();
+  const auto outputs = c.run_on_device();
+  const std::pair<const char*, const std::vector<double>*> expected[] = {
+      {"o", &x.o}, {"highest", &x.highest}, {"total", &x.total}, {"dq", &x.dq}, {"dk", &x.dk}, {"dv", &x.dv}};
+  for (std::size_t output = 0; output < outputs.size(); ++output) {
+    const auto& [name, want] = expected[output];
+    for (std::size_t i = 0; i < want->size(); ++i) {
+      const double got = read_number(outputs[output], DType::f32, static_cast<std::int64_t>(i)).f;
+      ASSERT_NEAR(got, (*want)[i], 1e-5 * (1 + std::fabs((*want)[i]))) << name << ", element " << i;
+    }
+  }
+}
+
+TEST(CpuAttention, RowsThatAreMaskedWhole) {
+  for (double fill : {-1e9, -1e30})
+    for (std::int64_t n : {3, 40, 700})
+      for (bool hint : {false, true}) check_masked_rows(n, fill, hint);
 }
 
 /// Enough work for several threads: the order of every sum is fixed all the same.

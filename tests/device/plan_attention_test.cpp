@@ -31,6 +31,14 @@ class PlanAttention : public ::testing::TestWithParam<Device> {
     const bool gpu = GetParam().kind == DeviceKind::vulkan;
     c.plan().check({gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5});
   }
+  /// Gradients from the rows that the device's own forward step leaves.
+  void check_all(const AttentionSetting& s) const {
+    SCOPED_TRACE(s.text());
+    AttentionCase c(GetParam(), s);
+    c.add_all();
+    const bool gpu = GetParam().kind == DeviceKind::vulkan;
+    c.plan().check({gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5});
+  }
   void check(const AttentionSetting& s) const {
     check_forward(s);
     check_gradients(s);
@@ -87,29 +95,64 @@ TEST_P(PlanAttention, Causal) {
   }
 }
 
-/// Queries before the first key see nothing. A finite fill then weighs all keys alike; -inf leaves no
-/// weights.
+/// Queries before the first key see nothing. A finite fill then weighs all keys alike, however large it is
+/// beside the logarithm of their number; -inf leaves no weights, and then highest and total may be whatever
+/// gives none to the gradients either.
 TEST_P(PlanAttention, CausalRowsWithoutKeys) {
-  for (double fill : {-1e30, -kInf, -3.0}) {
+  for (double fill : {-1e9, -1e30, -kInf, -3.0}) {
     for (std::int64_t m : {33, 130, 200}) {
       for (std::int64_t n : {7, 33, 130}) {
-        if (m <= n) continue;
-        check_forward({.heads = 2,
-                       .m = m,
-                       .n = n,
-                       .d = 16,
-                       .e = 8,
-                       .score = ScoreKind::causal,
-                       .fill = fill,
-                       .offset = n - m});
-        check_forward({.m = m,
-                       .n = n,
-                       .d = 8,
-                       .e = 16,
-                       .score = ScoreKind::causal,
-                       .fill = fill,
-                       .offset = 3,
-                       .offset_scalar = n - m - 3});
+        if (m <= n || (fill != -1e30 && (m != 130 || n != 33))) continue;
+        AttentionSetting constant{
+            .heads = 2, .m = m, .n = n, .d = 16, .e = 8, .score = ScoreKind::causal, .fill = fill};
+        constant.offset = n - m;
+        AttentionSetting shifted{.m = m, .n = n, .d = 8, .e = 16, .score = ScoreKind::causal, .fill = fill};
+        shifted.offset = 3;
+        shifted.offset_scalar = n - m - 3;
+        AttentionSetting unhinted = constant;
+        unhinted.hint = false;
+        for (const AttentionSetting& s : {constant, shifted, unhinted}) {
+          check_all(s);
+          if (fill != -kInf) check(s);
+        }
+      }
+    }
+  }
+}
+
+/// Every row is masked whole, by a finite fill: P is 1 / n. So o is the mean of v, and with go = 1 every
+/// element of dv is m / n. Nothing depends on q and k.
+TEST_P(PlanAttention, RowsMaskedWholeWeighAllKeysAlike) {
+  const std::int64_t m = 40;
+  const std::int64_t e = 8;
+  for (double fill : {-1e9, -1e30, -3.0}) {
+    for (std::int64_t n : {3, 40, 200}) {
+      for (bool hint : {true, false}) {
+        SCOPED_TRACE(std::to_string(fill) + " " + std::to_string(n) + (hint ? " hint" : ""));
+        AttentionCase c(GetParam(), {.m = m,
+                                     .n = n,
+                                     .d = 16,
+                                     .e = e,
+                                     .score = ScoreKind::causal,
+                                     .fill = fill,
+                                     .offset = -m,
+                                     .hint = hint});
+        for (std::int64_t i = 0; i < m * e; ++i) c.plan().set(c.go(), i, floating(1));
+        for (std::int64_t i = 0; i < n * e; ++i)
+          c.plan().set(c.values(), i, floating(i / e % 2 == 0 ? 2 : 6));
+        c.add_all();
+        const auto outputs = c.plan().run_on_device();
+        const double evens = static_cast<double>((n + 1) / 2);
+        const double mean = 6 - 4 * evens / static_cast<double>(n);
+        for (std::int64_t i = 0; i < m * e; ++i)
+          ASSERT_NEAR(read_number(outputs[0], DType::f32, i).f, mean, 1e-5) << "o, element " << i;
+        for (std::int64_t i = 0; i < m * 16; ++i)
+          ASSERT_EQ(read_number(outputs[1], DType::f32, i).f, 0) << "dq, element " << i;
+        for (std::int64_t i = 0; i < n * 16; ++i)
+          ASSERT_EQ(read_number(outputs[2], DType::f32, i).f, 0) << "dk, element " << i;
+        const double share = static_cast<double>(m) / static_cast<double>(n);
+        for (std::int64_t i = 0; i < n * e; ++i)
+          ASSERT_NEAR(read_number(outputs[3], DType::f32, i).f, share, 1e-5 * share) << "dv, element " << i;
       }
     }
   }

@@ -127,17 +127,19 @@ TEST(ReferencePlan, AttentionOfKnownNumbers) {
   const int k = s.buffer({1, 1 + std::log(3)});
   const int v = s.buffer({4, 8});
   const int o = s.buffer({0});
-  const int lse = s.buffer({0});
+  const int highest = s.buffer({0});
+  const int total = s.buffer({0});
   Step step;
   step.kind = StepKind::attention;
   step.kernel = kernel;
   step.dims = {1, 2, 1, 1};
   step.scalars = {s.scalar(0.5)};
-  step.operands = {view(q, {1, 0, 1, 0}), view(k, {0, 1, 1, 0}), view(v, {0, 1, 0, 1}), view(o, {1, 0, 0, 1}),
-                   view(lse, {1, 0, 0, 0})};
+  step.operands = {view(q, {1, 0, 1, 0}), view(k, {0, 1, 1, 0}),       view(v, {0, 1, 0, 1}),
+                   view(o, {1, 0, 0, 1}), view(highest, {1, 0, 0, 0}), view(total, {1, 0, 0, 0})};
   s.run(step);
   EXPECT_NEAR(s.get(o, 0), 0.25 * 4 + 0.75 * 8, 1e-6);
-  EXPECT_NEAR(s.get(lse, 0), 1 + std::log(4), 1e-6);
+  EXPECT_NEAR(s.get(highest, 0), 1 + std::log(3), 1e-6);
+  EXPECT_NEAR(s.get(total, 0), 4.0 / 3, 1e-6);
 }
 
 /// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear: plan.h's
@@ -172,7 +174,8 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const int bias = random_buffer(m * n);
   const int go = random_buffer(m * d);
   const int o = s.buffer(std::vector<double>(m * d));
-  const int lse = s.buffer(std::vector<double>(m));
+  const int highest = s.buffer(std::vector<double>(m));
+  const int total = s.buffer(std::vector<double>(m));
   const int delta = s.buffer(std::vector<double>(m));
   const int dq = s.buffer(std::vector<double>(m * d));
   const int dk = s.buffer(std::vector<double>(n * d));
@@ -186,7 +189,13 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const Operand of_k = view(k, {0, 2, 1, 0});
   const Operand of_v = view(v, {0, 2, 0, 1});
   const Operand of_bias = view(bias, {4, 1, 0, 0});
-  forward.operands = {of_q, of_k, of_v, of_bias, view(o, {2, 0, 0, 1}), view(lse, {1, 0, 0, 0})};
+  forward.operands = {of_q,
+                      of_k,
+                      of_v,
+                      of_bias,
+                      view(o, {2, 0, 0, 1}),
+                      view(highest, {1, 0, 0, 0}),
+                      view(total, {1, 0, 0, 0})};
   const auto loss = [&] {
     s.run(forward);
     double sum = 0;
@@ -204,7 +213,8 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
                        of_k,
                        of_v,
                        view(go, {2, 0, 0, 1}),
-                       view(lse, {1, 0, 0, 0}),
+                       view(highest, {1, 0, 0, 0}),
+                       view(total, {1, 0, 0, 0}),
                        view(delta, {1, 0, 0, 0}),
                        of_bias,
                        view(dq, {2, 0, 1, 0})};

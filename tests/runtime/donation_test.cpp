@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "ops/optimizer_updates.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {
@@ -202,6 +203,49 @@ TEST_P(Donating, ATrainingLoopReplacesItsStateInPlace) {
   }
   // What the history holds has not changed.
   for (std::size_t k = 0; k < history.size(); ++k) EXPECT_EQ(history[k].to_vector<float>(), values[k]);
+}
+
+TEST_P(Donating, AnUpdateBehindAProductIsRightInPlace) {
+  // With fusion, the update of all three tensors is the epilogue of the gradient's product.
+  const auto random = [](const Shape& shape, std::uint64_t seed) {
+    LazyTensor t = random_normal(shape, seed, DType::f32, device());
+    t.eval();
+    return t.detach();
+  };
+  struct State {
+    LazyTensor p, m, v;
+  };
+  const Shape shape{33, 70};
+  const auto start = [&] {
+    return State{random(shape, 1), random(shape, 2), square(random(shape, 3)).eval().detach()};
+  };
+  const LazyTensor x = random({40, 33}, 4);
+  const auto step = [&](State& s, int t) {
+    const LazyTensor loss = mean(square(matmul(x, s.p)));
+    const AdamWUpdate update =
+        adamw_update(s.p, grad(loss, s.p), s.m, s.v, {.learning_rate = 0.1, .weight_decay = 0.01, .step = t});
+    s = {update.param, update.m, update.v};
+    return loss;
+  };
+  State held = start();
+  std::vector<State> history;
+  for (int t = 1; t <= 5; ++t) {
+    history.push_back(held);
+    const LazyTensor loss = step(held, t);
+    eval({loss, held.p, held.m, held.v});
+  }
+  EXPECT_EQ(donated(), 0U);
+  State replaced = start();
+  for (int t = 1; t <= 5; ++t) {
+    const LazyTensor loss = step(replaced, t);
+    eval({loss, replaced.p, replaced.m, replaced.v});
+  }
+  if (GetParam().fusion) {
+    EXPECT_EQ(donated(), 15U);
+  }
+  EXPECT_EQ(replaced.p.to_vector<float>(), held.p.to_vector<float>());
+  EXPECT_EQ(replaced.m.to_vector<float>(), held.m.to_vector<float>());
+  EXPECT_EQ(replaced.v.to_vector<float>(), held.v.to_vector<float>());
 }
 
 TEST_P(Donating, SteadyStateTakesNoNewMemory) {

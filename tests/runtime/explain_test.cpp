@@ -91,20 +91,18 @@ TEST(Explain, AttentionCountsWhatTheMaskLeaves) {
                          {BufferRole::input, n * d},
                          {BufferRole::input, n * v},
                          {BufferRole::output, m * v},
+                         {BufferRole::output, m},
                          {BufferRole::output, m}});
   Step step;
   step.kind = StepKind::attention;
   step.kernel = finished(score);
   step.dims = {m, n, d, v};
-  step.operands = {{0, 0, {d, 0, 1, 0}},
-                   {1, 0, {0, d, 1, 0}},
-                   {2, 0, {0, v, 0, 1}},
-                   {3, 0, {v, 0, 0, 1}},
-                   {4, 0, {1, 0, 0, 0}}};
+  step.operands = {{0, 0, {d, 0, 1, 0}}, {1, 0, {0, d, 1, 0}}, {2, 0, {0, v, 0, 1}},
+                   {3, 0, {v, 0, 0, 1}}, {4, 0, {1, 0, 0, 0}}, {5, 0, {1, 0, 0, 0}}};
   const std::int64_t each = 2 * d + 2 * v + 3;
   EXPECT_EQ(cost_of(plan, step).flops, m * n * each);
   EXPECT_EQ(cost_of(plan, step).read_bytes, 4 * (m * d + n * d + n * v));
-  EXPECT_EQ(cost_of(plan, step).written_bytes, 4 * (m * v + m));
+  EXPECT_EQ(cost_of(plan, step).written_bytes, 4 * (m * v + 2 * m));
 
   step.causal = {.fill = 0, .offset = 2};
   std::int64_t seen = 0;

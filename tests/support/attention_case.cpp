@@ -37,7 +37,8 @@ AttentionCase::AttentionCase(Device device, const AttentionSetting& setting)
   if (has_bias(s_.score)) bias_ = case_.input(kF, s_.heads * s_.group * s_.m * s_.n, {-2, 2});
   go_ = case_.input(kF, query_count(s_.e), {-1, 1});
   delta_ = case_.input(kF, query_count(1), {-1, 1});
-  lse_ = case_.input(kF, query_count(1));
+  highest_ = case_.input(kF, query_count(1));
+  total_ = case_.input(kF, query_count(1));
   o_ = case_.input(kF, query_count(s_.e));
   zero_ = case_.scalar(kF, floating(0));
   fill_ = case_.scalar(kF, floating(s_.fill));
@@ -133,43 +134,65 @@ Step& AttentionCase::add_step(StepKind kind, std::vector<Operand> operands) {
   return step;
 }
 
-void AttentionCase::add_forward() {
+std::int64_t AttentionCase::key_gradient_count(std::int64_t size) const {
+  return s_.batch * s_.heads * s_.group * s_.n * size;
+}
+
+Operand AttentionCase::key_gradient(int buffer, std::int64_t size, bool along_d) const {
+  const std::int64_t head = s_.n * size;
+  return view(buffer,
+              {s_.heads * s_.group * head, s_.group * head, head, 0, size, along_d ? 1 : 0, along_d ? 0 : 1});
+}
+
+void AttentionCase::add_forward_step(int o, int highest, int total) {
   std::vector<Operand> operands = {query(q_, s_.d, true), key(k_, s_.d, true), key(v_, s_.e, false)};
   const auto score = score_operands();
   operands.insert(operands.end(), score.begin(), score.end());
-  operands.push_back(query(case_.output(kF, query_count(s_.e)), s_.e, false));
-  operands.push_back(row(case_.output(kF, query_count(1))));
+  for (const Operand& result : {query(o, s_.e, false), row(highest), row(total)}) operands.push_back(result);
   add_step(StepKind::attention, std::move(operands));
 }
 
-void AttentionCase::add_gradients() {
+void AttentionCase::add_gradient_steps(int highest, int total, int dq, int dk, int dv) {
   const auto score = score_operands();
-  std::vector<Operand> forward = {query(q_, s_.d, true), key(k_, s_.d, true), key(v_, s_.e, false)};
-  forward.insert(forward.end(), score.begin(), score.end());
-  forward.push_back(query(o_, s_.e, false));
-  forward.push_back(row(lse_));
-  add_step(StepKind::attention, std::move(forward));
-  case_.run_last_step_ahead();
-
-  std::vector<Operand> operands = {query(q_, s_.d, true),   key(k_, s_.d, true), key(v_, s_.e, false),
-                                   query(go_, s_.e, false), row(lse_),           row(delta_)};
+  std::vector<Operand> operands = {
+      query(q_, s_.d, true), key(k_, s_.d, true), key(v_, s_.e, false), query(go_, s_.e, false),
+      row(highest),          row(total),          row(delta_)};
   operands.insert(operands.end(), score.begin(), score.end());
   // The gradient's kernel selects as the score's does, but has no bias.
   const auto first = score.begin() + (has_bias(s_.score) ? 1 : 0);
   operands.insert(operands.end(), first, score.end());
   std::vector<Operand> of_q = operands;
-  of_q.push_back(query(case_.output(kF, query_count(s_.d)), s_.d, true));
+  of_q.push_back(query(dq, s_.d, true));
   std::vector<Operand> of_kv = std::move(operands);
-  // The whole batch, not summed over the group.
-  const std::int64_t outer = s_.batch * s_.heads * s_.group;
-  const std::int64_t dk = s_.n * s_.d;
-  const std::int64_t dv = s_.n * s_.e;
-  of_kv.push_back(
-      view(case_.output(kF, outer * dk), {s_.heads * s_.group * dk, s_.group * dk, dk, 0, s_.d, 1, 0}));
-  of_kv.push_back(
-      view(case_.output(kF, outer * dv), {s_.heads * s_.group * dv, s_.group * dv, dv, 0, s_.e, 0, 1}));
+  of_kv.push_back(key_gradient(dk, s_.d, true));
+  of_kv.push_back(key_gradient(dv, s_.e, false));
   add_step(StepKind::attention_grad_q, std::move(of_q));
   add_step(StepKind::attention_grad_kv, std::move(of_kv));
+}
+
+void AttentionCase::add_forward() {
+  const int o = case_.output(kF, query_count(s_.e));
+  const int highest = case_.output(kF, query_count(1));
+  add_forward_step(o, highest, case_.output(kF, query_count(1)));
+}
+
+void AttentionCase::add_gradients() {
+  add_forward_step(o_, highest_, total_);
+  case_.run_last_step_ahead();
+  const int dq = case_.output(kF, query_count(s_.d));
+  const int dk = case_.output(kF, key_gradient_count(s_.d));
+  add_gradient_steps(highest_, total_, dq, dk, case_.output(kF, key_gradient_count(s_.e)));
+}
+
+void AttentionCase::add_all() {
+  const int o = case_.output(kF, query_count(s_.e));
+  const int dq = case_.output(kF, query_count(s_.d));
+  const int dk = case_.output(kF, key_gradient_count(s_.d));
+  const int dv = case_.output(kF, key_gradient_count(s_.e));
+  const int highest = case_.arena(kF, query_count(1));
+  const int total = case_.arena(kF, query_count(1));
+  add_forward_step(o, highest, total);
+  add_gradient_steps(highest, total, dq, dk, dv);
 }
 
 }  // namespace caldera::testing

@@ -41,12 +41,18 @@ class AttentionCase {
  public:
   AttentionCase(Device device, const AttentionSetting& setting);
 
-  /// Adds the forward step; o and lse are outputs of the plan.
+  /// Adds the forward step; o, highest and total are outputs of the plan.
   void add_forward();
-  /// Adds both gradient steps. go and delta are random, lse is what the reference says.
+  /// Adds both gradient steps. go and delta are random, highest and total are what the reference says.
   void add_gradients();
+  /// Adds all three steps: the gradients read highest and total where the forward step put them. Outputs of
+  /// the plan are o, dq, dk and dv.
+  void add_all();
 
   PlanCase& plan() { return case_; }
+  /// The inputs that hold v and go.
+  int values() const { return v_; }
+  int go() const { return go_; }
 
  private:
   struct Kernels {
@@ -60,12 +66,17 @@ class AttentionCase {
   std::int64_t query_count(std::int64_t size) const;
   std::int64_t key_count(std::int64_t size) const;
   Step& add_step(StepKind kind, std::vector<Operand> operands);
+  void add_forward_step(int o, int highest, int total);
+  void add_gradient_steps(int highest, int total, int dq, int dk, int dv);
+  /// Elements of dk or dv: the whole batch, not summed over the group.
+  std::int64_t key_gradient_count(std::int64_t size) const;
+  Operand key_gradient(int buffer, std::int64_t size, bool along_d) const;
 
   AttentionSetting s_;
   PlanCase case_;
   Kernels kernels_;
   int q_ = -1, k_ = -1, v_ = -1, mask_ = -1, bias_ = -1;
-  int go_ = -1, delta_ = -1, lse_ = -1, o_ = -1;
+  int go_ = -1, delta_ = -1, highest_ = -1, total_ = -1, o_ = -1;
   int scale_ = -1, fill_ = -1, zero_ = -1, shift_ = -1;  // scalars of the plan
 };
 

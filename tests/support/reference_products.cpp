@@ -31,7 +31,7 @@ class Attention {
   explicit Attention(const StepMemory& memory)
       : memory_(memory),
         step_(memory.step()),
-        score_{*step_.kernel, step_.kind == StepKind::attention ? 3U : 6U, 0, 1},
+        score_{*step_.kernel, step_.kind == StepKind::attention ? 3U : 7U, 0, 1},
         batch_(memory.leading_dims(4)) {
     const Point sizes = memory.trailing_dims(4);
     m_ = sizes[0];
@@ -84,10 +84,10 @@ class Attention {
   void forward() {
     const std::size_t o = score_.outputs();
     for (std::int64_t m = 0; m < m_; ++m) {
-      // Without overflow: the largest score is taken out of every exponent, unless it is infinite.
       double largest = -HUGE_VAL;
       for (std::int64_t n = 0; n < n_; ++n) largest = std::fmax(largest, scores_[flat(m, n)]);
-      if (!std::isfinite(largest)) largest = 0;
+      // As it is stored, so that the total belongs to what the gradients read.
+      largest = rounded(DType::f32, floating(largest)).f;
       double sum = 0;
       for (std::int64_t n = 0; n < n_; ++n) sum += std::exp(scores_[flat(m, n)] - largest);
       for (std::int64_t e = 0; e < e_; ++e) {
@@ -96,7 +96,8 @@ class Attention {
           mixed += std::exp(scores_[flat(m, n)] - largest) / sum * f32_at(2, at(m, n, 0, e));
         memory_.write(o, DType::f32, at(m, 0, 0, e), floating(mixed));
       }
-      memory_.write(o + 1, DType::f32, at(m, 0, 0, 0), floating(largest + std::log(sum)));
+      memory_.write(o + 1, DType::f32, at(m, 0, 0, 0), floating(largest));
+      memory_.write(o + 2, DType::f32, at(m, 0, 0, 0), floating(sum));
     }
   }
 
@@ -110,8 +111,9 @@ class Attention {
         double d_weight = 0;
         for (std::int64_t e = 0; e < e_; ++e)
           d_weight += f32_at(3, at(m, n, 0, e)) * f32_at(2, at(m, n, 0, e));
-        const double weight = std::exp(scores_[flat(m, n)] - f32_at(4, at(m, n, 0, 0)));
-        const double d_score = weight * (d_weight - f32_at(5, at(m, n, 0, 0)));
+        const Point& place = at(m, n, 0, 0);
+        const double weight = std::exp(scores_[flat(m, n)] - f32_at(4, place)) / f32_at(5, place);
+        const double d_score = weight * (d_weight - f32_at(6, place));
         const auto values =
             evaluate(memory_, gradient, at(m, n, 0, 0), {floating(d_score), floating(raw_[flat(m, n)])});
         weights_[flat(m, n)] = weight;

@@ -96,9 +96,10 @@ void add_buffers(Plan& plan) {
   add(BufferRole::arena, 24, 512);   // sum
   add(BufferRole::arena, 24, 768);   // q
   add(BufferRole::arena, 16, 1024);  // o
-  add(BufferRole::arena, 8, 1280);   // lse
-  add(BufferRole::arena, 8, 1536);   // delta
-  plan.arena_bytes = 1792;
+  add(BufferRole::arena, 8, 1280);   // highest
+  add(BufferRole::arena, 8, 1536);   // total
+  add(BufferRole::arena, 8, 1792);   // delta
+  plan.arena_bytes = 2048;
 }
 
 /// dims: batch, M, N, D, E.
@@ -108,24 +109,25 @@ void add_attention(Plan& plan) {
   const Operand k{kKeys, 0, {15, 0, 3, 1, 0}};
   const Operand v{kValues, 0, {10, 0, 2, 0, 1}};
   const Operand go{kGo, 0, {8, 2, 0, 0, 1}};
-  const Operand lse{kLse, 0, {4, 1, 0, 0, 0}};
+  const Operand highest{kHighest, 0, {4, 1, 0, 0, 0}};
+  const Operand total{kTotal, 0, {4, 1, 0, 0, 0}};
   const Operand delta{kDelta, 0, {4, 1, 0, 0, 0}};
   const Operand shift{kShift, 0, {0, 5, 1, 0, 0}};
+  const Operand dq{kDq, 0, {12, 3, 0, 1, 0}};
+  const Operand dk{kDk, 0, {15, 0, 3, 1, 0}};
+  const Operand dv{kDv, 0, {10, 0, 2, 0, 1}};
   const Operand m{-1, 1, {0, 1, 0, 0, 0}};
   const Operand n{-1, 0, {0, 0, 1, 0, 0}};
   const CausalMask causal{kFill, 1, kOffset};
   const std::vector<std::int32_t> scalars{kScale, kOffset, kFill, kScale, kOffset, kZero};
 
-  Step forward =
-      make_step(StepKind::attention, score_kernel(), dims,
-                {q, k, v, shift, m, n, {kO, 0, {8, 2, 0, 0, 1}}, lse}, {kScale, kOffset, kFill}, false);
-  Step of_q =
-      make_step(StepKind::attention_grad_q, score_kernel(), dims,
-                {q, k, v, go, lse, delta, shift, m, n, m, n, {kDq, 0, {12, 3, 0, 1, 0}}}, scalars, true);
-  Step of_kv = make_step(
-      StepKind::attention_grad_kv, score_kernel(), dims,
-      {q, k, v, go, lse, delta, shift, m, n, m, n, {kDk, 0, {15, 0, 3, 1, 0}}, {kDv, 0, {10, 0, 2, 0, 1}}},
-      scalars, false);
+  Step forward = make_step(StepKind::attention, score_kernel(), dims,
+                           {q, k, v, shift, m, n, {kO, 0, {8, 2, 0, 0, 1}}, highest, total},
+                           {kScale, kOffset, kFill}, false);
+  Step of_q = make_step(StepKind::attention_grad_q, score_kernel(), dims,
+                        {q, k, v, go, highest, total, delta, shift, m, n, m, n, dq}, scalars, true);
+  Step of_kv = make_step(StepKind::attention_grad_kv, score_kernel(), dims,
+                         {q, k, v, go, highest, total, delta, shift, m, n, m, n, dk, dv}, scalars, false);
   of_q.gradient = of_kv.gradient = gradient_kernel();
   forward.causal = of_q.causal = of_kv.causal = causal;
   plan.steps.push_back(std::move(forward));

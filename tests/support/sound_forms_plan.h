@@ -31,7 +31,8 @@ enum Buffer : std::int32_t {
   kSum,       // 4 x 6; lies where kResidual was
   kQ,         // 2 x 4 x 3
   kO,         // 2 x 4 x 2
-  kLse,       // 2 x 4
+  kHighest,   // 2 x 4
+  kTotal,     // 2 x 4
   kDelta,     // 2 x 4
 };
 
@@ -40,7 +41,7 @@ enum StepName : std::size_t {
   kCopy,       // residual = before
   kCopyQ,      // q = queries
   kRows,       // soft = exp(x - largest) / totals * gain, totals = sum of the row    over kLargest
-  kAttention,  // o, lse = attention(q, keys, values), causal, shifted
+  kAttention,  // o, highest, total = attention(q, keys, values), causal, shifted
   kLora,       // sum = soft w + scale low high, + bias * totals + residual           over kResidual
   kSumUp,      // delta = sum(go * o)
   kGradQ,

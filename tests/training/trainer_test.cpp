@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/runtime.h"
 #include "training/evaluate/evaluate.h"
 #include "training/lora/lora.h"
 #include "training/text/byte_tokenizer.h"
@@ -167,6 +168,48 @@ TEST(Trainer, TrainsTheAdapterAndNothingElse) {
   EXPECT_EQ(frozen(), frozen_before);
   const auto trained_after = trainable_values(model);
   for (std::size_t i = 0; i < trained_before.size(); ++i) EXPECT_NE(trained_after[i], trained_before[i]) << i;
+}
+
+/// Keeps a handle to every value that the parameters ever have.
+class Hoarder : public TrainObserver {
+ public:
+  explicit Hoarder(Llama& model) : model_(model) { keep(); }
+  void on_step(const StepRecord&) override { keep(); }
+  const std::vector<std::vector<LazyTensor>>& history() const { return history_; }
+
+ private:
+  void keep() {
+    history_.emplace_back();
+    for (const Parameter& p : model_.parameters()) history_.back().push_back(*p.tensor);
+  }
+
+  Llama& model_;
+  std::vector<std::vector<LazyTensor>> history_;
+};
+
+TEST(Trainer, ReplacesParametersAndMomentsInPlace) {
+  constexpr std::uint64_t kSteps = 6;
+  const TokenDataset data = tiny_data(12);
+  Llama model(tiny_config(), Device::cpu(), 1);
+  const auto parameters = static_cast<std::uint64_t>(model.parameters().size());
+  const std::uint64_t before = donation_stats().buffers;
+  record(model, data, quick(kSteps));
+  EXPECT_EQ(donation_stats().buffers - before, 3 * kSteps * parameters);
+
+  // What somebody holds is not overwritten, and that changes no result.
+  Llama held(tiny_config(), Device::cpu(), 1);
+  Hoarder hoarder(held);
+  TrainObserver* observers[] = {&hoarder};
+  const std::uint64_t start = donation_stats().buffers;
+  train(held, data, nullptr, quick(kSteps), observers);
+  EXPECT_EQ(donation_stats().buffers - start, 2 * kSteps * parameters);
+  ASSERT_EQ(hoarder.history().size(), kSteps + 1);
+  const std::vector<Parameter> replaced = model.parameters();
+  for (std::size_t i = 0; i < replaced.size(); ++i) {
+    const std::vector<float> last = hoarder.history().back()[i].to_vector<float>();
+    EXPECT_EQ(replaced[i].tensor->to_vector<float>(), last) << replaced[i].name;
+    EXPECT_NE(hoarder.history()[0][i].to_vector<float>(), last) << replaced[i].name;
+  }
 }
 
 TEST(Trainer, FollowsTheSchedule) {

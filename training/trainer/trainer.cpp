@@ -104,7 +104,7 @@ class Run {
     std::vector<LazyTensor> grads;
     Clock::time_point host_start = start;
     for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-      const LazyTensor loss = batch_loss(model_, micro_batches[i]).loss * (1.0 / static_cast<double>(tokens));
+      LazyTensor loss = batch_loss(model_, micro_batches[i]).loss * (1.0 / static_cast<double>(tokens));
       add_gradients(grads, loss);
       if (i + 1 < micro_batches.size()) {
         std::vector<LazyTensor> outputs = grads;
@@ -112,12 +112,16 @@ class Run {
         record.loss += static_cast<double>(evaluate_outputs(outputs, host_start, times)[0]);
         for (LazyTensor& gradient : grads) gradient = gradient.detach();
       } else {
-        const LazyTensor norm =
+        LazyTensor norm =
             options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
         optimizer_.step(grads, learning_rate);
         std::vector<LazyTensor> outputs = optimizer_.state();
         // One tensor, so that the host reads once a step.
         outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
+        // These could be computed again only from the parameters as they were. Without them, the new
+        // parameters take the memory of the old ones.
+        grads.clear();
+        loss = norm = LazyTensor();
         const std::vector<float> values = evaluate_outputs(outputs, host_start, times);
         record.loss += static_cast<double>(values[0]);
         record.grad_norm = static_cast<double>(values[1]);
@@ -147,8 +151,8 @@ class Run {
   }
 
   // Evaluates all in one go; the values of the last.
-  static std::vector<float> evaluate_outputs(const std::vector<LazyTensor>& outputs, Clock::time_point host_start,
-                                 Times& times) {
+  static std::vector<float> evaluate_outputs(const std::vector<LazyTensor>& outputs,
+                                             Clock::time_point host_start, Times& times) {
     const Clock::time_point device_start = Clock::now();
     eval(outputs);
     std::vector<float> values = outputs.back().to_vector<float>();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "engine/device/cpu/openblas.h"
 #include "engine/device/cpu/scratch.h"
@@ -64,12 +65,14 @@ AttentionStep::AttentionStep(const Step& step) : kind_(step.kind), mask_(step.ca
   v_ = matrix(step, 2, n, e);
   const std::size_t last = step.operands.size() - 1;
   if (kind_ == StepKind::attention) {
-    out_ = matrix(step, last - 1, m, e);
-    out2_ = matrix(step, last, m, -1);
+    out_ = matrix(step, last - 2, m, e);
+    highest_ = matrix(step, last - 1, m, -1);
+    total_ = matrix(step, last, m, -1);
   } else {
     go_ = matrix(step, 3, m, e);
-    lse_ = matrix(step, 4, m, -1);
-    delta_ = matrix(step, 5, m, -1);
+    highest_ = matrix(step, 4, m, -1);
+    total_ = matrix(step, 5, m, -1);
+    delta_ = matrix(step, 6, m, -1);
     if (kind_ == StepKind::attention_grad_q) {
       out_ = matrix(step, last, m, d);
     } else {
@@ -167,7 +170,8 @@ AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_
   place.v = view(v_);
   if (kind_ == StepKind::attention) return place;
   place.go = view(go_);
-  place.lse = data(lse_);
+  place.highest = data(highest_);
+  place.total = data(total_);
   place.delta = data(delta_);
   return place;
 }
@@ -229,6 +233,12 @@ AttentionStep::Causal AttentionStep::causal(const RunContext& context) const {
 std::int64_t AttentionStep::visible_keys(const Causal& causal, std::int64_t query_end) const {
   if (!causal.known) return keys_;
   return std::clamp<std::int64_t>((grouped_ ? 1 : query_end) + causal.offset, 0, keys_);
+}
+
+bool AttentionStep::hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const {
+  // Without a total, as where a score is NaN, all of the row's weights are NaN.
+  return causal.fill - place.highest[query * highest_.row] < kExpVanishes &&
+         !std::isnan(place.total[query * total_.row]);
 }
 
 void AttentionStep::run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const {

@@ -40,8 +40,8 @@ class AttentionStep {
     float* scores;
     float* products;   // go v^T, then the gradients of the scores; gradient steps only
     float* raw;        // q k^T where `gradient_` reads it
-    float* sum;        // of what becomes the first output
-    float* sum2;       // of the second output of attention_grad_kv
+    float* sum;        // of what becomes o, dq or dk
+    float* sum2;       // of what becomes dv
     float* packed[4];  // rows of q, k, v, go that products cannot take as they lie
     SoftmaxRow* rows;
     std::byte* score_memory;
@@ -52,7 +52,8 @@ class AttentionStep {
   /// The operands of one position of the batch.
   struct Place {
     MatrixView q, k, v, go;
-    const float* lse = nullptr;
+    const float* highest = nullptr;
+    const float* total = nullptr;
     const float* delta = nullptr;
   };
 
@@ -91,6 +92,8 @@ class AttentionStep {
   Causal causal(const RunContext& context) const;
   /// The keys that some query before `query_end` may look at.
   std::int64_t visible_keys(const Causal& causal, std::int64_t query_end) const;
+  /// Whether masked keys have no weight for the query, in a gradient step.
+  bool hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const;
 
   StepKind kind_;
   std::vector<std::int64_t> batch_;
@@ -101,8 +104,9 @@ class AttentionStep {
   int query_dim_ = 0;
   bool grouped_ = false;  // the rows are one query of several heads that share keys, not several queries
   CausalMask mask_;
-  Matrix q_, k_, v_, go_, lse_, delta_;
-  Matrix out_, out2_;  // o and lse; dq; dk and dv
+  Matrix q_, k_, v_, go_, delta_;
+  Matrix highest_, total_;  // outputs of the forward step, operands of the gradients
+  Matrix out_, out2_;       // o; dq; dk and dv
   std::optional<ScoreKernel> score_;
   std::optional<ScoreKernel> gradient_;
   double nanoseconds_ = 0;

@@ -1,6 +1,5 @@
 // The output of attention: an online softmax over blocks of keys.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "engine/device/cpu/attention.h"
@@ -40,13 +39,19 @@ void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t 
     multiply(queries, value_, keys, {work.scores, keys, 1}, v, work.sum, value_, key > 0);
   }
 
-  float* lse = reinterpret_cast<float*>(context.buffers[static_cast<std::size_t>(out2_.buffer)]) +
-               element(out2_, batch) + first * out2_.row;
+  const auto rows_from_first = [&](const Matrix& x) {
+    return reinterpret_cast<float*>(context.buffers[static_cast<std::size_t>(x.buffer)]) + element(x, batch) +
+           first * x.row;
+  };
+  float* highest = rows_from_first(highest_);
+  float* total = rows_from_first(total_);
   if (keys_ == 0) std::fill_n(work.sum, queries * value_, 0.0F);
   for (std::int64_t i = 0; i < queries; ++i) {
-    const SoftmaxRow& row = work.rows[i];
-    const double shift = row.maximum == -std::numeric_limits<float>::infinity() ? 0 : row.maximum;
-    lse[i * out2_.row] = static_cast<float>(shift + std::log(row.sum));
+    SoftmaxRow& row = work.rows[i];
+    // Scores that are all minus infinity leave no weights.
+    if (row.sum == 0 && keys_ > 0) row.sum = std::numeric_limits<double>::quiet_NaN();
+    highest[i * highest_.row] = row.maximum;
+    total[i * total_.row] = static_cast<float>(row.sum);
     float* o = work.sum + i * value_;
     if (keys_ > 0)
       for (std::int64_t e = 0; e < value_; ++e) o[e] /= static_cast<float>(row.sum);

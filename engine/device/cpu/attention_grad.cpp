@@ -1,4 +1,5 @@
-// The gradients of attention: scores are computed again from q and k, their exponentials from the lse.
+// The gradients of attention: scores are computed again from q and k, their weights from the
+// highest score and the total of each row.
 #include <algorithm>
 
 #include "engine/device/cpu/attention.h"
@@ -23,8 +24,8 @@ void AttentionStep::gradient_block(Work& work, const Place& place, const Block& 
     work.score->run({block.query + r, rows, block.key, keys}, {&raw_rows, 1}, scores, keys);
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t query = block.query + r + i;
-      ops.gradient(scores + i * keys, products + i * keys, keys, place.lse[query * lse_.row],
-                   place.delta[query * delta_.row]);
+      ops.gradient(scores + i * keys, products + i * keys, keys, place.highest[query * highest_.row],
+                   place.total[query * total_.row], place.delta[query * delta_.row]);
     }
     float* const given[] = {products, raw_rows};
     work.gradient->run({block.query + r, rows, block.key, keys}, given, products, keys);
@@ -41,7 +42,7 @@ void AttentionStep::gradient_q(const RunContext& context, Work& work, std::int64
   const MatrixView go = rows_of(go_, at.go, first, queries, work.packed[3]);
   std::int64_t visible = visible_keys(mask, first + queries);
   for (std::int64_t i = first; i < first + queries && visible < keys_; ++i)
-    if (!(mask.fill - at.lse[i * lse_.row] < kExpVanishes)) visible = keys_;
+    if (!hides_masked_keys(mask, at, i)) visible = keys_;
 
   if (visible == 0) std::fill_n(work.sum, queries * head_, 0.0F);
   std::int64_t keys = 0;
@@ -66,7 +67,7 @@ void AttentionStep::gradient_kv(const RunContext& context, Work& work, std::int6
   // The first query that may look at the block's first key, unless those before it matter all the same.
   std::int64_t begin = mask.known ? std::clamp<std::int64_t>(key - mask.offset, 0, queries_) : 0;
   for (std::int64_t i = 0; i < begin; ++i)
-    if (!(mask.fill - at.lse[i * lse_.row] < kExpVanishes)) begin = 0;
+    if (!hides_masked_keys(mask, at, i)) begin = 0;
 
   if (begin == queries_) {
     std::fill_n(work.sum, keys * head_, 0.0F);

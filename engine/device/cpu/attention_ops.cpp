@@ -101,18 +101,19 @@ void scale(float* values, std::int64_t n, float factor) {
   for (; i < n; ++i) values[i] *= factor;
 }
 
-void gradient(float* scores, float* products, std::int64_t n, float lse, float delta) {
+void gradient(float* scores, float* products, std::int64_t n, float highest, float total, float delta) {
   const F32 d;
-  const VF l = splat(lse);
+  const VF h = splat(highest);
+  const VF share = splat(1 / total);
   const VF e = splat(delta);
   std::int64_t i = 0;
   for (; i + lanes() <= n; i += lanes()) {
-    const VF p = exp_f32(hn::Sub(hn::LoadU(d, scores + i), l));
+    const VF p = hn::Mul(exp_f32(hn::Sub(hn::LoadU(d, scores + i), h)), share);
     hn::StoreU(p, d, scores + i);
     hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, products + i), e)), d, products + i);
   }
   if (i < n) {
-    const VF p = exp_f32(hn::Sub(load_some(scores + i, n - i, 0), l));
+    const VF p = hn::Mul(exp_f32(hn::Sub(load_some(scores + i, n - i, 0), h)), share);
     store_some(p, scores + i, n - i);
     store_some(hn::Mul(p, hn::Sub(load_some(products + i, n - i, 0), e)), products + i, n - i);
   }

@@ -18,8 +18,8 @@ struct AttentionOps {
   float (*accumulate)(float* scores, std::int64_t n, SoftmaxRow& row);
   /// values[i] *= factor
   void (*scale)(float* values, std::int64_t n, float factor);
-  /// scores[i] = exp(scores[i] - lse); products[i] = scores[i] * (products[i] - delta)
-  void (*gradient)(float* scores, float* products, std::int64_t n, float lse, float delta);
+  /// scores[i] = exp(scores[i] - highest) / total; products[i] = scores[i] * (products[i] - delta)
+  void (*gradient)(float* scores, float* products, std::int64_t n, float highest, float total, float delta);
 };
 
 const AttentionOps& attention_ops();

@@ -38,12 +38,11 @@ std::vector<AttentionOperand> attention_operands(const Step& step) {
       {0, Axis::queries, Axis::d}, {1, Axis::keys, Axis::d}, {2, Axis::keys, Axis::e}};
   if (step.kind == StepKind::attention) {
     list.push_back({outputs, Axis::queries, Axis::e});
-    list.push_back({outputs + 1, Axis::queries, Axis::none});
+    for (std::size_t row : {outputs + 1, outputs + 2}) list.push_back({row, Axis::queries, Axis::none});
     return list;
   }
   list.push_back({3, Axis::queries, Axis::e});
-  list.push_back({4, Axis::queries, Axis::none});
-  list.push_back({5, Axis::queries, Axis::none});
+  for (std::size_t row : {4, 5, 6}) list.push_back({row, Axis::queries, Axis::none});
   if (step.kind == StepKind::attention_grad_q) {
     list.push_back({outputs, Axis::queries, Axis::d});
   } else {

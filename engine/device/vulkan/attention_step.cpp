@@ -72,7 +72,7 @@ std::string make_text(const Step& step, const AttentionSpace& space, const std::
   GlslNeeds needs;
   needs.memory(DType::f32);
   needs.subgroups = b.one_subgroup;
-  for (const char* function : {"f_exp", "f_log", "constants"}) needs.calls.emplace(function);
+  for (const char* function : {"f_exp", "constants"}) needs.calls.emplace(function);
   std::string functions, slots, integers, loads;
   for (const Part& part : parts) {
     const GlslEpilogue epilogue(*part.kernel, shape(space, part), part.name);
