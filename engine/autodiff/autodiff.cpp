@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "engine/graph/trace.h"
@@ -128,6 +130,63 @@ void apply_rule(Snapshot& s, std::size_t position, std::vector<LazyTensor>& cota
   }
 }
 
+/// A softmax written out, e / sum(e) with e = exp(x - max(x)) or exp(x): position of x, and the axis as the
+/// mask of the reduction. Its value does not depend on the maximum, so its own rule is both shorter and more
+/// accurate than the chain rule through all of it.
+struct WrittenSoftmax {
+  std::uint32_t x;
+  int axis;
+};
+
+class SoftmaxReader {
+ public:
+  explicit SoftmaxReader(const Snapshot& s) : s_(s) {}
+
+  std::optional<WrittenSoftmax> read(std::uint32_t i) const {
+    if (!is(i, ScalarOp::div)) return {};
+    const std::uint32_t e = in(i, 0);
+    const auto total = behind_broadcast(in(i, 1));
+    if (!is(e, ScalarOp::exp) || !total || !reduces(*total, ScalarOp::add) || in(*total, 0) != e) return {};
+    const std::int64_t mask = node(*total).attributes()[0];
+    if (std::popcount(static_cast<std::uint64_t>(mask)) != 1) return {};
+    std::uint32_t x = in(e, 0);
+    if (is(x, ScalarOp::sub)) {
+      const auto highest = behind_broadcast(in(x, 1));
+      const bool shifted = highest && reduces(*highest, ScalarOp::maximum) && in(*highest, 0) == in(x, 0) &&
+                           node(*highest).attributes()[0] == mask;
+      if (shifted) x = in(x, 0);
+    }
+    if (node(x).shape() != node(i).shape()) return {};
+    return WrittenSoftmax{x, std::countr_zero(static_cast<std::uint64_t>(mask))};
+  }
+
+ private:
+  const Node& node(std::uint32_t i) const { return s_.entries[i].tensor.node(); }
+  std::uint32_t in(std::uint32_t i, std::size_t k) const { return s_.entries[i].inputs[k]; }
+  bool has_inputs(std::uint32_t i) const { return !s_.entries[i].inputs.empty(); }
+  bool is(std::uint32_t i, ScalarOp op) const {
+    return has_inputs(i) && node(i).op().kind == OpClass::elementwise && node(i).op().scalar == op;
+  }
+  bool reduces(std::uint32_t i, ScalarOp op) const {
+    return has_inputs(i) && node(i).op().kind == OpClass::reduce && node(i).op().scalar == op;
+  }
+  /// What is repeated along some axes, through reshapes that come back to the extents that are broadcast.
+  std::optional<std::uint32_t> behind_broadcast(std::uint32_t i) const {
+    while (has_inputs(i) && node(i).op().kind == OpClass::identity) i = in(i, 0);
+    if (!has_inputs(i) || node(i).op().kind != OpClass::broadcast) return {};
+    i = in(i, 0);
+    const Shape& seen = node(i).shape();
+    while (has_inputs(i) &&
+           (node(i).op().kind == OpClass::reshape || node(i).op().kind == OpClass::identity)) {
+      i = in(i, 0);
+    }
+    if (node(i).shape() != seen) return {};
+    return i;
+  }
+
+  const Snapshot& s_;
+};
+
 /// The gradient of each input; undefined where no output depends on it.
 std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
                                   std::span<const LazyTensor> cotangents) {
@@ -160,7 +219,16 @@ std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span
     const Snapshot::Entry& entry = s.entries[i];
     const bool has_path = std::any_of(entry.inputs.begin(), entry.inputs.end(),
                                       [&](std::uint32_t input) { return s.entries[input].depends; });
-    if (has_path && carries_gradient(entry.tensor)) apply_rule(s, i, slots);
+    if (has_path && carries_gradient(entry.tensor)) {
+      const auto softmax = SoftmaxReader(s).read(static_cast<std::uint32_t>(i));
+      if (softmax && s.entries[softmax->x].depends) {
+        const LazyTensor& p = entry.tensor;
+        const LazyTensor mean_cotangent = sum(p * slots[i], softmax->axis, true);
+        accumulate(slots[softmax->x], p * (slots[i] - mean_cotangent), s.entries[softmax->x].tensor);
+      } else {
+        apply_rule(s, i, slots);
+      }
+    }
     if (!entry.is_target) slots[i] = LazyTensor();  // frees memory of long chains as the walk passes
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) {

@@ -43,16 +43,19 @@ class Patterns {
   bool is(Id i, OpClass kind) const { return node(i).op->kind == kind; }
   bool is_product(Id i) const { return is(i, OpClass::contract) && node(i).input_count == 2; }
   bool is_row_reduction(Id i, ScalarOp op) const {
+    if (i == kNoRoot) return false;
     const Program::Node& n = node(i);
     return n.op->kind == OpClass::reduce && n.op->scalar == op &&
            n.attributes[0] == std::int64_t{1} << (n.shape.rank() - 1);
   }
-  /// The row reduction behind a broadcast over the last axis, or kNoRoot.
+  /// What a broadcast repeats, through reshapes that come back to its extents; kNoRoot if it is none such.
   Id behind_broadcast(Id i) const {
-    while (is(i, OpClass::broadcast) || is(i, OpClass::reshape)) i = in(i, 0);
-    return i;
+    if (!is(i, OpClass::broadcast)) return i;
+    const Shape& seen = node(in(i, 0)).shape;
+    i = in(i, 0);
+    while (is(i, OpClass::reshape)) i = in(i, 0);
+    return node(i).shape == seen ? i : kNoRoot;
   }
-  bool is_broadcast_of(Id i, Id row) const { return is(i, OpClass::broadcast) && in(i, 0) == row; }
   /// Whether a is b with its last two axes exchanged, or the other way about.
   bool transposes(Id a, Id b) const { return is_transpose(a, b) || is_transpose(b, a); }
   bool is_transpose(Id a, Id b) const {

@@ -73,7 +73,7 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
   const long one = from_environment("CALDERA_FUZZ_SEED", -1);
   const long first = one >= 0 ? one : 1;
   const long count =
-      one >= 0 ? 1 : from_environment("CALDERA_FUZZ_COUNT", device.kind == DeviceKind::cpu ? 300 : 30);
+      one >= 0 ? 1 : from_environment("CALDERA_FUZZ_COUNT", device.kind == DeviceKind::cpu ? 500 : 50);
   for (long seed = first; seed < first + count && !HasFailure(); ++seed) {
     // f64 tells a misplaced element from a rounding error better; f32 is what most programs use. GPUs lack
     // many functions in f64.

@@ -67,9 +67,9 @@ LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {
   const auto first = [&](const LazyTensor& t) { return slice(t, -1, 0, half); };
   const auto second = [&](const LazyTensor& t) { return slice(t, -1, half, {}); };
   const LazyTensor x1 = first(x), x2 = second(x);
-  return concatenate({x1 * first(angles.cos) - x2 * first(angles.sin),
-                      x2 * second(angles.cos) + x1 * second(angles.sin)},
-                     -1);
+  return concatenate(
+      {x1 * first(angles.cos) - x2 * first(angles.sin), x2 * second(angles.cos) + x1 * second(angles.sin)},
+      -1);
 }
 
 }  // namespace caldera
