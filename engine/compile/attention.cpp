@@ -271,8 +271,8 @@ class AttentionFinder {
   }
 
   std::vector<Id> mapped(const std::vector<Id>& old) const {
-    std::vector<Id> out;
-    for (Id i : old) out.push_back(build_.at(i));
+    std::vector<Id> out(old.size());
+    std::transform(old.begin(), old.end(), out.begin(), [&](Id i) { return build_.at(i); });
     return out;
   }
   Id query(const Softmax& s) const { return build_.at(match_.in(s.raw, 0)); }

@@ -20,6 +20,7 @@ void write_partial(Step& step, std::int32_t partial, std::int64_t column, const 
 void Emitter::region(const Group& group) {
   RegionKernel built = build_group_kernel(regions_, group);
   std::vector<Placed> results;
+  results.reserve(group.outputs.size());
   if (group.is_plain_reduction(regions_)) {
     // The result keeps reduced axes with extent 1: its strides over the space are its own, and 0 along those.
     const std::uint32_t i = group.members.back();

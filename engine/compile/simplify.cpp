@@ -177,9 +177,11 @@ class Simplifier {
     const std::int64_t at[] = {axis};
     const Id joined = build_.make(compiled_ops::kConcatenate, n.dtype, shape, at, parts, n.origin);
     if (shape == n.shape) return joined;
-    std::vector<std::int64_t> margins(3 * static_cast<std::size_t>(shape.rank()), 0);
-    margins[static_cast<std::size_t>(axis)] = wa->begin;
-    margins[static_cast<std::size_t>(shape.rank() + axis)] = n.shape[axis] - wb->end;
+    const auto rank = static_cast<std::size_t>(shape.rank());
+    const auto padded = static_cast<std::size_t>(axis);
+    std::vector<std::int64_t> margins(3 * rank, 0);
+    margins[padded] = wa->begin;
+    margins[rank + padded] = n.shape[axis] - wb->end;
     return build_.make(*build_.node(a).op, n.dtype, n.shape, margins, std::vector<Id>{joined}, n.origin);
   }
 
@@ -205,8 +207,9 @@ class Simplifier {
     if (whole.op->kind != OpClass::elementwise) return {};
     const std::int64_t start = n.attributes[static_cast<std::size_t>(axis)];
     const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
-    std::vector<Id> operands;
-    for (Id input : inputs) operands.push_back(window(input, axis, start, n.shape[axis], 0));
+    std::vector<Id> operands(inputs.size());
+    std::transform(inputs.begin(), inputs.end(), operands.begin(),
+                   [&](Id input) { return window(input, axis, start, n.shape[axis], 0); });
     return build_.make(*whole.op, n.dtype, n.shape, whole.attributes, operands, whole.origin);
   }
 
@@ -229,10 +232,12 @@ class Simplifier {
     const auto axis = static_cast<int>(build_.node(*model).attributes[0]);
     const std::vector<Id> parts(build_.inputs(*model).begin(), build_.inputs(*model).end());
     std::vector<Id> results;
+    results.reserve(parts.size());
     std::int64_t start = 0;
     for (Id part : parts) {
       const Shape shape = build_.node(part).shape;
       std::vector<Id> operands;
+      operands.reserve(inputs.size());
       for (Id old_input : inputs) {
         const Id now = build_.at(old_input);
         operands.push_back(now == *model ? part : window(now, axis, start, shape[axis], 0));
@@ -254,8 +259,9 @@ class Simplifier {
     shape[axis] = count;
     const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
     if (n.op->kind == OpClass::elementwise && has_one_use(now) && depth < kDeepest) {
-      std::vector<Id> operands;
-      for (Id input : inputs) operands.push_back(window(input, axis, start, count, depth + 1));
+      std::vector<Id> operands(inputs.size());
+      std::transform(inputs.begin(), inputs.end(), operands.begin(),
+                     [&](Id input) { return window(input, axis, start, count, depth + 1); });
       return build_.make(*n.op, n.dtype, shape, n.attributes, operands, n.origin);
     }
     if (n.op->kind == OpClass::broadcast && depth < kDeepest) {

@@ -1,5 +1,7 @@
 // Device: what exists can be used, what does not is refused by name, and the fall-back says so once.
 // Errors: every kind keeps its kind and its values.
+#include <utility>
+
 #include "tests/eager/oracle.h"
 #include "tests/support/devices.h"
 
@@ -54,6 +56,12 @@ TEST(EagerDevice, FallsBackWithOneWarning) {
   EXPECT_TRUE(Device::with_fallback(kNoSuchIndex).is_cpu());
   EXPECT_TRUE(Device::with_fallback(kNoSuchIndex + 1).is_cpu());
   const std::string said = ::testing::internal::GetCapturedStderr();
+  // One warning a process: when the test is repeated in one, there is nothing left to say.
+  static bool is_repeated = false;
+  if (std::exchange(is_repeated, true)) {
+    EXPECT_EQ(said, "");
+    return;
+  }
   const std::size_t first = said.find("vulkan:200");
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_NE(said.find("CPU"), std::string::npos) << said;
