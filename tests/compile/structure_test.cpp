@@ -162,7 +162,9 @@ TEST(PlanStructure, NeighbouringDimensionsMerge) {
 std::vector<std::string> labels(const std::vector<LazyTensor>& outputs) {
   const ScopedSettings scope;
   std::vector<std::string> out;
-  for (const Step& step : plan_for(outputs)->steps) out.push_back(step.label);
+  const auto plan = plan_for(outputs);
+  out.reserve(plan->steps.size());
+  for (const Step& step : plan->steps) out.push_back(step.label);
   return out;
 }
 

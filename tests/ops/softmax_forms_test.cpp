@@ -53,7 +53,7 @@ void check(Device device, const Form& form, const Formula& formula) {
 
   const std::vector<double> at(xs.begin(), xs.end());
   const std::vector<double> wanted = formula(at);
-  const auto loss = [&](std::vector<double> point) {
+  const auto loss = [&](const std::vector<double>& point) {
     double total = 0;
     const std::vector<double> out = formula(point);
     for (std::size_t i = 0; i < out.size(); ++i) total += out[i] * static_cast<double>(gs[i]);

@@ -250,7 +250,7 @@ TEST_F(PlanCacheBound, HoldsNoMoreBytesThanItMay) {
 
 TEST_F(PlanCacheBound, DropsWhatWasUsedLongestAgo) {
   PlanCache cache(3 * kLarge + kLarge / 2);
-  for (std::uint64_t key : {1, 2, 3}) insert(cache, key);
+  for (std::uint64_t key : {1U, 2U, 3U}) insert(cache, key);
   EXPECT_NE(cache.find(key_of(1)), nullptr);
   insert(cache, 4);
   EXPECT_EQ(cache.find(key_of(2)), nullptr);

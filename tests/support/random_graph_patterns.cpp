@@ -155,7 +155,8 @@ void RandomGraph::rotary() {
   });
   add_real(fmt::format("rotary %{} %{}{}", x, c, by_halves ? " by halves" : ""), out, [=](const Scope& s) {
     const LazyTensor x1 = caldera::slice(s[x], -1, 0, half), x2 = caldera::slice(s[x], -1, half, {});
-    const LazyTensor cos = s[c], sin = s[c] * 0.5;
+    const LazyTensor& cos = s[c];
+    const LazyTensor sin = cos * 0.5;
     if (!by_halves) return s[x] * cos + caldera::concatenate({-x2, x1}, -1) * sin;
     const auto part = [&](const LazyTensor& t, bool first) {
       return first ? caldera::slice(t, -1, 0, half) : caldera::slice(t, -1, half, {});

@@ -44,7 +44,7 @@ HWY_INLINE void store_rest(D d, V v, T* p, std::int64_t n) {
 
 /// All lanes combined, the upper half with the lower, and so on.
 template <class C, class D, class V>
-HWY_INLINE hn::TFromD<D> combine_lanes(D d, V v) {
+HWY_INLINE hn::TFromD<D> combine_lanes([[maybe_unused]] D d, V v) {
   using T = hn::TFromD<D>;
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
   HWY_ALIGN T lane[hn::MaxLanes(D())];

@@ -42,7 +42,7 @@ std::vector<AttentionOperand> attention_operands(const Step& step) {
     return list;
   }
   list.push_back({3, Axis::queries, Axis::e});
-  for (std::size_t row : {4, 5, 6}) list.push_back({row, Axis::queries, Axis::none});
+  for (std::size_t row : {4U, 5U, 6U}) list.push_back({row, Axis::queries, Axis::none});
   if (step.kind == StepKind::attention_grad_q) {
     list.push_back({outputs, Axis::queries, Axis::d});
   } else {
