@@ -142,12 +142,13 @@ class AttentionFinder {
  public:
   explicit AttentionFinder(const Program& program)
       : program_(program), uses_(count_uses(program)), match_(program), build_(program) {
-    for (Id i = 0; i < program.nodes.size(); ++i) {
-      if (uses_[i] > 0) note(i);
-    }
-    if (grads_.empty()) return;
-    for (Id i = 0; i < program.nodes.size(); ++i) {
-      if (uses_[i] > 0 && match_.is_product(i)) note_key_gradient(i);
+    // Each kind is found from those before it, wherever in the program they stand.
+    for (auto note : {&AttentionFinder::note_softmax, &AttentionFinder::note_value,
+                      &AttentionFinder::note_score_gradient, &AttentionFinder::note_key_gradient}) {
+      for (Id i = 0; i < program.nodes.size(); ++i) {
+        if (uses_[i] > 0) (this->*note)(i);
+      }
+      if (softmax_.empty()) return;
     }
   }
 
@@ -185,16 +186,18 @@ class AttentionFinder {
     return true;
   }
 
-  void note(Id i) {
-    if (match_.is(i, ScalarOp::div)) {
-      if (auto s = match_.softmax(i)) {
-        if (fits(*s)) softmax_.emplace(i, std::move(*s));
-      }
-    } else if (match_.is_product(i) && softmax_.count(match_.in(i, 0)) > 0) {
+  void note_softmax(Id i) {
+    if (!match_.is(i, ScalarOp::div)) return;
+    auto s = match_.softmax(i);
+    if (s && fits(*s)) softmax_.emplace(i, std::move(*s));
+  }
+  void note_value(Id i) {
+    if (match_.is_product(i) && softmax_.count(match_.in(i, 0)) > 0)
       value_[match_.in(i, 0)] = match_.in(i, 1);
-    } else if (match_.is(i, ScalarOp::mul)) {
-      if (const auto grad = score_grad(i)) grads_.emplace(i, *grad);
-    }
+  }
+  void note_score_gradient(Id i) {
+    if (!match_.is(i, ScalarOp::mul)) return;
+    if (const auto grad = score_grad(i)) grads_.emplace(i, *grad);
   }
 
   bool fits(const Softmax& s) const {
@@ -248,10 +251,20 @@ class AttentionFinder {
     const Id other = match_.in(product, 0) == dp ? match_.in(product, 1) : match_.in(product, 0);
     if (match_.in(product, 0) != dp && match_.in(product, 1) != dp) return {};
     if (softmax_.count(other) == 0) return {};
-    const auto v = value_.find(other);
-    if (v == value_.end() || !match_.transposes(match_.in(dp, 1), v->second)) return {};
-    if (match_.node(v->second).shape.back() > kMaxHeadSize) return {};
-    return ScoreGrad{other, match_.in(dp, 0), v->second};
+    const auto v = value_of(other, match_.in(dp, 1));
+    if (!v || match_.node(*v).shape.back() > kMaxHeadSize) return {};
+    return ScoreGrad{other, match_.in(dp, 0), *v};
+  }
+
+  /// The v whose transpose a product with `turned` has used, and the forward product too where there is one.
+  std::optional<Id> value_of(Id softmax, Id turned) const {
+    const auto known = value_.find(softmax);
+    if (known != value_.end() && match_.transposes(turned, known->second)) return known->second;
+    // The forward product may be gone: a loss that is linear in it does not need its value.
+    if (match_.is(turned, OpClass::permute) && match_.is_transpose(turned, match_.in(turned, 0))) {
+      return match_.in(turned, 0);
+    }
+    return {};
   }
 
   // ---- replacement ----
@@ -351,6 +364,7 @@ class AttentionFinder {
 
   /// q^T dR is the gradient of k^T.
   void note_key_gradient(Id i) {
+    if (!match_.is_product(i)) return;
     const auto ds = score_grad_behind(match_.in(i, 1));
     if (ds && is_key_gradient(match_.in(i, 0), match_.in(i, 1), *ds)) raw_grad_.emplace(*ds, match_.in(i, 1));
   }
@@ -388,7 +402,16 @@ class AttentionFinder {
       const Shape shape = like(s->second, extent(build_.at(g.value), -2), extent(build_.at(g.value), -1));
       return build_.make(kOther, DType::f32, shape, {1}, {*dk}, match_.node(a).origin);
     }
-    return {};
+    // Nobody asks for more than the gradient of v: any cotangent of the score will do, that of the
+    // probabilities itself for one.
+    const auto value = value_.find(s->first);
+    if (value == value_.end() || match_.node(value->second).shape.back() > kMaxHeadSize) return {};
+    const ScoreGrad alone{s->first, b, value->second};
+    const auto dk = gradient(kGradKV, key_shape(s->second), alone, s->first, s->first, depth);
+    if (!dk) return {};
+    const Shape shape =
+        like(s->second, extent(build_.at(alone.value), -2), extent(build_.at(alone.value), -1));
+    return build_.make(kOther, DType::f32, shape, {1}, {*dk}, match_.node(a).origin);
   }
 
   const Program& program_;

@@ -9,8 +9,10 @@
 
 namespace caldera {
 
-/// simplify -> find regions -> emit steps -> plan memory -> find hazards. Linear in the size of the program
-/// but for sorting. Pure: the same program and options give the same plan.
+/// simplify -> sum products -> find attention -> find regions -> group them -> emit steps -> schedule -> join
+/// -> plan memory -> find hazards (without fusion: no sums, attention, groups, joins). Near-linear in the
+/// size of the program: whatever is not, works on windows of bounded size. Pure: the same program and options
+/// give the same plan.
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options);
 
 /// Places the arena buffers of a plan whose steps are final: a buffer lives from its first to its last step.

@@ -82,6 +82,7 @@ void Emitter::product(const Group& group) {
     destination(i);
     return;
   }
+  if (n.shape.rank() == kMaxRank) return product_of_copies(i);
   const Shape& space = group.members.empty() ? n.shape : group.space;
   const SegmentList list = segments_of(n);
   Step step;
@@ -129,6 +130,33 @@ void Emitter::product(const Group& group) {
   } else {
     push(std::move(step));
   }
+}
+
+/// With as many dimensions as there may be, K would be one too many: the operands are copied, so that the
+/// batch becomes one dimension.
+void Emitter::product_of_copies(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const SegmentList list = segments_of(n);
+  const std::int64_t rows = n.shape[kMaxRank - 2], columns = n.shape.back();
+  const std::int64_t batch = n.shape.numel() / (rows * columns);
+  Step step;
+  step.kind = StepKind::contract;
+  step.dtype = n.dtype;
+  step.dims = Shape{batch, rows, columns};
+  std::size_t scale = 2 * static_cast<std::size_t>(list.count);
+  for (int s = 0; s < list.count; ++s) {
+    const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
+    const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
+    const std::int64_t k = node(sa.shape_of).shape.back();
+    step.operands.push_back({written_out(sa).buffer, 0, {rows * k, k, 0, 1}});
+    step.operands.push_back({written_out(sb).buffer, 0, {k * columns, 0, 1, columns}});
+    Segment segment{.k = k};
+    if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
+    step.segments.push_back(segment);
+  }
+  step.dims.push_back(step.segments[0].k);
+  step.operands.push_back({destination(i), 0, {rows * columns, columns, 1, 0}});
+  push(std::move(step));
 }
 
 /// Few results of many terms each: the terms are shared out among partial products, which a second step adds

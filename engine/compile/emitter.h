@@ -62,6 +62,7 @@ class Emitter {
 
   // ---- contractions (emit_product.cpp) ----
   void product(const Group& group);
+  void product_of_copies(std::uint32_t i);
   void split_k(Step step, std::int64_t parts);
 
   // ---- attention (emit_attention.cpp) ----

@@ -15,7 +15,7 @@ constexpr std::size_t kWindow = 2048;
 /// Rows that one workgroup or core can walk several times: beyond, or where there are too few of them to keep
 /// a device busy, a reduction stays alone and is computed in parts.
 constexpr std::int64_t kLongestRow = std::int64_t{1} << 18;
-constexpr std::int64_t kLongRow = 8192;
+constexpr std::int64_t kLongRow = std::int64_t{1} << 16;
 constexpr std::int64_t kEnoughRows = 16;
 
 class BitSet {

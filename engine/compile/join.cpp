@@ -10,8 +10,8 @@
 namespace caldera {
 namespace {
 
-/// Larger steps fill a device alone, and what they read would live on while they wait.
-constexpr std::int64_t kMostPoints = std::int64_t{1} << 18;
+/// What waiting may cost: bytes that a step would free, less those that it would take.
+constexpr std::int64_t kSlack = std::int64_t{1} << 20;
 constexpr std::size_t kMostJoined = 1024;
 
 class Joiner {
@@ -19,16 +19,19 @@ class Joiner {
   explicit Joiner(Plan& plan) : plan_(plan), pending_of_(plan.buffers.size()) {}
 
   void run() {
+    find_last_readers();
     std::unordered_map<Hash128, int> counts;
-    for (const Step& step : plan_.steps) {
-      if (is_small(step)) ++counts[step.kernel->hash];
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      waits_.push_back(may_wait(i));
+      if (waits_[i]) ++counts[plan_.steps[i].kernel->hash];
     }
     std::vector<Step> steps = std::move(plan_.steps);
     plan_.steps.clear();
     plan_.steps.reserve(steps.size());
-    for (Step& step : steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
       flush_what_it_needs(step);
-      if (is_small(step) && counts[step.kernel->hash] > 1) {
+      if (waits_[i] && counts[step.kernel->hash] > 1) {
         defer(std::move(step));
       } else {
         plan_.steps.push_back(std::move(step));
@@ -49,8 +52,30 @@ class Joiner {
     std::vector<Step> steps;
   };
 
-  static bool is_small(const Step& step) {
-    return step.kind == StepKind::region && step.dims.numel() <= kMostPoints;
+  void find_last_readers() {
+    last_reader_.assign(plan_.buffers.size(), 0);
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (const Operand& operand : plan_.steps[i].operands) {
+        if (operand.buffer >= 0) last_reader_[static_cast<std::size_t>(operand.buffer)] = i;
+      }
+    }
+  }
+  /// Whether step i may run later: while it waits, what it alone still reads lives on, and what it writes
+  /// does not live yet.
+  bool may_wait(std::size_t i) const {
+    const Step& step = plan_.steps[i];
+    if (step.kind != StepKind::region) return false;
+    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    std::int64_t freed = 0, taken = 0;
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      if (!in_memory(step.operands[k])) continue;
+      const auto b = static_cast<std::size_t>(step.operands[k].buffer);
+      if (k >= first_output)
+        taken += plan_.buffers[b].bytes;
+      else if (last_reader_[b] == i && plan_.buffers[b].role == BufferRole::arena)
+        freed += plan_.buffers[b].bytes;
+    }
+    return freed <= taken + kSlack;
   }
   bool in_memory(const Operand& operand) const {
     return operand.buffer >= 0 &&
@@ -113,6 +138,8 @@ class Joiner {
   }
 
   Plan& plan_;
+  std::vector<std::size_t> last_reader_;      // of each buffer: the last step that touches it
+  std::vector<bool> waits_;                   // of each step
   std::vector<Batch> batches_;                // in the order of their first steps
   std::vector<std::vector<Use>> pending_of_;  // of each buffer: what waiting steps do with it
 };

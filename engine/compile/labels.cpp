@@ -18,12 +18,15 @@ class Reader {
   Reader(const Regions& regions, const Group& group) : regions_(regions), group_(group) {}
 
   std::string run() {
-    const bool log_softmax = any(&Reader::is_log_softmax);
-    if (log_softmax && any(&Reader::picks_a_class)) {
+    const bool logsumexp = any(&Reader::is_logsumexp);
+    if (logsumexp && any(&Reader::picks_a_class)) {
       add("cross_entropy");
     } else {
       if (any(&Reader::is_softmax)) add("softmax");
-      if (log_softmax) add("log_softmax");
+      if (any(&Reader::is_log_softmax))
+        add("log_softmax");
+      else if (logsumexp)
+        add("logsumexp");
     }
     if (any(&Reader::is_centred_square_sum))
       add("layer_norm");
@@ -74,10 +77,20 @@ class Reader {
     return is(i, ScalarOp::div) && is(in(i, 0), ScalarOp::exp) && is_sum_of(in(i, 1), in(i, 0));
   }
   /// The logarithm of a sum of exponentials.
-  bool is_log_softmax(Id i) const {
+  bool is_logsumexp(Id i) const {
     return is(i, ScalarOp::log) && reduces(in(i, 0), ScalarOp::add) && is(in(in(i, 0), 0), ScalarOp::exp);
   }
-  bool picks_a_class(Id i) const { return is(i, ScalarOp::select) && is(in(i, 0), ScalarOp::equal); }
+  /// x less that, with or without the maximum that was taken out of it.
+  bool is_log_softmax(Id i) const {
+    if (!is(i, ScalarOp::sub)) return false;
+    const Id total = in(i, 1);
+    return is_logsumexp(total) ||
+           (is(total, ScalarOp::add) && one_of(total, [&](Id t) { return is_logsumexp(t); }));
+  }
+  bool picks_a_class(Id i) const {
+    return is(i, ScalarOp::select) && is(in(i, 0), ScalarOp::equal) &&
+           node(in(in(i, 0), 0)).dtype == DType::i32;
+  }
 
   bool is_square(Id i) const { return is(i, ScalarOp::mul) && in(i, 0) == in(i, 1); }
   bool is_square_sum(Id i) const { return reduces(i, ScalarOp::add) && is_square(in(i, 0)); }

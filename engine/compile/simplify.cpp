@@ -62,6 +62,8 @@ class Simplifier {
           if (const auto inner = sliced_operands(i)) return *inner;
         }
         return build_.copy(i);
+      case OpClass::contract:
+        return rewrite_ ? contract(i) : build_.copy(i);
       case OpClass::reduce:
         if (rewrite_) {
           if (const auto product = sum_of_number(i)) return *product;
@@ -91,6 +93,49 @@ class Simplifier {
     }
     if (const auto moved = behind_parts(i)) return *moved;
     return build_.copy(i);
+  }
+
+  // ---- scales of the operands of products ----
+
+  /// (s A) B is s (A B): nothing is left to be done to A before the product.
+  Id contract(Id i) {
+    const Program::Node& n = old(i);
+    if (!is_floating(n.dtype)) return build_.copy(i);
+    std::vector<Id> operands, scales;
+    for (std::size_t k = 0; k < n.input_count; ++k) operands.push_back(unscaled(input(i, k), scales, 0));
+    Id now = build_.make(*n.op, n.dtype, n.shape, n.attributes, operands, n.origin);
+    for (Id scale : scales) {
+      now = build_.make(compiled_ops::kMultiply, n.dtype, n.shape, {}, {now, scale}, n.origin);
+    }
+    return now;
+  }
+  /// What a tensor is a multiple of, through views that nobody else needs; adds the factor to `scales`.
+  Id unscaled(Id now, std::vector<Id>& scales, int depth) {
+    constexpr int kDeepest = 8;
+    const Program::Node n = build_.node(now);
+    if (depth > kDeepest || !has_one_use(now)) return now;
+    const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
+    switch (n.op->kind) {
+      case OpClass::elementwise:
+        if (n.op->scalar != ScalarOp::mul) return now;
+        for (std::size_t k : {0U, 1U}) {
+          const Program::Node& factor = build_.node(inputs[k]);
+          if (factor.op->kind != OpClass::scalar || build_.node(inputs[1 - k]).shape != n.shape) continue;
+          scales.push_back(inputs[k]);
+          return inputs[1 - k];
+        }
+        return now;
+      case OpClass::reshape:
+      case OpClass::permute:
+      case OpClass::broadcast: {
+        const std::size_t before = scales.size();
+        const Id inner = unscaled(inputs[0], scales, depth + 1);
+        if (scales.size() == before) return now;
+        return build_.make(*n.op, n.dtype, n.shape, n.attributes, std::vector<Id>{inner}, n.origin);
+      }
+      default:
+        return now;
+    }
   }
 
   // ---- sums of numbers ----

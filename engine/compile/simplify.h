@@ -10,7 +10,9 @@ namespace caldera {
 ///   - a sum of zero-padded tensors with disjoint contents is a concatenation (gradients of slices);
 ///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
 ///     is computed where it comes to lie.
-/// Results keep their IEEE values, but that -0 + 0 may be -0.
+///   - a number that multiplies an operand of a product multiplies the product.
+/// Results keep their IEEE values, but that -0 + 0 may be -0, and that scaled products round at another
+/// place.
 Program simplify(const Program& program, bool rewrite);
 
 }  // namespace caldera

@@ -216,6 +216,25 @@ TEST_P(ForwardReduce, Matmul) {
   check_all(all);
 }
 
+TEST_P(ForwardReduce, MatmulOfAsManyDimensionsAsThereMayBe) {
+  const Operand a = exact_operand(Shape{1, 2, 1, 2, 1, 2, 3, 4}, Layout::plain, DType::f32, 1);
+  const Operand b = exact_operand(Shape{1, 2, 1, 1, 1, 2, 4, 5}, Layout::plain, DType::f32, 2);
+  const std::vector<float> got = matmul(a.tensor, b.tensor).to_vector<float>();
+  const std::vector<float> left = a.tensor.to_vector<float>(), right = b.tensor.to_vector<float>();
+  std::size_t at = 0;
+  for (std::size_t batch = 0; batch < 8; ++batch) {
+    const std::size_t other = batch / 4 * 2 + batch % 2;  // the middle one of three extents of 2 is broadcast
+    for (std::size_t m = 0; m < 3; ++m) {
+      for (std::size_t n = 0; n < 5; ++n) {
+        float sum = 0;
+        for (std::size_t k = 0; k < 4; ++k)
+          sum += left[(batch * 3 + m) * 4 + k] * right[(other * 4 + k) * 5 + n];
+        EXPECT_EQ(got.at(at++), sum);
+      }
+    }
+  }
+}
+
 TEST_P(ForwardReduce, MatmulOfVectors) {
   for (const DType type : supported({DType::f32, DType::i32})) {
     const Operand v = exact_operand(Shape{33}, Layout::reversed, type, 1);

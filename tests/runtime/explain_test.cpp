@@ -10,6 +10,7 @@
 
 #include "engine/caldera.h"
 #include "engine/runtime/profiler.h"
+#include "tests/support/engine_setup.h"
 
 namespace caldera {
 namespace {
@@ -32,6 +33,7 @@ TEST(Explain, CostsOfAProduct) {
 }
 
 TEST(Explain, BroadcastOperandsCountByWhatTheyHold) {
+  const testing::ScopedSettings scope;
   const LazyTensor row = leaf({1, 33}, Device::null());
   const LazyTensor x = leaf({7, 33}, Device::null());
   const Explanation e = explain({x * x + row});
@@ -75,6 +77,7 @@ TEST(Explain, ValuesOfARowCountOncePerRow) {
 }
 
 TEST(Explain, IndicesAreNoFloatingPointWork) {
+  const testing::ScopedSettings scope;
   const LazyTensor i = arange(50, DType::i32, Device::null());
   const Explanation e = explain({where(less(i + i * 3, 20), leaf({50}, Device::null()), 0.0)});
   ASSERT_EQ(e.plan->steps.size(), 1U);
@@ -187,6 +190,8 @@ TEST(Explain, ThePageStandsAlone) {
 }
 
 TEST(Profiler, RecordsRunsAndHostTime) {
+  const testing::ScopedSettings scope;
+  settings().plan_cache = true;
   clear_plan_cache();
   const LazyTensor x = leaf({8, 16}, Device::cpu());
   const Profiler profiler;
