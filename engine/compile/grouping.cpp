@@ -229,7 +229,7 @@ class Grouper {
     return own.rank() == 2 || g.space == own;
   }
 
-  /// Joins group b into group a if that is legal. `reachable(a, b)`: some path leads from one to the other
+  /// Joins group b into group a if that is legal. `has_detour(a, b)`: some path leads from one to the other
   /// outside of both.
   bool try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour) {
     Draft& into = drafts_[a];

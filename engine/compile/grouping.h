@@ -23,8 +23,6 @@ inline constexpr std::size_t kMaxGroupNodes = 64;
 inline constexpr std::size_t kMaxGroupInputs = 16;
 inline constexpr std::size_t kMaxGroupOutputs = 8;
 
-inline constexpr std::uint32_t kNoRoot = 0xffffffffU;
-
 struct Group {
   std::vector<std::uint32_t> members;  // expression roots, ascending
   std::uint32_t other = kNoRoot;       // the contraction that the members follow, or any other single root
@@ -33,7 +31,6 @@ struct Group {
   std::int64_t rows = 0, columns = 0;  // extents of the space outside and inside of the row, if reduced != 0
   std::vector<std::uint32_t> outputs;  // roots that need memory, ascending
 
-  bool is_product_with_epilogue() const { return other != kNoRoot && !members.empty(); }
   /// A reduction that nothing follows in its kernel: it may be run in any way and in stages.
   bool is_plain_reduction(const Regions& regions) const;
 };

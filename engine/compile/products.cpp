@@ -12,12 +12,10 @@ using Id = std::uint32_t;
 
 const OpDef kProducts{.name = "matmul", .kind = OpClass::contract};
 
-constexpr Id kNone = 0xffffffffU;
-
 class ProductSums {
  public:
   explicit ProductSums(const Program& program)
-      : program_(program), uses_(count_uses(program)), user_(program.nodes.size(), kNone), build_(program) {
+      : program_(program), uses_(count_uses(program)), user_(program.nodes.size(), kNoRoot), build_(program) {
     for (Id i = 0; i < program.nodes.size(); ++i) {
       if (uses_[i] == 0) continue;
       for (Id input : program.inputs_of(program.nodes[i])) user_[input] = i;
@@ -41,8 +39,8 @@ class ProductSums {
  private:
   /// One term of a sum: scale * (A B), perhaps in other extents.
   struct Term {
-    Id product = kNone;
-    Id scale = kNone;  // scalar leaf
+    Id product = kNoRoot;
+    Id scale = kNoRoot;  // scalar leaf
   };
 
   const Program::Node& node(Id i) const { return program_.nodes[i]; }
@@ -52,7 +50,7 @@ class ProductSums {
   }
   /// A sum whose only reader is a sum of the same extents.
   bool continues_into(Id i) const {
-    return uses_[i] == 1 && user_[i] != kNone && is_sum(user_[i]) && node(user_[i]).shape == node(i).shape;
+    return uses_[i] == 1 && user_[i] != kNoRoot && is_sum(user_[i]) && node(user_[i]).shape == node(i).shape;
   }
 
   /// The leaves of a tree of sums, from left to right. Iterative: sums of thousands of terms are legal.
@@ -83,7 +81,7 @@ class ProductSums {
       }
       if (n.op->kind == OpClass::reshape) {
         i = inputs[0];
-      } else if (n.op->kind == OpClass::elementwise && n.op->scalar == ScalarOp::mul && t.scale == kNone) {
+      } else if (n.op->kind == OpClass::elementwise && n.op->scalar == ScalarOp::mul && t.scale == kNoRoot) {
         const bool first = node(inputs[0]).op->kind == OpClass::scalar;
         if (!first && node(inputs[1]).op->kind != OpClass::scalar) return {};
         t.scale = first ? inputs[0] : inputs[1];
@@ -120,7 +118,7 @@ class ProductSums {
     std::int64_t scaled = 0;
     for (std::size_t s = 0; s < terms.size(); ++s) {
       for (Id input : program_.inputs_of(node(terms[s].product))) operands.push_back(build_.at(input));
-      if (terms[s].scale == kNone) continue;
+      if (terms[s].scale == kNoRoot) continue;
       scaled |= std::int64_t{1} << s;
       scales.push_back(build_.at(terms[s].scale));
     }

@@ -15,6 +15,9 @@
 
 namespace caldera {
 
+/// The position of no node.
+inline constexpr std::uint32_t kNoRoot = 0xffffffffU;
+
 struct Program {
   struct Node {
     const OpDef* op = nullptr;

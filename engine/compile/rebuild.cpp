@@ -18,8 +18,6 @@ const OpDef kScalar{.name = "constant", .kind = OpClass::scalar};
 
 namespace {
 
-constexpr std::uint32_t kNowhere = 0xffffffffU;
-
 bool is_leaf_class(OpClass kind) { return kind == OpClass::data || kind == OpClass::scalar; }
 
 }  // namespace
@@ -34,11 +32,11 @@ std::vector<std::uint32_t> count_uses(const Program& program) {
   return uses;
 }
 
-Rebuild::Rebuild(const Program& from) : from_(from), map_(from.nodes.size(), kNowhere) {
+Rebuild::Rebuild(const Program& from) : from_(from), map_(from.nodes.size(), kNoRoot) {
   to_.device = from.device;
   to_.scalars = from.scalars;
   to_.constants = from.constants;
-  to_.data.assign(from.data.size(), kNowhere);
+  to_.data.assign(from.data.size(), kNoRoot);
   to_.nodes.reserve(from.nodes.size());
   to_.inputs.reserve(from.inputs.size());
   seen_.reserve(from.nodes.size());

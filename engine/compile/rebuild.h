@@ -27,7 +27,7 @@ class Rebuild {
 
   /// The old node with its inputs mapped.
   std::uint32_t copy(std::uint32_t old);
-  /// A node like `like` (a new node) in operation, type and origin, of other extents or inputs.
+  /// A node of the new program; one that is there already, if it means the same.
   std::uint32_t make(const OpDef& op, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> attributes, std::span<const std::uint32_t> inputs,
                      std::uint32_t origin);

@@ -53,8 +53,6 @@ class Simplifier {
     switch (n.op->kind) {
       case OpClass::identity:
         return input(i, 0);
-      case OpClass::pad:
-        return n.input_count == 1 && !rewrite_ ? filled(build_.copy(i)) : build_.copy(i);
       case OpClass::elementwise:
         return rewrite_ ? elementwise(i) : build_.copy(i);
       case OpClass::slice:
@@ -72,14 +70,6 @@ class Simplifier {
       default:
         return build_.copy(i);
     }
-  }
-
-  /// A zero padding with its zero as an operand.
-  Id filled(Id pad) {
-    const Program::Node n = build_.node(pad);
-    const Id zero = build_.constant(0, n.dtype, n.origin);
-    return build_.make(*n.op, n.dtype, n.shape, n.attributes, std::vector<Id>{build_.inputs(pad)[0], zero},
-                       n.origin);
   }
 
   Id elementwise(Id i) {

@@ -11,23 +11,11 @@
 #include "engine/kernel/glsl_forms.h"
 #include "engine/kernel/glsl_reduction.h"
 #include "engine/kernel/glsl_space.h"
+#include "engine/kernel/row_reduction.h"
 #include "engine/kernel/row_walks.h"
 
 namespace caldera {
 namespace {
-
-Combine combine_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::row_maximum:
-      return Combine::maximum;
-    case ScalarOp::row_minimum:
-      return Combine::minimum;
-    case ScalarOp::row_product:
-      return Combine::product;
-    default:
-      return Combine::sum;
-  }
-}
 
 class RowWriter {
  public:
@@ -61,7 +49,7 @@ class RowWriter {
 GlslReductions RowWriter::reductions_of(const RowWalk& walk) const {
   std::vector<GlslReduction> list;
   for (std::uint16_t v : walk.reductions)
-    list.push_back({.combine = combine_of(kernel_.code[v].op),
+    list.push_back({.combine = combine_of_row(kernel_.code[v].op),
                     .type = kernel_.code[v].type,
                     .name = fmt::format("v{}", v),
                     .few = form_.variant.kept > 0});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/device/cpu/tile_values.h"
+#include "engine/kernel/row_reduction.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -22,19 +23,6 @@ constexpr std::uint16_t kTemporary = 0x6000;  // one a point
 constexpr std::uint16_t kRow = 0x8000;        // one a row
 constexpr std::uint16_t kOutput = 0xc000;
 constexpr std::size_t kNone = ~std::size_t{0};
-
-Combine combine_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::row_maximum:
-      return Combine::maximum;
-    case ScalarOp::row_minimum:
-      return Combine::minimum;
-    case ScalarOp::row_product:
-      return Combine::product;
-    default:
-      return Combine::sum;
-  }
-}
 
 /// The comparison that says the same with its operands exchanged.
 ScalarOp exchanged(ScalarOp op) {
@@ -233,7 +221,7 @@ class Decoder {
     for (std::size_t v = 0; v < code_.size(); ++v) {
       const Instruction& i = code_[v];
       if (!values_.needed(v) || !is_row_reduction(i.op) || values_.phase(i.a) != p) continue;
-      const ReduceOps* ops = find_reduce(combine_of(i.op), i.type);
+      const ReduceOps* ops = find_reduce(combine_of_row(i.op), i.type);
       if (ops == nullptr || code_[i.a].type != i.type) require(nullptr, v);
       location_[v] = take_row();
       program_.reductions.push_back({ops, point_location(i.a), location_[v]});
