@@ -351,7 +351,8 @@ TEST_P(PredictedPeak, IsWhatTheDeviceAllocates) {
   const std::uint64_t before = backend->counters().live_bytes;
   std::vector<StoragePtr> outputs;
   for (std::int32_t k = 0; k < plan->output_count; ++k) {
-    const auto& buffer = plan->buffers[static_cast<std::size_t>(plan->input_count + k)];
+    const std::int32_t at = plan->input_count + k;
+    const auto& buffer = plan->buffers[static_cast<std::size_t>(at)];
     outputs.push_back(backend->allocate(static_cast<std::size_t>(buffer.bytes)));
     bindings.slots.push_back({outputs.back().get(), 0});
   }
