@@ -44,6 +44,8 @@ enum class StepKind : std::uint8_t {
              // epilogue. Strides along the last dimension of A and B count over their segment's own K.
              // Without a kernel the one output is P. With one (element-wise, over batch..., M, N) its input
              // 0 is P (no operand); its other inputs, index operands and outputs follow, stride 0 along K.
+             // A and B may lie in memory as f16 or bf16 (each its own: see its buffer) where Step::dtype, the
+             // type of P, is f32.
   gather,    // dims = outer, indices, inner: out[o,i,j] = x[o, idx[i], j]. operands: x, idx (i32), out. x has
              // stride 0 along `indices`; its stride along the gathered axis is axis_stride. idx has stride 0
              // along outer and inner. An index outside [0, axis_extent) gives NaN (floating) or 0.

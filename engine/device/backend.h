@@ -67,8 +67,9 @@ struct Bindings {
   std::vector<Slot> slots;  // Plan::input_count inputs, then Plan::output_count outputs
   std::vector<std::uint64_t>
       scalars;  // bits of each value in the low bytes (f32 and i32: low 4; f64, i64: all 8)
-  /// Set where someone measures: a device that computes within `submit` appends a time for each step of the
-  /// plan, in order; others leave it empty.
+  /// Set where someone measures: by the time that `wait` for the ticket returns, the device has appended a
+  /// time for each step of the plan, in order, if it can tell; otherwise it leaves the list empty. Steps that
+  /// share a dispatch share its time. The list must live until then.
   std::vector<StepTime>* step_times = nullptr;
 };
 

@@ -29,6 +29,11 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/hash.h"
 
+//
+// f16 and bf16 are types of memory: an operand may have them, its load gives an f32 value, and an output of
+// such a type rounds (to nearest even) when it is stored. No value of `code` has them; where a program asks
+// for the rounding itself (a conversion to 16 bits whose result goes on as f32), it is an instruction of its
+// own, ScalarOp::round_f16 or round_bf16, from f32 to f32.
 namespace caldera {
 
 /// How a reduction combines elements. Sums of f32 keep f32 accumulators; the order is fixed, so results are

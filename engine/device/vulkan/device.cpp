@@ -8,6 +8,13 @@
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
+namespace {
+
+std::atomic<TableHook> table_hook = nullptr;
+
+}  // namespace
+
+void set_table_hook(TableHook hook) { table_hook.store(hook); }
 
 LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physical) {
   const Capabilities& can = physical.capabilities;
@@ -49,6 +56,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
                                 .ppEnabledExtensionNames = extensions.data()};
   check(vkCreateDevice(physical.handle, &info, nullptr, &device_), "opening " + name());
   volkLoadDeviceTable(&vk_, device_);
+  if (const TableHook hook = table_hook.load()) hook(vk_);
   vk_.vkGetDeviceQueue(device_, physical.queue_family, 0, &queue_);
 
   const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,

@@ -21,9 +21,8 @@ class LogicalDevice {
   LogicalDevice& operator=(const LogicalDevice&) = delete;
 
   VkDevice handle() const { return device_; }
-  /// The device's own entry points. One table a device: the fault tests replace entries here.
+  /// The device's own entry points. One table a device: see set_table_hook.
   const VolkDeviceTable& vk() const { return vk_; }
-  VolkDeviceTable& vk() { return vk_; }
   const PhysicalDevice& physical() const { return physical_; }
   const Capabilities& capabilities() const { return physical_.capabilities; }
   std::string name() const { return physical_.info.device.to_string(); }
@@ -52,5 +51,10 @@ class LogicalDevice {
 };
 
 using DevicePtr = std::shared_ptr<LogicalDevice>;
+
+/// Gets the table of entry points of every device that is opened from now on, before its first use, and may
+/// replace entries: how fault tests inject failures. nullptr ends it. Set it while no device is being opened.
+using TableHook = void (*)(VolkDeviceTable&);
+void set_table_hook(TableHook hook);
 
 }  // namespace caldera::vulkan
