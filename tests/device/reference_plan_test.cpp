@@ -1,5 +1,4 @@
 // The interpreter of plans itself: known numbers, and gradients against finite differences.
-#include "tests/support/reference_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "tests/support/kernel_builder.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/row_kernels.h"
 

@@ -1,83 +1,24 @@
-// A plan built by hand, its data, and the comparison of a device with the reference.
+// A plan built by hand, run on the shared backend of its device, and what it gives beside the reference as
+// failures of the test.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <random>
-#include <string>
 #include <vector>
 
-#include "engine/compile/plan.h"
-#include "tests/support/kernel_builder.h"
-#include "tests/support/reference_plan.h"
+#include "engine/device/reference/plan_case.h"
+#include "tests/support/reference.h"
 
 namespace caldera::testing {
 
-/// How far a device may be from the reference: |a - b| <= absolute + relative |b|. Integers must be equal.
-struct Tolerance {
-  double relative = 0;
-  double absolute = 0;
-};
-
-/// Values for random data of floating types: uniform in [low, high), never 0.
-struct Range {
-  double low = -4;
-  double high = 4;
-  bool whole = false;  // integers only, so that sums and products are exact
-};
-
-class PlanCase {
+class PlanCase : public reference::PlanCase {
  public:
-  explicit PlanCase(Device device, std::uint32_t seed = 1) : random_(seed) { plan_->device = device; }
-
-  // Buffers: inputs first, then outputs, then arena. Each call gives the buffer's number.
-  int input(DType type, std::int64_t elements, Range range = {});
-  int output(DType type, std::int64_t elements);  // holds a pattern that is NaN in floating types
-  int output_with_data(DType type, std::int64_t elements);
-  int arena(DType type, std::int64_t elements);
-  int scalar(DType type, Number value);
-
-  /// Overwrites an element of a buffer.
-  void set(int buffer, std::int64_t element, Number value);
-
-  // Steps. The reference to one is good until the next. Each has a barrier before it, and its scalar
-  // arguments are those of the plan in order, unless they are set afterwards.
-  Step& region(std::shared_ptr<const Kernel> kernel, const Shape& dims, std::vector<Operand> operands,
-               int reduce_rank = 0);
-  Step& step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands);
-  /// A contraction with an epilogue, and segments after the first, whose k is the last extent.
-  Step& contract(DType type, const Shape& dims, std::vector<Operand> operands,
-                 std::shared_ptr<const Kernel> epilogue = nullptr, std::vector<Segment> further = {});
-  Step& attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
-                  std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient = nullptr);
-  /// Makes the last step part of the dispatch of the one before it.
-  void join();
-
-  /// Takes the last step out of the plan again and runs it on the data by the reference: what it writes, an
-  /// input of the plan for once, then holds the result.
-  void run_last_step_ahead();
+  using reference::PlanCase::PlanCase;
 
   /// Runs the plan on the device and on the reference; reports the first elements that differ.
   void check(Tolerance tolerance = {}) const;
   /// Outputs as the device computes them.
   std::vector<std::vector<std::byte>> run_on_device() const;
-
-  Plan& plan() { return *plan_; }
-  std::shared_ptr<const Plan> shared_plan() const { return plan_; }
-  std::mt19937& random() { return random_; }
-
- private:
-  Step& add(Step step);
-  int add_buffer(BufferRole role, DType type, std::int64_t elements);
-  void fill_random(int buffer, Range range);
-
-  std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
-  PlanMemory memory_;
-  std::mt19937 random_;
 };
-
-/// A view: buffer, offset, strides.
-Operand view(int buffer, std::initializer_list<std::int64_t> strides, std::int64_t offset = 0);
 
 }  // namespace caldera::testing

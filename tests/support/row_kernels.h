@@ -1,26 +1,5 @@
-// Row kernels that several tests run, and how far a device may be from the reference on them.
+// The row kernels of the reference, by the names that tests use.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-
-#include "engine/tensor/device.h"
-#include "tests/support/kernel_builder.h"
+#include "engine/device/reference/row_kernels.h"
 #include "tests/support/plan_case.h"
-
-namespace caldera::testing {
-
-/// x -> exp(x - max) / sum
-std::shared_ptr<const Kernel> softmax_kernel(DType type);
-/// f32: x -> x - max - log(sum)
-std::shared_ptr<const Kernel> log_softmax_kernel();
-/// f32; inputs x, weight, bias; scalars 1 / length, epsilon
-std::shared_ptr<const Kernel> layer_norm_kernel();
-/// Inputs x, weight; scalars 1 / length, epsilon; outputs x * r * weight, and r for each row
-std::shared_ptr<const Kernel> rms_norm_kernel(DType type);
-
-/// For f32 results of one sum of `length` positive numbers and functions such as exp. GPUs: exp within
-/// 3 + 2 |x| ulp.
-Tolerance row_tolerance(Device device, std::int64_t length);
-
-}  // namespace caldera::testing

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tests/support/kernel_builder.h"
+#include "tests/support/reference.h"
 
 namespace caldera::testing::forms {
 namespace {

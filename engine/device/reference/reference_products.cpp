@@ -1,9 +1,9 @@
 // Contractions and attention of the interpreter of plans.
 #include <cmath>
 
-#include "tests/support/reference_step.h"
+#include "engine/device/reference/reference_step.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 namespace {
 
 /// sum over k of A B, exact for integers (modulo 2^64), in f64 for floating types.
@@ -183,4 +183,4 @@ void run_contract(const StepMemory& memory) {
 
 void run_attention(const StepMemory& memory) { Attention(memory).run(); }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

@@ -1,10 +1,10 @@
-#include "tests/support/attention_case.h"
+#include "engine/device/reference/attention_case.h"
 
 #include <cmath>
 #include <iterator>
 #include <utility>
 
-namespace caldera::testing {
+namespace caldera::reference {
 namespace {
 
 constexpr DType kF = DType::f32;
@@ -23,8 +23,8 @@ std::string AttentionSetting::text() const {
          std::to_string(offset) + "+" + std::to_string(offset_scalar) + (heads_inside ? " heads inside" : "");
 }
 
-AttentionCase::AttentionCase(Device device, const AttentionSetting& setting)
-    : s_(setting), case_(device), kernels_(make_kernels()) {
+AttentionCase::AttentionCase(PlanCase& plan, const AttentionSetting& setting)
+    : s_(setting), case_(plan), kernels_(make_kernels()) {
   q_ = case_.input(kF, query_count(s_.d), s_.values);
   k_ = case_.input(kF, key_count(s_.d), s_.values);
   v_ = case_.input(kF, key_count(s_.e), {-1, 1});
@@ -195,4 +195,4 @@ void AttentionCase::add_all() {
   add_gradient_steps(highest, total, dq, dk, dv);
 }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

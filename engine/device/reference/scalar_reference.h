@@ -9,7 +9,7 @@
 #include "engine/graph/scalar_op.h"
 #include "engine/tensor/dtype.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 /// One element: floating types in `f`, the others in `i`.
 struct Number {
@@ -38,4 +38,4 @@ std::uint32_t reference_philox_word(std::uint64_t seed, std::uint32_t i);
 /// Element i of the stream that philox_uniform or philox_normal draws.
 Number random_number(ScalarOp op, DType type, std::uint64_t seed, std::uint32_t i);
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

@@ -1,6 +1,6 @@
-#include "tests/support/row_kernels.h"
+#include "engine/device/reference/row_kernels.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 std::shared_ptr<const Kernel> softmax_kernel(DType type) {
   KernelBuilder b("softmax");
@@ -50,4 +50,4 @@ Tolerance row_tolerance(Device device, std::int64_t length) {
   return {sum + (device.kind == DeviceKind::vulkan ? 2e-5 : 8 * ulp), 0};
 }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

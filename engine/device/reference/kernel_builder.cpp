@@ -1,8 +1,8 @@
-#include "tests/support/kernel_builder.h"
+#include "engine/device/reference/kernel_builder.h"
 
 #include <utility>
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 KernelBuilder::KernelBuilder(std::string name) { kernel_.name = std::move(name); }
 
@@ -90,4 +90,4 @@ std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type) {
   return kernel;
 }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

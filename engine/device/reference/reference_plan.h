@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "engine/compile/plan.h"
-#include "tests/support/scalar_reference.h"
+#include "engine/device/reference/scalar_reference.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 /// What a plan runs on: the bytes of every buffer, each apart from the others (arena buffers too), and the
 /// bits of the scalar arguments.
@@ -21,4 +21,4 @@ struct PlanMemory {
 
 void run_reference(const Plan& plan, PlanMemory& memory);
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

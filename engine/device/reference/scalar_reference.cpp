@@ -1,4 +1,4 @@
-#include "tests/support/scalar_reference.h"
+#include "engine/device/reference/scalar_reference.h"
 
 #include <cmath>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <numbers>
 #include <stdexcept>
 
-namespace caldera::testing {
+namespace caldera::reference {
 namespace {
 
 template <class T>
@@ -341,4 +341,4 @@ Number random_number(ScalarOp op, DType type, std::uint64_t seed, std::uint32_t 
   return rounded(type, floating(i % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle)));
 }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

@@ -1,4 +1,4 @@
-// Kernels for tests, written an instruction a line.
+// Kernels written by hand, an instruction a line.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "engine/kernel/kernel.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 class KernelBuilder {
  public:
@@ -45,4 +45,4 @@ std::shared_ptr<Kernel> one_op_kernel(ScalarOp op, DType operand, DType result);
 /// A reduction of one input.
 std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type);
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

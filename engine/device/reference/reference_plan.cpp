@@ -1,13 +1,13 @@
-#include "tests/support/reference_plan.h"
+#include "engine/device/reference/reference_plan.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
 
-#include "tests/support/reference_step.h"
+#include "engine/device/reference/reference_step.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 namespace {
 
 Point dims_between(const Dims& dims, std::size_t begin, std::size_t end) {
@@ -293,4 +293,4 @@ void run_reference(const Plan& plan, PlanMemory& memory) {
   }
 }
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

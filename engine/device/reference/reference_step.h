@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/reference_plan.h"
+#include "engine/device/reference/reference_plan.h"
 
-namespace caldera::testing {
+namespace caldera::reference {
 
 using Point = std::vector<std::int64_t>;
 
@@ -88,4 +88,4 @@ void store_outputs(const StepMemory& memory, const KernelUse& use, const Point& 
 void run_contract(const StepMemory& memory);
 void run_attention(const StepMemory& memory);
 
-}  // namespace caldera::testing
+}  // namespace caldera::reference

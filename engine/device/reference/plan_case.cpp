@@ -1,0 +1,239 @@
+#include "engine/device/reference/plan_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace caldera::reference {
+namespace {
+
+std::string text_of(DType type, Number n) {
+  if (!is_floating(type)) return std::to_string(n.i);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g", n.f);
+  return text;
+}
+
+/// |got - want| in units of what the tolerance allows.
+double distance(DType type, Number got, Number want, Tolerance tolerance) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (!is_floating(type)) return got.i == want.i ? 0 : kInfinite;
+  if (std::isnan(want.f)) return std::isnan(got.f) ? 0 : kInfinite;
+  if (got.f == want.f) return 0;
+  const double allowed = tolerance.absolute + tolerance.relative * std::fabs(want.f);
+  const double ratio = std::fabs(got.f - want.f) / allowed;
+  return std::isfinite(ratio) && std::isfinite(got.f) && std::isfinite(want.f) ? ratio : kInfinite;
+}
+
+}  // namespace
+
+Operand view(int buffer, std::initializer_list<std::int64_t> strides, std::int64_t offset) {
+  Operand o;
+  o.buffer = buffer;
+  o.offset = offset;
+  o.strides = Dims(strides);
+  return o;
+}
+
+int PlanCase::add_buffer(BufferRole role, DType type, std::int64_t elements) {
+  PlanBuffer buffer;
+  buffer.role = role;
+  buffer.dtype = type;
+  buffer.bytes = elements * static_cast<std::int64_t>(size_of(type));
+  if (role == BufferRole::arena) {
+    buffer.arena_offset = plan_->arena_bytes;
+    plan_->arena_bytes += (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  }
+  plan_->input_count += role == BufferRole::input;
+  plan_->output_count += role == BufferRole::output;
+  plan_->buffers.push_back(buffer);
+  memory_.buffers.emplace_back(static_cast<std::size_t>(buffer.bytes), std::byte{0xff});
+  if (type == DType::boolean)
+    std::fill(memory_.buffers.back().begin(), memory_.buffers.back().end(), std::byte{1});
+  return static_cast<int>(plan_->buffers.size()) - 1;
+}
+
+void PlanCase::fill_random(int buffer, Range range) {
+  const PlanBuffer& b = plan_->buffers[static_cast<std::size_t>(buffer)];
+  const std::int64_t elements = b.bytes / static_cast<std::int64_t>(size_of(b.dtype));
+  std::uniform_real_distribution<double> real(range.low, range.high);
+  std::uniform_int_distribution<std::int64_t> whole(b.dtype == DType::u8 ? 0 : -9, 9);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    double f = 0;
+    while (f == 0) f = range.whole ? std::round(real(random_)) : static_cast<float>(real(random_));
+    set(buffer, i, {f, b.dtype == DType::boolean ? whole(random_) & 1 : whole(random_)});
+  }
+}
+
+int PlanCase::input(DType type, std::int64_t elements, Range range) {
+  const int buffer = add_buffer(BufferRole::input, type, elements);
+  fill_random(buffer, range);
+  return buffer;
+}
+
+int PlanCase::output(DType type, std::int64_t elements) {
+  return add_buffer(BufferRole::output, type, elements);
+}
+
+int PlanCase::output_with_data(DType type, std::int64_t elements) {
+  const int buffer = output(type, elements);
+  fill_random(buffer, {});
+  return buffer;
+}
+
+int PlanCase::arena(DType type, std::int64_t elements) {
+  return add_buffer(BufferRole::arena, type, elements);
+}
+
+int PlanCase::scalar(DType type, Number value) {
+  std::vector<std::byte> raw(8);
+  write_number(raw, type, 0, value);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, raw.data(), 8);
+  plan_->scalars.push_back(type);
+  memory_.scalars.push_back(bits);
+  return static_cast<int>(plan_->scalars.size()) - 1;
+}
+
+void PlanCase::set(int buffer, std::int64_t element, Number value) {
+  const auto b = static_cast<std::size_t>(buffer);
+  write_number(memory_.buffers[b], plan_->buffers[b].dtype, element, value);
+}
+
+Step& PlanCase::add(Step step) {
+  step.barrier_before = !plan_->steps.empty();
+  std::size_t scalars = 0;
+  for (const auto& kernel : {step.kernel, step.gradient}) scalars += kernel ? kernel->scalars.size() : 0;
+  for (std::size_t i = 0; i < scalars; ++i) step.scalars.push_back(static_cast<std::int32_t>(i));
+  plan_->steps.push_back(std::move(step));
+  return plan_->steps.back();
+}
+
+Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, const Shape& dims, std::vector<Operand> operands,
+                       int reduce_rank) {
+  Step s;
+  s.dtype = kernel->outputs.at(0).type;
+  s.kernel = std::move(kernel);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
+  return add(std::move(s));
+}
+
+Step& PlanCase::step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands) {
+  Step s;
+  s.kind = kind;
+  s.dtype = type;
+  s.dims = dims;
+  s.operands = std::move(operands);
+  if (kind == StepKind::contract) s.segments = {{.k = s.dims.back()}};
+  return add(std::move(s));
+}
+
+Step& PlanCase::contract(DType type, const Shape& dims, std::vector<Operand> operands,
+                         std::shared_ptr<const Kernel> epilogue, std::vector<Segment> further) {
+  Step s;
+  s.kind = StepKind::contract;
+  s.dtype = type;
+  s.kernel = std::move(epilogue);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  s.segments = {{.k = s.dims.back()}};
+  s.segments.insert(s.segments.end(), further.begin(), further.end());
+  return add(std::move(s));
+}
+
+Step& PlanCase::attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
+                          std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient) {
+  Step s;
+  s.kind = kind;
+  s.kernel = std::move(score);
+  s.gradient = std::move(gradient);
+  s.dims = dims;
+  s.operands = std::move(operands);
+  return add(std::move(s));
+}
+
+void PlanCase::join() {
+  plan_->steps.back().joined = true;
+  plan_->steps.back().barrier_before = false;
+}
+
+void PlanCase::run_last_step_ahead() {
+  Plan alone = *plan_;
+  alone.steps = {plan_->steps.back()};
+  plan_->steps.pop_back();
+  run_reference(alone, memory_);
+}
+
+DeviceRun PlanCase::run_on(Backend& backend) const {
+  // Every buffer lies inside a larger storage, as bound tensors may, and nothing around it may change.
+  constexpr std::size_t kAround = 256;
+  std::vector<StoragePtr> storages;
+  Bindings bindings;
+  const auto inputs = static_cast<std::size_t>(plan_->input_count);
+  const std::size_t bound = inputs + static_cast<std::size_t>(plan_->output_count);
+  for (std::size_t i = 0; i < bound; ++i) {
+    const auto& bytes = memory_.buffers[i];
+    std::vector<std::byte> framed(bytes.size() + 2 * kAround, std::byte{0x5a});
+    std::copy(bytes.begin(), bytes.end(), framed.begin() + static_cast<std::ptrdiff_t>(kAround));
+    storages.push_back(backend.allocate(framed.size()));
+    backend.upload(*storages.back(), 0, framed.data(), framed.size());
+    bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kAround)});
+  }
+  bindings.scalars = memory_.scalars;
+  const auto executable = backend.prepare(plan_);
+  backend.wait(backend.submit(*executable, bindings));
+  DeviceRun run;
+  for (std::size_t i = 0; i < bound; ++i) {
+    const std::size_t size = memory_.buffers[i].size();
+    std::vector<std::byte> framed(size + 2 * kAround);
+    backend.download(*storages[i], 0, framed.data(), framed.size());
+    const auto begin = framed.begin() + static_cast<std::ptrdiff_t>(kAround);
+    const auto end = begin + static_cast<std::ptrdiff_t>(size);
+    const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
+    if (!std::all_of(framed.begin(), begin, untouched))
+      run.damage.push_back("bytes before buffer " + std::to_string(i) + " changed");
+    if (!std::all_of(end, framed.end(), untouched))
+      run.damage.push_back("bytes behind buffer " + std::to_string(i) + " changed");
+    if (i >= inputs)
+      run.outputs.emplace_back(begin, end);
+    else if (!std::equal(begin, end, memory_.buffers[i].begin()))
+      run.damage.push_back("input " + std::to_string(i) + " changed");
+  }
+  return run;
+}
+
+Comparison PlanCase::compare(const DeviceRun& run, Tolerance tolerance) const {
+  PlanMemory expected = memory_;
+  run_reference(*plan_, expected);
+  Comparison result;
+  result.complaints = run.damage;
+  for (std::size_t o = 0; o < run.outputs.size(); ++o) {
+    const std::size_t b = static_cast<std::size_t>(plan_->input_count) + o;
+    const DType type = plan_->buffers[b].dtype;
+    std::int64_t differing = 0;
+    for (std::size_t i = 0; i * size_of(type) < run.outputs[o].size(); ++i) {
+      const Number got = read_number(run.outputs[o], type, static_cast<std::int64_t>(i));
+      const Number want = read_number(expected.buffers[b], type, static_cast<std::int64_t>(i));
+      const double ratio = distance(type, got, want, tolerance);
+      result.worst = std::max(result.worst, ratio);
+      if (ratio <= 1) continue;
+      if (++differing <= 3) {
+        const std::string step = plan_->steps.empty() ? "the plan" : plan_->steps.back().name();
+        result.complaints.push_back("output " + std::to_string(o) + " of " + step + ", element " +
+                                    std::to_string(i) + ": got " + text_of(type, got) + ", want " +
+                                    text_of(type, want));
+      }
+    }
+    if (differing > 3)
+      result.complaints.push_back(std::to_string(differing) + " elements of output " + std::to_string(o) +
+                                  " differ");
+    result.differing += differing;
+  }
+  return result;
+}
+
+}  // namespace caldera::reference
