@@ -189,6 +189,18 @@ nlohmann::json addition_peer(int length) {
   return {{"op", "add_chain"}, {"operands", {shape, shape}}, {"gradients", 0}, {"length", length}};
 }
 
+/// Switches fusion off while it lives.
+class WithoutFusion {
+ public:
+  WithoutFusion() : before_(std::exchange(settings().fusion, false)) {}
+  ~WithoutFusion() { settings().fusion = before_; }
+  WithoutFusion(const WithoutFusion&) = delete;
+  WithoutFusion& operator=(const WithoutFusion&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Nodes alone: built and dropped, never evaluated.
 BenchCase build_case(int length) {
   return graph_case("build", length, [=](Device device) {
@@ -202,29 +214,92 @@ BenchCase build_case(int length) {
 
 /// From a built graph to a submitted job on a device that computes nothing: the walk, the structural hash,
 /// the look-up in the plan cache, the binding of inputs and outputs.
-BenchCase hash_case(int length) {
-  return graph_case("hash", length, [=](Device) {
+BenchCase hash_case(int length, bool fused) {
+  return graph_case(fused ? "hash" : "hash_unfused", length, [=](Device) {
     const LazyTensor x = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
     const LazyTensor y = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
     auto graph = std::make_shared<LazyTensor>();
     BenchWork work;
+    if (!fused) work.scope = std::make_shared<WithoutFusion>();
     work.before = [=] { *graph = chain_of_additions(x, y, length); };
     work.run = [=] { graph->eval(); };
     return work;
   });
 }
 
-/// Switches fusion off while it lives.
-class WithoutFusion {
+/// A plan with memory bound to it, replayed below the runtime: what a device's own part of a replay costs the
+/// host. One dispatch an operation.
+class BoundPlan {
  public:
-  WithoutFusion() : before_(std::exchange(settings().fusion, false)) {}
-  ~WithoutFusion() { settings().fusion = before_; }
-  WithoutFusion(const WithoutFusion&) = delete;
-  WithoutFusion& operator=(const WithoutFusion&) = delete;
+  BoundPlan(std::shared_ptr<const Plan> plan, Device device) : plan_(std::move(plan)), device_(device) {
+    const auto slots = static_cast<std::size_t>(plan_->input_count + plan_->output_count);
+    for (std::size_t i = 0; i < slots; ++i) {
+      storages_.push_back(backend(device).allocate(static_cast<std::size_t>(plan_->buffers[i].bytes)));
+      bindings_.slots.push_back({storages_.back().get(), 0});
+    }
+    bindings_.scalars.assign(plan_->scalars.size() - plan_->constants.size(), 0);
+    bindings_.scalars.insert(bindings_.scalars.end(), plan_->constants.begin(), plan_->constants.end());
+  }
+  ~BoundPlan() { wait(); }
+  BoundPlan(const BoundPlan&) = delete;
+  BoundPlan& operator=(const BoundPlan&) = delete;
+
+  void prepare() { executable_ = backend(device_).prepare(plan_); }
+  void submit() { ticket_ = backend(device_).submit(*executable_, bindings_); }
+  void wait() { backend(device_).wait(ticket_); }
+  void drop() {
+    wait();
+    executable_.reset();
+  }
 
  private:
-  bool before_;
+  std::shared_ptr<const Plan> plan_;
+  Device device_;
+  std::vector<StoragePtr> storages_;
+  Bindings bindings_;
+  std::unique_ptr<Executable> executable_;
+  Ticket ticket_ = 0;
 };
+
+/// The submit alone of a plan that has run before; the device's work is waited for outside.
+BenchCase submit_case(int length) {
+  BenchCase c = graph_case("submit", length, [=](Device device) {
+    const WithoutFusion scope;
+    const LazyTensor x = bench_input({kSmall}, 1, device);
+    const LazyTensor sum = chain_of_additions(x, bench_input({kSmall}, 2, device), length);
+    auto plan = std::make_shared<BoundPlan>(plan_for({sum}), device);
+    plan->prepare();
+    plan->submit();
+    BenchWork work;
+    work.before = [=] { plan->wait(); };
+    work.run = [=] { plan->submit(); };
+    return work;
+  });
+  c.bound_us = 60;
+  return c;
+}
+
+/// A plan of dispatches without a hazard among them, prepared and submitted for the first time.
+BenchCase record_case(int length) {
+  BenchCase c = graph_case("record", length, [=](Device device) {
+    const WithoutFusion scope;
+    const LazyTensor x = bench_input({kSmall}, 1, device);
+    std::vector<LazyTensor> sums;
+    sums.reserve(static_cast<std::size_t>(length));
+    for (int i = 0; i < length; ++i) sums.push_back(x + static_cast<double>(i));
+    auto plan = std::make_shared<BoundPlan>(plan_for(sums), device);
+    BenchWork work;
+    work.before = [=] { plan->drop(); };
+    work.run = [=] {
+      plan->prepare();
+      plan->submit();
+    };
+    return work;
+  });
+  constexpr double kMicrosecondsEach = 2;
+  c.bound_us = kMicrosecondsEach * length;
+  return c;
+}
 
 /// Built, looked up, replayed, waited for.
 BenchCase replay_case(int length, bool fused, double aim = 0) {
@@ -272,10 +347,14 @@ std::vector<BenchCase> bench_seeds() {
   for (const Shape& shape : rows) add_seed(cases, softmax_seed(shape));
   for (const Shape& shape : rows) add_seed(cases, rms_norm_seed(shape));
   cases.push_back(build_case(1000));
-  cases.push_back(hash_case(1000));
+  cases.push_back(hash_case(1000, true));
+  cases.push_back(hash_case(500, false));
+  cases.push_back(submit_case(500));
+  for (const int length : {1000, 10000}) cases.push_back(record_case(length));
   cases.push_back(replay_case(1, true, 0.8));
   for (const int length : {8, 32}) cases.push_back(replay_case(length, true));
   cases.push_back(replay_case(1000, true, 0.15));
+  cases.push_back(replay_case(500, false));
   cases.push_back(replay_case(1000, false, 0.5));
   cases.push_back(eager_add_case(1));
   return cases;

@@ -28,8 +28,9 @@ struct DeviceInfo {
 struct DeviceCounters {
   std::uint64_t dispatches = 0;  // steps executed
   std::uint64_t barriers = 0;
-  std::uint64_t submits = 0;      // plans executed
-  std::uint64_t allocations = 0;  // blocks taken from the system or driver (not served from a cache)
+  std::uint64_t submits = 0;        // plans executed
+  std::uint64_t queue_submits = 0;  // hand-overs of commands to a queue, also for copies; 0: it has no queue
+  std::uint64_t allocations = 0;    // blocks taken from the system or driver (not served from a cache)
   std::uint64_t downloads = 0;
   std::uint64_t kernels_compiled = 0;
   std::uint64_t live_bytes = 0;  // in use now
@@ -101,6 +102,8 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
+  /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
+  virtual bool runs_ahead() const { return false; }
   /// At least 64-byte aligned. Throws DeviceError naming the bytes wanted when memory is out.
   virtual StoragePtr allocate(std::size_t bytes) = 0;
   virtual void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) = 0;

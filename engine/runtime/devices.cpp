@@ -8,9 +8,11 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
+#include "engine/runtime/plan_cache.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 #if CALDERA_HAS_VULKAN
@@ -39,7 +41,16 @@ std::unique_ptr<Backend> make_backend(Device device) {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::pair<DeviceKind, std::uint8_t>, OpenDevice> devices;
+  std::map<std::pair<DeviceKind, std::uint8_t>, std::shared_ptr<OpenDevice>> devices;
+  std::uint64_t openings = 0;
+
+  std::shared_ptr<OpenDevice> open(Device device) {
+    auto open = std::make_shared<OpenDevice>();
+    open->backend = make_backend(device);
+    open->stream = std::make_unique<Stream>(*open->backend);
+    open->opening = ++openings;
+    return open;
+  }
 };
 
 /// Never destroyed: static tensors may outlive every other static object.
@@ -52,30 +63,48 @@ Registry& registry() {
 void drain_at_exit() {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  for (auto& [key, open] : r.devices) open.stream.reset();
+  for (auto& [key, open] : r.devices) open->stream.reset();
 }
 
 }  // namespace
 
-OpenDevice& open_device(Device device) {
+std::shared_ptr<OpenDevice> open_device(Device device) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
   const auto key = std::pair(device.kind, device.index);
   const auto found = r.devices.find(key);
   if (found != r.devices.end()) return found->second;
-  OpenDevice open;
-  open.backend = make_backend(device);
-  open.stream = std::make_unique<Stream>(*open.backend);
+  std::shared_ptr<OpenDevice> opened = r.open(device);
   if (r.devices.empty()) std::atexit(drain_at_exit);
-  return r.devices.emplace(key, std::move(open)).first->second;
+  return r.devices.emplace(key, std::move(opened)).first->second;
 }
 
-Backend& backend(Device device) { return *open_device(device).backend; }
+void reopen_device(Device device) {
+  std::shared_ptr<OpenDevice> before;  // released outside the mutex: its stream may have work to finish
+  {
+    Registry& r = registry();
+    const std::scoped_lock lock(r.mutex);
+    const auto found = r.devices.find({device.kind, device.index});
+    if (found != r.devices.end()) before = std::exchange(found->second, r.open(device));
+  }
+  if (before == nullptr) {
+    open_device(device);
+    return;
+  }
+  plan_cache().drop(device);
+}
+
+Backend& backend(Device device) { return *open_device(device)->backend; }
 
 void synchronize() {
-  Registry& r = registry();
-  const std::scoped_lock lock(r.mutex);
-  for (auto& [key, open] : r.devices) open.stream->synchronize();
+  std::vector<std::shared_ptr<OpenDevice>> devices;
+  {
+    Registry& r = registry();
+    const std::scoped_lock lock(r.mutex);
+    devices.reserve(r.devices.size());
+    for (const auto& [key, open] : r.devices) devices.push_back(open);
+  }
+  for (const auto& open : devices) open->stream->synchronize();
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -1,6 +1,9 @@
 // The registry of open devices. Internal to the runtime.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include "engine/device/backend.h"
 #include "engine/runtime/stream.h"
 
@@ -9,9 +12,11 @@ namespace caldera {
 struct OpenDevice {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Stream> stream;
+  std::uint64_t opening = 0;  // counts how often devices were opened: plans of one opening do not fit another
 };
 
-/// Opened on first use; never closed before the process ends. Throws DeviceError.
-OpenDevice& open_device(Device device);
+/// Opened on first use, then the same until reopen_device. Who works with it shares it, since another thread
+/// may reopen the device meanwhile; the last to go waits for what its stream still runs. Throws DeviceError.
+std::shared_ptr<OpenDevice> open_device(Device device);
 
 }  // namespace caldera

@@ -36,15 +36,16 @@ std::shared_ptr<const Plan> make_plan(const Capture& c) {
   return plan;
 }
 
-std::shared_ptr<Executable> executable_for(const Capture& c, Backend& target) {
+std::shared_ptr<Executable> executable_for(const Capture& c, const OpenDevice& target) {
   Hash128 key = c.hash;
   key.mix(settings().fusion ? 1 : 0);
+  key.mix(target.opening);
   if (settings().plan_cache) {
     if (auto found = plan_cache().find(key)) return found;
   }
   auto plan = make_plan(c);
   const ProfileSpan span("prepare");
-  std::shared_ptr<Executable> made = target.prepare(std::move(plan));
+  std::shared_ptr<Executable> made = target.backend->prepare(std::move(plan));
   if (settings().plan_cache) plan_cache().insert(key, made);
   return made;
 }
@@ -72,7 +73,7 @@ std::uint64_t scalar_bits(const Node& node) {
 }
 
 /// A job that replays the plan of a capture. Throws before anything has changed.
-std::shared_ptr<Job> make_job(const Capture& c, Backend& target) {
+std::shared_ptr<Job> make_job(const Capture& c, const OpenDevice& target) {
   auto job = std::make_shared<Job>();
   const RunRecorder recorder(c.walk.order, c.outputs);
   job->executable = executable_for(c, target);
@@ -93,7 +94,7 @@ std::shared_ptr<Job> make_job(const Capture& c, Backend& target) {
     if (!donors.empty() && donors[k] >= 0) {
       job->storages.push_back(job->storages[static_cast<std::size_t>(donors[k])]);
     } else {
-      job->storages.push_back(target.allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
+      job->storages.push_back(target.backend->allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
     }
   }
   job->bindings.slots.reserve(job->storages.size());
@@ -109,7 +110,7 @@ std::shared_ptr<Job> make_job(const Capture& c, Backend& target) {
 
 /// A job on its way.
 struct Launch {
-  Stream* stream = nullptr;
+  std::shared_ptr<OpenDevice> device;
   std::shared_ptr<Job> job;
   std::shared_ptr<Event> done;
   bool run_inline = false;  // by the thread that scheduled it
@@ -180,9 +181,9 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
     for (std::size_t i = 0; i < work.used; ++i) {
       Capture& c = work.captures[i];
       c.fill();
-      OpenDevice& open = open_device(c.device);
-      std::shared_ptr<Job> job = make_job(c, *open.backend);
-      scheduled.launches.push_back({open.stream.get(), job, job->done});
+      std::shared_ptr<OpenDevice> open = open_device(c.device);
+      std::shared_ptr<Job> job = make_job(c, *open);
+      scheduled.launches.push_back({std::move(open), job, job->done});
       for (const Node* output : c.outputs) released += output->inputs().size();
     }
     bin.reserve(released);
@@ -193,15 +194,15 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
         c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
         c.outputs[k]->settle(bin);
       }
-      launch.run_inline = launch.stream->enqueue(launch.job, run_inline);
+      launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
     }
     work.finish();
   }
   for (Launch& launch : scheduled.launches) {
     if (launch.run_inline)
-      launch.stream->run_inline(*launch.job);
+      launch.device->stream->run_inline(launch.job);
     else
-      launch.stream->throttle();
+      launch.device->stream->advance();
     launch.job.reset();
   }
   return scheduled;

@@ -69,6 +69,7 @@ std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs,
   for (const auto& run : runs) {
     start = std::min(start, run->begin);
     threads[run->thread] = true;
+    threads[run->waiter] = true;
   }
 
   TraceWriter trace(start);
@@ -85,7 +86,7 @@ std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs,
     const auto [track, is_new] = tracks.emplace(device, static_cast<std::uint32_t>(tracks.size()));
     if (is_new) trace.name_track(kDevices, track->second, device);
     trace.span(kHost, run->thread, "submit", run->begin, run->submitted, {});
-    trace.span(kHost, run->thread, "wait", run->submitted, run->done, {});
+    trace.span(kHost, run->waiter, "wait", run->waited, run->done, {});
     Json arguments{{"nodes", plan.node_count},
                    {"dispatches", plan.dispatch_count()},
                    {"arena_bytes", plan.arena_bytes},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/runtime/capture.h"
+#include "engine/runtime/devices.h"
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 
@@ -36,7 +37,8 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
     throw ShapeError(fmt::format("from_span: {} elements of {} do not fill shape {}, which has {}", elements,
                                  name(dtype), shape.to_string(), count));
   }
-  Backend& target = backend(device);
+  const std::shared_ptr<OpenDevice> open = open_device(device);
+  Backend& target = *open->backend;
   StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
   if (bytes > 0) target.upload(*storage, 0, data, bytes);
   LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
@@ -49,8 +51,8 @@ void LazyTensor::copy_to_host(void* out) const {
   const Value& value = node().value();
   const std::size_t bytes = bytes_of(node());
   if (bytes == 0) return;
-  backend(value.storage->device())
-      .download(*value.storage, static_cast<std::size_t>(value.byte_offset), out, bytes);
+  open_device(value.storage->device())
+      ->backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out, bytes);
 }
 
 template <class T>

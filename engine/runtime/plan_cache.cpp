@@ -75,6 +75,20 @@ void PlanCache::clear() {
   bytes_ = 0;
 }
 
+void PlanCache::drop(Device device) {
+  std::list<Entry> dropped;
+  const std::scoped_lock lock(mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->executable->plan().device == device) {
+      bytes_ -= entry->bytes;
+      index_.erase(entry->key);
+      dropped.splice(dropped.begin(), entries_, entry);
+    }
+    entry = next;
+  }
+}
+
 void PlanCache::set_limit(std::size_t bytes) {
   std::list<Entry> dropped;
   const std::scoped_lock lock(mutex_);

@@ -26,6 +26,8 @@ class PlanCache {
   /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);
   void clear();
+  /// Drops the plans of a device.
+  void drop(Device device);
   void set_limit(std::size_t bytes);
   PlanCacheStats stats() const;
 

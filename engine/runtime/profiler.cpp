@@ -157,7 +157,7 @@ std::shared_ptr<RunRecord> RunRecorder::record(const Executable& executable) con
   return record_;
 }
 
-void run_recorded(Backend& backend, Job& job) {
+Ticket submit_recorded(Backend& backend, Job& job) {
   RunRecord& run = *job.record;
   run.thread = thread_number();
   run.steps.reserve(run.plan->steps.size());
@@ -166,9 +166,16 @@ void run_recorded(Backend& backend, Job& job) {
   run.begin = Clock::now();
   const Ticket ticket = backend.submit(*job.executable, job.bindings);
   run.submitted = Clock::now();
+  run.submits = backend.counters().submits - submits;
+  return ticket;
+}
+
+void wait_recorded(Backend& backend, const Job& job, Ticket ticket) {
+  RunRecord& run = *job.record;
+  run.waiter = thread_number();
+  run.waited = Clock::now();
   backend.wait(ticket);
   run.done = Clock::now();
-  run.submits = backend.counters().submits - submits;
   // A device that merges or leaves out steps cannot say which time belongs to which.
   if (run.steps.size() != run.plan->steps.size()) run.steps.clear();
   if (settings().debug >= 2) debug_run(run);

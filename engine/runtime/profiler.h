@@ -1,8 +1,8 @@
 // The profiler: what the runtime records for `explain`, for traces and for CALDERA_DEBUG.
 //
 // While nobody records, an evaluation pays for two reads of an atomic. The hooks in the runtime are
-// ProfileSpan (a named stretch of host time), RunRecorder (which graph and plan a job has), run_recorded
-// (when it ran) and debug_plan.
+// ProfileSpan (a named stretch of host time), RunRecorder (which graph and plan a job has), submit_recorded
+// and wait_recorded (when it ran) and debug_plan.
 #pragma once
 
 #include <chrono>
@@ -49,8 +49,10 @@ struct RunRecord {
   RecordedGraph graph;
   std::shared_ptr<const Plan> plan;
   bool cache_hit = false;
-  std::uint32_t thread = 0;     // that ran it
-  Time begin, submitted, done;  // submit called, submit returned, results there
+  std::uint32_t thread = 0;     // that submitted it
+  std::uint32_t waiter = 0;     // thread that waited for it
+  Time begin, submitted;        // submit called, submit returned
+  Time waited, done;            // wait called, results there
   std::vector<StepTime> steps;  // one a step where the device can tell, else empty
   std::uint64_t submits = 0;    // that the device counted
 };
@@ -103,9 +105,10 @@ class RunRecorder {
   std::uint64_t hits_ = 0;
 };
 
-/// Runs a job that has a record, waits for it, and completes the record. With CALDERA_DEBUG=2 or more, prints
-/// a line a kernel.
-void run_recorded(Backend& backend, Job& job);
+/// Backend::submit and Backend::wait for a job that has a record, which the second completes. With
+/// CALDERA_DEBUG=2 or more, it also prints a line a kernel.
+Ticket submit_recorded(Backend& backend, Job& job);
+void wait_recorded(Backend& backend, const Job& job, Ticket ticket);
 
 /// Prints what CALDERA_DEBUG asks for of a new plan: 1 a line, 3 its regions, 4 their generated code.
 void debug_plan(const Plan& plan);

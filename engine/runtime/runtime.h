@@ -15,9 +15,16 @@
 
 namespace caldera {
 
-/// The device's backend, opened on first use and kept. Thread-safe. Throws DeviceError when there is no such
-/// device.
+/// The device's backend, opened on first use and kept until reopen_device. Thread-safe. Throws DeviceError
+/// when there is no such device.
 Backend& backend(Device device);
+
+/// Opens the device anew beside what was open before, and drops its plans: the way on after the device was
+/// lost. What is scheduled on the former opening ends first. Tensors whose values lie in Vulkan memory of the
+/// former opening give a DeviceError where they are used; those of a device that was not lost should be
+/// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be
+/// opened.
+void reopen_device(Device device);
 
 /// What there is: the CPU, then Vulkan devices, best first.
 std::vector<DeviceInfo> list_devices();

@@ -1,5 +1,6 @@
 #include "engine/runtime/stream.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -18,8 +19,8 @@ Stream::~Stream() {
 
 bool Stream::enqueue(std::shared_ptr<Job> job, bool inline_if_idle) {
   const std::scoped_lock lock(mutex_);
-  if (inline_if_idle && !busy_ && queue_.empty()) {
-    busy_ = true;
+  if (inline_if_idle && is_idle()) {
+    submitting_ = true;
     return true;
   }
   queue_.push_back(std::move(job));
@@ -28,63 +29,137 @@ bool Stream::enqueue(std::shared_ptr<Job> job, bool inline_if_idle) {
   return false;
 }
 
-void Stream::run_inline(Job& job) {
-  run(job);
-  {
+void Stream::run_inline(const std::shared_ptr<Job>& job) {
+  std::exception_ptr error;
+  Input input = Input::ready;
+  if (!job->depends.empty()) {
     const std::scoped_lock lock(mutex_);
-    busy_ = false;
+    input = inputs(*job, error);
   }
+  Running running = submit(job, input, std::move(error));
+  if (depth_ == 1) finish(std::move(running));
+  std::unique_lock lock(mutex_);
+  submitting_ = false;
+  if (depth_ > 1) {
+    running_.push_back(std::move(running));
+    changed_.notify_all();  // others may submit behind it
+    finish_oldest(lock);
+  }
+  lock.unlock();
   changed_.notify_all();
 }
 
-void Stream::run(Job& job) {
-  std::exception_ptr error;
+/// What is known of the job's inputs. `elsewhere`: one is still being computed by another device.
+Stream::Input Stream::inputs(const Job& job, std::exception_ptr& error) const {
+  Input found = Input::ready;
   for (const auto& event : job.depends) {
-    // Earlier jobs of this stream are done, so their events are set.
-    if (event->is_set() && event->error()) error = event->error();
+    if (event->is_set()) {
+      error = event->error();
+    } else {
+      const auto mine = std::ranges::find(running_, event, [](const Running& r) { return r.job->done; });
+      if (mine == running_.end())
+        found = Input::elsewhere;
+      else
+        error = mine->error;
+    }
+    if (error) return Input::failed;
   }
-  if (!error) {
+  return found;
+}
+
+bool Stream::may_submit(bool may_wait) const {
+  if (submitting_ || queue_.empty() || running_.size() >= depth_) return false;
+  if (may_wait && running_.empty()) return true;
+  // What another device computes may in turn wait for what runs here: that is finished first.
+  std::exception_ptr error;
+  return inputs(*queue_.front(), error) != Input::elsewhere;
+}
+
+Stream::Running Stream::submit(std::shared_ptr<Job> job, Input input, std::exception_ptr error) {
+  Running running{std::move(job), 0, std::move(error)};
+  Job& j = *running.job;
+  try {
+    if (input == Input::elsewhere) {
+      for (const auto& event : j.depends) event->wait();
+    }
+    if (!running.error)
+      running.ticket = j.record ? submit_recorded(backend_, j) : backend_.submit(*j.executable, j.bindings);
+  } catch (...) {
+    running.error = std::current_exception();
+  }
+  return running;
+}
+
+void Stream::submit_next(std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<Job> job = std::move(queue_.front());
+  queue_.pop_front();
+  submitting_ = true;
+  std::exception_ptr error;
+  const Input input = inputs(*job, error);
+  lock.unlock();
+  Running running = submit(std::move(job), input, std::move(error));
+  lock.lock();
+  running_.push_back(std::move(running));
+  submitting_ = false;
+  changed_.notify_all();
+}
+
+void Stream::finish_oldest(std::unique_lock<std::mutex>& lock) {
+  finishing_ = true;
+  Running oldest = running_.front();  // where it stands it may still be looked up
+  lock.unlock();
+  finish(std::move(oldest));
+  lock.lock();
+  running_.pop_front();
+  finishing_ = false;
+  changed_.notify_all();
+}
+
+void Stream::finish(Running running) {
+  Job& job = *running.job;
+  if (!running.error) {
     try {
       if (job.record)
-        run_recorded(backend_, job);
+        wait_recorded(backend_, job, running.ticket);
       else
-        backend_.wait(backend_.submit(*job.executable, job.bindings));
+        backend_.wait(running.ticket);
     } catch (...) {
-      error = std::current_exception();
+      running.error = std::current_exception();
     }
+  }
+  // Jobs that it was submitted behind are done by now, so all events are set.
+  for (const auto& event : job.depends) {
+    if (event->is_set() && event->error()) running.error = event->error();
   }
   // What the job held goes before its completion is seen, so that memory is free when a waiter looks.
   job.storages.clear();
   job.depends.clear();
   job.executable.reset();
-  job.done->set(error);
+  job.done->set(running.error);
 }
 
 void Stream::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return (!busy_ && !queue_.empty()) || (stopping_ && queue_.empty()); });
-    if (queue_.empty()) return;
-    const std::shared_ptr<Job> job = std::move(queue_.front());
-    queue_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    changed_.notify_all();
-    run(*job);
-    lock.lock();
-    busy_ = false;
-    changed_.notify_all();
+    changed_.wait(lock, [this] { return may_submit(true) || may_finish() || (stopping_ && is_idle()); });
+    if (may_submit(true))
+      submit_next(lock);
+    else if (may_finish())
+      finish_oldest(lock);
+    else
+      return;
   }
 }
 
-void Stream::throttle() {
+void Stream::advance() {
   std::unique_lock lock(mutex_);
+  while (depth_ > 1 && may_submit(false)) submit_next(lock);
   changed_.wait(lock, [this] { return queue_.size() < kMaxQueued; });
 }
 
 void Stream::synchronize() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  changed_.wait(lock, [this] { return is_idle(); });
 }
 
 }  // namespace caldera

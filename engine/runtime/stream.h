@@ -3,7 +3,9 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -26,34 +28,63 @@ struct Job {
   std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
 };
 
-/// Runs jobs one after the other. A job whose input failed fails with the same error. An idle stream lets the
-/// caller run its job itself: handing it to another thread and back costs more than most small graphs.
+/// Runs jobs in order. A job whose input failed fails with the same error. An idle stream lets the caller run
+/// its job itself: handing it to another thread and back costs more than most small graphs.
+///
+/// A device that runs on its own (Backend::runs_ahead) gets the next jobs while it runs one, kRunning at
+/// once, from whichever thread comes first: the one that schedules, or the stream's own. Events are set in
+/// order, each when its job and all before it are done.
 class Stream {
  public:
-  explicit Stream(Backend& backend) : backend_(backend) {}
+  /// Jobs on the device at once: one runs, one waits behind it, one is being submitted.
+  static constexpr std::size_t kRunning = 3;
+
+  explicit Stream(Backend& backend) : backend_(backend), depth_(backend.runs_ahead() ? kRunning : 1) {}
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   /// Takes the job's place in the order. True if the stream was idle and `inline_if_idle`: then the caller
-  /// must call run_inline with the same job, soon. False: the stream's thread will run it.
+  /// must call run_inline with the same job, soon. False: the caller calls advance, and the stream does the
+  /// rest.
   bool enqueue(std::shared_ptr<Job> job, bool inline_if_idle);
-  void run_inline(Job& job);
-  /// Blocks while so many jobs wait that more would only hold memory.
-  void throttle();
+  void run_inline(const std::shared_ptr<Job>& job);
+  /// Submits what the device takes without waiting. Then blocks while so many jobs wait that more would only
+  /// hold memory.
+  void advance();
   void synchronize();
 
  private:
-  void run(Job& job);
-  void work();
-
   static constexpr std::size_t kMaxQueued = 16;
 
+  /// A job that has been submitted, or failed before it could be.
+  struct Running {
+    std::shared_ptr<Job> job;
+    Ticket ticket = 0;
+    std::exception_ptr error;
+  };
+  enum class Input : std::uint8_t { ready, failed, elsewhere };
+
+  // Under the mutex; what takes `lock` gives it up for a while.
+  Input inputs(const Job& job, std::exception_ptr& error) const;
+  bool may_submit(bool may_wait) const;
+  bool may_finish() const { return !finishing_ && !running_.empty(); }
+  void submit_next(std::unique_lock<std::mutex>& lock);
+  void finish_oldest(std::unique_lock<std::mutex>& lock);
+  bool is_idle() const { return queue_.empty() && running_.empty() && !submitting_; }
+
+  Running submit(std::shared_ptr<Job> job, Input input, std::exception_ptr error);
+  void finish(Running running);
+  void work();
+
   Backend& backend_;
+  const std::size_t depth_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Job>> queue_;
-  bool busy_ = false;
+  std::deque<std::shared_ptr<Job>> queue_;  // not yet submitted
+  std::deque<Running> running_;             // oldest first
+  bool submitting_ = false;                 // a thread has the place behind running_
+  bool finishing_ = false;                  // a thread waits for the front of running_
   bool stopping_ = false;
   std::thread worker_;
 };

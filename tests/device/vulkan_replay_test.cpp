@@ -6,6 +6,7 @@
 #if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -199,6 +200,70 @@ TEST_F(VulkanReplay, ABarrierBeforeAnEmptyStepStands) {
   EXPECT_FALSE(recorded.dispatches[0].barrier_before);
   EXPECT_TRUE(recorded.dispatches[1].barrier_before);
   EXPECT_EQ(recorded.barriers, 1U);
+}
+
+TEST_F(VulkanReplay, MeasuredReplaysHaveATimeForEveryStep) {
+  constexpr std::int64_t kSize = 1 << 20;
+  constexpr std::size_t kReplays = 4;
+  using Clock = std::chrono::steady_clock;
+  const auto executable = backend_->prepare(two_step_plan(kSize));
+  const StoragePtr x = upload(std::vector<float>(kSize, 2)), y = backend_->allocate(4 * kSize);
+  std::vector<StepTime> times[kReplays];
+  const auto before = Clock::now();
+  Ticket last = 0;
+  for (std::size_t i = 0; i < kReplays; ++i) {  // all in flight before any is read
+    Bindings bindings{{{x.get(), 0}, {y.get(), 0}}, {bits(1)}};
+    bindings.step_times = &times[i];
+    last = backend_->submit(*executable, bindings);
+  }
+  backend_->wait(last);
+  const auto after = Clock::now();
+  EXPECT_EQ(download(*y), std::vector<float>(kSize, 4));
+  Clock::time_point reached = before;
+  for (const std::vector<StepTime>& steps : times) {
+    ASSERT_EQ(steps.size(), 2U);
+    for (const StepTime& step : steps) {
+      EXPECT_GE(step.begin, reached) << "steps with a barrier between them run one after the other";
+      EXPECT_GT(step.end, step.begin) << "a million additions take time";
+      reached = step.end;
+    }
+  }
+  EXPECT_LE(reached, after);
+  const auto& recorded = dynamic_cast<const vulkan::VulkanExecutable&>(*executable);
+  EXPECT_LE(recorded.instances(), 1U) << "measuring has its own recordings";
+}
+
+TEST_F(VulkanReplay, TimesOfJoinedAndEmptySteps) {
+  auto plan = joined_plan({{3, 5}, {70, 41}, {0, 4}});
+  Step empty = plan->steps[0];
+  empty.dims = Shape{0, 3};
+  plan->steps.push_back(empty);
+  const auto executable = backend_->prepare(plan);
+  const StoragePtr in = backend_->allocate(4 * 2885), out = backend_->allocate(4 * 2885);
+  std::vector<StepTime> times;
+  Bindings bindings{{{in.get(), 0}, {out.get(), 0}}, {bits(1), bits(1), bits(1)}};
+  bindings.step_times = &times;
+  backend_->wait(backend_->submit(*executable, bindings));
+  ASSERT_EQ(times.size(), 4U);
+  for (std::size_t joined : {1U, 2U}) {
+    EXPECT_EQ(times[joined].begin, times[0].begin);
+    EXPECT_EQ(times[joined].end, times[0].end);
+  }
+  EXPECT_EQ(times[3].begin, times[3].end) << "a step without work takes no time";
+  EXPECT_GE(times[3].begin, times[0].end);
+}
+
+TEST(VulkanStamps, AClockOfFewBitsMayWrap) {
+  vulkan::PhysicalDevice physical;
+  EXPECT_FALSE(vulkan::has_timestamps(physical));
+  physical.timestamp_bits = 36;
+  physical.timestamp_period = 2.5;
+  EXPECT_TRUE(vulkan::has_timestamps(physical));
+  const std::uint64_t last = (std::uint64_t{1} << 36) - 1;
+  EXPECT_EQ(vulkan::elapsed(physical, 100, 500).count(), 1000);
+  EXPECT_EQ(vulkan::elapsed(physical, last, 3).count(), 10);
+  physical.timestamp_bits = 64;
+  EXPECT_EQ(vulkan::elapsed(physical, ~std::uint64_t{0}, 3).count(), 10);
 }
 
 TEST_F(VulkanReplay, APlanWithoutWorkIsDoneAtOnce) {

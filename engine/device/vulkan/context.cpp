@@ -31,6 +31,7 @@ Context::Context(const PhysicalDevice& physical)
       tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
+      measurements(device),
       glsl(glsl_options(physical.capabilities)),
       few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")) {}
 

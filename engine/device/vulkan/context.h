@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/device/vulkan/device.h"
+#include "engine/device/vulkan/measurements.h"
 #include "engine/device/vulkan/memory.h"
 #include "engine/device/vulkan/pipeline_cache.h"
 #include "engine/device/vulkan/storage.h"
@@ -21,6 +22,7 @@ class Context {
   const std::shared_ptr<MemoryPool> tensors;
   const std::shared_ptr<MemoryPool> tables;
   PipelineCache pipelines;
+  Measurements measurements;
   GlslOptions glsl;
   /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
   /// software device what a GPU gets.

@@ -54,7 +54,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
                                 .pQueueCreateInfos = &queue,
                                 .enabledExtensionCount = static_cast<std::uint32_t>(extensions.size()),
                                 .ppEnabledExtensionNames = extensions.data()};
-  check(vkCreateDevice(physical.handle, &info, nullptr, &device_), "opening " + name());
+  vulkan::check(vkCreateDevice(physical.handle, &info, nullptr, &device_), "opening " + name());
   volkLoadDeviceTable(&vk_, device_);
   if (const TableHook hook = table_hook.load()) hook(vk_);
   vk_.vkGetDeviceQueue(device_, physical.queue_family, 0, &queue_);
@@ -65,7 +65,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
   const VkResult result = vk_.vkCreateSemaphore(device_, &semaphore, nullptr, &timeline_);
   if (result != VK_SUCCESS) {
     vk_.vkDestroyDevice(device_, nullptr);
-    fail(result, "creating the timeline");
+    vulkan::check(result, name() + ": creating the timeline");
   }
   guard_exit(device_, vk_);
 }
@@ -77,42 +77,61 @@ LogicalDevice::~LogicalDevice() {
   vk_.vkDestroyDevice(device_, nullptr);
 }
 
-std::uint64_t LogicalDevice::submit(VkCommandBuffer commands) {
-  const std::lock_guard lock(queue_mutex_);
-  const std::uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
-  const VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-                                               .signalSemaphoreValueCount = 1,
-                                               .pSignalSemaphoreValues = &value};
-  const VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                          .pNext = &timeline,
-                          .commandBufferCount = 1,
-                          .pCommandBuffers = &commands,
-                          .signalSemaphoreCount = 1,
-                          .pSignalSemaphores = &timeline_};
-  const VkResult result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
-  if (result != VK_SUCCESS) fail(result, "vkQueueSubmit");
-  submitted_.store(value, std::memory_order_release);
+std::uint64_t LogicalDevice::submit(std::span<const VkCommandBuffer> commands) {
+  check_alive();
+  std::uint64_t value = 0;
+  VkResult result = VK_SUCCESS;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    value = submitted_.load(std::memory_order_relaxed) + 1;
+    const VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                                 .signalSemaphoreValueCount = 1,
+                                                 .pSignalSemaphoreValues = &value};
+    const VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                            .pNext = &timeline,
+                            .commandBufferCount = static_cast<std::uint32_t>(commands.size()),
+                            .pCommandBuffers = commands.data(),
+                            .signalSemaphoreCount = 1,
+                            .pSignalSemaphores = &timeline_};
+    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+    if (result == VK_SUCCESS) {
+      submitted_.store(value, std::memory_order_release);
+      submits_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  check(result, "vkQueueSubmit");
   return value;
 }
 
 std::uint64_t LogicalDevice::completed() {
   const std::uint64_t known = completed_.load(std::memory_order_acquire);
-  if (known == submitted()) return known;
+  if (known == submitted() || is_lost()) return known;
   std::uint64_t value = 0;
-  if (vk_.vkGetSemaphoreCounterValue(device_, timeline_, &value) != VK_SUCCESS) return known;
+  const VkResult result = vk_.vkGetSemaphoreCounterValue(device_, timeline_, &value);
+  if (result == VK_ERROR_DEVICE_LOST) note_lost("asking how far the device is");
+  if (result != VK_SUCCESS) return known;
   note_completed(value);
   return value;
 }
 
 void LogicalDevice::wait(std::uint64_t value) {
   if (completed_.load(std::memory_order_acquire) >= value) return;
+  check_alive();
   const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1,
                                  .pSemaphores = &timeline_,
                                  .pValues = &value};
-  const VkResult result = vk_.vkWaitSemaphores(device_, &info, UINT64_MAX);
-  if (result != VK_SUCCESS) fail(result, "waiting for the device");
+  check(vk_.vkWaitSemaphores(device_, &info, UINT64_MAX), "waiting for the device");
   note_completed(value);
+}
+
+void LogicalDevice::settle(std::uint64_t value) noexcept {
+  try {
+    wait(value);
+  } catch (const Error&) {
+    const std::lock_guard lock(queue_mutex_);
+    vk_.vkDeviceWaitIdle(device_);
+  }
 }
 
 void LogicalDevice::note_completed(std::uint64_t value) {
@@ -121,9 +140,35 @@ void LogicalDevice::note_completed(std::uint64_t value) {
   }
 }
 
-void LogicalDevice::fail(VkResult result, const char* what) const {
-  throw DeviceError(fmt::format("{} ({}): {}: {}{}", name(), physical_.info.name, what, result_name(result),
-                                result == VK_ERROR_DEVICE_LOST ? "; its work and its tensors are gone" : ""));
+void LogicalDevice::check_alive() const {
+  if (is_lost()) throw DeviceError(lost_message_);
+}
+
+void LogicalDevice::check(VkResult result, std::string_view what) {
+  if (result >= 0) return;
+  if (result == VK_ERROR_DEVICE_LOST) {
+    note_lost(what);
+    check_alive();
+  }
+  throw DeviceError(fmt::format("{} ({}): {}: {}", name(), physical_.info.name, what, result_name(result)));
+}
+
+void LogicalDevice::note_lost(std::string_view what) {
+  const std::lock_guard lock(lost_mutex_);
+  if (is_lost()) return;
+  // Its timeline may still say how far it came.
+  std::uint64_t value = 0;
+  if (vk_.vkGetSemaphoreCounterValue(device_, timeline_, &value) == VK_SUCCESS) note_completed(value);
+  lost_message_ = fmt::format(
+      "{} ({}) was lost ({}: VK_ERROR_DEVICE_LOST); {}; its tensors are gone: reopen_device() opens it anew",
+      name(), physical_.info.name, what, flights_.describe(completed_.load(std::memory_order_acquire)));
+  {
+    // What is held for the device may be destroyed from now on: wait until it has really let go of it. A lost
+    // device answers at once.
+    const std::lock_guard queue_lock(queue_mutex_);
+    vk_.vkDeviceWaitIdle(device_);
+  }
+  lost_.store(true, std::memory_order_release);
 }
 
 }  // namespace caldera::vulkan

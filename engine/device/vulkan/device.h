@@ -6,7 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include "engine/device/vulkan/flight_log.h"
 #include "engine/device/vulkan/physical_device.h"
 #include "engine/device/vulkan/vk.h"
 
@@ -27,18 +31,35 @@ class LogicalDevice {
   const Capabilities& capabilities() const { return physical_.capabilities; }
   std::string name() const { return physical_.info.device.to_string(); }
 
-  /// Queues the command buffer behind all earlier ones and returns the value that the timeline reaches when
-  /// it is done. Any thread. Throws DeviceError.
-  std::uint64_t submit(VkCommandBuffer commands);
+  /// Queues the command buffers behind all earlier ones and returns the value that the timeline reaches when
+  /// they are done. Any thread. Throws DeviceError.
+  std::uint64_t submit(std::span<const VkCommandBuffer> commands);
   std::uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
-  /// The value that the timeline has reached. Does not wait.
+  /// The value that the timeline has reached. Does not wait. Of a lost device, the last that was seen.
   std::uint64_t completed();
+  /// The value that it was last seen to have reached.
+  std::uint64_t last_completed() const { return completed_.load(std::memory_order_acquire); }
+  /// Submits so far.
+  std::uint64_t submits() const { return submits_.load(std::memory_order_relaxed); }
   /// Sleeps until the timeline reaches the value. Throws DeviceError when the device is lost.
   void wait(std::uint64_t value);
 
+  /// Returns when nothing up to the value runs any more, also where the device is lost or cannot be waited
+  /// for: what the commands use may then be destroyed.
+  void settle(std::uint64_t value) noexcept;
+
+  /// Whether any call has said that the device is lost. Once it is, it runs nothing any more.
+  bool is_lost() const { return lost_.load(std::memory_order_acquire); }
+  /// Throws DeviceError, always with the same words, if the device is lost.
+  void check_alive() const;
+  /// Throws DeviceError for errors, and notes when the error is that the device is lost.
+  void check(VkResult result, std::string_view what);
+  /// What runs: for the message of a lost device.
+  FlightLog& flights() { return flights_; }
+
  private:
   void note_completed(std::uint64_t value);
-  [[noreturn]] void fail(VkResult result, const char* what) const;
+  void note_lost(std::string_view what);
 
   const PhysicalDevice& physical_;
   VkDevice device_ = VK_NULL_HANDLE;
@@ -48,6 +69,11 @@ class LogicalDevice {
   std::mutex queue_mutex_;
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> submits_{0};
+  FlightLog flights_;
+  std::mutex lost_mutex_;
+  std::atomic<bool> lost_{false};
+  std::string lost_message_;  // constant once lost_ is set
 };
 
 using DevicePtr = std::shared_ptr<LogicalDevice>;

@@ -39,6 +39,7 @@ Recording encode(const Plan& plan, Context& context) {
     const auto where = [&] {
       return fmt::format("{}: step {} ({}): ", context.device->name(), i, step.name());
     };
+    const std::size_t first = recording.dispatches.size();
     try {
       switch (step.kind) {
         case StepKind::region:
@@ -68,6 +69,9 @@ Recording encode(const Plan& plan, Context& context) {
     } catch (const Error& e) {
       throw Error(where() + e.what());
     }
+    recording.steps.insert(
+        recording.steps.end(), joined.size(),
+        {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
   }
   return recording;
 }

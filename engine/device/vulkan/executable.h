@@ -1,6 +1,8 @@
 // A plan recorded for the Vulkan device, replayed by rewriting its argument table.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -11,30 +13,42 @@
 namespace caldera::vulkan {
 
 /// Holds instances: command buffers with a table each, recorded once. While one is in flight the next replay
-/// takes another, so the host prepares step n + 1 while the device runs step n.
+/// takes another, so the host prepares step n + 1 while the device runs step n. The first replay is recorded
+/// and submitted in parts (parts.h); every other one is a single submit. Replays that are measured
+/// (Bindings::step_times) use instances of their own, with stamps.
 class VulkanExecutable final : public Executable {
  public:
-  /// Makes the pipelines and records the first instance.
+  /// Makes the pipelines and the argument table.
   VulkanExecutable(ContextPtr context, std::shared_ptr<const Plan> plan);
   ~VulkanExecutable() override;
 
-  /// Binds and queues one replay; returns its position on the timeline. One thread at a time.
+  /// Binds and queues one replay; returns its position on the timeline. One thread at a time. Throws
+  /// PlanError where the bindings do not fit the plan, DeviceError otherwise: part of the work may have run
+  /// then, and none of it runs any more.
   std::uint64_t replay(const Bindings& bindings);
   const Recording& recording() const { return recording_; }
-  /// Command buffers recorded so far.
+  /// Command buffers of whole plans recorded so far.
   std::size_t instances() const { return instances_.size(); }
   /// As if it had all the instances that it may come to have.
   std::size_t bytes() const override;
 
  private:
   struct Instance;
+  using Instances = std::vector<std::unique_ptr<Instance>>;
 
+  /// One whose last replay is done. It may have nothing recorded yet.
   Instance& free_instance();
-  std::unique_ptr<Instance> record();
+  /// One that measures, none of whose times are yet to be read.
+  Instance& measured_instance();
+  void check_bindings(const Bindings& bindings) const;
+  void bind(Instance& instance, const Bindings& bindings, std::uint64_t arena) const;
+  std::uint64_t submit(Instance& instance);
 
   ContextPtr context_;
   Recording recording_;
-  std::vector<std::unique_ptr<Instance>> instances_;
+  bool has_run_ = false;
+  Instances instances_;
+  Instances measured_;  // made when somebody measures
 };
 
 }  // namespace caldera::vulkan

@@ -28,6 +28,7 @@ void disarm(VolkDeviceTable& table) {
   table.vkDestroyCommandPool = keep<VkCommandPool>;
   table.vkDestroyPipeline = keep<VkPipeline>;
   table.vkDestroyPipelineLayout = keep<VkPipelineLayout>;
+  table.vkDestroyQueryPool = keep<VkQueryPool>;
   table.vkDestroySemaphore = keep<VkSemaphore>;
   table.vkDestroyDevice = [](VkDevice, const VkAllocationCallbacks*) {};
   table.vkDeviceWaitIdle = [](VkDevice) { return VK_SUCCESS; };

@@ -23,9 +23,14 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
   return VK_FALSE;
 }
 
-bool validation_wanted() {
+/// How much the validation layer checks: see instance.h.
+enum class Validation : std::uint8_t { none, standard, best_practices };
+
+Validation validation_wanted() {
   const char* value = std::getenv("CALDERA_VALIDATION");
-  return value != nullptr && std::string_view(value) == "1";
+  const std::string_view text = value != nullptr ? value : "";
+  if (text == "2") return Validation::best_practices;
+  return text == "1" ? Validation::standard : Validation::none;
 }
 
 bool has_layer(std::string_view name) {
@@ -55,11 +60,12 @@ VkInstance create() {
 
   std::vector<const char*> layers, extensions;
   VkInstanceCreateFlags flags = 0;
-  const bool validation = validation_wanted();
+  const Validation wanted = validation_wanted();
+  const bool validation = wanted != Validation::none;
   if (validation) {
     if (!has_layer(kValidationLayer))
       throw DeviceError(
-          "CALDERA_VALIDATION=1, but VK_LAYER_KHRONOS_validation is not installed (package "
+          "CALDERA_VALIDATION is set, but VK_LAYER_KHRONOS_validation is not installed (package "
           "vulkan-validationlayers)");
     layers.push_back(kValidationLayer);
     extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
@@ -70,17 +76,20 @@ VkInstance create() {
     flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   }
 
+  const bool practices = wanted == Validation::best_practices;
+  VkDebugUtilsMessageTypeFlagsEXT types = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  if (practices) types |= VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
   const VkDebugUtilsMessengerCreateInfoEXT messenger{
       .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
       .messageSeverity =
           VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-      .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
+      .messageType = types,
       .pfnUserCallback = on_message};
-  const VkValidationFeatureEnableEXT enables[] = {
-      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+  const VkValidationFeatureEnableEXT enables[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
+                                                  VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT};
   const VkValidationFeaturesEXT features{.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                          .pNext = &messenger,
-                                         .enabledValidationFeatureCount = 1,
+                                         .enabledValidationFeatureCount = practices ? 2U : 1U,
                                          .pEnabledValidationFeatures = enables};
   const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                       .pApplicationName = "caldera",

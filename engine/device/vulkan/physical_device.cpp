@@ -38,13 +38,17 @@ const char* type_name(VkPhysicalDeviceType type) {
   }
 }
 
-std::optional<std::uint32_t> compute_family(VkPhysicalDevice device) {
+std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
   std::uint32_t count = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  return families;
+}
+
+std::optional<std::uint32_t> compute_family(const std::vector<VkQueueFamilyProperties>& families) {
   std::optional<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < families.size(); ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     if ((families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0) return i;
     if (!found) found = i;
@@ -65,15 +69,18 @@ std::vector<PhysicalDevice> enumerate() {
     device.handle = handle;
     std::string missing;
     device.capabilities = query_capabilities(handle, missing);
-    const std::optional<std::uint32_t> family = compute_family(handle);
+    const std::vector<VkQueueFamilyProperties> families = queue_families(handle);
+    const std::optional<std::uint32_t> family = compute_family(families);
     if (!missing.empty() || !family) continue;
     device.queue_family = *family;
+    device.timestamp_bits = families[*family].timestampValidBits;
     vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
 
     VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                            .pNext = &driver};
     vkGetPhysicalDeviceProperties2(handle, &properties);
+    device.timestamp_period = properties.properties.limits.timestampPeriod;
     device.info.name = properties.properties.deviceName;
     device.info.type = type_name(properties.properties.deviceType);
     device.info.driver = std::string(driver.driverName) + " " + driver.driverInfo;

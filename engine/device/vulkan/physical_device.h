@@ -11,7 +11,9 @@ namespace caldera::vulkan {
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  std::uint32_t queue_family = 0;  // computes; without graphics where there is such a one
+  std::uint32_t queue_family = 0;    // computes; without graphics where there is such a one
+  std::uint32_t timestamp_bits = 0;  // that count in the queue's timestamps; 0: it has none
+  double timestamp_period = 0;       // nanoseconds a tick
   Capabilities capabilities;
   VkPhysicalDeviceMemoryProperties memory{};
   DeviceInfo info;

@@ -35,8 +35,15 @@ struct ScalarPatch {
   std::int32_t scalar = 0;
 };
 
+/// The dispatches of a step. Steps that are joined have the same; a step without work has none.
+struct DispatchRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
 struct Recording {
   std::vector<Dispatch> dispatches;
+  std::vector<DispatchRange> steps;  // one a step of the plan
   std::vector<std::byte> table;
   std::vector<AddressPatch> addresses;
   std::vector<ScalarPatch> scalars;

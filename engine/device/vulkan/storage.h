@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/device/vulkan/memory.h"
+#include "engine/tensor/error.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::vulkan {
@@ -21,6 +22,16 @@ class VulkanStorage final : public Storage {
   std::byte* host_data() override { return piece_.mapped; }
   VkDeviceAddress address() const { return piece_.address; }
   const Piece& piece() const { return piece_; }
+  /// Throws DeviceError where the storage is not of this opening of the device: its device was lost, or has
+  /// been reopened since.
+  void check_owner(const LogicalDevice& device) const {
+    if (pool_->device().get() == &device) return;
+    pool_->device()->check_alive();
+    throw DeviceError(
+        device.name() +
+        ": a tensor made before reopen_device() is of no use on the device as it is now; copy it "
+        "to the host before");
+  }
   /// Notes that work up to `ticket` touches the storage.
   void used_until(std::uint64_t ticket) { last_use_.store(ticket, std::memory_order_release); }
 

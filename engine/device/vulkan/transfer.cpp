@@ -59,7 +59,7 @@ void Transfer::copy(VkBuffer from, std::uint64_t from_offset, VkBuffer to, std::
                           VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0,
                           nullptr, 0, nullptr);
   check(vk.vkEndCommandBuffer(buffer_), "recording a copy");
-  device_->wait(device_->submit(buffer_));
+  device_->wait(device_->submit({&buffer_, 1}));
 }
 
 void Transfer::upload(const Piece& to, std::uint64_t offset, const void* from, std::size_t bytes) {

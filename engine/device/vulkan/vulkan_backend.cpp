@@ -31,18 +31,15 @@ class VulkanBackend final : public Backend {
   explicit VulkanBackend(const PhysicalDevice& physical)
       : context_(std::make_shared<Context>(physical)), transfer_(context_->device) {}
   // Frees nothing under the feet of work in flight.
-  ~VulkanBackend() override {
-    try {
-      context_->device->wait(context_->device->submitted());
-    } catch (const Error&) {
-      // Lost: nothing runs.
-    }
-  }
+  ~VulkanBackend() override { context_->device->settle(context_->device->submitted()); }
 
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
+  bool runs_ahead() const override { return true; }
+
   StoragePtr allocate(std::size_t bytes) override {
+    context_->device->check_alive();
     return std::make_shared<VulkanStorage>(context_->tensors, bytes);
   }
 
@@ -66,6 +63,7 @@ class VulkanBackend final : public Backend {
   }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
+    context_->device->check_alive();
     return std::make_unique<VulkanExecutable>(context_, std::move(plan));
   }
 
@@ -78,7 +76,10 @@ class VulkanBackend final : public Backend {
     return ticket;
   }
 
-  void wait(Ticket ticket) override { context_->device->wait(ticket); }
+  void wait(Ticket ticket) override {
+    context_->device->wait(ticket);
+    context_->measurements.collect(ticket);
+  }
 
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
@@ -86,6 +87,7 @@ class VulkanBackend final : public Backend {
     c.dispatches = dispatches_.load(std::memory_order_relaxed);
     c.barriers = barriers_.load(std::memory_order_relaxed);
     c.submits = submits_.load(std::memory_order_relaxed);
+    c.queue_submits = context_->device->submits();
     c.downloads = downloads_.load(std::memory_order_relaxed);
     c.allocations = memory.allocations;
     c.live_bytes = memory.live_bytes;
@@ -100,7 +102,10 @@ class VulkanBackend final : public Backend {
       throw DeviceError(fmt::format("{}: {} of {} bytes at {} of a block of {} bytes on {}",
                                     info().device.to_string(), what, bytes, offset, storage.bytes(),
                                     storage.device().to_string()));
-    return static_cast<VulkanStorage&>(storage).piece();
+    const auto& mine = static_cast<VulkanStorage&>(storage);
+    context_->device->check_alive();
+    mine.check_owner(*context_->device);
+    return mine.piece();
   }
 
   ContextPtr context_;

@@ -11,14 +11,14 @@ namespace caldera {
 
 /// Devices that can run Caldera, best first (discrete, integrated, virtual, software). Empty without a loader
 /// or driver. Each call gives the same order; `DeviceInfo::device.index` is the position. Throws DeviceError
-/// when CALDERA_VALIDATION=1 asks for the validation layer and it is not installed.
+/// when CALDERA_VALIDATION asks for the validation layer and it is not installed.
 std::vector<DeviceInfo> list_vulkan_devices();
 
 /// Opens a device of the list. Throws DeviceError that says what there is when the index does not exist.
 std::unique_ptr<Backend> make_vulkan_backend(int index);
 
-/// Messages that the validation layer has given since the process began; 0 without CALDERA_VALIDATION=1. Each
-/// was also printed on stderr.
+/// Messages that the validation layer has given since the process began; 0 without CALDERA_VALIDATION=1 or 2.
+/// Each was also printed on stderr.
 std::uint64_t vulkan_validation_messages();
 
 }  // namespace caldera
