@@ -33,9 +33,11 @@ class BenchCommand : public Command {
 
  protected:
   void add_options(CLI::App& app) override {
-    app.add_option("--suite", suite_, "seeds, ops, train or all")
+    app.add_option(
+           "--suite", suite_,
+           "seeds, ops, train, all of these; or lavapipe: those of them that ggml was measured on there")
         ->capture_default_str()
-        ->check(CLI::IsMember({"seeds", "ops", "train", "all"}));
+        ->check(CLI::IsMember({"seeds", "ops", "train", "lavapipe", "all"}));
     app.add_option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
         ->type_name("RE");
     app.add_option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
@@ -82,6 +84,7 @@ std::vector<BenchCase> cases_of(const std::string& suite, const std::string& fil
   add("seeds", bench_seeds);
   add("ops", bench_ops);
   add("train", bench_train);
+  if (suite == "lavapipe") cases = bench_lavapipe();
   if (filter.empty()) return cases;
   try {
     const std::regex pattern(filter, std::regex::ECMAScript);

@@ -53,6 +53,7 @@ struct BenchCase {
 std::vector<BenchCase> bench_seeds();
 std::vector<BenchCase> bench_ops();
 std::vector<BenchCase> bench_train();
+std::vector<BenchCase> bench_lavapipe();  // cases of the others, with bounds
 
 /// A leaf of normally distributed values, evaluated.
 LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1);

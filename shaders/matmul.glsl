@@ -1,10 +1,19 @@
 // P[b, m, n] = sum over segments of scale * sum over k of A[b, m, k] B[b, k, n], with strides for everything, and an
-// epilogue on every element of P.
+// epilogue on every element of P. The arguments, and how elements are read; matmul_tile.glsl, matmul_shared.glsl and
+// matmul_vector.glsl are ways to compute it.
 //
-// The includer defines MEMORY (an element of A and B), VECTOR (four of it in registers), ALIGN (its bytes), LANES (a
-// workgroup's invocations) and MULTIPLY_ADD, and SMALL_MEMORY where MEMORY has no vectors. Where there is more than one
-// segment, or a kernel as the epilogue, the text is put together at run time (engine/device/vulkan/contract_step.cpp),
-// with these as well:
+// The includer defines MEMORY (an element of C, and of A and B unless they say otherwise), VECTOR (four of it in
+// registers), ALIGN (its bytes) and MULTIPLY_ADD. Further, where they differ:
+//   VALUE                              an element in registers
+//   SMALL_MEMORY                       MEMORY has no vectors
+//   A_MEMORY, A_ALIGN                  an element of A in memory, its bytes
+//   A_FOUR, A_SMALL                    four of it in memory, or that there is no such type
+//   A_LOAD(memory, e)                  element number e as a VALUE
+//   A_VALUES(x)                        A_FOUR as a VECTOR
+//   A_BEGIN(segment)                   statements ahead of a segment's loads
+// and the same with B_ for B.
+// Where there is more than one segment, or a kernel as the epilogue, the text is put together at run time
+// (engine/device/vulkan/product_text.cpp), with these as well:
 //   SEGMENTS, SCALE(slot)              how many, and the factor that eight bytes of the table hold; none: all are 1
 //   A_LAYOUT, B_LAYOUT                 of all segments: see matmul_tile.glsl
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue
@@ -13,26 +22,70 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
 
-layout(local_size_x = LANES) in;
+#ifndef VALUE
+#define VALUE MEMORY
+#endif
+#ifndef A_MEMORY
+#define A_MEMORY MEMORY
+#define A_ALIGN ALIGN
+#define A_FOUR VECTOR
+#define A_LOAD(memory, e) VALUE(memory.v[e])
+#define A_VALUES(x) (x)
+#ifdef SMALL_MEMORY
+#define A_SMALL
+#endif
+#endif
+#ifndef B_MEMORY
+#define B_MEMORY MEMORY
+#define B_ALIGN ALIGN
+#define B_FOUR VECTOR
+#define B_LOAD(memory, e) VALUE(memory.v[e])
+#define B_VALUES(x) (x)
+#ifdef SMALL_MEMORY
+#define B_SMALL
+#endif
+#endif
+
+#ifndef A_BEGIN
+#define A_BEGIN(segment)
+#endif
+#ifndef B_BEGIN
+#define B_BEGIN(segment)
+#endif
 
 layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
+layout(buffer_reference, std430, buffer_reference_align = A_ALIGN) readonly buffer MemoryA { A_MEMORY v[]; };
+layout(buffer_reference, std430, buffer_reference_align = B_ALIGN) readonly buffer MemoryB { B_MEMORY v[]; };
 
-#ifdef SMALL_MEMORY
-VECTOR four_at(Memory memory, int e) {
-  return VECTOR(memory.v[e], memory.v[e + 1], memory.v[e + 2], memory.v[e + 3]);
+uvec2 address_of(uvec2 address, int element, uint bytes) {
+  uint high, low, carry;
+  umulExtended(uint(element), bytes, high, low);
+  low = uaddCarry(address.x, low, carry);
+  return uvec2(low, address.y + high + carry);
 }
-#define VECTOR_AT(memory, element) four_at(memory, element)
+
+// Four neighbouring elements, at the alignment of one, or (_aligned) of four.
+#ifdef A_SMALL
+#define A_AT(memory, e) \
+  VECTOR(A_LOAD(memory, e), A_LOAD(memory, (e) + 1), A_LOAD(memory, (e) + 2), A_LOAD(memory, (e) + 3))
+#define A_AT_ALIGNED(memory, e) A_AT(memory, e)
 #else
-// Four neighbouring elements, at the alignment of one.
-layout(buffer_reference, scalar, buffer_reference_align = ALIGN) buffer Four { VECTOR v; };
-
-VECTOR four_at(uvec2 address, int element) {
-  uint carry;
-  const uint low = uaddCarry(address.x, uint(element) * ALIGN, carry);
-  return Four(uvec2(low, address.y + carry)).v;
-}
-#define VECTOR_AT(memory, element) four_at(uvec2(memory), element)
+layout(buffer_reference, scalar, buffer_reference_align = A_ALIGN) readonly buffer FourA { A_FOUR v; };
+layout(buffer_reference, scalar, buffer_reference_align = 4 * A_ALIGN) readonly buffer AlignedA { A_FOUR v; };
+#define A_AT(memory, e) A_VALUES(FourA(address_of(uvec2(memory), e, A_ALIGN)).v)
+#define A_AT_ALIGNED(memory, e) A_VALUES(AlignedA(address_of(uvec2(memory), e, A_ALIGN)).v)
+#endif
+#ifdef B_SMALL
+#define B_AT(memory, e) \
+  VECTOR(B_LOAD(memory, e), B_LOAD(memory, (e) + 1), B_LOAD(memory, (e) + 2), B_LOAD(memory, (e) + 3))
+#define B_AT_ALIGNED(memory, e) B_AT(memory, e)
+#else
+layout(buffer_reference, scalar, buffer_reference_align = B_ALIGN) readonly buffer FourB { B_FOUR v; };
+layout(buffer_reference, scalar, buffer_reference_align = 4 * B_ALIGN) readonly buffer AlignedB { B_FOUR v; };
+#define B_AT(memory, e) B_VALUES(FourB(address_of(uvec2(memory), e, B_ALIGN)).v)
+#define B_AT_ALIGNED(memory, e) B_VALUES(AlignedB(address_of(uvec2(memory), e, B_ALIGN)).v)
 #endif
 
 // Element number = bias + row * rows + column * columns + sum(batch coordinate * batch[d]). The address was lowered
@@ -63,7 +116,8 @@ struct View {
 #endif
 
 struct Segment {
-  Memory a, b;
+  MemoryA a;
+  MemoryB b;
   uvec2 scale;
 };
 

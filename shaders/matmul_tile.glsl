@@ -1,8 +1,9 @@
 // An invocation a tile of ROWS x 4 elements of C, ROWS being 1 or a multiple of 4. Neighbouring invocations have
 // neighbouring columns. Four steps of K are loaded at once, as vectors along whichever dimension is contiguous.
+// LANES: a workgroup's invocations.
 #include "matmul.glsl"
 
-#extension GL_EXT_control_flow_attributes : require
+layout(local_size_x = LANES) in;
 
 // How the operands lie in memory: 0 strided, 1 contiguous along K, 2 contiguous along the rows of A or the columns
 // of B.
@@ -12,10 +13,6 @@ const int b_layout = B_LAYOUT;
 #else
 layout(constant_id = 0) const int a_layout = 0;
 layout(constant_id = 1) const int b_layout = 0;
-#endif
-
-#ifndef VALUE
-#define VALUE MEMORY
 #endif
 
 #if ROWS == 1
@@ -48,7 +45,10 @@ void main() {
     {
       const int segment = 0;
 #endif
-      Memory a = args.segments[segment].a, b = args.segments[segment].b;
+      MemoryA a = args.segments[segment].a;
+      MemoryB b = args.segments[segment].b;
+      A_BEGIN(segment)
+      B_BEGIN(segment)
       const int k = args.k[segment];
       const int a_row = args.views[2 * segment].rows, a_k = args.views[2 * segment].columns;
       const int b_k = args.views[2 * segment + 1].rows, b_column = args.views[2 * segment + 1].columns;
@@ -64,15 +64,16 @@ void main() {
       for (; l + 4 <= k; l += 4) {
         VECTOR bv[4];  // a vector of four columns for each step of K
         if (b_layout == 2) {
-          [[unroll]] for (int s = 0; s < 4; ++s) bv[s] = VECTOR_AT(b, bc[0] + (l + s) * b_k);
+          [[unroll]] for (int s = 0; s < 4; ++s) bv[s] = B_AT(b, bc[0] + (l + s) * b_k);
         } else {
           VECTOR bk[4];
           if (b_layout == 1) {
-            [[unroll]] for (int j = 0; j < 4; ++j) bk[j] = VECTOR_AT(b, bc[j] + l);
+            [[unroll]] for (int j = 0; j < 4; ++j) bk[j] = B_AT(b, bc[j] + l);
           } else {
             [[unroll]] for (int j = 0; j < 4; ++j) {
               const int at = bc[j] + l * b_k;
-              bk[j] = VECTOR(b.v[at], b.v[at + b_k], b.v[at + 2 * b_k], b.v[at + 3 * b_k]);
+              bk[j] = VECTOR(B_LOAD(b, at), B_LOAD(b, at + b_k), B_LOAD(b, at + 2 * b_k),
+                             B_LOAD(b, at + 3 * b_k));
             }
           }
           [[unroll]] for (int s = 0; s < 4; ++s) bv[s] = VECTOR(bk[0][s], bk[1][s], bk[2][s], bk[3][s]);
@@ -82,16 +83,17 @@ void main() {
 #if BLOCK == 4
           if (a_layout == 2) {
             VECTOR ak[4];
-            [[unroll]] for (int s = 0; s < 4; ++s) ak[s] = VECTOR_AT(a, ar[i] + (l + s) * a_k);
+            [[unroll]] for (int s = 0; s < 4; ++s) ak[s] = A_AT(a, ar[i] + (l + s) * a_k);
             [[unroll]] for (int r = 0; r < 4; ++r) av[r] = VECTOR(ak[0][r], ak[1][r], ak[2][r], ak[3][r]);
           } else
 #endif
           if (a_layout == 1) {
-            [[unroll]] for (int r = 0; r < BLOCK; ++r) av[r] = VECTOR_AT(a, ar[i + r] + l);
+            [[unroll]] for (int r = 0; r < BLOCK; ++r) av[r] = A_AT(a, ar[i + r] + l);
           } else {
             [[unroll]] for (int r = 0; r < BLOCK; ++r) {
               const int at = ar[i + r] + l * a_k;
-              av[r] = VECTOR(a.v[at], a.v[at + a_k], a.v[at + 2 * a_k], a.v[at + 3 * a_k]);
+              av[r] = VECTOR(A_LOAD(a, at), A_LOAD(a, at + a_k), A_LOAD(a, at + 2 * a_k),
+                             A_LOAD(a, at + 3 * a_k));
             }
           }
           [[unroll]] for (int r = 0; r < BLOCK; ++r)
@@ -101,9 +103,9 @@ void main() {
       }
       for (; l < k; ++l) {
         VECTOR bv;
-        [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = VALUE(b.v[bc[j] + l * b_k]);
+        [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = B_LOAD(b, bc[j] + l * b_k);
         [[unroll]] for (int i = 0; i < ROWS; ++i)
-          sum[i] = MULTIPLY_ADD(VECTOR(a.v[ar[i] + l * a_k]), bv, sum[i]);
+          sum[i] = MULTIPLY_ADD(VECTOR(A_LOAD(a, ar[i] + l * a_k)), bv, sum[i]);
       }
 #ifdef SCALE
       const VECTOR scale = VECTOR(SCALE(args.segments[segment].scale));

@@ -12,10 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/vulkan/context.h"
 #include "engine/device/vulkan/disk_cache.h"
+#include "engine/device/vulkan/pipeline_file.h"
 #include "engine/device/vulkan/vulkan_backend.h"
+#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"
+#include "tests/support/scoped_variable.h"
 
 namespace caldera::testing {
 namespace {
@@ -87,9 +91,7 @@ TEST_F(VulkanDiskCache, WorksWithoutADirectory) {
 
 TEST_F(VulkanDiskCache, ADeviceStartsFromItAndSurvivesItsDamage) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
-  const char* const old = std::getenv("CALDERA_CACHE_DIR");
-  const std::optional<std::string> before = old != nullptr ? std::optional<std::string>(old) : std::nullopt;
-  ASSERT_EQ(::setenv("CALDERA_CACHE_DIR", directory_.c_str(), 1), 0);
+  const ScopedVariable cache("CALDERA_CACHE_DIR", directory_.string());
   const auto run = [] {
     const auto backend = make_vulkan_backend(0);
     auto plan = std::make_shared<Plan>();
@@ -116,10 +118,97 @@ TEST_F(VulkanDiskCache, ADeviceStartsFromItAndSurvivesItsDamage) {
   EXPECT_EQ(run(), expected);
   for (const auto& entry : fs::directory_iterator(directory_)) fs::resize_file(entry.path(), 60);
   EXPECT_EQ(run(), expected);
-  if (before)
-    ::setenv("CALDERA_CACHE_DIR", before->c_str(), 1);
-  else
-    ::unsetenv("CALDERA_CACHE_DIR");
+}
+
+// ---- What the driver made of pipelines
+// ---------------------------------------------------------------------
+
+TEST_F(VulkanDiskCache, KeepsTheDriversDataAndChecksIt) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  const VkPhysicalDevice device = vulkan::physical_devices().at(0).handle;
+  const vulkan::PipelineFile file(directory_, device);
+  EXPECT_TRUE(file.load().empty());
+  {
+    const ScopedVariable cache("CALDERA_CACHE_DIR", directory_.string());
+    vulkan::Context context(vulkan::physical_devices().at(0));
+    context.pipelines.embedded("gather_32");
+  }
+  const std::vector<std::byte> data = file.load();
+  ASSERT_GE(data.size(), sizeof(VkPipelineCacheHeaderVersionOne));
+  std::string content;
+  {
+    std::ifstream in(file.path(), std::ios::binary);
+    content.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << bytes;
+  };
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    std::string altered = content;
+    altered[at] = static_cast<char>(altered[at] ^ 0x40);
+    write(altered);
+    EXPECT_TRUE(file.load().empty()) << at;
+    write(content.substr(0, at));
+    EXPECT_TRUE(file.load().empty()) << at;
+  }
+  write(content + "x");
+  EXPECT_TRUE(file.load().empty());
+  write(content);
+  EXPECT_EQ(file.load(), data);
+
+  // A whole file of another driver: the digest is right, the header of Vulkan is not.
+  for (std::size_t at : {4U, 8U, 12U, 16U, 31U}) {
+    std::vector<std::byte> foreign = data;
+    foreign[at] ^= std::byte{1};
+    file.store(foreign);
+    EXPECT_EQ(file.load(), data) << "was replaced by data that are not this device's: byte " << at;
+  }
+}
+
+int failures_left = 0;
+
+PFN_vkCreateComputePipelines create_pipelines = nullptr;
+
+VKAPI_ATTR VkResult VKAPI_CALL fail_pipelines(VkDevice device, VkPipelineCache cache, std::uint32_t count,
+                                              const VkComputePipelineCreateInfo* infos,
+                                              const VkAllocationCallbacks* allocator, VkPipeline* pipelines) {
+  if (failures_left > 0) {
+    --failures_left;
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  return create_pipelines(device, cache, count, infos, allocator, pipelines);
+}
+
+TEST_F(VulkanDiskCache, AFailedPipelineNamesItsKernelAndMayBeTriedAgain) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  const ScopedVariable cache("CALDERA_CACHE_DIR", directory_.string());
+  vulkan::set_table_hook([](VolkDeviceTable& table) {
+    create_pipelines = table.vkCreateComputePipelines;
+    table.vkCreateComputePipelines = fail_pipelines;
+  });
+  PlanCase c(Device::vulkan(0));
+  const int x = c.input(DType::f32, 64);
+  const int w = c.input(DType::f32, 64);
+  const int z = c.output(DType::f32, 64);
+  c.step(StepKind::contract, DType::f32, {8, 8, 8},
+         {view(x, {8, 0, 1}), view(w, {0, 1, 8}), view(z, {8, 1, 0})});
+  {
+    const auto backend = make_vulkan_backend(0);
+    vulkan::set_table_hook(nullptr);
+    failures_left = 1;
+    try {
+      backend->prepare(c.shared_plan());
+      ADD_FAILURE() << "no error";
+    } catch (const DeviceError& e) {
+      const std::string what = e.what();
+      EXPECT_NE(what.find("matmul"), std::string::npos) << what;
+      EXPECT_NE(what.find("VK_ERROR_OUT_OF_HOST_MEMORY"), std::string::npos) << what;
+    }
+    EXPECT_EQ(backend->counters().kernels_compiled, 0U);
+    c.check_on(*backend, {1e-6, 1e-5});
+    EXPECT_EQ(backend->counters().kernels_compiled, 1U);
+  }
+  failures_left = 0;
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ class VulkanSpirv : public ::testing::Test {
     const vulkan::DiskCache cache(directory_);
     int modules = 0;
     for (const auto& entry : fs::directory_iterator(directory_)) {
+      if (entry.path().extension() != ".spv") continue;
       const std::string name = entry.path().stem().string();
       ASSERT_EQ(name.size(), 32U) << entry.path();
       Hash128 key;

@@ -8,9 +8,10 @@
 
 namespace caldera::testing {
 
-void PlanCase::check(Tolerance tolerance) const {
-  for (const std::string& line : compare(run_on(shared_backend(device())), tolerance).complaints)
-    ADD_FAILURE() << line;
+void PlanCase::check(Tolerance tolerance) const { check_on(shared_backend(device()), tolerance); }
+
+void PlanCase::check_on(Backend& backend, Tolerance tolerance) const {
+  for (const std::string& line : compare(run_on(backend), tolerance).complaints) ADD_FAILURE() << line;
 }
 
 std::vector<std::vector<std::byte>> PlanCase::run_on_device() const {

@@ -17,6 +17,8 @@ class PlanCase : public reference::PlanCase {
 
   /// Runs the plan on the device and on the reference; reports the first elements that differ.
   void check(Tolerance tolerance = {}) const;
+  /// The same on a device that the test has opened itself.
+  void check_on(Backend& backend, Tolerance tolerance = {}) const;
   /// Outputs as the device computes them.
   std::vector<std::vector<std::byte>> run_on_device() const;
 };

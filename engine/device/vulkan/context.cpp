@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/device/vulkan/device_identity.h"
+
 namespace caldera::vulkan {
 namespace {
 
@@ -32,6 +34,8 @@ Context::Context(const PhysicalDevice& physical)
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
+      tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
+            DiskCache::default_directory()),
       glsl(glsl_options(physical.capabilities)),
       few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")) {}
 

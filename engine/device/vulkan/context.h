@@ -8,6 +8,7 @@
 #include "engine/device/vulkan/measurements.h"
 #include "engine/device/vulkan/memory.h"
 #include "engine/device/vulkan/pipeline_cache.h"
+#include "engine/device/vulkan/product_tuner.h"
 #include "engine/device/vulkan/storage.h"
 #include "engine/kernel/glsl.h"
 
@@ -23,6 +24,7 @@ class Context {
   const std::shared_ptr<MemoryPool> tables;
   PipelineCache pipelines;
   Measurements measurements;
+  ProductTuner tuner;
   GlslOptions glsl;
   /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
   /// software device what a GPU gets.

@@ -1,14 +1,16 @@
-// Contractions: merges batch dimensions, picks the shader or puts it together.
+// Contractions: picks the variant and its shader, writes the argument block.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
-#include "engine/device/vulkan/embedded_shaders.h"
 #include "engine/device/vulkan/encoder.h"
 #include "engine/device/vulkan/kernel_arguments.h"
-#include "engine/device/vulkan/shader_parts.h"
-#include "engine/kernel/glsl_epilogue.h"
+#include "engine/device/vulkan/product_problem.h"
+#include "engine/device/vulkan/product_text.h"
+#include "engine/device/vulkan/product_timing.h"
+#include "engine/device/vulkan/product_variants.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -16,205 +18,10 @@ namespace {
 
 // As in shaders/matmul.glsl and matmul_tile.glsl.
 constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
-constexpr int kBlock = 4;         // columns of a tile
-constexpr int kRows = 8;
-constexpr int kLanes = 64;
-
-/// The iteration space after merging: batch extents, M and N, and each operand's strides along them. Views
-/// are in the order of the step's operands. A view of A has K for columns, one of B for rows.
-struct Problem {
-  struct View {
-    Dims batch;
-    std::int64_t rows = 0, columns = 0;
-    bool is_b = false;
-  };
-  Dims batch;
-  std::int64_t m = 0, n = 0;
-  std::vector<View> views;
-  std::int64_t batches() const {
-    std::int64_t product = 1;
-    for (std::int64_t e : batch) product *= e;
-    return product;
-  }
-};
-
-Problem make_problem(const Step& step) {
-  const int rank = step.dims.rank();
-  const int m = rank - 3, n = rank - 2, k = rank - 1;
-  const auto named = static_cast<std::size_t>(step.named_operands());
-  Problem p;
-  p.m = step.dims[m];
-  p.n = step.dims[n];
-  for (std::size_t i = 0; i < step.operands.size(); ++i) {
-    const Dims& s = step.operands[i].strides;
-    const bool is_a = i < named && i % 2 == 0;
-    const bool is_b = i < named && !is_a;
-    p.views.push_back({{}, is_b ? s[k] : s[m], is_a ? s[k] : s[n], is_b});
-  }
-  const auto all = [&](auto&& condition) {
-    for (std::size_t i = 0; i < p.views.size(); ++i) {
-      if (!condition(p.views[i], step.operands[i].strides)) return false;
-    }
-    return true;
-  };
-  for (int d = 0; d < m; ++d) {
-    const std::int64_t extent = step.dims[d];
-    if (extent == 1) continue;
-    const bool joins = !p.batch.empty() && all([&](const Problem::View& view, const Dims& strides) {
-      return view.batch.back() == strides[d] * extent;
-    });
-    const int last = p.batch.rank() - 1;
-    if (joins)
-      p.batch[last] *= extent;
-    else
-      p.batch.push_back(extent);
-    for (std::size_t i = 0; i < p.views.size(); ++i) {
-      const std::int64_t stride = step.operands[i].strides[d];
-      if (joins)
-        p.views[i].batch[last] = stride;
-      else
-        p.views[i].batch.push_back(stride);
-    }
-  }
-  // One B for all of a batch dimension: its rows join M (a linear layer over batch and sequence).
-  while (!p.batch.empty()) {
-    const int last = p.batch.rank() - 1;
-    const bool joins = all([&](const Problem::View& view, const Dims&) {
-      return view.is_b ? view.batch[last] == 0 : p.m == 1 || view.batch[last] == p.m * view.rows;
-    });
-    if (!joins) break;
-    for (Problem::View& view : p.views) {
-      if (p.m == 1 && !view.is_b) view.rows = view.batch[last];
-      view.batch.erase(last);
-    }
-    p.m *= p.batch[last];
-    p.batch.erase(last);
-  }
-  return p;
-}
-
-/// What a shader is made for, besides the operands' layouts and the epilogue.
-struct Form {
-  DType type = DType::f32;
-  std::int64_t rows = 1;  // of a tile
-  std::size_t segments = 1;
-  DType scale = DType::f32;
-  bool scaled = false;
-};
-
-/// Names and definitions as in shaders/matmul_*.comp.
-struct TypeText {
-  DType type;
-  const char* name;
-  const char* definitions;
-};
-constexpr TypeText kTypes[] = {
-    {DType::f32, "f32",
-     "#define MEMORY float\n#define VECTOR vec4\n#define ALIGN 4\n"
-     "#define MULTIPLY_ADD(x, y, z) fma(x, y, z)\n"},
-    {DType::f64, "f64",
-     "#define MEMORY double\n#define VECTOR dvec4\n#define ALIGN 8\n"
-     "#define MULTIPLY_ADD(x, y, z) fma(x, y, z)\n"},
-    {DType::i32, "i32",
-     "#define MEMORY int\n#define VECTOR ivec4\n#define ALIGN 4\n"
-     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
-    {DType::i64, "i64",
-     "#define MEMORY int64_t\n#define VECTOR i64vec4\n#define ALIGN 8\n"
-     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
-    {DType::u8, "u8",
-     "#define MEMORY uint8_t\n#define VALUE uint\n#define VECTOR uvec4\n#define SMALL_MEMORY\n#define ALIGN "
-     "1\n"
-     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
-};
-
-const TypeText& type_text(const Context& context, DType type) {
-  for (const TypeText& text : kTypes) {
-    if (text.type == type && context.supports(type)) return text;
-  }
-  throw DTypeError(fmt::format("{} has no kernel on {}", name(type), context.device->physical().info.name));
-}
-
-/// A factor of a segment: its eight bytes of the table as a register, and those of 1.
-struct ScaleText {
-  DType type;
-  const char* argument;
-  std::int64_t one_low, one_high;
-};
-constexpr ScaleText kScales[] = {
-    {DType::f32, "uintBitsToFloat((slot).x)", 0x3f800000, 0},
-    {DType::f64, "packDouble2x32(slot)", 0, 0x3ff00000},
-    {DType::i32, "int((slot).x)", 1, 0},
-    {DType::i64, "packInt2x32(ivec2(slot))", 1, 0},
-    {DType::u8, "((slot).x & 0xffu)", 1, 0},
-};
-
-const ScaleText& scale_text(DType type) {
-  for (const ScaleText& text : kScales) {
-    if (text.type == type) return text;
-  }
-  throw DTypeError(fmt::format("no factor of a contraction may be {}", name(type)));
-}
-
-std::string make_text(const Form& form, const TypeText& type, std::span<const std::int32_t> layouts,
-                      const GlslEpilogue* epilogue, int batch_rank, const GlslOptions& options) {
-  GlslNeeds needs;
-  if (epilogue != nullptr) needs = epilogue->needs();
-  needs.memory(form.type);
-  if (form.scaled) needs.value(form.scale);
-  std::string scale;
-  if (form.scaled) {
-    const std::string argument(scale_text(form.scale).argument);
-    scale =
-        fmt::format("#define SCALE(slot) {}\n", glsl_convert({argument, form.scale}, form.type, needs.calls));
-  }
-
-  std::string text;
-  append_glsl_preamble(needs, options, text);
-  append_glsl_functions(needs, text);
-  text += type.definitions;
-  text += scale;
-  text += fmt::format("#define LANES {}\n#define ROWS {}\n#define SEGMENTS {}\n", kLanes, form.rows,
-                      form.segments);
-  text += fmt::format("#define A_LAYOUT {}\n#define B_LAYOUT {}\n", layouts[0], layouts[1]);
-  if (epilogue != nullptr) {
-    const BatchCoordinates batch = batch_coordinates(batch_rank);
-    text += epilogue->function();
-    text += fmt::format("#define KERNEL_SLOTS {}\n", one_line(epilogue->slot_members()));
-    text += fmt::format("#define KERNEL_INTEGERS {}\n", one_line(epilogue->integer_members()));
-    text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(epilogue->load("args.")));
-    text += fmt::format("#define KERNEL_BATCH(batch) {}\n", batch.declarations);
-    text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
-                        form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
-  }
-  return text + whole_shader_text("matmul_tile");
-}
-
-/// The extents that a view is over: batch, then rows and columns.
-Dims view_extents(const Problem& p, std::int64_t rows, std::int64_t columns) {
-  Dims extents = p.batch;
-  extents.push_back(rows);
-  extents.push_back(columns);
-  return extents;
-}
-
-Dims view_strides(const Problem::View& v) {
-  Dims strides = v.batch;
-  strides.push_back(v.rows);
-  strides.push_back(v.columns);
-  return strides;
-}
-
-std::int64_t view_bias(const Dims& extents, const Problem::View& view, const Step& step) {
-  const Dims strides = view_strides(view);
-  std::int64_t reach = 0;
-  for (int d = 0; d < extents.rank(); ++d)
-    reach += std::abs(strides[d]) * std::max<std::int64_t>(extents[d] - 1, 0);
-  TableWriter::check_fits(reach, step);
-  return bias(extents, strides);
-}
+constexpr std::int64_t kBlock = 4;
 
 /// Writes one operand's View of shaders/matmul.glsl.
-void write_view(TableWriter& table, const Step& step, const Problem::View& view, std::int64_t bias) {
+void write_view(TableWriter& table, const Step& step, const ProductProblem::View& view, std::int64_t bias) {
   table.integer(bias, step);
   table.integer(view.rows, step);
   table.integer(view.columns, step);
@@ -222,7 +29,7 @@ void write_view(TableWriter& table, const Step& step, const Problem::View& view,
 }
 
 /// The operands behind those of the segments.
-KernelArguments epilogue_arguments(const Step& step, const Problem& p) {
+KernelArguments epilogue_arguments(const Step& step, const ProductProblem& p) {
   const auto named = static_cast<std::size_t>(step.named_operands());
   std::vector<KernelView> views;
   for (std::size_t i = named; i < step.operands.size(); ++i) {
@@ -236,65 +43,162 @@ KernelArguments epilogue_arguments(const Step& step, const Problem& p) {
   return {step, view_extents(p, p.m, p.n), std::move(views)};
 }
 
-}  // namespace
+/// The types of A (0) or B (1) in memory, a segment each.
+std::vector<DType> memory_types(const Encoder& encoder, const Step& step, std::size_t side) {
+  std::vector<DType> types;
+  for (std::size_t s = 0; s < step.segments.size(); ++s) {
+    const Operand& operand = step.operands[2 * s + side];
+    const DType type = encoder.plan.buffers[static_cast<std::size_t>(operand.buffer)].dtype;
+    if (type != step.dtype && (step.dtype != DType::f32 || size_of(type) != 2))
+      throw DTypeError(fmt::format("a product of {} cannot read {}", name(step.dtype), name(type)));
+    types.push_back(type);
+  }
+  return types;
+}
 
-void encode_contract(Encoder& encoder, const Step& step) {
-  Context& context = encoder.context;
-  const Problem p = make_problem(step);
-  const std::int64_t batches = p.batches();
-  if (batches * p.m * p.n == 0) return;
-  const TypeText& type = type_text(context, step.dtype);
+/// How A (0) or B (1) lies in memory in all segments: one text serves all of them.
+ProductLayout layout_of(const Step& step, const ProductProblem& p, std::size_t side) {
+  ProductLayout common = ProductLayout::strided;
+  for (std::size_t s = 0; s < step.segments.size(); ++s) {
+    const ProductProblem::View& view = p.views[2 * s + side];
+    const std::int64_t along_k = side == 0 ? view.columns : view.rows;
+    const std::int64_t across_k = side == 0 ? view.rows : view.columns;
+    const ProductLayout own = along_k == 1    ? ProductLayout::along_k
+                              : across_k == 1 ? ProductLayout::across_k
+                                              : ProductLayout::strided;
+    common = s == 0 || own == common ? own : ProductLayout::strided;
+  }
+  return common;
+}
 
-  // A row of C an invocation where there are few; otherwise a tile of several.
-  Form form{.type = step.dtype, .rows = p.m < kBlock ? 1 : kRows, .segments = step.segments.size()};
-  const std::int64_t tiles = ((p.m + form.rows - 1) / form.rows) * ((p.n + kBlock - 1) / kBlock) * batches;
-  TableWriter::check_fits(tiles, step);
-  const auto layout = [&](std::int64_t along_k, std::int64_t along_other, std::int64_t extent) {
-    if (context.device->capabilities().scalar_loads && context.few_cores) return 0;
-    if (along_k == 1) return 1;
-    return along_other == 1 && extent >= kBlock ? 2 : 0;
-  };
-  std::int32_t layouts[2] = {};
-  for (std::size_t s = 0; s < form.segments; ++s) {
-    const Problem::View &a = p.views[2 * s], &b = p.views[2 * s + 1];
-    const std::int32_t own[2] = {layout(a.columns, a.rows, form.rows == 1 ? 0 : p.m),
-                                 layout(b.rows, b.columns, p.n)};
-    // One text for all segments: where they differ, the loads that suit any.
-    for (int i = 0; i < 2; ++i) layouts[i] = s == 0 || layouts[i] == own[i] ? own[i] : 0;
-    if (step.segments[s].scale < 0) continue;
-    const DType scale = encoder.plan.scalars[static_cast<std::size_t>(step.segments[s].scale)];
+/// The text's part of the choice. `tile` takes vectors where they are all inside and worth it.
+ProductForm make_form(const Encoder& encoder, const Step& step, const ProductShape& shape,
+                      const ProductVariant& variant) {
+  const Context& context = encoder.context;
+  ProductForm form;
+  form.type = step.dtype;
+  form.kernel = variant.kernel;
+  form.subgroups = variant.subgroups;
+  for (std::size_t side : {0U, 1U}) form.memory[side] = memory_types(encoder, step, side);
+  for (const Segment& segment : step.segments) {
+    if (segment.scale < 0) continue;
+    const DType scale = encoder.plan.scalars[static_cast<std::size_t>(segment.scale)];
     if (form.scaled && scale != form.scale)
       throw DTypeError(fmt::format("factors of {} and {} in one contraction", name(form.scale), name(scale)));
     form.scaled = true;
     form.scale = scale;
   }
+  if (variant.kernel != ProductKernel::tile) return form;
+  form.rows = variant.rows(shape);
+  if (context.device->capabilities().scalar_loads && context.few_cores) return form;
+  const auto usable = [](ProductLayout layout, std::int64_t extent) {
+    return layout == ProductLayout::across_k && extent < kBlock ? ProductLayout::strided : layout;
+  };
+  form.layouts[0] = usable(shape.a_layout, form.rows == 1 ? 0 : shape.m);
+  form.layouts[1] = usable(shape.b_layout, shape.n);
+  return form;
+}
+
+/// The specialisation constants of the variant's shader.
+std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductShape& shape,
+                                       const ProductForm& form, bool embedded) {
+  const auto number = [](ProductLayout layout) { return static_cast<std::int32_t>(layout); };
+  switch (v.kernel) {
+    case ProductKernel::tile:
+      if (embedded) return {number(form.layouts[0]), number(form.layouts[1])};
+      return {};
+    case ProductKernel::shared:
+      return {v.lanes,
+              v.block_m,
+              v.block_n,
+              v.block_k,
+              v.thread_m,
+              v.thread_n,
+              number(shape.a_layout),
+              number(shape.b_layout)};
+    case ProductKernel::vector:
+      return {v.lanes, static_cast<std::int32_t>(v.rows(shape)), v.columns};
+  }
+  return {};
+}
+
+/// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
+std::string embedded_name(const Step& step, const ProductForm& form) {
+  if (step.kernel || form.segments() != 1 || form.scaled || !form.plain_memory()) return {};
+  const char* const type = product_type_name(form.type);
+  switch (form.kernel) {
+    case ProductKernel::tile:
+      return fmt::format("matmul_{}{}", form.rows == 1 ? "row_" : "", type);
+    case ProductKernel::shared:
+      if (form.type == DType::f32) return "matmul_shared_f32";
+      break;
+    case ProductKernel::vector:
+      if (form.type == DType::f32) return form.subgroups ? "matmul_vector_subgroup_f32" : "matmul_vector_f32";
+      break;
+  }
+  return {};
+}
+
+VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const ProductProblem& p,
+                         const ProductShape& shape, const ProductVariant& variant, const ProductForm& form) {
+  Context& context = encoder.context;
+  if (const std::string name = embedded_name(step, form); !name.empty())
+    return context.pipelines.embedded(name, constants_of(variant, shape, form, true));
+  Hash128 key = form.hash();
+  GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
+  if (step.kernel) {
+    for (std::size_t i = 2 * form.segments(); i < p.views.size(); ++i)
+      epilogue_shape.access.push_back(scalar_or_strided(view_strides(p.views[i])));
+    for (const Hash128& h : {step.kernel->hash, epilogue_shape.hash()}) {
+      key.mix(h.lo);
+      key.mix(h.hi);
+    }
+  }
+  const auto text = [&] {
+    if (!step.kernel) return product_text(form, nullptr, 0, context.glsl);
+    const GlslEpilogue epilogue(*step.kernel, epilogue_shape, "epilogue");
+    return product_text(form, &epilogue, p.batch.rank(), context.glsl);
+  };
+  return context.pipelines.generated(key, step.name(), false, text,
+                                     constants_of(variant, shape, form, false));
+}
+
+}  // namespace
+
+void encode_contract(Encoder& encoder, const Step& step) {
+  Context& context = encoder.context;
+  const ProductProblem p = make_problem(step);
+  const std::int64_t batches = p.batches();
+  if (batches * p.m * p.n == 0) return;
+  const Capabilities& can = context.device->capabilities();
+  if (!context.supports(step.dtype))
+    throw DTypeError(
+        fmt::format("{} has no kernel on {}", name(step.dtype), context.device->physical().info.name));
+
+  ProductShape shape{.type = step.dtype,
+                     .batches = batches,
+                     .m = p.m,
+                     .n = p.n,
+                     .segments = static_cast<int>(step.segments.size()),
+                     .epilogue = step.kernel != nullptr,
+                     .a_layout = layout_of(step, p, 0),
+                     .b_layout = layout_of(step, p, 1)};
+  shape.a = memory_types(encoder, step, 0)[0];
+  shape.b = memory_types(encoder, step, 1)[0];
+  for (const Segment& segment : step.segments) shape.k += segment.k;
+  const ProductVariant& variant =
+      encoder.forced != nullptr
+          ? *encoder.forced
+          : context.tuner.choose(shape, can, context.few_cores, [&](const ProductVariant& v) {
+              return time_product(context, encoder.plan, step, v);
+            });
+  const ProductForm form = make_form(encoder, step, shape, variant);
+  const std::int64_t tiles = variant.tiles(shape);
+  TableWriter::check_fits(tiles, step);
+  const VkPipeline pipeline = make_pipeline(encoder, step, p, shape, variant, form);
 
   TableWriter& table = encoder.table;
-  const std::size_t named = 2 * form.segments;
-  VkPipeline pipeline = VK_NULL_HANDLE;
-  if (!step.kernel && form.segments == 1 && !form.scaled) {
-    pipeline = context.pipelines.embedded(fmt::format("matmul_{}{}", form.rows == 1 ? "row_" : "", type.name),
-                                          {layouts[0], layouts[1]});
-  } else {
-    Hash128 key;
-    key.mix(fmt::format("matmul {} {} {} {} {} {} {}", type.name, form.rows, form.segments, form.scaled,
-                        static_cast<int>(form.scale), layouts[0], layouts[1]));
-    GlslEpilogue::Shape shape{.rank = p.batch.rank() + 2};
-    if (step.kernel) {
-      for (std::size_t i = named; i < p.views.size(); ++i)
-        shape.access.push_back(scalar_or_strided(view_strides(p.views[i])));
-      for (const Hash128& h : {step.kernel->hash, shape.hash()}) {
-        key.mix(h.lo);
-        key.mix(h.hi);
-      }
-    }
-    pipeline = context.pipelines.generated(key, step.name(), false, [&] {
-      if (!step.kernel) return make_text(form, type, layouts, nullptr, 0, context.glsl);
-      const GlslEpilogue epilogue(*step.kernel, shape, "epilogue");
-      return make_text(form, type, layouts, &epilogue, p.batch.rank(), context.glsl);
-    });
-  }
-
+  const std::size_t named = 2 * form.segments();
   std::vector<std::int64_t> biases;
   for (std::size_t i = 0; i < named; ++i) {
     const std::int64_t k = step.segments[i / 2].k;
@@ -303,14 +207,14 @@ void encode_contract(Encoder& encoder, const Step& step) {
   }
   // As shaders/matmul.glsl declares it.
   const std::uint32_t block = table.begin();
-  for (std::size_t s = 0; s < form.segments; ++s) {
+  for (std::size_t s = 0; s < form.segments(); ++s) {
     table.address(step.operands[2 * s], biases[2 * s]);
     table.address(step.operands[2 * s + 1], biases[2 * s + 1]);
     if (step.segments[s].scale >= 0) {
       table.scalar(step.segments[s].scale);
     } else {
-      table.integer(scale_text(form.scale).one_low, step);
-      table.integer(scale_text(form.scale).one_high, step);
+      table.integer(unit_scale(form.scale).low, step);
+      table.integer(unit_scale(form.scale).high, step);
     }
   }
   if (step.kernel) {
@@ -325,12 +229,9 @@ void encode_contract(Encoder& encoder, const Step& step) {
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
   if (step.kernel) epilogue_arguments(step, p).write_integers(table);
 
-  const std::uint32_t groups = encoder.groups(tiles, kLanes);
-  const std::int64_t tiles_each = (tiles + groups * kLanes - 1) / (std::int64_t{groups} * kLanes);
-  std::int64_t iterations = kRows + 3;
-  for (const Segment& segment : step.segments)
-    iterations += segment.k / 4 + segment.k % 4 + 2 * p.batch.rank() + 3;
-  encoder.dispatch(step, pipeline, block, groups, tiles_each * iterations);
+  const std::uint32_t groups =
+      encoder.groups(tiles, variant.kernel == ProductKernel::tile ? variant.lanes : 1);
+  encoder.dispatch(step, pipeline, block, groups, variant.iterations(shape, groups));
 }
 
 }  // namespace caldera::vulkan

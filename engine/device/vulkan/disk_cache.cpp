@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <system_error>
 
 namespace caldera::vulkan {
@@ -73,12 +74,6 @@ std::optional<std::vector<std::uint32_t>> DiskCache::load(const Hash128& key) co
 
 void DiskCache::store(const Hash128& key, std::span<const std::uint32_t> words) const {
   if (directory_.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(directory_, error);
-  static std::atomic<unsigned> number{0};
-  const std::filesystem::path to = path(key);
-  const std::filesystem::path temporary =
-      to.string() + fmt::format(".{}.{}.tmp", static_cast<long>(::getpid()), number.fetch_add(1));
   const Hash128 content = content_hash(words);
   Header header;
   header.key_lo = key.lo;
@@ -86,15 +81,26 @@ void DiskCache::store(const Hash128& key, std::span<const std::uint32_t> words) 
   header.words = words.size();
   header.content_lo = content.lo;
   header.content_hi = content.hi;
+  std::string bytes(sizeof header + words.size_bytes(), '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, words.data(), words.size_bytes());
+  replace_file(path(key), bytes);
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  static std::atomic<unsigned> number{0};
+  const std::filesystem::path temporary =
+      path.string() + fmt::format(".{}.{}.tmp", static_cast<long>(::getpid()), number.fetch_add(1));
   bool written = false;
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(&header), sizeof header);
-    file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size_bytes()));
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
     written = file.good();
   }
-  if (written) std::filesystem::rename(temporary, to, error);
+  if (written) std::filesystem::rename(temporary, path, error);
   if (!written || error) std::filesystem::remove(temporary, error);
 }
 

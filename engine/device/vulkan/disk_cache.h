@@ -13,6 +13,10 @@
 
 namespace caldera::vulkan {
 
+/// Writes the bytes beside `path` and renames, so that readers see the old file or all of the new one. Makes
+/// the folder. What goes wrong leaves the old file.
+void replace_file(const std::filesystem::path& path, std::string_view bytes);
+
 class DiskCache {
  public:
   /// Empty `directory`: nothing is kept.
@@ -25,9 +29,9 @@ class DiskCache {
 
   /// The words stored under the key, unless the file is missing, cut short, altered or of another format.
   std::optional<std::vector<std::uint32_t>> load(const Hash128& key) const;
-  /// Written beside its place and renamed, so that readers see all of it or nothing.
   void store(const Hash128& key, std::span<const std::uint32_t> words) const;
   std::filesystem::path path(const Hash128& key) const;
+  const std::filesystem::path& directory() const { return directory_; }
 
  private:
   std::filesystem::path directory_;

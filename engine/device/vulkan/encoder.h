@@ -17,7 +17,8 @@ struct Encoder {
   Context& context;
   Recording& recording;
   TableWriter table;
-  bool barrier_next = false;  // the next dispatch waits for those before it
+  bool barrier_next = false;               // the next dispatch waits for those before it
+  const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
 
   /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
   /// device.

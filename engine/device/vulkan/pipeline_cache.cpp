@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <exception>
 #include <vector>
 
 #include "engine/device/vulkan/embedded_shaders.h"
@@ -9,9 +10,19 @@
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
+namespace {
+
+Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) {
+  for (std::int32_t c : constants) shader.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
+  return shader;
+}
+
+}  // namespace
 
 PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
-    : device_(std::move(device)), disk_(std::move(disk)) {
+    : device_(std::move(device)),
+      disk_(std::move(disk)),
+      file_(disk_.directory(), device_->physical().handle) {
   const VkPushConstantRange range{
       .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(VkDeviceAddress)};
   const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -19,16 +30,44 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
                                         .pPushConstantRanges = &range};
   check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
         "creating the pipeline layout");
+  const std::vector<std::byte> known = file_.load();
+  const VkPipelineCacheCreateInfo cache{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                        .initialDataSize = known.size(),
+                                        .pInitialData = known.empty() ? nullptr : known.data()};
+  // Without one, pipelines are only made more slowly.
+  if (device_->vk().vkCreatePipelineCache(device_->handle(), &cache, nullptr, &cache_) != VK_SUCCESS)
+    cache_ = VK_NULL_HANDLE;
+}
+
+void PipelineCache::save() {
+  const std::lock_guard lock(mutex_);
+  if (cache_ == VK_NULL_HANDLE || saved_ == compiled() || file_.path().empty()) return;
+  saved_ = compiled();
+  std::size_t bytes = 0;
+  const VolkDeviceTable& vk = device_->vk();
+  if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &bytes, nullptr) != VK_SUCCESS) return;
+  std::vector<std::byte> data(bytes);
+  if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &bytes, data.data()) != VK_SUCCESS) return;
+  data.resize(bytes);
+  file_.store(data);
 }
 
 PipelineCache::~PipelineCache() {
+  try {
+    save();
+  } catch (const std::exception&) {
+    // A cache: the next process starts without it.
+  }
+  device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
   for (const auto& [key, pipeline] : pipelines_)
     device_->vk().vkDestroyPipeline(device_->handle(), pipeline, nullptr);
   device_->vk().vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
 }
 
-VkPipeline PipelineCache::generated(const Hash128& key, const std::string& name, bool full_subgroups,
-                                    const std::function<std::string()>& text) {
+VkPipeline PipelineCache::generated(const Hash128& shader, const std::string& name, bool full_subgroups,
+                                    const std::function<std::string()>& text,
+                                    std::span<const std::int32_t> constants) {
+  const Hash128 key = with_constants(shader, constants);
   const std::lock_guard lock(mutex_);
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
   const std::string source = text();
@@ -40,19 +79,18 @@ VkPipeline PipelineCache::generated(const Hash128& key, const std::string& name,
     words = compile_glsl(source, name);
     disk_.store(disk_key, words);
   }
-  return pipelines_.emplace(key, make(words, name, full_subgroups, {})).first->second;
+  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
 }
 
-VkPipeline PipelineCache::embedded(std::string_view name, std::initializer_list<std::int32_t> constants) {
-  Hash128 key;
-  key.mix(name);
-  for (std::int32_t c : constants) key.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
+VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants) {
+  Hash128 shader;
+  shader.mix(name);
+  const Hash128 key = with_constants(shader, constants);
   const std::lock_guard lock(mutex_);
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
   const std::span<const std::uint32_t> words = embedded_shader(name);
   if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
-  return pipelines_.emplace(key, make(words, name, false, {constants.begin(), constants.size()}))
-      .first->second;
+  return pipelines_.emplace(key, make(words, name, false, constants)).first->second;
 }
 
 VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,
@@ -92,7 +130,7 @@ VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string
       .layout = layout_};
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result =
-      vk.vkCreateComputePipelines(device_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+      vk.vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
   if (result != VK_SUCCESS)
     throw DeviceError(

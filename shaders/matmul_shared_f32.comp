@@ -1,0 +1,7 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define MEMORY float
+#define VECTOR vec4
+#define ALIGN 4
+#define MULTIPLY_ADD(x, y, z) fma(x, y, z)
+#include "matmul_shared.glsl"

@@ -1,0 +1,244 @@
+// Every variant of the matrix product that the device can run, whatever it would choose itself, over awkward
+// shapes against the reference.
+#ifndef CALDERA_HAS_VULKAN
+#define CALDERA_HAS_VULKAN 0
+#endif
+#if CALDERA_HAS_VULKAN
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/physical_device.h"
+#include "engine/device/vulkan/product_variants.h"
+#include "engine/device/vulkan/vulkan_backend.h"
+#include "tests/support/devices.h"
+#include "tests/support/plan_case.h"
+#include "tests/support/scoped_variable.h"
+
+namespace caldera::testing {
+namespace {
+
+using vulkan::product_variants;
+using vulkan::ProductShape;
+using vulkan::ProductVariant;
+
+const vulkan::Capabilities& capabilities() { return vulkan::physical_devices().at(0).capabilities; }
+
+class VulkanProducts : public ::testing::TestWithParam<const ProductVariant*> {
+ protected:
+  void SetUp() override {
+    CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+    const std::string reason = why_not(*GetParam(), {.m = 64, .n = 64, .k = 64}, capabilities());
+    if (!reason.empty()) GTEST_SKIP() << GetParam()->name << ": " << reason;
+    const ScopedVariable pin("CALDERA_TUNE", GetParam()->name);
+    backend_ = make_vulkan_backend(0);
+  }
+
+  bool runs(DType type, std::int64_t m, std::int64_t n, std::int64_t k) const {
+    return backend_->supports(type) &&
+           why_not(*GetParam(), {.type = type, .a = type, .b = type, .m = m, .n = n, .k = k}, capabilities())
+               .empty();
+  }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+/// Sums of k products of numbers below 4: an f32 rounding of the largest partial sum, whose standard
+/// deviation is about 5 sqrt(k), at every term.
+Tolerance tolerance_of(DType type, std::int64_t k) {
+  const double ulp = type == DType::f64 ? 1.2e-16 : 6e-8;
+  return {4 * ulp, 16 * ulp * static_cast<double>(k + 1)};
+}
+
+TEST_P(VulkanProducts, EveryTransposeOfAwkwardShapes) {
+  const std::int64_t sizes[][3] = {{1, 1, 1},     {1, 7, 1025}, {7, 33, 65},  {33, 65, 7},  {65, 129, 33},
+                                   {129, 65, 33}, {1, 1025, 7}, {1025, 1, 7}, {8, 130, 64}, {128, 128, 64}};
+  for (const auto& s : sizes) {
+    const std::int64_t m = s[0], n = s[1], k = s[2];
+    for (int mode = 0; mode < 8; ++mode) {
+      SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " mode " +
+                   std::to_string(mode));
+      PlanCase c(Device::vulkan(0), 3);
+      const int a = c.input(DType::f32, m * k);
+      const int b = c.input(DType::f32, k * n);
+      const int z = c.output(DType::f32, m * n);
+      c.step(StepKind::contract, DType::f32, {m, n, k},
+             {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
+              (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}),
+              (mode & 4) != 0 ? view(z, {1, m, 0}) : view(z, {n, 1, 0})});
+      c.check_on(*backend_, tolerance_of(DType::f32, k));
+    }
+  }
+}
+
+TEST_P(VulkanProducts, EveryType) {
+  for (DType type : {DType::f64, DType::i32, DType::i64, DType::u8}) {
+    const std::int64_t m = 33, n = 65, k = 70;
+    if (!runs(type, m, n, k)) continue;
+    SCOPED_TRACE(name(type));
+    for (int mode = 0; mode < 4; ++mode) {
+      PlanCase c(Device::vulkan(0), 4);
+      const int a = c.input(type, m * k);
+      const int b = c.input(type, k * n);
+      const int z = c.output(type, m * n);
+      c.step(StepKind::contract, type, {m, n, k},
+             {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
+              (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}), view(z, {n, 1, 0})});
+      c.check_on(*backend_, tolerance_of(type, k));
+    }
+  }
+}
+
+TEST_P(VulkanProducts, StridesOffsetsAndBackwards) {
+  for (std::int64_t size : {7, 40}) {
+    PlanCase c(Device::vulkan(0));
+    const int a = c.input(DType::f32, 4 * size * size);
+    const int b = c.input(DType::f32, 4 * size * size);
+    const int z = c.output(DType::f32, 6 * size * size);
+    const std::int64_t area = size * size;
+    // Rows of wider matrices, where no four are aligned; every other element; backwards; one row for all m.
+    c.step(StepKind::contract, DType::f32, {size, size, size},
+           {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
+    c.step(StepKind::contract, DType::f32, {size, size, size},
+           {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
+    c.step(StepKind::contract, DType::f32, {size, size, size},
+           {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
+            view(z, {size, 1, 0}, 3 * area)});
+    c.step(StepKind::contract, DType::f32, {size, size, size},
+           {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
+    c.check_on(*backend_, tolerance_of(DType::f32, size));
+  }
+}
+
+TEST_P(VulkanProducts, Batches) {
+  for (std::int64_t t : {1, 6, 40}) {
+    const std::int64_t d = 24, e = 36;
+    PlanCase c(Device::vulkan(0));
+    const int x = c.input(DType::f32, 2 * 3 * t * d);
+    const int w = c.input(DType::f32, 2 * 3 * d * e);
+    const int z = c.output(DType::f32, 2 * 2 * 3 * t * e);
+    // Heads as attention lays them out: the batch lies between the rows and the columns. A weight a batch.
+    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
+           {view(x, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
+            view(z, {3 * t * e, e, 3 * e, 1, 0})});
+    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
+           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
+            view(z, {3 * t * e, t * e, e, 1, 0}, 6 * t * e)});
+    c.check_on(*backend_, tolerance_of(DType::f32, d));
+  }
+}
+
+TEST_P(VulkanProducts, EmptySums) {
+  PlanCase c(Device::vulkan(0));
+  const int a = c.input(DType::f32, 12);
+  const int b = c.input(DType::f32, 12);
+  const int z = c.output(DType::f32, 12);
+  c.step(StepKind::contract, DType::f32, {3, 4, 0},
+         {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  c.check_on(*backend_);
+}
+
+/// x W + s (x A) B with a bias and a second output, as LoRA layers make it: two segments, a factor, an
+/// epilogue.
+TEST_P(VulkanProducts, SegmentsFactorsAndEpilogues) {
+  KernelBuilder builder("add_place");
+  const auto p = builder.load(DType::f32);
+  const auto sum = builder.op(ScalarOp::add, p, builder.load(DType::f32));
+  builder.store(builder.op(ScalarOp::add, sum, builder.cast(builder.index(), DType::f32)))
+      .store(sum, DType::f32);
+  const auto add_place = builder.finish();
+  const std::int64_t sizes[][3] = {{1, 129, 65}, {7, 33, 20}, {33, 7, 129}, {65, 130, 33}};
+  for (const auto& s : sizes) {
+    const std::int64_t m = s[0], n = s[1], k = s[2];
+    for (bool transposed : {false, true}) {
+      SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+      PlanCase c(Device::vulkan(0), 5);
+      const int a = c.input(DType::f32, 2 * m * k);
+      const int b = c.input(DType::f32, k * n);
+      const int low = c.input(DType::f32, 2 * m * 8);
+      const int high = c.input(DType::f32, n * 8);
+      const int bias = c.input(DType::f32, n);
+      const int plain = c.output(DType::f32, 2 * m * n);
+      const int z = c.output(DType::f32, 2 * m * n);
+      const int second = c.output(DType::f32, 2 * m * n);
+      c.scalar(DType::f32, floating(2));
+      const Operand left = transposed ? view(a, {m * k, 1, 0, m}) : view(a, {m * k, k, 0, 1});
+      const Operand right = transposed ? view(b, {0, 0, k, 1}) : view(b, {0, 0, 1, n});
+      const Operand l = view(low, {m * 8, 8, 0, 1});
+      const Operand h = transposed ? view(high, {0, 0, 1, n}) : view(high, {0, 0, 8, 1});
+      const auto out = [&](int buffer) { return view(buffer, {m * n, n, 1, 0}); };
+      const Shape dims{2, m, n, k};
+      c.contract(DType::f32, dims, {left, right, l, h, out(plain)}, nullptr, {{.k = 8, .scale = 0}});
+      c.contract(DType::f32, dims,
+                 {left, right, l, h, view(bias, {0, 0, 1, 0}), view(-1, {0, n, 1, 0}), out(z), out(second)},
+                 add_place, {{.k = 8, .scale = 0}});
+      c.check_on(*backend_, tolerance_of(DType::f32, 2 * k + 16));
+    }
+  }
+}
+
+std::string variant_name(const ::testing::TestParamInfo<const ProductVariant*>& info) {
+  std::string text = info.param->name;
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+std::vector<const ProductVariant*> all_variants() {
+  std::vector<const ProductVariant*> list;
+  for (const ProductVariant& variant : product_variants()) list.push_back(&variant);
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, VulkanProducts, ::testing::ValuesIn(all_variants()), variant_name);
+
+// ---- The choice -------------------------------------------------------------------------------------------
+
+/// A GPU as most are.
+vulkan::Capabilities gpu() {
+  vulkan::Capabilities can;
+  can.subgroup_arithmetic = true;
+  can.subgroup_size = 32;
+  can.max_invocations = 1024;
+  can.shared_memory = 48 << 10;
+  return can;
+}
+
+TEST(ProductVariants, TheTableChoosesByShape) {
+  using vulkan::ProductLayout;
+  const auto choice = [](ProductShape shape, const vulkan::Capabilities& can, bool few_cores = false) {
+    return std::string(default_product_variant(shape, can, few_cores).name);
+  };
+  vulkan::Capabilities can = gpu();
+  const ProductShape large{.m = 4096, .n = 4096, .k = 4096};
+  EXPECT_EQ(choice(large, can), "shared-128");
+  EXPECT_EQ(choice(large, can, true), "plain");
+  EXPECT_EQ(choice({.m = 512, .n = 512, .k = 512}, can), "shared-64");
+  EXPECT_EQ(choice({.m = 256, .n = 256, .k = 512}, can), "shared-32");
+  EXPECT_EQ(choice({.m = 4096, .n = 4096, .k = 8}, can), "plain");
+  EXPECT_EQ(choice({.m = 64, .n = 64, .k = 4096}, can), "vector-n");
+  const ProductShape row{.m = 1, .n = 4096, .k = 4096, .b_layout = ProductLayout::along_k};
+  EXPECT_EQ(choice(row, can), "vector-k");
+  EXPECT_EQ(choice({.m = 1, .n = 4096, .k = 4096, .b_layout = ProductLayout::across_k}, can), "vector-n");
+  can.subgroup_arithmetic = false;
+  EXPECT_EQ(choice(row, can), "vector-k-tree");
+  can.shared_memory = 16 << 10;  // shared-128 needs 16.5 KiB
+  EXPECT_EQ(choice(large, can), "shared-64");
+  can.max_invocations = 64;
+  EXPECT_EQ(choice(large, can), "shared-32");
+}
+
+TEST(ProductVariants, LongSumsGoWhereTheDriversLoopLimitAllows) {
+  vulkan::Capabilities can = gpu();
+  can.loop_limit = 65535;
+  const ProductShape dot{.m = 1, .n = 1, .k = 1 << 20};
+  EXPECT_NE(why_not(*vulkan::find_product_variant("plain"), dot, can), "");
+  const ProductVariant& choice = default_product_variant(dot, can, true);
+  EXPECT_EQ(why_not(choice, dot, can), "");
+}
+
+}  // namespace
+}  // namespace caldera::testing
+#endif
