@@ -144,3 +144,9 @@ int element_at(int view, uint batch) {
   }
   return at;
 }
+
+// Whether fours of a view that begin at multiples of four along its contiguous dimension are aligned: `stride` is the
+// one across it.
+bool fours_aligned(uvec2 address, int at, int stride, int kind, uint bytes) {
+  return kind != 0 && stride % 4 == 0 && (address.x + uint(at) * bytes) % (4 * bytes) == 0;
+}

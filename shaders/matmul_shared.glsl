@@ -16,6 +16,7 @@ layout(constant_id = 7) const int b_layout = 0;
 const int FOURS = TN / 4;
 // Steps of K lie BM + PAD apart, so that stores of neighbouring steps meet different banks.
 const int PAD = 4;
+#define ELEMENT VALUE
 shared VALUE a_tile[BK * (BM + PAD)];
 shared VALUE b_tile[BK * (BN + PAD)];
 
@@ -35,12 +36,6 @@ shared VALUE b_tile[BK * (BN + PAD)];
 #define STAGE_ROWS BN
 #define STAGE_LAYOUT b_layout
 #include "matmul_stage.glsl"
-
-// Whether fours of a view that begin at multiples of four along its contiguous dimension are aligned: `stride` is the
-// one across it.
-bool aligned(uvec2 address, int at, int stride, int kind, uint bytes) {
-  return kind != 0 && stride % 4 == 0 && (address.x + uint(at) * bytes) % (4 * bytes) == 0;
-}
 
 void main() {
   const int m = args.m, n = args.n;
@@ -73,8 +68,8 @@ void main() {
       const int b_k = args.views[2 * segment + 1].rows, b_column = args.views[2 * segment + 1].columns;
       const int a_at = element_at(2 * segment, batch) + first_row * a_row;
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
-      const bool a_vectors = aligned(uvec2(a), a_at, a_layout == 1 ? a_row : a_k, a_layout, A_ALIGN);
-      const bool b_vectors = aligned(uvec2(b), b_at, b_layout == 1 ? b_column : b_k, b_layout, B_ALIGN);
+      const bool a_vectors = fours_aligned(uvec2(a), a_at, a_layout == 1 ? a_row : a_k, a_layout, A_ALIGN);
+      const bool b_vectors = fours_aligned(uvec2(b), b_at, b_layout == 1 ? b_column : b_k, b_layout, B_ALIGN);
       [[dont_unroll]] for (int l = 0; l < k; l += BK) {
         stage_a(a, a_at + l * a_k, a_row, a_k, m - first_row, k - l, a_vectors);
         stage_b(b, b_at + l * b_k, b_column, b_k, n - first_column, k - l, b_vectors);

@@ -1,6 +1,7 @@
 // Brings a piece of A (or of B, its columns in the place of rows) from memory to shared memory, with zeros where it
 // ends. matmul_shared.glsl includes this once for each, and defines STAGE (the function's name), STAGE_MEMORY,
-// STAGE_LOAD(memory, e), STAGE_AT(memory, e) (four elements, aligned), STAGE_TILE (the shared array), STAGE_ROWS (rows of a
+// STAGE_LOAD(memory, e), STAGE_AT(memory, e) (four elements, aligned), STAGE_TILE (the shared array, of type
+// ELEMENT), STAGE_ROWS (rows of a
 // tile) and STAGE_LAYOUT (0 strided, 1 contiguous along K, 2 contiguous along the rows).
 //
 // `at`: element number of the piece's first element. `rows`, `steps`: how much of the tile there is. `vectors`: fours
@@ -26,7 +27,7 @@ void STAGE(STAGE_MEMORY memory, int at, int row_stride, int k_stride, int rows, 
       }
       [[unroll]] for (int j = 0; j < 4; ++j) {
         const int to = STAGE_LAYOUT == 1 ? (step + j) * (STAGE_ROWS + PAD) + row : step * (STAGE_ROWS + PAD) + row + j;
-        STAGE_TILE[to] = four[j];
+        STAGE_TILE[to] = ELEMENT(four[j]);
       }
     }
   } else {
@@ -35,7 +36,7 @@ void STAGE(STAGE_MEMORY memory, int at, int row_stride, int k_stride, int rows, 
       const int step = STAGE_LAYOUT == 1 ? e % BK : e / STAGE_ROWS;
       VALUE value = VALUE(0);
       if (row < rows && step < steps) value = STAGE_LOAD(memory, at + row * row_stride + step * k_stride);
-      STAGE_TILE[step * (STAGE_ROWS + PAD) + row] = value;
+      STAGE_TILE[step * (STAGE_ROWS + PAD) + row] = ELEMENT(value);
     }
   }
 }

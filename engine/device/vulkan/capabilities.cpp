@@ -1,5 +1,6 @@
 #include "engine/device/vulkan/capabilities.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace caldera::vulkan {
@@ -17,6 +18,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"subgroup-size-control", &Capabilities::subgroup_size_control},
     {"nan-inf-preserve", &Capabilities::preserve_nan_inf},
     {"memory-budget", &Capabilities::memory_budget},
+    {"cooperative-matrix", &Capabilities::cooperative_matrix},
 };
 
 bool is_llvmpipe(const VkPhysicalDeviceProperties&, const VkPhysicalDeviceDriverProperties& driver) {
@@ -40,6 +42,27 @@ constexpr Quirk kQuirks[] = {
      "was registered before it; a kernel that is still being compiled then crashes the process.",
      is_llvmpipe, [](Capabilities& c) { c.compile_early = true; }},
 };
+
+/// Whether the device has the one kind of matrices that shaders/matmul_cooperative.glsl uses.
+bool has_cooperative_matrices(VkPhysicalDevice device) {
+  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV == nullptr) return false;
+  VkPhysicalDeviceCooperativeMatrixFeaturesNV feature{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV};
+  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &feature};
+  vkGetPhysicalDeviceFeatures2(device, &features);
+  if (feature.cooperativeMatrix != VK_TRUE) return false;
+  std::uint32_t count = 0;
+  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(device, &count, nullptr) != VK_SUCCESS) return false;
+  std::vector<VkCooperativeMatrixPropertiesNV> kinds(
+      count, {.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV});
+  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(device, &count, kinds.data()) < 0) return false;
+  return std::ranges::any_of(kinds, [](const VkCooperativeMatrixPropertiesNV& kind) {
+    return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.scope == VK_SCOPE_SUBGROUP_NV &&
+           kind.AType == VK_COMPONENT_TYPE_FLOAT16_NV && kind.BType == VK_COMPONENT_TYPE_FLOAT16_NV &&
+           kind.CType == VK_COMPONENT_TYPE_FLOAT32_NV && kind.DType == VK_COMPONENT_TYPE_FLOAT32_NV;
+  });
+}
 
 }  // namespace
 
@@ -110,6 +133,9 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability = has("VK_KHR_portability_subset");
+  c.cooperative_matrix = has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME) && c.storage_16bit && c.float16 &&
+                         c.subgroup_size_control && subgroup.subgroupSize == 32 &&
+                         has_cooperative_matrices(device);
 
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
   c.software = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;

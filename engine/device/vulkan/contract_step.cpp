@@ -116,6 +116,8 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
               v.thread_n,
               number(shape.a_layout),
               number(shape.b_layout)};
+    case ProductKernel::cooperative:
+      return {v.lanes, number(shape.a_layout), number(shape.b_layout)};
     case ProductKernel::vector:
       return {v.lanes, static_cast<std::int32_t>(v.rows(shape)), v.columns};
   }
@@ -124,11 +126,15 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
 
 /// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
 std::string embedded_name(const Step& step, const ProductForm& form) {
-  if (step.kernel || form.segments() != 1 || form.scaled || !form.plain_memory()) return {};
+  if (step.kernel || form.segments() != 1 || form.scaled ||
+      (!form.plain_memory() && form.kernel != ProductKernel::cooperative))
+    return {};
   const char* const type = product_type_name(form.type);
   switch (form.kernel) {
     case ProductKernel::tile:
       return fmt::format("matmul_{}{}", form.rows == 1 ? "row_" : "", type);
+    case ProductKernel::cooperative:
+      return "matmul_cooperative_f16";
     case ProductKernel::shared:
       if (form.type == DType::f32) return "matmul_shared_f32";
       break;
@@ -143,7 +149,8 @@ VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const Product
                          const ProductShape& shape, const ProductVariant& variant, const ProductForm& form) {
   Context& context = encoder.context;
   if (const std::string name = embedded_name(step, form); !name.empty())
-    return context.pipelines.embedded(name, constants_of(variant, shape, form, true));
+    return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
+                                      variant.kernel == ProductKernel::cooperative);
   Hash128 key = form.hash();
   GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
   if (step.kernel) {
@@ -159,7 +166,7 @@ VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const Product
     const GlslEpilogue epilogue(*step.kernel, epilogue_shape, "epilogue");
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
-  return context.pipelines.generated(key, step.name(), false, text,
+  return context.pipelines.generated(key, step.name(), variant.kernel == ProductKernel::cooperative, text,
                                      constants_of(variant, shape, form, false));
 }
 
@@ -185,6 +192,10 @@ void encode_contract(Encoder& encoder, const Step& step) {
                      .b_layout = layout_of(step, p, 1)};
   shape.a = memory_types(encoder, step, 0)[0];
   shape.b = memory_types(encoder, step, 1)[0];
+  for (std::size_t side : {0U, 1U}) {
+    for (DType type : memory_types(encoder, step, side))
+      shape.mixed_memory |= type != (side == 0 ? shape.a : shape.b);
+  }
   for (const Segment& segment : step.segments) shape.k += segment.k;
   const ProductVariant& variant =
       encoder.forced != nullptr

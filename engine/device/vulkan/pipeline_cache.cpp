@@ -82,7 +82,8 @@ VkPipeline PipelineCache::generated(const Hash128& shader, const std::string& na
   return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
 }
 
-VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants) {
+VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants,
+                                   bool full_subgroups) {
   Hash128 shader;
   shader.mix(name);
   const Hash128 key = with_constants(shader, constants);
@@ -90,7 +91,7 @@ VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::i
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
   const std::span<const std::uint32_t> words = embedded_shader(name);
   if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
-  return pipelines_.emplace(key, make(words, name, false, constants)).first->second;
+  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
 }
 
 VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,

@@ -34,7 +34,8 @@ class PipelineCache {
                        std::span<const std::int32_t> constants = {});
   /// The pipeline of a hand-written shader (see embedded_shaders.h). Throws DeviceError when there is no such
   /// shader.
-  VkPipeline embedded(std::string_view name, std::span<const std::int32_t> constants = {});
+  VkPipeline embedded(std::string_view name, std::span<const std::int32_t> constants = {},
+                      bool full_subgroups = false);
 
   /// One push constant: the address of the argument block.
   VkPipelineLayout layout() const { return layout_; }

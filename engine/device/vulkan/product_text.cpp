@@ -202,6 +202,8 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
                         form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
   }
   switch (form.kernel) {
+    case ProductKernel::cooperative:
+      return text + whole_shader_text("matmul_cooperative");
     case ProductKernel::shared:
       return text + whole_shader_text("matmul_shared");
     case ProductKernel::vector:

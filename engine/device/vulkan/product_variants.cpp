@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/device/vulkan/embedded_shaders.h"
+
 namespace caldera::vulkan {
 namespace {
 
@@ -62,6 +64,13 @@ constexpr ProductVariant kVariants[] = {
      .block_k = 16,
      .thread_m = 8,
      .thread_n = 8},
+    {.name = "cooperative",
+     .purpose = "f16 matrices: tiles of 64 x 64 by four subgroups with cooperative matrices, sums in f32",
+     .kernel = ProductKernel::cooperative,
+     .lanes = 128,
+     .block_m = 64,
+     .block_n = 64,
+     .block_k = 32},
 };
 
 /// Fewer workgroups than this leave most of a GPU idle.
@@ -78,6 +87,8 @@ std::int64_t ProductVariant::shared_bytes(const ProductShape& shape) const {
   switch (kernel) {
     case ProductKernel::tile:
       return 0;
+    case ProductKernel::cooperative:
+      return std::int64_t{2} * block_k * (block_m + block_n + 16) + std::int64_t{4} * block_m * block_n;
     case ProductKernel::shared:
       return element * block_k * (block_m + block_n + 2 * kPad);
     case ProductKernel::vector:
@@ -91,6 +102,7 @@ std::int64_t ProductVariant::rows(const ProductShape& shape) const {
     case ProductKernel::tile:
       return shape.m < kTileColumns ? 1 : kTileRows;
     case ProductKernel::shared:
+    case ProductKernel::cooperative:
       return block_m;
     case ProductKernel::vector:
       break;
@@ -105,6 +117,7 @@ std::int64_t ProductVariant::tile_columns() const {
     case ProductKernel::tile:
       return kTileColumns;
     case ProductKernel::shared:
+    case ProductKernel::cooperative:
       return block_n;
     case ProductKernel::vector:
       return columns;
@@ -125,6 +138,9 @@ std::int64_t ProductVariant::iterations(const ProductShape& shape, std::int64_t 
     case ProductKernel::tile:
       each += shape.k / 4 + 3 * segments + kTileRows;
       break;
+    case ProductKernel::cooperative:
+      each += std::int64_t{block_m} * block_n / lanes;
+      [[fallthrough]];
     case ProductKernel::shared: {
       const std::int64_t loads = ceil_div(std::int64_t{block_k} * block_m, lanes) +
                                  ceil_div(std::int64_t{block_k} * block_n, lanes) + 2;
@@ -147,6 +163,14 @@ const ProductVariant* find_product_variant(std::string_view name) {
 
 std::string why_not(const ProductVariant& variant, const ProductShape& shape, const Capabilities& can) {
   if (variant.subgroups && !can.subgroup_arithmetic) return "needs subgroup arithmetic in compute shaders";
+  if (variant.kernel == ProductKernel::cooperative) {
+    if (!can.cooperative_matrix)
+      return "needs cooperative matrices (VK_NV_cooperative_matrix) of f16, 16 x 16 x 16, with sums of f32";
+    if (embedded_shader("matmul_cooperative_f16").empty())
+      return "was not built: the glslang at hand does not compile cooperative matrices";
+    if (shape.a != DType::f16 || shape.b != DType::f16 || shape.type != DType::f32 || shape.mixed_memory)
+      return "is for A and B in f16 with sums of f32";
+  }
   if (static_cast<std::uint32_t>(variant.lanes) > can.max_invocations)
     return fmt::format("needs workgroups of {} invocations, the device has {}", variant.lanes,
                        can.max_invocations);
@@ -187,6 +211,8 @@ const ProductVariant& default_product_variant(const ProductShape& shape, const C
     if (shape.b_layout == ProductLayout::along_k) return first_of({"vector-k", "vector-k-tree"});
     return first_of({"vector-n"});
   }
+  if (shape.n > kMostVectorRows && runs(*find_product_variant("cooperative")))
+    return *find_product_variant("cooperative");
   const auto enough = [&](const char* name) {
     return find_product_variant(name)->tiles(shape) >= kEnoughGroups;
   };
@@ -204,6 +230,7 @@ bool is_candidate(const ProductVariant& variant, const ProductShape& shape) {
       // Each row of tiles reads B anew.
       return shape.m <= 4 * kMostVectorRows && shape.k >= kShortSum;
     case ProductKernel::shared:
+    case ProductKernel::cooperative:
       return shape.m > variant.block_m / 4 && shape.n > variant.block_n / 4 && shape.k >= kShortSum;
   }
   return false;

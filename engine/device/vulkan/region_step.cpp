@@ -7,6 +7,7 @@
 #include "engine/device/vulkan/encoder.h"
 #include "engine/device/vulkan/kernel_arguments.h"
 #include "engine/device/vulkan/region_space.h"
+#include "engine/device/vulkan/transpose_step.h"
 #include "engine/kernel/row_walks.h"
 #include "engine/tensor/error.h"
 
@@ -249,6 +250,7 @@ void encode_region(Encoder& encoder, std::span<const Step> joined) {
     batch.spaces.push_back(std::move(space));
   }
   if (batch.steps.empty()) return;
+  if (batch.steps.size() == 1 && encode_transpose(encoder, *batch.steps[0], batch.spaces[0])) return;
   if (batch.steps.size() <= kMaxJoined && make_alike(batch.spaces)) {
     dispatch(encoder, batch);
     return;

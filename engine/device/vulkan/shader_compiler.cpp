@@ -59,6 +59,8 @@ std::vector<std::uint32_t> compile_glsl(const std::string& text, const std::stri
   if (!ready) throw Error("glslang does not start");
 
   std::vector<std::uint32_t> raw = to_spirv(text, name);
+  // SPIRV-Tools 2023.1 crashes in its passes on cooperative matrices; such a text has no use for them either.
+  if (text.find("GL_NV_cooperative_matrix") != std::string::npos) return raw;
   spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_2);
   optimizer.RegisterPerformancePasses();
   std::vector<std::uint32_t> optimised;

@@ -1,0 +1,7 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_shader_16bit_storage : require
+#define MEMORY uint16_t
+#define ALIGN 2
+#define SHARED uint
+#include "transpose.glsl"
