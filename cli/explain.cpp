@@ -14,6 +14,7 @@
 #include "cli/explain_tasks.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"
+#include "engine/compile/levels.h"
 #include "training/io/atomic_file.h"
 
 namespace caldera::cli {
@@ -56,8 +57,7 @@ class ExplainCommand : public Command {
     app.add_option(
            "--trace", trace_,
            "Write a trace of the run there, for ui.perfetto.dev or chrome://tracing: what the host did, "
-           "and on the CPU every step; of a Vulkan device the plan as a whole, from its submission to "
-           "its results, on the host's clock")
+           "every kernel of the device with its cost and rates, and the device's memory over time")
         ->type_name("FILE");
     declare_prompt(app);
     declare_training(app);
@@ -165,14 +165,10 @@ class ExplainCommand : public Command {
   void print(const Explanation& e, std::size_t evaluations) const {
     const Plan& plan = *e.plan;
     StepCost total;
-    for (const StepCost& cost : e.costs) {
-      total.flops += cost.flops;
-      total.read_bytes += cost.read_bytes;
-      total.written_bytes += cost.written_bytes;
-    }
-    fmt::print("{} on {}: {} nodes -> {} dispatches, {} barriers, {} submits, plan cache {}\n", e.title,
-               plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
-               e.submits, e.cache_hit ? "hit" : "miss");
+    for (const StepCost& cost : e.costs) total += cost;
+    fmt::print("{} on {}: {} nodes -> {} dispatches, {} barriers (depth {}), {} submits, plan cache {}\n",
+               e.title, plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
+               depth_of(plan), e.submits, e.cache_hit ? "hit" : "miss");
     if (evaluations > 1) fmt::print("the largest of {} evaluations\n", evaluations);
     fmt::print("{:.1f} us; {:.2f} MFLOP, {} read and written; arena {}, peak {}\n\n", e.seconds * 1e6,
                static_cast<double>(total.flops) * 1e-6, format_bytes(total.bytes()),

@@ -66,8 +66,8 @@ LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::span<cons
     if (is_scalar_leaf(x)) continue;
     if (found && x.device() != device) {
       throw DeviceError(
-          fmt::format("{}: operands are on different devices ({} and {}), shapes {}; move one first", op.name,
-                      device.to_string(), x.device().to_string(), shapes_of(inputs)));
+          fmt::format("{}: operands are on different devices ({} and {}), shapes {}; move one with to()",
+                      op.name, device.to_string(), x.device().to_string(), shapes_of(inputs)));
     }
     device = x.device();
     found = true;

@@ -12,6 +12,7 @@ LazyTensor LazyTensor::matmul(const LazyTensor& other) const { return caldera::m
 LazyTensor LazyTensor::reshape(const Shape& shape) const { return caldera::reshape(*this, shape); }
 LazyTensor LazyTensor::transpose() const { return caldera::transpose(*this); }
 LazyTensor LazyTensor::astype(DType dtype) const { return caldera::astype(*this, dtype); }
+LazyTensor LazyTensor::to(Device device) const { return caldera::to(*this, device); }
 LazyTensor LazyTensor::softmax(int axis) const { return caldera::softmax(*this, axis); }
 LazyTensor LazyTensor::rms_norm(double eps) const { return caldera::rms_norm(*this, eps); }
 LazyTensor LazyTensor::lora_fused(const LazyTensor& a, const LazyTensor& b, double scale) const {

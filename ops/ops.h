@@ -3,7 +3,7 @@
 //
 // Binary operations broadcast and promote by the rules of the Python Array API standard 2023.12; numbers
 // given as C++ scalars take the tensor's dtype. Axes may be negative. Operands of one operation live on one
-// device.
+// device; `to` moves them.
 #pragma once
 
 #include <array>
@@ -179,6 +179,10 @@ LazyTensor silu(const LazyTensor& x);
 LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype = DType::f32);
 /// scale * ((x @ a) @ b): x (..., in), a (in, rank), b (rank, out).
 LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor& b, double scale);
+
+/// The value of x on `device`, where operations with tensors of that device can take it. Gradients come back
+/// to x's device. Numbers fit every device and stay as they are.
+LazyTensor to(const LazyTensor& x, Device device);
 
 /// The value of x; gradients do not pass.
 LazyTensor stop_gradient(const LazyTensor& x);

@@ -3,6 +3,7 @@
 #include "engine/compile/attention.h"
 #include "engine/compile/emitter.h"
 #include "engine/compile/join.h"
+#include "engine/compile/levels.h"
 #include "engine/compile/products.h"
 #include "engine/compile/schedule.h"
 #include "engine/compile/simplify.h"
@@ -21,6 +22,7 @@ std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions
   if (options.fusion) join_steps(*plan);
   plan_memory(*plan);
   plan_barriers(*plan);
+  plan_levels(*plan);
   return plan;
 }
 

@@ -10,9 +10,9 @@
 namespace caldera {
 
 /// simplify -> sum products -> find attention -> find regions -> group them -> emit steps -> schedule -> join
-/// -> plan memory -> find hazards (without fusion: no sums, attention, groups, joins). Near-linear in the
-/// size of the program: whatever is not, works on windows of bounded size. Pure: the same program and options
-/// give the same plan.
+/// -> plan memory -> find hazards -> move side by side (without fusion: no sums, attention, groups, joins).
+/// Near-linear in the size of the program: whatever is not, works on windows of bounded size. Pure: the same
+/// program and options give the same plan.
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options);
 
 /// Places the arena buffers of a plan whose steps are final: a buffer lives from its first to its last step.

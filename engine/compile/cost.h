@@ -23,6 +23,14 @@ struct StepCost {
   std::int64_t scratch_bytes = 0;
 
   std::int64_t bytes() const { return read_bytes + written_bytes; }
+  StepCost& operator+=(const StepCost& other) {
+    ops += other.ops;
+    flops += other.flops;
+    read_bytes += other.read_bytes;
+    written_bytes += other.written_bytes;
+    scratch_bytes += other.scratch_bytes;
+    return *this;
+  }
 };
 
 StepCost cost_of(const Plan& plan, const Step& step);

@@ -67,19 +67,57 @@ class History {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;
 };
 
-/// Most buffers are written by one step, and all that read them follow it. The others have a history.
+/// What the steps did to one buffer, each access by itself: exact where several write it through strides.
+class Accesses {
+ public:
+  template <class After>
+  void access(const ByteComb& bytes, bool writes, std::uint32_t step, After after) {
+    if (bytes.hull.empty()) return;
+    for (const Access& earlier : accesses_) {
+      const bool conflict = earlier.writes || writes;
+      if (conflict && earlier.step != step && !bytes.apart_from(earlier.bytes)) after(earlier.step);
+    }
+    accesses_.push_back({bytes, step, writes});
+  }
+
+ private:
+  struct Access {
+    ByteComb bytes;
+    std::uint32_t step;
+    bool writes;
+  };
+  std::vector<Access> accesses_;
+};
+
+/// Most buffers are written by one step, and all that read them follow it. The others are looked at closely:
+/// access by access where there are few, else by their hulls.
 class Edges {
  public:
-  explicit Edges(const Plan& plan)
-      : plan_(plan), writer_(plan.buffers.size(), kNobody), history_of_(plan.buffers.size(), kNone) {
-    for (std::uint32_t s = 0; s < plan.steps.size(); ++s) count_writers(s);
+  explicit Edges(const Plan& plan) : plan_(plan), uses_(plan.buffers.size()) {
+    for (std::uint32_t s = 0; s < plan.steps.size(); ++s) count(s);
+    for (Use& use : uses_) {
+      if (!use.is_shared) continue;
+      const bool few = use.count <= kFew;
+      use.at = static_cast<std::uint32_t>(few ? accesses_.size() : histories_.size());
+      if (few)
+        accesses_.emplace_back();
+      else
+        histories_.emplace_back();
+    }
     for (std::uint32_t s = 0; s < plan.steps.size(); ++s) add(s);
   }
   std::vector<Edge> take() { return std::move(edges_); }
 
  private:
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint32_t kFew = 512;  // to compare with one another
+
+  struct Use {
+    std::uint32_t writer = kNobody;  // the first
+    std::uint32_t count = 0;         // accesses
+    bool is_shared = false;          // written by several, or read before it is written
+    std::uint32_t at = 0;            // of a shared one: in accesses_ or histories_
+  };
 
   static std::size_t first_output(const Step& step) {
     return step.operands.size() - static_cast<std::size_t>(step.output_count());
@@ -88,20 +126,17 @@ class Edges {
     return buffer >= 0 && plan_.buffers[static_cast<std::size_t>(buffer)].role != BufferRole::input;
   }
 
-  void count_writers(std::uint32_t s) {
+  void count(std::uint32_t s) {
     const Step& step = plan_.steps[s];
     const std::size_t outputs = first_output(step);
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       if (!is_written(step.operands[k].buffer)) continue;
-      const auto b = static_cast<std::size_t>(step.operands[k].buffer);
+      Use& use = uses_[static_cast<std::size_t>(step.operands[k].buffer)];
       const bool writes = k >= outputs;
-      const bool early_read = !writes && writer_[b] == kNobody;
-      const bool second_writer = writes && writer_[b] != kNobody && writer_[b] != s;
-      if ((early_read || second_writer) && history_of_[b] == kNone) {
-        history_of_[b] = static_cast<std::uint32_t>(histories_.size());
-        histories_.emplace_back();
-      }
-      if (writes && writer_[b] == kNobody) writer_[b] = s;
+      ++use.count;
+      if (!writes && use.writer == kNobody) use.is_shared = true;
+      if (writes && use.writer != kNobody && use.writer != s) use.is_shared = true;
+      if (writes && use.writer == kNobody) use.writer = s;
     }
   }
 
@@ -112,20 +147,22 @@ class Edges {
       if (edges_.empty() || edges_.back() != Edge{earlier, s}) edges_.emplace_back(earlier, s);
     };
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      if (!is_written(step.operands[k].buffer)) continue;
-      const auto b = static_cast<std::size_t>(step.operands[k].buffer);
-      if (history_of_[b] == kNone) {
-        if (k < outputs && writer_[b] != s) after(writer_[b]);
-        continue;
+      const Operand& operand = step.operands[k];
+      if (!is_written(operand.buffer)) continue;
+      const Use& use = uses_[static_cast<std::size_t>(operand.buffer)];
+      if (!use.is_shared) {
+        if (k < outputs && use.writer != s) after(use.writer);
+      } else if (use.count <= kFew) {
+        accesses_[use.at].access(byte_comb(plan_, step, operand), k >= outputs, s, after);
+      } else {
+        histories_[use.at].access(byte_range(plan_, step, operand), k >= outputs, s, after);
       }
-      History& history = histories_[history_of_[b]];
-      history.access(byte_range(plan_, step, step.operands[k]), k >= outputs, s, after);
     }
   }
 
   const Plan& plan_;
-  std::vector<std::uint32_t> writer_;      // the first
-  std::vector<std::uint32_t> history_of_;  // of each buffer
+  std::vector<Use> uses_;  // of each buffer
+  std::vector<Accesses> accesses_;
   std::vector<History> histories_;
   std::vector<Edge> edges_;
 };

@@ -146,13 +146,7 @@ Tensor Tensor::mean() const { return computed(caldera::mean(lazy()), {this}); }
 
 Tensor Tensor::to_device(const Device& device) const {
   if (lazy().device() == device) return *this;
-  if (lazy().node().is_traced())
-    throw GradientError(
-        "to_device: a gradient does not pass from one device to another; move the operands before "
-        "differentiating");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
-  lazy().copy_to_host(bytes.data());
-  return Tensor(LazyTensor::from_bytes(bytes.data(), bytes.size(), dtype(), shape(), device));
+  return computed(to(lazy(), device), {this});
 }
 
 Tensor Tensor::softmax_stable() const { return computed(caldera::softmax(lazy(), -1), {this}); }

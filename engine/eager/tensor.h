@@ -101,7 +101,7 @@ class Tensor {
   /// Swaps the last two axes.
   Tensor transpose() const;
   Tensor astype(DType dtype) const;
-  /// Throws GradientError where a gradient would have to pass: there is none across devices.
+  /// A copy on `device`; gradients come back from there.
   Tensor to_device(const Device& device) const;
   /// Over all elements, to a scalar.
   Tensor sum() const;

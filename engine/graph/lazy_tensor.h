@@ -119,6 +119,7 @@ class LazyTensor {
   LazyTensor reshape(const Shape& shape) const;
   LazyTensor transpose() const;
   LazyTensor astype(DType dtype) const;
+  LazyTensor to(Device device) const;
   LazyTensor softmax(int axis = -1) const;
   LazyTensor rms_norm(double eps) const;
   /// The scaled low-rank product `scale * ((x @ a) @ b)`; a is (in, rank), b is (rank, out).
@@ -136,7 +137,8 @@ class LazyTensor {
   NodePtr node_;
 };
 
-/// Evaluates several tensors in one go (one plan a device) and waits.
+/// Evaluates several tensors in one go and waits. One plan a device; where the graph crosses devices (`to`),
+/// one for each stretch on a device between two crossings.
 void eval(std::span<const LazyTensor> outputs);
 void eval(std::initializer_list<LazyTensor> outputs);
 EvalFuture eval_async(std::span<const LazyTensor> outputs);

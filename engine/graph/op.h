@@ -33,6 +33,8 @@ enum class OpClass : std::uint8_t {
   pad,          // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0
   concatenate,  // attrs: axis
   identity,     // the value of its input; vanishes in compilation (stop_gradient, trace boundaries)
+  transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
+                // engine/runtime/cut.h
   // Made by the compiler (engine/compile/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read

@@ -1,5 +1,5 @@
-// Capture: the graph behind some outputs, in the order in which replays of its plan bind it. Internal to the
-// runtime.
+// Capture: the graph behind some outputs on one device, in the order in which replays of its plan bind it.
+// Internal to the runtime.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 
 #include "engine/compile/program.h"
 #include "engine/graph/node.h"
+#include "engine/runtime/cut.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {
@@ -24,9 +25,10 @@ struct Capture {
   Device device;
   std::vector<Node*> outputs;  // distinct, lazy
   Walk walk;                   // inputs before users
-  std::vector<Node*> data;     // leaves with a value
+  std::vector<Node*> data;     // leaves with a value, in order of the walk
   std::vector<Node*> scalars;  // leaves that are numbers
   Hash128 hash;                // of the structure: values of scalars and data do not enter
+  bool crosses = false;        // the graph crosses devices: nothing else holds, cut() it
 
   /// Starts over with no outputs.
   void reset(Device of) {
@@ -36,8 +38,15 @@ struct Capture {
   /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
   /// leaf for leaf.
   void fill();
+  /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
+  /// its node may be lazy.
+  void fill(const Part& part);
   /// The graph as the compiler sees it.
   Program program() const;
+
+ private:
+  /// From the walk and `data`.
+  void hash_structure();
 };
 
 }  // namespace caldera

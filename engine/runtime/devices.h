@@ -10,7 +10,7 @@
 namespace caldera {
 
 struct OpenDevice {
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;  // shared by copies that other devices wait for
   std::unique_ptr<Stream> stream;
   std::uint64_t opening = 0;  // counts how often devices were opened: plans of one opening do not fit another
 };

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/compile/compile.h"
 #include "engine/runtime/capture.h"
+#include "engine/runtime/cut.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/donate.h"
 #include "engine/runtime/plan_cache.h"
@@ -72,40 +74,50 @@ std::uint64_t scalar_bits(const Node& node) {
   return static_cast<std::uint64_t>(raw);
 }
 
-/// A job that replays the plan of a capture. Throws before anything has changed.
-std::shared_ptr<Job> make_job(const Capture& c, const OpenDevice& target) {
+std::shared_ptr<Job> new_job() {
   auto job = std::make_shared<Job>();
-  const RunRecorder recorder(c.walk.order, c.outputs);
-  job->executable = executable_for(c, target);
-  const Plan& plan = job->executable->plan();
-  job->record = recorder.record(*job->executable);
   job->done = std::make_shared<Event>();
-  job->storages.reserve(c.data.size() + c.outputs.size());
-  // Before the job holds storages: what nobody but this evaluation holds may be given away.
+  return job;
+}
+
+void depend_on(Job& job, const Value& value) {
+  const bool is_sound = value.ready == nullptr || (value.ready->is_set() && !value.ready->error());
+  if (!is_sound && value.ready != job.done) job.depends.push_back(value.ready);
+}
+
+/// Values that an evaluation makes for itself while it is scheduled: what one part of a graph over several
+/// devices gives to another. Their nodes stay lazy, unless they are asked for.
+using InnerValues = std::unordered_map<const Node*, Value>;
+
+/// Adds to a job what replays the plan of a capture. Throws before anything has changed.
+void add_plan(Job& job, const Capture& c, const OpenDevice& target, const InnerValues* inner) {
+  const RunRecorder recorder(c);
+  job.executable = executable_for(c, target);
+  const Plan& plan = job.executable->plan();
+  job.record = recorder.record(*job.executable);
+  job.storages.reserve(c.data.size() + c.outputs.size());
+  // Before the job holds storages: what nobody but this evaluation holds may be given away. Not in a part of
+  // a larger graph: the others may need it.
   std::vector<std::int32_t> donors;
-  if (!plan.donations.empty()) donors = find_donors(c, plan);
+  if (!plan.donations.empty() && inner == nullptr) donors = find_donors(c, plan);
+  job.bindings.slots.reserve(c.data.size() + c.outputs.size());
   for (const Node* leaf : c.data) {
-    const Value& value = leaf->value();
-    job->storages.push_back(value.storage);
-    const bool is_sound = value.ready == nullptr || (value.ready->is_set() && !value.ready->error());
-    if (!is_sound) job->depends.push_back(value.ready);
+    const Value& value = leaf->has_value() ? leaf->value() : inner->at(leaf);
+    job.storages.push_back(value.storage);
+    job.bindings.slots.push_back({value.storage.get(), value.byte_offset});
+    depend_on(job, value);
   }
   for (std::size_t k = 0; k < c.outputs.size(); ++k) {
     if (!donors.empty() && donors[k] >= 0) {
-      job->storages.push_back(job->storages[static_cast<std::size_t>(donors[k])]);
+      job.storages.push_back(job.storages[static_cast<std::size_t>(donors[k])]);
     } else {
-      job->storages.push_back(target.backend->allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
+      job.storages.push_back(target.backend->allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
     }
+    job.bindings.slots.push_back({job.storages.back().get(), 0});
   }
-  job->bindings.slots.reserve(job->storages.size());
-  for (const StoragePtr& storage : job->storages) job->bindings.slots.push_back({storage.get(), 0});
-  for (std::size_t k = 0; k < c.data.size(); ++k) {
-    job->bindings.slots[k].byte_offset = c.data[k]->value().byte_offset;
-  }
-  job->bindings.scalars.reserve(plan.scalars.size());
-  for (const Node* leaf : c.scalars) job->bindings.scalars.push_back(scalar_bits(*leaf));
-  job->bindings.scalars.insert(job->bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
-  return job;
+  job.bindings.scalars.reserve(plan.scalars.size());
+  for (const Node* leaf : c.scalars) job.bindings.scalars.push_back(scalar_bits(*leaf));
+  job.bindings.scalars.insert(job.bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
 }
 
 /// A job on its way.
@@ -115,6 +127,48 @@ struct Launch {
   std::shared_ptr<Event> done;
   bool run_inline = false;  // by the thread that scheduled it
 };
+
+/// The copies that bring a part what it receives; notes where they put it.
+void add_copies(Job& job, const Part& part, Backend& target, InnerValues& inner) {
+  job.copies.reserve(part.received.size());
+  std::unordered_map<const Node*, StoragePtr> brought;  // what is moved twice is copied once
+  for (const Node* node : part.received) {
+    const Node& source = *node->inputs()[0];
+    StoragePtr& to = brought[&source];
+    if (to == nullptr) {
+      const Value& value = source.has_value() ? source.value() : inner.at(&source);
+      to = target.allocate(std::max<std::size_t>(1, bytes_of(*node)));
+      job.copies.push_back({.from_backend = open_device(value.storage->device())->backend,
+                            .from = value.storage,
+                            .from_offset = static_cast<std::size_t>(value.byte_offset),
+                            .to_backend = &target,
+                            .to = to,
+                            .bytes = bytes_of(*node)});
+      depend_on(job, value);
+    }
+    inner[node] = {to, 0, job.done};
+  }
+}
+
+/// Jobs for the graph of `outputs`, which crosses devices, in an order in which none needs a later one. Their
+/// values are among `inner` then.
+std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inner) {
+  std::vector<Launch> launches;
+  Capture c;
+  for (const Part& part : cut(outputs)) {
+    std::shared_ptr<OpenDevice> open = open_device(part.device);
+    const std::shared_ptr<Job> job = new_job();
+    add_copies(*job, part, *open->backend, inner);
+    if (!part.outputs.empty()) {
+      c.fill(part);
+      add_plan(*job, c, *open, &inner);
+      for (std::size_t k = 0; k < c.outputs.size(); ++k)
+        inner[c.outputs[k]] = {job->storages[c.data.size() + k], 0, job->done};
+    }
+    launches.push_back({std::move(open), job, job->done});
+  }
+  return launches;
+}
 
 /// What scheduling works with, kept from one evaluation to the next. Under graph_mutex().
 struct Workspace {
@@ -155,6 +209,53 @@ struct Scheduled {
   }
 };
 
+/// Under graph_mutex(): schedules captures of which none crosses devices.
+void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, std::vector<NodePtr>& bin) {
+  // All that may throw comes first: a graph is scheduled whole or not at all.
+  scheduled.launches.reserve(work.used);
+  std::size_t released = 0;
+  for (std::size_t i = 0; i < work.used; ++i) {
+    Capture& c = work.captures[i];
+    if (i > 0) c.fill();  // captures share leaves that are numbers, and the walk marks them
+    std::shared_ptr<OpenDevice> open = open_device(c.device);
+    const std::shared_ptr<Job> job = new_job();
+    add_plan(*job, c, *open, nullptr);
+    scheduled.launches.push_back({std::move(open), job, job->done});
+    for (const Node* output : c.outputs) released += output->inputs().size();
+  }
+  bin.reserve(released);
+  for (std::size_t i = 0; i < work.used; ++i) {
+    Launch& launch = scheduled.launches[i];
+    const Capture& c = work.captures[i];
+    for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+      c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
+      c.outputs[k]->settle(bin);
+    }
+    launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
+  }
+}
+
+/// Under graph_mutex(): schedules a graph that crosses devices.
+void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<NodePtr>& bin) {
+  std::vector<Node*> outputs;
+  std::size_t released = 0;
+  for (std::size_t i = 0; i < work.used; ++i) {
+    for (Node* output : work.captures[i].outputs) {
+      outputs.push_back(output);
+      released += output->inputs().size();
+    }
+  }
+  InnerValues inner;
+  scheduled.launches = launches_of(outputs, inner);
+  bin.reserve(released);
+  for (Node* output : outputs) {
+    output->set_value(std::move(inner.at(output)));
+    output->settle(bin);
+  }
+  // By the streams' own threads: one that ran them all itself would be in the way of those that wait.
+  for (const Launch& launch : scheduled.launches) launch.device->stream->enqueue(launch.job, false);
+}
+
 /// Schedules everything lazy among `outputs`.
 Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
   Scheduled scheduled;
@@ -175,34 +276,23 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
       node.walk = walk;
       work.capture_on(node.device()).outputs.push_back(&node);
     }
-    // All that may throw comes first: a graph is scheduled whole or not at all.
-    scheduled.launches.reserve(work.used);
-    std::size_t released = 0;
-    for (std::size_t i = 0; i < work.used; ++i) {
-      Capture& c = work.captures[i];
-      c.fill();
-      std::shared_ptr<OpenDevice> open = open_device(c.device);
-      std::shared_ptr<Job> job = make_job(c, *open);
-      scheduled.launches.push_back({std::move(open), job, job->done});
-      for (const Node* output : c.outputs) released += output->inputs().size();
+    bool crosses = false;
+    for (std::size_t i = work.used; i-- > 0;) {  // the first one's walk is the latest then
+      work.captures[i].fill();
+      crosses = crosses || work.captures[i].crosses;
     }
-    bin.reserve(released);
-    for (std::size_t i = 0; i < work.used; ++i) {
-      Launch& launch = scheduled.launches[i];
-      const Capture& c = work.captures[i];
-      for (std::size_t k = 0; k < c.outputs.size(); ++k) {
-        c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
-        c.outputs[k]->settle(bin);
-      }
-      launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
-    }
+    if (crosses)
+      schedule_parts(work, scheduled, bin);
+    else
+      schedule_captures(work, run_inline, scheduled, bin);
     work.finish();
   }
+  // What others may wait for first, then their turn to make this thread wait.
+  for (const Launch& launch : scheduled.launches) {
+    if (launch.run_inline) launch.device->stream->run_inline(launch.job);
+  }
   for (Launch& launch : scheduled.launches) {
-    if (launch.run_inline)
-      launch.device->stream->run_inline(launch.job);
-    else
-      launch.device->stream->advance();
+    if (!launch.run_inline) launch.device->stream->advance(scheduled.launches.size());
     launch.job.reset();
   }
   return scheduled;
@@ -245,6 +335,11 @@ std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
   if (c.outputs.empty()) return nullptr;
   c.device = c.outputs[0]->device();
   c.fill();
+  if (c.crosses) {
+    throw ValueError(
+        "plan_for: the graph crosses devices, so it has a plan for each part; ask for the tensors that to() "
+        "moves, one by one, or record an evaluation with Profiler");
+  }
   return make_plan(c);
 }
 std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/compile/levels.h"
+#include "engine/runtime/capture.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
@@ -44,15 +46,14 @@ Explanation explain(std::span<const LazyTensor> outputs) {
   if (!e.plan) throw ValueError("explain: everything has been computed, there is nothing to plan");
   // The same walk as that of an evaluation, so that positions are those of the plan.
   const std::scoped_lock lock(graph_mutex());
-  std::vector<Node*> roots;
+  Capture c;
   for (const LazyTensor& output : outputs) {
     Node* node = &output.node();
-    if (!node->has_value() && std::find(roots.begin(), roots.end(), node) == roots.end())
-      roots.push_back(node);
+    if (!node->has_value() && std::find(c.outputs.begin(), c.outputs.end(), node) == c.outputs.end())
+      c.outputs.push_back(node);
   }
-  const std::vector<Node*> order =
-      topological_order(roots, [](const Node& node) { return node.has_value() && !node.is_scalar_leaf(); });
-  e.graph = record_graph(order, roots);
+  c.fill();
+  e.graph = record_graph(c);
   return with_costs(std::move(e));
 }
 
@@ -68,7 +69,17 @@ Explanation explain(const RunRecord& run) {
   e.cache_hit = run.cache_hit;
   e.submits = run.submits;
   e.seconds = seconds_of({run.begin, run.done});
-  for (const StepTime& time : run.steps) e.step_seconds.push_back(seconds_of(time));
+  e.step_seconds.assign(run.steps.size(), 0);
+  for (const KernelRun& kernel : kernel_runs(*run.plan, run.steps)) {
+    // Steps that ran as one share its time by the bytes that they move.
+    const double bytes = static_cast<double>(std::max<std::int64_t>(1, kernel.cost.bytes()));
+    for (std::size_t i = kernel.first; i < kernel.first + kernel.count; ++i) {
+      const double share = kernel.count == 1
+                               ? 1.0
+                               : static_cast<double>(cost_of(*run.plan, run.plan->steps[i]).bytes()) / bytes;
+      e.step_seconds[i] = seconds_of(kernel.time) * share;
+    }
+  }
   return with_costs(std::move(e));
 }
 
@@ -102,6 +113,7 @@ std::string to_json(const Explanation& e) {
                       {"steps", std::move(steps)},
                       {"dispatches", plan.dispatch_count()},
                       {"barriers", plan.barrier_count()},
+                      {"depth", depth_of(plan)},
                       {"submits", e.executed ? Json(e.submits) : Json(nullptr)},
                       {"arena_bytes", plan.arena_bytes},
                       {"peak_bytes", plan.peak_bytes},

@@ -40,8 +40,9 @@ Explanation explain(const RunRecord& run);
 /// One line:
 /// {"title","device","nodes","steps":[{"kernel","kind","ops","flops","bytes","scratch_bytes","form",
 /// "label","dims","dtype","read_bytes","written_bytes","joined","barrier","microseconds"}],"dispatches",
-/// "barriers","submits","arena_bytes","peak_bytes","recomputed","cache"}; submits and cache are null, and
-/// steps have no time, where nothing has run.
+/// "barriers","depth","submits","arena_bytes","peak_bytes","recomputed","cache"}; submits and cache are null,
+/// and steps have no time, where nothing has run. Depth is that of the dispatches' dependencies: no order of
+/// them has fewer barriers than depth - 1.
 std::string to_json(const Explanation& explanation);
 
 /// Graphviz source of the graph after fusion: a cluster for each step around the nodes that it computes.
@@ -55,11 +56,13 @@ std::string to_memory_svg(const Explanation& explanation);
 /// kernels with their code, memory over time.
 std::string to_html(const Explanation& explanation);
 
-/// Chrome's trace format (chrome://tracing, ui.perfetto.dev): the host's threads with what they did for the
-/// evaluations, and a track for the device. On the CPU that track has every step with its cost; of a Vulkan
-/// device it has each plan as a whole, from its submission until its results were seen, with its steps'
-/// names.
-std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std::span<const HostSpan> spans);
+/// Chrome's trace format (chrome://tracing, ui.perfetto.dev), one JSON object: the host's threads with what
+/// they did for the evaluations, copies between devices included; for each device the plans that ran, from
+/// submission to results, and within them a slice for each kernel with its cost and rates, where the device
+/// can tell; and counters of each device's memory: live and reserved bytes, and how much of the arena is in
+/// use.
+std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std::span<const HostSpan> spans,
+                     std::span<const CopyRecord> copies = {});
 
 struct GeneratedCode {
   std::string title;

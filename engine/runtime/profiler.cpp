@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/compile/cost.h"
+#include "engine/runtime/capture.h"
 #include "engine/runtime/explain.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/settings.h"
@@ -26,6 +27,13 @@ struct Records {
   std::mutex mutex;
   std::vector<std::shared_ptr<RunRecord>> runs;
   std::vector<HostSpan> spans;
+  std::vector<CopyRecord> copies;
+
+  void clear() {
+    runs.clear();
+    spans.clear();
+    copies.clear();
+  }
 };
 
 /// Never destroyed: streams may still run while statics go.
@@ -53,19 +61,19 @@ void debug_run(const RunRecord& run) {
   const Plan& plan = *run.plan;
   std::string text;
   StepCost total;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    const StepCost cost = cost_of(plan, step);
-    total.flops += cost.flops;
-    total.read_bytes += cost.read_bytes;
-    total.written_bytes += cost.written_bytes;
-    if (i < run.steps.size()) {
-      text += fmt::format("caldera:   {:4} {}  {} {}\n", i, rates(cost, seconds_of(run.steps[i])),
-                          step.name(), step.dims.to_string());
-    } else {
-      text += fmt::format("caldera:   {:4} {} B, {} FLOP  {} {}\n", i, cost.bytes(), cost.flops, step.name(),
-                          step.dims.to_string());
+  if (run.steps.empty()) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const StepCost cost = cost_of(plan, plan.steps[i]);
+      total += cost;
+      text += fmt::format("caldera:   {:4} {} B, {} FLOP  {} {}\n", i, cost.bytes(), cost.flops,
+                          plan.steps[i].name(), plan.steps[i].dims.to_string());
     }
+  }
+  for (const KernelRun& kernel : kernel_runs(plan, run.steps)) {
+    total += kernel.cost;
+    text +=
+        fmt::format("caldera:   {:4} {}  {} {}\n", kernel.first, rates(kernel.cost, seconds_of(kernel.time)),
+                    kernel.name(plan), plan.steps[kernel.first].dims.to_string());
   }
   const double seconds = seconds_of({run.begin, run.done});
   fmt::print(stderr, "{}caldera: run on {}: {} in {} dispatches, plan cache {}\n", text,
@@ -75,22 +83,27 @@ void debug_run(const RunRecord& run) {
 
 }  // namespace
 
-RecordedGraph record_graph(std::span<Node* const> order, std::span<Node* const> outputs) {
+RecordedGraph record_graph(const Capture& capture) {
   RecordedGraph graph;
-  graph.nodes.reserve(order.size());
-  for (const Node* node : order) {
+  graph.nodes.reserve(capture.walk.order.size());
+  auto leaf = capture.data.begin();
+  for (const Node* node : capture.walk.order) {
     GraphNode copy{.op = &node->op(),
                    .shape = node->shape(),
                    .dtype = node->dtype(),
                    .id = node->id(),
-                   .is_data = node->has_value() && !node->is_scalar_leaf(),
+                   .is_data = leaf != capture.data.end() && *leaf == node,
                    .inputs = {}};
-    if (!copy.is_data) {
+    if (copy.is_data) {
+      ++leaf;
+    } else {
+      copy.inputs.reserve(node->inputs().size());
       for (const NodePtr& input : node->inputs()) copy.inputs.push_back(input->walk_index);
     }
     graph.nodes.push_back(std::move(copy));
   }
-  for (const Node* output : outputs) graph.outputs.push_back(output->walk_index);
+  graph.outputs.reserve(capture.outputs.size());
+  for (const Node* output : capture.outputs) graph.outputs.push_back(output->walk_index);
   return graph;
 }
 
@@ -98,12 +111,35 @@ double seconds_of(const StepTime& time) {
   return std::max(std::chrono::duration<double>(time.end - time.begin).count(), 1e-9);
 }
 
+std::string KernelRun::name(const Plan& plan) const {
+  const std::string own = plan.steps[first].name();
+  return count == 1 ? own : fmt::format("{} (and {} more)", own, count - 1);
+}
+
+std::vector<KernelRun> kernel_runs(const Plan& plan, std::span<const StepTime> times) {
+  std::vector<KernelRun> kernels;
+  kernels.reserve(times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const StepCost cost = cost_of(plan, plan.steps[i]);
+    // A device that runs joined steps one by one gives each its own time.
+    const bool same_dispatch = plan.steps[i].joined && !kernels.empty() &&
+                               times[i].begin == kernels.back().time.begin &&
+                               times[i].end == kernels.back().time.end;
+    if (same_dispatch) {
+      ++kernels.back().count;
+      kernels.back().cost += cost;
+    } else {
+      kernels.push_back({.first = i, .count = 1, .time = times[i], .cost = cost});
+    }
+  }
+  return kernels;
+}
+
 Profiler::Profiler() {
   Records& r = records();
   const std::scoped_lock lock(r.mutex);
   if (is_recording()) throw Error("a profiler is recording already; end it before starting another");
-  r.runs.clear();
-  r.spans.clear();
+  r.clear();
   recording.store(true, std::memory_order_relaxed);
 }
 
@@ -111,8 +147,7 @@ Profiler::~Profiler() {
   Records& r = records();
   const std::scoped_lock lock(r.mutex);
   recording.store(false, std::memory_order_relaxed);
-  r.runs.clear();
-  r.spans.clear();
+  r.clear();
 }
 
 std::vector<std::shared_ptr<const RunRecord>> Profiler::runs() const {
@@ -127,6 +162,12 @@ std::vector<HostSpan> Profiler::spans() const {
   return r.spans;
 }
 
+std::vector<CopyRecord> Profiler::copies() const {
+  Records& r = records();
+  const std::scoped_lock lock(r.mutex);
+  return r.copies;
+}
+
 ProfileSpan::ProfileSpan(std::string_view name) : name_(name), active_(is_recording()) {
   if (active_) begin_ = Clock::now();
 }
@@ -139,12 +180,25 @@ ProfileSpan::~ProfileSpan() {
   if (is_recording()) r.spans.push_back({name_, thread_number(), begin_, end});
 }
 
-RunRecorder::RunRecorder(std::span<Node* const> order, std::span<Node* const> outputs) {
+CopyRecorder::CopyRecorder(const DeviceCopy& copy) : copy_(copy), active_(is_recording()) {
+  if (active_) begin_ = Clock::now();
+}
+
+CopyRecorder::~CopyRecorder() {
+  if (!active_) return;
+  const auto end = Clock::now();
+  Records& r = records();
+  const std::scoped_lock lock(r.mutex);
+  if (is_recording())
+    r.copies.push_back({copy_.from->device(), copy_.to->device(), copy_.bytes, thread_number(), begin_, end});
+}
+
+RunRecorder::RunRecorder(const Capture& capture) {
   const bool wanted = is_recording();
   if (!wanted && settings().debug < 2) return;
   record_ = std::make_shared<RunRecord>();
   hits_ = plan_cache().stats().hits;
-  if (wanted) record_->graph = record_graph(order, outputs);
+  if (wanted) record_->graph = record_graph(capture);
 }
 
 std::shared_ptr<RunRecord> RunRecorder::record(const Executable& executable) const {
@@ -162,11 +216,11 @@ Ticket submit_recorded(Backend& backend, Job& job) {
   run.thread = thread_number();
   run.steps.reserve(run.plan->steps.size());
   job.bindings.step_times = &run.steps;
-  const std::uint64_t submits = backend.counters().submits;
+  run.before = backend.counters();
   run.begin = Clock::now();
   const Ticket ticket = backend.submit(*job.executable, job.bindings);
   run.submitted = Clock::now();
-  run.submits = backend.counters().submits - submits;
+  run.submits = backend.counters().submits - run.before.submits;
   return ticket;
 }
 
@@ -176,6 +230,7 @@ void wait_recorded(Backend& backend, const Job& job, Ticket ticket) {
   run.waited = Clock::now();
   backend.wait(ticket);
   run.done = Clock::now();
+  run.after = backend.counters();
   // A device that merges or leaves out steps cannot say which time belongs to which.
   if (run.steps.size() != run.plan->steps.size()) run.steps.clear();
   if (settings().debug >= 2) debug_run(run);

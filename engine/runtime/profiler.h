@@ -2,7 +2,7 @@
 //
 // While nobody records, an evaluation pays for two reads of an atomic. The hooks in the runtime are
 // ProfileSpan (a named stretch of host time), RunRecorder (which graph and plan a job has), submit_recorded
-// and wait_recorded (when it ran) and debug_plan.
+// and wait_recorded (when it ran), CopyRecorder and debug_plan.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,17 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/compile/cost.h"
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
 
 namespace caldera {
 
+struct DeviceCopy;
 struct Job;
 
 /// What is kept of a node: neither its value nor its inputs stay alive.
@@ -36,12 +39,27 @@ struct RecordedGraph {
   std::vector<std::uint32_t> outputs;
 };
 
-/// The graph of `order`, which topological_order() gave for `outputs` and whose walk is the latest. Under
-/// graph_mutex().
-RecordedGraph record_graph(std::span<Node* const> order, std::span<Node* const> outputs);
+struct Capture;
+
+/// The graph of a capture, whose walk is the latest. Under graph_mutex().
+RecordedGraph record_graph(const Capture& capture);
 
 /// At least a nanosecond, so that rates are finite.
 double seconds_of(const StepTime& time);
+
+/// One kernel at work: a step, or a step with those joined to it where they ran as one dispatch.
+struct KernelRun {
+  std::size_t first = 0;  // step
+  std::size_t count = 1;  // steps
+  StepTime time;
+  StepCost cost;  // of all of them
+
+  /// "name", or "name (and 3 more)".
+  std::string name(const Plan& plan) const;
+};
+
+/// From the times of all steps of a plan. Steps of one dispatch have one time.
+std::vector<KernelRun> kernel_runs(const Plan& plan, std::span<const StepTime> times);
 
 /// One replay of a plan. Complete once the evaluation has been waited for.
 struct RunRecord {
@@ -49,12 +67,21 @@ struct RunRecord {
   RecordedGraph graph;
   std::shared_ptr<const Plan> plan;
   bool cache_hit = false;
-  std::uint32_t thread = 0;     // that submitted it
-  std::uint32_t waiter = 0;     // thread that waited for it
-  Time begin, submitted;        // submit called, submit returned
-  Time waited, done;            // wait called, results there
-  std::vector<StepTime> steps;  // one a step where the device can tell, else empty
-  std::uint64_t submits = 0;    // that the device counted
+  std::uint32_t thread = 0;      // that submitted it
+  std::uint32_t waiter = 0;      // thread that waited for it
+  Time begin, submitted;         // submit called, submit returned
+  Time waited, done;             // wait called, results there
+  std::vector<StepTime> steps;   // one a step where the device can tell, else empty
+  std::uint64_t submits = 0;     // that the device counted
+  DeviceCounters before, after;  // of the device, at `begin` and at `done`
+};
+
+/// Bytes brought from one device to another, by a thread of the host.
+struct CopyRecord {
+  Device from, to;
+  std::size_t bytes = 0;
+  std::uint32_t thread = 0;
+  RunRecord::Time begin, end;
 };
 
 /// A stretch of time on a thread of the host.
@@ -76,6 +103,7 @@ class Profiler {
   /// In the order in which they were scheduled.
   std::vector<std::shared_ptr<const RunRecord>> runs() const;
   std::vector<HostSpan> spans() const;
+  std::vector<CopyRecord> copies() const;
 };
 
 /// Records a stretch of host time while it exists, if anyone records. `name` must be a literal.
@@ -92,11 +120,25 @@ class ProfileSpan {
   RunRecord::Time begin_;
 };
 
+/// Records a copy between devices while it exists, if anyone records.
+class CopyRecorder {
+ public:
+  explicit CopyRecorder(const DeviceCopy& copy);
+  ~CopyRecorder();
+  CopyRecorder(const CopyRecorder&) = delete;
+  CopyRecorder& operator=(const CopyRecorder&) = delete;
+
+ private:
+  const DeviceCopy& copy_;
+  bool active_;
+  RunRecord::Time begin_;
+};
+
 /// Around finding the executable of a captured graph, under graph_mutex(): construct before, ask `record`
 /// after.
 class RunRecorder {
  public:
-  RunRecorder(std::span<Node* const> order, std::span<Node* const> outputs);
+  explicit RunRecorder(const Capture& capture);
   /// To be kept in the job. Null unless someone records or CALDERA_DEBUG asks for times.
   std::shared_ptr<RunRecord> record(const Executable& executable) const;
 

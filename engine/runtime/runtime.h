@@ -56,7 +56,8 @@ struct DonationStats {
 DonationStats donation_stats();
 
 /// The plan by which `outputs` (lazy, on one device) would be evaluated now; null if nothing is left to
-/// compute. Does not evaluate, and neither asks nor fills the cache.
+/// compute. Does not evaluate, and neither asks nor fills the cache. Throws ValueError where the graph
+/// crosses devices: it has several plans then.
 std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs);
 std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs);
 

@@ -70,6 +70,7 @@ Stream::Input Stream::inputs(const Job& job, std::exception_ptr& error) const {
 bool Stream::may_submit(bool may_wait) const {
   if (submitting_ || queue_.empty() || running_.size() >= depth_) return false;
   if (may_wait && running_.empty()) return true;
+  if (!queue_.front()->copies.empty() && !may_wait) return false;
   // What another device computes may in turn wait for what runs here: that is finished first.
   std::exception_ptr error;
   return inputs(*queue_.front(), error) != Input::elsewhere;
@@ -82,8 +83,11 @@ Stream::Running Stream::submit(std::shared_ptr<Job> job, Input input, std::excep
     if (input == Input::elsewhere) {
       for (const auto& event : j.depends) event->wait();
     }
-    if (!running.error)
-      running.ticket = j.record ? submit_recorded(backend_, j) : backend_.submit(*j.executable, j.bindings);
+    if (!running.error) {
+      for (const DeviceCopy& copy : j.copies) run_copy(copy);
+      if (j.executable)
+        running.ticket = j.record ? submit_recorded(backend_, j) : backend_.submit(*j.executable, j.bindings);
+    }
   } catch (...) {
     running.error = std::current_exception();
   }
@@ -121,7 +125,7 @@ void Stream::finish(Running running) {
     try {
       if (job.record)
         wait_recorded(backend_, job, running.ticket);
-      else
+      else if (job.executable)
         backend_.wait(running.ticket);
     } catch (...) {
       running.error = std::current_exception();
@@ -132,6 +136,7 @@ void Stream::finish(Running running) {
     if (event->is_set() && event->error()) running.error = event->error();
   }
   // What the job held goes before its completion is seen, so that memory is free when a waiter looks.
+  job.copies.clear();
   job.storages.clear();
   job.depends.clear();
   job.executable.reset();
@@ -151,10 +156,10 @@ void Stream::work() {
   }
 }
 
-void Stream::advance() {
+void Stream::advance(std::size_t own) {
   std::unique_lock lock(mutex_);
   while (depth_ > 1 && may_submit(false)) submit_next(lock);
-  changed_.wait(lock, [this] { return queue_.size() < kMaxQueued; });
+  changed_.wait(lock, [&] { return queue_.size() < kMaxQueued - 1 + own; });
 }
 
 void Stream::synchronize() {

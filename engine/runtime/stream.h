@@ -13,17 +13,19 @@
 
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
+#include "engine/runtime/device_copy.h"
 
 namespace caldera {
 
 struct RunRecord;
 
-/// One replay of a plan: everything it needs, held until it is done.
+/// Copies, then one replay of a plan: everything it needs, held until it is done.
 struct Job {
-  std::shared_ptr<Executable> executable;
+  std::vector<DeviceCopy> copies;          // from other devices
+  std::shared_ptr<Executable> executable;  // null where there are only copies
   Bindings bindings;
   std::vector<StoragePtr> storages;             // of all bindings
-  std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail
+  std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
   std::shared_ptr<Event> done;
   std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
 };
@@ -34,6 +36,10 @@ struct Job {
 /// A device that runs on its own (Backend::runs_ahead) gets the next jobs while it runs one, kRunning at
 /// once, from whichever thread comes first: the one that schedules, or the stream's own. Events are set in
 /// order, each when its job and all before it are done.
+///
+/// What other devices compute is waited for asleep, by the stream's own thread, and so are copies. All jobs
+/// of all devices are queued in an order in which none depends on a later one, so some device can always go
+/// on.
 class Stream {
  public:
   /// Jobs on the device at once: one runs, one waits behind it, one is being submitted.
@@ -50,8 +56,8 @@ class Stream {
   bool enqueue(std::shared_ptr<Job> job, bool inline_if_idle);
   void run_inline(const std::shared_ptr<Job>& job);
   /// Submits what the device takes without waiting. Then blocks while so many jobs wait that more would only
-  /// hold memory.
-  void advance();
+  /// hold memory, the last `own` of them left out.
+  void advance(std::size_t own = 1);
   void synchronize();
 
  private:

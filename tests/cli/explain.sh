@@ -9,7 +9,7 @@ expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" -
 explain() { # explain ARGUMENTS...: on the CPU, with --json
   expect_exit 0 "$CALDERA_BIN" explain --json --device cpu --model "$work/base" "$@"
   [ "$(wc -l <"$work/stdout")" -eq 1 ] || fail "not one line of JSON: $*"
-  for field in nodes steps kernel kind ops flops bytes scratch_bytes dispatches barriers submits arena_bytes peak_bytes \
+  for field in nodes steps kernel kind ops flops bytes scratch_bytes dispatches barriers depth submits arena_bytes peak_bytes \
     recomputed cache; do
     grep -q "\"$field\":" "$work/stdout" || fail "no $field: explain $*"
   done
@@ -95,7 +95,7 @@ grep -q '^plan for cpu: ' "$work/stderr" || fail "no regions"
 debug 4
 grep -q '^kernel ' "$work/stderr" || fail "no code"
 
-# On Vulkan the same numbers; its trace has the plan as a whole, with the names of its steps.
+# On Vulkan the same numbers; its trace has a slice for each kernel, with its rates.
 if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
   explain --task forward
   cp "$work/stdout" "$work/on-cpu"
@@ -104,12 +104,20 @@ if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
     expect_exit 0 "$CALDERA_BIN" explain --json --device vulkan --model "$work/base" --task forward \
       --trace "$work/out.trace"
   )
-  for field in nodes dispatches barriers submits arena_bytes peak_bytes; do
+  for field in nodes dispatches barriers depth submits arena_bytes peak_bytes; do
     [ "$(json_number $field "$work/stdout")" = "$(json_number $field "$work/on-cpu")" ] ||
       fail "another number of $field on Vulkan"
   done
   is_json "$work/out.trace"
-  grep -q '"name":"plan".*"steps":\["' "$work/out.trace" || fail "no names of steps in the trace on Vulkan"
+  [ "$(grep -o '"gb_per_s"' "$work/out.trace" | wc -l)" -ge "$(json_number dispatches "$work/stdout")" ] ||
+    fail "no slice a kernel in the trace on Vulkan"
+  grep -q '"name":"memory of vulkan:0","ph":"C"' "$work/out.trace" || fail "no memory in the trace on Vulkan"
+  (
+    use_validation
+    CALDERA_DEBUG=2 expect_exit 0 "$CALDERA_BIN" explain --json --device vulkan --model "$work/base" --task forward
+  )
+  [ "$(grep -c ' us .*GB/s.*GFLOP/s' "$work/stderr")" -gt "$(json_number dispatches "$work/stdout")" ] ||
+    fail "no line a kernel on Vulkan"
 fi
 
 # Bad input: one line.

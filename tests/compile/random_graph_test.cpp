@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -30,30 +28,6 @@ long from_environment(const char* name, long fallback) {
 double tolerance(DType real, Device device) {
   if (real == DType::f64) return 1e-9;
   return device.kind == DeviceKind::cpu ? 2e-4 : 1e-3;
-}
-
-::testing::AssertionResult agrees(const LazyTensor& got, const Dense& wanted, double allowed) {
-  std::vector<double> values;
-  if (got.dtype() == DType::f64) {
-    values = got.to_vector<double>();
-  } else if (got.dtype() == DType::f32) {
-    const auto v = got.to_vector<float>();
-    values.assign(v.begin(), v.end());
-  } else {
-    const auto v = got.to_vector<std::int32_t>();
-    values.assign(v.begin(), v.end());
-    allowed = 0;
-  }
-  double largest = 1;
-  for (double value : wanted.v) largest = std::max(largest, std::abs(value));
-  allowed *= largest;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!(std::abs(values[i] - wanted.v[i]) <= allowed)) {
-      return ::testing::AssertionFailure()
-             << "element " << i << " is " << values[i] << ", should be " << wanted.v[i];
-    }
-  }
-  return ::testing::AssertionSuccess();
 }
 
 void check(const RandomGraph& graph, Device device, double allowed, bool staged) {

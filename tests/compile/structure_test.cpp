@@ -52,21 +52,21 @@ const Golden kGolden[] = {
     {"slice, permute and broadcast into one sum", {1, 0, 0}, {2, 1, 512}},
     {"reshape after permute", {3, 1, 512}, {3, 1, 512}},
     {"reshape of a slice of whole rows", {1, 0, 0}, {1, 0, 0}},
-    {"pad", {4, 1, 0}, {4, 2, 0}},
-    {"concatenate", {5, 0, 0}, {8, 3, 256}},
-    {"take", {5, 3, 256}, {5, 3, 256}},
-    {"scatter_add", {4, 2, 0}, {4, 2, 0}},
+    {"pad", {4, 1, 0}, {4, 1, 0}},
+    {"concatenate", {5, 0, 0}, {8, 1, 512}},
+    {"take", {5, 1, 512}, {5, 1, 512}},
+    {"scatter_add", {4, 1, 0}, {4, 1, 0}},
     {"gradient of an embedding", {4, 2, 256}, {5, 3, 256}},
     {"causal attention", {1, 0, 512}, {10, 8, 768}},
     {"low-rank product", {2, 1, 256}, {5, 3, 1024}},
-    {"training step", {8, 4, 1280}, {28, 25, 1536}},
-    {"dropout", {1, 0, 0}, {4, 3, 768}},
-    {"reductions over several axes", {4, 0, 0}, {6, 3, 1536}},
+    {"training step", {8, 4, 1280}, {28, 14, 1792}},
+    {"dropout", {1, 0, 0}, {4, 2, 1280}},
+    {"reductions over several axes", {4, 0, 0}, {6, 1, 1792}},
     {"outputs that share memory", {4, 1, 0}, {5, 1, 0}},
     {"outputs without inputs", {4, 0, 0}, {4, 0, 0}},
     {"empty tensors", {2, 0, 0}, {2, 0, 0}},
     {"common sub-expressions", {1, 0, 0}, {4, 2, 256}},
-    {"two independent branches", {1, 0, 0}, {5, 4, 1792}},
+    {"two independent branches", {1, 0, 0}, {5, 2, 3072}},
 };
 
 TEST(PlanStructure, IsAsExpected) {
@@ -113,14 +113,15 @@ TEST(PlanStructure, FusionNeverCostsSteps) {
 }
 
 TEST(PlanStructure, ArenaIsReused) {
-  // Two buffers of 32 KiB take turns however long the chain is: a result takes the place of an operand that
-  // dies.
+  // Two buffers of 2 MiB take turns however long the chain is: a result takes the place of an operand that
+  // dies. A third one would save barriers, at too high a price.
   const ScopedSettings scope(false);
-  const LazyTensor x = program_input({64, 128}, Device::null());
+  constexpr std::int64_t kBytes = 1024 * 512 * 4;
+  const LazyTensor x = LazyTensor::zeros({1024, 512}, DType::f32, Device::null()).eval();
   LazyTensor y = x;
   for (int i = 0; i < 50; ++i) y = tanh(y) * sigmoid(y);
-  EXPECT_EQ(plan_for({y})->arena_bytes, 2 * 64 * 128 * 4);
-  EXPECT_EQ(plan_for({y})->peak_bytes, 3 * 64 * 128 * 4);
+  EXPECT_EQ(plan_for({y})->arena_bytes, 2 * kBytes);
+  EXPECT_EQ(plan_for({y})->peak_bytes, 3 * kBytes);
 }
 
 TEST(PlanStructure, NothingLeftToComputeIsNoPlan) {

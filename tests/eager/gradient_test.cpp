@@ -116,7 +116,6 @@ TEST_P(EagerGradient, LossesAndUnusedVariables) {
 
 TEST_P(EagerGradient, NeverLosesAGradientSilently) {
   const Var x(random_tensor({3}, 1, device()));
-  const std::vector<Var> variables{x};
   const LazyTensor leaf = x.tensor().lazy();
   // A lazy tensor had a history before it became eager; eager results are constants.
   const Tensor had_history(leaf * 2);
@@ -125,9 +124,21 @@ TEST_P(EagerGradient, NeverLosesAGradientSilently) {
   EXPECT_THROW(caldera::grad(caldera::sum(leaf * (had_history * 2).lazy()), leaf), GradientError);
   EXPECT_EQ(Tensor(caldera::grad(caldera::sum(leaf * constant.lazy()), leaf)).to_vector(),
             constant.to_vector());
-  if (device().is_cpu()) return;
-  EXPECT_THROW(value_and_grad([&] { return x.tensor().to_device(Device::cpu()).sum(); }, variables),
-               GradientError);
+}
+
+TEST_P(EagerGradient, ComesBackFromAnotherDevice) {
+  const Var x(random_tensor({3}, 1, device()));
+  const std::vector<Var> variables{x};
+  const auto [value, grads] = value_and_grad(
+      [&] {
+        const Tensor there = x.tensor().to_device(Device::cpu());
+        return (there * there).sum();
+      },
+      variables);
+  ASSERT_EQ(grads.size(), 1U);
+  EXPECT_EQ(grads[0].device().is_cpu(), device().is_cpu());
+  const std::vector<float> in = x.tensor().to_vector(), g = grads[0].to_vector();
+  for (std::size_t i = 0; i < in.size(); ++i) EXPECT_FLOAT_EQ(g[i], 2 * in[i]);
 }
 
 TEST_P(EagerGradient, LeavesTheVariablesAsTheyWere) {

@@ -41,9 +41,17 @@ RandomGraph::RandomGraph(std::uint32_t seed, DType real) : random_(seed), real_(
 }
 
 RandomGraph::Tensors RandomGraph::build(Device device) const {
-  Scope scope{device, {}};
+  return build([device](int) { return device; });
+}
+
+RandomGraph::Tensors RandomGraph::build(const std::function<Device(int)>& place) const {
+  Scope scope{Device::cpu(), {}};
   for (const Node& node : nodes_) {
-    scope.tensors.push_back(node.build(scope));
+    scope.device = place(static_cast<int>(scope.tensors.size()));
+    Scope there{scope.device, {}};
+    there.tensors.reserve(scope.tensors.size());
+    for (const LazyTensor& earlier : scope.tensors) there.tensors.push_back(to(earlier, scope.device));
+    scope.tensors.push_back(node.build(there));
     if (scope.tensors.back().shape() != node.value.shape) {
       throw ShapeError(fmt::format("'{}' has shape {}, should have {}", node.text,
                                    scope.tensors.back().shape().to_string(), node.value.shape.to_string()));
@@ -200,6 +208,30 @@ int RandomGraph::integer_leaf(const Shape& shape, int low, int high) {
   return add(
       "integer leaf", reference,
       [=](const Scope& s) { return LazyTensor::from_vector(values, shape, s.device); }, true);
+}
+
+::testing::AssertionResult agrees(const LazyTensor& got, const Dense& wanted, double allowed) {
+  std::vector<double> values;
+  if (got.dtype() == DType::f64) {
+    values = got.to_vector<double>();
+  } else if (got.dtype() == DType::f32) {
+    const auto v = got.to_vector<float>();
+    values.assign(v.begin(), v.end());
+  } else {
+    const auto v = got.to_vector<std::int32_t>();
+    values.assign(v.begin(), v.end());
+    allowed = 0;
+  }
+  double largest = 1;
+  for (double value : wanted.v) largest = std::max(largest, std::abs(value));
+  allowed *= largest;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!(std::abs(values[i] - wanted.v[i]) <= allowed)) {
+      return ::testing::AssertionFailure()
+             << "element " << i << " is " << values[i] << ", should be " << wanted.v[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace caldera::testing

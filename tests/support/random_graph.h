@@ -2,6 +2,8 @@
 // in the engine, on any device and as often as wanted.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -38,6 +40,8 @@ class RandomGraph {
 
   /// The graph's outputs on a device, all lazy.
   Tensors build(Device device) const;
+  /// Node i on device place(i), with operands moved there from wherever they are.
+  Tensors build(const std::function<Device(int)>& place) const;
   const std::vector<int>& outputs() const { return outputs_; }
   const Node& node(int i) const { return nodes_[static_cast<std::size_t>(i)]; }
   /// For the message of a failure.
@@ -93,5 +97,8 @@ class RandomGraph {
   std::vector<Node> nodes_;
   std::vector<int> outputs_;
 };
+
+/// Whether `got` has the reference's values, to `allowed` times the largest of them (integers: exactly).
+::testing::AssertionResult agrees(const LazyTensor& got, const Dense& wanted, double allowed);
 
 }  // namespace caldera::testing

@@ -1,9 +1,15 @@
 #include "engine/device/vulkan/physical_device.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "engine/device/vulkan/instance.h"
+#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -56,6 +62,26 @@ std::optional<std::uint32_t> compute_family(const std::vector<VkQueueFamilyPrope
   return found;
 }
 
+/// Debugging: CALDERA_VULKAN_REPEAT.
+std::size_t repetitions() {
+  constexpr std::size_t kMost = 8;
+  const char* value = std::getenv("CALDERA_VULKAN_REPEAT");
+  if (value == nullptr || *value == '\0') return 1;
+  const std::string_view text = value;
+  std::size_t times = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), times);
+  if (error != std::errc() || end != text.data() + text.size() || times < 1 || times > kMost)
+    throw ValueError(fmt::format("CALDERA_VULKAN_REPEAT: '{}' is not a number from 1 to {}", text, kMost));
+  return times;
+}
+
+std::vector<PhysicalDevice> repeated(const std::vector<PhysicalDevice>& devices, std::size_t times) {
+  std::vector<PhysicalDevice> all;
+  all.reserve(devices.size() * times);
+  for (const PhysicalDevice& device : devices) all.insert(all.end(), times, device);
+  return all;
+}
+
 std::vector<PhysicalDevice> enumerate() {
   std::vector<PhysicalDevice> devices;
   if (instance() == VK_NULL_HANDLE) return devices;
@@ -98,6 +124,7 @@ std::vector<PhysicalDevice> enumerate() {
   }
   // The index holds the preference until the order is known; drivers list devices in a stable order.
   std::ranges::stable_sort(devices, {}, [](const PhysicalDevice& d) { return d.info.device.index; });
+  devices = repeated(devices, repetitions());
   for (std::size_t i = 0; i < devices.size(); ++i)
     devices[i].info.device = Device::vulkan(static_cast<int>(i));
   return devices;

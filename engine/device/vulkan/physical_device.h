@@ -19,7 +19,9 @@ struct PhysicalDevice {
   DeviceInfo info;
 };
 
-/// Usable devices, best first: discrete, integrated, virtual, software. Made on the first call.
+/// Usable devices, best first: discrete, integrated, virtual, software. Made on the first call. With
+/// CALDERA_VULKAN_REPEAT=N (1 to 8; for tests) each stands N times in the list, so that a machine with one
+/// has several logical devices. Throws ValueError for another N.
 const std::vector<PhysicalDevice>& physical_devices();
 
 }  // namespace caldera::vulkan
