@@ -79,7 +79,11 @@ LazyTensor arange(std::int64_t n, DType dtype, Device device) { return iota(Shap
 LazyTensor arange(std::int64_t n, DType dtype) { return arange(n, dtype, default_device()); }
 
 LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
-  return random(kUniform, shape, seed, dtype, device);
+  if (!is_half(dtype)) return random(kUniform, shape, seed, dtype, device);
+  // As many bits as the type holds: rounded, the largest numbers would be 1.
+  const double steps = dtype == DType::f16 ? 2048 : 256;
+  const LazyTensor wide = random(kUniform, shape, seed, DType::f32, device);
+  return astype(floor(wide * steps) / steps, dtype);
 }
 LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype) {
   return random_uniform(shape, seed, dtype, default_device());

@@ -68,12 +68,14 @@ LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
 }
 
 LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  const LazyTensor real = is_floating(x.dtype()) ? x : astype(x, DType::f32);
+  // 16-bit types in f32: the sum alone might overflow.
+  const DType type = is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  const LazyTensor real = astype(x, compute_type(type));
   std::int64_t count = 1;
   for (std::int64_t axis : ops::resolve_axes(axes, x.shape(), "mean")) {
     count *= x.shape()[static_cast<int>(axis)];
   }
-  return sum(real, axes, keepdims) / static_cast<double>(count);
+  return astype(sum(real, axes, keepdims) / static_cast<double>(count), type);
 }
 
 LazyTensor max(const LazyTensor& x, const Axes& axes, bool keepdims) {

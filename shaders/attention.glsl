@@ -6,7 +6,9 @@
 //   EACH                               columns that one of them keeps of an output, which has D or E of them
 //   SMALL_CODE                         if short code is worth more than unrolled loops
 //   SYNC                               the barrier of a workgroup, which may be a single subgroup
-//   VECTOR_LOADS                       if rows of q, k, v and go are contiguous and vectors are faster
+//   VECTOR_LOADS                       if rows of q, k, v and go are contiguous f32 and vectors are faster
+//   LOADED(address, element)           an element of q, k, v or go, which may be of a 16-bit type
+//   STORE(z, element, value)           stores an element of an output, which may be of a 16-bit type
 //   CAUSAL                             if the score is a constant for keys beyond the query's place
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the kernels
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
@@ -73,6 +75,7 @@ struct Matrix {
   int at, rows, columns, last_row;
 };
 
+// Of highest, total and delta.
 #define MEMORY(matrix) Floats((matrix).address)
 
 Matrix matrix(int operand, uint batch, int rows) {
@@ -92,9 +95,8 @@ vec4 four_at(uvec2 address, int element, int stride) {
 }
 #else
 vec4 four_at(uvec2 address, int element, int stride) {
-  Floats memory = Floats(address);
-  return vec4(memory.v[element], memory.v[element + stride], memory.v[element + 2 * stride],
-              memory.v[element + 3 * stride]);
+  return vec4(LOADED(address, element), LOADED(address, element + stride), LOADED(address, element + 2 * stride),
+              LOADED(address, element + 3 * stride));
 }
 #endif
 
@@ -131,9 +133,9 @@ void multiply_rows(int block, Matrix x, int x_row, Matrix y, int y_row, int leng
 #endif
   [[dont_unroll]] for (; l < length; ++l) {
     float yv[TILE_COLUMNS];
-    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = MEMORY(y).v[ys[j] + l * y.columns];
+    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = LOADED(y.address, ys[j] + l * y.columns);
     [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
-      const float xv = MEMORY(x).v[xs[i] + l * x.columns];
+      const float xv = LOADED(x.address, xs[i] + l * x.columns);
       [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = fma(xv, yv[j], sum[i][j]);
     }
   }
@@ -153,7 +155,7 @@ void accumulate(int block, int count, Matrix y, int first, int length, inout flo
     [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) weight[i] = blocks[block + in_block(LANE_ROW * TILE_ROWS + i, c)];
     const int row = (first + c) * y.rows;
     [[unroll]] for (int j = 0; j < EACH; ++j) {
-      const float value = MEMORY(y).v[row + columns[j]];
+      const float value = LOADED(y.address, row + columns[j]);
       [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) sum[i][j] = fma(weight[i], value, sum[i][j]);
     }
   }
@@ -172,7 +174,7 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
     if (row <= z.last_row) {
       [[unroll]] for (int j = 0; j < EACH; ++j) {
         const int column = LANE_COLUMN + j * LANE_COLUMNS;
-        if (column < length) MEMORY(z).v[z.at + row * z.rows + column * z.columns] = sum[0][j];
+        if (column < length) STORE(z, z.at + row * z.rows + column * z.columns, sum[0][j]);
       }
     }
     [[unroll]] for (int next = 1; next < TILE_ROWS; ++next)

@@ -56,6 +56,12 @@ class Patterns {
     while (is(i, OpClass::reshape)) i = in(i, 0);
     return node(i).shape == seen ? i : kNoRoot;
   }
+  /// What is converted between f32 and a 16-bit type to become `i`: attention keeps such values in f32.
+  Id behind_casts(Id i) const {
+    while (is(i, ScalarOp::cast) && is_f32(i) && is_f32(in(i, 0))) i = in(i, 0);
+    return i;
+  }
+  bool is_f32(Id i) const { return compute_type(node(i).dtype) == DType::f32; }
   /// Whether a is b with its last two axes exchanged, or the other way about.
   bool transposes(Id a, Id b) const { return is_transpose(a, b) || is_transpose(b, a); }
   bool is_transpose(Id a, Id b) const {
@@ -130,7 +136,7 @@ class Patterns {
       if (s.raw != kNoRoot) return {};
       s.raw = read;
     }
-    if (s.raw == kNoRoot || node(s.raw).dtype != DType::f32) return {};
+    if (s.raw == kNoRoot || !is_f32(s.raw) || node(s.score).dtype != DType::f32) return {};
     s.expression = between(s.score, {s.raw}).value();
     return s;
   }
@@ -164,10 +170,17 @@ class AttentionFinder {
  private:
   using Softmax = Patterns::Softmax;
 
+  /// v, as the forward product has it, and the type of that product.
+  struct Value {
+    Id v;
+    DType type;
+  };
+
   /// The cotangent of a score, dS = P (dP - sum(P dP)), with dP = go v^T.
   struct ScoreGrad {
-    Id softmax;    // key in softmax_
-    Id go, value;  // value: v, as the forward product has it
+    Id softmax;  // key in softmax_
+    Id go;
+    Value value;
   };
 
   /// Makes sure that an old node is in the new program: usually it is its turn. False where it would have to
@@ -192,8 +205,9 @@ class AttentionFinder {
     if (s && fits(*s)) softmax_.emplace(i, std::move(*s));
   }
   void note_value(Id i) {
-    if (match_.is_product(i) && softmax_.count(match_.in(i, 0)) > 0)
-      value_[match_.in(i, 0)] = match_.in(i, 1);
+    if (!match_.is_product(i)) return;
+    const Id p = match_.behind_casts(match_.in(i, 0));
+    if (softmax_.count(p) > 0) value_[p] = {match_.in(i, 1), match_.node(i).dtype};
   }
   void note_score_gradient(Id i) {
     if (!match_.is(i, ScalarOp::mul)) return;
@@ -247,22 +261,23 @@ class AttentionFinder {
 
   /// `product` = P * dP, dP = go v^T.
   std::optional<ScoreGrad> of_softmax(Id product, Id dp) const {
-    if (!match_.is(product, ScalarOp::mul) || !match_.is_product(dp)) return {};
+    const Id from = match_.behind_casts(dp);
+    if (!match_.is(product, ScalarOp::mul) || !match_.is_product(from)) return {};
     const Id other = match_.in(product, 0) == dp ? match_.in(product, 1) : match_.in(product, 0);
     if (match_.in(product, 0) != dp && match_.in(product, 1) != dp) return {};
     if (softmax_.count(other) == 0) return {};
-    const auto v = value_of(other, match_.in(dp, 1));
-    if (!v || match_.node(*v).shape.back() > kMaxHeadSize) return {};
-    return ScoreGrad{other, match_.in(dp, 0), *v};
+    const auto v = value_of(other, match_.in(from, 1));
+    if (!v || match_.node(v->v).shape.back() > kMaxHeadSize) return {};
+    return ScoreGrad{other, match_.in(from, 0), *v};
   }
 
   /// The v whose transpose a product with `turned` has used, and the forward product too where there is one.
-  std::optional<Id> value_of(Id softmax, Id turned) const {
+  std::optional<Value> value_of(Id softmax, Id turned) const {
     const auto known = value_.find(softmax);
-    if (known != value_.end() && match_.transposes(turned, known->second)) return known->second;
+    if (known != value_.end() && match_.transposes(turned, known->second.v)) return known->second;
     // The forward product may be gone: a loss that is linear in it does not need its value.
     if (match_.is(turned, OpClass::permute) && match_.is_transpose(turned, match_.in(turned, 0))) {
-      return match_.in(turned, 0);
+      return Value{match_.in(turned, 0), match_.node(turned).dtype};
     }
     return {};
   }
@@ -270,17 +285,18 @@ class AttentionFinder {
   // ---- replacement ----
 
   std::optional<Id> replaced(Id i, int depth) {
-    if (!match_.is_product(i) || match_.node(i).dtype != DType::f32) return {};
+    if (!match_.is_product(i) || !match_.is_f32(i)) return {};
     const Id a = match_.in(i, 0), b = match_.in(i, 1);
-    if (const auto s = softmax_.find(a); s != softmax_.end()) {
+    const DType type = match_.node(i).dtype;
+    if (const auto s = softmax_.find(match_.behind_casts(a)); s != softmax_.end()) {
       if (match_.node(b).shape.back() <= kMaxHeadSize && match_.node(b).shape.back() > 0) {
-        return forward(s->second, b);
+        return forward(s->second, {b, type});
       }
       return {};
     }
-    if (const auto dv = value_gradient(a, b, depth)) return dv;
-    if (const auto dq = query_gradient(a, b, depth)) return dq;
-    return key_gradient(a, b, depth);
+    if (const auto dv = value_gradient(type, a, b, depth)) return dv;
+    if (const auto dq = query_gradient(type, a, b, depth)) return dq;
+    return key_gradient(type, a, b, depth);
   }
 
   std::vector<Id> mapped(const std::vector<Id>& old) const {
@@ -300,23 +316,25 @@ class AttentionFinder {
     return build_.node(i).shape[build_.node(i).shape.rank() + axis];
   }
 
-  /// `v`: a node of the old program.
-  Id forward(const Softmax& s, Id v) {
+  /// `value`: of the old program.
+  Id forward(const Softmax& s, Value value) {
+    const Id v = value.v;
     std::vector<Id> inputs{query(s), key(s), build_.at(v)};
     for (Id read : mapped(s.expression.reads)) inputs.push_back(read);
     const std::int64_t attributes[] = {build_.at(s.raw), build_.at(s.score), build_.at(s.probabilities)};
     const Shape shape = like(s, extent(query(s), -2), extent(build_.at(v), -1));
-    return build_.make(kAttention, DType::f32, shape, attributes, inputs,
+    return build_.make(kAttention, value.type, shape, attributes, inputs,
                        match_.node(s.probabilities).origin);
   }
 
   /// The operands that both gradients have. `raw_grad`: the cotangent of the raw product, in the old program;
   /// kNoRoot where only that of v is wanted.
-  std::optional<Id> gradient(const OpDef& op, const Shape& shape, const ScoreGrad& g, Id score_grad,
-                             Id raw_grad, int depth) {
+  std::optional<Id> gradient(const OpDef& op, DType type, const Shape& shape, const ScoreGrad& g,
+                             Id score_grad, Id raw_grad, int depth) {
     const Softmax& s = softmax_.at(g.softmax);
     const auto e = match_.between(raw_grad, {score_grad, s.raw});
-    if (!e || !build(raw_grad, depth + 1) || !build(g.value, depth + 1) || !build(g.go, depth + 1)) return {};
+    if (!e || !build(raw_grad, depth + 1) || !build(g.value.v, depth + 1) || !build(g.go, depth + 1))
+      return {};
     const std::uint32_t origin = match_.node(raw_grad).origin;
     const Id o = forward(s, g.value);
     const Id go = build_.at(g.go);
@@ -327,7 +345,7 @@ class AttentionFinder {
         build_.make(compiled_ops::kMultiply, DType::f32, build_.node(o).shape, {}, {go, o}, origin);
     const Id delta = build_.make(compiled_ops::kSum, DType::f32, row, {std::int64_t{1} << (row.rank() - 1)},
                                  {weighted}, origin);
-    std::vector<Id> inputs{query(s), key(s), build_.at(g.value), go, highest, total, delta};
+    std::vector<Id> inputs{query(s), key(s), build_.at(g.value.v), go, highest, total, delta};
     for (const Expression* part : {&s.expression, &*e}) {
       for (Id read : mapped(part->reads)) {
         if (std::find(inputs.begin() + 7, inputs.end(), read) == inputs.end()) inputs.push_back(read);
@@ -335,7 +353,7 @@ class AttentionFinder {
     }
     const std::int64_t attributes[] = {build_.at(s.raw), build_.at(s.score), build_.at(score_grad),
                                        build_.at(raw_grad)};
-    return build_.make(op, DType::f32, shape, attributes, inputs, origin);
+    return build_.make(op, type, shape, attributes, inputs, origin);
   }
 
   Shape key_shape(const Softmax& s) const { return like(s, extent(key(s), -1), extent(key(s), -2)); }
@@ -351,7 +369,7 @@ class AttentionFinder {
     return {};
   }
 
-  std::optional<Id> query_gradient(Id a, Id b, int depth) {
+  std::optional<Id> query_gradient(DType type, Id a, Id b, int depth) {
     const auto ds = score_grad_behind(a);
     if (!ds) return {};
     const ScoreGrad& g = grads_.at(*ds);
@@ -359,7 +377,7 @@ class AttentionFinder {
     if (match_.node(a).shape != match_.node(s.raw).shape || !match_.transposes(b, match_.in(s.raw, 1)))
       return {};
     const Id q = query(s);
-    return gradient(kGradQ, like(s, extent(q, -2), extent(q, -1)), g, *ds, a, depth);
+    return gradient(kGradQ, type, like(s, extent(q, -2), extent(q, -1)), g, *ds, a, depth);
   }
 
   /// q^T dR is the gradient of k^T.
@@ -372,11 +390,11 @@ class AttentionFinder {
     const Softmax& s = softmax_.at(grads_.at(ds).softmax);
     return match_.node(b).shape == match_.node(s.raw).shape && match_.transposes(a, match_.in(s.raw, 0));
   }
-  std::optional<Id> key_gradient(Id a, Id b, int depth) {
+  std::optional<Id> key_gradient(DType type, Id a, Id b, int depth) {
     const auto ds = score_grad_behind(b);
     if (!ds || !is_key_gradient(a, b, *ds)) return {};
     const ScoreGrad& g = grads_.at(*ds);
-    const auto dk = gradient(kGradKV, key_shape(softmax_.at(g.softmax)), g, *ds, b, depth);
+    const auto dk = gradient(kGradKV, type, key_shape(softmax_.at(g.softmax)), g, *ds, b, depth);
     if (!dk) return {};
     const Shape shape = build_.node(*dk).shape;
     Shape turned = shape;
@@ -384,34 +402,35 @@ class AttentionFinder {
     for (std::size_t d = 0; d < order.size(); ++d) order[d] = static_cast<std::int64_t>(d);
     std::swap(order[order.size() - 1], order[order.size() - 2]);
     std::swap(turned[shape.rank() - 1], turned[shape.rank() - 2]);
-    return build_.make(kPermute, DType::f32, turned, order, std::vector<Id>{*dk}, match_.node(b).origin);
+    return build_.make(kPermute, type, turned, order, std::vector<Id>{*dk}, match_.node(b).origin);
   }
 
   /// P^T go is the gradient of v. The gradient of the keys comes with it, so it is computed as well as can be
   /// found: they are one step.
-  std::optional<Id> value_gradient(Id a, Id b, int depth) {
-    if (!match_.is(a, OpClass::permute)) return {};
-    const auto s = softmax_.find(match_.in(a, 0));
-    if (s == softmax_.end() || !match_.is_transpose(a, s->first)) return {};
+  std::optional<Id> value_gradient(DType type, Id a, Id b, int depth) {
+    if (!match_.is(a, OpClass::permute) || !match_.is_transpose(a, match_.in(a, 0))) return {};
+    const auto s = softmax_.find(match_.behind_casts(match_.in(a, 0)));
+    if (s == softmax_.end()) return {};
     for (const auto& [ds, g] : grads_) {
       if (g.softmax != s->first || g.go != b) continue;
       const auto known = raw_grad_.find(ds);
       const Id raw_grad = known != raw_grad_.end() ? known->second : ds;
-      const auto dk = gradient(kGradKV, key_shape(s->second), g, ds, raw_grad, depth);
+      const auto dk = gradient(kGradKV, type, key_shape(s->second), g, ds, raw_grad, depth);
       if (!dk) continue;
-      const Shape shape = like(s->second, extent(build_.at(g.value), -2), extent(build_.at(g.value), -1));
-      return build_.make(kOther, DType::f32, shape, {1}, {*dk}, match_.node(a).origin);
+      const Id v = build_.at(g.value.v);
+      const Shape shape = like(s->second, extent(v, -2), extent(v, -1));
+      return build_.make(kOther, type, shape, {1}, {*dk}, match_.node(a).origin);
     }
     // Nobody asks for more than the gradient of v: any cotangent of the score will do, that of the
     // probabilities itself for one.
     const auto value = value_.find(s->first);
-    if (value == value_.end() || match_.node(value->second).shape.back() > kMaxHeadSize) return {};
+    if (value == value_.end() || match_.node(value->second.v).shape.back() > kMaxHeadSize) return {};
     const ScoreGrad alone{s->first, b, value->second};
-    const auto dk = gradient(kGradKV, key_shape(s->second), alone, s->first, s->first, depth);
+    const auto dk = gradient(kGradKV, type, key_shape(s->second), alone, s->first, s->first, depth);
     if (!dk) return {};
-    const Shape shape =
-        like(s->second, extent(build_.at(alone.value), -2), extent(build_.at(alone.value), -1));
-    return build_.make(kOther, DType::f32, shape, {1}, {*dk}, match_.node(a).origin);
+    const Id v = build_.at(alone.value.v);
+    const Shape shape = like(s->second, extent(v, -2), extent(v, -1));
+    return build_.make(kOther, type, shape, {1}, {*dk}, match_.node(a).origin);
   }
 
   const Program& program_;
@@ -419,7 +438,7 @@ class AttentionFinder {
   Patterns match_;
   Rebuild build_;
   std::map<Id, Softmax> softmax_;
-  std::map<Id, Id> value_;  // of a softmax: v
+  std::map<Id, Value> value_;  // of a softmax
   std::map<Id, ScoreGrad> grads_;
   std::map<Id, Id> raw_grad_;  // of the cotangent of a score: that of the raw product, for the keys
   std::vector<Id> pending_;

@@ -105,9 +105,9 @@ Emitter::Placed Emitter::placed(const Source& source) {
   return written_out(source);
 }
 
-Emitter::Placed Emitter::written_out(const Source& source) {
+Emitter::Placed Emitter::written_out(const Source& source, DType type) {
   const Shape& shape = node(source.shape_of).shape;
-  const std::int32_t buffer = add_buffer(BufferRole::arena, node(source.root).dtype, shape.numel());
+  const std::int32_t buffer = add_buffer(BufferRole::arena, type, shape.numel());
   copy(source, shape, buffer, dense_view(shape));
   return {buffer, dense_view(shape)};
 }

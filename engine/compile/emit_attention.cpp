@@ -86,10 +86,10 @@ void Emitter::attention(std::uint32_t i) {
     return share(std::move(built.kernel));
   };
   // Further results have memory even where nobody reads them.
-  const auto other = [&](std::int64_t which, int rows, int columns, const Shape& shape) {
+  const auto other = [&](std::int64_t which, DType dtype, int rows, int columns, const Shape& shape) {
     const auto reader = other_.find({i, which});
     if (reader != other_.end()) return add_result(reader->second, rows, columns);
-    add({add_buffer(BufferRole::arena, DType::f32, shape.numel()), dense_view(shape)}, rows, columns);
+    add({add_buffer(BufferRole::arena, dtype, shape.numel()), dense_view(shape)}, rows, columns);
   };
 
   const std::array<std::pair<int, int>, 7> places{{{kQueries, kHead},
@@ -100,8 +100,15 @@ void Emitter::attention(std::uint32_t i) {
                                                    {kQueries, kInner},
                                                    {kQueries, kInner}}};
   const bool forward = n.op->kind == OpClass::attention;
+  // The matrices have one type, all of them: kernels of devices are made for it.
+  const std::size_t matrices = forward ? 3 : 4;
+  const DType type = type_in_memory(regions_.operand(i, 0));
+  bool alike = true;
+  for (std::size_t k = 1; k < matrices; ++k) alike = alike && type_in_memory(regions_.operand(i, k)) == type;
   for (std::size_t k = 0; k < (forward ? 3U : 7U); ++k) {
-    add(placed(regions_.operand(i, k)), places[k].first, places[k].second);
+    const Source source = regions_.operand(i, k);
+    const bool widened = !alike && k < matrices && type_in_memory(source) != DType::f32;
+    add(widened ? written_out(source, DType::f32) : placed(source), places[k].first, places[k].second);
   }
   RegionKernel score = score_kernel(regions_, i);
   step.causal = find_causal_mask(score);
@@ -112,8 +119,8 @@ void Emitter::attention(std::uint32_t i) {
   if (forward) {
     step.kind = StepKind::attention;
     add_result(i, kQueries, kValue);
-    other(1, kQueries, kInner, row);
-    other(2, kQueries, kInner, row);
+    other(1, DType::f32, kQueries, kInner, row);
+    other(2, DType::f32, kQueries, kInner, row);
   } else {
     step.gradient = add_kernel(gradient_kernel(regions_, i));
     if (n.op->kind == OpClass::attention_grad_q) {
@@ -124,7 +131,7 @@ void Emitter::attention(std::uint32_t i) {
       add_result(i, kKeys, kHead);
       Shape values = n.shape;
       values[batch + 1] = step.dims[batch + kValue];
-      other(1, kKeys, kValue, values);
+      other(1, n.dtype, kKeys, kValue, values);
     }
   }
   collapse_batch(step, batch);

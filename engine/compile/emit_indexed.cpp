@@ -19,7 +19,7 @@ Emitter::Placed Emitter::three_dimensional(const Source& source, int axis, Shape
   extents = Shape{1, shape[axis], 1};
   for (int d = 0; d < axis; ++d) extents[0] *= shape[d];
   for (int d = axis + 1; d < shape.rank(); ++d) extents[2] *= shape[d];
-  if (has_memory(source.root)) {
+  if (has_own_memory(source)) {
     if (const auto view = reshape_view(*source.view, shape, extents)) return {memory(source.root), *view};
   }
   return {written_out(source).buffer, dense_view(extents)};
@@ -29,7 +29,7 @@ Emitter::Placed Emitter::three_dimensional(const Source& source, int axis, Shape
 Emitter::Placed Emitter::one_dimensional(const Source& source) {
   const Shape& shape = node(source.shape_of).shape;
   const Shape flat{shape.numel()};
-  if (has_memory(source.root)) {
+  if (has_own_memory(source)) {
     if (const auto view = reshape_view(*source.view, shape, flat)) return {memory(source.root), *view};
   }
   return {written_out(source).buffer, dense_view(flat)};
@@ -62,18 +62,21 @@ void Emitter::scatter_add(std::uint32_t i) {
   for (int d = axis + 1; d < n.shape.rank(); ++d) extents[2] *= n.shape[d];
   const Shape update_extents{extents[0], count, extents[2]};
   const Placed idx = one_dimensional(regions_.operand(i, 1));
-  const auto update_view = !has_memory(regions_.operand(i, 2).root)
-                               ? std::nullopt
-                               : reshape_view(*regions_.operand(i, 2).view,
-                                              node(regions_.operand(i, 2).shape_of).shape, update_extents);
-  const Placed u = update_view
-                       ? Placed{memory(regions_.operand(i, 2).root), *update_view}
-                       : Placed{written_out(regions_.operand(i, 2)).buffer, dense_view(update_extents)};
-  const std::int32_t out = destination(i);
+  // 16-bit types are added up in f32 and rounded once.
+  const DType type = compute_type(n.dtype);
+  const Source updates = regions_.operand(i, 2);
+  const Shape& update_shape = node(updates.shape_of).shape;
+  const auto update_view = has_memory(updates.root) && node(updates.root).dtype == type
+                               ? reshape_view(*updates.view, update_shape, update_extents)
+                               : std::nullopt;
+  const Placed u = update_view ? Placed{memory(updates.root), *update_view}
+                               : Placed{written_out(updates, type).buffer, dense_view(update_extents)};
+  const std::int32_t result = destination(i);
+  const std::int32_t out = type == n.dtype ? result : add_buffer(BufferRole::arena, type, n.shape.numel());
   copy(regions_.operand(i, 0), n.shape, out, dense_view(n.shape));
   Step step;
   step.kind = StepKind::scatter_add;
-  step.dtype = n.dtype;
+  step.dtype = type;
   step.dims = update_extents;
   step.axis_extent = extents[1];
   step.axis_stride = extents[2];
@@ -81,6 +84,7 @@ void Emitter::scatter_add(std::uint32_t i) {
                    along(idx.buffer, idx.view, 1),
                    {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));
+  if (out != result) convert(out, result, n.shape);
 }
 
 void Emitter::pad(std::uint32_t i) {

@@ -87,7 +87,7 @@ void Emitter::product(const Group& group) {
   const SegmentList list = segments_of(n);
   Step step;
   step.kind = StepKind::contract;
-  step.dtype = n.dtype;
+  step.dtype = compute_type(n.dtype);
   step.dims = space;
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
   for (int s = 0; s < list.count; ++s) {
@@ -128,7 +128,7 @@ void Emitter::product(const Group& group) {
   if (const std::int64_t parts = k_parts(step); parts > 1) {
     split_k(std::move(step), parts);
   } else {
-    push(std::move(step));
+    push_product(std::move(step));
   }
 }
 
@@ -141,7 +141,7 @@ void Emitter::product_of_copies(std::uint32_t i) {
   const std::int64_t batch = n.shape.numel() / (rows * columns);
   Step step;
   step.kind = StepKind::contract;
-  step.dtype = n.dtype;
+  step.dtype = compute_type(n.dtype);
   step.dims = Shape{batch, rows, columns};
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
   for (int s = 0; s < list.count; ++s) {
@@ -156,6 +156,13 @@ void Emitter::product_of_copies(std::uint32_t i) {
   }
   step.dims.push_back(step.segments[0].k);
   step.operands.push_back({destination(i), 0, {rows * columns, columns, 1, 0}});
+  push_product(std::move(step));
+}
+
+/// Products are made in f32 where the result is of a 16-bit type: an epilogue stores it.
+void Emitter::push_product(Step step) {
+  const DType type = plan_.buffers[static_cast<std::size_t>(step.operands.back().buffer)].dtype;
+  if (!step.kernel && type != step.dtype) step.kernel = share(build_store_kernel(step.dtype, type));
   push(std::move(step));
 }
 
@@ -180,16 +187,13 @@ void Emitter::split_k(Step step, std::int64_t parts) {
   step.operands[2].strides.push_back(0);
   push(std::move(step));
 
-  Kernel add;
-  add.name = "sum of partial products";
-  add.inputs = {plan_.steps.back().dtype};
-  add.code = {{.op = ScalarOp::load, .type = add.inputs[0]}};
-  add.outputs = {{0, add.inputs[0]}};
-  add.reduce = Combine::sum;
-  add.finish();
   Step sum;
   sum.kind = StepKind::region;
-  sum.dtype = add.inputs[0];
+  sum.dtype = plan_.buffers[static_cast<std::size_t>(out.buffer)].dtype;
+  Kernel add = build_store_kernel(plan_.steps.back().dtype, sum.dtype);
+  add.name = "sum of partial products";
+  add.reduce = Combine::sum;
+  add.finish();
   sum.kernel = share(std::move(add));
   sum.dims = partial_shape;
   Dims to = out.strides;

@@ -52,7 +52,8 @@ Emitter::Placed Emitter::result(const Group& group, std::uint32_t i) {
 }
 
 void Emitter::copy(const Source& source, const Shape& shape, std::int32_t buffer, const View& to) {
-  kernel_step(build_copy_kernel(regions_, source), shape, {{buffer, to}}, 0);
+  const DType type = plan_.buffers[static_cast<std::size_t>(buffer)].dtype;
+  kernel_step(build_copy_kernel(regions_, source, type), shape, {{buffer, to}}, 0);
 }
 
 void Emitter::copy_root(std::uint32_t i) {
@@ -62,15 +63,27 @@ void Emitter::copy_root(std::uint32_t i) {
   copy(source, shape, destination(i), dense_view(shape));
 }
 
+void Emitter::convert(std::int32_t from, std::int32_t to, const Shape& shape) {
+  if (shape.numel() == 0) return;
+  Step step;
+  step.dtype = plan_.buffers[static_cast<std::size_t>(to)].dtype;
+  step.dims = shape;
+  step.operands = {{from, 0, shape.strides()}, {to, 0, shape.strides()}};
+  step.kernel = share(build_store_kernel(plan_.buffers[static_cast<std::size_t>(from)].dtype, step.dtype));
+  order_and_collapse(step, 0);
+  push(std::move(step));
+}
+
 void Emitter::fill(DType dtype, std::uint64_t bits, const Shape& shape, std::int32_t buffer) {
   RegionKernel built;
   built.kernel.name = "fill";
-  built.kernel.scalars = {dtype};
-  built.kernel.code = {{.op = ScalarOp::scalar, .type = dtype}};
+  const DType type = compute_type(dtype);
+  built.kernel.scalars = {type};
+  built.kernel.code = {{.op = ScalarOp::scalar, .type = type}};
   built.kernel.outputs = {{0, dtype}};
   built.kernel.finish();
   built.scalars = {static_cast<std::int32_t>(plan_.scalars.size())};
-  plan_.scalars.push_back(dtype);
+  plan_.scalars.push_back(type);
   plan_.constants.push_back(bits);
   kernel_step(std::move(built), shape, {{buffer, dense_view(shape)}}, 0);
 }
@@ -129,15 +142,17 @@ void Emitter::push_in_stages(Step step) {
   const std::int64_t columns = parts + (rest > 0 ? 1 : 0);
   Shape partial_shape(step.dims.span().first(static_cast<std::size_t>(kept)));
   partial_shape.push_back(columns);
-  const auto bytes = partial_shape.numel() * static_cast<std::int64_t>(size_of(step.dtype));
-  plan_.buffers.push_back({.role = BufferRole::arena, .dtype = step.dtype, .bytes = bytes});
-  const auto partial = static_cast<std::int32_t>(plan_.buffers.size() - 1);
+  // Partial results are kept as they are computed, 16-bit types in f32.
+  const DType type = compute_type(step.dtype);
+  const std::int32_t partial = add_buffer(BufferRole::arena, type, partial_shape.numel());
   const Dims partial_strides = partial_shape.strides();
 
   Step last = step;
+  step.dtype = type;
+  step.kernel = stored_as(type, *step.kernel);
   last.dims = partial_shape;
   last.reduce_rank = 1;
-  last.kernel = reload_kernel(*step.kernel);
+  last.kernel = reload_kernel(*last.kernel);
   last.scalars.clear();
   last.operands = {{partial, 0, partial_strides}, step.operands.back()};
   last.operands.back().strides =
@@ -166,10 +181,19 @@ void Emitter::push_in_stages(Step step) {
 std::shared_ptr<const Kernel> Emitter::reload_kernel(const Kernel& of) {
   Kernel kernel;
   kernel.name = of.name + " partials";
-  kernel.inputs = {of.outputs[0].type};
-  kernel.code = {{.op = ScalarOp::load, .type = of.outputs[0].type}};
+  const DType type = compute_type(of.outputs[0].type);
+  kernel.inputs = {type};
+  kernel.code = {{.op = ScalarOp::load, .type = type}};
   kernel.outputs = {{0, of.outputs[0].type}};
   kernel.reduce = of.reduce;
+  kernel.finish();
+  return share(std::move(kernel));
+}
+
+/// The kernel with its one output stored as `type`.
+std::shared_ptr<const Kernel> Emitter::stored_as(DType type, const Kernel& of) {
+  Kernel kernel = of;
+  kernel.outputs[0].type = type;
   kernel.finish();
   return share(std::move(kernel));
 }

@@ -41,9 +41,19 @@ class Emitter {
   bool has_memory(std::uint32_t root) const {
     return !regions_.is_free(root) && !regions_.is_generated(root);
   }
-  /// What has no memory (coordinates) is written out in the wanted shape.
+  /// Has memory that holds elements of the type that the source is seen with (see Regions::find_views).
+  bool has_own_memory(const Source& source) const {
+    return has_memory(source.root) && node(source.root).dtype == node(source.shape_of).dtype;
+  }
+  /// The type of what placed() gives.
+  DType type_in_memory(const Source& source) const {
+    return node(has_memory(source.root) ? source.root : source.shape_of).dtype;
+  }
+  /// What has no memory (coordinates) is written out in the wanted shape. Memory of 16-bit types may stand
+  /// for f32.
   Placed placed(const Source& source);
-  Placed written_out(const Source& source);
+  Placed written_out(const Source& source) { return written_out(source, node(source.shape_of).dtype); }
+  Placed written_out(const Source& source, DType type);
 
   // ---- regions (emit_region.cpp) ----
   void region(const Group& group);
@@ -52,17 +62,21 @@ class Emitter {
   /// Writes `source` with extents `shape` to a buffer, through a view of it.
   void copy(const Source& source, const Shape& shape, std::int32_t buffer, const View& to);
   void copy_root(std::uint32_t i);
+  /// One dense buffer to another, of a type of the same compute_type().
+  void convert(std::int32_t from, std::int32_t to, const Shape& shape);
   void fill(DType dtype, std::uint64_t bits, const Shape& shape, std::int32_t buffer);
   void kernel_step(RegionKernel built, const Shape& space, const std::vector<Placed>& results,
                    std::int64_t reduced);
   void push_in_stages(Step step);
   std::shared_ptr<const Kernel> reload_kernel(const Kernel& of);
+  std::shared_ptr<const Kernel> stored_as(DType type, const Kernel& of);
   std::shared_ptr<const Kernel> share(Kernel kernel);
   void add_operands(Step& step, const RegionKernel& built);
 
   // ---- contractions (emit_product.cpp) ----
   void product(const Group& group);
   void product_of_copies(std::uint32_t i);
+  void push_product(Step step);
   void split_k(Step step, std::int64_t parts);
 
   // ---- attention (emit_attention.cpp) ----

@@ -52,7 +52,7 @@ enum class StepKind : std::uint8_t {
   scatter_add,  // dims = outer, indices, inner: out[o, idx[i], j] += u[o,i,j] in order of i. operands: u,
                 // idx, out, where out is addressed as x is in gather. Indices outside are dropped. out
                 // already holds the base.
-  // Attention over dims = batch..., M (queries), N (keys), D (head size of q and k), E (head size of v), all
+  // Attention over dims = batch..., M (queries), N (keys), D (head size of q and k), E (head size of v), in
   // f32, without the M x N scores in memory. `kernel` (element-wise, over batch..., M, N; one output) makes
   // the score from the raw product: its input 0 is sum_d q[b,m,d] k[b,n,d] (no operand), its other inputs and
   // index operands follow the named operands below, stride 0 along D and E. Every operand has strides over
@@ -65,6 +65,8 @@ enum class StepKind : std::uint8_t {
   attention_grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], kernel's, gradient's,
                       // output dq[b,m,d]
   attention_grad_kv,  // the same operands but for the outputs dk[b,n,d], dv[b,n,e]
+  // q, k, v and go are of one type, f32, f16 or bf16, and so are the outputs o, dq, or dk and dv, of a step;
+  // highest, total and delta are f32.
   // The gradients: dP[b,m,n] = sum_e go v; dS = P * (dP - delta); `gradient` is an element-wise kernel whose
   // input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;
   // dq[b,m,d] = sum_n dR k; dk[b,n,d] = sum_m dR q; dv[b,n,e] = sum_m P go. Outputs keep the whole batch:

@@ -108,7 +108,7 @@ std::uint32_t Rebuild::constant(double value, DType dtype, std::uint32_t origin)
                        .dtype = dtype,
                        .slot = static_cast<std::int32_t>(to_.scalars.size()),
                        .origin = origin});
-  to_.scalars.push_back(dtype);
+  to_.scalars.push_back(compute_type(dtype));
   to_.constants.push_back(bits);
   return static_cast<std::uint32_t>(to_.nodes.size() - 1);
 }

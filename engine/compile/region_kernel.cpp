@@ -44,7 +44,7 @@ class Builder {
   /// A value that comes as the kernel's next input without being an operand.
   void given(std::uint32_t root) {
     const auto number = static_cast<std::uint16_t>(out_.kernel.inputs.size());
-    const DType type = regions_.node(root).dtype;
+    const DType type = compute_type(regions_.node(root).dtype);
     out_.kernel.inputs.push_back(type);
     values_[root] = emit({.op = ScalarOp::load, .type = type, .a = number});
   }
@@ -68,18 +68,18 @@ class Builder {
     if (n.op->kind == OpClass::reduce) {
       const Source s = regions_.operand(i, 0);
       const std::uint16_t a = at_points(operand(s, regions_.node(s.shape_of).shape));
-      values_[i] = emit({.op = row_reduction_of(n.op->scalar), .type = n.dtype, .a = a});
+      values_[i] = emit({.op = row_reduction_of(n.op->scalar), .type = compute_type(n.dtype), .a = a});
     } else if (n.op->kind == OpClass::random) {
       const auto view = view_in_group(group_, n.shape, dense_view(n.shape), n.shape);
       const std::uint16_t seed = operand(regions_.operand(i, 0), n.shape);
-      values_[i] = emit({.op = n.op->scalar, .type = n.dtype, .a = seed, .b = index(view.value())});
+      values_[i] =
+          emit({.op = n.op->scalar, .type = compute_type(n.dtype), .a = seed, .b = index(view.value())});
     } else {
       std::array<std::uint16_t, 3> operands{};
       for (std::size_t k = 0; k < regions_.operand_count(i); ++k) {
         operands[k] = operand(regions_.operand(i, k), n.shape);
       }
-      values_[i] =
-          emit({.op = n.op->scalar, .type = n.dtype, .a = operands[0], .b = operands[1], .c = operands[2]});
+      values_[i] = function(n, operands);
     }
     note(n.op->name);
   }
@@ -88,6 +88,10 @@ class Builder {
     const Program::Node& n = regions_.node(root);
     const bool per_row = is_per_row(group_, n.shape);
     store(group_.reduced == 0 || per_row ? values_.at(root) : at_points(values_.at(root)), n.dtype);
+  }
+  /// In the type that it is computed in.
+  void store_computed(std::uint32_t root) {
+    store(values_.at(root), compute_type(regions_.node(root).dtype));
   }
   void store(std::uint16_t value, DType type) { out_.kernel.outputs.push_back({value, type}); }
   void reduce(Combine combine) { out_.kernel.reduce = combine; }
@@ -114,6 +118,19 @@ class Builder {
     return static_cast<std::uint16_t>(out_.kernel.code.size() - 1);
   }
 
+  /// An element-wise operation. Types of 16 bits are computed in f32: a conversion to one rounds, one from it
+  /// is none.
+  std::uint16_t function(const Program::Node& n, const std::array<std::uint16_t, 3>& operands) {
+    const DType type = compute_type(n.dtype);
+    if (n.op->scalar != ScalarOp::cast)
+      return emit({.op = n.op->scalar, .type = type, .a = operands[0], .b = operands[1], .c = operands[2]});
+    std::uint16_t value = operands[0];
+    if (out_.kernel.code[value].type != type) value = emit({.op = ScalarOp::cast, .type = type, .a = value});
+    if (!is_half(n.dtype)) return value;
+    const ScalarOp rounds = n.dtype == DType::f16 ? ScalarOp::round_f16 : ScalarOp::round_bf16;
+    return emit({.op = rounds, .type = type, .a = value});
+  }
+
   /// The value as one a point, where it is the same all along the row (see KernelLevels).
   std::uint16_t at_points(std::uint16_t value) {
     if (!levels(out_.kernel).per_row[value]) return value;
@@ -135,7 +152,7 @@ class Builder {
     out_.kernel.inputs.push_back(type);
     load_is_row_.push_back(per_row);
     load_values_.push_back(
-        emit({.op = per_row ? ScalarOp::load_row : ScalarOp::load, .type = type, .a = number}));
+        emit({.op = per_row ? ScalarOp::load_row : ScalarOp::load, .type = compute_type(type), .a = number}));
     return load_values_.back();
   }
 
@@ -168,8 +185,7 @@ class Builder {
       }
       operands[k] = generated(s.root, inner);
     }
-    const std::uint16_t value =
-        emit({.op = n.op->scalar, .type = n.dtype, .a = operands[0], .b = operands[1], .c = operands[2]});
+    const std::uint16_t value = function(n, operands);
     generated_.push_back({root, view, value});
     return value;
   }
@@ -180,8 +196,9 @@ class Builder {
     }
     const auto number = static_cast<std::uint16_t>(out_.scalars.size());
     out_.scalars.push_back(leaf.slot);
-    out_.kernel.scalars.push_back(leaf.dtype);
-    scalar_values_.push_back(emit({.op = ScalarOp::scalar, .type = leaf.dtype, .a = number}));
+    const DType type = compute_type(leaf.dtype);
+    out_.kernel.scalars.push_back(type);
+    scalar_values_.push_back(emit({.op = ScalarOp::scalar, .type = type, .a = number}));
     return scalar_values_.back();
   }
 
@@ -233,12 +250,22 @@ RegionKernel build_group_kernel(const Regions& regions, const Group& group) {
   return builder.finish();
 }
 
-RegionKernel build_copy_kernel(const Regions& regions, const Source& source) {
+RegionKernel build_copy_kernel(const Regions& regions, const Source& source, DType type) {
   Group group;
   group.space = regions.node(source.shape_of).shape;
   Builder builder(regions, group);
-  builder.store(builder.operand(source, group.space), regions.node(source.root).dtype);
+  builder.store(builder.operand(source, group.space), type);
   return builder.finish();
+}
+
+Kernel build_store_kernel(DType from, DType to) {
+  Kernel kernel;
+  kernel.name = name(to);
+  kernel.inputs = {from};
+  kernel.code = {{.op = ScalarOp::load, .type = compute_type(from)}};
+  kernel.outputs = {{0, to}};
+  kernel.finish();
+  return kernel;
 }
 
 RegionKernel build_expression_kernel(const Regions& regions, const std::vector<std::uint32_t>& given,
@@ -248,7 +275,7 @@ RegionKernel build_expression_kernel(const Regions& regions, const std::vector<s
   Builder builder(regions, group);
   for (std::uint32_t root : given) builder.given(root);
   for (std::uint32_t root : between) builder.member(root);
-  builder.store(result);
+  builder.store_computed(result);
   return builder.finish();
 }
 

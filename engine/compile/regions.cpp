@@ -62,6 +62,12 @@ void Regions::find_views() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const Program::Node& n = node(i);
     root_[i] = i;
+    if (widens_data(i)) {
+      const std::uint32_t from = program_->inputs_of(n)[0];
+      root_[i] = root_[from];
+      view_[i] = view_[from];
+      continue;
+    }
     if (!is_movement(n.op->kind)) {
       // Coordinates have no memory: their "strides" give the value itself, and views of them compose like any
       // other.
@@ -95,6 +101,15 @@ void Regions::find_views() {
       }
     }
   }
+}
+
+bool Regions::widens_data(std::uint32_t i) const {
+  const Program::Node& n = node(i);
+  if (n.op->kind != OpClass::elementwise || n.op->scalar != ScalarOp::cast || n.dtype != DType::f32)
+    return false;
+  const std::uint32_t from = program_->inputs_of(n)[0];
+  return is_half(node(from).dtype) && node(root_[from]).op->kind == OpClass::data &&
+         std::find(program_->outputs.begin(), program_->outputs.end(), i) == program_->outputs.end();
 }
 
 bool Regions::is_copy(std::uint32_t i) const { return root_[i] == i && is_movement(node(i).op->kind); }

@@ -1,9 +1,9 @@
 // Regions: where every value of a program lives, and what can be computed together.
 //
-// Every node is either a view of another (movement operations whose result a consumer can read by strides) or
-// a root. A root has memory of its own unless it is computed where it is used: inside the region of its
-// consumers, or again by each of them (numbers and coordinates, and cheap functions of such). A region is a
-// set of roots that one kernel computes, over one iteration space.
+// Every node is either a view of another (movement operations whose result a consumer can read by strides,
+// and 16-bit data seen as f32) or a root. A root has memory of its own unless it is computed where it is
+// used: inside the region of its consumers, or again by each of them (numbers and coordinates, and cheap
+// functions of such). A region is a set of roots that one kernel computes, over one iteration space.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,9 @@ class Regions {
   const std::optional<Placement>& placement(std::uint32_t i) const { return placement_[i]; }
 
  private:
+  /// A conversion of 16-bit data to f32: what reads it may as well read the data, which is widened as it is
+  /// loaded.
+  bool widens_data(std::uint32_t i) const;
   void find_views();
   void find_outputs_and_live();
   void find_generated();

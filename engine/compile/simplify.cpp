@@ -67,9 +67,28 @@ class Simplifier {
           if (const auto product = sum_of_number(i)) return *product;
         }
         return build_.copy(i);
+      case OpClass::gather:
+        if (rewrite_) {
+          if (const auto widened = gathered_then_widened(i)) return *widened;
+        }
+        return build_.copy(i);
       default:
         return build_.copy(i);
     }
+  }
+
+  /// Elements of 16-bit data that are converted to f32: only those that are gathered need be.
+  std::optional<Id> gathered_then_widened(Id i) {
+    const Program::Node& n = old(i);
+    const Id wide = input(i, 0);
+    if (!is_elementwise(wide, ScalarOp::cast) || n.dtype != DType::f32) return {};
+    const OpDef& cast = *build_.node(wide).op;
+    const Id from = build_.inputs(wide)[0];
+    const DType type = build_.node(from).dtype;
+    if (!is_half(type)) return {};
+    const Id taken =
+        build_.make(*n.op, type, n.shape, n.attributes, std::vector<Id>{from, input(i, 1)}, n.origin);
+    return build_.make(cast, n.dtype, n.shape, {}, {taken}, n.origin);
   }
 
   Id elementwise(Id i) {

@@ -109,14 +109,24 @@ class Describer {
     }
   }
 
+  /// The type of operand k, which may be a 16-bit one where its values are f32.
+  DType in_memory(std::size_t k, DType type) const {
+    if (type != DType::f32 || k >= step_.operands.size()) return type;
+    const auto buffer = static_cast<std::size_t>(step_.operands[k].buffer);
+    if (buffer >= plan_.buffers.size() || !is_half(plan_.buffers[buffer].dtype)) return type;
+    return plan_.buffers[buffer].dtype;
+  }
+
   void describe_contraction() {
+    if (is_half(step_.dtype)) throw Fault{"a product of a 16-bit type: they are types of memory"};
     const DimSet k = inner(1);
     if (step_.segments[0].k != step_.dims.back()) throw Fault{"the first segment is not the last extent"};
     for (const Segment& segment : step_.segments) {
       if (segment.k < 0) throw Fault{"a segment of negative length"};
       if (segment.scale != -1) check_scalar(segment.scale, step_.dtype);
       for (const DimSet missing : {inner(2), inner(3)}) {
-        OperandForm& form = add(OperandRole::read, step_.dtype, all() & ~missing, all());
+        OperandForm& form =
+            add(OperandRole::read, in_memory(forms_.size(), step_.dtype), all() & ~missing, all());
         form.extents[rank_ - 1] = segment.k;
       }
     }
@@ -132,6 +142,7 @@ class Describer {
   void describe_indexed() {
     const bool gather = step_.kind == StepKind::gather;
     if (rank_ != 3) throw Fault{"not the dimensions outer, indices, inner"};
+    if (!gather && is_half(step_.dtype)) throw Fault{"sums of a 16-bit type: they are types of memory"};
     if (step_.axis_extent < 0) throw Fault{"a negative extent"};
     const DimSet indices = inner(2);
     const DimSet around = inner(1) | inner(3);
@@ -150,26 +161,34 @@ class Describer {
     const bool forward = step_.kind == StepKind::attention;
     if (step_.dtype != DType::f32) throw Fault{"attention of another type than float32"};
     check_causal();
-    read(DType::f32, batch | m | d, scores | d);  // q
-    read(DType::f32, batch | n | d, scores | d);  // k
-    read(DType::f32, batch | n | e, scores | e);  // v
+    const auto matrix = [&](DimSet walked, DimSet needed) {
+      const DType type = in_memory(forms_.size(), DType::f32);
+      if (forms_.empty() || type == forms_[0].type) return read(type, walked, needed);
+      throw Fault{"attention over matrices of several types"};
+    };
+    const auto result = [&](DimSet walked) { write(in_memory(forms_.size(), DType::f32), walked); };
+    matrix(batch | m | d, scores | d);  // q
+    matrix(batch | n | d, scores | d);  // k
+    matrix(batch | n | e, scores | e);  // v
     if (!forward) {
-      read(DType::f32, batch | m | e, scores | e);  // go
-      read(DType::f32, batch | m, scores);          // highest
-      read(DType::f32, batch | m, scores);          // total
-      read(DType::f32, batch | m, scores);          // delta
+      matrix(batch | m | e, scores | e);    // go
+      read(DType::f32, batch | m, scores);  // highest
+      read(DType::f32, batch | m, scores);  // total
+      read(DType::f32, batch | m, scores);  // delta
     }
     add_score(*step_.kernel, 1, scores);
     if (!forward) add_score(*step_.gradient, 2, scores);
     if (forward) {
-      write(DType::f32, batch | m | e);
+      result(batch | m | e);
       write(DType::f32, batch | m);  // highest
       write(DType::f32, batch | m);  // total
     } else if (step_.kind == StepKind::attention_grad_q) {
-      write(DType::f32, batch | m | d);
+      result(batch | m | d);
     } else {
-      write(DType::f32, batch | n | d);
-      write(DType::f32, batch | n | e);
+      result(batch | n | d);
+      result(batch | n | e);
+      if (forms_.back().type != forms_[forms_.size() - 2].type)
+        throw Fault{"attention with results of several types"};
     }
   }
 

@@ -12,12 +12,14 @@ void check_types(const Kernel& kernel, const Instruction& i) {
   const auto type_of = [&](std::uint16_t value) { return kernel.code[value].type; };
   const ScalarOpInfo& op = info(i.op);
   bool fits = true;
+  if (is_half(i.type)) throw Fault{"a value of a 16-bit type: they are types of memory"};
+  if (i.op == ScalarOp::round_f16 || i.op == ScalarOp::round_bf16) fits = i.type == DType::f32;
   if (is_random(i.op)) {
     fits = kernel.code[i.a].op == ScalarOp::scalar && type_of(i.a) == DType::i64 && is_floating(i.type);
   } else if (i.op == ScalarOp::select) {
     fits = type_of(i.a) == DType::boolean && type_of(i.b) == i.type && type_of(i.c) == i.type;
   } else if (i.op != ScalarOp::cast && op.arity > 0) {
-    fits = op.gives_boolean ? i.type == DType::boolean : i.type == type_of(i.a);
+    fits = fits && (op.gives_boolean ? i.type == DType::boolean : i.type == type_of(i.a));
     if (op.arity == 2) fits = fits && type_of(i.a) == type_of(i.b);
   }
   if (!fits) throw Fault{"an instruction on operands of the wrong type"};
@@ -29,7 +31,7 @@ void check_source(const Kernel& kernel, const Instruction& i) {
       (i.op == ScalarOp::index && i.a >= kernel.index_count)) {
     throw Fault{"an instruction reads an operand that does not exist"};
   }
-  if ((loads && kernel.inputs[i.a] != i.type) ||
+  if ((loads && compute_type(kernel.inputs[i.a]) != i.type) ||
       (i.op == ScalarOp::scalar && kernel.scalars[i.a] != i.type)) {
     throw Fault{"an instruction reads an operand of another type"};
   }
@@ -49,6 +51,8 @@ void check_kernel(const Kernel& kernel, bool of_region) {
   }
   for (const Kernel::Output& output : kernel.outputs) {
     if (output.value >= kernel.code.size()) throw Fault{"an output that is not computed"};
+    if (is_half(output.type) && kernel.code[output.value].type != DType::f32)
+      throw Fault{"an output of 16 bits that is not computed in float32"};
   }
   if (kernel.outputs.empty()) throw Fault{"a kernel without outputs"};
 

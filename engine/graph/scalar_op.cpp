@@ -41,6 +41,8 @@ constexpr std::array<ScalarOpInfo, kScalarOpCount> kTable{{
     {"logical_not", 1, false, D::boolean},
     {"isnan", 1, true, D::numeric},
     {"cast", 1, false, D::any},
+    {"round_f16", 1, false, D::floating},
+    {"round_bf16", 1, false, D::floating},
     {"add", 2, false, D::numeric},
     {"sub", 2, false, D::numeric},
     {"mul", 2, false, D::numeric},

@@ -42,6 +42,9 @@ enum class ScalarOp : std::uint8_t {
   logical_not,
   isnan,
   cast,  // to the type of the instruction
+  // in kernels only: f32 rounded (to nearest even) to what the 16-bit type holds, as f32
+  round_f16,
+  round_bf16,
   // binary
   add,
   sub,

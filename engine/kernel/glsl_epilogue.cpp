@@ -64,7 +64,7 @@ GlslEpilogue::GlslEpilogue(const Kernel& kernel, const Shape& shape, std::string
 
   std::string parameters;
   for (int x = 0; x < shape.parameters; ++x) {
-    const DType type = kernel.inputs[static_cast<std::size_t>(x)];
+    const DType type = compute_type(kernel.inputs[static_cast<std::size_t>(x)]);
     body.needs.value(type);
     parameters += fmt::format("{}{} x{}", parameters.empty() ? "" : ", ", glsl_type(type), x);
   }

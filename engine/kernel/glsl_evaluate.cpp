@@ -83,7 +83,7 @@ std::string GlslEvaluator::text_of(const Instruction& i) {
   switch (i.op) {
     case ScalarOp::load:
       if (!operands_.is_there(i.a))
-        return glsl_convert({fmt::format("x{}", i.a), kernel_.inputs[i.a]}, i.type, calls);
+        return glsl_convert({fmt::format("x{}", i.a), compute_type(kernel_.inputs[i.a])}, i.type, calls);
       return load(i.a, fmt::format("o{}", i.a), i.type);
     case ScalarOp::load_row:
       return load(i.a, fmt::format("k{}", i.a), i.type);
@@ -105,7 +105,8 @@ std::string GlslEvaluator::text_of(const Instruction& i) {
 std::string GlslEvaluator::load(int operand, const std::string& offset, DType to) {
   const DType from = kernel_.inputs[static_cast<std::size_t>(operand)];
   const std::string element = fmt::format("{}p{}.v[{}]", operands_.prefix(), operand, offset);
-  return glsl_convert({glsl_loaded(from, element), from}, to, body_.needs.calls);
+  GlslCalls& calls = body_.needs.calls;
+  return glsl_convert({glsl_loaded(from, element, calls), compute_type(from)}, to, calls);
 }
 
 std::string GlslEvaluator::scalar(int number, DType to) {
@@ -159,8 +160,9 @@ std::string GlslEvaluator::random(const Instruction& i) {
 void GlslEvaluator::store(int output, const GlslValue& value, const std::string& offset) {
   const int k = operands_.output(output);
   const DType to = operands_.memory_type(k);
+  GlslCalls& calls = body_.needs.calls;
   body_.line("{}p{}.v[{}] = {};", operands_.prefix(), k, offset,
-             glsl_stored(to, glsl_convert(value, to, body_.needs.calls)));
+             glsl_stored(to, glsl_convert(value, compute_type(to), calls), calls));
 }
 
 }  // namespace caldera

@@ -92,6 +92,14 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
     case ScalarOp::reciprocal:
       if (floating) return fmt::format("({} / {})", literal(type, 1), x);
       break;
+    case ScalarOp::round_f16:
+    case ScalarOp::round_bf16: {
+      const DType half = op == ScalarOp::round_f16 ? DType::f16 : DType::bf16;
+      if (type != DType::f32) break;
+      calls.emplace(fmt::format("from_{}", name(half)));
+      calls.emplace(fmt::format("to_{}", name(half)));
+      return fmt::format("from_{0}(to_{0}({1}))", name(half), x);
+    }
     default:
       if (floating && in_library(op))
         return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);

@@ -23,6 +23,39 @@ float max_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : max(a,
     {"min_nan", {"is_nan"}, R"(
 float min_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : min(a, b)); }
 )"},
+    // 16-bit types by their bits. The built-in conversions may round towards zero and flush subnormals.
+    {"from_float16", {}, R"(
+float from_float16(uint h) {
+  uint magnitude = h & 0x7fffu;
+  uint normal = (magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u);
+  uint small = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8);  // subnormals, in steps of 2^-24
+  return uintBitsToFloat((h & 0x8000u) << 16 | (magnitude < 0x400u ? small : normal));
+}
+)"},
+    {"to_float16", {}, R"(
+uint to_float16(float x) {
+  uint bits = floatBitsToUint(x);
+  uint magnitude = bits & 0x7fffffffu;
+  // Below 2^-14 the fraction, its leading 1 written out, moves to steps of 2^-24; what it loses rounds it.
+  uint shift = min(126u - min(magnitude >> 23, 125u), 31u);
+  uint fraction = magnitude & 0x7fffffu | 0x800000u;
+  uint kept = fraction >> shift, lost = fraction << (32u - shift);
+  uint small = kept + (lost > 0x80000000u || (lost == 0x80000000u && (kept & 1u) == 1u) ? 1u : 0u);
+  uint normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
+  uint result = magnitude < 0x38800000u ? small : magnitude >= 0x477ff000u ? 0x7c00u : normal;
+  return (bits >> 16 & 0x8000u) | (magnitude > 0x7f800000u ? 0x7e00u : result);
+}
+)"},
+    {"from_bfloat16", {}, R"(
+float from_bfloat16(uint h) { return uintBitsToFloat(h << 16); }
+)"},
+    {"to_bfloat16", {}, R"(
+uint to_bfloat16(float x) {
+  uint bits = floatBitsToUint(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+)"},
     {"f_exp", {"is_nan", "constants"}, R"(
 float f_exp(float x) {
   if (is_nan(x)) return x;

@@ -9,6 +9,9 @@ std::string_view glsl_memory(DType type) {
     case DType::boolean:
     case DType::u8:
       return "Bytes";
+    case DType::f16:
+    case DType::bf16:
+      return "Halves";
     case DType::i32:
       return "Ints";
     case DType::i64:
@@ -20,16 +23,38 @@ std::string_view glsl_memory(DType type) {
   }
 }
 
-std::string glsl_loaded(DType type, const std::string& element) {
-  return type == DType::boolean ? fmt::format("(uint({}) != 0u)", element)
-         : type == DType::u8    ? fmt::format("uint({})", element)
-                                : element;
+std::string glsl_loaded(DType type, const std::string& element, GlslCalls& calls) {
+  switch (type) {
+    case DType::boolean:
+      return fmt::format("(uint({}) != 0u)", element);
+    case DType::u8:
+      return fmt::format("uint({})", element);
+    case DType::f16:
+    case DType::bf16: {
+      const std::string function = fmt::format("from_{}", name(type));
+      calls.insert(function);
+      return fmt::format("{}(uint({}))", function, element);
+    }
+    default:
+      return element;
+  }
 }
 
-std::string glsl_stored(DType type, const std::string& value) {
-  return type == DType::boolean ? fmt::format("uint8_t({} ? 1u : 0u)", value)
-         : type == DType::u8    ? fmt::format("uint8_t({})", value)
-                                : value;
+std::string glsl_stored(DType type, const std::string& value, GlslCalls& calls) {
+  switch (type) {
+    case DType::boolean:
+      return fmt::format("uint8_t({} ? 1u : 0u)", value);
+    case DType::u8:
+      return fmt::format("uint8_t({})", value);
+    case DType::f16:
+    case DType::bf16: {
+      const std::string function = fmt::format("to_{}", name(type));
+      calls.insert(function);
+      return fmt::format("uint16_t({}({}))", function, value);
+    }
+    default:
+      return value;
+  }
 }
 
 void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out) {
@@ -37,6 +62,7 @@ void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, st
       "#version 460\n"
       "#extension GL_EXT_buffer_reference : require\n";
   if (needs.bytes) out += "#extension GL_EXT_shader_8bit_storage : require\n";
+  if (needs.halves) out += "#extension GL_EXT_shader_16bit_storage : require\n";
   if (needs.int64) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
   if (needs.subgroups)
     out +=
@@ -53,17 +79,18 @@ void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, st
           "64);\n";
   }
 
-  constexpr std::pair<const char*, const char*> kMemory[] = {{"Floats", "float"},
-                                                             {"Ints", "int"},
-                                                             {"Bytes", "uint8_t"},
-                                                             {"Longs", "int64_t"},
-                                                             {"Doubles", "double"}};
+  constexpr std::pair<const char*, const char*> kMemory[] = {{"Floats", "float"},  {"Ints", "int"},
+                                                             {"Bytes", "uint8_t"}, {"Halves", "uint16_t"},
+                                                             {"Longs", "int64_t"}, {"Doubles", "double"}};
   for (const auto& [block, type] : kMemory) {
     const std::string_view name = block;
-    if ((name == "Bytes" && !needs.bytes) || (name == "Longs" && !needs.int64) ||
-        (name == "Doubles" && !needs.doubles))
+    if ((name == "Bytes" && !needs.bytes) || (name == "Halves" && !needs.halves) ||
+        (name == "Longs" && !needs.int64) || (name == "Doubles" && !needs.doubles))
       continue;
-    const int size = name == "Bytes" ? 1 : name == "Longs" || name == "Doubles" ? 8 : 4;
+    const int size = name == "Bytes"                        ? 1
+                     : name == "Halves"                     ? 2
+                     : name == "Longs" || name == "Doubles" ? 8
+                                                            : 4;
     fmt::format_to(std::back_inserter(out),
                    "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n",
                    size, block, type);

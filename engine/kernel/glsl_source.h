@@ -16,7 +16,7 @@ namespace caldera {
 /// What code needs ahead of it: library functions, extensions, blocks of memory.
 struct GlslNeeds {
   GlslCalls calls;
-  bool int64 = false, bytes = false, doubles = false, subgroups = false;
+  bool int64 = false, bytes = false, halves = false, doubles = false, subgroups = false;
 
   /// Registers of the type.
   void value(DType type) {
@@ -25,30 +25,33 @@ struct GlslNeeds {
   }
   /// Elements of the type in memory. Throws DTypeError for types without a kernel.
   void memory(DType type) {
-    glsl_type(type);
+    glsl_type(compute_type(type));
     value(type);
     bytes |= type == DType::u8 || type == DType::boolean;
+    halves |= is_half(type);
   }
   void add(const GlslNeeds& more) {
     calls.insert(more.calls.begin(), more.calls.end());
     int64 |= more.int64;
     bytes |= more.bytes;
+    halves |= more.halves;
     doubles |= more.doubles;
     subgroups |= more.subgroups;
   }
 };
 
 /// `#version`, extensions and execution modes, and the types of memory: `Floats`, `Ints` and where they are
-/// needed `Bytes`, `Longs`, `Doubles`, each a buffer reference with the one member `v[]`.
+/// needed `Bytes`, `Halves` (the bits of 16-bit floating types), `Longs`, `Doubles`, each a buffer reference
+/// with the one member `v[]`.
 void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out);
 /// The library functions that are called, each after those it calls.
 void append_glsl_functions(const GlslNeeds& needs, std::string& out);
 
 /// The type of memory that holds elements of `type`.
 std::string_view glsl_memory(DType type);
-/// A register's worth of an element of memory, and the element's worth of a register.
-std::string glsl_loaded(DType type, const std::string& element);
-std::string glsl_stored(DType type, const std::string& value);
+/// A register's worth of an element of memory, of compute_type(type), and the element's worth of a register.
+std::string glsl_loaded(DType type, const std::string& element, GlslCalls& calls);
+std::string glsl_stored(DType type, const std::string& value, GlslCalls& calls);
 
 /// Statements, indented.
 class GlslBody {

@@ -95,7 +95,7 @@ Program Capture::program() const {
       program.data.push_back(static_cast<std::uint32_t>(program.nodes.size()));
     } else if (node->is_scalar_leaf()) {
       n.slot = static_cast<std::int32_t>(program.scalars.size());
-      program.scalars.push_back(node->dtype());
+      program.scalars.push_back(compute_type(node->dtype()));
     } else {
       n.input_count = static_cast<std::uint32_t>(node->inputs().size());
       for (const NodePtr& input : node->inputs()) program.inputs.push_back(input->walk_index);

@@ -57,10 +57,11 @@ std::uint64_t scalar_bits(const Node& node) {
   switch (node.dtype()) {
     case DType::f32:
       return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(raw)));
-    case DType::f16:
-      return to_half(static_cast<float>(std::bit_cast<double>(raw))).bits;
+    case DType::f16:  // arguments of kernels are f32: the value that the 16-bit type holds
+      return std::bit_cast<std::uint32_t>(to_float(to_half(static_cast<float>(std::bit_cast<double>(raw)))));
     case DType::bf16:
-      return to_bfloat16(static_cast<float>(std::bit_cast<double>(raw))).bits;
+      return std::bit_cast<std::uint32_t>(
+          to_float(to_bfloat16(static_cast<float>(std::bit_cast<double>(raw)))));
     case DType::i32:
       return static_cast<std::uint32_t>(raw);
     case DType::u8:

@@ -11,18 +11,21 @@ namespace {
 
 /// How far from the rounded result a device may be.
 enum class Accuracy {
-  exact,     // rounded once
-  division,  // CPU: rounded once; Vulkan allows 2.5 units in the last place of a quotient, and so of a root
-  library,   // CPU: polynomials within 2 units; GPUs: software functions within 1e-5
+  exact,      // rounded once
+  division,   // CPU: rounded once; Vulkan allows 2.5 units in the last place of a quotient, and so of a root
+  composite,  // of two operations of the library
+  library,    // CPU: polynomials within 2 units; GPUs: software functions within 1e-5
 };
 
 Within within(Accuracy accuracy, DType type, bool is_vulkan) {
+  if (is_half(type)) return half_units(type, accuracy == Accuracy::composite ? 2 : 1);
   const double unit = type == DType::f64 ? 0x1p-52 : 0x1p-23;
   switch (accuracy) {
     case Accuracy::exact:
       return rounded_once(type);
     case Accuracy::division:
       return is_vulkan ? Within{3 * unit, 0} : rounded_once(type);
+    case Accuracy::composite:
     case Accuracy::library:
       return is_vulkan ? Within{1e-5, 1e-6} : Within{2.5 * unit, unit * 1e-3};
   }
@@ -70,7 +73,7 @@ const UnaryRow kUnary[] = {
     {"sigmoid", sigmoid, sigmoid_of, Accuracy::library, 0.1, 9},
     {"erf", erf, [](double x) { return std::erf(x); }, Accuracy::library, 0.01, 4},
     {"reciprocal", reciprocal, [](double x) { return 1 / x; }, Accuracy::division, 0.1, 9},
-    {"silu", silu, [](double x) { return x * sigmoid_of(x); }, Accuracy::library, 0.1, 9},
+    {"silu", silu, [](double x) { return x * sigmoid_of(x); }, Accuracy::composite, 0.1, 9},
 };
 
 struct Placed {
@@ -97,7 +100,8 @@ TEST_P(ForwardElementwise, Unary) {
     std::vector<Pending> all;
     std::uint64_t seed = 1;
     for (const UnaryRow& row : kUnary) {
-      for (const DType type : supported({DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})) {
+      for (const DType type :
+           supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})) {
         if (!row.integers && !is_floating(type)) continue;
         if (type == DType::u8 && std::string_view(row.name) == "negative") continue;  // wraps: see below
         const Operand x = random_operand(placed.shape, placed.layout, type, device(), row.low, row.high,
@@ -179,7 +183,8 @@ TEST_P(ForwardElementwise, BinaryWithBroadcasting) {
     std::uint64_t seed = 100;
     const Shape shape = joint_shape(pair.a.shape, pair.b.shape);
     for (const BinaryRow& row : kBinary) {
-      for (const DType type : supported({DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})) {
+      for (const DType type :
+           supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})) {
         if (!row.integers && !is_floating(type)) continue;
         // Integers small and never 0: equal pairs occur, products fit u8, quotients are exact in double.
         const double high = is_floating(type) ? 4 : 8;
@@ -249,7 +254,8 @@ TEST_P(ForwardElementwise, IntegersWrapAndPowersAreExact) {
 }
 
 TEST_P(ForwardElementwise, Casts) {
-  const auto types = supported({DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64});
+  const auto types = supported(
+      {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64});
   std::vector<Pending> all;
   std::uint64_t seed = 7;
   for (const DType from : types) {

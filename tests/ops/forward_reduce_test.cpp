@@ -74,16 +74,21 @@ TEST_P(ForwardReduce, AnyAxes) {
     for (int i = 0; i < c.shape.rank(); ++i) {
       if (std::find(c.axes.begin(), c.axes.end(), i) == c.axes.end()) squeezed.push_back(c.shape[i]);
     }
-    for (const DType type : supported({DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})) {
+    for (const DType type :
+         supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})) {
       // One narrow and one wide type are enough beside f32 where each kernel takes a while to compile.
-      if (is_vulkan() && (type == DType::u8 || type == DType::i64) && c.shape.rank() != 2) continue;
+      if (is_vulkan() && (type == DType::u8 || type == DType::i64 || type == DType::bf16) &&
+          c.shape.rank() != 2)
+        continue;
       const Operand x = exact_operand(c.shape, c.layout, type, seed++);
       const std::string of =
           " of " + std::string(name(type)) + " " + c.shape.to_string() + " " + to_string(c.layout);
       const Host total = reduced(x.host, c.axes, 0, [](double a, double b) { return a + b; });
       Host average = total;
       for (double& v : average.values) v /= count;
-      const Within quotient{type == DType::f64 ? 0x1p-51 : 0x1p-22, 0};  // a quotient of exact numbers
+      // A quotient of exact numbers.
+      const Within quotient =
+          is_half(type) ? half_units(type, 1) : Within{type == DType::f64 ? 0x1p-51 : 0x1p-22, 0};
       all.push_back({"sum" + of, sum(x.tensor, c.axes), Host(squeezed, total.values), {}});
       all.push_back({"mean" + of, mean(x.tensor, c.axes, true), average, quotient});
       all.push_back({"max" + of,
@@ -203,7 +208,9 @@ TEST_P(ForwardReduce, Matmul) {
   std::vector<Pending> all;
   std::uint64_t seed = 1;
   for (const ProductCase& c : kProducts) {
-    for (const DType type : supported({DType::f32, DType::f64, DType::i32, DType::i64})) {
+    for (const DType type :
+         supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})) {
+      if (is_half(type) && !multiplies(type)) continue;
       const Operand a = exact_operand(c.a, c.la, type, seed++);
       const Operand b = exact_operand(c.b, c.lb, type, seed++);
       all.push_back({std::string(name(type)) + " " + c.a.to_string() + " " + to_string(c.la) + " @ " +

@@ -61,6 +61,18 @@ class OpTest : public ::testing::TestWithParam<OpSetting> {
     return out;
   }
 
+  /// Whether it has products of the type, too.
+  bool multiplies(DType type) const {
+    if (!supports(type)) return false;
+    try {
+      const LazyTensor one = LazyTensor::full(Shape{1, 1}, 1, type, device()).eval();
+      matmul(one, one).eval();
+    } catch (const DTypeError&) {
+      return false;
+    }
+    return true;
+  }
+
  private:
   Settings saved_settings_ = settings();
   Device saved_device_ = default_device();
@@ -75,6 +87,10 @@ inline double stored(double value, DType type) {
       return static_cast<float>(value);
     case DType::f64:
       return value;
+    case DType::f16:
+      return to_float(to_half(static_cast<float>(value)));
+    case DType::bf16:
+      return to_float(to_bfloat16(static_cast<float>(value)));
     default:
       return std::trunc(value);
   }
@@ -96,6 +112,14 @@ LazyTensor upload_as(const Host& host, Device device) {
   }
 }
 
+template <class T>
+LazyTensor upload_halves(const Host& host, Device device, T (*narrowed)(float)) {
+  std::vector<T> bits;
+  bits.reserve(host.values.size());
+  for (const double value : host.values) bits.push_back(narrowed(static_cast<float>(value)));
+  return LazyTensor::from_vector(bits, host.shape, device);
+}
+
 /// A tensor of these values, which `type` must hold exactly (see stored).
 inline LazyTensor upload(const Host& host, DType type, Device device) {
   switch (type) {
@@ -109,6 +133,10 @@ inline LazyTensor upload(const Host& host, DType type, Device device) {
       return upload_as<std::int64_t>(host, device);
     case DType::f32:
       return upload_as<float>(host, device);
+    case DType::f16:
+      return upload_halves<Half>(host, device, to_half);
+    case DType::bf16:
+      return upload_halves<BFloat16>(host, device, to_bfloat16);
     default:
       return upload_as<double>(host, device);
   }
@@ -118,6 +146,14 @@ template <class T>
 std::vector<double> download_as(const LazyTensor& x) {
   const std::vector<T> values = x.to_vector<T>();
   return {values.begin(), values.end()};
+}
+
+template <class T>
+std::vector<double> download_halves(const LazyTensor& x) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(x.numel()));
+  for (const T element : x.to_vector<T>()) values.push_back(to_float(element));
+  return values;
 }
 
 inline std::vector<double> download(const LazyTensor& x) {
@@ -132,21 +168,32 @@ inline std::vector<double> download(const LazyTensor& x) {
       return download_as<std::int64_t>(x);
     case DType::f32:
       return download_as<float>(x);
+    case DType::f16:
+      return download_halves<Half>(x);
+    case DType::bf16:
+      return download_halves<BFloat16>(x);
     default:
       return download_as<double>(x);
   }
 }
 
-/// |actual - expected| <= absolute + relative |expected|. NaN equals NaN; infinities must be equal.
+/// |actual - expected| <= absolute + relative |expected|. NaN equals NaN; infinities must be equal. Beside a
+/// result of a 16-bit type, what is expected is rounded to it first.
 struct Within {
   double relative = 0;
   double absolute = 0;
 };
 
+/// `units` in the last place of a 16-bit type.
+inline Within half_units(DType type, double units) {
+  return type == DType::f16 ? Within{units * 0x1p-10, units * 0x1p-24} : Within{units * 0x1p-7, 0x1p-133};
+}
+
 /// An operation on `type` that is rounded once: the oracle's double is not rounded, so half a unit is left.
 inline Within rounded_once(DType type) {
   if (type == DType::f32) return {0x1p-24, 0x1p-149};
   if (type == DType::f64) return {0x1p-52, 0};
+  if (is_half(type)) return half_units(type, 1);  // twice, to f32 first: a tie may go the other way
   return {};
 }
 
@@ -159,7 +206,8 @@ inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& e
   const std::vector<double> values = download(actual);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double a = values[i];
-    const double e = expected.values[i];
+    const double e =
+        is_half(actual.dtype()) ? stored(expected.values[i], actual.dtype()) : expected.values[i];
     if (std::isnan(e) ? std::isnan(a) : a == e) continue;
     if (std::isfinite(e) && std::abs(a - e) <= within.absolute + within.relative * std::abs(e)) continue;
     return ::testing::AssertionFailure() << "element " << i << " of " << actual.shape().to_string() << " "

@@ -194,9 +194,27 @@ int RandomGraph::real_leaf(const Shape& shape) {
   Dense values(shape);
   std::uniform_real_distribution<float> uniform(-2, 2);  // floats, so that both dtypes hold them exactly
   for (double& value : values.v) value = uniform(random_);
+  if (chance(25)) return half_leaf(std::move(values));
   return add("leaf", values, [=, real = real_](const Scope& s) {
     if (real == DType::f64) return LazyTensor::from_vector(values.v, shape, s.device);
     return LazyTensor::from_vector(std::vector<float>(values.v.begin(), values.v.end()), shape, s.device);
+  });
+}
+
+/// Numbers that lie in memory as bf16: whatever reads them widens them.
+int RandomGraph::half_leaf(Dense values) {
+  std::vector<BFloat16> halves;
+  halves.reserve(values.v.size());
+  for (double& value : values.v) {
+    value = std::round(value * 64) / 64;  // exact: at most 8 bits
+    halves.push_back(to_bfloat16(static_cast<float>(value)));
+  }
+  return add("bf16 leaf", values, [=, shape = values.shape, real = real_](const Scope& s) {
+    if (!backend(s.device).supports(DType::bf16)) {
+      const std::vector<float> wide(values.v.begin(), values.v.end());
+      return astype(LazyTensor::from_vector(wide, shape, s.device), real);
+    }
+    return astype(LazyTensor::from_vector(halves, shape, s.device), real);
   });
 }
 

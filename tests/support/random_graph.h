@@ -70,6 +70,7 @@ class RandomGraph {
   int add(std::string text, Dense value, Builder build, bool is_integer = false);
   int add_real(std::string text, Dense value, Builder build);
   int real_leaf(const Shape& shape);
+  int half_leaf(Dense values);
   int integer_leaf(const Shape& shape, int low, int high);
   void unary();
   void binary();

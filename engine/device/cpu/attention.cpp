@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/device/cpu/micro_ops.h"
 #include "engine/device/cpu/openblas.h"
 #include "engine/device/cpu/scratch.h"
 #include "engine/device/cpu/threads.h"
@@ -41,7 +42,7 @@ class Pieces {
 
 }  // namespace
 
-AttentionStep::AttentionStep(const Step& step) : kind_(step.kind), mask_(step.causal) {
+AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.kind), mask_(step.causal) {
   const int rank = step.dims.rank();
   const int n = rank - 3;
   const int d = rank - 2;
@@ -60,24 +61,24 @@ AttentionStep::AttentionStep(const Step& step) : kind_(step.kind), mask_(step.ca
     batch_.push_back(step.dims[i]);
     batches_ *= step.dims[i];
   }
-  q_ = matrix(step, 0, m, d);
-  k_ = matrix(step, 1, n, d);
-  v_ = matrix(step, 2, n, e);
+  q_ = matrix(plan, step, 0, m, d);
+  k_ = matrix(plan, step, 1, n, d);
+  v_ = matrix(plan, step, 2, n, e);
   const std::size_t last = step.operands.size() - 1;
   if (kind_ == StepKind::attention) {
-    out_ = matrix(step, last - 2, m, e);
-    highest_ = matrix(step, last - 1, m, -1);
-    total_ = matrix(step, last, m, -1);
+    out_ = matrix(plan, step, last - 2, m, e);
+    highest_ = matrix(plan, step, last - 1, m, -1);
+    total_ = matrix(plan, step, last, m, -1);
   } else {
-    go_ = matrix(step, 3, m, e);
-    highest_ = matrix(step, 4, m, -1);
-    total_ = matrix(step, 5, m, -1);
-    delta_ = matrix(step, 6, m, -1);
+    go_ = matrix(plan, step, 3, m, e);
+    highest_ = matrix(plan, step, 4, m, -1);
+    total_ = matrix(plan, step, 5, m, -1);
+    delta_ = matrix(plan, step, 6, m, -1);
     if (kind_ == StepKind::attention_grad_q) {
-      out_ = matrix(step, last, m, d);
+      out_ = matrix(plan, step, last, m, d);
     } else {
-      out_ = matrix(step, last - 1, n, d);
-      out2_ = matrix(step, last, n, e);
+      out_ = matrix(plan, step, last - 1, n, d);
+      out2_ = matrix(plan, step, last, n, e);
     }
   }
   const auto named = static_cast<std::size_t>(step.named_operands());
@@ -91,11 +92,12 @@ AttentionStep::AttentionStep(const Step& step) : kind_(step.kind), mask_(step.ca
   choose_blocks();
 }
 
-AttentionStep::Matrix AttentionStep::matrix(const Step& step, std::size_t operand, int row_dim,
-                                            int column_dim) const {
+AttentionStep::Matrix AttentionStep::matrix(const Plan& plan, const Step& step, std::size_t operand,
+                                            int row_dim, int column_dim) const {
   const Operand& o = step.operands[operand];
   Matrix x;
   x.buffer = o.buffer;
+  x.type = plan.buffers[static_cast<std::size_t>(o.buffer)].dtype;
   x.offset = o.offset;
   for (int i = 0; i < query_dim_; ++i) x.batch.push_back(o.strides[i]);
   x.rows = step.dims[row_dim];
@@ -106,7 +108,7 @@ AttentionStep::Matrix AttentionStep::matrix(const Step& step, std::size_t operan
   // The stride of a dim of one element is free: one that products like.
   if (x.columns == 1) x.column = 1;
   if (x.rows == 1) x.row = x.column == 1 ? std::max<std::int64_t>(x.columns, 1) : 1;
-  x.regular = is_regular(x.rows, x.columns, x.row, x.column);
+  x.regular = x.type == DType::f32 && is_regular(x.rows, x.columns, x.row, x.column);
   return x;
 }
 
@@ -163,7 +165,10 @@ AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_
     return reinterpret_cast<const float*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
            element(x, batch);
   };
-  const auto view = [&](const Matrix& x) { return MatrixView{data(x), x.row, x.column}; };
+  const auto view = [&](const Matrix& x) {
+    return Located{&x, context.buffers[static_cast<std::size_t>(x.buffer)] +
+                           element(x, batch) * static_cast<std::int64_t>(size_of(x.type))};
+  };
   Place place;
   place.q = view(q_);
   place.k = view(k_);
@@ -176,21 +181,44 @@ AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_
   return place;
 }
 
-MatrixView AttentionStep::rows_of(const Matrix& x, const MatrixView& whole, std::int64_t first,
-                                  std::int64_t count, float* to) {
-  const MatrixView rows = whole.from(first);
-  return x.regular ? rows : copied(rows, count, x.columns, to);
+MatrixView AttentionStep::rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
+                                  std::byte* line) {
+  const Matrix& x = *whole.matrix;
+  const std::byte* data = whole.data + first * x.row * static_cast<std::int64_t>(size_of(x.type));
+  if (x.type == DType::f32) {
+    const MatrixView rows{reinterpret_cast<const float*>(data), x.row, x.column};
+    return x.regular ? rows : copied(rows, count, x.columns, to);
+  }
+  const MicroFn widen = find_cast(x.type, DType::f32);
+  const auto* from = reinterpret_cast<const std::uint16_t*>(data);
+  auto* gathered = reinterpret_cast<std::uint16_t*>(line);
+  for (std::int64_t r = 0; r < count; ++r, from += x.row) {
+    if (x.column != 1)
+      for (std::int64_t c = 0; c < x.columns; ++c) gathered[c] = from[c * x.column];
+    const void* row = x.column == 1 ? from : gathered;
+    widen(to + r * x.columns, row, row, row, x.columns);
+  }
+  return {to, x.columns, 1};
 }
 
 void AttentionStep::store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
-                          std::int64_t count, const float* from) const {
-  float* to = reinterpret_cast<float*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
-              element(x, batch) + first * x.row;
-  for (std::int64_t r = 0; r < count; ++r, to += x.row, from += x.columns) {
+                          std::int64_t count, const float* from, std::byte* line) const {
+  const auto copy = [&](auto* to, const auto* values) {
     if (x.column == 1)
-      std::copy_n(from, x.columns, to);
+      std::copy_n(values, x.columns, to);
     else
-      for (std::int64_t c = 0; c < x.columns; ++c) to[c * x.column] = from[c];
+      for (std::int64_t c = 0; c < x.columns; ++c) to[c * x.column] = values[c];
+  };
+  std::byte* memory = context.buffers[static_cast<std::size_t>(x.buffer)];
+  std::int64_t at = element(x, batch) + first * x.row;
+  const MicroFn narrow = x.type == DType::f32 ? nullptr : find_cast(DType::f32, x.type);
+  for (std::int64_t r = 0; r < count; ++r, at += x.row, from += x.columns) {
+    if (narrow == nullptr) {
+      copy(reinterpret_cast<float*>(memory) + at, from);
+      continue;
+    }
+    narrow(line, from, from, from, x.columns);
+    copy(reinterpret_cast<std::uint16_t*>(memory) + at, reinterpret_cast<const std::uint16_t*>(line));
   }
 }
 
@@ -210,6 +238,7 @@ std::size_t AttentionStep::lay_out(Work& work, std::byte* memory) const {
   work.packed[1] = pieces.floats(k_.regular ? 0 : key_block_ * head_);
   work.packed[2] = pieces.floats(v_.regular ? 0 : key_block_ * value_);
   work.packed[3] = pieces.floats(go_.regular ? 0 : query_block_ * value_);
+  work.line = pieces.take(static_cast<std::size_t>(std::max(head_, value_)) * sizeof(std::uint16_t));
   work.rows =
       reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(query_block_) * sizeof(SoftmaxRow)));
   work.score_memory = pieces.take(score_->scratch_bytes());

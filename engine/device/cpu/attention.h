@@ -20,20 +20,21 @@ namespace caldera::cpu {
 
 class AttentionStep {
  public:
-  explicit AttentionStep(const Step& step);
+  AttentionStep(const Plan& plan, const Step& step);
   void run(const RunContext& context) const;
 
  private:
   /// An operand: a matrix, or a vector of one element a query, for every position of the batch.
   struct Matrix {
     std::int32_t buffer = -1;
+    DType type = DType::f32;
     std::int64_t offset = 0;
     std::vector<std::int64_t> batch;
     std::int64_t rows = 0;
     std::int64_t columns = 1;
     std::int64_t row = 0;
     std::int64_t column = 1;
-    bool regular = true;  // products take it as it lies
+    bool regular = true;  // products take it as it lies: f32 in an order that they know
   };
   /// What one thread works with.
   struct Work {
@@ -43,21 +44,27 @@ class AttentionStep {
     float* sum;        // of what becomes o, dq or dk
     float* sum2;       // of what becomes dv
     float* packed[4];  // rows of q, k, v, go that products cannot take as they lie
+    std::byte* line;   // a row of a 16-bit type on its way there
     SoftmaxRow* rows;
     std::byte* score_memory;
     std::byte* gradient_memory;
     std::optional<ScoreRunner> score;
     std::optional<ScoreRunner> gradient;
   };
+  /// A matrix at one position of the batch.
+  struct Located {
+    const Matrix* matrix = nullptr;
+    const std::byte* data = nullptr;
+  };
   /// The operands of one position of the batch.
   struct Place {
-    MatrixView q, k, v, go;
+    Located q, k, v, go;
     const float* highest = nullptr;
     const float* total = nullptr;
     const float* delta = nullptr;
   };
 
-  Matrix matrix(const Step& step, std::size_t operand, int row_dim, int column_dim) const;
+  Matrix matrix(const Plan& plan, const Step& step, std::size_t operand, int row_dim, int column_dim) const;
   ScoreKernel score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
                            std::size_t first_operand, std::size_t first_scalar) const;
   void choose_blocks();
@@ -65,10 +72,10 @@ class AttentionStep {
   std::int64_t element(const Matrix& x, std::int64_t batch) const;
   Place place(const RunContext& context, std::int64_t batch) const;
   /// Rows [first, first + count) of a matrix as products take them, copied to `to` if need be.
-  static MatrixView rows_of(const Matrix& x, const MatrixView& whole, std::int64_t first, std::int64_t count,
-                            float* to);
+  static MatrixView rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
+                            std::byte* line);
   void store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
-             std::int64_t count, const float* from) const;
+             std::int64_t count, const float* from, std::byte* line) const;
 
   /// Sets `work` up in `memory`, or, without memory, returns the bytes that it takes.
   std::size_t lay_out(Work& work, std::byte* memory) const;

@@ -14,7 +14,7 @@ void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t 
   const std::int64_t first = block * query_block_;
   const std::int64_t queries = std::min(query_block_, queries_ - first);
   const std::int64_t visible = visible_keys(mask, first + queries);
-  const MatrixView q = rows_of(q_, at.q, first, queries, work.packed[0]);
+  const MatrixView q = rows_of(at.q, first, queries, work.packed[0], work.line);
   std::fill_n(work.rows, queries, SoftmaxRow{-std::numeric_limits<float>::infinity(), 0});
   const auto vanishes = [&](const SoftmaxRow& row) { return mask.fill - row.maximum < kExpVanishes; };
 
@@ -22,8 +22,8 @@ void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t 
   for (std::int64_t key = 0; key < keys_; key += keys) {
     if (key >= visible && std::all_of(work.rows, work.rows + queries, vanishes)) break;
     keys = std::min(key_block_, (key < visible ? visible : keys_) - key);
-    const MatrixView k = rows_of(k_, at.k, key, keys, work.packed[1]);
-    const MatrixView v = rows_of(v_, at.v, key, keys, work.packed[2]);
+    const MatrixView k = rows_of(at.k, key, keys, work.packed[1], work.line);
+    const MatrixView v = rows_of(at.v, key, keys, work.packed[2], work.line);
     multiply(queries, keys, head_, q, k.transposed(), work.scores, keys, false);
     // As many rows at a time as stay in the first cache from the scores to their exponentials.
     const std::int64_t group = std::max<std::int64_t>(score_->tile() / keys, 1);
@@ -56,7 +56,7 @@ void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t 
     if (keys_ > 0)
       for (std::int64_t e = 0; e < value_; ++e) o[e] /= static_cast<float>(row.sum);
   }
-  store(context, out_, batch, first, queries, work.sum);
+  store(context, out_, batch, first, queries, work.sum, work.line);
 }
 
 }  // namespace caldera::cpu

@@ -38,8 +38,8 @@ void AttentionStep::gradient_q(const RunContext& context, Work& work, std::int64
   const Causal mask = causal(context);
   const std::int64_t first = block * query_block_;
   const std::int64_t queries = std::min(query_block_, queries_ - first);
-  const MatrixView q = rows_of(q_, at.q, first, queries, work.packed[0]);
-  const MatrixView go = rows_of(go_, at.go, first, queries, work.packed[3]);
+  const MatrixView q = rows_of(at.q, first, queries, work.packed[0], work.line);
+  const MatrixView go = rows_of(at.go, first, queries, work.packed[3], work.line);
   std::int64_t visible = visible_keys(mask, first + queries);
   for (std::int64_t i = first; i < first + queries && visible < keys_; ++i)
     if (!hides_masked_keys(mask, at, i)) visible = keys_;
@@ -48,12 +48,12 @@ void AttentionStep::gradient_q(const RunContext& context, Work& work, std::int64
   std::int64_t keys = 0;
   for (std::int64_t key = 0; key < visible; key += keys) {
     keys = std::min(key_block_, visible - key);
-    const MatrixView k = rows_of(k_, at.k, key, keys, work.packed[1]);
-    const MatrixView v = rows_of(v_, at.v, key, keys, work.packed[2]);
+    const MatrixView k = rows_of(at.k, key, keys, work.packed[1], work.line);
+    const MatrixView v = rows_of(at.v, key, keys, work.packed[2], work.line);
     gradient_block(work, at, {first, queries, key, keys}, q, k, v, go);
     multiply(queries, head_, keys, {work.products, keys, 1}, k, work.sum, head_, key > 0);
   }
-  store(context, out_, batch, first, queries, work.sum);
+  store(context, out_, batch, first, queries, work.sum, work.line);
 }
 
 void AttentionStep::gradient_kv(const RunContext& context, Work& work, std::int64_t batch,
@@ -62,8 +62,8 @@ void AttentionStep::gradient_kv(const RunContext& context, Work& work, std::int6
   const Causal mask = causal(context);
   const std::int64_t key = block * key_block_;
   const std::int64_t keys = std::min(key_block_, keys_ - key);
-  const MatrixView k = rows_of(k_, at.k, key, keys, work.packed[1]);
-  const MatrixView v = rows_of(v_, at.v, key, keys, work.packed[2]);
+  const MatrixView k = rows_of(at.k, key, keys, work.packed[1], work.line);
+  const MatrixView v = rows_of(at.v, key, keys, work.packed[2], work.line);
   // The first query that may look at the block's first key, unless those before it matter all the same.
   std::int64_t begin = mask.known ? std::clamp<std::int64_t>(key - mask.offset, 0, queries_) : 0;
   for (std::int64_t i = 0; i < begin; ++i)
@@ -76,16 +76,16 @@ void AttentionStep::gradient_kv(const RunContext& context, Work& work, std::int6
   std::int64_t queries = 0;
   for (std::int64_t query = begin; query < queries_; query += queries) {
     queries = std::min(query_block_, queries_ - query);
-    const MatrixView q = rows_of(q_, at.q, query, queries, work.packed[0]);
-    const MatrixView go = rows_of(go_, at.go, query, queries, work.packed[3]);
+    const MatrixView q = rows_of(at.q, query, queries, work.packed[0], work.line);
+    const MatrixView go = rows_of(at.go, query, queries, work.packed[3], work.line);
     gradient_block(work, at, {query, queries, key, keys}, q, k, v, go);
     const MatrixView p{work.scores, keys, 1};
     const MatrixView dr{work.products, keys, 1};
     multiply(keys, head_, queries, dr.transposed(), q, work.sum, head_, query > begin);
     multiply(keys, value_, queries, p.transposed(), go, work.sum2, value_, query > begin);
   }
-  store(context, out_, batch, key, keys, work.sum);
-  store(context, out2_, batch, key, keys, work.sum2);
+  store(context, out_, batch, key, keys, work.sum, work.line);
+  store(context, out2_, batch, key, keys, work.sum2, work.line);
 }
 
 }  // namespace caldera::cpu

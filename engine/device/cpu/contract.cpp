@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/device/cpu/half_product.h"
 #include "engine/device/cpu/openblas.h"
 #include "engine/device/cpu/scratch.h"
 #include "engine/device/cpu/threads.h"
@@ -24,6 +25,8 @@ constexpr std::int64_t kRowBlock = 32;
 /// Bytes of the product that an epilogue finds in cache, and rows below which gemm wastes its time packing.
 constexpr std::int64_t kEpilogueBytes = 1024 * 1024;
 constexpr std::int64_t kEpilogueRows = 128;
+/// The same where every block of rows widens B again.
+constexpr std::int64_t kHalvesRows = 512;
 /// Columns from which a row is worth being handed to the epilogue alone, so that tiles do not cross rows.
 constexpr std::int64_t kWideRow = 256;
 
@@ -65,11 +68,11 @@ OpenBlas::Gemv<T> gemv_of(const OpenBlas& blas) {
 
 }  // namespace
 
-ContractStep::ContractStep(const Step& step, std::shared_ptr<const RegionProgram> epilogue)
+ContractStep::ContractStep(const Plan& plan, const Step& step, std::shared_ptr<const RegionProgram> epilogue)
     : type_(step.kernel ? step.kernel->inputs.at(0) : step.dtype), size_(size_of(type_)) {
   product_ = find_matrix_product(type_);
   if (product_ == nullptr) throw DTypeError("matmul: the CPU has no products of " + std::string(name(type_)));
-  read_operands(step);
+  read_operands(plan, step);
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
   if (step.kernel) read_epilogue(step, std::move(epilogue));
   merge_batches();
@@ -79,7 +82,7 @@ ContractStep::ContractStep(const Step& step, std::shared_ptr<const RegionProgram
   choose_tasks();
 }
 
-void ContractStep::read_operands(const Step& step) {
+void ContractStep::read_operands(const Plan& plan, const Step& step) {
   const int rank = step.dims.rank();
   m_ = step.dims[rank - 3];
   n_ = step.dims[rank - 2];
@@ -87,6 +90,7 @@ void ContractStep::read_operands(const Step& step) {
     const Operand& o = step.operands[which];
     Matrix x;
     x.buffer = o.buffer;
+    x.type = plan.buffers[static_cast<std::size_t>(o.buffer)].dtype;
     x.offset = o.offset;
     x.row = o.strides[row_dim];
     x.column = o.strides[column_dim];
@@ -239,6 +243,10 @@ void ContractStep::arrange(Matrix& x, std::int64_t rows, std::int64_t columns, b
 }
 
 void ContractStep::choose_method(Segment& segment) const {
+  if (is_half(segment.a.type) || is_half(segment.b.type)) {
+    segment.method = Method::halves;
+    return;
+  }
   const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(segment.k);
   constexpr double kIntLimit = std::numeric_limits<int>::max();
   const bool fits = static_cast<double>(std::max({m_, n_, segment.k})) <= kIntLimit;
@@ -265,10 +273,12 @@ void ContractStep::choose_tasks() {
   if (repacks) return;
   const bool own = std::all_of(segments_.begin(), segments_.end(),
                                [](const Segment& s) { return s.method == Method::product; });
+  const bool halves = std::any_of(segments_.begin(), segments_.end(),
+                                  [](const Segment& s) { return s.method == Method::halves; });
   if (own && m_ * n_ * k_ > kLargeProduct / 4) row_block_ = kRowBlock;
   if (epilogue_) {
     const std::int64_t cached = kEpilogueBytes / (n_ * static_cast<std::int64_t>(size_));
-    row_block_ = std::min(row_block_, std::max(cached, kEpilogueRows));
+    row_block_ = std::min(row_block_, std::max(cached, halves ? kHalvesRows : kEpilogueRows));
   }
   row_blocks_ = (m_ + row_block_ - 1) / row_block_;
   row_block_ = (m_ + row_blocks_ - 1) / row_blocks_;
@@ -329,6 +339,19 @@ void ContractStep::multiply(const Segment& segment, T alpha, const T* a, const T
   }
 }
 
+void ContractStep::multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
+                                   std::int64_t row, std::int64_t rows, float alpha, float* out,
+                                   std::int64_t out_row, bool add) const {
+  const auto data = [&](const Matrix& x, std::int64_t first) {
+    const std::int64_t element = batch_offset(x, matrix) + first * x.row;
+    return HalfMatrix{context.buffers[static_cast<std::size_t>(x.buffer)] +
+                          element * static_cast<std::int64_t>(size_of(x.type)),
+                      x.type, x.row, x.column};
+  };
+  cpu::multiply_halves(rows, n_, segment.k, data(segment.a, row), data(segment.b, 0), alpha, out, out_row,
+                       add);
+}
+
 /// Rows [row, row + rows) of a matrix of the product, to `out`.
 template <class T>
 void ContractStep::multiply(const RunContext& context, std::int64_t matrix, std::int64_t row,
@@ -343,6 +366,13 @@ void ContractStep::multiply(const RunContext& context, std::int64_t matrix, std:
   for (const Segment& s : segments_) {
     T alpha = T(1);
     if (s.scale >= 0) std::memcpy(&alpha, &context.scalars[static_cast<std::size_t>(s.scale)], sizeof(T));
+    if constexpr (std::is_same_v<T, float>) {
+      if (s.method == Method::halves) {
+        multiply_halves(context, s, matrix, row, rows, alpha, out, out_row, add);
+        add = true;
+        continue;
+      }
+    }
     multiply<T>(s, alpha, data(s.a) + row * s.a.row, data(s.b), rows, out, out_row, add);
     add = true;
   }

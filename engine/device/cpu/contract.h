@@ -17,8 +17,8 @@ namespace caldera::cpu {
 class ContractStep {
  public:
   /// `epilogue`: the program of the step's kernel; null if it has none. Throws DTypeError for a type without
-  /// products.
-  ContractStep(const Step& step, std::shared_ptr<const RegionProgram> epilogue);
+  /// products. A and B have the types of their buffers.
+  ContractStep(const Plan& plan, const Step& step, std::shared_ptr<const RegionProgram> epilogue);
   void run(const RunContext& context) const;
 
  private:
@@ -26,10 +26,12 @@ class ContractStep {
     gemm,     // OpenBLAS
     gemv,     // OpenBLAS, one row or column
     product,  // our own kernel
+    halves,   // A or B is of a 16-bit type: see half_product.h
   };
   /// One matrix operand: the strides of its rows and columns.
   struct Matrix {
     std::int32_t buffer = -1;
+    DType type = DType::f32;
     std::int64_t offset = 0;
     std::int64_t row = 0;
     std::int64_t column = 0;
@@ -60,7 +62,7 @@ class ContractStep {
     std::vector<Extent> inputs;
   };
 
-  void read_operands(const Step& step);
+  void read_operands(const Plan& plan, const Step& step);
   void read_epilogue(const Step& step, std::shared_ptr<const RegionProgram> program);
   void swap_sides();
   void merge_batches();
@@ -81,6 +83,9 @@ class ContractStep {
   template <class T>
   void multiply_blas(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows, T* out,
                      std::int64_t out_row, bool add) const;
+  void multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
+                       std::int64_t row, std::int64_t rows, float alpha, float* out, std::int64_t out_row,
+                       bool add) const;
   void finish(const RunContext& context, const std::byte* product, std::int64_t row, std::int64_t rows) const;
   std::byte* product_in_output(const RunContext& context) const;
   std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;

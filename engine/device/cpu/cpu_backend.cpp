@@ -39,7 +39,7 @@ class CpuBackend final : public Backend {
   CpuBackend() : info_(cpu::describe_cpu()) {}
 
   const DeviceInfo& info() const override { return info_; }
-  bool supports(DType type) const override { return type != DType::f16 && type != DType::bf16; }
+  bool supports(DType) const override { return true; }
   StoragePtr allocate(std::size_t bytes) override { return allocator_->allocate(bytes); }
 
   void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) override {
@@ -84,7 +84,7 @@ std::shared_ptr<const cpu::RegionProgram> CpuBackend::program_of(
 PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::contract:
-      return cpu::ContractStep(step, program_of(step.kernel));
+      return cpu::ContractStep(plan, step, program_of(step.kernel));
     case StepKind::gather:
     case StepKind::scatter_add:
       return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
@@ -92,7 +92,7 @@ PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:
       for (const auto& kernel : {step.kernel, step.gradient}) program_of(kernel);  // to count them
-      return cpu::AttentionStep(step);
+      return cpu::AttentionStep(plan, step);
     case StepKind::region:
       break;
   }

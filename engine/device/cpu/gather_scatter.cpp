@@ -18,6 +18,7 @@ template <class T>
 struct GatherRow {
   using Element = T;
   std::int64_t from_stride, to_stride;
+  T fill;  // for what lies outside of the axis
   void operator()(T* to, const T* from, std::int64_t n) const {
     if (from_stride == 1 && to_stride == 1)
       std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
@@ -25,9 +26,7 @@ struct GatherRow {
       for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = from[j * from_stride];
   }
   void outside(T* to, std::int64_t n) const {
-    T value{};
-    if constexpr (std::is_floating_point_v<T>) value = std::numeric_limits<T>::quiet_NaN();
-    for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = value;
+    for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = fill;
   }
 };
 
@@ -61,6 +60,15 @@ struct ScatterRow {
   void outside(T*, std::int64_t) const {}
 };
 
+/// NaN of the floating types, else 0. T may be an integer of the size of `type`.
+template <class T>
+T outside_value(DType type) {
+  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::quiet_NaN();
+  if (type == DType::f16) return static_cast<T>(0x7e00);
+  if (type == DType::bf16) return static_cast<T>(0x7fc0);
+  return T{};
+}
+
 }  // namespace
 
 IndexedStep::IndexedStep(const Step& step, DType index_type)
@@ -75,6 +83,8 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
     buffers_[o] = step.operands[static_cast<std::size_t>(o)].buffer;
     offsets_[o] = step.operands[static_cast<std::size_t>(o)].offset;
   }
+  if (scatter_ && is_half(type_))
+    throw DTypeError(step.name() + ": the CPU adds up " + std::string(name(type_)) + " in float32 alone");
   const auto stride = [&](int o, int d) { return step.operands[static_cast<std::size_t>(o)].strides[d]; };
   points_ = step.dims.numel();
   for (int d = 0; d < step.dims.rank(); ++d) {
@@ -168,7 +178,7 @@ void IndexedStep::run_typed(const RunContext& context) const {
   if (scatter_)
     run_with(ScatterRow<T>{row_strides_[0], row_strides_[2], type_ == DType::boolean});
   else
-    run_with(GatherRow<T>{row_strides_[0], row_strides_[2]});
+    run_with(GatherRow<T>{row_strides_[0], row_strides_[2], outside_value<T>(type_)});
 }
 
 void IndexedStep::run(const RunContext& context) const {
@@ -185,8 +195,9 @@ void IndexedStep::run(const RunContext& context) const {
     case DType::u8:
     case DType::boolean:
       return run_typed<std::uint8_t>(context);
-    default:
-      throw DTypeError("gather: the CPU does not support " + std::string(name(type_)));
+    case DType::f16:
+    case DType::bf16:
+      return run_typed<std::uint16_t>(context);
   }
 }
 

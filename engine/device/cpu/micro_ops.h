@@ -19,9 +19,10 @@ using MicroFn = void (*)(void* out, const void* a, const void* b, const void* c,
 /// `result`; nullptr where there is none. Bit k of `single`: operand k is one element that stands for all n.
 /// Not every operation has such forms.
 MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single = 0);
-/// Conversion; from == to is a copy. Floating to integer truncates, saturates, and takes NaN to 0.
+/// Conversion; from == to is a copy. Floating to integer truncates, saturates, and takes NaN to 0. The 16-bit
+/// types are converted from and to f32 alone, rounded to nearest even.
 MicroFn find_cast(DType from, DType to);
-/// out[i] = a[0], for elements of 1, 4 or 8 bytes.
+/// out[i] = a[0], for elements of 1, 2, 4 or 8 bytes.
 MicroFn find_fill(std::size_t size);
 /// out[r * n + i] = a[r] for every r in [0, rows), i in [0, n).
 using SpreadFn = void (*)(void* out, const void* a, std::int64_t rows, std::int64_t n);
@@ -53,5 +54,7 @@ const ReduceOps* find_reduce(Combine combine, DType type);
 MicroFn find_float_op(ScalarOp op, DType type, unsigned single);    // SIMD, f32 and f64
 MicroFn find_loop_op(ScalarOp op, DType operand, unsigned single);  // plain loops, every type
 MicroFn find_random_op(ScalarOp op, DType result);                  // Philox
+MicroFn find_half_cast(DType from, DType to);                       // of which one is f16 or bf16
+MicroFn find_half_rounding(ScalarOp op);                            // round_f16, round_bf16
 
 }  // namespace caldera::cpu

@@ -276,11 +276,17 @@ void spread(void* out, const void* a, std::int64_t rows, std::int64_t n) {
 }
 
 SpreadFn spread_op(std::size_t size) {
-  return size == 1 ? spread<std::uint8_t> : size == 4 ? spread<std::uint32_t> : spread<std::uint64_t>;
+  return size == 1   ? spread<std::uint8_t>
+         : size == 2 ? spread<std::uint16_t>
+         : size == 4 ? spread<std::uint32_t>
+                     : spread<std::uint64_t>;
 }
 
 MicroFn fill_op(std::size_t size) {
-  return size == 1 ? fill<std::uint8_t> : size == 4 ? fill<std::uint32_t> : fill<std::uint64_t>;
+  return size == 1   ? fill<std::uint8_t>
+         : size == 2 ? fill<std::uint16_t>
+         : size == 4 ? fill<std::uint32_t>
+                     : fill<std::uint64_t>;
 }
 
 template <class T>
@@ -309,7 +315,12 @@ MicroFn cast_from(DType to) {
 }
 
 MicroFn cast_op(DType from, DType to) {
-  if (from == to) return size_of(to) == 1 ? copy<char> : size_of(to) == 4 ? copy<float> : copy<double>;
+  if (from == to) {
+    return size_of(to) == 1   ? copy<char>
+           : size_of(to) == 2 ? copy<std::uint16_t>
+           : size_of(to) == 4 ? copy<float>
+                              : copy<double>;
+  }
   switch (from) {
     case DType::boolean:
     case DType::u8:
@@ -345,12 +356,17 @@ MicroFn find_loop_op(ScalarOp op, DType operand, unsigned single) {
 }
 MicroFn find_fill(std::size_t size) { return HWY_DYNAMIC_DISPATCH(fill_op)(size); }
 SpreadFn find_spread(std::size_t size) { return HWY_DYNAMIC_DISPATCH(spread_op)(size); }
-MicroFn find_cast(DType from, DType to) { return HWY_DYNAMIC_DISPATCH(cast_op)(from, to); }
+MicroFn find_cast(DType from, DType to) {
+  if (from != to && (is_half(from) || is_half(to))) return find_half_cast(from, to);
+  return HWY_DYNAMIC_DISPATCH(cast_op)(from, to);
+}
 
 MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single) {
   if (op == ScalarOp::philox_uniform || op == ScalarOp::philox_normal)
     return single <= 1 ? find_random_op(op, result) : nullptr;  // the seed is one element in any case
   if (op == ScalarOp::cast) return single == 0 ? find_cast(operand, result) : nullptr;
+  if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16)
+    return single == 0 && operand == DType::f32 ? find_half_rounding(op) : nullptr;
   if (operand == DType::f32 || operand == DType::f64)
     if (MicroFn fn = find_float_op(op, operand, single)) return fn;
   return find_loop_op(op, operand, single);

@@ -143,8 +143,13 @@ void RegionStep::run_columns(const RunContext& context) const {
   const auto store_block = [&](TileRunner& tiles, std::int64_t block, const std::byte* wide) {
     const std::int64_t first = block % column_chunks_ * column_chunk_;
     const std::int64_t width = std::min(column_chunk_, width_ - first);
-    ops.finish(tiles.accumulator(1), wide, width);
-    tiles.store(block / column_chunks_ * width_ + first, tiles.accumulator(1), width);
+    std::byte* result = tiles.accumulator(1);
+    ops.finish(result, wide, width);
+    if (const MicroFn narrow = layout_.program->narrow) {
+      narrow(tiles.accumulator(2), result, result, result, width);
+      result = tiles.accumulator(2);
+    }
+    tiles.store(block / column_chunks_ * width_ + first, result, width);
   };
   if (parts_ == 1) {
     parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {

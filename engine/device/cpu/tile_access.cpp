@@ -178,6 +178,8 @@ void gather_tile(const Access& access, Cursor& cursor, const std::byte* base, st
   switch (size) {
     case 1:
       return gather_typed<std::uint8_t>(access, cursor, base, out, n);
+    case 2:
+      return gather_typed<std::uint16_t>(access, cursor, base, out, n);
     case 4:
       return gather_typed<std::uint32_t>(access, cursor, base, out, n);
     default:
@@ -190,6 +192,8 @@ void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::si
   switch (size) {
     case 1:
       return scatter_typed<std::uint8_t>(access, cursor, base, in, n);
+    case 2:
+      return scatter_typed<std::uint16_t>(access, cursor, base, in, n);
     case 4:
       return scatter_typed<std::uint32_t>(access, cursor, base, in, n);
     default:
@@ -201,6 +205,9 @@ void fill_tile(std::byte* out, const std::byte* value, std::size_t size, std::in
   switch (size) {
     case 1:
       std::memset(out, static_cast<int>(value[0]), static_cast<std::size_t>(n));
+      return;
+    case 2:
+      std::fill_n(reinterpret_cast<std::uint16_t*>(out), n, *reinterpret_cast<const std::uint16_t*>(value));
       return;
     case 4:
       std::fill_n(reinterpret_cast<std::uint32_t*>(out), n, *reinterpret_cast<const std::uint32_t*>(value));

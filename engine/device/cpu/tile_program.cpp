@@ -170,7 +170,14 @@ class Decoder {
   void emit_row_outputs() {
     for (std::size_t o = 0; o < kernel_.outputs.size(); ++o) {
       TileProgram::Output& output = program_.outputs[o];
-      if (!output.per_row || kernel_.reduce) continue;
+      if (!output.per_row) continue;
+      if (kernel_.reduce) {
+        if (program_.narrow == nullptr) continue;
+        const std::uint16_t combined = output.location;
+        output.location = take_row();
+        add(program_.narrow, output.location, combined, combined, combined);
+        continue;
+      }
       const std::size_t value = kernel_.outputs[o].value;
       output.location = location(value);
       const DType from = code_[value].type;
@@ -323,11 +330,13 @@ class Decoder {
       const Kernel::Output& output = kernel_.outputs[o];
       const std::size_t v = output.value;
       const DType from = code_[v].type;
-      const MicroFn fn = require(find_cast(from, output.type), v);
+      const DType type = kernel_.reduce ? compute_type(output.type) : output.type;
+      const MicroFn fn = require(find_cast(from, type), v);
       if (kernel_.reduce) {
-        program_.reduce = find_reduce(*kernel_.reduce, output.type);
+        program_.reduce = find_reduce(*kernel_.reduce, type);
+        if (type != output.type) program_.narrow = require(find_cast(type, output.type), v);
         program_.result = point_location(v);
-        if (from == output.type) continue;
+        if (from == type) continue;
         converted.push_back(take_temporary());
         add(fn, converted.back(), program_.result, program_.result, program_.result);
         program_.result = converted.back();

@@ -77,7 +77,8 @@ struct TileProgram {
   std::vector<Pass> passes;
   std::vector<Output> outputs;
   std::uint16_t result = 0;  // location of what is combined, where Kernel::reduce is left to the step
-  const ReduceOps* reduce = nullptr;   // then
+  const ReduceOps* reduce = nullptr;  // then
+  MicroFn narrow = nullptr;  // takes what was combined to the 16-bit type of the output, if it has one
   std::vector<bool> expanded_scalars;  // of each scalar: read as if it were one a point
   std::vector<DType> inputs, scalars, indices;
   int temporaries = 0;  // one a point; the first `kept` of them last from pass to pass

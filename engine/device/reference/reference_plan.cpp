@@ -63,9 +63,11 @@ void run_reduction(const StepMemory& memory, const KernelUse& use) {
   const auto inner = static_cast<std::size_t>(int{memory.step().reduce_rank});
   const auto& output = kernel.outputs.at(0);
   for_each_point(memory.leading_dims(inner), [&](const Point& outer) {
-    Accumulator total(*kernel.reduce, output.type);
+    const DType type = compute_type(output.type);
+    Accumulator total(*kernel.reduce, type);
     for_each_point(memory.trailing_dims(inner), [&](const Point& along) {
-      total.take(output_value(kernel, 0, evaluate(memory, use, joined(outer, along))));
+      const Number value = evaluate(memory, use, joined(outer, along)).at(output.value);
+      total.take(convert(kernel.code.at(output.value).type, type, value));
     });
     memory.write(use.outputs(), output.type, outer, total.total());
   });

@@ -9,14 +9,13 @@ namespace {
 /// sum over k of A B, exact for integers (modulo 2^64), in f64 for floating types.
 Number product(const StepMemory& memory, std::size_t a, std::size_t b, std::int64_t extent,
                const Point& outer) {
-  const DType type = memory.step().dtype;
   Point at = outer;
   at.push_back(0);
   Number total;
   for (std::int64_t k = 0; k < extent; ++k) {
     at.back() = k;
-    const Number x = memory.read(a, type, at);
-    const Number y = memory.read(b, type, at);
+    const Number x = memory.read(a, memory.type(a), at);
+    const Number y = memory.read(b, memory.type(b), at);
     total.f += x.f * y.f;
     total.i = static_cast<std::int64_t>(static_cast<std::uint64_t>(total.i) +
                                         static_cast<std::uint64_t>(x.i) * static_cast<std::uint64_t>(y.i));
@@ -62,7 +61,10 @@ class Attention {
     return at_;
   }
   double f32_at(std::size_t operand, const Point& at) const {
-    return memory_.read(operand, DType::f32, at).f;
+    return memory_.read(operand, memory_.type(operand), at).f;
+  }
+  void store(std::size_t operand, const Point& at, double value) {
+    memory_.write(operand, memory_.type(operand), at, floating(value));
   }
   std::size_t flat(std::int64_t m, std::int64_t n) const { return static_cast<std::size_t>(m * n_ + n); }
 
@@ -94,7 +96,7 @@ class Attention {
         double mixed = 0;
         for (std::int64_t n = 0; n < n_; ++n)
           mixed += std::exp(scores_[flat(m, n)] - largest) / sum * f32_at(2, at(m, n, 0, e));
-        memory_.write(o, DType::f32, at(m, 0, 0, e), floating(mixed));
+        store(o, at(m, 0, 0, e), mixed);
       }
       memory_.write(o + 1, DType::f32, at(m, 0, 0, 0), floating(largest));
       memory_.write(o + 2, DType::f32, at(m, 0, 0, 0), floating(sum));
@@ -128,7 +130,7 @@ class Attention {
       for (std::int64_t d = 0; d < d_; ++d) {
         double sum = 0;
         for (std::int64_t n = 0; n < n_; ++n) sum += d_raw_[flat(m, n)] * f32_at(1, at(m, n, d, 0));
-        memory_.write(outputs_, DType::f32, at(m, 0, d, 0), floating(sum));
+        store(outputs_, at(m, 0, d, 0), sum);
       }
     }
   }
@@ -138,12 +140,12 @@ class Attention {
       for (std::int64_t d = 0; d < d_; ++d) {
         double sum = 0;
         for (std::int64_t m = 0; m < m_; ++m) sum += d_raw_[flat(m, n)] * f32_at(0, at(m, n, d, 0));
-        memory_.write(outputs_, DType::f32, at(0, n, d, 0), floating(sum));
+        store(outputs_, at(0, n, d, 0), sum);
       }
       for (std::int64_t e = 0; e < e_; ++e) {
         double sum = 0;
         for (std::int64_t m = 0; m < m_; ++m) sum += weights_[flat(m, n)] * f32_at(3, at(m, n, 0, e));
-        memory_.write(outputs_ + 1, DType::f32, at(0, n, 0, e), floating(sum));
+        store(outputs_ + 1, at(0, n, 0, e), sum);
       }
     }
   }

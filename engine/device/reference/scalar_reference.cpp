@@ -1,5 +1,6 @@
 #include "engine/device/reference/scalar_reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -197,6 +198,52 @@ bool compare(ScalarOp op, T x, T y) {
   }
 }
 
+/// Floating types of 16 bits: bits of the fraction, and the least exponent of a normal number.
+struct HalfFormat {
+  int fraction, least;
+  int largest() const { return 1 - least; }  // exponent
+};
+HalfFormat half_format(DType type) { return type == DType::f16 ? HalfFormat{10, -14} : HalfFormat{7, -126}; }
+
+double half_value(DType type, std::uint16_t bits) {
+  const HalfFormat format = half_format(type);
+  const int fraction = bits & ((1 << format.fraction) - 1);
+  const int exponent = (bits & 0x7fff) >> format.fraction;
+  double x = std::ldexp(fraction, format.least - format.fraction);
+  if (exponent > format.largest() * 2)
+    x = fraction == 0 ? HUGE_VAL : std::numeric_limits<double>::quiet_NaN();
+  else if (exponent > 0)
+    x = std::ldexp((1 << format.fraction) + fraction, exponent - 1 + format.least - format.fraction);
+  return (bits & 0x8000) != 0 ? -x : x;
+}
+
+/// The nearest number of the type; of two the one whose last bit is 0.
+double nearest_half(DType type, double x) {
+  if (!std::isfinite(x) || x == 0) return x;
+  const HalfFormat format = half_format(type);
+  int exponent = 0;
+  std::frexp(x, &exponent);  // in [0.5, 1)
+  const int step = std::max(exponent - 1, format.least) - format.fraction;
+  const double whole = half_to_even(std::ldexp(std::fabs(x), -step));
+  const double magnitude = std::ldexp(whole, step);
+  return std::copysign(magnitude >= std::ldexp(1, format.largest() + 1) ? HUGE_VAL : magnitude, x);
+}
+
+std::uint16_t half_bits(DType type, double x) {
+  const HalfFormat format = half_format(type);
+  const int sign = std::signbit(x) ? 0x8000 : 0;
+  const int all = (format.largest() * 2 + 1) << format.fraction;
+  if (std::isnan(x)) return static_cast<std::uint16_t>(sign | all | 1 << (format.fraction - 1));
+  const double magnitude = std::fabs(nearest_half(type, x));
+  if (std::isinf(magnitude)) return static_cast<std::uint16_t>(sign | all);
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  exponent = magnitude == 0 ? format.least : std::max(exponent - 1, format.least);
+  // Subnormals have the field 0 and the steps of the field 1.
+  const int whole = static_cast<int>(std::ldexp(magnitude, format.fraction - exponent));
+  return static_cast<std::uint16_t>(sign | (whole + ((exponent - format.least) << format.fraction)));
+}
+
 /// Philox as Random123 writes it: one round, then the key is bumped.
 void philox_round(std::uint32_t counter[4], std::uint32_t key[2]) {
   const std::uint64_t a = 0xD2511F53ULL * counter[0];
@@ -214,6 +261,7 @@ void philox_round(std::uint32_t counter[4], std::uint32_t key[2]) {
 Number rounded(DType type, Number x) {
   if (type == DType::f32) return floating(static_cast<float>(x.f));
   if (type == DType::f64) return x;
+  if (is_half(type)) return floating(nearest_half(type, x.f));
   return integer(wrap(type, x.i));
 }
 
@@ -244,8 +292,8 @@ Number convert(DType from, DType to, Number x) {
   if (is_floating(to)) {
     if (is_floating(from)) return rounded(to, x);
     // Straight from the integer: through f64 the value would be rounded twice.
-    return floating(to == DType::f32 ? static_cast<double>(static_cast<float>(x.i))
-                                     : static_cast<double>(x.i));
+    if (to == DType::f64) return floating(static_cast<double>(x.i));
+    return rounded(to, floating(static_cast<double>(static_cast<float>(x.i))));
   }
   return integer(is_floating(from) ? saturated(to, x.f) : wrap(to, x.i));
 }
@@ -264,9 +312,11 @@ Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_
       return floating(read_as<float>(buffer, element));
     case DType::f64:
       return floating(read_as<double>(buffer, element));
-    default:
-      throw std::logic_error("reference: 16-bit types are not written yet");
+    case DType::f16:
+    case DType::bf16:
+      return floating(half_value(type, read_as<std::uint16_t>(buffer, element)));
   }
+  throw std::logic_error("reference: not a type");
 }
 
 void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t element, Number value) {
@@ -283,8 +333,9 @@ void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t eleme
       return write_as(buffer, element, static_cast<float>(value.f));
     case DType::f64:
       return write_as(buffer, element, value.f);
-    default:
-      throw std::logic_error("reference: 16-bit types are not written yet");
+    case DType::f16:
+    case DType::bf16:
+      return write_as(buffer, element, half_bits(type, value.f));
   }
 }
 
@@ -294,6 +345,10 @@ Number apply_scalar_op(ScalarOp op, DType operand, DType result, Number a, Numbe
   switch (op) {
     case ScalarOp::cast:
       return convert(operand, result, a);
+    case ScalarOp::round_f16:
+      return rounded(DType::f16, a);
+    case ScalarOp::round_bf16:
+      return rounded(DType::bf16, a);
     case ScalarOp::select:
       return a.i != 0 ? b : c;
     case ScalarOp::isnan:

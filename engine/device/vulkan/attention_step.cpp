@@ -66,11 +66,28 @@ GlslEpilogue::Shape shape(const AttentionSpace& space, const Part& part) {
   return s;
 }
 
+/// How the matrices of a step lie in memory: see StepKind::attention.
+struct MatrixTypes {
+  DType operands, results;
+};
+
+MatrixTypes matrix_types(const Plan& plan, const Step& step) {
+  const std::size_t outputs = step.operands.size() - static_cast<std::size_t>(step.output_count());
+  const auto type = [&](std::size_t operand) {
+    return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer)].dtype;
+  };
+  return {type(0), type(outputs)};
+}
+
 /// Definitions that shaders/attention.glsl asks for, and the functions of the kernels.
-std::string make_text(const Step& step, const AttentionSpace& space, const std::vector<Part>& parts,
-                      const AttentionBlocking& b, bool vector_loads, const GlslOptions& options) {
+std::string make_text(const Step& step, const MatrixTypes& types, const AttentionSpace& space,
+                      const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
+                      const GlslOptions& options) {
   GlslNeeds needs;
-  needs.memory(DType::f32);
+  for (DType type : {DType::f32, types.operands, types.results}) needs.memory(type);
+  const std::string loaded = glsl_loaded(
+      types.operands, fmt::format("{}(address).v[element]", glsl_memory(types.operands)), needs.calls);
+  const std::string stored = glsl_stored(types.results, "(value)", needs.calls);
   needs.subgroups = b.one_subgroup;
   for (const char* function : {"f_exp", "constants"}) needs.calls.emplace(function);
   std::string functions, slots, integers, loads;
@@ -79,6 +96,7 @@ std::string make_text(const Step& step, const AttentionSpace& space, const std::
     needs.calls.insert(epilogue.needs().calls.begin(), epilogue.needs().calls.end());
     needs.int64 |= epilogue.needs().int64;
     needs.bytes |= epilogue.needs().bytes;
+    needs.halves |= epilogue.needs().halves;
     needs.doubles |= epilogue.needs().doubles;
     functions += epilogue.function();
     slots += epilogue.slot_members();
@@ -91,6 +109,9 @@ std::string make_text(const Step& step, const AttentionSpace& space, const std::
   append_glsl_preamble(needs, options, text);
   append_glsl_functions(needs, text);
   text += functions;
+  text += fmt::format("#define LOADED(address, element) ({})\n", loaded);
+  text += fmt::format("#define STORE(z, element, value) ({}((z).address).v[element] = {})\n",
+                      glsl_memory(types.results), stored);
   text += fmt::format("#define LANE_ROWS {}\n#define LANE_COLUMNS {}\n", b.lane_rows, b.lane_columns);
   text += fmt::format("#define TILE_ROWS {}\n#define TILE_COLUMNS {}\n", b.tile_rows, b.tile_columns);
   text += fmt::format("#define EACH {}\n", b.each);
@@ -126,7 +147,9 @@ void encode_attention(Encoder& encoder, const Step& step) {
 
   const std::vector<AttentionOperand> named = attention_operands(step);
   const std::vector<Part> parts = kernels(step);
-  bool vector_loads = !(context.device->capabilities().scalar_loads && context.few_cores);
+  const MatrixTypes types = matrix_types(encoder.plan, step);
+  bool vector_loads =
+      types.operands == DType::f32 && !(context.device->capabilities().scalar_loads && context.few_cores);
   for (std::size_t i = 0; i < named.size(); ++i) {
     const bool multiplied = named[i].operand < static_cast<std::size_t>(step.named_operands());
     if (multiplied && named[i].columns != Axis::none)
@@ -134,9 +157,9 @@ void encode_attention(Encoder& encoder, const Step& step) {
   }
 
   Hash128 key;
-  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {}", static_cast<int>(step.kind), b.lane_rows,
-                      b.lane_columns, b.tile_rows, b.tile_columns, b.each, b.small_code, vector_loads,
-                      step.causal.fill >= 0));
+  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(step.kind),
+                      name(types.operands), name(types.results), b.lane_rows, b.lane_columns, b.tile_rows,
+                      b.tile_columns, b.each, b.small_code, vector_loads, step.causal.fill >= 0));
   for (const Part& part : parts) {
     for (const Hash128& h : {part.kernel->hash, shape(space, part).hash()}) {
       key.mix(h.lo);
@@ -144,7 +167,7 @@ void encode_attention(Encoder& encoder, const Step& step) {
     }
   }
   const VkPipeline pipeline = context.pipelines.generated(key, step.name(), b.one_subgroup, [&] {
-    return make_text(step, space, parts, b, vector_loads, context.glsl);
+    return make_text(step, types, space, parts, b, vector_loads, context.glsl);
   });
 
   // As shaders/attention.glsl declares it.

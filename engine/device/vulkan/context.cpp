@@ -56,13 +56,15 @@ bool Context::supports(DType type) const {
     case DType::boolean:
     case DType::u8:
       return can.storage_8bit;
+    case DType::f16:
+    case DType::bf16:
+      return can.storage_16bit;
     case DType::i64:
       return can.int64;
     case DType::f64:
       return can.float64;
-    default:
-      return false;
   }
+  return false;
 }
 
 }  // namespace caldera::vulkan
