@@ -92,7 +92,7 @@ TEST_F(DeviceLoss, ReachesEveryPendingEventAndAllThatComesAfter) {
   EXPECT_EQ(device_error([&] { second.eval(); }), error);
   for (const char* part :
        {"vulkan:0", "was lost", "vkQueueSubmit", "last completed: evaluation 2 (its last step was exp",
-        "in flight: evaluation 3 (1 steps, mul", "reopen_device()"})
+        "in flight: evaluation 3 (1 step, mul", "reopen_device()"})
     EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
 
   EXPECT_EQ(device_error([&] { first.to_vector<float>(); }), error) << "a value that never came";

@@ -81,6 +81,7 @@ class NullBackend final : public Backend {
     c.dispatches = dispatches_.load(std::memory_order_relaxed);
     c.barriers = barriers_.load(std::memory_order_relaxed);
     c.submits = submits_.load(std::memory_order_relaxed);
+    c.queue_submits = c.submits;
     c.downloads = downloads_.load(std::memory_order_relaxed);
     c.allocations = usage_->blocks.load();
     c.live_bytes = usage_->live.load();

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "engine/device/vulkan/exit_guard.h"
@@ -11,6 +12,11 @@ namespace caldera::vulkan {
 namespace {
 
 std::atomic<TableHook> table_hook = nullptr;
+
+bool copy_queue_forced() {
+  const char* value = std::getenv("CALDERA_VULKAN_COPY_QUEUE");
+  return value != nullptr && std::string_view(value) == "1";
+}
 
 }  // namespace
 
@@ -49,101 +55,106 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
   features.features.shaderInt16 = can.int16;
 
   const float priority = 1.0F;
-  const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                      .queueFamilyIndex = physical.queue_family,
-                                      .queueCount = 1,
-                                      .pQueuePriorities = &priority};
+  std::vector<VkDeviceQueueCreateInfo> queues{{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                               .queueFamilyIndex = physical.queue_family,
+                                               .queueCount = 1,
+                                               .pQueuePriorities = &priority}};
+  if (physical.copy_family) {
+    queues.push_back(queues[0]);
+    queues[1].queueFamilyIndex = *physical.copy_family;
+  }
   const VkDeviceCreateInfo info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                 .pNext = &features,
-                                .queueCreateInfoCount = 1,
-                                .pQueueCreateInfos = &queue,
+                                .queueCreateInfoCount = static_cast<std::uint32_t>(queues.size()),
+                                .pQueueCreateInfos = queues.data(),
                                 .enabledExtensionCount = static_cast<std::uint32_t>(extensions.size()),
                                 .ppEnabledExtensionNames = extensions.data()};
   vulkan::check(vkCreateDevice(physical.handle, &info, nullptr, &device_), "opening " + name());
   volkLoadDeviceTable(&vk_, device_);
   if (const TableHook hook = table_hook.load()) hook(vk_);
-  vk_.vkGetDeviceQueue(device_, physical.queue_family, 0, &queue_);
-
-  const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-  const VkSemaphoreCreateInfo semaphore{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-  const VkResult result = vk_.vkCreateSemaphore(device_, &semaphore, nullptr, &timeline_);
-  if (result != VK_SUCCESS) {
+  try {
+    open_queues();
+  } catch (...) {
+    copy_.reset();
+    compute_.reset();
     vk_.vkDestroyDevice(device_, nullptr);
-    vulkan::check(result, name() + ": creating the timeline");
+    throw;
   }
   guard_exit(device_, vk_);
+}
+
+void LogicalDevice::open_queues() {
+  const auto open = [&](std::uint32_t family) {
+    VkQueue queue = VK_NULL_HANDLE;
+    vk_.vkGetDeviceQueue(device_, family, 0, &queue);
+    return std::make_unique<Queue>(device_, vk_, queue, family, queue_mutex_);
+  };
+  compute_ = open(physical_.queue_family);
+  families_ = {physical_.queue_family};
+  if (physical_.copy_family) {
+    copy_ = open(*physical_.copy_family);
+    families_.push_back(*physical_.copy_family);
+  } else if (copy_queue_forced()) {
+    copy_ = open(physical_.queue_family);
+  }
 }
 
 LogicalDevice::~LogicalDevice() {
   unguard_exit(device_);
   vk_.vkDeviceWaitIdle(device_);
-  vk_.vkDestroySemaphore(device_, timeline_, nullptr);
+  copy_.reset();
+  compute_.reset();
   vk_.vkDestroyDevice(device_, nullptr);
 }
 
-std::uint64_t LogicalDevice::submit(std::span<const VkCommandBuffer> commands) {
+std::uint64_t LogicalDevice::submit(Queue& queue, std::span<const VkCommandBuffer> commands,
+                                    const QueueWait& wait) {
   check_alive();
   std::uint64_t value = 0;
-  VkResult result = VK_SUCCESS;
-  {
-    const std::lock_guard lock(queue_mutex_);
-    value = submitted_.load(std::memory_order_relaxed) + 1;
-    const VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-                                                 .signalSemaphoreValueCount = 1,
-                                                 .pSignalSemaphoreValues = &value};
-    const VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                            .pNext = &timeline,
-                            .commandBufferCount = static_cast<std::uint32_t>(commands.size()),
-                            .pCommandBuffers = commands.data(),
-                            .signalSemaphoreCount = 1,
-                            .pSignalSemaphores = &timeline_};
-    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
-    if (result == VK_SUCCESS) {
-      submitted_.store(value, std::memory_order_release);
-      submits_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-  check(result, "vkQueueSubmit");
+  check(queue.submit(commands, wait, value), "vkQueueSubmit");
+  submits_.fetch_add(1, std::memory_order_relaxed);
   return value;
+}
+
+std::uint64_t LogicalDevice::submit(std::span<const VkCommandBuffer> commands) {
+  QueueWait wait;
+  if (copy_ != nullptr)
+    wait = {copy_->timeline(), copy_->last_completed(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT};
+  return submit(*compute_, commands, wait);
+}
+
+std::uint64_t LogicalDevice::submit_copy(std::span<const VkCommandBuffer> commands) {
+  QueueWait wait;
+  if (copy_ != nullptr)
+    wait = {compute_->timeline(), compute_->last_completed(), VK_PIPELINE_STAGE_TRANSFER_BIT};
+  return submit(copies(), commands, wait);
 }
 
 std::uint64_t LogicalDevice::completed() {
-  const std::uint64_t known = completed_.load(std::memory_order_acquire);
-  if (known == submitted() || is_lost()) return known;
-  std::uint64_t value = 0;
-  const VkResult result = vk_.vkGetSemaphoreCounterValue(device_, timeline_, &value);
-  if (result == VK_ERROR_DEVICE_LOST) note_lost("asking how far the device is");
-  if (result != VK_SUCCESS) return known;
-  note_completed(value);
-  return value;
+  if (!is_lost() && compute_->look() == VK_ERROR_DEVICE_LOST) note_lost("asking how far the device is");
+  return compute_->last_completed();
 }
 
-void LogicalDevice::wait(std::uint64_t value) {
-  if (completed_.load(std::memory_order_acquire) >= value) return;
+void LogicalDevice::wait(Queue& queue, std::uint64_t value) {
+  if (queue.last_completed() >= value) return;
   check_alive();
-  const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                 .semaphoreCount = 1,
-                                 .pSemaphores = &timeline_,
-                                 .pValues = &value};
-  check(vk_.vkWaitSemaphores(device_, &info, UINT64_MAX), "waiting for the device");
-  note_completed(value);
+  check(queue.wait(value), "waiting for the device");
 }
 
-void LogicalDevice::settle(std::uint64_t value) noexcept {
+void LogicalDevice::wait(std::uint64_t value) { wait(*compute_, value); }
+void LogicalDevice::wait_copy(std::uint64_t value) { wait(copies(), value); }
+
+void LogicalDevice::settle(Queue& queue, std::uint64_t value) noexcept {
   try {
-    wait(value);
+    wait(queue, value);
   } catch (const Error&) {
     const std::lock_guard lock(queue_mutex_);
     vk_.vkDeviceWaitIdle(device_);
   }
 }
 
-void LogicalDevice::note_completed(std::uint64_t value) {
-  std::uint64_t known = completed_.load(std::memory_order_relaxed);
-  while (known < value && !completed_.compare_exchange_weak(known, value, std::memory_order_release)) {
-  }
-}
+void LogicalDevice::settle(std::uint64_t value) noexcept { settle(*compute_, value); }
+void LogicalDevice::settle_copy(std::uint64_t value) noexcept { settle(copies(), value); }
 
 void LogicalDevice::check_alive() const {
   if (is_lost()) throw DeviceError(lost_message_);
@@ -162,11 +173,10 @@ void LogicalDevice::note_lost(std::string_view what) {
   const std::lock_guard lock(lost_mutex_);
   if (is_lost()) return;
   // Its timeline may still say how far it came.
-  std::uint64_t value = 0;
-  if (vk_.vkGetSemaphoreCounterValue(device_, timeline_, &value) == VK_SUCCESS) note_completed(value);
+  compute_->look();
   lost_message_ = fmt::format(
       "{} ({}) was lost ({}: VK_ERROR_DEVICE_LOST); {}; its tensors are gone: reopen_device() opens it anew",
-      name(), physical_.info.name, what, flights_.describe(completed_.load(std::memory_order_acquire)));
+      name(), physical_.info.name, what, flights_.describe(compute_->last_completed()));
   {
     // What is held for the device may be destroyed from now on: wait until it has really let go of it. A lost
     // device answers at once.

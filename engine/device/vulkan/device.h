@@ -1,5 +1,6 @@
-// A VkDevice with its one queue and its timeline. Everything that holds handles of the device shares
-// ownership of it, so values may outlive the backend that made them.
+// A VkDevice with its queues: one computes; another copies, where the device has one for that alone.
+// Everything that holds handles of the device shares ownership of it, so values may outlive the backend that
+// made them.
 #pragma once
 
 #include <atomic>
@@ -9,9 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/device/vulkan/flight_log.h"
 #include "engine/device/vulkan/physical_device.h"
+#include "engine/device/vulkan/queue.h"
 #include "engine/device/vulkan/vk.h"
 
 namespace caldera::vulkan {
@@ -32,13 +35,13 @@ class LogicalDevice {
   std::string name() const { return physical_.info.device.to_string(); }
 
   /// Queues the command buffers behind all earlier ones and returns the value that the timeline reaches when
-  /// they are done. Any thread. Throws DeviceError.
+  /// they are done. They see what copies have done that were waited for. Any thread. Throws DeviceError.
   std::uint64_t submit(std::span<const VkCommandBuffer> commands);
-  std::uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  std::uint64_t submitted() const { return compute_->submitted(); }
   /// The value that the timeline has reached. Does not wait. Of a lost device, the last that was seen.
   std::uint64_t completed();
   /// The value that it was last seen to have reached.
-  std::uint64_t last_completed() const { return completed_.load(std::memory_order_acquire); }
+  std::uint64_t last_completed() const { return compute_->last_completed(); }
   /// Submits so far.
   std::uint64_t submits() const { return submits_.load(std::memory_order_relaxed); }
   /// Sleeps until the timeline reaches the value. Throws DeviceError when the device is lost.
@@ -47,6 +50,19 @@ class LogicalDevice {
   /// Returns when nothing up to the value runs any more, also where the device is lost or cannot be waited
   /// for: what the commands use may then be destroyed.
   void settle(std::uint64_t value) noexcept;
+
+  /// The same three for copies, which have a timeline of their own where has_copy_queue(). They see what
+  /// computations have done that were waited for.
+  std::uint64_t submit_copy(std::span<const VkCommandBuffer> commands);
+  void wait_copy(std::uint64_t value);
+  void settle_copy(std::uint64_t value) noexcept;
+  /// Whether copies run beside computations. Debugging: CALDERA_VULKAN_COPY_QUEUE=1 gives a device with one
+  /// queue a second timeline on it, so that all of it but two queues that truly run at once, and their
+  /// families' sharing of buffers, can be tried where there is no such device.
+  bool has_copy_queue() const { return copy_ != nullptr; }
+  std::uint32_t copy_family() const { return copies().family(); }
+  /// The families whose queues touch buffers: one, or two.
+  std::span<const std::uint32_t> families() const { return families_; }
 
   /// Whether any call has said that the device is lost. Once it is, it runs nothing any more.
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
@@ -58,17 +74,21 @@ class LogicalDevice {
   FlightLog& flights() { return flights_; }
 
  private:
-  void note_completed(std::uint64_t value);
+  const Queue& copies() const { return copy_ != nullptr ? *copy_ : *compute_; }
+  Queue& copies() { return copy_ != nullptr ? *copy_ : *compute_; }
+  std::uint64_t submit(Queue& queue, std::span<const VkCommandBuffer> commands, const QueueWait& wait);
+  void wait(Queue& queue, std::uint64_t value);
+  void settle(Queue& queue, std::uint64_t value) noexcept;
+  void open_queues();
   void note_lost(std::string_view what);
 
   const PhysicalDevice& physical_;
   VkDevice device_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
-  VkQueue queue_ = VK_NULL_HANDLE;
-  VkSemaphore timeline_ = VK_NULL_HANDLE;
-  std::mutex queue_mutex_;
-  std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<std::uint64_t> completed_{0};
+  std::mutex queue_mutex_;  // of all queues: submits are short
+  std::unique_ptr<Queue> compute_;
+  std::unique_ptr<Queue> copy_;  // null: compute_ copies, too
+  std::vector<std::uint32_t> families_;
   std::atomic<std::uint64_t> submits_{0};
   FlightLog flights_;
   std::mutex lost_mutex_;

@@ -38,8 +38,9 @@ std::string FlightLog::describe(std::uint64_t completed) const {
       last = fmt::format("evaluation {} (its last step was {})", flight.number, steps.back().name());
       continue;
     }
-    running += fmt::format("{}evaluation {} ({} steps, {} to {}", running.empty() ? "" : ", ", flight.number,
-                           steps.size(), steps.front().name(), steps.back().name());
+    running +=
+        fmt::format("{}evaluation {} ({} step{}, {} to {}", running.empty() ? "" : ", ", flight.number,
+                    steps.size(), steps.size() == 1 ? "" : "s", steps.front().name(), steps.back().name());
     const auto past = std::ranges::find_if(flight.parts, [&](const Part& p) { return p.ticket > completed; });
     if (past != flight.parts.begin()) {
       const std::size_t step = std::prev(past)->last_step;

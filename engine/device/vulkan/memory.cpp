@@ -217,12 +217,15 @@ VkResult MemoryPool::add_block(std::uint64_t bytes) {
   auto block = std::make_unique<Block>();
   block->bytes = size;
 
+  const std::span<const std::uint32_t> families = device_->families();
   const VkBufferCreateInfo buffer{
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
       .size = size,
       .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
-      .sharingMode = VK_SHARING_MODE_EXCLUSIVE};
+      .sharingMode = families.size() > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+      .queueFamilyIndexCount = static_cast<std::uint32_t>(families.size()),
+      .pQueueFamilyIndices = families.data()};
   VkResult result = vk.vkCreateBuffer(device_->handle(), &buffer, nullptr, &block->buffer);
   if (result == VK_SUCCESS) {
     VkMemoryRequirements needs{};

@@ -62,6 +62,18 @@ std::optional<std::uint32_t> compute_family(const std::vector<VkQueueFamilyPrope
   return found;
 }
 
+/// A family that copies and nothing else: the engines behind it need no shader cores.
+std::optional<std::uint32_t> copy_family(const std::vector<VkQueueFamilyProperties>& families) {
+  // Families for video can copy, too, but within limits of their own.
+  constexpr VkQueueFlags kPlain =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  for (std::uint32_t i = 0; i < families.size(); ++i) {
+    const VkQueueFlags flags = families[i].queueFlags;
+    if ((flags & VK_QUEUE_TRANSFER_BIT) != 0 && (flags & ~kPlain) == 0) return i;
+  }
+  return std::nullopt;
+}
+
 /// Debugging: CALDERA_VULKAN_REPEAT.
 std::size_t repetitions() {
   constexpr std::size_t kMost = 8;
@@ -99,6 +111,7 @@ std::vector<PhysicalDevice> enumerate() {
     const std::optional<std::uint32_t> family = compute_family(families);
     if (!missing.empty() || !family) continue;
     device.queue_family = *family;
+    device.copy_family = copy_family(families);
     device.timestamp_bits = families[*family].timestampValidBits;
     vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
 

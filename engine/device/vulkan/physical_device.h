@@ -1,6 +1,7 @@
 // The list of physical devices that Caldera can use, in the order of their indices.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/device/backend.h"
@@ -11,9 +12,10 @@ namespace caldera::vulkan {
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  std::uint32_t queue_family = 0;    // computes; without graphics where there is such a one
-  std::uint32_t timestamp_bits = 0;  // that count in the queue's timestamps; 0: it has none
-  double timestamp_period = 0;       // nanoseconds a tick
+  std::uint32_t queue_family = 0;            // computes; without graphics where there is such a one
+  std::optional<std::uint32_t> copy_family;  // for copies alone: its queue runs beside the other
+  std::uint32_t timestamp_bits = 0;          // that count in the queue's timestamps; 0: it has none
+  double timestamp_period = 0;               // nanoseconds a tick
   Capabilities capabilities;
   VkPhysicalDeviceMemoryProperties memory{};
   DeviceInfo info;
