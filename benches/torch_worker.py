@@ -18,10 +18,30 @@ except ImportError as error:
 
 EPS = 1e-5
 
+# On the GPU only where Caldera is on one, too.
+ON_GPU = os.environ.get("CALDERA_PEER_DEVICE") == "gpu" and torch.cuda.is_available()
+if ON_GPU:
+    if hasattr(torch, "set_default_device"):
+        torch.set_default_device("cuda")
+    else:
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+
+
+def library():
+    where = ", " + torch.cuda.get_device_name() if ON_GPU else ""
+    return "torch " + torch.__version__ + where
+
+
+def finish():
+    """Waits until the device has done what was asked of it."""
+    if ON_GPU:
+        torch.cuda.synchronize()
+
 
 def operands_of(case):
     scale = 0.05 if "matmul" in case["op"] or "linear" in case["op"] or case["op"] == "lora" else 1.0
-    return [torch.randn(shape) * (scale if i else 1.0) for i, shape in enumerate(case.get("operands", []))]
+    dtype = getattr(torch, case.get("dtype", "float32"))
+    return [(torch.randn(shape) * (scale if i else 1.0)).to(dtype) for i, shape in enumerate(case.get("operands", []))]
 
 
 # ---- Functions of tensors: op -> {variant: function(case, tensors)} ------------------------------------------------
@@ -120,7 +140,8 @@ def reduction(function):
 def causal_mask(case, length):
     """Minus infinity above the diagonal; made once a case."""
     if "mask" not in case:
-        case["mask"] = torch.full((length, length), float("-inf")).triu(1)
+        dtype = getattr(torch, case.get("dtype", "float32"))
+        case["mask"] = torch.full((length, length), float("-inf")).triu(1).to(dtype)
     return case["mask"]
 
 
@@ -144,6 +165,8 @@ def attention_baddbmm(case, t):
 
 
 def attention_builtin(case, t):
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(*t, is_causal=bool(case.get("causal")))
     mask = causal_mask(case, t[0].shape[-2]) if case.get("causal") else None
     result = F._scaled_dot_product_attention(*t, mask) if mask is not None else F._scaled_dot_product_attention(*t)
     return result[0] if isinstance(result, tuple) else result
@@ -328,9 +351,11 @@ def llama_variants(case):
 
 
 def seconds_of(run, iterations):
+    finish()
     start = time.perf_counter()
     for _ in range(iterations):
         run()
+        finish()  # Caldera's iterations are waited for one by one
     return (time.perf_counter() - start) / iterations
 
 
@@ -361,7 +386,7 @@ def open_case(case):
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    print(json.dumps({"ready": True, "library": "torch " + torch.__version__}), flush=True)
+    print(json.dumps({"ready": True, "library": library()}), flush=True)
     run = None
     for line in sys.stdin:
         try:

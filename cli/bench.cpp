@@ -163,7 +163,7 @@ void BenchCommand::run() {
   const bool wanted =
       std::any_of(cases.begin(), cases.end(), [](const BenchCase& c) { return !c.peer.is_null(); });
   if (peer_ != "none" && wanted) {
-    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads());
+    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads(), backend(device).info().type.ends_with("-gpu"));
     note(peer->available() ? fmt::format("bench: beside {}", peer->library())
                            : fmt::format("bench: without a peer: {}", peer->error()));
     // What was opened for the peer has chosen OpenBLAS's kernels by now, if this program had not before.

@@ -145,7 +145,7 @@ std::optional<nlohmann::json> PeerWorker::answer() {
   return reply;
 }
 
-Peer::Peer(const std::string& command, int threads) {
+Peer::Peer(const std::string& command, int threads, bool on_gpu) {
   // The engine chooses OpenBLAS's kernels when it first opens the library, through the environment: the peer
   // inherits the choice.
   const LazyTensor ones = LazyTensor::ones({4, 4}, DType::f32, Device::cpu());
@@ -160,15 +160,20 @@ Peer::Peer(const std::string& command, int threads) {
     candidates.push_back({"sh", "-c", command});
   }
   std::vector<int> counts{1};
-  if (threads > 1) counts.push_back(threads);
+  if (threads > 1 && !on_gpu) counts.push_back(threads);
+  std::vector<const char*> policies{""};
+  if (!on_gpu) policies.push_back("passive");
   for (const std::vector<std::string>& candidate : candidates) {
-    for (const char* policy : {"", "passive"}) {
+    for (const char* policy : policies) {
       for (const int count : counts) {
         const std::string number = std::to_string(count);
         // GOMP_SPINCOUNT is this program's own setting, not one that the peer's users have.
         auto process = std::make_unique<PeerWorker>(
-            candidate, std::vector<std::pair<std::string, std::string>>{
-                           {"OMP_WAIT_POLICY", policy}, {"GOMP_SPINCOUNT", ""}, {"OMP_NUM_THREADS", number}});
+            candidate,
+            std::vector<std::pair<std::string, std::string>>{{"OMP_WAIT_POLICY", policy},
+                                                             {"GOMP_SPINCOUNT", ""},
+                                                             {"OMP_NUM_THREADS", number},
+                                                             {"CALDERA_PEER_DEVICE", on_gpu ? "gpu" : ""}});
         workers_.push_back(
             {std::move(process), fmt::format("{} thread{}{}", count, count == 1 ? "" : "s",
                                              *policy != '\0' ? ", OMP_WAIT_POLICY=passive" : "")});

@@ -52,8 +52,8 @@ class PeerWorker {
 class Peer {
  public:
   /// Starts the workers: PyTorch's where `command` is empty. Where the library is not there, `available()` is
-  /// false.
-  explicit Peer(const std::string& command, int threads);
+  /// false. `on_gpu`: on a GPU, where the library can use one; then there is one setting.
+  Peer(const std::string& command, int threads, bool on_gpu);
 
   bool available() const { return !workers_.empty(); }
   const std::string& library() const { return library_; }

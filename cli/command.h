@@ -69,6 +69,7 @@ using CommandPtr = std::unique_ptr<Command>;
 
 // One file a command.
 CommandPtr make_devices_command();
+CommandPtr make_doctor_command();
 CommandPtr make_tokenize_command();
 CommandPtr make_generate_command();
 CommandPtr make_evaluate_command();

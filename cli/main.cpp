@@ -23,7 +23,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 2> kLaterCommands{"doctor", "fuse"};
+constexpr std::array<std::string_view, 1> kLaterCommands{"fuse"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {
@@ -66,6 +66,7 @@ void limit_spinning(char** argv) {
 int run(int argc, const char* const* argv) {
   std::vector<CommandPtr> commands;
   commands.push_back(make_devices_command());
+  commands.push_back(make_doctor_command());
   commands.push_back(make_tokenize_command());
   commands.push_back(make_generate_command());
   commands.push_back(make_evaluate_command());

@@ -4,6 +4,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Every folder in a fixed place of the build tree, so that scripts and tests know where programs are.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+# benches/gpu.sh packs the programs with the libraries they need in a folder beside theirs.
+list(APPEND CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+list(APPEND CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)

@@ -16,7 +16,7 @@ for command in "" devices tokenize generate evaluate pretrain finetune explain b
   grep -q -e --help "$work/stdout" || fail "no help for '$command'"
   [ ! -s "$work/stderr" ] || fail "help of '$command' on standard error"
 done
-for command in devices tokenize generate evaluate pretrain finetune explain bench; do
+for command in devices doctor tokenize generate evaluate pretrain finetune explain bench; do
   "$CALDERA_BIN" $command --help >"$work/stdout"
   for flag in --device --json --threads; do
     grep -q -e "$flag" "$work/stdout" || fail "$command has no $flag"
@@ -26,10 +26,8 @@ done
 refused
 refused nonsense
 says nonsense
-for command in doctor fuse; do
-  refused $command
-  says 'not available in this version'
-done
+refused fuse
+says 'not available in this version'
 
 refused devices --nonsense
 says nonsense

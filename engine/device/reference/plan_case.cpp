@@ -16,15 +16,24 @@ std::string text_of(DType type, Number n) {
   return text;
 }
 
-/// |got - want| in units of what the tolerance allows.
-double distance(DType type, Number got, Number want, Tolerance tolerance) {
+/// |got - want|; infinite where a NaN or an infinity is on one side only.
+double difference(DType type, Number got, Number want) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  if (!is_floating(type)) return got.i == want.i ? 0 : kInfinite;
+  if (!is_floating(type)) {
+    // Of large i64 that are close the difference in f64 may be 0.
+    const double apart = std::fabs(static_cast<double>(got.i) - static_cast<double>(want.i));
+    return got.i == want.i ? 0 : std::max(apart, 1.0);
+  }
   if (std::isnan(want.f)) return std::isnan(got.f) ? 0 : kInfinite;
   if (got.f == want.f) return 0;
-  const double allowed = tolerance.absolute + tolerance.relative * std::fabs(want.f);
-  const double ratio = std::fabs(got.f - want.f) / allowed;
-  return std::isfinite(ratio) && std::isfinite(got.f) && std::isfinite(want.f) ? ratio : kInfinite;
+  return std::isfinite(got.f) && std::isfinite(want.f) ? std::fabs(got.f - want.f) : kInfinite;
+}
+
+/// A difference in units of what the tolerance allows.
+double in_tolerances(DType type, double difference, Number want, Tolerance tolerance) {
+  if (difference == 0) return 0;
+  const double allowed = is_floating(type) ? tolerance.absolute + tolerance.relative * std::fabs(want.f) : 0;
+  return std::isfinite(difference) ? difference / allowed : difference;
 }
 
 }  // namespace
@@ -206,34 +215,51 @@ DeviceRun PlanCase::run_on(Backend& backend) const {
   return run;
 }
 
-Comparison PlanCase::compare(const DeviceRun& run, Tolerance tolerance) const {
-  PlanMemory expected = memory_;
-  run_reference(*plan_, expected);
-  Comparison result;
-  result.complaints = run.damage;
-  for (std::size_t o = 0; o < run.outputs.size(); ++o) {
-    const std::size_t b = static_cast<std::size_t>(plan_->input_count) + o;
-    const DType type = plan_->buffers[b].dtype;
-    std::int64_t differing = 0;
-    for (std::size_t i = 0; i * size_of(type) < run.outputs[o].size(); ++i) {
-      const Number got = read_number(run.outputs[o], type, static_cast<std::int64_t>(i));
-      const Number want = read_number(expected.buffers[b], type, static_cast<std::int64_t>(i));
-      const double ratio = distance(type, got, want, tolerance);
-      result.worst = std::max(result.worst, ratio);
-      if (ratio <= 1) continue;
-      if (++differing <= 3) {
-        const std::string step = plan_->steps.empty() ? "the plan" : plan_->steps.back().name();
-        result.complaints.push_back("output " + std::to_string(o) + " of " + step + ", element " +
-                                    std::to_string(i) + ": got " + text_of(type, got) + ", want " +
-                                    text_of(type, want));
-      }
-    }
-    if (differing > 3)
-      result.complaints.push_back(std::to_string(differing) + " elements of output " + std::to_string(o) +
-                                  " differ");
-    result.differing += differing;
-  }
+PlanMemory PlanCase::expected() const {
+  PlanMemory result = memory_;
+  run_reference(*plan_, result);
   return result;
+}
+
+Comparison PlanCase::compare_output(const DeviceRun& run, const PlanMemory& expected, std::size_t number,
+                                    Tolerance tolerance) const {
+  constexpr std::int64_t kMostComplaints = 3;
+  Comparison result;
+  const std::size_t b = static_cast<std::size_t>(plan_->input_count) + number;
+  const DType type = plan_->buffers.at(b).dtype;
+  const std::vector<std::byte>& bytes = run.outputs.at(number);
+  const auto elements = static_cast<std::int64_t>(bytes.size() / size_of(type));
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const Number got = read_number(bytes, type, i);
+    const Number want = read_number(expected.buffers.at(b), type, i);
+    const double apart = difference(type, got, want);
+    const double ratio = in_tolerances(type, apart, want, tolerance);
+    result.difference = std::max(result.difference, apart);
+    result.worst = std::max(result.worst, ratio);
+    if (ratio <= 1 || ++result.differing > kMostComplaints) continue;
+    const std::string step = plan_->steps.empty() ? "the plan" : plan_->steps.back().name();
+    result.complaints.push_back("output " + std::to_string(number) + " of " + step + ", element " +
+                                std::to_string(i) + ": got " + text_of(type, got) + ", want " +
+                                text_of(type, want));
+  }
+  if (result.differing > kMostComplaints)
+    result.complaints.push_back(std::to_string(result.differing) + " elements of output " +
+                                std::to_string(number) + " differ");
+  return result;
+}
+
+Comparison PlanCase::compare(const DeviceRun& run, Tolerance tolerance) const {
+  const PlanMemory reference = expected();
+  Comparison all;
+  all.complaints = run.damage;
+  for (std::size_t o = 0; o < run.outputs.size(); ++o) {
+    const Comparison one = compare_output(run, reference, o, tolerance);
+    all.differing += one.differing;
+    all.worst = std::max(all.worst, one.worst);
+    all.difference = std::max(all.difference, one.difference);
+    all.complaints.insert(all.complaints.end(), one.complaints.begin(), one.complaints.end());
+  }
+  return all;
 }
 
 }  // namespace caldera::reference

@@ -42,6 +42,8 @@ struct Comparison {
   /// The largest difference in units of what was allowed: above 1 fails. Infinite where a NaN or an infinity
   /// is on one side only, and for integers and exact comparisons that differ.
   double worst = 0;
+  /// The largest |got - want|, under the same rule.
+  double difference = 0;
   /// Lines for people: the first elements that differ, and what of DeviceRun::damage.
   std::vector<std::string> complaints;
 
@@ -83,8 +85,11 @@ class PlanCase {
   DeviceRun run_on(Backend& backend) const;
   /// Outputs and damage of a run beside what the reference computes.
   Comparison compare(const DeviceRun& run, Tolerance tolerance = {}) const;
-  /// The bytes of all buffers as they are before a run.
-  const PlanMemory& memory() const { return memory_; }
+  /// One of them: output `number` beside the same buffer of what `expected` gives; without the damage.
+  Comparison compare_output(const DeviceRun& run, const PlanMemory& expected, std::size_t number,
+                            Tolerance tolerance = {}) const;
+  /// The bytes of all buffers after the reference ran.
+  PlanMemory expected() const;
 
   Device device() const { return plan_->device; }
   Plan& plan() { return *plan_; }

@@ -1,0 +1,79 @@
+// Attention and its gradients: lengths, head sizes, masks, grouped queries.
+#include <limits>
+#include <string>
+
+#include "engine/device/doctor/families.h"
+#include "engine/device/reference/attention_case.h"
+
+namespace caldera::doctor {
+namespace {
+
+using reference::AttentionCase;
+using reference::AttentionSetting;
+using reference::ScoreKind;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+void check(Examination& x, const std::string& name, const AttentionSetting& setting) {
+  const bool gpu = x.gpu();
+  PlanCase forward(x.device());
+  AttentionCase(forward, setting).add_forward();
+  x.compare("attention, " + name, forward,
+            {{gpu ? 3e-5 : 1e-5, gpu ? 2e-5 : 1e-5}, "weighted means of numbers below 1, exp of f32 scores"});
+  PlanCase gradients(x.device());
+  AttentionCase(gradients, setting).add_gradients();
+  x.compare(
+      "attention gradients, " + name, gradients,
+      {{gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5}, "sums over the queries or keys, each of a product's error"});
+}
+
+}  // namespace
+
+void check_attention(Examination& x) {
+  for (std::int64_t m : {1, 7, 33})
+    for (std::int64_t n : {1, 33, 130})
+      check(x, std::to_string(m) + " queries, " + std::to_string(n) + " keys",
+            {.heads = 2, .m = m, .n = n, .d = 16, .e = 16});
+  for (std::int64_t d : {4, 33, 64, 128})
+    check(x, "head size " + std::to_string(d), {.m = 33, .n = 40, .d = d, .e = d});
+  check(x, "head sizes 64 and 33", {.m = 7, .n = 33, .d = 64, .e = 33});
+  struct Masked {
+    const char* name;
+    ScoreKind score;
+    double fill;
+  };
+  for (const Masked& kind :
+       {Masked{"keys masked", ScoreKind::boolean_mask, -1e30}, Masked{"masked", ScoreKind::full_mask, -kInf},
+        Masked{"with a bias", ScoreKind::bias, 0}, Masked{"scores capped", ScoreKind::capped, 0},
+        Masked{"causal", ScoreKind::causal, -1e30},
+        Masked{"causal, filled with minus infinity", ScoreKind::causal, -kInf},
+        Masked{"causal, with a bias", ScoreKind::causal_bias, -1e30}})
+    check(
+        x, kind.name,
+        {.batch = 2, .heads = 2, .m = 70, .n = 70, .d = 16, .e = 8, .score = kind.score, .fill = kind.fill});
+  check(x, "grouped queries, heads inside",
+        {.batch = 2,
+         .heads = 2,
+         .group = 3,
+         .m = 33,
+         .n = 33,
+         .d = 16,
+         .e = 16,
+         .score = ScoreKind::causal,
+         .heads_inside = true});
+  check(x, "decoding after 129 keys",
+        {.heads = 1,
+         .group = 4,
+         .m = 1,
+         .n = 130,
+         .d = 64,
+         .e = 64,
+         .score = ScoreKind::causal,
+         .offset = 129});
+  check(
+      x, "large scores",
+      {.heads = 2, .m = 33, .n = 130, .d = 16, .e = 8, .score = ScoreKind::scaled, .values = {-9, 9, true}});
+  check(x, "no queries", {.heads = 2, .m = 0, .n = 7, .d = 8, .e = 8});
+}
+
+}  // namespace caldera::doctor

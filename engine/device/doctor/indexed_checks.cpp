@@ -1,0 +1,84 @@
+// Gathers and scatter-adds, with indices outside of the axis.
+#include <random>
+#include <string>
+
+#include "engine/device/doctor/families.h"
+
+namespace caldera::doctor {
+namespace {
+
+using reference::integer;
+using reference::view;
+
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+constexpr std::int64_t kInner[] = {1, 7, 33, 1025};
+constexpr std::int64_t kOuter = 3;
+constexpr std::int64_t kExtent = 11;
+constexpr std::int64_t kCount = 17;
+
+int add_indices(PlanCase& plan) {
+  const int index = plan.input(DType::i32, kCount);
+  std::uniform_int_distribution<std::int64_t> pick(-2, kExtent + 1);
+  for (std::int64_t i = 0; i < kCount; ++i) plan.set(index, i, integer(pick(plan.random())));
+  return index;
+}
+
+void set_axis(Step& step, std::int64_t stride) {
+  step.axis_extent = kExtent;
+  step.axis_stride = stride;
+}
+
+void check_gather(Examination& x, DType type, std::int64_t inner) {
+  PlanCase plan(x.device());
+  const int in = plan.input(type, kOuter * kExtent * inner);
+  const int index = add_indices(plan);
+  const int dense = plan.output(type, kOuter * kCount * inner);
+  const int turned = plan.output(type, kOuter * kCount * inner);
+  const Shape dims{kOuter, kCount, inner};
+  set_axis(plan.step(StepKind::gather, type, dims,
+                     {view(in, {kExtent * inner, 0, 1}), view(index, {0, 1, 0}),
+                      view(dense, {kCount * inner, inner, 1})}),
+           inner);
+  // The axis innermost, indices backwards, the output with `inner` before the indices.
+  set_axis(plan.step(StepKind::gather, type, dims,
+                     {view(in, {kExtent * inner, 0, kExtent}), view(index, {0, -1, 0}, kCount - 1),
+                      view(turned, {kCount * inner, 1, kCount})}),
+           1);
+  x.compare("gather of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan, {{}, "exact"});
+}
+
+void check_scatter(Examination& x, DType type, std::int64_t inner) {
+  PlanCase plan(x.device());
+  const int in = plan.input(type, kOuter * kCount * inner);
+  const int index = add_indices(plan);
+  const int dense = plan.output_with_data(type, kOuter * kExtent * inner);
+  const int spread = plan.output_with_data(type, 2 * kOuter * kExtent * inner);
+  const Shape dims{kOuter, kCount, inner};
+  set_axis(plan.step(StepKind::scatter_add, type, dims,
+                     {view(in, {kCount * inner, inner, 1}), view(index, {0, 1, 0}),
+                      view(dense, {kExtent * inner, 0, 1})}),
+           inner);
+  set_axis(plan.step(StepKind::scatter_add, type, dims,
+                     {view(in, {kCount * inner, 1, kCount}), view(index, {0, 1, 0}),
+                      view(spread, {2 * kExtent * inner, 0, 2 * kExtent})}),
+           2);
+  x.compare("scatter-add of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan,
+            {{}, "exact: added in order, each sum rounded"});
+}
+
+}  // namespace
+
+void check_indexed(Examination& x) {
+  for (DType type : kTypes) {
+    if (!x.supports(type)) {
+      x.skip("gather and scatter of " + std::string(name(type)), "the device lacks the type");
+      continue;
+    }
+    for (std::int64_t inner : kInner) {
+      check_gather(x, type, inner);
+      if (type != DType::i64 && type != DType::u8) check_scatter(x, type, inner);
+    }
+  }
+}
+
+}  // namespace caldera::doctor

@@ -1,0 +1,225 @@
+// Matrix products: every type, transpose and layout, batches, segments (LoRA), epilogues.
+#include <string>
+
+#include "engine/device/doctor/families.h"
+#include "engine/device/reference/kernel_builder.h"
+
+namespace caldera::doctor {
+namespace {
+
+using reference::floating;
+using reference::integer;
+using reference::KernelBuilder;
+using reference::view;
+
+constexpr DType kF = DType::f32;
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+constexpr const char* kSums = "an f32 rounding of the largest partial sum at every term";
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65},
+                            {1, 1, 1025}, {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}};
+
+/// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
+Allowed allowed_of(DType type, std::int64_t k) {
+  if (!is_floating(type)) return {{}, "integers: exact"};
+  const double ulp = type == DType::f64 ? 1.2e-16 : 6e-8;
+  return {{4 * ulp, 16 * ulp * static_cast<double>(k + 1)}, kSums};
+}
+/// Sums of products of numbers below 1 that pass through functions of slope near 1.
+Allowed epilogue_allowed(const Examination& x, std::int64_t k) {
+  return {{x.gpu() ? 2e-5 : 1e-6, 2e-6 * static_cast<double>(k + 2)},
+          "products as without an epilogue, then exp within 3 + 2 |x| ulp (Vulkan)"};
+}
+
+/// A, B and C each as they are or transposed, by the bits of `mode`.
+Operand left(int a, const Sizes& s, int mode) {
+  return (mode & 1) != 0 ? view(a, {1, 0, s.m}) : view(a, {s.k, 0, 1});
+}
+Operand right(int b, const Sizes& s, int mode) {
+  return (mode & 2) != 0 ? view(b, {0, s.k, 1}) : view(b, {0, 1, s.n});
+}
+Operand result(int z, const Sizes& s, int mode, std::int64_t offset) {
+  return (mode & 4) != 0 ? view(z, {1, s.m, 0}, offset) : view(z, {s.n, 1, 0}, offset);
+}
+
+void check_transposes(Examination& x, DType type) {
+  for (const Sizes& s : kSizes) {
+    PlanCase plan(x.device(), 3);
+    const int a = plan.input(type, s.m * s.k);
+    const int b = plan.input(type, s.k * s.n);
+    const int z = plan.output(type, 8 * s.m * s.n);
+    for (int mode = 0; mode < 8; ++mode)
+      plan.step(StepKind::contract, type, {s.m, s.n, s.k},
+                {left(a, s, mode), right(b, s, mode), result(z, s, mode, mode * s.m * s.n)});
+    x.compare("product of " + std::string(name(type)) + ", " + Shape({s.m, s.n, s.k}).to_string(), plan,
+              allowed_of(type, s.k));
+  }
+}
+
+/// Rows of wider matrices, every other element, backwards, one row for all, one column for all.
+void check_layouts(Examination& x) {
+  const std::int64_t size = 40;
+  const std::int64_t area = size * size;
+  PlanCase plan(x.device());
+  const int a = plan.input(kF, 4 * area);
+  const int b = plan.input(kF, 4 * area);
+  const int z = plan.output(kF, 6 * area);
+  const Shape dims{size, size, size};
+  plan.step(StepKind::contract, kF, dims,
+            {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
+  plan.step(StepKind::contract, kF, dims,
+            {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
+  plan.step(StepKind::contract, kF, dims,
+            {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
+             view(z, {size, 1, 0}, 3 * area)});
+  plan.step(StepKind::contract, kF, dims,
+            {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
+  plan.step(StepKind::contract, kF, {1, size, size},
+            {view(a, {7, 0, 3}), view(b, {0, size, 1}), view(z, {5, 2, 0}, 5 * area)});
+  x.compare("product of strided, reversed and broadcast matrices", plan, allowed_of(kF, size));
+}
+
+void check_batches(Examination& x) {
+  for (std::int64_t t : {1, 6, 40}) {
+    const std::int64_t d = 24;
+    const std::int64_t e = 30;
+    PlanCase plan(x.device());
+    const int in = plan.input(kF, 2 * 3 * t * d);
+    const int w = plan.input(kF, 2 * 3 * d * e);
+    const int z = plan.output(kF, 4 * 2 * 3 * t * e);
+    const std::int64_t out = 6 * t * e;
+    const Shape dims{2, 3, t, e, d};
+    const auto add = [&](Operand left, Operand right, Operand stored) {
+      plan.step(StepKind::contract, kF, dims, {std::move(left), std::move(right), std::move(stored)});
+    };
+    add(view(in, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
+        view(z, {3 * t * e, t * e, e, 1, 0}));
+    add(view(in, {3 * t * d, t * d, d, 0, 1}), view(w, {d * e, 0, 0, 1, e}),
+        view(z, {3 * t * e, t * e, e, 1, 0}, out));
+    add(view(in, {0, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
+        view(z, {3 * t * e, t * e, e, 1, 0}, 2 * out));
+    // Heads as attention lays them out: the batch lies between the rows and the columns.
+    add(view(in, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
+        view(z, {3 * t * e, e, 3 * e, 1, 0}, 3 * out));
+    x.compare("product of batches, " + std::to_string(t) + " rows", plan, allowed_of(kF, d));
+  }
+}
+
+void check_empty(Examination& x) {
+  PlanCase plan(x.device());
+  const int a = plan.input(kF, 12);
+  const int b = plan.input(kF, 12);
+  const int z = plan.output(kF, 24);
+  plan.step(StepKind::contract, kF, {3, 4, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  plan.step(StepKind::contract, kF, {0, 4, 3}, {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  plan.step(StepKind::contract, kF, {2, 3, 0},
+            {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
+  x.compare("product of nothing", plan, {{}, "zeros: exact"});
+}
+
+/// silu(P + bias) + residual
+std::shared_ptr<const Kernel> bias_silu_residual() {
+  KernelBuilder b("bias+silu+residual");
+  const auto p = b.op(ScalarOp::add, b.load(kF), b.load(kF));
+  const auto activated = b.op(ScalarOp::mul, p, b.op(ScalarOp::sigmoid, p));
+  return b.store(b.op(ScalarOp::add, activated, b.load(kF))).finish();
+}
+
+void check_epilogues(Examination& x) {
+  const auto epilogue = bias_silu_residual();
+  for (const Sizes& s :
+       {Sizes{1, 130, 65}, Sizes{33, 65, 7}, Sizes{64, 64, 64}, Sizes{130, 65, 33}, Sizes{3, 4, 0}}) {
+    PlanCase plan(x.device());
+    const int a = plan.input(kF, s.m * s.k, {-1, 1});
+    const int b = plan.input(kF, s.k * s.n, {-1, 1});
+    const int bias = plan.input(kF, s.n);
+    const int residual = plan.input(kF, s.m * s.n);
+    const int z = plan.output(kF, 8 * s.m * s.n);
+    for (int mode = 0; mode < 8; ++mode)
+      plan.contract(kF, {s.m, s.n, s.k},
+                    {left(a, s, mode), right(b, s, mode), view(bias, {0, 1, 0}), result(residual, s, mode, 0),
+                     result(z, s, mode, mode * s.m * s.n)},
+                    epilogue);
+    x.compare("product with bias, SiLU and residual, " + Shape({s.m, s.n, s.k}).to_string(), plan,
+              epilogue_allowed(x, s.k));
+  }
+}
+
+/// An epilogue that follows coordinates and draws random numbers: a causal mask with dropout.
+void check_coordinates(Examination& x) {
+  if (!x.supports(DType::i64)) return x.skip("product with mask and dropout", "the device lacks i64");
+  KernelBuilder b("mask_dropout");
+  const auto seed = b.scalar(DType::i64);
+  const auto keep = b.scalar(kF);
+  const auto p = b.load(kF);
+  const auto column = b.index();
+  const auto masked = b.op(ScalarOp::select, b.op(ScalarOp::less_equal, column, b.index()), p, keep);
+  const auto dice = b.philox(ScalarOp::philox_uniform, kF, seed, b.index());
+  const auto kept = b.cast(b.op(ScalarOp::less, dice, keep), kF);
+  const auto epilogue = b.store(b.op(ScalarOp::mul, masked, kept)).finish();
+  const Sizes s{33, 65, 33};
+  PlanCase plan(x.device());
+  const int in = plan.input(kF, 2 * s.m * s.k, {-1, 1});
+  const int w = plan.input(kF, 2 * s.k * s.n, {-1, 1});
+  const int z = plan.output(kF, 2 * s.m * s.n);
+  plan.scalar(DType::i64, integer(99));
+  plan.scalar(kF, floating(0.625));
+  plan.contract(
+      kF, {2, s.m, s.n, s.k},
+      {view(in, {s.m * s.k, s.k, 0, 1}), view(w, {s.k * s.n, 0, 1, s.n}), view(-1, {0, 0, 1, 0}),
+       view(-1, {0, 1, 0, 0}, 2), view(-1, {s.m * s.n, s.n, 1, 0}), view(z, {s.m * s.n, s.n, 1, 0})},
+      epilogue);
+  x.compare("product with mask and dropout", plan, epilogue_allowed(x, s.k));
+}
+
+/// x W + scale (x A) B, with a bias and without an epilogue; three segments of which one is empty.
+void check_segments(Examination& x) {
+  KernelBuilder builder("bias");
+  const auto product = builder.load(kF);
+  const auto epilogue = builder.store(builder.op(ScalarOp::add, product, builder.load(kF))).finish();
+  for (const Sizes& s : {Sizes{1, 130, 65}, Sizes{33, 65, 7}, Sizes{130, 65, 33}}) {
+    for (std::int64_t rank : {0, 1, 8, 33}) {
+      PlanCase plan(x.device());
+      const int in = plan.input(kF, s.m * s.k, {-1, 1});
+      const int w = plan.input(kF, s.k * s.n, {-1, 1});
+      const int low = plan.input(kF, s.m * rank, {-1, 1});
+      const int high = plan.input(kF, rank * s.n, {-1, 1});
+      const int bias = plan.input(kF, s.n);
+      const int with_bias = plan.output(kF, s.m * s.n);
+      const int plain = plan.output(kF, s.m * s.n);
+      const int scale = plan.scalar(kF, floating(1.5));
+      plan.contract(kF, {s.m, s.n, s.k},
+                    {view(in, {s.k, 0, 1}), view(w, {0, s.k, 1}), view(low, {rank, 0, 1}),
+                     view(high, {0, rank, 1}), view(bias, {0, 1, 0}), view(with_bias, {s.n, 1, 0})},
+                    epilogue, {{.k = rank, .scale = scale}});
+      plan.contract(kF, {s.m, s.n, s.k},
+                    {view(in, {s.k, 0, 1}), view(w, {0, 1, s.n}), view(low, {1, 0, s.m}),
+                     view(high, {0, 1, s.n}), view(plain, {s.n, 1, 0})},
+                    nullptr, {{.k = rank, .scale = scale}});
+      x.compare("LoRA of rank " + std::to_string(rank) + ", " + Shape({s.m, s.n, s.k}).to_string(), plan,
+                epilogue_allowed(x, s.k + rank));
+    }
+  }
+}
+
+}  // namespace
+
+void check_products(Examination& x) {
+  for (DType type : kTypes) {
+    if (x.supports(type))
+      check_transposes(x, type);
+    else
+      x.skip("products of " + std::string(name(type)), "the device lacks the type");
+  }
+  check_layouts(x);
+  check_batches(x);
+  check_empty(x);
+  check_epilogues(x);
+  check_coordinates(x);
+  check_segments(x);
+}
+
+}  // namespace caldera::doctor
