@@ -62,6 +62,7 @@ Allowed allowed_of(ScalarOp op, DType type, bool gpu) {
 }
 
 bool accepts(ScalarOp op, DType type) {
+  if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16) return type == DType::f32;
   switch (info(op).domain) {
     case ScalarDomain::any:
       return true;
