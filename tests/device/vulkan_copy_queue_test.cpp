@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,8 +70,8 @@ class VulkanCopies : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<Backend> backend_;
 };
-INSTANTIATE_TEST_SUITE_P(Queues, VulkanCopies, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "own" : "shared"; });
+std::string queue_name(const ::testing::TestParamInfo<bool>& of) { return of.param ? "own" : "shared"; }
+INSTANTIATE_TEST_SUITE_P(Queues, VulkanCopies, ::testing::Bool(), queue_name);
 
 TEST_P(VulkanCopies, UploadsComputationsAndDownloadsSeeEachOther) {
   constexpr std::size_t kCount = (std::size_t{9} << 18) + 7;  // 9 MiB and a bit: slices are used in turns
