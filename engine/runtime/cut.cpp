@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace caldera {
@@ -77,13 +78,7 @@ class Cutter {
   }
 
   std::vector<Part> collect() {
-    struct Key {
-      Stage stage;
-      DeviceKind kind;
-      std::uint8_t index;
-      auto operator<=>(const Key&) const = default;
-    };
-    std::map<Key, Part> parts;
+    std::map<std::tuple<Stage, DeviceKind, std::uint8_t>, Part> parts;  // by stage first
     for (Node* node : walk_.order) {
       if (is_leaf(*node)) continue;
       const Place& place = at(*node);
