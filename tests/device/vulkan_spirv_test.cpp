@@ -18,6 +18,7 @@
 
 #include "engine/device/vulkan/disk_cache.h"
 #include "engine/device/vulkan/embedded_shaders.h"
+#include "engine/device/vulkan/product_text.h"
 #include "engine/device/vulkan/shader_compiler.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/attention_case.h"
@@ -113,6 +114,29 @@ TEST_F(VulkanSpirv, BuiltInShaders) {
     ++modules;
   }
   EXPECT_GE(modules, 8);
+}
+
+/// Texts that this device may not be able to run: cooperative matrices with two segments, a factor, an
+/// epilogue.
+TEST_F(VulkanSpirv, CooperativeMatrices) {
+  if (vulkan::embedded_shader("matmul_cooperative_f16").empty())
+    GTEST_SKIP() << "the glslang that built this compiles no cooperative matrices";
+  KernelBuilder add("add");
+  const auto product = add.load(DType::f32);
+  add.store(add.op(ScalarOp::add, product, add.load(DType::f32)));
+  const auto kernel = add.finish();
+  const GlslEpilogue::Shape shape{.rank = 3, .access = {Access::strided, Access::strided}};
+  const GlslEpilogue epilogue(*kernel, shape, "epilogue");
+  for (const bool scaled : {false, true}) {
+    for (const GlslEpilogue* end : {static_cast<const GlslEpilogue*>(nullptr), &epilogue}) {
+      vulkan::ProductForm form;
+      form.kernel = vulkan::ProductKernel::cooperative;
+      form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
+      form.scaled = scaled;
+      const std::string text = vulkan::product_text(form, end, 1, {});
+      EXPECT_EQ(faults_of(vulkan::compile_glsl(text, "cooperative")), "");
+    }
+  }
 }
 
 TEST_F(VulkanSpirv, NamedPrograms) {
