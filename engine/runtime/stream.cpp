@@ -37,15 +37,17 @@ void Stream::run_inline(const std::shared_ptr<Job>& job) {
     input = inputs(*job, error);
   }
   Running running = submit(job, input, std::move(error));
-  if (depth_ == 1) finish(std::move(running));
-  std::unique_lock lock(mutex_);
-  submitting_ = false;
-  if (depth_ > 1) {
+  if (depth_ == 1) {
+    finish(std::move(running));
+    const std::scoped_lock lock(mutex_);
+    submitting_ = false;
+  } else {
+    std::unique_lock lock(mutex_);
+    submitting_ = false;
     running_.push_back(std::move(running));
     changed_.notify_all();  // others may submit behind it
     finish_oldest(lock);
   }
-  lock.unlock();
   changed_.notify_all();
 }
 

@@ -116,7 +116,7 @@ void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::u
       base = static_cast<const VulkanStorage*>(bound.storage)->address() +
              static_cast<std::uint64_t>(bound.byte_offset);
     }
-    VkDeviceAddress& known = instance.bound[static_cast<std::size_t>(slot + 1)];
+    VkDeviceAddress& known = instance.bound[static_cast<std::size_t>(slot) + 1];
     const bool is_new = known != base;
     known = base;
     for (; i < recording_.addresses.size() && recording_.addresses[i].slot == slot; ++i) {
