@@ -35,6 +35,7 @@ using Function = std::function<std::vector<LazyTensor>(Inputs)>;
 
 std::vector<LazyTensor> tensors(const std::vector<Operand>& operands) {
   std::vector<LazyTensor> list;
+  list.reserve(operands.size());
   for (const Operand& o : operands) list.push_back(o.tensor);
   return list;
 }
@@ -42,6 +43,7 @@ std::vector<LazyTensor> tensors(const std::vector<Operand>& operands) {
 /// Every result of `f` within `units` of the largest number that float64 gives for it.
 void expect_close(const std::vector<Operand>& operands, const Function& f, double units, const char* what) {
   std::vector<LazyTensor> wide;
+  wide.reserve(operands.size());
   for (const Operand& o : operands) {
     const bool integral = !is_floating(o.tensor.dtype());
     wide.push_back(upload(o.host, integral ? o.tensor.dtype() : DType::f64, Device::cpu()));
@@ -193,6 +195,7 @@ TEST_P(HalfProducts, Gradients) {
   for (const DType type : kHalves) {
     for (const Row& row : rows) {
       std::vector<Operand> operands;
+      operands.reserve(row.shapes.size());
       for (std::size_t k = 0; k < row.shapes.size(); ++k)
         operands.push_back(random(row.shapes[k], type, 10 + k));
       const auto gradients = [&](Inputs x) {

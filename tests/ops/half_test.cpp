@@ -91,6 +91,7 @@ TEST_P(Halves, EveryPatternIsWidenedExactly) {
 TEST_P(Halves, NumbersAreRoundedToNearestEven) {
   for (const DType type : kHalves) {
     std::vector<float> numbers;
+    numbers.reserve(std::size_t{1} << 21);
     std::mt19937 random(1);
     // Any pattern at all, numbers of the type's own range, and what lies half way between two neighbours.
     for (int i = 0; i < 1 << 19; ++i)
@@ -172,6 +173,7 @@ TEST_P(Halves, RandomNumbersAreThoseOfFloat32) {
 template <class F>
 Host in_double(const std::vector<Operand>& operands, const F& f) {
   std::vector<LazyTensor> inputs;
+  inputs.reserve(operands.size());
   for (const Operand& o : operands) inputs.push_back(upload(o.host, DType::f64, Device::cpu()));
   const LazyTensor y = f(inputs);
   return Host(y.shape(), download(y));
