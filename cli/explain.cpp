@@ -147,9 +147,6 @@ class ExplainCommand : public Command {
       if (option->count() > 0 && !fits)
         throw UsageError(fmt::format("{} does not go with --task {}", option->get_name(), task_));
     }
-    if (flags_.training.dtype != "f32")
-      throw UsageError(
-          fmt::format("--dtype {} is not available in this version; use f32", flags_.training.dtype));
     try {
       flags_.targets = resolve_lora_targets(flags_.targets);
     } catch (const ValueError& error) {

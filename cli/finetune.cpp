@@ -36,7 +36,7 @@ class FinetuneCommand : public Command {
     const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     const TrainingData data = load_training_data(flags_, *tokenizer, config);
-    const std::unique_ptr<Llama> model = load_model(model_, {}, device);
+    const std::unique_ptr<Llama> model = load_model(model_, {}, device, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 
     note(data.remark);

@@ -64,7 +64,7 @@ class GenerateCommand : public Command {
         ->type_name("N")
         ->check(seed_value())
         ->capture_default_str();
-    app.add_option("--dtype", dtype_, "f32 (f16 and bf16 are not available in this version)")
+    app.add_option("--dtype", dtype_, "What weights are kept and computed in")
         ->type_name("T")
         ->check(CLI::IsMember({"f32", "f16", "bf16"}))
         ->capture_default_str();
@@ -76,8 +76,6 @@ class GenerateCommand : public Command {
   }
 
   void run() override {
-    if (dtype_ != "f32")
-      throw UsageError(fmt::format("--dtype {} is not available in this version; use f32", dtype_));
     std::vector<std::int32_t> prompt;
     const bool prompt_is_text = prompt_option_->count() > 0;
     if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
@@ -85,7 +83,7 @@ class GenerateCommand : public Command {
 
     const Device device = open_device();
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
-    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device);
+    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
     if (prompt_is_text) prompt = tokenizer->encode(prompt_);
     if (prompt.empty()) {
       throw ValueError(

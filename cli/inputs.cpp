@@ -11,11 +11,17 @@
 namespace caldera::cli {
 
 std::unique_ptr<Llama> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                  Device device) {
-  std::unique_ptr<Llama> model = Llama::load(dir, device);
+                                  Device device, DType dtype) {
+  std::unique_ptr<Llama> model = Llama::load(dir, device, dtype);
   if (!adapter.empty()) load_adapter(*model, adapter);
   model->set_training(false);
   return model;
+}
+
+DType parse_dtype(const std::string& text) {
+  if (text == "f16") return DType::f16;
+  if (text == "bf16") return DType::bf16;
+  return DType::f32;
 }
 
 std::vector<std::int32_t> parse_ids(const std::string& text, const char* flag) {

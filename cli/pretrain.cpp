@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/training_run.h"
 #include "training/io/atomic_file.h"
 #include "training/text/byte_tokenizer.h"
@@ -45,6 +46,7 @@ class PretrainCommand : public Command {
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
     const TrainingData data = load_training_data(flags_, *tokenizer, config);
     Llama model(config, device, flags_.options.seed);
+    model.set_dtype(parse_dtype(flags_.dtype));
 
     note(data.remark);
     note(fmt::format("training {} parameters, on {}", model.parameter_count(), device.to_string()));

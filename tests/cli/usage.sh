@@ -57,8 +57,7 @@ for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dro
   "--target-modules q_proj,nonsense" "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags
 done
-for flags in --resume "--resume DIR" "--save-every 10" "--memory-limit 512MiB" "--report F.html" "--dtype f16" \
-  "--dtype bf16"; do
+for flags in --resume "--resume DIR" "--save-every 10" "--memory-limit 512MiB" "--report F.html"; do
   refused $finetune $flags
   says 'not available in this version'
 done

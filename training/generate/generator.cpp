@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -35,7 +36,7 @@ class Feeder {
     // The head is the widest matrix: without a receiver only the last position goes through it.
     if (!options_.on_logits && ids.size() > 1)
       hidden = slice(hidden, 1, hidden.shape(1) - 1, hidden.shape(1));
-    const LazyTensor logits = model_.logits(hidden);
+    const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
     std::vector<LazyTensor> outputs = cache_->state();
     outputs.push_back(logits);
     eval(outputs);

@@ -7,6 +7,7 @@
 
 #include "ops/ops.h"
 #include "training/models/llama.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -71,7 +72,8 @@ LoRALinear::LoRALinear(std::unique_ptr<Projection> base, const LoRAOptions& opti
 
 LazyTensor LoRALinear::forward(const LazyTensor& x) {
   const LazyTensor delta =
-      lora_delta(dropout_.forward(x), transpose(a_.tensor), transpose(b_.tensor), options_.scaling());
+      lora_delta(dropout_.forward(x), transpose(beside(a_.tensor, x)), transpose(beside(b_.tensor, x)),
+                 options_.scaling());
   return base_->forward(x) + delta;
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/runtime/runtime.h"
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -82,6 +84,7 @@ LazyTensor Llama::hidden_states(const LazyTensor& ids, KVCache* cache) {
   const std::int64_t length = ids.shape(1);
   const AttentionContext context = make_attention_context(rotary_, length, cache, device_);
   LazyTensor x = embed_tokens_.forward(ids);
+  if (is_16bit_float(dtype_)) x = in_dtype(x, dtype_);
   for (std::size_t i = 0; i < layers_.size(); ++i)
     x = layers_[i]->forward(x, context, static_cast<std::int64_t>(i));
   if (cache != nullptr) cache->finish();
@@ -89,7 +92,7 @@ LazyTensor Llama::hidden_states(const LazyTensor& ids, KVCache* cache) {
 }
 
 LazyTensor Llama::logits(const LazyTensor& hidden) {
-  return lm_head_ ? lm_head_->forward(hidden) : matmul(hidden, transpose(embed_tokens_.weight()));
+  return lm_head_ ? lm_head_->forward(hidden) : matmul(hidden, transpose(beside(embed_tokens_.weight(), hidden)));
 }
 
 LazyTensor Llama::make_ids(std::span<const std::int32_t> ids, std::int64_t batch) const {
@@ -110,7 +113,22 @@ std::unique_ptr<KVCache> Llama::make_cache(std::int64_t capacity, std::int64_t b
                     "(max_position_embeddings)",
                     capacity, config_.max_position_embeddings));
   return std::make_unique<KVCache>(config_.num_hidden_layers, batch, config_.num_key_value_heads, capacity,
-                                   config_.head_dim, DType::f32, device_);
+                                   config_.head_dim, dtype_, device_);
+}
+
+void Llama::check_dtype(DType dtype) const {
+  if (dtype != DType::f32 && !is_16bit_float(dtype))
+    throw DTypeError(fmt::format("Llama: cannot compute in {}; use float32, float16 or bfloat16", name(dtype)));
+  if (!backend(device_).supports(dtype))
+    throw DTypeError(fmt::format("Llama: {} does not compute with {}; use float32", device_.to_string(),
+                                 name(dtype)));
+}
+
+void Llama::set_dtype(DType dtype) {
+  check_dtype(dtype);
+  dtype_ = dtype;
+  for (const Parameter& p : parameters())
+    if (!p.trainable && p.tensor->dtype() != dtype) detail::convert(*p.tensor, dtype);
 }
 
 void Llama::visit(const std::string& prefix, ParameterVisitor& visitor) {

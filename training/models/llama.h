@@ -38,17 +38,20 @@ class LlamaLayer final : public Module {
 };
 
 /// A Llama-style decoder with any widths, head counts and (grouped or not) key-value heads; hidden_size need
-/// not be heads * head_dim. Weights are f32. Parameter names are Hugging Face's.
+/// not be heads * head_dim. Parameter names are Hugging Face's. Activations have the model's dtype: see
+/// set_dtype.
 class Llama final : public Module {
  public:
   /// Random weights as Hugging Face initialises them: matrices normal(0, initializer_range), norms one,
   /// biases zero; a function of the seed alone. Throws ValueError for a bad configuration.
   Llama(const ModelConfig& config, Device device, std::uint64_t seed);
 
-  /// Reads a model folder: config.json and model.safetensors or its shards; f16 and bf16 weights become f32.
+  /// Reads a model folder: config.json and model.safetensors or its shards. Weights and activations get `dtype`,
+  /// whatever the files hold.
   /// The model is in evaluation mode. Throws FileError for a tensor that is missing, of the wrong shape, or
   /// unexpected (rotary buffers, and lm_head.weight of a tied model, are skipped).
-  static std::unique_ptr<Llama> load(const std::filesystem::path& dir, Device device);
+  static std::unique_ptr<Llama> load(const std::filesystem::path& dir, Device device,
+                                     DType dtype = DType::f32);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
   /// weights are the base model's: an adapter is saved by save_adapter.
   void save(const std::filesystem::path& dir);
@@ -76,6 +79,12 @@ class Llama final : public Module {
                                                std::unique_ptr<Projection>& slot)>;
   void visit_projections(const ProjectionVisitor& visitor);
 
+  /// Computes in `dtype` (f32, f16 or bf16; see training/nn/precision.h) from now on. Parameters that are not
+  /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for another
+  /// type, or where the device does not compute with it.
+  void set_dtype(DType dtype);
+  DType dtype() const { return dtype_; }
+
   const ModelConfig& config() const { return config_; }
   Device device() const { return device_; }
 
@@ -83,9 +92,11 @@ class Llama final : public Module {
   struct Unset {};
   /// The structure, with weights not yet computed.
   Llama(Unset, const ModelConfig& config, Device device, std::uint64_t seed);
+  void check_dtype(DType dtype) const;
 
   ModelConfig config_;
   Device device_;
+  DType dtype_ = DType::f32;
   RotaryEmbedding rotary_;
   Embedding embed_tokens_;
   std::vector<std::unique_ptr<LlamaLayer>> layers_;

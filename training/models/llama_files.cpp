@@ -7,6 +7,7 @@
 #include "training/io/model_weights.h"
 #include "training/io/safetensors.h"
 #include "training/models/llama.h"
+#include "training/nn/precision.h"
 #include "training/nn/tensor_files.h"
 
 namespace caldera {
@@ -35,14 +36,18 @@ void check_tensors(const ModelWeights& weights, const std::vector<Parameter>& pa
 
 }  // namespace
 
-std::unique_ptr<Llama> Llama::load(const std::filesystem::path& dir, Device device) {
+std::unique_ptr<Llama> Llama::load(const std::filesystem::path& dir, Device device, DType dtype) {
   const ModelConfig config = ModelConfig::from_file(dir / "config.json");
   const ModelWeights weights = ModelWeights::open(dir);
   std::unique_ptr<Llama> model(new Llama(Unset{}, config, device, 0));
   const std::vector<Parameter> parameters = model->parameters();
   check_tensors(weights, parameters, config, dir);
-  for (const Parameter& p : parameters)
+  model->check_dtype(dtype);
+  model->dtype_ = dtype;
+  for (const Parameter& p : parameters) {
     *p.tensor = LazyTensor::from_vector(weights.read_f32(p.name), p.tensor->shape(), device);
+    if (dtype != DType::f32) detail::convert(*p.tensor, dtype);
+  }
   model->set_training(false);
   return model;
 }
@@ -61,7 +66,7 @@ void Llama::save(const std::filesystem::path& dir, StagedFiles& files) {
   detail::create_folder(dir);
   detail::write_parameters(files, dir / "model.safetensors", base, "");
   ModelConfig written = config_;
-  written.torch_dtype = "float32";
+  written.torch_dtype = name(embed_tokens_.weight().dtype());
   files.add_text(dir / "config.json", written.to_json());
 }
 

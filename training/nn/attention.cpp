@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -59,8 +60,12 @@ LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, con
   const auto grouped = [&](const LazyTensor& x, std::int64_t heads) {
     return reshape(x, Shape{batch, kv_heads, heads, x.shape(2), x.shape(3)});
   };
-  const LazyTensor scores = matmul(grouped(q, group), transpose(grouped(k, 1))) * scale;
-  const LazyTensor out = matmul(softmax(where(mask, scores, kMasked), -1), grouped(v, 1));
+  const LazyTensor products = matmul(grouped(q, group), transpose(grouped(k, 1)));
+  // Softmax in f32, as everyone does; kMasked would be infinite in f16.
+  const bool narrow = is_16bit_float(q.dtype());
+  const LazyTensor scores = (narrow ? astype(products, DType::f32) : products) * scale;
+  const LazyTensor weights = softmax(where(mask, scores, kMasked), -1);
+  const LazyTensor out = matmul(narrow ? astype(weights, v.dtype()) : weights, grouped(v, 1));
   return reshape(out, q.shape());
 }
 

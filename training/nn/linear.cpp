@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 
@@ -24,8 +25,8 @@ LazyTensor Linear::forward(const LazyTensor& x) {
   if (x.rank() == 0 || x.shape(-1) != in_features())
     throw ShapeError(fmt::format("Linear: input {} does not end in the {} features that weight {} takes",
                                  x.shape().to_string(), in_features(), weight().shape().to_string()));
-  const LazyTensor y = matmul(x, transpose(weight()));
-  return bias().defined() ? y + bias() : y;
+  const LazyTensor y = matmul(x, transpose(beside(weight(), x)));
+  return bias().defined() ? y + beside(bias(), x) : y;
 }
 
 void Linear::visit(const std::string& prefix, ParameterVisitor& visitor) {

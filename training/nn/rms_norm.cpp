@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 
@@ -15,7 +16,11 @@ RMSNorm::RMSNorm(LazyTensor weight, double eps) : weight_{std::move(weight)}, ep
 RMSNorm::RMSNorm(std::int64_t dim, double eps, Device device)
     : RMSNorm(LazyTensor::ones(Shape{dim}, DType::f32, device), eps) {}
 
-LazyTensor RMSNorm::forward(const LazyTensor& x) { return rms_norm(x, eps_, weight()); }
+LazyTensor RMSNorm::forward(const LazyTensor& x) {
+  if (!is_16bit_float(x.dtype())) return rms_norm(x, eps_, weight());
+  // Squares overflow f16, and their mean wants more bits than either type has.
+  return astype(rms_norm(astype(x, DType::f32), eps_, in_dtype(weight(), DType::f32)), x.dtype());
+}
 
 void RMSNorm::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.parameter(join_name(prefix, "weight"), weight_);

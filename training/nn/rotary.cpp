@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ops/ops.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -62,6 +63,8 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
 }
 
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {
+  // The angles are f32: 16 bits do not hold the sine of a late position.
+  if (is_16bit_float(x.dtype())) return astype(apply_rotary(astype(x, DType::f32), angles), x.dtype());
   const std::int64_t half = x.shape(-1) / 2;
   // x * cos + concatenate(-x2, x1) * sin, half by half.
   const auto first = [&](const LazyTensor& t) { return slice(t, -1, 0, half); };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/ops.h"
 #include "ops/optimizer_updates.h"
 
 namespace caldera {
@@ -69,6 +70,16 @@ void AdamW::step(std::span<const LazyTensor> grads, double learning_rate) {
     second_[i] = std::move(updates[i].v);
   }
   ++step_;
+}
+
+void AdamW::step_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate) {
+  const std::vector<LazyTensor> parameters = inputs(), first = first_, second = second_;
+  step(grads, learning_rate);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    *parameters_[i].tensor = where(apply, *parameters_[i].tensor, parameters[i]);
+    first_[i] = where(apply, first_[i], first[i]);
+    second_[i] = where(apply, second_[i], second[i]);
+  }
 }
 
 std::vector<LazyTensor> AdamW::state() const {

@@ -44,6 +44,10 @@ class AdamW {
   /// gradient of the parameter's shape for each.
   void step(std::span<const LazyTensor> grads, double learning_rate);
   void step(std::span<const LazyTensor> grads) { step(grads, options_.learning_rate); }
+  /// The same where `apply` (a boolean scalar) will turn out true; otherwise parameters and moments keep their
+  /// values, and the caller takes the step back by `skip_step()` once it knows.
+  void step_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate);
+  void skip_step() { --step_; }
 
   /// Parameters, then first moments, then second moments: what must be evaluated with the loss in one eval.
   std::vector<LazyTensor> state() const;

@@ -9,7 +9,7 @@
 namespace caldera {
 
 std::string to_json_line(const StepRecord& record) {
-  const nlohmann::ordered_json line{{"step", record.step},
+  nlohmann::ordered_json line{{"step", record.step},
                                     {"loss", record.loss},
                                     {"learning_rate", record.learning_rate},
                                     {"grad_norm", record.grad_norm},
@@ -18,6 +18,10 @@ std::string to_json_line(const StepRecord& record) {
                                     {"host_ms", record.host_ms},
                                     {"device_ms", record.device_ms},
                                     {"peak_bytes", record.peak_bytes}};
+  if (record.loss_scale != 1) {
+    line["loss_scale"] = record.loss_scale;
+    line["skipped"] = record.skipped;
+  }
   return line.dump();
 }
 

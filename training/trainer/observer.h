@@ -14,6 +14,8 @@ struct StepRecord {
   double grad_norm = 0;          ///< before clipping
   std::int64_t tokens = 0;       ///< that count towards the loss in this step
   double tokens_per_second = 0;  ///< tokens over the step's wall time
+  double loss_scale = 1;         ///< that the step's gradients were computed with; 1 unless training in f16
+  bool skipped = false;          ///< the gradients overflowed: nothing was updated, and the scale was lowered
   double host_ms = 0;            ///< making the batch and building the graph
   double device_ms = 0;          ///< evaluation, from its start until its results are on the host
   std::uint64_t peak_bytes = 0;  ///< most device memory in use so far

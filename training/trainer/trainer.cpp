@@ -36,6 +36,7 @@ class Run {
         schedule_{options.schedule, options.optimizer.learning_rate, options.warmup, options.iterations},
         batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)),
         optimizer_(model.trainable_parameters(), options.optimizer) {
+    if (model.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
   }
@@ -100,21 +101,26 @@ class Run {
     }
 
     StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens};
+    if (scaler_) record.loss_scale = scaler_->scale();
     Times times;
     std::vector<LazyTensor> grads;
     Clock::time_point host_start = start;
     for (std::size_t i = 0; i < micro_batches.size(); ++i) {
       LazyTensor loss = batch_loss(model_, micro_batches[i]).loss * (1.0 / static_cast<double>(tokens));
-      add_gradients(grads, loss);
+      add_gradients(grads, scaler_ ? scaler_->scaled(loss) : loss);
       if (i + 1 < micro_batches.size()) {
         std::vector<LazyTensor> outputs = grads;
         outputs.push_back(astype(loss, DType::f32));
         record.loss += static_cast<double>(evaluate_outputs(outputs, host_start, times)[0]);
         for (LazyTensor& gradient : grads) gradient = gradient.detach();
       } else {
+        if (scaler_) scaler_->unscale(grads);
         LazyTensor norm =
             options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
-        optimizer_.step(grads, learning_rate);
+        if (scaler_)
+          optimizer_.step_if(is_finite_scalar(norm), grads, learning_rate);
+        else
+          optimizer_.step(grads, learning_rate);
         std::vector<LazyTensor> outputs = optimizer_.state();
         // One tensor, so that the host reads once a step.
         outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
@@ -130,7 +136,14 @@ class Run {
       host_start = Clock::now();
     }
     if (!std::isfinite(record.loss)) diverged("loss", record.loss, step);
-    if (!std::isfinite(record.grad_norm)) diverged("gradient norm", record.grad_norm, step);
+    const bool finite = std::isfinite(record.grad_norm);
+    if (scaler_) {
+      scaler_->update(finite);
+      record.skipped = !finite;
+      if (!finite) optimizer_.skip_step();
+    }
+    if (!finite && (!scaler_ || scaler_->is_exhausted()))
+      diverged("gradient norm", record.grad_norm, step);
 
     const double seconds = std::max(milliseconds(start, Clock::now()) / 1000, 1e-9);
     record.tokens_per_second = static_cast<double>(tokens) / seconds;
@@ -177,6 +190,7 @@ class Run {
   BatchIterator batches_;
   std::vector<Batch> validation_;
   AdamW optimizer_;
+  std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 
 }  // namespace
@@ -193,6 +207,7 @@ void TrainOptions::validate() const {
   require(val_every >= 0, "training: val_every must not be negative");
   require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
   optimizer.validate();
+  loss_scaling.validate();
 }
 
 std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options) {

@@ -1,0 +1,20 @@
+#include "training/nn/precision.h"
+
+#include "ops/ops.h"
+
+namespace caldera {
+
+LazyTensor in_dtype(const LazyTensor& x, DType dtype) { return x.dtype() == dtype ? x : astype(x, dtype); }
+
+LazyTensor beside(const LazyTensor& parameter, const LazyTensor& x) {
+  if (!parameter.defined() || !is_16bit_float(x.dtype())) return parameter;
+  return in_dtype(parameter, x.dtype());
+}
+
+void detail::convert(LazyTensor& tensor, DType dtype) {
+  const LazyTensor converted = astype(tensor, dtype);
+  converted.eval();
+  tensor = converted.detach();
+}
+
+}  // namespace caldera
