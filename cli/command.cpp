@@ -9,6 +9,7 @@
 #include "cli/domains.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/graph/lazy_tensor.h"
+#include "engine/runtime/byte_size.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
@@ -66,7 +67,20 @@ void Command::add_refused(CLI::App& app, const std::string& flag) {
   refused_.emplace_back(flag, option);
 }
 
+void Command::add_memory_limit(CLI::App& app) {
+  app.add_option("--memory-limit", memory_limit_,
+                 "Most memory to take on the device at a time, for example 512MiB (default: "
+                 "$CALDERA_MEMORY_LIMIT, else what the device has)")
+      ->type_name("SIZE");
+}
+
 Device Command::open_device() const {
+  std::uint64_t limit = 0;
+  try {
+    if (!memory_limit_.empty()) limit = parse_bytes(memory_limit_, "--memory-limit");
+  } catch (const ValueError& error) {
+    throw UsageError(error.what());
+  }
   const char* environment = std::getenv("CALDERA_DEVICE");
   Device device;
   if (!device_.empty()) {
@@ -78,6 +92,7 @@ Device Command::open_device() const {
     device = best_device();
   }
   backend(device);
+  if (limit > 0) set_memory_limit(device, limit);
   set_default_device(device);
   return device;
 }

@@ -44,12 +44,15 @@ class Command {
   /// with a line that says so. A flag is never ignored.
   void add_refused(CLI::App& app, const std::string& flag);
 
+  /// Declares --memory-limit, which open_device() obeys.
+  void add_memory_limit(CLI::App& app);
+
   bool json() const { return json_; }
   /// Whether --device was given.
   bool device_given() const { return !device_.empty(); }
   /// The device asked for, else CALDERA_DEVICE, else the best there is. Opens it, so that a device that is
-  /// missing or broken is known before any work, and makes it the default one. Throws UsageError for a name
-  /// that is none.
+  /// missing or broken is known before any work, makes it the default one, and sets its --memory-limit.
+  /// Throws UsageError for a name that is none, and for a limit that is none.
   Device open_device() const;
   /// Prints the one JSON document of the command.
   static void print_json(const nlohmann::ordered_json& document);
@@ -60,6 +63,7 @@ class Command {
   std::string name_;
   std::string summary_;
   std::string device_;
+  std::string memory_limit_;
   bool json_ = false;
   int threads_ = 0;
   std::vector<std::pair<std::string, const CLI::Option*>> refused_;

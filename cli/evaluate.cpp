@@ -35,6 +35,7 @@ class EvaluateCommand : public Command {
         ->type_name("N")
         ->check(integer_in(1, 1 << 20))
         ->capture_default_str();
+    add_memory_limit(app);
   }
 
   void run() override {

@@ -20,9 +20,9 @@ class FinetuneCommand : public Command {
   void add_options(CLI::App& app) override {
     app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
     flags_.declare(app);
+    add_memory_limit(app);
     declare_lora(app, lora_, targets_);
-    for (const char* flag : {"--save-every", "--resume", "--memory-limit", "--report"})
-      add_refused(app, flag);
+    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(app, flag);
   }
 
   void run() override {

@@ -68,6 +68,7 @@ class GenerateCommand : public Command {
         ->type_name("T")
         ->check(CLI::IsMember({"f32", "f16", "bf16"}))
         ->capture_default_str();
+    add_memory_limit(app);
     app.add_option(
            "--logits", logits_,
            "Write the logits there: little-endian f32, one row a position fed to the model, the prompt's "

@@ -35,8 +35,8 @@ class PretrainCommand : public Command {
         ->required()
         ->type_name("FILE.json");
     flags_.declare(app);
-    for (const char* flag : {"--save-every", "--resume", "--memory-limit", "--report"})
-      add_refused(app, flag);
+    add_memory_limit(app);
+    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(app, flag);
   }
 
   void run() override {

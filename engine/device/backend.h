@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/compile/plan.h"
+#include "engine/device/memory_budget.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/storage.h"
 
@@ -24,7 +25,7 @@ struct DeviceInfo {
   std::vector<std::string> features;
 };
 
-/// What a device has done since it was opened. Monotonic.
+/// What a device has done since it was opened. Monotonic, but for what says "now" or "since".
 struct DeviceCounters {
   std::uint64_t dispatches = 0;  // steps executed
   std::uint64_t barriers = 0;
@@ -35,7 +36,19 @@ struct DeviceCounters {
   std::uint64_t kernels_compiled = 0;
   std::uint64_t live_bytes = 0;  // in use now
   std::uint64_t peak_bytes = 0;
+  std::uint64_t reserved_bytes = 0;       // taken from the system or driver now: what a limit counts
+  std::uint64_t reserved_peak_bytes = 0;  // the most since the limit was set, or since the start
+  std::uint64_t limit_bytes = 0;          // 0: none
+  std::uint64_t trims = 0;                // times that unused memory was given back to make room
 };
+
+/// Fills in what the counters say of `memory`.
+inline void count_memory(const MemoryBudget& memory, DeviceCounters& counters) {
+  counters.reserved_bytes = memory.reserved();
+  counters.reserved_peak_bytes = memory.peak();
+  counters.limit_bytes = memory.limit();
+  counters.trims = memory.trims();
+}
 
 /// When a step of a replay ran, on the host's steady clock.
 struct StepTime {
@@ -104,13 +117,21 @@ class Backend {
   virtual bool supports(DType type) const = 0;
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
-  /// At least 64-byte aligned. Throws DeviceError naming the bytes wanted when memory is out.
+  /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the
+  /// device, and drops the arena; then throws OutOfMemoryError with the bytes wanted, in use and allowed.
   virtual StoragePtr allocate(std::size_t bytes) = 0;
   virtual void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) = 0;
   virtual void download(Storage& from, std::size_t byte_offset, void* to, std::size_t bytes) = 0;
   /// Compiles what the plan needs. Throws Error naming the step when a kernel cannot be built.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) = 0;
-  /// Queues one replay behind all earlier ones. `bindings` need not outlive the call; the storages must live
+  /// The most bytes to take from the system or driver at a time, from now on; 0: no limit. Counted are the
+  /// blocks that tensors, arenas, argument tables and staging buffers lie in, whether in use or kept for
+  /// reuse; not counted is what a driver keeps for itself (compiled kernels, command buffers) and what the
+  /// host keeps of plans and graphs. Gives back what is unused. Where more is in use already, nothing more is
+  /// taken until it fits.
+  virtual void set_memory_limit(std::uint64_t bytes) = 0;
+  /// Queues one replay behind all earlier ones. Throws OutOfMemoryError, with nothing queued, when the plan's
+  /// arena does not fit. `bindings` need not outlive the call; the storages must live
   /// until the ticket is waited for. A device that computes on the calling thread returns when done.
   virtual Ticket submit(Executable& executable, const Bindings& bindings) = 0;
   /// Returns when everything up to `ticket` is done and visible to the host. Throws DeviceError if the device

@@ -47,6 +47,7 @@ struct Registry {
   std::shared_ptr<OpenDevice> open(Device device) {
     auto open = std::make_shared<OpenDevice>();
     open->backend = make_backend(device);
+    if (settings().memory_limit > 0) open->backend->set_memory_limit(settings().memory_limit);
     open->stream = std::make_unique<Stream>(*open->backend);
     open->opening = ++openings;
     return open;
@@ -85,7 +86,11 @@ void reopen_device(Device device) {
     Registry& r = registry();
     const std::scoped_lock lock(r.mutex);
     const auto found = r.devices.find({device.kind, device.index});
-    if (found != r.devices.end()) before = std::exchange(found->second, r.open(device));
+    if (found != r.devices.end()) {
+      const std::uint64_t limit = found->second->backend->counters().limit_bytes;
+      before = std::exchange(found->second, r.open(device));
+      found->second->backend->set_memory_limit(limit);
+    }
   }
   if (before == nullptr) {
     open_device(device);

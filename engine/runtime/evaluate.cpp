@@ -1,7 +1,6 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <bit>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "engine/runtime/donate.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
+#include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {
@@ -112,7 +112,7 @@ void add_plan(Job& job, const Capture& c, const OpenDevice& target, const InnerV
     if (!donors.empty() && donors[k] >= 0) {
       job.storages.push_back(job.storages[static_cast<std::size_t>(donors[k])]);
     } else {
-      job.storages.push_back(target.backend->allocate(std::max<std::size_t>(1, bytes_of(*c.outputs[k]))));
+      job.storages.push_back(allocate_value(target, *c.outputs[k]));
     }
     job.bindings.slots.push_back({job.storages.back().get(), 0});
   }
@@ -130,7 +130,7 @@ struct Launch {
 };
 
 /// The copies that bring a part what it receives; notes where they put it.
-void add_copies(Job& job, const Part& part, Backend& target, InnerValues& inner) {
+void add_copies(Job& job, const Part& part, const OpenDevice& target, InnerValues& inner) {
   job.copies.reserve(part.received.size());
   std::unordered_map<const Node*, StoragePtr> brought;  // what is moved twice is copied once
   for (const Node* node : part.received) {
@@ -138,11 +138,11 @@ void add_copies(Job& job, const Part& part, Backend& target, InnerValues& inner)
     StoragePtr& to = brought[&source];
     if (to == nullptr) {
       const Value& value = source.has_value() ? source.value() : inner.at(&source);
-      to = target.allocate(std::max<std::size_t>(1, bytes_of(*node)));
+      to = allocate_value(target, *node);
       job.copies.push_back({.from_backend = open_device(value.storage->device())->backend,
                             .from = value.storage,
                             .from_offset = static_cast<std::size_t>(value.byte_offset),
-                            .to_backend = &target,
+                            .to_backend = target.backend.get(),
                             .to = to,
                             .bytes = bytes_of(*node)});
       depend_on(job, value);
@@ -159,7 +159,7 @@ std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inn
   for (const Part& part : cut(outputs)) {
     std::shared_ptr<OpenDevice> open = open_device(part.device);
     const std::shared_ptr<Job> job = new_job();
-    add_copies(*job, part, *open->backend, inner);
+    add_copies(*job, part, *open, inner);
     if (!part.outputs.empty()) {
       c.fill(part);
       add_plan(*job, c, *open, &inner);

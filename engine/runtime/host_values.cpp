@@ -8,6 +8,7 @@
 
 #include "engine/runtime/capture.h"
 #include "engine/runtime/devices.h"
+#include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 
@@ -39,7 +40,7 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
   }
   const std::shared_ptr<OpenDevice> open = open_device(device);
   Backend& target = *open->backend;
-  StoragePtr storage = target.allocate(std::max<std::size_t>(1, bytes));
+  StoragePtr storage = allocate_value(*open, bytes, "from_span", dtype, shape);
   if (bytes > 0) target.upload(*storage, 0, data, bytes);
   LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
   leaf.node().set_value({std::move(storage), 0, nullptr});

@@ -96,6 +96,21 @@ void PlanCache::set_limit(std::size_t bytes) {
   shrink(dropped);
 }
 
+void PlanCache::drop_unused(Device device) {
+  std::list<Entry> dropped;
+  const std::scoped_lock lock(mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->executable->plan().device == device && entry->executable.use_count() == 1) {
+      bytes_ -= entry->bytes;
+      index_.erase(entry->key);
+      dropped.splice(dropped.begin(), entries_, entry);
+      ++evictions_;
+    }
+    entry = next;
+  }
+}
+
 PlanCacheStats PlanCache::stats() const {
   const std::scoped_lock lock(mutex_);
   return {.hits = hits_,

@@ -29,6 +29,8 @@ class PlanCache {
   /// Drops the plans of a device.
   void drop(Device device);
   void set_limit(std::size_t bytes);
+  /// Drops the plans of a device that nobody else holds: none that waits or runs.
+  void drop_unused(Device device);
   PlanCacheStats stats() const;
 
  private:

@@ -12,6 +12,7 @@
 #include "engine/runtime/capture.h"
 #include "engine/runtime/explain.h"
 #include "engine/runtime/plan_cache.h"
+#include "engine/runtime/room.h"
 #include "engine/runtime/settings.h"
 #include "engine/runtime/stream.h"
 #include "engine/tensor/error.h"
@@ -218,7 +219,7 @@ Ticket submit_recorded(Backend& backend, Job& job) {
   job.bindings.step_times = &run.steps;
   run.before = backend.counters();
   run.begin = Clock::now();
-  const Ticket ticket = backend.submit(*job.executable, job.bindings);
+  const Ticket ticket = submit_job(backend, job);
   run.submitted = Clock::now();
   run.submits = backend.counters().submits - run.before.submits;
   return ticket;

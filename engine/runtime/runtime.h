@@ -61,6 +61,13 @@ DonationStats donation_stats();
 std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs);
 std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs);
 
+/// The most bytes that the device may take from the system or its driver at a time, from now on; 0: no limit.
+/// Backend::set_memory_limit says what counts. It is never exceeded by anything taken later: where there is
+/// no room, the device waits for work in flight, gives back what is unused and drops what can be made again;
+/// where that is not enough, the evaluation throws OutOfMemoryError, and the engine goes on. Devices start
+/// with Settings::memory_limit. Thread-safe.
+void set_memory_limit(Device device, std::uint64_t bytes);
+
 /// Blocks until everything scheduled so far on all devices has finished. Errors stay in their events.
 void synchronize();
 

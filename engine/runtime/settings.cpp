@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/runtime/byte_size.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -24,15 +25,19 @@ int from_environment(const char* name, int fallback, int highest) {
   throw ValueError(fmt::format("{}: '{}' is not a number from 0 to {}", name, text, highest));
 }
 
+std::uint64_t memory_limit_of_environment() {
+  constexpr const char* kName = "CALDERA_MEMORY_LIMIT";
+  const char* value = std::getenv(kName);
+  return value == nullptr || *value == '\0' ? 0 : parse_bytes(value, kName);
+}
+
 Settings from_environment() {
   constexpr int kHighestDebug = 4;
-  if (std::getenv("CALDERA_MEMORY_LIMIT") != nullptr) {
-    throw ValueError("CALDERA_MEMORY_LIMIT: this version cannot keep a memory limit; unset it");
-  }
   return {
       .fusion = from_environment("CALDERA_FUSION", 1, 1) != 0,
       .plan_cache = from_environment("CALDERA_PLAN_CACHE", 1, 1) != 0,
       .verify = from_environment("CALDERA_VERIFY", 0, 1) != 0,
+      .memory_limit = memory_limit_of_environment(),
       .debug = from_environment("CALDERA_DEBUG", 0, kHighestDebug),
   };
 }

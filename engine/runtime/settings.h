@@ -1,13 +1,18 @@
 // Switches of the engine. Initially from the environment; a program may change them.
 #pragma once
 
+#include <cstdint>
+
 namespace caldera {
 
 struct Settings {
   bool fusion = true;      // CALDERA_FUSION
   bool plan_cache = true;  // CALDERA_PLAN_CACHE
   bool verify = false;     // CALDERA_VERIFY: prove every plan before it runs
-  int debug = 0;           // CALDERA_DEBUG: 1 a line a plan, 2 a line a kernel, 3 the regions, 4 their code
+  /// CALDERA_MEMORY_LIMIT ("512MiB"): bytes that each device opened from now on may take; 0: no limit. See
+  /// set_memory_limit in runtime.h.
+  std::uint64_t memory_limit = 0;
+  int debug = 0;  // CALDERA_DEBUG: 1 a line a plan, 2 a line a kernel, 3 the regions, 4 their code
 };
 
 /// The settings in force. Change them while no other thread evaluates.

@@ -57,9 +57,13 @@ for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dro
   "--target-modules q_proj,nonsense" "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags
 done
-for flags in --resume "--resume DIR" "--save-every 10" "--memory-limit 512MiB" "--report F.html"; do
+for flags in --resume "--resume DIR" "--save-every 10" "--report F.html"; do
   refused $finetune $flags
   says 'not available in this version'
+done
+for limit in nonsense 0 -1 12XiB 0.5B MiB "1 2" 1e30; do
+  refused $finetune --memory-limit "$limit"
+  says "'$limit' is no size in bytes"
 done
 refused finetune --model m --data d --out ""
 says '--out names no folder'

@@ -30,17 +30,21 @@ constexpr bool kCaching = true;
 constexpr std::size_t kSmallest = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
+std::size_t round_up(std::size_t bytes, std::size_t multiple) {
+  return (std::max(bytes, std::size_t{1}) + multiple - 1) / multiple * multiple;
+}
+
+/// nullptr where the system has no more. In huge pages if `bytes` is a multiple of theirs.
 std::byte* system_block(std::size_t bytes) {
   if (!kCaching) {  // exactly as long as asked for
     void* exact = nullptr;
     return posix_memalign(&exact, 64, bytes) == 0 ? static_cast<std::byte*>(exact) : nullptr;
   }
-  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = std::aligned_alloc(alignment, rounded);
+  const std::size_t alignment = bytes % kHugePage == 0 ? kHugePage : 64;
+  void* data = std::aligned_alloc(alignment, bytes);
 #ifdef __linux__
   // Large arenas are walked from end to end at every replay: fewer, larger pages cost fewer misses.
-  if (data != nullptr && alignment == kHugePage) (void)madvise(data, rounded, MADV_HUGEPAGE);
+  if (data != nullptr && alignment == kHugePage) (void)madvise(data, bytes, MADV_HUGEPAGE);
 #endif
   return static_cast<std::byte*>(data);
 }
@@ -67,9 +71,12 @@ class Allocator::Block final : public Storage {
   int size_class_;
 };
 
+// The system would promise more than it has, and end the process when the promise is called in: so the
+// machine's memory bounds the budget.
 Allocator::Allocator()
     : memory_(system_memory_bytes()),
-      cache_limit_(std::max<std::size_t>(std::size_t{64} << 20, memory_ / 4)) {}
+      cache_limit_(std::max<std::size_t>(std::size_t{64} << 20, system_memory_bytes() / 4)),
+      reclaimer_(memory_, Pressure::light, [this] { trim(); }) {}
 
 Allocator::~Allocator() { trim(); }
 
@@ -88,12 +95,16 @@ std::size_t Allocator::class_bytes(int size_class) {
   return (std::size_t{1} << power) + (step + 1) * (std::size_t{1} << (power - 2));
 }
 
+/// Without a cache the block ends where the request ends: a sanitizer sees one byte too far.
+std::size_t Allocator::system_bytes(int size_class, std::size_t bytes) {
+  if (!kCaching) return std::max(bytes, std::size_t{1});
+  if (size_class == kExact) return round_up(bytes, 64);
+  const std::size_t size = class_bytes(size_class);
+  return size < 2 * kHugePage ? size : round_up(size, kHugePage);
+}
+
 StoragePtr Allocator::allocate(std::size_t bytes) {
-  // The system would promise more than it has, and end the process when the promise is called in.
-  if (memory_ > 0 && bytes > memory_)
-    throw DeviceError("cpu: cannot allocate " + std::to_string(bytes) + " bytes: this machine has " +
-                      std::to_string(memory_));
-  const int size_class = class_of(bytes);
+  int size_class = bytes > memory_.bound() ? kExact : class_of(bytes);
   std::byte* data = take(size_class, bytes);
   try {
     return std::make_shared<Block>(shared_from_this(), data, size_class, bytes);
@@ -103,27 +114,45 @@ StoragePtr Allocator::allocate(std::size_t bytes) {
   }
 }
 
-std::byte* Allocator::take(int size_class, std::size_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    auto& list = free_[static_cast<std::size_t>(size_class)];
-    if (!list.empty()) {
-      std::byte* data = list.back();
-      list.pop_back();
-      cached_bytes_ -= class_bytes(size_class);
-      count(bytes);
-      return data;
+/// May change the class to kExact.
+std::byte* Allocator::take(int& size_class, std::size_t bytes) {
+  if (bytes <= memory_.bound()) {
+    if (std::byte* data = take_cached(size_class, bytes)) return data;
+    if (std::byte* data = take_from_system(size_class, bytes)) return data;
+    for (const Pressure pressure : {Pressure::light, Pressure::heavy}) {
+      memory_.relieve(pressure);
+      if (std::byte* data = take_from_system(size_class, bytes)) return data;
+      if (std::byte* data = take_from_system(kExact, bytes)) {
+        size_class = kExact;
+        return data;
+      }
     }
   }
-  // Without a cache the block ends where the request ends: a sanitizer sees one byte too far.
-  const std::size_t wanted = kCaching ? class_bytes(size_class) : std::max(bytes, std::size_t{1});
+  throw OutOfMemoryError(
+      "cpu: " + memory_.out_of_memory(bytes, counters().live_bytes,
+                                      std::to_string(system_memory_bytes()) + " that this machine has"));
+}
+
+std::byte* Allocator::take_cached(int size_class, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  auto& list = free_[static_cast<std::size_t>(size_class)];
+  if (list.empty()) return nullptr;
+  std::byte* data = list.back();
+  list.pop_back();
+  cached_bytes_ -= system_bytes(size_class, bytes);
+  count(bytes);
+  return data;
+}
+
+/// nullptr where the budget or the system has no more.
+std::byte* Allocator::take_from_system(int size_class, std::size_t bytes) {
+  const std::size_t wanted = system_bytes(size_class, bytes);
+  if (!memory_.reserve(wanted)) return nullptr;
   std::byte* data = system_block(wanted);
   if (data == nullptr) {
-    trim();
-    data = system_block(wanted);
+    memory_.release(wanted);
+    return nullptr;
   }
-  if (data == nullptr)
-    throw DeviceError("cpu: out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   const std::lock_guard lock(mutex_);
   ++counters_.system_blocks;
   count(bytes);
@@ -139,8 +168,9 @@ void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     counters_.live_bytes -= bytes;
-    const std::size_t size = class_bytes(size_class);
-    if (kCaching && cached_bytes_ + size <= cache_limit_) {
+    const std::size_t size = system_bytes(size_class, bytes);
+    if (kCaching && size_class != kExact && memory_.reserved() <= memory_.bound() &&
+        cached_bytes_ + size <= cache_limit_) {
       try {
         free_[static_cast<std::size_t>(size_class)].push_back(data);
         cached_bytes_ += size;
@@ -149,13 +179,19 @@ void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {
       }
     }
   }
+  free_block(data, system_bytes(size_class, bytes));
+}
+
+void Allocator::free_block(std::byte* data, std::size_t size) {
   std::free(data);
+  memory_.release(size);
 }
 
 void Allocator::trim() {
   const std::lock_guard lock(mutex_);
-  for (auto& list : free_) {
-    for (std::byte* data : list) std::free(data);
+  for (int size_class = 0; size_class < kClasses; ++size_class) {
+    auto& list = free_[static_cast<std::size_t>(size_class)];
+    for (std::byte* data : list) free_block(data, system_bytes(size_class, 0));
     list.clear();
   }
   cached_bytes_ = 0;

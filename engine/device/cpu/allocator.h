@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/device/memory_budget.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::cpu {
@@ -27,30 +28,39 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// 64-byte aligned, uninitialised. Throws DeviceError naming the bytes when memory is out, after giving
-  /// back what is cached.
+  /// 64-byte aligned, uninitialised. Where the budget or the system has no more: gives back what is cached
+  /// and what other reclaimers of the budget hold, then throws OutOfMemoryError naming the bytes.
   StoragePtr allocate(std::size_t bytes);
   Counters counters() const;
   /// Gives the cached blocks back to the system.
   void trim();
+  /// What is taken from the system: blocks in use, with their padding, and cached ones.
+  MemoryBudget& memory() { return memory_; }
+  const MemoryBudget& memory() const { return memory_; }
 
  private:
   class Block;
   // Four classes for every power of two: at most a fifth of a block is unused.
   static constexpr int kClasses = 4 * 48;
+  static constexpr int kExact = -1;  // no class: taken where that does not fit, and never cached
 
   static int class_of(std::size_t bytes);
   static std::size_t class_bytes(int size_class);
-  std::byte* take(int size_class, std::size_t bytes);
+  static std::size_t system_bytes(int size_class, std::size_t bytes);
+  std::byte* take(int& size_class, std::size_t bytes);
+  std::byte* take_cached(int size_class, std::size_t bytes);
+  std::byte* take_from_system(int size_class, std::size_t bytes);
+  void free_block(std::byte* data, std::size_t size);
   void count(std::size_t bytes);  // as taken; under mutex_
   void give_back(std::byte* data, int size_class, std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::array<std::vector<std::byte*>, kClasses> free_;
   std::size_t cached_bytes_ = 0;
-  std::uint64_t memory_;  // of this machine
+  MemoryBudget memory_;
   std::size_t cache_limit_;
   Counters counters_;
+  MemoryBudget::Reclaimer reclaimer_;  // last: gone before what it uses
 };
 
 /// Physical memory of this machine.

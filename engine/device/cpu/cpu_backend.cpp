@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <variant>
 
@@ -36,7 +37,11 @@ class CpuExecutable final : public Executable {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() : info_(cpu::describe_cpu()) {}
+  CpuBackend()
+      : info_(cpu::describe_cpu()), reclaimer_(allocator_->memory(), Pressure::heavy, [this] {
+          const std::lock_guard lock(arena_mutex_);
+          arena_.reset();
+        }) {}
 
   const DeviceInfo& info() const override { return info_; }
   bool supports(DType) const override { return true; }
@@ -52,6 +57,7 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override;
   Ticket submit(Executable& executable, const Bindings& bindings) override;
+  void set_memory_limit(std::uint64_t bytes) override { allocator_->memory().set_limit(bytes); }
   void wait(Ticket) override {}  // submit returns when the work is done
   DeviceCounters counters() const override;
 
@@ -60,7 +66,10 @@ class CpuBackend final : public Backend {
   std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
   // One for all plans, as large as the largest so far: plans run one after the other, and a program with
-  // inputs of many lengths has many plans. Used by `submit` alone.
+  // inputs of many lengths has many plans. `submit` holds it while it runs; under pressure the backend lets
+  // go of it.
+  StoragePtr arena(std::size_t bytes);
+  std::mutex arena_mutex_;
   StoragePtr arena_;
   DeviceInfo info_;
   std::shared_ptr<cpu::Allocator> allocator_ = std::make_shared<cpu::Allocator>();
@@ -69,7 +78,20 @@ class CpuBackend final : public Backend {
   std::atomic<std::uint64_t> submits_ = 0;
   std::atomic<std::uint64_t> downloads_ = 0;
   std::atomic<std::uint64_t> kernels_ = 0;
+  MemoryBudget::Reclaimer reclaimer_;  // of the arena; last: gone before what it uses
 };
+
+StoragePtr CpuBackend::arena(std::size_t bytes) {
+  {
+    const std::lock_guard lock(arena_mutex_);
+    if (arena_ != nullptr && arena_->bytes() >= bytes) return arena_;
+    arena_.reset();  // first: the two need not fit side by side
+  }
+  StoragePtr made = allocator_->allocate(bytes);
+  const std::lock_guard lock(arena_mutex_);
+  arena_ = made;
+  return made;
+}
 
 /// The kernel made ready; nullptr for none.
 std::shared_ptr<const cpu::RegionProgram> CpuBackend::program_of(
@@ -120,11 +142,8 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
   auto& e = static_cast<CpuExecutable&>(executable);
   const Plan& plan = e.plan();
   const auto arena_bytes = static_cast<std::size_t>(plan.arena_bytes);
-  if (arena_bytes > 0 && (arena_ == nullptr || arena_->bytes() < arena_bytes)) {
-    arena_.reset();  // first: the two need not fit side by side
-    arena_ = allocator_->allocate(arena_bytes);
-  }
-  std::byte* arena = arena_ == nullptr ? nullptr : arena_->host_data();
+  const StoragePtr held = arena_bytes > 0 ? arena(arena_bytes) : nullptr;
+  std::byte* arena = held == nullptr ? nullptr : held->host_data();
   const std::size_t bound = bindings.slots.size();
   for (std::size_t i = 0; i < e.buffers.size(); ++i)
     e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
@@ -150,6 +169,7 @@ DeviceCounters CpuBackend::counters() const {
   c.allocations = memory.system_blocks;
   c.live_bytes = memory.live_bytes;
   c.peak_bytes = memory.peak_bytes;
+  count_memory(allocator_->memory(), c);
   return c;
 }
 

@@ -5,22 +5,25 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "engine/tensor/error.h"
+
 namespace caldera {
 namespace {
 
 struct Usage {
+  MemoryBudget memory;
   std::atomic<std::uint64_t> blocks = 0;
-  std::atomic<std::uint64_t> live = 0;
-  std::atomic<std::uint64_t> peak = 0;
+  std::atomic<std::uint64_t> peak = 0;  // in the device's life
 
   void take(std::uint64_t bytes) {
+    if (!memory.reserve(bytes))
+      throw OutOfMemoryError("null: " + memory.out_of_memory(bytes, memory.reserved(), "no memory"));
     blocks.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t now = live.fetch_add(bytes) + bytes;
+    const std::uint64_t now = memory.reserved();
     std::uint64_t seen = peak.load();
     while (seen < now && !peak.compare_exchange_weak(seen, now)) {
     }
   }
-  void give_back(std::uint64_t bytes) { live.fetch_sub(bytes); }
 };
 
 class NullStorage final : public Storage {
@@ -29,7 +32,7 @@ class NullStorage final : public Storage {
       : Storage(Device::null(), bytes), usage_(std::move(usage)) {
     usage_->take(bytes);
   }
-  ~NullStorage() override { usage_->give_back(bytes()); }
+  ~NullStorage() override { usage_->memory.release(bytes()); }
 
  private:
   std::shared_ptr<Usage> usage_;
@@ -75,6 +78,7 @@ class NullBackend final : public Backend {
     return submits_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
   void wait(Ticket) override {}
+  void set_memory_limit(std::uint64_t bytes) override { usage_->memory.set_limit(bytes); }
 
   DeviceCounters counters() const override {
     DeviceCounters c;
@@ -84,8 +88,9 @@ class NullBackend final : public Backend {
     c.queue_submits = c.submits;
     c.downloads = downloads_.load(std::memory_order_relaxed);
     c.allocations = usage_->blocks.load();
-    c.live_bytes = usage_->live.load();
+    c.live_bytes = usage_->memory.reserved();
     c.peak_bytes = usage_->peak.load();
+    count_memory(usage_->memory, c);
     const std::lock_guard lock(mutex_);
     c.kernels_compiled = kernels_.size();
     return c;

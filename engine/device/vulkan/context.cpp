@@ -37,14 +37,22 @@ Context::Context(const PhysicalDevice& physical)
       tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
             DiskCache::default_directory()),
       glsl(glsl_options(physical.capabilities)),
-      few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")) {}
+      few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")),
+      reclaimer_(device->memory(), Pressure::heavy, [this] {
+        const std::lock_guard lock(arena_mutex_);
+        arena_.reset();
+      }) {}
 
-VulkanStorage& Context::arena(std::uint64_t bytes) {
-  if (arena_ == nullptr || arena_->bytes() < bytes) {
+std::shared_ptr<VulkanStorage> Context::arena(std::uint64_t bytes) {
+  {
+    const std::lock_guard lock(arena_mutex_);
+    if (arena_ != nullptr && arena_->bytes() >= bytes) return arena_;
     arena_.reset();  // given back first: the two need not fit side by side unless the old one is still in use
-    arena_ = std::make_unique<VulkanStorage>(tensors, bytes);
   }
-  return *arena_;
+  auto made = std::make_shared<VulkanStorage>(tensors, bytes);
+  const std::lock_guard lock(arena_mutex_);
+  arena_ = made;
+  return made;
 }
 
 bool Context::supports(DType type) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "engine/device/vulkan/device.h"
 #include "engine/device/vulkan/measurements.h"
@@ -31,14 +32,17 @@ class Context {
   const bool few_cores;
 
   /// The memory of intermediates. One for all plans, as large as the largest needs: plans run one after the
-  /// other. Called under the backend's order of submits.
-  VulkanStorage& arena(std::uint64_t bytes);
+  /// other. Called under the backend's order of submits. The caller holds it until the ticket of its work is
+  /// noted there; under pressure the context lets go of it. Throws OutOfMemoryError.
+  std::shared_ptr<VulkanStorage> arena(std::uint64_t bytes);
 
   /// Whether kernels may use the type.
   bool supports(DType type) const;
 
  private:
-  std::unique_ptr<VulkanStorage> arena_;
+  std::mutex arena_mutex_;
+  std::shared_ptr<VulkanStorage> arena_;
+  MemoryBudget::Reclaimer reclaimer_;  // of the arena; last: gone before what it uses
 };
 
 using ContextPtr = std::shared_ptr<Context>;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/memory_budget.h"
 #include "engine/device/vulkan/flight_log.h"
 #include "engine/device/vulkan/physical_device.h"
 #include "engine/device/vulkan/queue.h"
@@ -32,6 +33,8 @@ class LogicalDevice {
   const VolkDeviceTable& vk() const { return vk_; }
   const PhysicalDevice& physical() const { return physical_; }
   const Capabilities& capabilities() const { return physical_.capabilities; }
+  /// Shared by all pools of memory of the device.
+  MemoryBudget& memory() { return memory_; }
   std::string name() const { return physical_.info.device.to_string(); }
 
   /// Queues the command buffers behind all earlier ones and returns the value that the timeline reaches when
@@ -85,6 +88,7 @@ class LogicalDevice {
   const PhysicalDevice& physical_;
   VkDevice device_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
+  MemoryBudget memory_;
   std::mutex queue_mutex_;  // of all queues: submits are short
   std::unique_ptr<Queue> compute_;
   std::unique_ptr<Queue> copy_;  // null: compute_ copies, too

@@ -177,8 +177,8 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
   }
 
   Instance& instance = measured ? measured_instance() : free_instance();
-  VulkanStorage* arena =
-      p.arena_bytes > 0 ? &context_->arena(static_cast<std::uint64_t>(p.arena_bytes)) : nullptr;
+  const std::shared_ptr<VulkanStorage> arena =
+      p.arena_bytes > 0 ? context_->arena(static_cast<std::uint64_t>(p.arena_bytes)) : nullptr;
   bind(instance, bindings, arena != nullptr ? arena->address() : 0);
 
   device.flights().begin(plan_ptr(), device.last_completed());

@@ -56,7 +56,7 @@ class VulkanBackend final : public Backend {
     downloads_.fetch_add(1, std::memory_order_relaxed);
     if (bytes == 0) return;
     const Piece& piece = checked(from, byte_offset, bytes, "download");
-    if (piece.mapped != nullptr)
+    if (piece.mapped != nullptr && context_->tensors->readable())
       std::memcpy(to, piece.mapped + byte_offset, bytes);
     else
       transfer_.download(piece, byte_offset, to, bytes);
@@ -81,6 +81,8 @@ class VulkanBackend final : public Backend {
     context_->measurements.collect(ticket);
   }
 
+  void set_memory_limit(std::uint64_t bytes) override { context_->device->memory().set_limit(bytes); }
+
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
     DeviceCounters c;
@@ -92,6 +94,7 @@ class VulkanBackend final : public Backend {
     c.allocations = memory.allocations;
     c.live_bytes = memory.live_bytes;
     c.peak_bytes = memory.peak_bytes;
+    count_memory(context_->device->memory(), c);
     c.kernels_compiled = context_->pipelines.compiled();
     return c;
   }

@@ -1,0 +1,14 @@
+// Sizes in bytes as people write them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace caldera {
+
+/// "512MiB", "1.5 GB", "1048576": a number and a unit out of B, KB, MB, GB, TB (powers of 1000) and KiB, MiB,
+/// GiB, TiB (powers of 1024), in any case; without a unit, bytes. Rounded down to whole bytes. `name` is what
+/// the text was given for. Throws ValueError for anything else, and for less than one byte.
+std::uint64_t parse_bytes(std::string_view text, std::string_view name);
+
+}  // namespace caldera

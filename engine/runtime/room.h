@@ -1,0 +1,29 @@
+// Room for what is evaluated: how the runtime makes it when a device is out of memory, and what it says when
+// there is none. Internal to the runtime.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/device/backend.h"
+#include "engine/graph/node.h"
+#include "engine/runtime/devices.h"
+#include "engine/runtime/stream.h"
+
+namespace caldera {
+
+/// Memory for the value of `node`, at least a byte. When the device is out of memory: waits until its stream
+/// has let go of what it holds, then drops the plans that only the cache holds, and tries again after each.
+/// Throws OutOfMemoryError that names the operation, type and shape; nothing has changed then. Not to be
+/// called by the stream itself.
+StoragePtr allocate_value(const OpenDevice& target, const Node& node);
+
+/// The same for values that come from the host: `what` names them.
+StoragePtr allocate_value(const OpenDevice& target, std::size_t bytes, const char* what, DType dtype,
+                          const Shape& shape);
+
+/// Backend::submit. When the device is out of memory for the plan's intermediates: drops the plans that only
+/// the cache holds and tries again. Throws OutOfMemoryError that names the plan's steps and the operation
+/// with the largest intermediate.
+Ticket submit_job(Backend& backend, const Job& job);
+
+}  // namespace caldera

@@ -1,0 +1,41 @@
+# --memory-limit and CALDERA_MEMORY_LIMIT: a limit that suffices changes no result, one that does not is one clear error.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+
+make_model
+
+# finetune DEVICE OUT [FLAGS]
+finetune() {
+  device=$1
+  out=$2
+  shift 2
+  "$CALDERA_BIN" finetune --json --device "$device" --model "$work/base" --data "$work/text.txt" --out "$out" \
+    --rank 4 --iterations 6 --batch-size 2 --seed 5 "$@"
+}
+
+devices=cpu
+if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+  devices="cpu vulkan"
+  use_validation
+fi
+for device in $devices; do
+  expect_exit 0 finetune "$device" "$work/free-$device" --log "$work/free.jsonl"
+  expect_exit 0 finetune "$device" "$work/limited-$device" --log "$work/limited.jsonl" --memory-limit 3MiB
+  losses "$work/free.jsonl" >"$work/a"
+  losses "$work/limited.jsonl" >"$work/b"
+  cmp "$work/a" "$work/b" || fail "$device: other losses under a limit"
+  [ "$(json_number peak_bytes "$work/stdout")" -le 3145728 ] || fail "$device: more than the limit in use"
+
+  expect_exit 1 finetune "$device" "$work/tight-$device" --memory-limit 64KiB
+  grep -q 'out of memory: [0-9]* bytes wanted; .* of a limit of 65536' "$work/stderr" ||
+    fail "$device: no word of the memory: $(cat "$work/stderr")"
+  [ ! -e "$work/tight-$device/adapter_model.safetensors" ] || fail "$device: an adapter of a run that failed"
+done
+
+export CALDERA_MEMORY_LIMIT=64KiB
+expect_exit 1 finetune cpu "$work/tight"
+grep -q 'of a limit of 65536' "$work/stderr" || fail "CALDERA_MEMORY_LIMIT has no effect: $(cat "$work/stderr")"
+expect_exit 0 finetune cpu "$work/flag" --memory-limit 3MiB
+CALDERA_MEMORY_LIMIT=lots
+expect_exit 1 finetune cpu "$work/bad"
+grep -q "CALDERA_MEMORY_LIMIT: 'lots' is no size in bytes" "$work/stderr" || fail "$(cat "$work/stderr")"
