@@ -10,14 +10,14 @@ namespace caldera::testing {
 namespace {
 
 MemorySample sample(double seconds, std::uint64_t bytes) {
-  return {.seconds = seconds, .rss = bytes, .heap = 500, .device_live = 2 * bytes};
+  return {.seconds = seconds, .rss = bytes, .heap = 500, .device_live = 2 * bytes, .device_held = 4096};
 }
 
 TEST(MemoryWatch, ComparesTheMostAfterSettlingWithTheMostOfTheWindowBefore) {
   const std::vector<MemorySample> samples{sample(10, 9000),  sample(95, 1000),  sample(115, 990),
                                           sample(130, 1005), sample(140, 1030), sample(150, 980)};
   const std::vector<Growth> growths = growth_after(samples, 120, 30);
-  ASSERT_EQ(growths.size(), 3U);
+  ASSERT_EQ(growths.size(), 4U);
   EXPECT_STREQ(growths[0].name, "rss");
   EXPECT_EQ(growths[0].settled, 1000U);  // not the 9000 of the start
   EXPECT_EQ(growths[0].most, 1030U);
@@ -25,6 +25,7 @@ TEST(MemoryWatch, ComparesTheMostAfterSettlingWithTheMostOfTheWindowBefore) {
   EXPECT_NEAR(growths[0].percent(), 3.0, 1e-9);
   EXPECT_NEAR(growths[2].percent(), 3.0, 1e-9);
   EXPECT_EQ(growths[1].percent(), 0.0);
+  EXPECT_EQ(growths[3].percent(), 0.0);
 }
 
 TEST(MemoryWatch, ShrinkingIsNoGrowth) {

@@ -28,14 +28,15 @@ constexpr Quantity kQuantities[] = {
     {"rss", &MemorySample::rss},
     {"heap", &MemorySample::heap},
     {"device_live", &MemorySample::device_live},
+    {"device_held", &MemorySample::device_held},
 };
 
 }  // namespace
 
 std::string MemorySample::to_json() const {
-  return fmt::format(R"({{"seconds": {:.1f}, "steps": {}, "rss": {}, "heap": {}, "device_live": {}, )"
+  return fmt::format(R"({{"seconds": {:.1f}, "steps": {}, "rss": {}, "heap": {}, "device_live": {}, "device_held": {}, )"
                      R"("plans": {}, "plan_bytes": {}, "evictions": {}, "kernels": {}}})",
-                     seconds, steps, rss, heap, device_live, plans, plan_bytes, evictions, kernels);
+                     seconds, steps, rss, heap, device_live, device_held, plans, plan_bytes, evictions, kernels);
 }
 
 MemorySample take_sample(Device device, double seconds, std::uint64_t steps) {
@@ -47,6 +48,7 @@ MemorySample take_sample(Device device, double seconds, std::uint64_t steps) {
           .rss = resident_bytes(),
           .heap = heap.uordblks + heap.hblkhd,
           .device_live = counters.live_bytes,
+          .device_held = counters.reserved_bytes,
           .plans = plans.entries,
           .plan_bytes = plans.bytes,
           .evictions = plans.evictions,

@@ -16,6 +16,7 @@ struct MemorySample {
   std::uint64_t rss = 0;          // resident set: /proc/self/statm
   std::uint64_t heap = 0;         // handed out by malloc, its own mappings included
   std::uint64_t device_live = 0;  // in use by tensors and arenas
+  std::uint64_t device_held = 0;  // taken from the driver
   std::uint64_t plans = 0;        // plan cache: entries
   std::uint64_t plan_bytes = 0;   // and their bytes
   std::uint64_t evictions = 0;    // plans dropped so far
@@ -38,7 +39,7 @@ struct Growth {
   double percent() const;
 };
 
-/// The quantities that must not grow: rss, heap, device_live. Samples are in order of time; work
+/// The quantities that must not grow: rss, heap, device_live, device_held. Samples are in order of time; work
 /// goes in rounds of changing size, so what counts as settled is the most of the window [settle - window,
 /// settle], and it is compared with the most after it. Throws std::invalid_argument when no sample lies in
 /// the window or none after it.

@@ -64,10 +64,21 @@ bool has_cooperative_matrices(VkPhysicalDevice device) {
   });
 }
 
+// A row a message that CALDERA_VALIDATION=2 gives and that stays.
+constexpr AcceptedMessage kAcceptedMessages[] = {
+    {"UNASSIGNED-BestPractices-vkCreateInstance-specialuse-extension-debugging",
+     "VK_EXT_debug_utils and VK_EXT_validation_features are for debugging only, and only enabled where "
+     "CALDERA_VALIDATION asks for the layer whose messages they bring."},
+    {"UNASSIGNED-BestPractices-vkCreateCommandPool-command-buffer-reset",
+     "The slices of a transfer are recorded again one by one while others are in flight, so their pool "
+     "cannot be reset as a whole; a pool for each would hold more memory to save nothing that was measured."},
+};
+
 }  // namespace
 
 std::span<const OptionalFeature> optional_features() { return kOptionalFeatures; }
 std::span<const Quirk> quirks() { return kQuirks; }
+std::span<const AcceptedMessage> accepted_messages() { return kAcceptedMessages; }
 
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   Capabilities c;

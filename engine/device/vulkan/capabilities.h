@@ -59,6 +59,13 @@ struct Quirk {
 };
 std::span<const Quirk> quirks();
 
+/// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.
+struct AcceptedMessage {
+  const char* id;
+  const char* reason;
+};
+std::span<const AcceptedMessage> accepted_messages();
+
 /// Capabilities after quirks. `missing` is set to what Caldera requires and the device lacks, or left empty.
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing);
 

@@ -9,10 +9,10 @@ constexpr VkAccessFlags kReadWrite = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADE
 }  // namespace
 
 Commands::Commands(ContextPtr context, VkDeviceAddress table) : context_(std::move(context)), table_(table) {
-  const LogicalDevice& device = *context_->device;
+  LogicalDevice& device = *context_->device;
   const VkCommandPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                      .queueFamilyIndex = device.physical().queue_family};
-  check(device.vk().vkCreateCommandPool(device.handle(), &info, nullptr, &pool_), "creating commands");
+  device.check(device.vk().vkCreateCommandPool(device.handle(), &info, nullptr, &pool_), "creating commands");
 }
 
 Commands::~Commands() {
@@ -21,17 +21,17 @@ Commands::~Commands() {
 
 VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, std::size_t last,
                                  const Stamps* stamps) {
-  const LogicalDevice& device = *context_->device;
+  LogicalDevice& device = *context_->device;
   const VolkDeviceTable& vk = device.vk();
   const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                              .commandPool = pool_,
                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                              .commandBufferCount = 1};
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands), "creating commands");
+  device.check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands), "creating commands");
 
   const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  check(vk.vkBeginCommandBuffer(commands, &begin), "recording a plan");
+  device.check(vk.vkBeginCommandBuffer(commands, &begin), "recording a plan");
   const auto barrier = [&](VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to,
                            VkAccessFlags will) {
     const VkMemoryBarrier memory{
@@ -61,7 +61,7 @@ VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, 
   }
   if (last == recording.dispatches.size())
     barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-  check(vk.vkEndCommandBuffer(commands), "recording a plan");
+  device.check(vk.vkEndCommandBuffer(commands), "recording a plan");
   buffers_.push_back(commands);
   return commands;
 }

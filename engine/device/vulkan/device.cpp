@@ -87,7 +87,11 @@ void LogicalDevice::open_queues() {
   const auto open = [&](std::uint32_t family) {
     VkQueue queue = VK_NULL_HANDLE;
     vk_.vkGetDeviceQueue(device_, family, 0, &queue);
-    return std::make_unique<Queue>(device_, vk_, queue, family, queue_mutex_);
+    try {
+      return std::make_unique<Queue>(device_, vk_, queue, family, queue_mutex_);
+    } catch (const Error& error) {
+      throw DeviceError(name() + ": " + error.what());
+    }
   };
   compute_ = open(physical_.queue_family);
   families_ = {physical_.queue_family};

@@ -1,10 +1,12 @@
 #include "engine/device/vulkan/instance.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/device/vulkan/capabilities.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -14,10 +16,19 @@ constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";  // MoltenVK
 
 std::atomic<std::uint64_t> message_count{0};
+std::atomic<std::uint64_t> accepted_count{0};
+
+bool is_accepted(std::string_view id) {
+  return std::ranges::any_of(accepted_messages(), [&](const AcceptedMessage& m) { return id == m.id; });
+}
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
+  if (data->pMessageIdName != nullptr && is_accepted(data->pMessageIdName)) {
+    ++accepted_count;
+    return VK_FALSE;
+  }
   ++message_count;
   std::fprintf(stderr, "caldera: validation: %s\n", data->pMessage);
   return VK_FALSE;
@@ -122,5 +133,6 @@ VkInstance instance() {
 }
 
 std::uint64_t validation_messages() { return message_count.load(); }
+std::uint64_t accepted_validation_messages() { return accepted_count.load(); }
 
 }  // namespace caldera::vulkan

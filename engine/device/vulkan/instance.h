@@ -14,7 +14,9 @@ namespace caldera::vulkan {
 /// synchronisation checks; 2: also what the layer holds for bad practice, performance warnings among it.
 VkInstance instance();
 
-/// Messages of the validation layer so far.
+/// Messages of the validation layer so far, but for those that are accepted (capabilities.h).
 std::uint64_t validation_messages();
+/// Messages that are accepted. They are not printed.
+std::uint64_t accepted_validation_messages();
 
 }  // namespace caldera::vulkan

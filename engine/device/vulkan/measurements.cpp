@@ -11,6 +11,12 @@ void Measurements::add(std::uint64_t ticket, std::shared_ptr<const Stamps> stamp
   count_.store(pending_.size(), std::memory_order_release);
 }
 
+void Measurements::forget(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(pending_, [&](const Pending& replay) { return replay.ticket <= ticket; });
+  count_.store(pending_.size(), std::memory_order_release);
+}
+
 void Measurements::collect(std::uint64_t ticket) {
   if (count_.load(std::memory_order_acquire) == 0) return;
   // The device's clock counts from some moment of its own. What has just been seen to be done is taken to

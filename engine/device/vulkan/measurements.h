@@ -26,6 +26,8 @@ class Measurements {
   /// Reads the times of all replays up to the ticket, which has just been seen to be done. Costs nothing
   /// where nobody measures. Throws DeviceError.
   void collect(std::uint64_t ticket);
+  /// Leaves out the replays up to `ticket`: nobody waits for their times any more, and the lists may go.
+  void forget(std::uint64_t ticket);
 
  private:
   struct Pending {

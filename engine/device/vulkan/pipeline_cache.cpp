@@ -28,8 +28,8 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
   const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                         .pushConstantRangeCount = 1,
                                         .pPushConstantRanges = &range};
-  check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
-        "creating the pipeline layout");
+  device_->check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
+                 "creating the pipeline layout");
   const std::vector<std::byte> known = file_.load();
   const VkPipelineCacheCreateInfo cache{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                         .initialDataSize = known.size(),
@@ -109,8 +109,8 @@ VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string
                                              .codeSize = words.size_bytes(),
                                              .pCode = words.data()};
   VkShaderModule module = VK_NULL_HANDLE;
-  check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module),
-        fmt::format("kernel {}: creating its shader module", name));
+  device_->check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module),
+                 fmt::format("kernel {}: creating its shader module", name));
   const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT size{
       .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
       .requiredSubgroupSize = can.subgroup_size};
@@ -133,9 +133,7 @@ VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string
   const VkResult result =
       vk.vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
-  if (result != VK_SUCCESS)
-    throw DeviceError(
-        fmt::format("{}: kernel {}: creating its pipeline: {}", device_->name(), name, result_name(result)));
+  device_->check(result, fmt::format("kernel {}: creating its pipeline", name));
   compiled_.fetch_add(1, std::memory_order_relaxed);
   return pipeline;
 }

@@ -47,11 +47,11 @@ struct Alone {
 class Trial {
  public:
   Trial(Context& context, const Recording& recording) : context_(context) {
-    const LogicalDevice& device = *context.device;
+    LogicalDevice& device = *context.device;
     const VolkDeviceTable& vk = device.vk();
     const VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                        .queueFamilyIndex = device.physical().queue_family};
-    check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "creating commands");
+    device.check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "creating commands");
     try {
       table_ = context.tables->allocate(recording.table.size());
     } catch (...) {
@@ -69,15 +69,15 @@ class Trial {
   Trial& operator=(const Trial&) = delete;
 
   void record(const Recording& recording) {
-    const LogicalDevice& device = *context_.device;
+    LogicalDevice& device = *context_.device;
     const VolkDeviceTable& vk = device.vk();
     const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                                .commandPool = pool_,
                                                .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                                .commandBufferCount = 1};
-    check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands_), "creating commands");
+    device.check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands_), "creating commands");
     const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    check(vk.vkBeginCommandBuffer(commands_, &begin), "recording a trial");
+    device.check(vk.vkBeginCommandBuffer(commands_, &begin), "recording a trial");
     const VkMemoryBarrier memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                  .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                  .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
@@ -92,7 +92,7 @@ class Trial {
         vk.vkCmdDispatch(commands_, dispatch.groups, dispatch.instances, 1);
       }
     }
-    check(vk.vkEndCommandBuffer(commands_), "recording a trial");
+    device.check(vk.vkEndCommandBuffer(commands_), "recording a trial");
   }
 
   std::byte* table() const { return table_.mapped; }

@@ -19,7 +19,8 @@ Stamps::Stamps(DevicePtr device, std::uint32_t count) : device_(std::move(device
   const VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                    .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                    .queryCount = count};
-  check(device_->vk().vkCreateQueryPool(device_->handle(), &info, nullptr, &pool_), "creating timestamps");
+  device_->check(device_->vk().vkCreateQueryPool(device_->handle(), &info, nullptr, &pool_),
+                 "creating timestamps");
 }
 
 Stamps::~Stamps() { device_->vk().vkDestroyQueryPool(device_->handle(), pool_, nullptr); }

@@ -27,16 +27,16 @@ void Transfer::open() {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
         .queueFamilyIndex = device_->copy_family()};
-    check(device_->vk().vkCreateCommandPool(device_->handle(), &info, nullptr, &commands_),
-          "creating the transfer commands");
+    device_->check(device_->vk().vkCreateCommandPool(device_->handle(), &info, nullptr, &commands_),
+                   "creating the transfer commands");
   }
   const VkCommandBufferAllocateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                          .commandPool = commands_,
                                          .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                          .commandBufferCount = kSlices};
   std::array<VkCommandBuffer, kSlices> buffers{};
-  check(device_->vk().vkAllocateCommandBuffers(device_->handle(), &info, buffers.data()),
-        "creating the transfer commands");
+  device_->check(device_->vk().vkAllocateCommandBuffers(device_->handle(), &info, buffers.data()),
+                 "creating the transfer commands");
   for (std::size_t i = 0; i < kSlices; ++i)
     slices_[i] = {buffers[i], staging_.offset + i * kSliceBytes, staging_.mapped + i * kSliceBytes, 0, {}};
 }
@@ -58,7 +58,7 @@ void Transfer::copy(Slice& slice, VkBuffer from, std::uint64_t from_offset, VkBu
   const VolkDeviceTable& vk = device_->vk();
   const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-  check(vk.vkBeginCommandBuffer(slice.commands, &begin), "recording a copy");
+  device_->check(vk.vkBeginCommandBuffer(slice.commands, &begin), "recording a copy");
   // Among computations, barriers order copies; between queues, semaphores do (LogicalDevice::submit_copy),
   // and a queue for copies alone knows no shaders.
   const bool among = !device_->has_copy_queue();
@@ -77,7 +77,7 @@ void Transfer::copy(Slice& slice, VkBuffer from, std::uint64_t from_offset, VkBu
                               .dstAccessMask = VK_ACCESS_HOST_READ_BIT | read | write};
   vk.vkCmdPipelineBarrier(slice.commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
                           VK_PIPELINE_STAGE_HOST_BIT | compute, 0, 1, &after, 0, nullptr, 0, nullptr);
-  check(vk.vkEndCommandBuffer(slice.commands), "recording a copy");
+  device_->check(vk.vkEndCommandBuffer(slice.commands), "recording a copy");
   slice.ticket = device_->submit_copy({&slice.commands, 1});
 }
 

@@ -77,7 +77,12 @@ class VulkanBackend final : public Backend {
   }
 
   void wait(Ticket ticket) override {
-    context_->device->wait(ticket);
+    try {
+      context_->device->wait(ticket);
+    } catch (...) {
+      context_->measurements.forget(ticket);
+      throw;
+    }
     context_->measurements.collect(ticket);
   }
 
