@@ -218,6 +218,7 @@ TEST_F(VulkanMemory, UnderALimitARestOfALargeBlockServesAnyone) {
   whole.reset();
   const StoragePtr part = backend_->allocate(130 << 20);
   std::vector<StoragePtr> tensors;
+  tensors.reserve(1110);
   for (int i = 0; i < 110; ++i) tensors.push_back(backend_->allocate(1 << 20));
   for (int i = 0; i < 1000; ++i) tensors.push_back(backend_->allocate(1000));
   EXPECT_LE(backend_->counters().reserved_peak_bytes, 256U << 20);
