@@ -123,7 +123,7 @@ fi
 # Bad input: one line.
 explain="$CALDERA_BIN explain --json --device cpu --model $work/base"
 for flags in "" "--task nonsense" "--task forward --rank 4" "--task train --prompt x" "--task forward --top-k 3" \
-  "--task decode --prompt x --prompt-ids 1" "--task train --target-modules nonsense" "--task train --dtype f16"; do
+  "--task decode --prompt x --prompt-ids 1" "--task train --target-modules nonsense" "--task train --dtype f64"; do
   expect_exit 2 $explain $flags
   expect_one_error_line
 done

@@ -19,7 +19,8 @@ namespace {
 
 void expect_least_barriers(const Plan& plan) {
   const int depth = depth_by_elements(plan);
-  EXPECT_EQ(plan.barrier_count(), depth - 1) << plan.to_string();
+  // A plan whose outputs are all empty has no dispatch at all.
+  EXPECT_EQ(plan.barrier_count(), std::max(depth - 1, 0)) << plan.to_string();
   EXPECT_EQ(depth_of(plan), depth) << plan.to_string();
 }
 

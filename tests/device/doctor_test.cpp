@@ -33,6 +33,7 @@ class SickBackend final : public Backend {
   bool supports(DType type) const override {
     return real_->supports(type) && !(sickness_.lacks && sickness_.lacks(type));
   }
+  void set_memory_limit(std::uint64_t bytes) override { real_->set_memory_limit(bytes); }
   StoragePtr allocate(std::size_t bytes) override { return real_->allocate(bytes); }
   void upload(Storage& to, std::size_t offset, const void* from, std::size_t bytes) override {
     real_->upload(to, offset, from, bytes);

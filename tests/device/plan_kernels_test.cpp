@@ -57,6 +57,7 @@ Tolerance tolerance_of(ScalarOp op, DType type, Device device) {
 }
 
 bool accepts(ScalarOp op, DType type) {
+  if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16) return type == DType::f32;
   switch (info(op).domain) {
     case ScalarDomain::any:
       return true;

@@ -88,7 +88,7 @@ const std::map<std::string, std::string> kCheckedIn = [] {
         "tanh",  "sigmoid",  "erf",      "square", "reciprocal",   "astype",    "silu"});
   list("gradcheck_reduce", {"sum", "mean", "max", "min", "matmul", "take", "scatter_add"});
   list("gradcheck_movement", {"reshape", "permute_dims", "transpose", "swapaxes", "squeeze", "expand_dims",
-                              "broadcast_to", "slice", "pad", "concatenate", "stack"});
+                              "broadcast_to", "slice", "pad", "concatenate", "stack", "to"});
   list("gradcheck_composite",
        {"softmax", "log_softmax", "logsumexp", "rms_norm", "layer_norm", "one_hot", "iota", "lora_delta"});
   list("autodiff", {"stop_gradient", "zeros_like", "ones_like", "full_like", "arange", "random_uniform",

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/support/devices.h"
 #include "tests/support/gradcheck.h"
 
 namespace caldera::testing {
@@ -51,6 +52,17 @@ TEST(GradcheckMovement, Broadcast) {
   check_movement("broadcast of a row", {3, 4}, [](auto& x) {
     return broadcast_to(slice(x, 0, 1, 2), Shape{5, 4});
   });
+}
+
+TEST(GradcheckMovement, ToAnotherDeviceAndBack) {
+  const auto there_and_back = [](const LazyTensor& x) {
+    const std::vector<Device> devices = available_devices();
+    const Device other = x.device() == devices.back() ? devices.front() : devices.back();
+    return to(to(x, other) * 3.0, x.device());
+  };
+  check_movement("to", {3, 4}, there_and_back);
+  check_movement("to of a transpose", {4, 3}, [&](auto& x) { return there_and_back(transpose(x)); });
+  check_movement("to of nothing", {0, 4}, there_and_back);
 }
 
 TEST(GradcheckMovement, Slice) {

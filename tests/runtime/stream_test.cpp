@@ -20,6 +20,7 @@ class HeldBackend final : public Backend {
   const DeviceInfo& info() const override { return info_; }
   bool supports(DType) const override { return true; }
   bool runs_ahead() const override { return true; }
+  void set_memory_limit(std::uint64_t) override {}
   StoragePtr allocate(std::size_t) override { return nullptr; }
   void upload(Storage&, std::size_t, const void*, std::size_t) override {}
   void download(Storage&, std::size_t, void*, std::size_t) override {}
