@@ -232,7 +232,8 @@ BenchCase hash_case(int length, bool fused) {
 class BoundPlan {
  public:
   BoundPlan(std::shared_ptr<const Plan> plan, Device device) : plan_(std::move(plan)), device_(device) {
-    const auto slots = static_cast<std::size_t>(plan_->input_count + plan_->output_count);
+    const auto slots =
+        static_cast<std::size_t>(plan_->input_count) + static_cast<std::size_t>(plan_->output_count);
     for (std::size_t i = 0; i < slots; ++i) {
       storages_.push_back(backend(device).allocate(static_cast<std::size_t>(plan_->buffers[i].bytes)));
       bindings_.slots.push_back({storages_.back().get(), 0});
