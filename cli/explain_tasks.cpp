@@ -84,7 +84,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
 }  // namespace
 
 SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
-  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<Llama> model =
+      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
   const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), kDefaultTokens);
   const Profiler profiler;
   std::size_t runs = 0;
@@ -100,7 +101,8 @@ SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
 
 SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
-  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<Llama> model =
+      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
   const ModelConfig& config = model->config();
   const std::vector<std::int32_t> prompt = make_prompt(
       flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, kDefaultTokens)));
@@ -134,7 +136,8 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
 SteadyRun explain_train(ExplainFlags& flags, Device device) {
   const ModelConfig config = ModelConfig::from_file(std::filesystem::path(flags.model) / "config.json");
   const TokenDataset data = load_one_batch(flags, config);
-  const std::unique_ptr<Llama> model = load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<Llama> model =
+      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
   options.schedule = parse_schedule(flags.training.schedule);
   if (flags.adapter.empty()) apply_lora(*model, flags.lora, flags.targets, options.seed);

@@ -88,8 +88,7 @@ Stream::Running Stream::submit(std::shared_ptr<Job> job, Input input, std::excep
     }
     if (!running.error) {
       for (const DeviceCopy& copy : j.copies) run_copy(copy);
-      if (j.executable)
-        running.ticket = j.record ? submit_recorded(backend_, j) : submit_job(backend_, j);
+      if (j.executable) running.ticket = j.record ? submit_recorded(backend_, j) : submit_job(backend_, j);
     }
   } catch (...) {
     running.error = std::current_exception();

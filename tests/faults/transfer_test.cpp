@@ -34,8 +34,8 @@ class FailedTransfer : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sites, FailedTransfer,
-                         ::testing::Values("vkBeginCommandBuffer", "vkEndCommandBuffer",
-                                           "vkQueueSubmit", "vkWaitSemaphores"),
+                         ::testing::Values("vkBeginCommandBuffer", "vkEndCommandBuffer", "vkQueueSubmit",
+                                           "vkWaitSemaphores"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 /// Above all a copy that nobody could wait for: it still runs, out of the memory that the next one fills.

@@ -34,9 +34,10 @@ constexpr Quantity kQuantities[] = {
 }  // namespace
 
 std::string MemorySample::to_json() const {
-  return fmt::format(R"({{"seconds": {:.1f}, "steps": {}, "rss": {}, "heap": {}, "device_live": {}, "device_held": {}, )"
-                     R"("plans": {}, "plan_bytes": {}, "evictions": {}, "kernels": {}}})",
-                     seconds, steps, rss, heap, device_live, device_held, plans, plan_bytes, evictions, kernels);
+  return fmt::format(
+      R"({{"seconds": {:.1f}, "steps": {}, "rss": {}, "heap": {}, "device_live": {}, "device_held": {}, )"
+      R"("plans": {}, "plan_bytes": {}, "evictions": {}, "kernels": {}}})",
+      seconds, steps, rss, heap, device_live, device_held, plans, plan_bytes, evictions, kernels);
 }
 
 MemorySample take_sample(Device device, double seconds, std::uint64_t steps) {

@@ -9,7 +9,8 @@ namespace caldera {
 CrossEntropySum batch_loss(Llama& model, const Batch& batch) {
   const Shape shape{batch.batch_size, batch.seq_len};
   const LazyTensor logits = model.forward(model.make_ids(batch.inputs, batch.batch_size));
-  return cross_entropy_sum(is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits, LazyTensor::from_vector(batch.targets, shape, model.device()),
+  return cross_entropy_sum(is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits,
+                           LazyTensor::from_vector(batch.targets, shape, model.device()),
                            LazyTensor::from_vector(batch.weights, shape, model.device()));
 }
 

@@ -92,7 +92,8 @@ LazyTensor Llama::hidden_states(const LazyTensor& ids, KVCache* cache) {
 }
 
 LazyTensor Llama::logits(const LazyTensor& hidden) {
-  return lm_head_ ? lm_head_->forward(hidden) : matmul(hidden, transpose(beside(embed_tokens_.weight(), hidden)));
+  return lm_head_ ? lm_head_->forward(hidden)
+                  : matmul(hidden, transpose(beside(embed_tokens_.weight(), hidden)));
 }
 
 LazyTensor Llama::make_ids(std::span<const std::int32_t> ids, std::int64_t batch) const {
@@ -118,10 +119,11 @@ std::unique_ptr<KVCache> Llama::make_cache(std::int64_t capacity, std::int64_t b
 
 void Llama::check_dtype(DType dtype) const {
   if (dtype != DType::f32 && !is_16bit_float(dtype))
-    throw DTypeError(fmt::format("Llama: cannot compute in {}; use float32, float16 or bfloat16", name(dtype)));
+    throw DTypeError(
+        fmt::format("Llama: cannot compute in {}; use float32, float16 or bfloat16", name(dtype)));
   if (!backend(device_).supports(dtype))
-    throw DTypeError(fmt::format("Llama: {} does not compute with {}; use float32", device_.to_string(),
-                                 name(dtype)));
+    throw DTypeError(
+        fmt::format("Llama: {} does not compute with {}; use float32", device_.to_string(), name(dtype)));
 }
 
 void Llama::set_dtype(DType dtype) {

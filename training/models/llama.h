@@ -46,10 +46,10 @@ class Llama final : public Module {
   /// biases zero; a function of the seed alone. Throws ValueError for a bad configuration.
   Llama(const ModelConfig& config, Device device, std::uint64_t seed);
 
-  /// Reads a model folder: config.json and model.safetensors or its shards. Weights and activations get `dtype`,
-  /// whatever the files hold.
-  /// The model is in evaluation mode. Throws FileError for a tensor that is missing, of the wrong shape, or
-  /// unexpected (rotary buffers, and lm_head.weight of a tied model, are skipped).
+  /// Reads a model folder: config.json and model.safetensors or its shards. Weights and activations get
+  /// `dtype`, whatever the files hold. The model is in evaluation mode. Throws FileError for a tensor that is
+  /// missing, of the wrong shape, or unexpected (rotary buffers, and lm_head.weight of a tied model, are
+  /// skipped).
   static std::unique_ptr<Llama> load(const std::filesystem::path& dir, Device device,
                                      DType dtype = DType::f32);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
@@ -80,8 +80,8 @@ class Llama final : public Module {
   void visit_projections(const ProjectionVisitor& visitor);
 
   /// Computes in `dtype` (f32, f16 or bf16; see training/nn/precision.h) from now on. Parameters that are not
-  /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for another
-  /// type, or where the device does not compute with it.
+  /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for
+  /// another type, or where the device does not compute with it.
   void set_dtype(DType dtype);
   DType dtype() const { return dtype_; }
 

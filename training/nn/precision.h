@@ -1,9 +1,9 @@
 // Mixed precision: what is trained is kept in f32, what is computed with has 16 bits.
 //
-// Activations have the model's dtype. Where that is f16 or bf16, a layer converts its parameters to it as it uses
-// them, so trainable parameters stay f32 (the "master weights" of Micikevicius et al. 2018: small updates are not
-// rounded away) and get f32 gradients through the conversion. Sums, norms, softmax and the loss are worked out in
-// f32.
+// Activations have the model's dtype. Where that is f16 or bf16, a layer converts its parameters to it as it
+// uses them, so trainable parameters stay f32 (the "master weights" of Micikevicius et al. 2018: small
+// updates are not rounded away) and get f32 gradients through the conversion. Sums, norms, softmax and the
+// loss are worked out in f32.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
@@ -15,14 +15,14 @@ inline bool is_16bit_float(DType type) { return type == DType::f16 || type == DT
 /// `x` itself where it has the dtype.
 LazyTensor in_dtype(const LazyTensor& x, DType dtype);
 
-/// A parameter as a layer uses it beside activations `x`: in the dtype of x where that has 16 bits, else as it
-/// is (and promotion decides). Undefined stays undefined.
+/// A parameter as a layer uses it beside activations `x`: in the dtype of x where that has 16 bits, else as
+/// it is (and promotion decides). Undefined stays undefined.
 LazyTensor beside(const LazyTensor& parameter, const LazyTensor& x);
 
 namespace detail {
 
-/// Replaces a tensor by its conversion, evaluated and a leaf: of several tensors one after the other, so that both
-/// forms of all of them need not fit.
+/// Replaces a tensor by its conversion, evaluated and a leaf: of several tensors one after the other, so that
+/// both forms of all of them need not fit.
 void convert(LazyTensor& tensor, DType dtype);
 
 }  // namespace detail

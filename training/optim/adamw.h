@@ -44,8 +44,8 @@ class AdamW {
   /// gradient of the parameter's shape for each.
   void step(std::span<const LazyTensor> grads, double learning_rate);
   void step(std::span<const LazyTensor> grads) { step(grads, options_.learning_rate); }
-  /// The same where `apply` (a boolean scalar) will turn out true; otherwise parameters and moments keep their
-  /// values, and the caller takes the step back by `skip_step()` once it knows.
+  /// The same where `apply` (a boolean scalar) will turn out true; otherwise parameters and moments keep
+  /// their values, and the caller takes the step back by `skip_step()` once it knows.
   void step_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate);
   void skip_step() { --step_; }
 

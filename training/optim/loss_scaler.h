@@ -21,12 +21,13 @@ struct LossScalerOptions {
 
 /// Gradients below the smallest f16 number vanish, and those above the largest become infinite. The loss is
 /// multiplied by a scale before it is differentiated and the gradients are divided by it after; a step whose
-/// gradients overflow is left out and the scale is lowered, and after many good steps it is raised. A training
-/// step is
+/// gradients overflow is left out and the scale is lowered, and after many good steps it is raised. A
+/// training step is
 ///
 ///   auto grads = grad(scaler.scaled(loss), inputs);
 ///   scaler.unscale(grads);
-///   auto finite = is_finite_scalar(global_norm(grads));  // decides on the device whether the update is applied
+///   auto finite = is_finite_scalar(global_norm(grads));  // decides on the device whether the update is
+///   applied
 ///   ... evaluate ...
 ///   scaler.update(whether the norm was finite);
 ///
@@ -42,8 +43,8 @@ class LossScaler {
   void unscale(std::vector<LazyTensor>& grads) const;
   /// Tells how the step went.
   void update(bool finite);
-  /// Whether the scale has fallen so low (below 2^-24, the smallest f16 number) that scaling cannot be what is
-  /// wrong.
+  /// Whether the scale has fallen so low (below 2^-24, the smallest f16 number) that scaling cannot be what
+  /// is wrong.
   bool is_exhausted() const;
 
  private:

@@ -10,14 +10,14 @@ namespace caldera {
 
 std::string to_json_line(const StepRecord& record) {
   nlohmann::ordered_json line{{"step", record.step},
-                                    {"loss", record.loss},
-                                    {"learning_rate", record.learning_rate},
-                                    {"grad_norm", record.grad_norm},
-                                    {"tokens", record.tokens},
-                                    {"tokens_per_second", record.tokens_per_second},
-                                    {"host_ms", record.host_ms},
-                                    {"device_ms", record.device_ms},
-                                    {"peak_bytes", record.peak_bytes}};
+                              {"loss", record.loss},
+                              {"learning_rate", record.learning_rate},
+                              {"grad_norm", record.grad_norm},
+                              {"tokens", record.tokens},
+                              {"tokens_per_second", record.tokens_per_second},
+                              {"host_ms", record.host_ms},
+                              {"device_ms", record.device_ms},
+                              {"peak_bytes", record.peak_bytes}};
   if (record.loss_scale != 1) {
     line["loss_scale"] = record.loss_scale;
     line["skipped"] = record.skipped;

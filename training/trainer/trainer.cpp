@@ -142,8 +142,7 @@ class Run {
       record.skipped = !finite;
       if (!finite) optimizer_.skip_step();
     }
-    if (!finite && (!scaler_ || scaler_->is_exhausted()))
-      diverged("gradient norm", record.grad_norm, step);
+    if (!finite && (!scaler_ || scaler_->is_exhausted())) diverged("gradient norm", record.grad_norm, step);
 
     const double seconds = std::max(milliseconds(start, Clock::now()) / 1000, 1e-9);
     record.tokens_per_second = static_cast<double>(tokens) / seconds;

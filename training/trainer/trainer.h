@@ -20,12 +20,12 @@ struct TrainOptions {
   std::int64_t batch_size = 4;         ///< sequences evaluated together
   std::int64_t grad_accumulation = 1;  ///< batches a step
   ScheduleKind schedule = ScheduleKind::constant;
-  std::int64_t warmup = 0;        ///< steps; see Schedule
-  AdamWOptions optimizer{};       ///< its learning rate is the schedule's peak
-  double max_grad_norm = 1;       ///< 0 does not clip
-  std::int64_t val_every = 0;     ///< validate after so many steps; 0: only before and after the training
-  std::int64_t val_batches = -1;  ///< batches a validation; -1: all
-  std::uint64_t seed = 0;         ///< of the data's order and of dropout
+  std::int64_t warmup = 0;           ///< steps; see Schedule
+  AdamWOptions optimizer{};          ///< its learning rate is the schedule's peak
+  double max_grad_norm = 1;          ///< 0 does not clip
+  std::int64_t val_every = 0;        ///< validate after so many steps; 0: only before and after the training
+  std::int64_t val_batches = -1;     ///< batches a validation; -1: all
+  std::uint64_t seed = 0;            ///< of the data's order and of dropout
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
   /// Throws ValueError naming the option that lies outside of its domain.
@@ -48,8 +48,9 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 /// new state together, and drops the graph. Shapes repeat (rows are padded to a multiple of 16), and learning
 /// rate and step enter as arguments, so plans do too. With gradient accumulation each batch but the last is
 /// evaluated to summed gradients; batches are weighted by their tokens, so that the loss is the mean over all
-/// tokens of the step, as if they had been one batch. A model that computes in f16 is trained with a loss scale
-/// (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU the same seed gives bit-identical losses.
+/// tokens of the step, as if they had been one batch. A model that computes in f16 is trained with a loss
+/// scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU the same
+/// seed gives bit-identical losses.
 ///
 /// Throws ValueError for bad options or data that do not fit the model, and Error when a loss or gradient
 /// norm is not finite; the parameters are then of no use.
