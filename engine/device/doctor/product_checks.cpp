@@ -92,8 +92,8 @@ void check_batches(Examination& x) {
     const int z = plan.output(kF, 4 * 2 * 3 * t * e);
     const std::int64_t out = 6 * t * e;
     const Shape dims{2, 3, t, e, d};
-    const auto add = [&](Operand left, Operand right, Operand stored) {
-      plan.step(StepKind::contract, kF, dims, {std::move(left), std::move(right), std::move(stored)});
+    const auto add = [&](const Operand& left, const Operand& right, const Operand& stored) {
+      plan.step(StepKind::contract, kF, dims, {left, right, stored});
     };
     add(view(in, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
         view(z, {3 * t * e, t * e, e, 1, 0}));

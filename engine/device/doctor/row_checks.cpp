@@ -63,6 +63,7 @@ void add_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
     for (const Extents& e : kExtents) {
       const std::int64_t from = transposed ? point - elements : point;
       std::vector<Operand> operands;
+      operands.reserve(values.size() + weights.size() + points.size() + each.size());
       for (int b : values)
         operands.push_back(transposed ? view(b, {1, e.rows}, from) : view(b, {e.length, 1}, from));
       for (int b : weights) operands.push_back(view(b, {0, 1}));

@@ -20,35 +20,35 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr const char* kIeee = "IEEE 754: SignedZeroInfNanPreserve";
 
 const std::vector<double>& values_of(DType type) {
-  static const std::vector<double> f32{kNan,
-                                       kInf,
-                                       -kInf,
-                                       0.0,
-                                       -0.0,
-                                       1,
-                                       -1,
-                                       2.5,
-                                       -2.5,
-                                       3,
-                                       0.5,
-                                       100,
-                                       static_cast<double>(std::numeric_limits<float>::max()),
-                                       static_cast<double>(std::numeric_limits<float>::lowest())};
-  static const std::vector<double> f64{kNan,
-                                       kInf,
-                                       -kInf,
-                                       0.0,
-                                       -0.0,
-                                       1,
-                                       -1,
-                                       2.5,
-                                       -2.5,
-                                       3,
-                                       0.5,
-                                       100,
-                                       std::numeric_limits<double>::max(),
-                                       std::numeric_limits<double>::lowest()};
-  return type == DType::f32 ? f32 : f64;
+  static const std::vector<double> kF32{kNan,
+                                        kInf,
+                                        -kInf,
+                                        0.0,
+                                        -0.0,
+                                        1,
+                                        -1,
+                                        2.5,
+                                        -2.5,
+                                        3,
+                                        0.5,
+                                        100,
+                                        static_cast<double>(std::numeric_limits<float>::max()),
+                                        static_cast<double>(std::numeric_limits<float>::lowest())};
+  static const std::vector<double> kF64{kNan,
+                                        kInf,
+                                        -kInf,
+                                        0.0,
+                                        -0.0,
+                                        1,
+                                        -1,
+                                        2.5,
+                                        -2.5,
+                                        3,
+                                        0.5,
+                                        100,
+                                        std::numeric_limits<double>::max(),
+                                        std::numeric_limits<double>::lowest()};
+  return type == DType::f32 ? kF32 : kF64;
 }
 
 struct Group {
@@ -59,7 +59,7 @@ struct Group {
 
 const std::vector<Group>& groups() {
   using O = ScalarOp;
-  static const std::vector<Group> all{
+  static const std::vector<Group> kAll{
       {2, {O::add, O::sub, O::mul, O::maximum, O::minimum}, {}, {}},
       {2, {O::equal, O::not_equal, O::less, O::less_equal, O::greater, O::greater_equal}, {}, {}},
       {1, {O::neg, O::abs, O::sign, O::floor, O::ceil, O::isnan}, {}, {}},
@@ -67,7 +67,7 @@ const std::vector<Group>& groups() {
       {2, {O::div}, {1e-6, 0}, {1e-14, 0}},
       {1, {O::sqrt, O::exp, O::log, O::tanh, O::sigmoid, O::reciprocal}, {1e-4, 1e-6}, {1e-12, 1e-13}},
   };
-  return all;
+  return kAll;
 }
 
 /// Every value, or every pair of values.
