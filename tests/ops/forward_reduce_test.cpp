@@ -210,7 +210,6 @@ TEST_P(ForwardReduce, Matmul) {
   for (const ProductCase& c : kProducts) {
     for (const DType type :
          supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})) {
-      if (is_half(type) && !multiplies(type)) continue;
       const Operand a = exact_operand(c.a, c.la, type, seed++);
       const Operand b = exact_operand(c.b, c.lb, type, seed++);
       all.push_back({std::string(name(type)) + " " + c.a.to_string() + " " + to_string(c.la) + " @ " +

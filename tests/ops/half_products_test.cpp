@@ -61,7 +61,6 @@ void expect_close(const std::vector<Operand>& operands, const Function& f, doubl
 }
 
 TEST_P(HalfProducts, Matmul) {
-  if (!multiplies(DType::f16)) GTEST_SKIP() << "the device has no products of 16-bit types";
   struct Row {
     Shape a;
     Layout la;
@@ -94,7 +93,6 @@ TEST_P(HalfProducts, Matmul) {
 }
 
 TEST_P(HalfProducts, WithAnEpilogueAndAdapter) {
-  if (!multiplies(DType::f16)) GTEST_SKIP() << "the device has no products of 16-bit types";
   for (const DType type : kHalves) {
     const std::vector<Operand> operands{random({33, 70}, type, 1), random({70, 40}, type, 2),
                                         random({70, 8}, type, 3), random({8, 40}, type, 4),
@@ -109,7 +107,6 @@ TEST_P(HalfProducts, WithAnEpilogueAndAdapter) {
 }
 
 TEST_P(HalfProducts, OperandsOfOtherTypesAreReadAsTheyLie) {
-  if (!multiplies(DType::f16)) GTEST_SKIP() << "the device has no products of 16-bit types";
   for (const DType type : kHalves) {
     const Operand x = random({33, 70}, DType::f32, 1);
     const Operand w = random({40, 70}, type, 2);
@@ -165,7 +162,6 @@ TEST_P(HalfProducts, SumsOfScattersAreRoundedOnce) {
 }
 
 TEST_P(HalfProducts, Gradients) {
-  if (!multiplies(DType::f16)) GTEST_SKIP() << "the device has no products of 16-bit types";
   struct Row {
     const char* name;
     std::vector<Shape> shapes;
@@ -223,8 +219,6 @@ LazyTensor attend(Inputs x, bool causal, bool wide_softmax) {
 }
 
 TEST_P(HalfProducts, Attention) {
-  if (!settings().fusion && !multiplies(DType::f16))
-    GTEST_SKIP() << "the device has no products of 16-bit types";
   for (const DType type : kHalves) {
     for (const bool causal : {false, true}) {
       for (const bool wide_softmax : {false, true}) {

@@ -61,18 +61,6 @@ class OpTest : public ::testing::TestWithParam<OpSetting> {
     return out;
   }
 
-  /// Whether it has products of the type, too.
-  bool multiplies(DType type) const {
-    if (!supports(type)) return false;
-    try {
-      const LazyTensor one = LazyTensor::full(Shape{1, 1}, 1, type, device()).eval();
-      matmul(one, one).eval();
-    } catch (const DTypeError&) {
-      return false;
-    }
-    return true;
-  }
-
  private:
   Settings saved_settings_ = settings();
   Device saved_device_ = default_device();
