@@ -154,7 +154,9 @@ void BenchCommand::run() {
 
   nlohmann::ordered_json environment = describe_environment(device);
   note("bench: measuring the limits of " + device.to_string());
-  const BenchLimits limits = BenchLimits::measure(device);
+  std::vector<DType> types;
+  for (const BenchCase& c : cases) types.push_back(c.dtype);
+  const BenchLimits limits = BenchLimits::measure(device, types);
   environment["limits"] = limits.to_json();
   environment["repetitions"] = repetitions_;
   environment["repetition_ms"] = repetition_ms_;

@@ -56,12 +56,21 @@ std::vector<BenchCase> bench_train();
 std::vector<BenchCase> bench_lavapipe();  // cases of the others, with bounds
 
 /// A leaf of normally distributed values, evaluated.
-LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1);
+LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1,
+                       DType dtype = DType::f32);
 /// "4x16x1024"
 std::string dims_text(const Shape& shape);
 /// A shape as the peer's request spells it.
 nlohmann::json dims_json(const Shape& shape);
-/// Bytes of that many f32 elements.
-constexpr double f32_bytes(double elements) { return 4 * elements; }
+/// Bytes of that many elements.
+constexpr double bytes_of(double elements, DType dtype) {
+  return static_cast<double>(size_of(dtype)) * elements;
+}
+constexpr double f32_bytes(double elements) { return bytes_of(elements, DType::f32); }
+
+/// The types that some cases are measured in beside f32.
+inline constexpr DType kHalfTypes[] = {DType::f16, DType::bf16};
+/// What a case's name says of its type: "" of f32, the usual one; "/f16", "/bf16".
+std::string type_suffix(DType dtype);
 
 }  // namespace caldera::cli

@@ -80,6 +80,7 @@ std::atomic<float> sink = 0;  // keeps the loops' results alive
 constexpr double kBytesPerRound = 64e6;
 constexpr int kRounds = 8;
 constexpr int kPeakRounds = 40;
+constexpr double kLongEnough = 0.5;  // seconds
 
 double measured_bandwidth(const BenchLoops& loops, double working_set, int threads) {
   const auto turns = static_cast<int>(std::clamp(kBytesPerRound / working_set, 1.0, 20'000.0));
@@ -111,16 +112,28 @@ double measured_peak(const BenchLoops& loops, int threads) {
   return static_cast<double>(kTurns * loops.flops_per_turn) * threads / seconds / 1e9;
 }
 
-/// The best of a few runs of a lazy graph, in seconds.
+/// The best of a few runs of a lazy graph, in seconds; of fewer where they take long.
 double best_run(const std::function<LazyTensor()>& build) {
   build().eval();
   double best = HUGE_VAL;
-  for (int i = 0; i < kRounds; ++i) {
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < kRounds && seconds_since(begin) < kLongEnough; ++i) {
     const Clock::time_point start = Clock::now();
     build().eval();
     best = std::min(best, seconds_since(start));
   }
   return best;
+}
+
+/// Of the engine's products of two matrices of the type.
+double product_peak(Device device, DType dtype) {
+  double peak = 0;
+  for (const std::int64_t n : {512, 1024}) {
+    const LazyTensor a = bench_input({n, n}, 1, device, 1, dtype);
+    const double flops = 2 * std::pow(static_cast<double>(n), 3);
+    peak = std::max(peak, flops / best_run([&] { return matmul(a, a); }) / 1e9);
+  }
+  return peak;
 }
 
 }  // namespace
@@ -138,7 +151,7 @@ BenchLimits BenchLimits::measure_cpu() {
   return limits;
 }
 
-BenchLimits BenchLimits::measure_device(Device device) {
+BenchLimits BenchLimits::measure_device(Device device, std::span<const DType> types) {
   BenchLimits limits;
   limits.method_ = "the engine's own copies and products";
   double best = 0;
@@ -148,16 +161,15 @@ BenchLimits BenchLimits::measure_device(Device device) {
     best = std::max(best, bytes / best_run([&] { return x + 1.0; }) / 1e9);
   }
   limits.bandwidth_.push_back({f32_bytes(2.0 * (16 << 20)), best});
-  for (const std::int64_t n : {512, 1024}) {
-    const LazyTensor a = bench_input({n, n}, 1, device);
-    const double flops = 2 * std::pow(static_cast<double>(n), 3);
-    limits.gflop_per_s_ = std::max(limits.gflop_per_s_, flops / best_run([&] { return matmul(a, a); }) / 1e9);
-  }
+  limits.gflop_per_s_ = product_peak(device, DType::f32);
+  for (const DType type : types)
+    if (is_half(type) && backend(device).supports(type) && !limits.gflop_per_s_of_.contains(type))
+      limits.gflop_per_s_of_[type] = product_peak(device, type);
   return limits;
 }
 
-BenchLimits BenchLimits::measure(Device device) {
-  BenchLimits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device);
+BenchLimits BenchLimits::measure(Device device, std::span<const DType> types) {
+  BenchLimits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
   // A small set that was disturbed is still no slower than a larger one.
   for (std::size_t i = limits.bandwidth_.size(); i-- > 1;) {
     Bandwidth& smaller = limits.bandwidth_[i - 1];
@@ -176,16 +188,23 @@ double BenchLimits::bandwidth_for(double bytes) const {
   return below.gb_per_s + share * (above->gb_per_s - below.gb_per_s);
 }
 
-std::optional<double> BenchLimits::limit_us(double bytes, double flops) const {
+std::optional<double> BenchLimits::limit_us(double bytes, double flops, DType dtype) const {
   if (bytes <= 0 && flops <= 0) return std::nullopt;
-  return std::max(bytes / bandwidth_for(bytes) / 1e3, flops / gflop_per_s_ / 1e3);
+  const auto own = gflop_per_s_of_.find(dtype);
+  const double gflop_per_s = own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
+  return std::max(bytes / bandwidth_for(bytes) / 1e3, flops / gflop_per_s / 1e3);
 }
 
 nlohmann::ordered_json BenchLimits::to_json() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Bandwidth& b : bandwidth_)
     list.push_back({{"bytes", b.bytes}, {"gb_per_s", std::round(b.gb_per_s * 10) / 10}});
-  return {{"bandwidth", list}, {"gflop_per_s", std::round(gflop_per_s_ * 10) / 10}, {"method", method_}};
+  nlohmann::ordered_json own = nlohmann::ordered_json::object();
+  for (const auto& [type, rate] : gflop_per_s_of_) own[std::string(name(type))] = std::round(rate * 10) / 10;
+  return {{"bandwidth", list},
+          {"gflop_per_s", std::round(gflop_per_s_ * 10) / 10},
+          {"gflop_per_s_of", own},
+          {"method", method_}};
 }
 
 }  // namespace caldera::cli

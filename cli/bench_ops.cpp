@@ -5,129 +5,13 @@
 #include <numbers>
 #include <utility>
 
-#include "cli/bench_case.h"
+#include "cli/bench_op_case.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
 namespace {
 
 constexpr double kEps = 1e-5;
-
-using Tensors = std::vector<LazyTensor>;
-using Function = std::function<LazyTensor(const Tensors&)>;
-
-struct OpCase {
-  std::string name;
-  std::vector<Shape> operands;
-  Function function;
-  /// The peer's name for it, and parameters beyond the operands' shapes.
-  std::string peer;
-  nlohmann::json parameters = nlohmann::json::object();
-  double flops = 0;  // forward
-  /// Measures loss = sum(f * g) and the gradients of the first so many operands instead.
-  std::size_t gradients = 0;
-  double gradient_flops = 0;
-  /// The same by the named operation, to hold a hand-written one against.
-  Function named{};
-  double aim_ratio = 0;  // to the named one, forward
-  double scale = 1;      // of the operands after the first
-  /// Also reads so many integers below the limit: they follow the operands.
-  std::int64_t indices = 0;
-  std::int64_t index_limit = 0;
-  /// Where not all of an operand need be read or written: what must be.
-  double bytes = 0;
-};
-
-std::string size_of_operands(const OpCase& op) {
-  std::string text;
-  for (const Shape& shape : op.operands)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", dims_text(shape));
-  return text;
-}
-
-/// The cases describe themselves by running once on the device that computes nothing: what shape and type
-/// comes out needs no second place that says it.
-LazyTensor result_of(const OpCase& op) {
-  Tensors operands;
-  for (const Shape& shape : op.operands)
-    operands.push_back(LazyTensor::zeros(shape, DType::f32, Device::null()));
-  if (op.indices > 0) operands.push_back(LazyTensor::zeros({op.indices}, DType::i32, Device::null()));
-  return op.function(operands);
-}
-
-/// Indices in an order without pattern; more than once only where there are more of them than the limit.
-LazyTensor scattered_indices(std::int64_t count, std::int64_t limit, Device device) {
-  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i)
-    values[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((i * 7919) % limit);
-  return LazyTensor::from_vector(values, {count}, device);
-}
-
-std::function<Tensors()> builder(const Function& function, const Tensors& operands, const LazyTensor& g,
-                                 std::size_t gradients) {
-  if (gradients == 0) return [=] { return Tensors{function(operands)}; };
-  return [=] {
-    const LazyTensor loss = sum(function(operands) * g);
-    Tensors outputs = grad(loss, std::span(operands.data(), gradients));
-    outputs.push_back(loss);
-    return outputs;
-  };
-}
-
-BenchCase to_case(const OpCase& op) {
-  const LazyTensor result = result_of(op);
-  BenchCase c;
-  c.name = fmt::format("ops/{}{}", op.name, op.gradients > 0 ? "+grad" : "");
-  c.shape = size_of_operands(op);
-  c.dtype = result.dtype();
-  c.aim_ratio = op.aim_ratio;
-  double elements = 0;
-  for (const Shape& shape : op.operands) elements += static_cast<double>(shape.numel());
-  c.bytes = f32_bytes(elements) +
-            static_cast<double>(result.numel()) * static_cast<double>(size_of(result.dtype()));
-  for (std::size_t i = 0; i < op.gradients; ++i)
-    c.bytes += f32_bytes(static_cast<double>(op.operands[i].numel()));
-  if (op.bytes > 0) c.bytes = op.bytes;
-  c.bytes += f32_bytes(static_cast<double>(op.indices));
-  c.flops = op.flops + (op.gradients > 0 ? op.gradient_flops : 0);
-  if (!op.peer.empty()) {
-    c.peer = op.parameters;
-    c.peer["op"] = op.peer;
-    c.peer["gradients"] = op.gradients;
-    c.peer["operands"] = nlohmann::json::array();
-    for (const Shape& shape : op.operands) c.peer["operands"].push_back(dims_json(shape));
-    if (op.indices > 0) {
-      c.peer["indices"] = op.indices;
-      c.peer["index_limit"] = op.index_limit;
-    }
-  }
-  c.make = [op, shape = result.shape()](Device device) {
-    Tensors operands;
-    for (std::size_t i = 0; i < op.operands.size(); ++i)
-      operands.push_back(bench_input(op.operands[i], i + 1, device, i == 0 ? 1 : op.scale));
-    if (op.indices > 0) operands.push_back(scattered_indices(op.indices, op.index_limit, device));
-    const LazyTensor g = op.gradients > 0 ? bench_input(shape, 99, device) : LazyTensor();
-    BenchWork work;
-    work.build = builder(op.function, operands, g, op.gradients);
-    if (op.named) {
-      work.rival = [build = builder(op.named, operands, g, op.gradients)] { eval(build()); };
-      work.rival_name = "named";
-    }
-    return work;
-  };
-  return c;
-}
-
-void add(std::vector<BenchCase>& cases, const OpCase& op) { cases.push_back(to_case(op)); }
-
-/// Forward, and forward with the gradients of `count` operands.
-void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops) {
-  add(cases, op);
-  op.gradients = count;
-  op.gradient_flops = gradient_flops;
-  op.aim_ratio = 0;
-  add(cases, op);
-}
 
 // ---- Element-wise ---------------------------------------------------------------------------------------
 
@@ -143,7 +27,7 @@ LazyTensor chain_of_eight(const LazyTensor& x) {
 void add_elementwise(std::vector<BenchCase>& cases) {
   const Shape large{std::int64_t{4} << 20};
   const double n = static_cast<double>(large.numel());
-  const auto unary = [&](const std::string& name, double flops, Function function) {
+  const auto unary = [&](const std::string& name, double flops, TensorFunction function) {
     add(cases, {.name = "elementwise/" + name,
                 .operands = {large},
                 .function = std::move(function),
@@ -192,7 +76,7 @@ void add_reductions(std::vector<BenchCase>& cases) {
   const Shape matrix{4096, 1024};
   const double n = static_cast<double>(matrix.numel());
   const auto reduction = [&](const std::string& name, const std::string& peer, nlohmann::json parameters,
-                             Function function) {
+                             TensorFunction function) {
     add(cases, {.name = "reduce/" + name,
                 .operands = {matrix},
                 .function = std::move(function),
@@ -227,9 +111,9 @@ void add_rows(std::vector<BenchCase>& cases) {
   const Shape matrix{1024, 1024};
   const Shape row{1024};
   const double n = static_cast<double>(matrix.numel());
-  const Function softmax_named = [](const Tensors& t) { return softmax(t[0]); };
-  const Function log_softmax_named = [](const Tensors& t) { return log_softmax(t[0]); };
-  const Function rms_norm_named = [](const Tensors& t) { return rms_norm(t[0], kEps, t[1]); };
+  const TensorFunction softmax_named = [](const Tensors& t) { return softmax(t[0]); };
+  const TensorFunction log_softmax_named = [](const Tensors& t) { return log_softmax(t[0]); };
+  const TensorFunction rms_norm_named = [](const Tensors& t) { return rms_norm(t[0], kEps, t[1]); };
 
   OpCase op{.name = "softmax/named",
             .operands = {matrix},
@@ -237,6 +121,7 @@ void add_rows(std::vector<BenchCase>& cases) {
             .peer = "softmax",
             .flops = 5 * n};
   add_both(cases, op, 1, 4 * n);
+  add_both_half(cases, op, 1, 4 * n);
   op.name = "softmax/by_hand";
   op.function = [](const Tensors& t) { return softmax_by_hand(t[0]); };
   op.named = softmax_named;
@@ -260,6 +145,7 @@ void add_rows(std::vector<BenchCase>& cases) {
         .peer = "rms_norm",
         .flops = 4 * n};
   add_both(cases, op, 2, 9 * n);
+  add_both_half(cases, op, 2, 9 * n);
   op.name = "rms_norm/by_hand";
   op.function = [](const Tensors& t) { return rms_norm_by_hand(t[0], t[1]); };
   op.named = rms_norm_named;
@@ -297,7 +183,7 @@ void add_rotary(std::vector<BenchCase>& cases) {
 // ---- Contractions ---------------------------------------------------------------------------------------
 
 OpCase product(const std::string& name, const Shape& a, const Shape& b, double flops, const std::string& peer,
-               Function function) {
+               TensorFunction function) {
   return {.name = "matmul/" + name,
           .operands = {a, b},
           .function = std::move(function),
@@ -308,16 +194,21 @@ OpCase product(const std::string& name, const Shape& a, const Shape& b, double f
 
 void add_contractions(std::vector<BenchCase>& cases) {
   const auto cube = [](double n) { return 2 * n * n * n; };
-  const Function plain = [](const Tensors& t) { return matmul(t[0], t[1]); };
+  const TensorFunction plain = [](const Tensors& t) { return matmul(t[0], t[1]); };
   for (const std::int64_t n : {512, 1024, 2048}) {
-    add(cases, product(fmt::format("{}", n), {n, n}, {n, n}, cube(static_cast<double>(n)), "matmul", plain));
+    const OpCase op =
+        product(fmt::format("{}", n), {n, n}, {n, n}, cube(static_cast<double>(n)), "matmul", plain);
+    add(cases, op);
+    add_half(cases, op);
   }
   const Shape square_shape{1024, 1024};
   add(cases, product("a_transposed", square_shape, square_shape, cube(1024), "matmul_tn",
                      [](const Tensors& t) { return matmul(transpose(t[0]), t[1]); }));
   add(cases, product("b_transposed", square_shape, square_shape, cube(1024), "matmul_nt",
                      [](const Tensors& t) { return matmul(t[0], transpose(t[1])); }));
-  add(cases, product("row_by_matrix", {1, 2048}, {2048, 2048}, 2.0 * 2048 * 2048, "matmul", plain));
+  const OpCase row = product("row_by_matrix", {1, 2048}, {2048, 2048}, 2.0 * 2048 * 2048, "matmul", plain);
+  add(cases, row);
+  add_half(cases, row);
   add(cases, product("thin", {512, 1024}, {1024, 16}, 2.0 * 512 * 1024 * 16, "matmul", plain));
   add(cases, product("batched", {32, 128, 64}, {32, 64, 128}, 2.0 * 32 * 128 * 128 * 64, "matmul", plain));
   add(cases, product("batched_b_transposed", {32, 128, 64}, {32, 128, 64}, 2.0 * 32 * 128 * 128 * 64,
@@ -326,6 +217,7 @@ void add_contractions(std::vector<BenchCase>& cases) {
   gradient.gradients = 2;
   gradient.gradient_flops = 2 * cube(512);
   add(cases, gradient);
+  add_half(cases, gradient);
   add(cases, {.name = "matmul/bias_gelu",
               .operands = {{512, 1024}, {1024, 1024}, {1024}},
               .function = [](const Tensors& t) { return gelu(matmul(t[0], t[1]) + t[2]); },
@@ -362,14 +254,14 @@ void add_attention(std::vector<BenchCase>& cases) {
       const double scores = 8.0 * static_cast<double>(length * length);
       // A causal mask leaves half of the products to do.
       const double share = causal ? 0.5 : 1;
-      add_both(cases,
-               {.name = fmt::format("attention/{}/{}", causal ? "causal" : "full", length),
-                .operands = {heads, heads, heads},
-                .function = [=](const Tensors& t) { return attention(t, causal); },
-                .peer = "attention",
-                .parameters = {{"causal", causal}},
-                .flops = share * scores * (4 * 64 + 5)},
-               3, share * scores * (8 * 64 + 4));
+      const OpCase op{.name = fmt::format("attention/{}/{}", causal ? "causal" : "full", length),
+                      .operands = {heads, heads, heads},
+                      .function = [=](const Tensors& t) { return attention(t, causal); },
+                      .peer = "attention",
+                      .parameters = {{"causal", causal}},
+                      .flops = share * scores * (4 * 64 + 5)};
+      add_both(cases, op, 3, share * scores * (8 * 64 + 4));
+      add_both_half(cases, op, 3, share * scores * (8 * 64 + 4));
     }
   }
 }
@@ -412,7 +304,7 @@ void add_movement(std::vector<BenchCase>& cases) {
   const Shape half{2048, 1024};
   const Shape matrix{2048, 2048};
   const auto move = [&](const std::string& name, std::vector<Shape> operands, const std::string& peer,
-                        nlohmann::json parameters, Function function) {
+                        nlohmann::json parameters, TensorFunction function) {
     add(cases, {.name = name,
                 .operands = std::move(operands),
                 .function = std::move(function),

@@ -247,7 +247,7 @@ BenchResult run_case(const BenchCase& c, Device device, const BenchLimits& limit
   runner.run();
   BenchResult result = runner.result();
   result.device = device.to_string();
-  result.limit_us = limits.limit_us(c.bytes, c.flops);
+  result.limit_us = limits.limit_us(c.bytes, c.flops, c.dtype);
   return result;
 }
 

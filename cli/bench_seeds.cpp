@@ -29,12 +29,14 @@ struct Seed {
   LazyFunction lazy;
   EagerFunction eager;
   nlohmann::json peer;
+  /// Of the operands and the result. The eager API knows f32 only.
+  DType dtype = DType::f32;
 };
 
 std::vector<LazyTensor> make_operands(const Seed& seed, Device device) {
   std::vector<LazyTensor> operands;
   for (std::size_t i = 0; i < seed.operands.size(); ++i)
-    operands.push_back(bench_input(seed.operands[i], i + 1, device, i == 0 ? 1 : 0.1));
+    operands.push_back(bench_input(seed.operands[i], i + 1, device, i == 0 ? 1 : 0.1, seed.dtype));
   return operands;
 }
 
@@ -47,7 +49,7 @@ double least_bytes(const Seed& seed, bool with_gradient) {
   if (with_gradient)
     for (std::size_t i = 0; i < seed.trainable; ++i)
       elements += static_cast<double>(seed.operands[i].numel());
-  return f32_bytes(elements);
+  return bytes_of(elements, seed.dtype);
 }
 
 BenchWork lazy_work(const Seed& seed, bool with_gradient, Device device) {
@@ -57,7 +59,7 @@ BenchWork lazy_work(const Seed& seed, bool with_gradient, Device device) {
     work.build = [=, lazy = seed.lazy] { return std::vector<LazyTensor>{lazy(operands)}; };
     return work;
   }
-  const LazyTensor g = bench_input(seed.result, 99, device);
+  const LazyTensor g = bench_input(seed.result, 99, device, 1, seed.dtype);
   work.build = [=, lazy = seed.lazy, count = seed.trainable] {
     const LazyTensor loss = sum(lazy(operands) * g);
     std::vector<LazyTensor> outputs = grad(loss, std::span(operands.data(), count));
@@ -90,10 +92,13 @@ void add_seed(std::vector<BenchCase>& cases, const Seed& seed) {
     peer["operands"] = nlohmann::json::array();
     for (const Shape& operand : seed.operands) peer["operands"].push_back(dims_json(operand));
     peer["gradients"] = with_gradient ? seed.trainable : 0;
+    peer["dtype"] = name(seed.dtype);
     for (const bool eager : {false, true}) {
+      if (eager && seed.dtype != DType::f32) continue;
       BenchCase c;
-      c.name = fmt::format("seeds/{}/{}{}/{}", seed.name, eager ? "eager" : "lazy",
-                           with_gradient ? "+grad" : "", seed.size);
+      c.name = fmt::format("seeds/{}/{}{}/{}{}", seed.name, eager ? "eager" : "lazy",
+                           with_gradient ? "+grad" : "", seed.size, type_suffix(seed.dtype));
+      c.dtype = seed.dtype;
       c.shape = seed.shape;
       c.bytes = least_bytes(seed, with_gradient);
       c.flops = seed.forward_flops + (with_gradient ? seed.backward_flops : 0);
@@ -343,7 +348,12 @@ std::vector<BenchCase> bench_seeds() {
   add_seed(cases, lora({1, 128}, 512, 8, false));
   add_seed(cases, lora({1, 128}, 512, 8, true));
   for (const std::int64_t features : {512, 1024, 2048}) add_seed(cases, lora({1, 1}, features, 8, true));
-  add_seed(cases, lora({32}, 1024, 16, true));
+  Seed training_shape = lora({32}, 1024, 16, true);
+  add_seed(cases, training_shape);
+  for (const DType type : kHalfTypes) {
+    training_shape.dtype = type;
+    add_seed(cases, training_shape);
+  }
   const std::vector<Shape> rows{{1, 128, 1024}, {4, 16, 1024}, {1, 1024}, {32, 1024}, {1024, 1024}};
   for (const Shape& shape : rows) add_seed(cases, softmax_seed(shape));
   for (const Shape& shape : rows) add_seed(cases, rms_norm_seed(shape));

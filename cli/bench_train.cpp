@@ -62,11 +62,12 @@ enum class Part : std::uint8_t {
 /// A model, its data and its optimiser. On the heap and never moved: the optimiser points into the model.
 class Setup {
  public:
-  Setup(const ModelConfig& config, Part part, Device device)
+  Setup(const ModelConfig& config, Part part, Device device, DType dtype = DType::f32)
       : model_(config, device, 1),
         ids_(token_ids(config.vocab_size, 7919, device)),
         targets_(token_ids(config.vocab_size, 104729, device)) {
     if (part == Part::lora) apply_lora(model_, {.rank = kRank}, {"q_proj", "v_proj"}, 1);
+    model_.set_dtype(dtype);
     model_.materialize();
     if (part == Part::forward) return;
     optimizer_ = std::make_unique<AdamW>(model_.trainable_parameters());
@@ -128,13 +129,15 @@ Counts count(const ModelConfig& c) {
   return n;
 }
 
-BenchCase step_case(const std::string& name, Part part) {
+/// In 16 bits: mixed precision, as `caldera finetune --dtype` trains, without loss scaling.
+BenchCase step_case(const std::string& name, Part part, DType dtype = DType::f32) {
   const ModelConfig config = small_llama();
   const Counts n = count(config);
   const double tokens = static_cast<double>(kBatch * kLength);
   const double forward = 2 * tokens * n.matrix + n.score_flops;
   BenchCase c;
-  c.name = "train/llama_3.3M/" + name;
+  c.name = "train/llama_3.3M/" + name + type_suffix(dtype);
+  c.dtype = dtype;
   c.shape = fmt::format("d {}, {} layers, {} heads, batch {} x {}", config.hidden_size,
                         config.num_hidden_layers, config.num_attention_heads, kBatch, kLength);
   // Weights are read by the forward and by the backward pass. The update reads parameter, gradient and two
@@ -151,11 +154,12 @@ BenchCase step_case(const std::string& name, Part part) {
     case Part::lora:
       // No gradients of frozen weights; those of the scores remain.
       c.flops = 2 * forward + n.score_flops + 6 * tokens * n.lora;
-      c.bytes = f32_bytes(2 * n.parameters + 7 * n.lora);
+      c.bytes = bytes_of(2 * n.parameters, dtype) + f32_bytes(7 * n.lora);
       break;
   }
   c.peer = {{"op", "llama"},
             {"part", name},
+            {"dtype", caldera::name(dtype)},
             {"hidden", config.hidden_size},
             {"intermediate", config.intermediate_size},
             {"layers", config.num_hidden_layers},
@@ -165,7 +169,7 @@ BenchCase step_case(const std::string& name, Part part) {
             {"length", kLength},
             {"rank", kRank}};
   c.make = [=](Device device) {
-    auto setup = std::make_shared<Setup>(config, part, device);
+    auto setup = std::make_shared<Setup>(config, part, device, dtype);
     BenchWork work;
     work.build = [=] { return setup->step(); };
     work.finish = [=] { setup->finish(); };
@@ -208,9 +212,13 @@ BenchCase build_case(const std::string& name, Part part) {
 }  // namespace
 
 std::vector<BenchCase> bench_train() {
-  return {step_case("forward", Part::forward), step_case("step", Part::full),
-          step_case("lora_step", Part::lora),  build_case("step", Part::full),
-          plan_case("step", Part::full),       plan_case("lora_step", Part::lora)};
+  std::vector<BenchCase> cases{step_case("forward", Part::forward), step_case("step", Part::full),
+                               step_case("lora_step", Part::lora)};
+  for (const DType type : kHalfTypes) cases.push_back(step_case("lora_step", Part::lora, type));
+  cases.push_back(build_case("step", Part::full));
+  cases.push_back(plan_case("step", Part::full));
+  cases.push_back(plan_case("lora_step", Part::lora));
+  return cases;
 }
 
 }  // namespace caldera::cli

@@ -75,6 +75,28 @@ close "$(result results/0/gflop_per_s)" "$(awk -v t="$total" 'BEGIN { print 4194
 grep -q '"op":"add"' "$work/asked" || fail "the peer was not told the case"
 [ "$(grep -c '"do":"run"' "$work/asked")" -eq 2 ] || fail "the peer was not asked once a repetition"
 
+# Cases in 16 bits: the type is in the name, the result and what the peer is asked; half the bytes; the steps of
+# training alone have other types inside. A peer that lacks the type costs its figure only, by name.
+for case in ops/matmul/1024 ops/softmax/named ops/rms_norm/named ops/attention/full/128 seeds/lora/lazy/32x1024/r16 \
+  train/llama_3.3M/lora_step; do
+  for type in "" /f16 /bf16; do
+    grep -qx "$case$type" "$work/list" || fail "no case $case$type"
+  done
+done
+for type in float16 bfloat16; do
+  case $type in float16) short=f16 ;; *) short=bf16 ;; esac
+  rm "$work/asked"
+  expect_exit 0 $bench --suite ops --filter "^ops/softmax/named/$short\$" --json --peer ". $work/peer.sh"
+  [ "$(result results/0/dtype)" = $type ] || fail "$short: of another type"
+  close "$(result results/0/gb_per_s)" "$(awk -v t="$(result results/0/total_us)" 'BEGIN { print 4 * 1048576 / t / 1e3 }')" \
+    "GB/s of $short"
+  grep -q "\"dtype\":\"$type\"" "$work/asked" || fail "the peer was not told the type $type"
+done
+expect_exit 0 $bench --suite ops --filter '^ops/softmax/named/f16$' --json \
+  --peer 'echo "{\"ready\":true,\"library\":\"torch 0\"}"; while read -r line; do echo "{\"ok\":false,\"error\":\"no f16\"}"; done'
+[ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that lacks the type"
+grep -q 'ops/softmax/named/f16: torch 0 cannot run it: no f16' "$work/stderr" || fail "the row without a peer is not named"
+
 # Eager calls return when they are done: nothing to submit. Nodes that are only built have no limit and no peer.
 expect_exit 0 $bench --suite seeds --filter 'softmax/eager/1x1024|graph/build' --json --peer none
 [ "$(result results/0/submit_us)" = null ] || fail "an eager call was submitted"
