@@ -19,6 +19,20 @@ std::string device_id(Device device) {
   return device.kind == DeviceKind::vulkan ? fmt::format("vulkan:{}", device.index) : device.to_string();
 }
 
+/// What this process has of the device's memory, and may have. Null for a device that cannot be opened: it is
+/// still listed.
+nlohmann::ordered_json memory_of(Device device) {
+  try {
+    const DeviceCounters counters = backend(device).counters();
+    return {{"live_bytes", counters.live_bytes},
+            {"reserved_bytes", counters.reserved_bytes},
+            {"limit_bytes", counters.limit_bytes > 0 ? nlohmann::ordered_json(counters.limit_bytes)
+                                                     : nlohmann::ordered_json()}};
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 class DevicesCommand : public Command {
  public:
   DevicesCommand() : Command("devices", "List the devices that tensors can live on") {}
@@ -37,6 +51,7 @@ class DevicesCommand : public Command {
                       {"driver", info.driver},
                       {"memory_bytes", info.memory_bytes},
                       {"features", info.features}});
+      if (json()) list.back()["memory"] = memory_of(info.device);
     }
     if (json()) return print_json(list);
     for (const auto& device : list) {

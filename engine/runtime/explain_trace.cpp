@@ -132,7 +132,10 @@ void write_memory(TraceWriter& trace, const RunRecord& run) {
   const Plan& plan = *run.plan;
   const std::string device = plan.device.to_string();
   const auto sample = [&](Time at, const DeviceCounters& counters) {
-    trace.counter("memory of " + device, at, {{"live", counters.live_bytes}, {"peak", counters.peak_bytes}});
+    trace.counter("memory of " + device, at,
+                  {{"live", counters.live_bytes},
+                   {"peak", counters.peak_bytes},
+                   {"reserved", counters.reserved_bytes}});
   };
   sample(run.begin, run.before);
   sample(run.done, run.after);

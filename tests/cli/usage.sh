@@ -79,6 +79,11 @@ unset CALDERA_DEVICE
 
 expect_exit 0 "$CALDERA_BIN" devices --json
 grep -q '"id":"cpu"' "$work/stdout" || fail "the CPU is not listed"
-for field in name type driver memory_bytes features; do
+for field in name type driver memory_bytes features memory live_bytes reserved_bytes limit_bytes; do
   grep -q "\"$field\":" "$work/stdout" || fail "devices --json lacks $field"
 done
+grep -q '"limit_bytes":null' "$work/stdout" || fail "a limit that nobody set"
+export CALDERA_MEMORY_LIMIT=64MiB
+expect_exit 0 "$CALDERA_BIN" devices --json
+unset CALDERA_MEMORY_LIMIT
+grep -q '"limit_bytes":67108864' "$work/stdout" || fail "devices --json does not tell the limit"
