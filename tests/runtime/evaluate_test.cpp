@@ -147,28 +147,6 @@ TEST_P(Evaluate, DetachSharesAValueAndForgetsItsHistory) {
   EXPECT_EQ(grad(sum(ready * x), x).to_vector<float>(), (Floats{1, 4}));
 }
 
-TEST_P(Evaluate, ATypeThatTheDeviceLacksIsRefusedAndNothingIsLost) {
-  const std::vector<Half> halves(3, to_half(1.5F));
-  const LazyTensor x = LazyTensor::from_vector(halves, {3}, device());
-  if (backend(device()).supports(DType::f16)) GTEST_SKIP() << "the device computes with float16";
-  const LazyTensor bad = x + x;
-  const LazyTensor good = leaf({1, 2}) + 1.0;
-  const DeviceCounters before = counters();
-  try {
-    eval({good, bad});
-    ADD_FAILURE() << "accepted";
-  } catch (const DTypeError& error) {
-    EXPECT_NE(std::string(error.what()).find("float16"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find(device().to_string()), std::string::npos) << error.what();
-  }
-  EXPECT_FALSE(bad.is_evaluated());
-  EXPECT_FALSE(good.is_evaluated()) << "a failed evaluation schedules nothing";
-  EXPECT_THROW(bad.eval(), DTypeError);
-  EXPECT_THROW(exp(bad).item(), Error);
-  EXPECT_EQ(counters().submits, before.submits);
-  EXPECT_EQ(good.to_vector<float>(), (Floats{2, 3}));
-}
-
 TEST_P(Evaluate, HostCopiesConvertNothingSilently) {
   const LazyTensor x = leaf({1.5F});
   EXPECT_EQ(x.item(), 1.5F);
