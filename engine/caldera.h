@@ -6,6 +6,9 @@
 #pragma once
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/jacobian.h"
+#include "engine/autodiff/jvp.h"
+#include "engine/autodiff/vmap.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"

@@ -169,6 +169,20 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
               std::span<const LazyTensor>(operands));
 }
 
+void linear_jvp(JvpContext& c) {
+  std::vector<LazyTensor> inputs(c.inputs.begin(), c.inputs.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (c.tangents[i].defined())
+      inputs[i] = c.tangents[i];
+    else if (is_floating(inputs[i].dtype()))
+      inputs[i] = zeros_like(inputs[i]);
+  }
+  const Node& node = c.output.node();
+  c.tangent = make(node.op(), node.shape(), node.dtype(), inputs, node.attributes().values());
+}
+
+void pass_cotangent(VjpContext& c) { c.grads[0] = c.cotangent; }
+
 Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op) {
   std::array<bool, kMaxRank> named{};
   if (axes.are_all()) named.fill(true);

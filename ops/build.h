@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/graph/jvp.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/graph/vjp.h"
 #include "ops/ops.h"
@@ -54,6 +55,11 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
 /// concatenations. For gradients of slices.
 LazyTensor pad_with_zeros(const LazyTensor& x, const std::vector<std::int64_t>& low,
                           const std::vector<std::int64_t>& high, const std::vector<std::int64_t>& interior);
+
+/// Tangent rule of what is linear in all its floating inputs together: the operation applied to the tangents.
+void linear_jvp(JvpContext& c);
+/// Gradient rule of what gives its only input on as it is.
+void pass_cotangent(VjpContext& c);
 
 /// The axes as a sorted list of indices without repeats. Throws ShapeError naming `op`.
 Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op);

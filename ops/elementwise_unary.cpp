@@ -28,11 +28,13 @@ void erf_vjp(Context& c) {
   c.grads[0] = c.cotangent * (2.0 * std::numbers::inv_sqrtpi * exp(-(c.inputs[0] * c.inputs[0])));
 }
 
-constexpr OpDef unary(std::string_view name, ScalarOp function, VjpRule vjp) {
+/// Casts change the dtype, so their gradient rule cannot serve both ways.
+constexpr OpDef unary(std::string_view name, ScalarOp function, VjpRule vjp, JvpRule jvp = nullptr) {
   return {.name = name,
           .kind = OpClass::elementwise,
           .scalar = function,
           .vjp = vjp,
+          .jvp = jvp,
           .zero_gradient = vjp == nullptr};
 }
 
@@ -58,7 +60,7 @@ const OpDef kErf = unary("erf", ScalarOp::erf, erf_vjp);
 const OpDef kReciprocal = unary("reciprocal", ScalarOp::reciprocal, reciprocal_vjp);
 const OpDef kLogicalNot = unary("logical_not", ScalarOp::logical_not, nullptr);
 const OpDef kIsNan = unary("isnan", ScalarOp::isnan, nullptr);
-const OpDef kCast = unary("astype", ScalarOp::cast, cast_vjp);
+const OpDef kCast = unary("astype", ScalarOp::cast, cast_vjp, ops::linear_jvp);
 
 /// Rounding functions leave integers as they are (Array API).
 LazyTensor rounding(const OpDef& op, const LazyTensor& x) {

@@ -19,8 +19,9 @@ void scatter_add_vjp(VjpContext& c) {
   if (c.needed[2]) c.grads[2] = take(c.cotangent, c.inputs[1], axis);
 }
 
-const OpDef kGather{.name = "take", .kind = OpClass::gather, .vjp = gather_vjp};
-const OpDef kScatterAdd{.name = "scatter_add", .kind = OpClass::scatter_add, .vjp = scatter_add_vjp};
+const OpDef kGather{.name = "take", .kind = OpClass::gather, .vjp = gather_vjp, .jvp = ops::linear_jvp};
+const OpDef kScatterAdd{
+    .name = "scatter_add", .kind = OpClass::scatter_add, .vjp = scatter_add_vjp, .jvp = ops::linear_jvp};
 
 LazyTensor checked_indices(const LazyTensor& indices, const char* op) {
   if (indices.dtype() == DType::i32) return indices;

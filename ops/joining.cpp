@@ -26,6 +26,14 @@ void pad_vjp(VjpContext& c) {
   if (c.inputs.size() > 1 && c.needed[1]) c.grads[1] = sum(c.cotangent) - sum(inner);
 }
 
+void pad_jvp(JvpContext& c) {
+  const Node& node = c.output.node();
+  // The fill is a number; padded with the tangent that it may have all the same, or with zeros.
+  std::vector<LazyTensor> inputs{c.tangents[0].defined() ? c.tangents[0] : zeros_like(c.inputs[0])};
+  if (c.tangents.size() > 1 && c.tangents[1].defined()) inputs.push_back(c.tangents[1]);
+  c.tangent = ops::make(node.op(), node.shape(), node.dtype(), inputs, node.attributes().values());
+}
+
 void concatenate_vjp(VjpContext& c) {
   const auto axis = static_cast<int>(c.output.node().attributes()[0]);
   std::int64_t start = 0;
@@ -36,8 +44,9 @@ void concatenate_vjp(VjpContext& c) {
   }
 }
 
-const OpDef kPad{.name = "pad", .kind = OpClass::pad, .vjp = pad_vjp};
-const OpDef kConcatenate{.name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp};
+const OpDef kPad{.name = "pad", .kind = OpClass::pad, .vjp = pad_vjp, .jvp = pad_jvp};
+const OpDef kConcatenate{
+    .name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp, .jvp = ops::linear_jvp};
 
 }  // namespace
 

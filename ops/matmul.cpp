@@ -11,7 +11,14 @@ void contract_vjp(VjpContext& c) {
   if (c.needed[1]) c.grads[1] = matmul(transpose(c.inputs[0]), c.cotangent);
 }
 
-const OpDef kContract{.name = "matmul", .kind = OpClass::contract, .vjp = contract_vjp};
+void contract_jvp(JvpContext& c) {
+  if (c.tangents[0].defined()) c.tangent = matmul(c.tangents[0], c.inputs[1]);
+  if (!c.tangents[1].defined()) return;
+  const LazyTensor second = matmul(c.inputs[0], c.tangents[1]);
+  c.tangent = c.tangent.defined() ? c.tangent + second : second;
+}
+
+const OpDef kContract{.name = "matmul", .kind = OpClass::contract, .vjp = contract_vjp, .jvp = contract_jvp};
 
 [[noreturn]] void mismatch(const LazyTensor& a, const LazyTensor& b, const char* why) {
   throw ShapeError(

@@ -55,10 +55,12 @@ void slice_vjp(VjpContext& c) {
   c.grads[0] = ops::pad_with_zeros(g, low, high, interior);
 }
 
-const OpDef kReshape{.name = "reshape", .kind = OpClass::reshape, .vjp = reshape_vjp};
-const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute, .vjp = permute_vjp};
-const OpDef kSlice{.name = "slice", .kind = OpClass::slice, .vjp = slice_vjp};
-const OpDef kBroadcast{.name = "broadcast_to", .kind = OpClass::broadcast, .vjp = broadcast_vjp};
+const OpDef kReshape{.name = "reshape", .kind = OpClass::reshape, .vjp = reshape_vjp, .jvp = ops::linear_jvp};
+const OpDef kPermute{
+    .name = "permute_dims", .kind = OpClass::permute, .vjp = permute_vjp, .jvp = ops::linear_jvp};
+const OpDef kSlice{.name = "slice", .kind = OpClass::slice, .vjp = slice_vjp, .jvp = ops::linear_jvp};
+const OpDef kBroadcast{
+    .name = "broadcast_to", .kind = OpClass::broadcast, .vjp = broadcast_vjp, .jvp = ops::linear_jvp};
 
 }  // namespace
 

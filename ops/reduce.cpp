@@ -10,20 +10,43 @@ namespace {
 
 void sum_vjp(VjpContext& c) { c.grads[0] = broadcast_to(c.cotangent, c.inputs[0].shape()); }
 
-/// Every element that attains the extremum gets an equal share.
-void extremum_vjp(VjpContext& c) {
-  const LazyTensor& x = c.inputs[0];
-  const LazyTensor hits = astype(x == broadcast_to(c.output, x.shape()), x.dtype());
+/// Every element that attains the extremum gets an equal share: `hits` are 1 there, and `counts` how many.
+struct Attained {
+  LazyTensor hits;
+  LazyTensor counts;
   std::vector<int> axes;
+};
+Attained attained(const LazyTensor& x, const LazyTensor& extremum) {
+  Attained at;
+  at.hits = astype(x == broadcast_to(extremum, x.shape()), x.dtype());
   for (int i = 0; i < x.rank(); ++i) {
-    if (x.shape()[i] != c.output.shape()[i]) axes.push_back(i);
+    if (x.shape()[i] != extremum.shape()[i]) at.axes.push_back(i);
   }
-  c.grads[0] = hits * (c.cotangent / sum(hits, axes, true));
+  at.counts = sum(at.hits, at.axes, true);
+  return at;
 }
 
-const OpDef kSum{.name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add, .vjp = sum_vjp};
-const OpDef kMax{.name = "max", .kind = OpClass::reduce, .scalar = ScalarOp::maximum, .vjp = extremum_vjp};
-const OpDef kMin{.name = "min", .kind = OpClass::reduce, .scalar = ScalarOp::minimum, .vjp = extremum_vjp};
+void extremum_vjp(VjpContext& c) {
+  const Attained at = attained(c.inputs[0], c.output);
+  c.grads[0] = at.hits * (c.cotangent / at.counts);
+}
+void extremum_jvp(JvpContext& c) {
+  const Attained at = attained(c.inputs[0], c.output);
+  c.tangent = sum(at.hits * c.tangents[0], at.axes, true) / at.counts;
+}
+
+const OpDef kSum{
+    .name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add, .vjp = sum_vjp, .jvp = ops::linear_jvp};
+const OpDef kMax{.name = "max",
+                 .kind = OpClass::reduce,
+                 .scalar = ScalarOp::maximum,
+                 .vjp = extremum_vjp,
+                 .jvp = extremum_jvp};
+const OpDef kMin{.name = "min",
+                 .kind = OpClass::reduce,
+                 .scalar = ScalarOp::minimum,
+                 .vjp = extremum_vjp,
+                 .jvp = extremum_jvp};
 
 LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool keepdims) {
   const Dims axes = ops::resolve_axes(which, x.shape(), op.name);

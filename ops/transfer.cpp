@@ -9,7 +9,9 @@ namespace {
 
 void to_vjp(VjpContext& c) { c.grads[0] = to(c.cotangent, c.inputs[0].device()); }
 
-const OpDef kTo{.name = "to", .kind = OpClass::transfer, .vjp = to_vjp};
+void to_jvp(JvpContext& c) { c.tangent = to(c.tangents[0], c.output.device()); }
+
+const OpDef kTo{.name = "to", .kind = OpClass::transfer, .vjp = to_vjp, .jvp = to_jvp};
 
 }  // namespace
 

@@ -1,11 +1,11 @@
 // Reverse-mode differentiation as a graph-to-graph transform: gradients are ordinary lazy tensors.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/autodiff/function.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
@@ -23,8 +23,6 @@ std::vector<LazyTensor> vjp(std::span<const LazyTensor> outputs, std::span<const
 std::vector<LazyTensor> grad(const LazyTensor& output, std::span<const LazyTensor> inputs);
 std::vector<LazyTensor> grad(const LazyTensor& output, std::initializer_list<LazyTensor> inputs);
 LazyTensor grad(const LazyTensor& output, const LazyTensor& input);
-
-using TensorFunction = std::function<LazyTensor(std::span<const LazyTensor>)>;
 
 /// The value of a scalar function and its gradients with respect to every argument (zeros for one that it
 /// ignores). Evaluating inside `function` is allowed: nodes built from its arguments keep their history.

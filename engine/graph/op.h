@@ -12,6 +12,7 @@
 namespace caldera {
 
 class LazyTensor;
+struct JvpContext;
 struct VjpContext;
 
 /// The class of kernel an operation lowers to. The compiler knows these and no operation by name.
@@ -32,7 +33,11 @@ enum class OpClass : std::uint8_t {
   broadcast,    // to the output's shape; equal rank, extents 1 stretch
   pad,          // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0
   concatenate,  // attrs: axis
-  identity,     // the value of its input; vanishes in compilation (stop_gradient, trace boundaries)
+  identity,     // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
+                // inputs, of any shape, are for differentiation only
+  barrier,      // the value of input 0, not a copy of it, for what must be computed apart from what was
+                // computed of it before, and after the other inputs (checkpoint)
+  placeholder,  // a leaf that never has a value: an argument of a function under vmap
   transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
                 // engine/runtime/cut.h
   // Made by the compiler (engine/compile/attention.h):
@@ -47,12 +52,16 @@ enum class OpClass : std::uint8_t {
 /// inputs. Writes context.grads[i] for every i with context.needed[i].
 using VjpRule = void (*)(VjpContext& context);
 
+/// Tangent rule: writes context.tangent, the derivative of the output along the tangents of the inputs.
+using JvpRule = void (*)(JvpContext& context);
+
 struct OpDef {
   std::string_view name;
   OpClass kind;
   ScalarOp scalar =
       ScalarOp::load;          // elementwise and random: the function; reduce: add, maximum, minimum, mul
   VjpRule vjp = nullptr;       // null with zero_gradient unset: differentiating it is an error that names it
+  JvpRule jvp = nullptr;       // null for an element-wise operation with a vjp: that is used
   bool zero_gradient = false;  // the derivative is zero or undefined by nature (comparisons, floor, iota)
 };
 

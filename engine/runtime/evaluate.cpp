@@ -20,6 +20,13 @@ namespace {
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
+    if (node.op->kind == OpClass::placeholder) {
+      throw ValueError(
+          fmt::format("eval: the value depends on an argument (shape {}) of a function under vmap, which is "
+                      "called once for all examples and has no values to compute with; evaluate outside of "
+                      "the mapped function, and use where() instead of control flow on values",
+                      node.shape.to_string()));
+    }
     // Seeds are i64 everywhere: the random kernels read them as two words.
     if (node.op->kind == OpClass::scalar || backend.supports(node.dtype)) continue;
     throw DTypeError(

@@ -127,6 +127,38 @@ TEST_F(LongChain, OfReductionsAndBroadcastsEvaluatesAndDifferentiates) {
   });
 }
 
+TEST_F(LongChain, IsPushedForward) {
+  run_on_small_stack([] {
+    const int steps = kNodes / 10;
+    const LazyTensor x = leaf({1, 2}, {2});
+    const LazyTensor scale = leaf({-1, -1}, {2});
+    const LazyTensor along[] = {leaf({3, 5}, {2}), leaf({1, 0}, {2})};
+    const LazyTensor inputs[] = {x, scale};
+    LazyTensor y = x;
+    for (int i = 0; i < steps; ++i) y = y * scale;
+    const LazyTensor tangent = jvp({&y, 1}, inputs, along)[0];
+    EXPECT_GT(tangent.graph_size(), static_cast<std::size_t>(steps));
+    // x s^n along (u, v) is u s^n + n x s^(n - 1) v, for an even n.
+    EXPECT_EQ(tangent.to_vector<float>(), (std::vector<float>{3 - static_cast<float>(steps), 5}));
+  });
+}
+
+TEST_F(LongChain, IsMapped) {
+  run_on_small_stack([] {
+    const int steps = kNodes / 10;
+    const LazyTensor x = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
+    const LazyTensor one = leaf({1, 2}, {2});
+    const LazyTensor y = vmap(UnaryFunction([&](const LazyTensor& a) {
+      LazyTensor sum = a;
+      for (int i = 0; i < steps; ++i) sum = sum + one;
+      return sum;
+    }))(x);
+    const auto n = static_cast<float>(steps);
+    EXPECT_EQ(y.to_vector<float>(),
+              (std::vector<float>{1 + n, 2 + 2 * n, 3 + n, 4 + 2 * n, 5 + n, 6 + 2 * n}));
+  });
+}
+
 TEST_F(LongChain, WithoutFusionEvaluates) {
   settings().fusion = false;
   run_on_small_stack([] {

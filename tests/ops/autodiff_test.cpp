@@ -8,6 +8,7 @@
 #include "engine/runtime/runtime.h"
 #include "ops/build.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/messages.h"
 
 namespace caldera::testing {
 namespace {
@@ -18,19 +19,6 @@ using Doubles = std::vector<double>;
 LazyTensor vector_of(const Doubles& values) {
   return cpu_tensor(values, Shape{static_cast<std::int64_t>(values.size())});
 }
-
-/// The message of the exception of type E that `body` throws.
-template <class E, class Body>
-std::string message_of(const Body& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of the expected type was thrown";
-  return "";
-}
-#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Vjp, SeveralOutputs) {
   const LazyTensor x = vector_of({1, 2, 3});

@@ -9,7 +9,8 @@
 #include <string>
 
 #include "engine/runtime/settings.h"
-#include "tests/support/gradcheck.h"
+#include "ops/build.h"
+#include "tests/support/transform_cases.h"
 
 namespace caldera::testing {
 namespace {
@@ -72,6 +73,31 @@ TEST(GradcheckChecker, CatchesAWrongSecondDerivative) {
   EXPECT_TRUE(gradients_agree(square_of, {{Shape{3}}}, {}, cut)) << "at first order it is right";
   const TensorFunction slope = [](Inputs x) { return stop_gradient(x[0]) * 2.0 + x[0] * 0.0; };
   EXPECT_FALSE(gradients_agree(slope, {{Shape{3}}}));
+}
+
+TEST(GradcheckChecker, CatchesAWrongTangent) {
+  // The gradient of -x is right, the tangent of the wrong sign.
+  static const OpDef kWrong{.name = "negative",
+                            .kind = OpClass::elementwise,
+                            .scalar = ScalarOp::neg,
+                            .vjp = [](VjpContext& c) { c.grads[0] = -c.cotangent; },
+                            .jvp = [](JvpContext& c) { c.tangent = c.tangents[0]; }};
+  const TensorFunction wrong = [](Inputs x) { return ops::make(kWrong, x[0].shape(), x[0].dtype(), {x[0]}); };
+  EXPECT_TRUE(gradients_agree(wrong, {{Shape{3}}}));
+  EXPECT_FALSE(tangents_agree(wrong, {{Shape{3}}}));
+  EXPECT_TRUE(tangents_agree(some_function, kArguments));
+}
+
+TEST(GradcheckChecker, CatchesAWrongMapping) {
+  // What a mapped function is given has no value; that of a loop has.
+  const auto differs = [](const std::function<LazyTensor(const LazyTensor&)>& spoil) {
+    return !mapped_agrees([&](Inputs x) { return x[0].is_evaluated() ? x[0] * x[1] : spoil(x[0] * x[1]); },
+                          kArguments);
+  };
+  EXPECT_FALSE(differs([](auto& y) { return y; }));
+  EXPECT_TRUE(differs([](auto& y) { return y * 1.0001; }));
+  EXPECT_TRUE(differs([](auto& y) { return slice(y, 0, std::nullopt, std::nullopt, -1); }));
+  EXPECT_TRUE(differs([](auto& y) { return expand_dims(y, 0); }));
 }
 
 /// Where the gradient of each function of ops/ops.h is checked. "forward" marks those that have none by

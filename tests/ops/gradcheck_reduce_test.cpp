@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

@@ -54,6 +54,19 @@ namespace gradcheck_detail {
 
 using Values = std::vector<std::vector<double>>;
 
+/// Values of the arguments, from their ranges.
+inline Values draw(const std::vector<Argument>& arguments, const GradOptions& options) {
+  Values values;
+  for (const Argument& a : arguments) {
+    values.push_back(
+        random_values(a.shape.numel(), a.low, a.high, a.both_signs, options.seed * 100 + values.size()));
+    for (double& v : values.back()) {
+      if (options.quantum > 0) v = std::round(v / options.quantum) * options.quantum;
+    }
+  }
+  return values;
+}
+
 inline std::vector<LazyTensor> leaves(const std::vector<Argument>& arguments, const Values& values) {
   std::vector<LazyTensor> out;
   for (std::size_t i = 0; i < arguments.size(); ++i) out.push_back(cpu_tensor(values[i], arguments[i].shape));
@@ -90,14 +103,7 @@ inline ::testing::AssertionResult gradients_agree(const TensorFunction& function
                                                   const GradOptions& options = {},
                                                   const Pull& pull = pull_by_vjp) {
   namespace detail = gradcheck_detail;
-  detail::Values values;
-  for (const Argument& a : arguments) {
-    values.push_back(
-        random_values(a.shape.numel(), a.low, a.high, a.both_signs, options.seed * 100 + values.size()));
-    for (double& v : values.back()) {
-      if (options.quantum > 0) v = std::round(v / options.quantum) * options.quantum;
-    }
-  }
+  const detail::Values values = detail::draw(arguments, options);
   const std::vector<LazyTensor> inputs = detail::leaves(arguments, values);
   const LazyTensor output = function(inputs);
   const std::vector<double> weights = random_values(output.numel(), 0.5, 1.5, true, options.seed + 77);
@@ -135,20 +141,6 @@ inline TensorFunction gradient_function(const TensorFunction& function, std::uin
       parts.push_back(reshape(g, Shape{-1}));
     return concatenate(parts);
   };
-}
-
-/// First and second derivatives of one function of a table.
-struct GradCase {
-  std::string name;
-  std::vector<Argument> arguments;
-  TensorFunction function;
-};
-
-inline void check_case(const GradCase& row, const GradOptions& options = {}) {
-  SCOPED_TRACE(row.name);
-  EXPECT_TRUE(gradients_agree(row.function, row.arguments, options)) << "first derivative";
-  EXPECT_TRUE(gradients_agree(gradient_function(row.function), row.arguments, options))
-      << "second derivative";
 }
 
 }  // namespace caldera::testing

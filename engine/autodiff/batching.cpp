@@ -1,0 +1,284 @@
+#include "engine/autodiff/batching.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "ops/build.h"
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+/// What a rule sees.
+struct BatchContext {
+  const Node& node;
+  std::span<const Batched> inputs;
+  std::int64_t size;
+
+  std::span<const std::int64_t> attributes() const { return node.attributes().values(); }
+  const LazyTensor& value(std::size_t i) const { return inputs[i].value; }
+  LazyTensor mapped(std::size_t i) const { return with_mapped_axis(inputs[i], size); }
+};
+
+/// The shape of all examples.
+Shape widened(const Shape& shape, std::int64_t size, std::string_view what) {
+  if (shape.rank() == kMaxRank) {
+    throw ShapeError(
+        fmt::format("vmap: '{}' of shape {} has more than {} dimensions with the mapped axis; a tensor has "
+                    "no more",
+                    what, shape.to_string(), kMaxRank));
+  }
+  Shape all = shape;
+  all.insert(0, size);
+  return all;
+}
+
+/// The same operation with other inputs, attributes and extents.
+LazyTensor remade(const BatchContext& c, std::span<const LazyTensor> inputs,
+                  std::span<const std::int64_t> attributes) {
+  const Shape shape = widened(c.node.shape(), c.size, c.node.op().name);
+  ops::check_extents(c.node.op().name, shape, c.node.dtype());
+  std::vector<Node*> nodes;
+  nodes.reserve(inputs.size());
+  for (const LazyTensor& input : inputs) nodes.push_back(&input.node());
+  return LazyTensor(Node::make(c.node.op(), shape, c.node.dtype(), c.node.device(), nodes, attributes));
+}
+
+std::vector<LazyTensor> all_mapped(const BatchContext& c) {
+  std::vector<LazyTensor> inputs;
+  inputs.reserve(c.inputs.size());
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(c.mapped(i));
+  return inputs;
+}
+
+LazyTensor batch_elementwise(const BatchContext& c) {
+  std::vector<LazyTensor> inputs;
+  inputs.reserve(c.inputs.size());
+  // Numbers fit every extent as they are.
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    inputs.push_back(c.value(i).node().is_scalar_leaf() ? c.value(i) : c.mapped(i));
+  }
+  return remade(c, inputs, c.attributes());
+}
+
+LazyTensor batch_as_it_is(const BatchContext& c) { return remade(c, all_mapped(c), c.attributes()); }
+
+LazyTensor batch_reduce(const BatchContext& c) {
+  const std::int64_t mask[] = {c.attributes()[0] << 1};
+  return remade(c, all_mapped(c), mask);
+}
+
+/// Products broadcast their batches. Where only the left operand is mapped its examples become rows of one
+/// product, and where only the right one is and it has one column, so do its examples.
+LazyTensor batch_contract(const BatchContext& c) {
+  const LazyTensor& a = c.value(0);
+  const LazyTensor& b = c.value(1);
+  widened(c.node.shape(), c.size, c.node.op().name);
+  if (!c.inputs[0].is_mapped && a.rank() == 2 && b.shape(-1) == 1) {
+    const LazyTensor rows = reshape(b, Shape{c.size, b.shape(1)});
+    return expand_dims(matmul(rows, transpose(a)), -1);
+  }
+  return matmul(a, b);
+}
+
+/// The axes of a tensor with `first` brought to the front, in that order.
+std::vector<int> brought_to_front(int rank, const std::vector<int>& first) {
+  std::vector<int> axes = first;
+  for (int i = 0; i < rank; ++i) {
+    if (std::find(first.begin(), first.end(), i) == first.end()) axes.push_back(i);
+  }
+  return axes;
+}
+std::vector<int> inverse(const std::vector<int>& axes) {
+  std::vector<int> back(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) back[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
+  return back;
+}
+
+/// Mapped x, whose axis `axis` (of one example) is indexed, with that axis and the mapped one merged into
+/// axis 0; and the order of axes that led there.
+struct Merged {
+  LazyTensor x;
+  Shape shape;  // before the two were merged
+  std::vector<int> axes;
+};
+Merged merged(const LazyTensor& x, int axis, std::string_view what) {
+  Merged out;
+  out.axes = brought_to_front(x.rank(), {0, axis + 1});
+  const LazyTensor moved = permute_dims(x, out.axes);
+  out.shape = moved.shape();
+  Shape flat = moved.shape();
+  flat[1] *= flat[0];
+  flat.erase(0);
+  if (flat[0] > std::numeric_limits<std::int32_t>::max()) {
+    throw ShapeError(fmt::format(
+        "vmap: '{}' of {} examples along an axis of {} has more places than a 32-bit index counts", what,
+        out.shape[0], out.shape[1]));
+  }
+  out.x = reshape(moved, flat);
+  return out;
+}
+
+/// Mapped indices into an axis of `extent` as indices into all examples' axes one after the other. What is
+/// outside stays outside.
+LazyTensor merged_indices(const LazyTensor& indices, std::int64_t extent) {
+  Shape one_each = indices.shape();
+  for (int i = 1; i < one_each.rank(); ++i) one_each[i] = 1;
+  const LazyTensor first = iota(one_each, 0, DType::i32, indices.device()) * extent;
+  const LazyTensor inside = logical_and(indices >= 0, indices < extent);
+  return where(inside, indices + first, -1);
+}
+
+LazyTensor batch_gather(const BatchContext& c) {
+  const auto axis = static_cast<int>(c.attributes()[0]);
+  const LazyTensor& x = c.value(0);
+  const LazyTensor& indices = c.value(1);
+  widened(c.node.shape(), c.size, c.node.op().name);
+  if (!c.inputs[1].is_mapped) return take(x, indices, axis + 1);
+  if (!c.inputs[0].is_mapped) {
+    const LazyTensor taken = take(x, indices, axis);
+    return permute_dims(taken, brought_to_front(taken.rank(), {axis}));
+  }
+  const Merged flat = merged(x, axis, c.node.op().name);
+  const LazyTensor taken = take(flat.x, merged_indices(indices, flat.shape[1]), 0);
+  // (examples, indices..., before..., after...): the indices belong between the axes of x.
+  std::vector<int> axes{0};
+  for (int i = 0; i < axis; ++i) axes.push_back(indices.rank() + i);
+  for (int i = 1; i < indices.rank(); ++i) axes.push_back(i);
+  for (int i = indices.rank() + axis; i < taken.rank(); ++i) axes.push_back(i);
+  return permute_dims(taken, axes);
+}
+
+LazyTensor batch_scatter_add(const BatchContext& c) {
+  const auto axis = static_cast<int>(c.attributes()[0]);
+  const LazyTensor base = c.mapped(0);
+  const LazyTensor& indices = c.value(1);
+  const LazyTensor updates = c.mapped(2);
+  if (!c.inputs[1].is_mapped) return scatter_add(base, indices, updates, axis + 1);
+  const Merged flat = merged(base, axis, c.node.op().name);
+  std::vector<int> first{0};
+  for (int i = 1; i < indices.rank(); ++i) first.push_back(axis + i);
+  const LazyTensor moved = permute_dims(updates, brought_to_front(updates.rank(), first));
+  const LazyTensor sums = scatter_add(flat.x, merged_indices(indices, flat.shape[1]), moved, 0);
+  return permute_dims(reshape(sums, flat.shape), inverse(flat.axes));
+}
+
+LazyTensor batch_permute(const BatchContext& c) {
+  std::vector<int> axes{0};
+  for (std::int64_t axis : c.attributes()) axes.push_back(static_cast<int>(axis) + 1);
+  return permute_dims(c.value(0), axes);
+}
+
+/// `blocks` lists of one number an axis: each gets one for the mapped axis in front.
+std::vector<std::int64_t> with_leading(std::span<const std::int64_t> attributes, std::size_t blocks,
+                                       std::initializer_list<std::int64_t> leading) {
+  std::vector<std::int64_t> out;
+  const std::size_t rank = attributes.size() / blocks;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    out.push_back(leading.begin()[b]);
+    const auto block = attributes.subspan(b * rank, rank);
+    out.insert(out.end(), block.begin(), block.end());
+  }
+  return out;
+}
+
+LazyTensor batch_slice(const BatchContext& c) {
+  return remade(c, all_mapped(c), with_leading(c.attributes(), 2, {0, 1}));
+}
+
+/// The fill is a number and stays one.
+LazyTensor batch_pad(const BatchContext& c) {
+  std::vector<LazyTensor> inputs{c.mapped(0)};
+  if (c.inputs.size() > 1) {
+    if (c.inputs[1].is_mapped) {
+      throw GradientError("vmap: 'pad' with a fill that differs between the examples cannot be mapped");
+    }
+    inputs.push_back(c.value(1));
+  }
+  return remade(c, inputs, with_leading(c.attributes(), 3, {0, 0, 0}));
+}
+
+LazyTensor batch_concatenate(const BatchContext& c) {
+  const std::int64_t axis[] = {c.attributes()[0] + 1};
+  return remade(c, all_mapped(c), axis);
+}
+
+LazyTensor batch_transfer(const BatchContext& c) { return to(c.value(0), c.node.device()); }
+
+using BatchRule = LazyTensor (*)(const BatchContext&);
+
+/// Of a node with a mapped input. Sources have no inputs, so that none of theirs is mapped, and the
+/// compiler's own operations are in no graph.
+BatchRule rule_of(OpClass kind) {
+  switch (kind) {
+    case OpClass::elementwise:
+      return batch_elementwise;
+    case OpClass::reduce:
+      return batch_reduce;
+    case OpClass::contract:
+      return batch_contract;
+    case OpClass::gather:
+      return batch_gather;
+    case OpClass::scatter_add:
+      return batch_scatter_add;
+    case OpClass::reshape:
+    case OpClass::broadcast:
+      return batch_as_it_is;
+    case OpClass::permute:
+      return batch_permute;
+    case OpClass::slice:
+      return batch_slice;
+    case OpClass::pad:
+      return batch_pad;
+    case OpClass::concatenate:
+      return batch_concatenate;
+    case OpClass::transfer:
+      return batch_transfer;
+    default:
+      return nullptr;
+  }
+}
+
+/// Nothing is computed: the value is that of input 0, mapped or not, and the other inputs come along.
+Batched batch_in_name(const Node& node, std::span<const Batched> inputs) {
+  std::vector<Node*> nodes;
+  nodes.reserve(inputs.size());
+  for (const Batched& input : inputs) nodes.push_back(&input.value.node());
+  return {LazyTensor(Node::make(node.op(), inputs[0].value.shape(), node.dtype(), node.device(), nodes,
+                                node.attributes().values())),
+          inputs[0].is_mapped};
+}
+
+}  // namespace
+
+LazyTensor with_mapped_axis(const Batched& x, std::int64_t size) {
+  if (x.is_mapped) return x.value;
+  const LazyTensor& value = x.value;
+  const Shape shape = widened(value.shape(), size, value.node().op().name);
+  return broadcast_to(value, shape);
+}
+
+Batched batch(const Node& node, std::span<const Batched> inputs, std::int64_t size) {
+  const OpClass kind = node.op().kind;
+  if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs);
+  const bool any = std::any_of(inputs.begin(), inputs.end(), [](const Batched& x) { return x.is_mapped; });
+  const BatchRule rule = rule_of(kind);
+  if (rule == nullptr) {
+    throw GradientError(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
+                                    node.shape().to_string()));
+  }
+  if (any) return {rule({node, inputs, size}), true};
+  // Rewritten, but the same for every example.
+  std::vector<Node*> nodes;
+  nodes.reserve(inputs.size());
+  for (const Batched& input : inputs) nodes.push_back(&input.value.node());
+  return {LazyTensor(Node::make(node.op(), node.shape(), node.dtype(), node.device(), nodes,
+                                node.attributes().values())),
+          false};
+}
+
+}  // namespace caldera

@@ -1,0 +1,26 @@
+// The kinds of functions that transforms take and give. A transform gives back the kind that it was given.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// Of any number of tensors, to one.
+using TensorFunction = std::function<LazyTensor(std::span<const LazyTensor>)>;
+/// Of any number of tensors, to any number.
+using VectorFunction = std::function<std::vector<LazyTensor>(std::span<const LazyTensor>)>;
+/// Of one tensor, to one.
+using UnaryFunction = std::function<LazyTensor(const LazyTensor&)>;
+
+/// A function of one result as one of a list of results.
+inline VectorFunction as_vector_function(TensorFunction function) {
+  return [function = std::move(function)](std::span<const LazyTensor> arguments) {
+    return std::vector<LazyTensor>{function(arguments)};
+  };
+}
+
+}  // namespace caldera

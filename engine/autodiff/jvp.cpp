@@ -1,0 +1,182 @@
+#include "engine/autodiff/jvp.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/snapshot.h"
+#include "engine/autodiff/traced.h"
+#include "engine/autodiff/written_softmax.h"
+#include "engine/graph/jvp.h"
+#include "engine/graph/vjp.h"
+#include "ops/build.h"
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+/// `tangent` in the dtype of its input, on its device, checked.
+LazyTensor fitted(const LazyTensor& tangent, const LazyTensor& input) {
+  if (tangent.shape() != input.shape()) {
+    throw ShapeError(fmt::format("jvp: a tangent of shape {} was given for an input of shape {}",
+                                 tangent.shape().to_string(), input.shape().to_string()));
+  }
+  // A bare number has no device yet.
+  if (tangent.node().is_scalar_leaf()) return zeros_like(input) + ops::as_operand(tangent, input.dtype());
+  return astype(tangent, input.dtype());
+}
+
+void check_arguments(std::span<const LazyTensor> inputs, std::span<const LazyTensor> tangents) {
+  if (inputs.size() != tangents.size()) {
+    throw ShapeError(fmt::format("jvp: {} inputs but {} tangents", inputs.size(), tangents.size()));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_floating(inputs[i].dtype()) || !tangents[i].defined()) continue;
+    throw GradientError(
+        fmt::format("jvp: input {} of shape {} is {}; only floating tensors have tangents, give an empty one",
+                    i, inputs[i].shape().to_string(), name(inputs[i].dtype())));
+  }
+}
+
+/// The Jacobian of an element-wise operation is diagonal, so the gradient rule for an input, given that
+/// input's tangent for a cotangent, is its share of the tangent.
+LazyTensor elementwise_tangent(const LazyTensor& output, std::span<const LazyTensor> inputs,
+                               std::span<const LazyTensor> tangents) {
+  const auto needed = std::make_unique<bool[]>(inputs.size());
+  LazyTensor total;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!tangents[i].defined()) continue;
+    needed[i] = true;
+    const LazyTensor along = astype(broadcast_to(tangents[i], output.shape()), output.dtype());
+    VjpContext context{.inputs = inputs,
+                       .output = output,
+                       .cotangent = along,
+                       .needed = {needed.get(), inputs.size()},
+                       .grads = std::vector<LazyTensor>(inputs.size())};
+    output.node().op().vjp(context);
+    needed[i] = false;
+    if (!context.grads[i].defined()) {
+      throw GradientError(fmt::format("jvp: the gradient rule of '{}' gives nothing for its input {}",
+                                      output.node().op().name, i));
+    }
+    const LazyTensor share = astype(context.grads[i], output.dtype());
+    total = total.defined() ? total + share : share;
+  }
+  return total;
+}
+
+class Forward {
+ public:
+  explicit Forward(Snapshot& s) : s_(s), slots_(s.entries.size()) {}
+
+  void add(std::size_t at, const LazyTensor& tangent) {
+    slots_[at] = slots_[at].defined() ? slots_[at] + tangent : tangent;
+  }
+  const LazyTensor& operator[](std::size_t at) const { return slots_[at]; }
+
+  void run() {
+    for (std::size_t i = 0; i < s_.entries.size(); ++i) {
+      const Snapshot::Entry& entry = s_.entries[i];
+      if (!entry.depends || !carries_gradient(entry.tensor) || !has_tangent(entry)) continue;
+      const LazyTensor tangent = tangent_of(i);
+      if (tangent.shape() != entry.tensor.shape()) {
+        throw ShapeError(fmt::format("jvp: the rule of '{}' gave shape {} for a value of shape {}",
+                                     entry.tensor.node().op().name, tangent.shape().to_string(),
+                                     entry.tensor.shape().to_string()));
+      }
+      add(i, astype(tangent, entry.tensor.dtype()));
+    }
+  }
+
+ private:
+  bool has_tangent(const Snapshot::Entry& entry) const {
+    for (std::uint32_t input : entry.inputs) {
+      if (slots_[input].defined()) return true;
+    }
+    return false;
+  }
+
+  LazyTensor tangent_of(std::size_t i) {
+    const Snapshot::Entry& entry = s_.entries[i];
+    const OpDef& op = entry.tensor.node().op();
+    const auto softmax = read_softmax(s_, static_cast<std::uint32_t>(i));
+    if (softmax && slots_[softmax->x].defined()) {
+      const LazyTensor& p = entry.tensor;
+      const LazyTensor& along = slots_[softmax->x];
+      return p * (along - sum(p * along, softmax->axis, true));
+    }
+    const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
+    std::vector<LazyTensor> tangents;
+    tangents.reserve(inputs.size());
+    for (std::uint32_t input : entry.inputs) tangents.push_back(slots_[input]);
+    if (op.jvp != nullptr) {
+      JvpContext context{.inputs = inputs, .output = entry.tensor, .tangents = tangents, .tangent = {}};
+      op.jvp(context);
+      return context.tangent;
+    }
+    if (op.kind == OpClass::elementwise && op.vjp != nullptr) {
+      return elementwise_tangent(entry.tensor, inputs, tangents);
+    }
+    throw GradientError(
+        fmt::format("jvp: '{}' has no tangent rule (shape {}); use stop_gradient if its inputs are constants",
+                    op.name, entry.tensor.shape().to_string()));
+  }
+
+  Snapshot& s_;
+  std::vector<LazyTensor> slots_;  // tangents; empty where zero
+};
+
+}  // namespace
+
+std::vector<LazyTensor> jvp(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
+                            std::span<const LazyTensor> tangents) {
+  check_arguments(inputs, tangents);
+  std::vector<LazyTensor> targets, along;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!tangents[i].defined()) continue;
+    targets.push_back(inputs[i]);
+    along.push_back(fitted(tangents[i], inputs[i]));
+  }
+  std::vector<LazyTensor> out;
+  out.reserve(outputs.size());
+  Snapshot s = take_snapshot(outputs, targets);
+  mark_differentiable(s, "jvp");
+  Forward forward(s);
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    if (s.targets[k] >= 0) forward.add(static_cast<std::size_t>(s.targets[k]), along[k]);
+  }
+  forward.run();
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const LazyTensor& tangent = forward[s.outputs[k]];
+    out.push_back(tangent.defined() ? tangent : zeros_like(outputs[k]));
+  }
+  return out;
+}
+
+std::pair<std::vector<LazyTensor>, std::vector<LazyTensor>> jvp(const VectorFunction& function,
+                                                                std::span<const LazyTensor> primals,
+                                                                std::span<const LazyTensor> tangents) {
+  check_arguments(primals, tangents);
+  const TraceScope scope;
+  const std::vector<LazyTensor> traced = scope.traced(primals);
+  std::vector<LazyTensor> outputs = function(traced);
+  std::vector<LazyTensor> along = jvp(outputs, traced, tangents);
+  return {std::move(outputs), std::move(along)};
+}
+
+std::pair<LazyTensor, LazyTensor> jvp(const TensorFunction& function, std::span<const LazyTensor> primals,
+                                      std::span<const LazyTensor> tangents) {
+  const auto [outputs, along] = jvp(as_vector_function(function), primals, tangents);
+  return {outputs[0], along[0]};
+}
+
+std::vector<LazyTensor> hvp(const TensorFunction& function, std::span<const LazyTensor> primals,
+                            std::span<const LazyTensor> tangents) {
+  const VectorFunction gradients = [&](std::span<const LazyTensor> arguments) {
+    return value_and_grad(function, arguments).second;
+  };
+  return jvp(gradients, primals, tangents).second;
+}
+
+}  // namespace caldera
