@@ -8,16 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/tensor/error.h"
-
 namespace caldera {
-
-/// Memory that a device does not have, or that its limit does not allow. Nothing was done; the engine goes
-/// on.
-class OutOfMemoryError : public DeviceError {
- public:
-  using DeviceError::DeviceError;
-};
 
 /// How much a device gives up to make room.
 enum class Pressure : std::uint8_t {

@@ -38,10 +38,7 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
     throw ShapeError(fmt::format("from_span: {} elements of {} do not fill shape {}, which has {}", elements,
                                  name(dtype), shape.to_string(), count));
   }
-  const std::shared_ptr<OpenDevice> open = open_device(device);
-  Backend& target = *open->backend;
-  StoragePtr storage = allocate_value(*open, bytes, "from_span", dtype, shape);
-  if (bytes > 0) target.upload(*storage, 0, data, bytes);
+  StoragePtr storage = place_value(*open_device(device), data, bytes, "from_span", dtype, shape);
   LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
   leaf.node().set_value({std::move(storage), 0, nullptr});
   return leaf;
@@ -49,11 +46,8 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
 
 void LazyTensor::copy_to_host(void* out) const {
   eval();
-  const Value& value = node().value();
-  const std::size_t bytes = bytes_of(node());
-  if (bytes == 0) return;
-  open_device(value.storage->device())
-      ->backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out, bytes);
+  if (bytes_of(node()) == 0) return;
+  fetch_value(*open_device(node().value().storage->device()), node(), out);
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "engine/runtime/capture.h"
 #include "engine/runtime/devices.h"
@@ -17,24 +18,35 @@ namespace {
 /// Plans keep memory of the device: argument tables.
 void drop_idle_plans(Backend& backend) { plan_cache().drop_unused(backend.info().device); }
 
-template <class Describe>
-StoragePtr allocate_with_room(const OpenDevice& target, std::size_t bytes, const Describe& describe) {
-  const std::size_t wanted = std::max<std::size_t>(1, bytes);
+/// The result of `attempt`, which is made again after each way of making room.
+template <class Attempt, class Describe>
+auto with_room(const OpenDevice& target, const Attempt& attempt, const Describe& describe) {
   try {
-    return target.backend->allocate(wanted);
+    return attempt();
   } catch (const OutOfMemoryError&) {
     target.stream->synchronize();
   }
   try {
-    return target.backend->allocate(wanted);
+    return attempt();
   } catch (const OutOfMemoryError&) {
     drop_idle_plans(*target.backend);
   }
   try {
-    return target.backend->allocate(wanted);
+    return attempt();
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(describe() + ": " + error.what());
   }
+}
+
+template <class Describe>
+StoragePtr allocate_with_room(const OpenDevice& target, std::size_t bytes, const Describe& describe) {
+  const std::size_t wanted = std::max<std::size_t>(1, bytes);
+  return with_room(
+      target, [&] { return target.backend->allocate(wanted); }, describe);
+}
+
+std::string describe_value(std::string_view what, DType dtype, const Shape& shape) {
+  return fmt::format("{}: {} of shape {}", what, name(dtype), shape.to_string());
 }
 
 /// What a plan's arena is for, for people.
@@ -60,15 +72,29 @@ std::string describe_intermediates(const Plan& plan) {
 }  // namespace
 
 StoragePtr allocate_value(const OpenDevice& target, const Node& node) {
-  return allocate_with_room(target, bytes_of(node), [&] {
-    return fmt::format("{}: {} of shape {}", node.op().name, name(node.dtype()), node.shape().to_string());
-  });
+  return allocate_with_room(target, bytes_of(node),
+                            [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
 }
 
-StoragePtr allocate_value(const OpenDevice& target, std::size_t bytes, const char* what, DType dtype,
-                          const Shape& shape) {
-  return allocate_with_room(
-      target, bytes, [&] { return fmt::format("{}: {} of shape {}", what, name(dtype), shape.to_string()); });
+StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t bytes, const char* what,
+                       DType dtype, const Shape& shape) {
+  const auto describe = [&] { return describe_value(what, dtype, shape); };
+  StoragePtr storage = allocate_with_room(target, bytes, describe);
+  if (bytes > 0)
+    with_room(
+        target, [&] { target.backend->upload(*storage, 0, data, bytes); }, describe);
+  return storage;
+}
+
+void fetch_value(const OpenDevice& source, const Node& node, void* out) {
+  const Value& value = node.value();
+  with_room(
+      source,
+      [&] {
+        source.backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out,
+                                 bytes_of(node));
+      },
+      [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
 }
 
 Ticket submit_job(Backend& backend, const Job& job) {

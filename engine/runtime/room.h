@@ -17,9 +17,13 @@ namespace caldera {
 /// called by the stream itself.
 StoragePtr allocate_value(const OpenDevice& target, const Node& node);
 
-/// The same for values that come from the host: `what` names them.
-StoragePtr allocate_value(const OpenDevice& target, std::size_t bytes, const char* what, DType dtype,
-                          const Shape& shape);
+/// A value of the host's: memory as above, and the bytes brought there, for which a device whose memory the
+/// host cannot reach needs some more. `what` names the value.
+StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t bytes, const char* what,
+                       DType dtype, const Shape& shape);
+
+/// The bytes of a node that has its value brought to the host, with the same patience.
+void fetch_value(const OpenDevice& source, const Node& node, void* out);
 
 /// Backend::submit. When the device is out of memory for the plan's intermediates: drops the plans that only
 /// the cache holds and tries again. Throws OutOfMemoryError that names the plan's steps and the operation

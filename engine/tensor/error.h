@@ -30,6 +30,13 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// Memory that a device does not have, or that its limit does not allow. Nothing was done; the engine goes
+/// on.
+class OutOfMemoryError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// An operation that has no gradient rule, or a gradient that would be lost.
 class GradientError : public Error {
  public:

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,40 @@ TEST_P(MemoryLimit, DataFromTheHostThatDoesNotFitIsNamed) {
   }
   set_memory_limit(device(), 0);
   EXPECT_EQ(LazyTensor::from_vector(values, {1024, 512}, device()).to_vector<float>(), values);
+}
+
+/// On a device whose memory the host cannot reach, a copy needs some more on its way.
+TEST(MemoryLimitOfCopies, ACopyWithoutRoomForItsStagingNamesItsTensor) {
+  const Device gpu = Device::vulkan(0);
+  CALDERA_REQUIRE_DEVICE(gpu);
+  ASSERT_EQ(::setenv("CALDERA_VULKAN_STAGING", "1", 1), 0);
+  reopen_device(gpu);
+  ::unsetenv("CALDERA_VULKAN_STAGING");
+  set_memory_limit(gpu, 2 * kMiB);
+  const std::vector<float> values(kMiB / 8, 3.0F);
+  std::string text = "no exception";
+  try {
+    LazyTensor::from_vector(values, {256, 512}, gpu);
+  } catch (const OutOfMemoryError& error) {
+    text = error.what();
+  }
+  EXPECT_EQ(text.rfind("from_span: float32 of shape (256, 512): staging of a copy", 0), 0U) << text;
+  EXPECT_NE(text.find("bytes wanted"), std::string::npos) << text;
+  EXPECT_NE(text.find("of a limit of 2097152"), std::string::npos) << text;
+
+  const LazyTensor made = LazyTensor::ones({3}, DType::f32, gpu).eval();  // nothing is copied
+  try {
+    made.to_vector<float>();
+    text = "no exception";
+  } catch (const OutOfMemoryError& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("float32 of shape (3,): staging of a copy"), std::string::npos) << text;
+
+  set_memory_limit(gpu, 0);
+  EXPECT_EQ(LazyTensor::from_vector(values, {256, 512}, gpu).to_vector<float>(), values);
+  EXPECT_EQ(made.to_vector<float>(), (std::vector<float>{1, 1, 1}));
+  reopen_device(gpu);
 }
 
 /// Each holds 4 MiB until it is done; together they would need four times the limit.

@@ -138,7 +138,8 @@ std::optional<double> time_product(Context& context, const Plan& plan, const Ste
     for (int i = 2; i < kSubmits; ++i) best = std::min(best, trial.run());
     return best / kDispatches;
   } catch (const DeviceError&) {
-    return std::nullopt;  // no memory to spare; whatever else is wrong, the step's own run will say
+    // No memory to spare: the table's choice, untimed. Whatever else is wrong, the step's own run will say.
+    return std::nullopt;
   }
 }
 

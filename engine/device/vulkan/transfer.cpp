@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
+
+#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -21,7 +24,13 @@ Transfer::~Transfer() {
 void Transfer::open() {
   if (slices_[0].commands != VK_NULL_HANDLE) return;
   if (pool_ == nullptr) pool_ = std::make_unique<MemoryPool>(device_, MemoryUse::staging);
-  if (staging_.block == nullptr) staging_ = pool_->allocate(kSlices * kSliceBytes);
+  if (staging_.block == nullptr) {
+    try {
+      staging_ = pool_->allocate(kSlices * kSliceBytes);
+    } catch (const OutOfMemoryError& error) {
+      throw OutOfMemoryError(std::string("staging of a copy between host and device: ") + error.what());
+    }
+  }
   if (commands_ == VK_NULL_HANDLE) {
     const VkCommandPoolCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
