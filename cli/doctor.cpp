@@ -70,21 +70,23 @@ class DoctorCommand : public Command {
     Backend& examined = backend(device);
     const DeviceInfo& info = examined.info();
     note(fmt::format("doctor: {} ({}, {})", info.name, info.type, info.driver));
+    bool ran = false;  // one family or more
     std::size_t checks = 0;
     std::int64_t failed = 0;
     const Report report = doctor::examine(
         examined, {.filter = filter_,
                    .progress =
                        [&](const doctor::Family& family, const Report& so_far) {
+                         ran = true;
                          note(fmt::format("doctor: {}: {} checks, {} failed", family.name,
                                           so_far.checks.size() - checks, so_far.failed() - failed));
                          checks = so_far.checks.size();
                          failed = so_far.failed();
                        },
                    .open_with = open_again(device)});
-    if (report.checks.empty())
-      throw UsageError(
-          fmt::format("--filter: no family of checks is called '{}'; there are {}", filter_, names()));
+    if (!ran)
+      throw UsageError(fmt::format("--filter: no family of checks is called '{}'; there are {}", filter_,
+                                   names(examined)));
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (json())
       print_document(device, report);
@@ -98,10 +100,10 @@ class DoctorCommand : public Command {
   }
 
  private:
-  static std::string names() {
+  static std::string names(const Backend& examined) {
     std::string all;
-    for (const doctor::Family& family : doctor::families())
-      all += (all.empty() ? "" : ", ") + std::string(family.name);
+    for (const doctor::Family& family : doctor::families(examined))
+      all += (all.empty() ? "" : ", ") + family.name;
     return all;
   }
 

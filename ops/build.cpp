@@ -116,16 +116,6 @@ LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
   return broadcast_to(x, shape);
 }
 
-namespace {
-
-bool in_domain(ScalarDomain domain, DType dtype) {
-  return domain == ScalarDomain::any || (domain == ScalarDomain::numeric && dtype != DType::boolean) ||
-         (domain == ScalarDomain::floating && is_floating(dtype)) ||
-         (domain == ScalarDomain::boolean && dtype == DType::boolean);
-}
-
-}  // namespace
-
 void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
   if (in_domain(domain, dtype)) return;
   constexpr const char* kWanted[] = {"any", "numeric", "floating", "boolean"};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/compile/plan.h"
@@ -23,6 +24,18 @@ struct DeviceInfo {
   std::string driver;
   std::uint64_t memory_bytes = 0;
   std::vector<std::string> features;
+};
+
+/// One of the ways in which a device computes matrix products.
+struct ProductWay {
+  std::string name;     // that pins it: CALDERA_TUNE=<name>, read while the device is opened
+  std::string why_not;  // what the device lacks for it, whatever the product; empty: nothing
+};
+
+/// The way in which a step is computed.
+struct StepWay {
+  std::string_view name;  // empty: there is one way only, or the step has nothing to compute
+  std::string why_not;    // why it is not the way that was pinned; empty if it is, or none was pinned
 };
 
 /// What a device has done since it was opened. Monotonic, but for what says "now" or "since".
@@ -96,6 +109,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
+  /// How step number `step` of the plan is computed.
+  virtual StepWay way_of([[maybe_unused]] std::size_t step) const { return {}; }
   /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
   virtual std::size_t bytes() const { return 0; }
 
@@ -115,6 +130,9 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
+  /// The ways to compute matrix products that it has been written for, on this device or another of its kind.
+  /// Empty: one way, which has no name.
+  virtual std::vector<ProductWay> product_ways() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
   /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the

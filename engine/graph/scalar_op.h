@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/tensor/dtype.h"
+
 namespace caldera {
 
 enum class ScalarOp : std::uint8_t {
@@ -85,6 +87,26 @@ struct ScalarOpInfo {
 };
 
 const ScalarOpInfo& info(ScalarOp op);
+
+constexpr bool in_domain(ScalarDomain domain, DType type) {
+  switch (domain) {
+    case ScalarDomain::any:
+      return true;
+    case ScalarDomain::numeric:
+      return type != DType::boolean;
+    case ScalarDomain::floating:
+      return is_floating(type);
+    case ScalarDomain::boolean:
+      return type == DType::boolean;
+  }
+  return false;
+}
+/// Whether kernels compute the function on operands of the type (those that the domain is about). Types are
+/// those of values: no 16-bit type is one (see DType).
+inline bool accepts(ScalarOp op, DType type) {
+  const bool rounds = op == ScalarOp::round_f16 || op == ScalarOp::round_bf16;
+  return rounds ? type == DType::f32 : in_domain(info(op).domain, type);
+}
 
 inline bool is_row_reduction(ScalarOp op) { return op >= ScalarOp::row_sum && op <= ScalarOp::row_product; }
 

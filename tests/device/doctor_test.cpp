@@ -2,6 +2,7 @@
 // backend that does wrong on purpose stands between it and the CPU device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -23,11 +24,28 @@ struct Sickness {
   std::function<void(const Plan&)> on_submit;                           // may throw
   std::function<void(std::byte* bytes, std::size_t size)> on_download;  // changes what comes back
   std::function<bool(DType)> lacks;
+  // Ways to compute matrix products, which the CPU has none of. `way` is what it says of a product's step.
+  std::vector<ProductWay> product_ways;
+  std::function<StepWay(const Step&)> way;
 };
 
-class SickBackend final : public Backend {
+/// What the CPU made of a plan, with another word on the ways of its steps.
+class SickExecutable final : public Executable {
+ public:
+  SickExecutable(std::unique_ptr<Executable> real, std::function<StepWay(const Step&)> way)
+      : Executable(real->plan_ptr()), real_(std::move(real)), way_(std::move(way)) {}
+  StepWay way_of(std::size_t step) const override { return way_ ? way_(plan().steps.at(step)) : StepWay{}; }
+  Executable& real() { return *real_; }
+
+ private:
+  std::unique_ptr<Executable> real_;
+  std::function<StepWay(const Step&)> way_;
+};
+
+class SickBackend : public Backend {
  public:
   explicit SickBackend(Sickness sickness) : sickness_(std::move(sickness)), real_(make_cpu_backend()) {}
+  std::vector<ProductWay> product_ways() const override { return sickness_.product_ways; }
 
   const DeviceInfo& info() const override { return real_->info(); }
   bool supports(DType type) const override {
@@ -43,11 +61,11 @@ class SickBackend final : public Backend {
     if (sickness_.on_download) sickness_.on_download(static_cast<std::byte*>(to), bytes);
   }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
-    return real_->prepare(std::move(plan));
+    return std::make_unique<SickExecutable>(real_->prepare(std::move(plan)), sickness_.way);
   }
   Ticket submit(Executable& executable, const Bindings& bindings) override {
     if (sickness_.on_submit) sickness_.on_submit(executable.plan());
-    return real_->submit(executable, bindings);
+    return real_->submit(static_cast<SickExecutable&>(executable).real(), bindings);
   }
   void wait(Ticket ticket) override { real_->wait(ticket); }
   DeviceCounters counters() const override { return real_->counters(); }
@@ -57,11 +75,24 @@ class SickBackend final : public Backend {
   std::unique_ptr<Backend> real_;
 };
 
-Report examine_family(Sickness sickness, void (*family)(Examination&)) {
-  SickBackend backend(std::move(sickness));
-  Examination x(backend, nullptr);
+Report examine_family(const Sickness& sickness, const std::function<void(Examination&)>& family) {
+  SickBackend backend(sickness);
+  Examination x(backend, [&](const char*, const char*) { return std::make_unique<SickBackend>(sickness); });
   family(x);
   return x.take_report();
+}
+
+/// A device with three ways to compute products, one of which it cannot take; it says `way` of each product.
+Sickness with_ways(std::function<StepWay(const Step&)> way) {
+  return {.product_ways = {{"first", ""}, {"second", ""}, {"third", "needs a third hand"}},
+          .way = std::move(way)};
+}
+
+/// Products by the first way.
+Report examine_first_way(const Sickness& sickness) {
+  SickBackend backend(sickness);
+  const auto again = [&](const char*, const char*) { return std::make_unique<SickBackend>(sickness); };
+  return doctor::examine(backend, {.filter = "products: first", .progress = {}, .open_with = again});
 }
 
 const Check* find(const Report& report, const std::string& name) {
@@ -120,8 +151,88 @@ TEST(Doctor, SeesFlippedBitsInEveryFamily) {
   sickness.on_download = [](std::byte* bytes, std::size_t size) {
     for (std::size_t i = 2; i < size; i += 16) bytes[i] ^= std::byte{0x40};
   };
-  for (const doctor::Family& family : doctor::families())
+  sickness.product_ways = {{"first", ""}};
+  sickness.way = [](const Step&) { return StepWay{"first", ""}; };
+  for (const doctor::Family& family : doctor::families(SickBackend(sickness)))
     EXPECT_GT(examine_family(sickness, family.run).failed(), 0) << family.name;
+}
+
+TEST(Doctor, ExaminesEveryWayToComputeProducts) {
+  const char* opened = nullptr;  // the way that the other backend was opened for
+  Sickness sickness = with_ways([&](const Step&) { return StepWay{opened, ""}; });
+  SickBackend backend(sickness);
+  std::vector<std::string> families;
+  const Report report = doctor::examine(
+      backend,
+      {.filter = "products",
+       .progress = [&](const doctor::Family& family, const Report&) { families.push_back(family.name); },
+       .open_with =
+           [&](const char* variable, const char* value) {
+             EXPECT_STREQ(variable, "CALDERA_TUNE");
+             opened = std::string_view(value) == "first" ? "first" : "second";
+             return std::make_unique<SickBackend>(sickness);
+           }});
+  EXPECT_EQ(families,
+            (std::vector<std::string>{"products", "products: first", "products: second", "products: third"}));
+  EXPECT_EQ(report.failed(), 0);
+  const auto usual = static_cast<std::size_t>(
+      std::count_if(report.checks.begin(), report.checks.end(),
+                    [](const Check& check) { return check.name.rfind("products: ", 0) != 0; }));
+  EXPECT_GT(usual, 60U);
+  // In other types than f32 a pinned way has fewer shapes; and each has computed products.
+  EXPECT_EQ((report.checks.size() - usual) % 2, 0U);
+  EXPECT_GT(report.checks.size(), 2 * usual);
+  ASSERT_NE(find(report, "products: second: product of float16, (8, 33, 65)"), nullptr);
+  ASSERT_EQ(report.skipped.size(), 1U);
+  EXPECT_EQ(report.skipped[0].name, "products: third");
+  EXPECT_EQ(report.skipped[0].reason, "needs a third hand");
+}
+
+TEST(Doctor, SeesProductsThatGoAnotherWayThanThePinnedOne) {
+  const Report report = examine_first_way(with_ways([](const Step& step) {
+    return StepWay{step.segments.size() > 1 ? "second" : "first", ""};
+  }));
+  const Check* plain = find(report, "products: first: product of float32, (7, 5, 3)");
+  ASSERT_NE(plain, nullptr);
+  EXPECT_TRUE(plain->good());
+  const Check* lora = find(report, "products: first: LoRA of rank 8, (33, 65, 7)");
+  ASSERT_NE(lora, nullptr);
+  ASSERT_FALSE(lora->good());
+  EXPECT_NE(lora->complaints[0].find("was computed by 'second' and not by 'first'"), std::string::npos);
+}
+
+TEST(Doctor, CountsProductsThatThePinnedWayIsNotFor) {
+  const Report report = examine_first_way(with_ways([](const Step& step) {
+    return step.dtype == DType::f64 ? StepWay{"third", "is not for doubles"} : StepWay{"first", ""};
+  }));
+  EXPECT_EQ(find(report, "products: first: product of float64, (8, 33, 65)"), nullptr);
+  ASSERT_NE(find(report, "products: first: product of int64, (8, 33, 65)"), nullptr);
+  const auto skip = std::find_if(report.skipped.begin(), report.skipped.end(),
+                                 [](const doctor::Skip& s) { return s.reason == "is not for doubles"; });
+  ASSERT_NE(skip, report.skipped.end());
+  EXPECT_EQ(skip->name.rfind("products: first: 16 of ", 0), 0U) << skip->name;  // 2 shapes, 8 transposes
+}
+
+TEST(Doctor, AWayThatNoProductGoesIsNotTakenForRight) {
+  const Report report = examine_first_way(with_ways([](const Step&) {
+    return StepWay{"plain", "is for nothing"};
+  }));
+  const Check* check = find(report, "products: first: has computed products");
+  ASSERT_NE(check, nullptr);
+  EXPECT_FALSE(check->good());
+}
+
+TEST(Doctor, SeesAMemoryLimitThatHoldsNothing) {
+  class Boundless final : public SickBackend {
+   public:
+    Boundless() : SickBackend({}) {}
+    void set_memory_limit(std::uint64_t) override {}
+  } backend;
+  Examination x(backend, nullptr);
+  doctor::check_memory(x);
+  const Check* check = find(x.report(), "memory: more than a limit allows");
+  ASSERT_NE(check, nullptr);
+  EXPECT_FALSE(check->good());
 }
 
 TEST(Doctor, SeesBytesThatAreLostInTransfers) {

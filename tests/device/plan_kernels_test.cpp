@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "engine/device/reference/scalar_limits.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"
@@ -21,77 +22,6 @@ constexpr DType kTypes[] = {DType::boolean, DType::u8, DType::i32, DType::i64, D
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// What a correct device may differ by. The reference is the f64 result rounded to the type.
-/// CPU f32: the polynomials are within 2 ulp (2.4e-7), the library's functions within 1; f64 takes the
-/// library's. GPUs: Vulkan allows division 2.5 ulp, exp 3 + 2|x| ulp, log 2^-21 absolute near 1, sin and cos
-/// 2^-11 absolute unless they are computed in software.
-Tolerance tolerance_of(ScalarOp op, DType type, Device device) {
-  const double ulp = type == DType::f64 ? 2.3e-16 : 1.2e-7;
-  const bool gpu = device.kind == DeviceKind::vulkan;
-  switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-    case ScalarOp::log:
-    case ScalarOp::log1p:
-    case ScalarOp::tanh:
-    case ScalarOp::sigmoid:
-    case ScalarOp::erf:
-      return gpu ? Tolerance{1e-5, 1e-6} : Tolerance{2.2 * ulp, 0};
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-    case ScalarOp::tan:
-    case ScalarOp::atan2:
-    case ScalarOp::pow:
-      return gpu ? Tolerance{1e-4, 1e-4} : Tolerance{2.2 * ulp, 0};
-    case ScalarOp::rsqrt:
-      return gpu ? Tolerance{1e-6, 0} : Tolerance{2 * ulp, 0};
-    case ScalarOp::div:
-    case ScalarOp::sqrt:
-    case ScalarOp::reciprocal:
-    case ScalarOp::remainder:
-    case ScalarOp::floor_div:
-      return gpu ? Tolerance{1e-6, 1e-6} : Tolerance{type == DType::f64 ? ulp : 0, 0};
-    default:
-      return {};
-  }
-}
-
-bool accepts(ScalarOp op, DType type) {
-  if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16) return type == DType::f32;
-  switch (info(op).domain) {
-    case ScalarDomain::any:
-      return true;
-    case ScalarDomain::numeric:
-      return type != DType::boolean;
-    case ScalarDomain::floating:
-      return is_floating(type);
-    case ScalarDomain::boolean:
-      return type == DType::boolean;
-  }
-  return false;
-}
-
-Range domain_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::log:
-    case ScalarOp::sqrt:
-    case ScalarOp::rsqrt:
-      return {1e-3, 50};
-    case ScalarOp::log1p:
-      return {-0.99, 20};
-    case ScalarOp::pow:
-      return {0.1, 4};
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-      return {-20, 20};
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-      return {-600, 600};
-    default:
-      return {-4, 4};
-  }
-}
-
 TEST_P(PlanKernels, EveryOperationOnEveryType) {
   for (int o = static_cast<int>(ScalarOp::neg); o <= static_cast<int>(ScalarOp::select); ++o) {
     const auto op = static_cast<ScalarOp>(o);
@@ -105,10 +35,11 @@ TEST_P(PlanKernels, EveryOperationOnEveryType) {
         PlanCase c(GetParam(), static_cast<std::uint32_t>(o));
         std::vector<Operand> operands;
         const auto kernel = one_op_kernel(op, type, result);
-        for (DType input : kernel->inputs) operands.push_back(view(c.input(input, n, domain_of(op)), {1}));
+        for (DType input : kernel->inputs)
+          operands.push_back(view(c.input(input, n, reference::checked_range(op)), {1}));
         operands.push_back(view(c.output(result, n), {1}));
         c.region(kernel, {n}, operands);
-        c.check(tolerance_of(op, type, GetParam()));
+        c.check(reference::scalar_allowed(op, type, GetParam()).tolerance);
       }
     }
   }

@@ -52,12 +52,7 @@ TEST(VulkanGlsl, EveryOperationIsValid) {
   for (int o = static_cast<int>(ScalarOp::neg); o <= static_cast<int>(ScalarOp::select); ++o) {
     const auto op = static_cast<ScalarOp>(o);
     for (DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
-      const ScalarDomain domain = info(op).domain;
-      if (domain == ScalarDomain::floating && !is_floating(type)) continue;
-      if (domain == ScalarDomain::numeric && type == DType::boolean) continue;
-      if (domain == ScalarDomain::boolean && type != DType::boolean) continue;
-      const bool rounds = op == ScalarOp::round_f16 || op == ScalarOp::round_bf16;
-      if (rounds && type != DType::f32) continue;
+      if (!accepts(op, type)) continue;
       const auto kernel = one_op_kernel(op, type, info(op).gives_boolean ? DType::boolean : type);
       EXPECT_EQ(validate(*kernel, elementwise(*kernel, Access::linear, 1), kRich), "")
           << info(op).name << " of " << name(type);

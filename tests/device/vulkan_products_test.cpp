@@ -1,5 +1,5 @@
-// Every variant of the matrix product that the device can run, whatever it would choose itself, over awkward
-// shapes against the reference.
+// Every variant of the matrix product that the device can run, whatever it would choose itself: the doctor's
+// plans, and some that are harder.
 #ifndef CALDERA_HAS_VULKAN
 #define CALDERA_HAS_VULKAN 0
 #endif
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/doctor/families.h"
 #include "engine/device/vulkan/physical_device.h"
 #include "engine/device/vulkan/product_variants.h"
 #include "engine/device/vulkan/vulkan_backend.h"
@@ -35,119 +36,31 @@ class VulkanProducts : public ::testing::TestWithParam<const ProductVariant*> {
  protected:
   void SetUp() override {
     CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
-    // What it is for: cooperative matrices take f16 only, and leave other products to the table's choice.
-    const DType memory = GetParam()->kernel == vulkan::ProductKernel::cooperative ? DType::f16 : DType::f32;
-    const std::string reason =
-        why_not(*GetParam(), {.a = memory, .b = memory, .m = 64, .n = 64, .k = 64}, capabilities());
+    const std::string reason = why_not(*GetParam(), typical_product(*GetParam()), capabilities());
     if (!reason.empty()) GTEST_SKIP() << GetParam()->name << ": " << reason;
     const ScopedVariable pin("CALDERA_TUNE", GetParam()->name);
     backend_ = make_vulkan_backend(0);
   }
 
-  bool runs(DType type, std::int64_t m, std::int64_t n, std::int64_t k) const {
-    return backend_->supports(type) &&
-           why_not(*GetParam(), {.type = type, .a = type, .b = type, .m = m, .n = n, .k = k}, capabilities())
-               .empty();
-  }
-
   std::unique_ptr<Backend> backend_;
 };
 
-/// Sums of k products of numbers below 4: an f32 rounding of the largest partial sum, whose standard
-/// deviation is about 5 sqrt(k), at every term.
-Tolerance tolerance_of(DType type, std::int64_t k) {
-  const double ulp = type == DType::f64 ? 1.2e-16 : 6e-8;
-  return {4 * ulp, 16 * ulp * static_cast<double>(k + 1)};
-}
+/// Sums of k products of f32 below 4: a rounding of the largest partial sum, whose standard deviation is
+/// about 5 sqrt(k), at every term.
+Tolerance tolerance_of(std::int64_t k) { return {4 * 6e-8, 16 * 6e-8 * static_cast<double>(k + 1)}; }
 
-TEST_P(VulkanProducts, EveryTransposeOfAwkwardShapes) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},     {1, 7, 1025}, {7, 33, 65},  {33, 65, 7},  {65, 129, 33},
-                                   {129, 65, 33}, {1, 1025, 7}, {1025, 1, 7}, {8, 130, 64}, {128, 128, 64}};
-  for (const auto& s : sizes) {
-    const std::int64_t m = s[0], n = s[1], k = s[2];
-    for (int mode = 0; mode < 8; ++mode) {
-      SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " mode " +
-                   std::to_string(mode));
-      PlanCase c(Device::vulkan(0), 3);
-      const int a = c.input(DType::f32, m * k);
-      const int b = c.input(DType::f32, k * n);
-      const int z = c.output(DType::f32, m * n);
-      c.step(StepKind::contract, DType::f32, {m, n, k},
-             {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
-              (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}),
-              (mode & 4) != 0 ? view(z, {1, m, 0}) : view(z, {n, 1, 0})});
-      c.check_on(*backend_, tolerance_of(DType::f32, k));
-    }
-  }
-}
-
-TEST_P(VulkanProducts, EveryType) {
-  for (DType type : {DType::f64, DType::i32, DType::i64, DType::u8}) {
-    const std::int64_t m = 33, n = 65, k = 70;
-    if (!runs(type, m, n, k)) continue;
-    // Larger tiles are the same text with other constants, and slow for lavapipe to compile.
-    if (GetParam()->block_m > 32 && type != DType::f64) continue;
-    SCOPED_TRACE(name(type));
-    for (int mode : {0, 3}) {
-      PlanCase c(Device::vulkan(0), 4);
-      const int a = c.input(type, m * k);
-      const int b = c.input(type, k * n);
-      const int z = c.output(type, m * n);
-      c.step(StepKind::contract, type, {m, n, k},
-             {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
-              (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}), view(z, {n, 1, 0})});
-      c.check_on(*backend_, tolerance_of(type, k));
-    }
-  }
-}
-
-TEST_P(VulkanProducts, StridesOffsetsAndBackwards) {
-  for (std::int64_t size : {7, 40}) {
-    PlanCase c(Device::vulkan(0));
-    const int a = c.input(DType::f32, 4 * size * size);
-    const int b = c.input(DType::f32, 4 * size * size);
-    const int z = c.output(DType::f32, 6 * size * size);
-    const std::int64_t area = size * size;
-    // Rows of wider matrices, where no four are aligned; every other element; backwards; one row for all m.
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
-            view(z, {size, 1, 0}, 3 * area)});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
-    c.check_on(*backend_, tolerance_of(DType::f32, size));
-  }
-}
-
-TEST_P(VulkanProducts, Batches) {
-  for (std::int64_t t : {1, 6, 40}) {
-    const std::int64_t d = 24, e = 36;
-    PlanCase c(Device::vulkan(0));
-    const int x = c.input(DType::f32, 2 * 3 * t * d);
-    const int w = c.input(DType::f32, 2 * 3 * d * e);
-    const int z = c.output(DType::f32, 2 * 2 * 3 * t * e);
-    // Heads as attention lays them out: the batch lies between the rows and the columns. A weight a batch.
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
-            view(z, {3 * t * e, e, 3 * e, 1, 0})});
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
-            view(z, {3 * t * e, t * e, e, 1, 0}, 6 * t * e)});
-    c.check_on(*backend_, tolerance_of(DType::f32, d));
-  }
-}
-
-TEST_P(VulkanProducts, EmptySums) {
-  PlanCase c(Device::vulkan(0));
-  const int a = c.input(DType::f32, 12);
-  const int b = c.input(DType::f32, 12);
-  const int z = c.output(DType::f32, 12);
-  c.step(StepKind::contract, DType::f32, {3, 4, 0},
-         {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  c.check_on(*backend_);
+/// The doctor's plans: types, transposes, layouts, batches, segments, epilogues, operands of 16 bits. It sees
+/// to it that products go this way.
+TEST_P(VulkanProducts, PassTheDoctor) {
+  Backend& usual = shared_backend(Device::vulkan(0));
+  doctor::Examination x(usual, [](const char* variable, const char* value) {
+    const ScopedVariable pin(variable, value);
+    return make_vulkan_backend(0);
+  });
+  x.on_product_way(GetParam()->name, GetParam()->name, doctor::check_products);
+  for (const doctor::Check& check : x.report().checks)
+    EXPECT_TRUE(check.good()) << check.name << ": " << check.complaints[0];
+  EXPECT_GT(x.report().checks.size(), 20U);
 }
 
 /// x W + s (x A) B with a bias and a second output, as LoRA layers make it: two segments, a factor, an
@@ -184,7 +97,7 @@ TEST_P(VulkanProducts, SegmentsFactorsAndEpilogues) {
       c.contract(DType::f32, dims,
                  {left, right, l, h, view(bias, {0, 0, 1, 0}), view(-1, {0, n, 1, 0}), out(z), out(second)},
                  add_place, {{.k = 8, .scale = 0}});
-      c.check_on(*backend_, tolerance_of(DType::f32, 2 * k + 16));
+      c.check_on(*backend_, tolerance_of(2 * k + 16));
     }
   }
 }
@@ -316,6 +229,16 @@ std::vector<const ProductVariant*> all_variants() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, VulkanProducts, ::testing::ValuesIn(all_variants()), variant_name);
+
+/// What no test here can run has to be named, so that nobody adds a variant that is never run.
+TEST(ProductVariants, SoftwareDevicesRunAllButThese) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  if (shared_backend(Device::vulkan(0)).info().type != "software") GTEST_SKIP() << "a GPU";
+  std::vector<std::string> left_out;
+  for (const ProductWay& way : shared_backend(Device::vulkan(0)).product_ways())
+    if (!way.why_not.empty()) left_out.push_back(way.name);
+  EXPECT_EQ(left_out, std::vector<std::string>{"cooperative"});  // see vulkan_spirv_test.cpp
+}
 
 // ---- The choice -------------------------------------------------------------------------------------------
 

@@ -1,101 +1,32 @@
 // Every function of one element in every type, over dense, transposed, reversed, broadcast, offset and empty
-// operands. Functions that share a domain share a kernel, each with an output of its own.
+// operands. Functions that share a domain share a kernel, each with an output of its own. Some of them also
+// on operands of 16 bits, which are types of memory: computed in f32, rounded as they are stored.
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "engine/device/doctor/families.h"
 #include "engine/device/reference/kernel_builder.h"
+#include "engine/device/reference/scalar_limits.h"
 
 namespace caldera::doctor {
 namespace {
 
+using reference::checked_range;
 using reference::KernelBuilder;
 using reference::Range;
+using reference::scalar_allowed;
+using reference::stored_as;
 using reference::view;
 
 constexpr DType kTypes[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
+constexpr DType kHalves[] = {DType::f16, DType::bf16};
 constexpr std::size_t kMostOutputs = 6;
+/// None that leaps between neighbouring arguments, as floor_div does where a quotient is whole.
+const std::vector<ScalarOp> kOfHalves{ScalarOp::neg,  ScalarOp::add,  ScalarOp::mul,
+                                      ScalarOp::tanh, ScalarOp::less, ScalarOp::select};
 
 constexpr const char* kExact = "the reference rounded once: one correctly rounded operation";
-constexpr const char* kCpuFunction = "2 ulp: the polynomials of the CPU device";
-constexpr const char* kGpuExp = "Vulkan, precision of exp (3 + 2 |x| ulp) and log (3 ulp, 2^-21 near 1)";
-constexpr const char* kGpuSin = "sin, cos and pow in software, from Vulkan's mul, div, exp and log";
-constexpr const char* kGpuDivision = "Vulkan, precision of division (2.5 ulp), sqrt and rsqrt (2 ulp)";
-constexpr const char* kWide = "software functions of f64 on GPUs";
-
-/// Of a function; the reference is the f64 result rounded to the type.
-Allowed allowed_of(ScalarOp op, DType type, bool gpu) {
-  if (!is_floating(type)) return {{}, kExact};
-  const double ulp = type == DType::f64 ? 2.3e-16 : 1.2e-7;
-  const Allowed wide{{1e-12, 1e-13}, kWide};
-  switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-    case ScalarOp::log:
-    case ScalarOp::log1p:
-    case ScalarOp::tanh:
-    case ScalarOp::sigmoid:
-    case ScalarOp::erf:
-      if (!gpu) return {{2.2 * ulp, 0}, kCpuFunction};
-      return type == DType::f64 ? wide : Allowed{{1e-5, 1e-6}, kGpuExp};
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-    case ScalarOp::tan:
-    case ScalarOp::atan2:
-    case ScalarOp::pow:
-      if (!gpu) return {{2.2 * ulp, 0}, kCpuFunction};
-      return type == DType::f64 ? wide : Allowed{{1e-4, 1e-4}, kGpuSin};
-    case ScalarOp::rsqrt:
-      if (!gpu) return {{2 * ulp, 0}, kCpuFunction};
-      return type == DType::f64 ? wide : Allowed{{1e-6, 0}, kGpuDivision};
-    case ScalarOp::div:
-    case ScalarOp::sqrt:
-    case ScalarOp::reciprocal:
-    case ScalarOp::remainder:
-    case ScalarOp::floor_div:
-      if (!gpu) return {{type == DType::f64 ? ulp : 0, 0}, kExact};
-      return type == DType::f64 ? wide : Allowed{{1e-6, 1e-6}, kGpuDivision};
-    default:
-      return {{}, kExact};
-  }
-}
-
-bool accepts(ScalarOp op, DType type) {
-  if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16) return type == DType::f32;
-  switch (info(op).domain) {
-    case ScalarDomain::any:
-      return true;
-    case ScalarDomain::numeric:
-      return type != DType::boolean;
-    case ScalarDomain::floating:
-      return is_floating(type);
-    case ScalarDomain::boolean:
-      return type == DType::boolean;
-  }
-  return false;
-}
-
-Range domain_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::log:
-    case ScalarOp::sqrt:
-    case ScalarOp::rsqrt:
-      return {1e-3, 50};
-    case ScalarOp::log1p:
-      return {-0.99, 20};
-    case ScalarOp::pow:
-      return {0.1, 4};
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-      return {-20, 20};
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-      return {-600, 600};
-    default:
-      return {-4, 4};
-  }
-}
 
 bool same(Range a, Range b) { return a.low == b.low && a.high == b.high; }
 
@@ -140,6 +71,7 @@ class Shapes {
   std::int64_t place_ = 0;
 };
 
+/// `type`: of the operands in memory, and of results that are no booleans.
 void check_group(Examination& x, DType type, const std::vector<ScalarOp>& group) {
   KernelBuilder b("functions");
   const auto left = b.load(type);
@@ -151,12 +83,13 @@ void check_group(Examination& x, DType type, const std::vector<ScalarOp>& group)
   outputs.reserve(group.size());
   for (ScalarOp op : group) {
     const bool select = op == ScalarOp::select;
-    b.store(select ? b.op(op, condition, left, right) : b.op(op, left, right));
-    outputs.push_back(
-        {std::string(info(op).name) + " of " + std::string(name(type)), allowed_of(op, type, x.gpu())});
+    b.store(select ? b.op(op, condition, left, right) : b.op(op, left, right),
+            info(op).gives_boolean ? DType::boolean : type);
+    outputs.push_back({std::string(info(op).name) + " of " + std::string(name(type)),
+                       stored_as(type, scalar_allowed(op, compute_type(type), x.device()))});
   }
   PlanCase plan(x.device(), static_cast<std::uint32_t>(group.front()) + 1);
-  Shapes(b.finish()).add_to(plan, domain_of(group.front()));
+  Shapes(b.finish()).add_to(plan, checked_range(group.front()));
   x.compare_each(plan, outputs);
 }
 
@@ -166,7 +99,7 @@ void check_cast_group(Examination& x, DType from, const std::vector<DType>& to, 
   std::vector<Examination::Named> outputs;
   outputs.reserve(to.size());
   for (DType type : to) {
-    b.store(b.cast(value, type));
+    b.store(b.cast(value, compute_type(type)), type);
     outputs.push_back({std::string(name(from)) + " to " + std::string(name(type)), {{}, kExact}});
   }
   PlanCase plan(x.device(), 5);
@@ -189,20 +122,28 @@ void check_elementwise(Examination& x) {
     }
     while (!left.empty()) {
       std::vector<ScalarOp> group;
-      const Range range = domain_of(left.front());
+      const Range range = checked_range(left.front());
       std::vector<ScalarOp> rest;
       for (ScalarOp op : left) {
-        const bool joins = group.size() < kMostOutputs && (!is_floating(type) || same(domain_of(op), range));
+        const bool joins =
+            group.size() < kMostOutputs && (!is_floating(type) || same(checked_range(op), range));
         (joins ? group : rest).push_back(op);
       }
       check_group(x, type, group);
       left = std::move(rest);
     }
   }
+  for (DType type : kHalves) {
+    if (x.supports(type))
+      check_group(x, type, kOfHalves);
+    else
+      x.skip("functions of " + std::string(name(type)), "the device lacks the type");
+  }
 }
 
 void check_casts(Examination& x) {
-  const std::vector<DType> types = x.supported(kTypes);
+  std::vector<DType> types = x.supported(kTypes);
+  for (DType type : x.supported(kHalves)) types.push_back(type);
   for (DType from : types) {
     if (!is_floating(from)) {
       check_cast_group(x, from, types, {});

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/tensor/error.h"
+
 namespace caldera::doctor {
 namespace {
 
@@ -62,9 +64,37 @@ void Examination::add_error(const std::string& name, const char* source, const s
   report_.checks.push_back({name, kLargest, 0, source, {what}});
 }
 
+bool Examination::goes_pinned_way(const Executable& executable) {
+  bool goes = false;
+  const std::vector<Step>& steps = executable.plan().steps;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::int64_t* const extents = steps[i].dims.begin();
+    const std::int64_t* const depth = steps[i].dims.end() - 1;
+    if (steps[i].kind != StepKind::contract || std::find(extents, depth, 0) != depth) continue;
+    const StepWay way = executable.way_of(i);
+    if (way.name == pinned_->name) {
+      goes = true;
+      ++pinned_->products;
+    } else if (!way.why_not.empty()) {
+      ++pinned_->others[way.why_not];
+    } else {
+      throw Error("step " + std::to_string(i) + " over " + steps[i].dims.to_string() + " was computed by '" +
+                  std::string(way.name) + "' and not by '" + pinned_->name + "', for no reason");
+    }
+  }
+  return goes;
+}
+
+std::optional<reference::DeviceRun> Examination::run(const PlanCase& plan) {
+  const auto executable = backend_->prepare(plan.shared_plan());
+  if (pinned_ && !goes_pinned_way(*executable)) return std::nullopt;
+  return plan.run_on(*backend_, *executable);
+}
+
 void Examination::compare(const std::string& name, const PlanCase& plan, const Allowed& allowed) {
   try {
-    add(name, allowed, plan.compare(plan.run_on(*backend_), allowed.tolerance));
+    const std::optional<reference::DeviceRun> ran = run(plan);
+    if (ran) add(name, allowed, plan.compare(*ran, allowed.tolerance));
   } catch (const std::exception& error) {
     add_error(name, allowed.source, error.what());
   }
@@ -73,12 +103,13 @@ void Examination::compare(const std::string& name, const PlanCase& plan, const A
 void Examination::compare_each(const PlanCase& plan, std::span<const Named> outputs) {
   std::size_t done = 0;
   try {
-    const reference::DeviceRun run = plan.run_on(*backend_);
+    const std::optional<reference::DeviceRun> ran = run(plan);
+    if (!ran) return;
     const reference::PlanMemory expected = plan.expected();
     for (; done < outputs.size(); ++done) {
       reference::Comparison result =
-          plan.compare_output(run, expected, done, outputs[done].allowed.tolerance);
-      result.complaints.insert(result.complaints.begin(), run.damage.begin(), run.damage.end());
+          plan.compare_output(*ran, expected, done, outputs[done].allowed.tolerance);
+      result.complaints.insert(result.complaints.begin(), ran->damage.begin(), ran->damage.end());
       add(outputs[done].name, outputs[done].allowed, result);
     }
   } catch (const std::exception& error) {
@@ -103,6 +134,24 @@ void Examination::check(const std::string& name, const char* source,
 
 void Examination::skip(std::string name, std::string reason) {
   report_.skipped.push_back({std::move(name), std::move(reason)});
+}
+
+void Examination::on_product_way(const std::string& prefix, const std::string& way,
+                                 const std::function<void(Examination&)>& body) {
+  on_other_backend(prefix, "CALDERA_TUNE", way.c_str(), [&](Examination& other) {
+    other.pinned_ = Pinned{way, 0, {}};
+    body(other);
+    std::int64_t products = other.pinned_->products;
+    for (const auto& [reason, count] : other.pinned_->others) products += count;
+    const std::string of_all = " of " + std::to_string(products) + " products";
+    for (const auto& [reason, count] : other.pinned_->others)
+      other.skip(std::to_string(count) + of_all, reason);
+    other.check("has computed products", "what the device says of its steps", [&] {
+      return other.pinned_->products > 0
+                 ? std::vector<std::string>{}
+                 : std::vector<std::string>{"none of the" + of_all.substr(3) + " was computed by it"};
+    });
+  });
 }
 
 void Examination::on_other_backend(const std::string& prefix, const char* variable, const char* value,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,14 +18,9 @@
 
 namespace caldera::doctor {
 
+using reference::Allowed;
 using reference::PlanCase;
 using reference::Tolerance;
-
-/// How far a result may be from the reference, and where that comes from.
-struct Allowed {
-  Tolerance tolerance;
-  const char* source = "";
-};
 
 struct Check {
   std::string name;
@@ -69,6 +65,8 @@ class Examination {
   std::vector<DType> supported(std::span<const DType> types) const;
   bool gpu() const { return device().kind == DeviceKind::vulkan; }
   bool has_feature(const char* name) const;
+  /// Inside of `on_product_way`: the same checks have run, or will, without.
+  bool on_pinned_way() const { return pinned_.has_value(); }
 
   /// One check: every output of the plan under one tolerance.
   void compare(const std::string& name, const PlanCase& plan, const Allowed& allowed);
@@ -83,6 +81,13 @@ class Examination {
              const std::function<std::vector<std::string>()>& body);
   void skip(std::string name, std::string reason);
 
+  /// The same on a backend that pins one of the device's ways to compute matrix products (see
+  /// Backend::product_ways). Plans none of whose products go that way are left out, and their products are
+  /// counted as skipped, with the device's reasons. It is a failed check if a product goes another way for no
+  /// reason, or if none goes that way.
+  void on_product_way(const std::string& prefix, const std::string& way,
+                      const std::function<void(Examination&)>& body);
+
   /// Runs `body` with everything on another backend of the device, names prefixed with `prefix`. Without an
   /// OpenWith, or if the backend cannot be opened, `prefix` is skipped with the reason.
   void on_other_backend(const std::string& prefix, const char* variable, const char* value,
@@ -92,11 +97,21 @@ class Examination {
   Report take_report() { return std::move(report_); }
 
  private:
+  /// What is seen of a pinned way.
+  struct Pinned {
+    std::string name;
+    std::int64_t products = 0;                   // that went it
+    std::map<std::string, std::int64_t> others;  // products that did not, by the reason
+  };
+  /// Nothing where no step goes the way that is pinned.
+  std::optional<reference::DeviceRun> run(const PlanCase& plan);
+  bool goes_pinned_way(const Executable& executable);
   void add(const std::string& name, const Allowed& allowed, const reference::Comparison& comparison);
   void add_error(const std::string& name, const char* source, const std::string& what);
 
   Backend* backend_;
   OpenWith open_with_;
+  std::optional<Pinned> pinned_;
   Report report_;
 };
 

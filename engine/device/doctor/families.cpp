@@ -1,40 +1,48 @@
 #include "engine/device/doctor/families.h"
 
 #include <exception>
-#include <string_view>
 
 namespace caldera::doctor {
 namespace {
 
-constexpr Family kFamilies[] = {
-    {"transfers", check_transfers},
-    {"elementwise", check_elementwise},
-    {"casts", check_casts},
-    {"special values", check_special_values},
-    {"random numbers", check_random},
-    {"reductions", check_reductions},
-    {"rows", check_rows},
-    {"products", check_products},
-    {"gather and scatter", check_indexed},
-    {"attention", check_attention},
-    {"replay", check_replay},
-    {"memory", check_memory},
-};
+Family products_by(const ProductWay& way) {
+  const std::string name = "products: " + way.name;
+  return {name, [=](Examination& x) {
+            if (!way.why_not.empty()) return x.skip(name, way.why_not);
+            x.on_product_way(name, way.name, check_products);
+          }};
+}
 
 }  // namespace
 
-std::span<const Family> families() { return kFamilies; }
+std::vector<Family> families(const Backend& backend) {
+  std::vector<Family> all{
+      {"transfers", check_transfers},
+      {"elementwise", check_elementwise},
+      {"casts", check_casts},
+      {"special values", check_special_values},
+      {"random numbers", check_random},
+      {"reductions", check_reductions},
+      {"rows", check_rows},
+      {"products", check_products},
+  };
+  for (const ProductWay& way : backend.product_ways()) all.push_back(products_by(way));
+  all.insert(all.end(), {{"gather and scatter", check_indexed},
+                         {"attention", check_attention},
+                         {"replay", check_replay},
+                         {"memory", check_memory}});
+  return all;
+}
 
 Report examine(Backend& backend, const Options& options) {
   Examination x(backend, options.open_with);
-  for (const Family& family : kFamilies) {
-    if (std::string_view(family.name).find(options.filter) == std::string_view::npos) continue;
+  for (const Family& family : families(backend)) {
+    if (family.name.find(options.filter) == std::string::npos) continue;
     try {
       family.run(x);
     } catch (const std::exception& error) {
       const std::string what = error.what();
-      x.check(std::string(family.name) + ": the rest of its checks", "",
-              [&] { return std::vector<std::string>{what}; });
+      x.check(family.name + ": the rest of its checks", "", [&] { return std::vector<std::string>{what}; });
     }
     if (options.progress) options.progress(family, x.report());
   }

@@ -1,8 +1,9 @@
 // The families of checks, and all of them in a row.
 #pragma once
 
-#include <span>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/device/doctor/examination.h"
 
@@ -23,10 +24,12 @@ void check_transfers(Examination& x);
 void check_memory(Examination& x);
 
 struct Family {
-  const char* name;
-  void (*run)(Examination&);
+  std::string name;
+  std::function<void(Examination&)> run;
 };
-std::span<const Family> families();
+/// Those of a device: behind "products", which takes what the device takes, there is "products: <name>" for
+/// each of its ways to compute them.
+std::vector<Family> families(const Backend& backend);
 
 struct Options {
   /// Families whose name contains it; empty: all.
@@ -36,7 +39,7 @@ struct Options {
   OpenWith open_with;
 };
 
-/// Examines a device: takes about a minute where kernels have to be compiled for a processor. Nothing else
+/// Examines a device: takes a minute or two where kernels have to be compiled for a processor. Nothing else
 /// may use the backend meanwhile. Throws nothing for what the device does wrong.
 Report examine(Backend& backend, const Options& options = {});
 

@@ -1,9 +1,12 @@
-// Running out of memory: an error that says how much was wanted, and a device that goes on.
+// Running out of memory, of the device's and of a limit's: an error that says how much was wanted, and a
+// device that goes on.
 #include <cstdint>
-#include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <string>
 
 #include "engine/device/doctor/families.h"
+#include "engine/device/reference/kernel_builder.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::doctor {
@@ -22,16 +25,71 @@ std::vector<std::string> works(Backend& backend) {
   return {"memory allocated after the error does not hold what is written to it"};
 }
 
-std::vector<std::string> run_out(Backend& backend) {
+/// What is wrong if `take` is no OutOfMemoryError that names all of `numbers`.
+std::vector<std::string> refused(const char* what, std::initializer_list<std::uint64_t> numbers,
+                                 const std::function<void()>& take) {
   try {
-    backend.allocate(kTooMuch);
-  } catch (const Error& error) {
-    std::vector<std::string> wrong = works(backend);
-    if (std::string(error.what()).find(std::to_string(kTooMuch)) == std::string::npos)
-      wrong.push_back(std::string("the error does not say how many bytes were wanted: ") + error.what());
+    take();
+  } catch (const OutOfMemoryError& error) {
+    std::vector<std::string> wrong;
+    for (std::uint64_t number : numbers) {
+      if (std::string(error.what()).find(std::to_string(number)) == std::string::npos)
+        wrong.push_back(std::string("the error does not name ") + std::to_string(number) +
+                        " bytes: " + error.what());
+    }
     return wrong;
   }
-  return {std::to_string(kTooMuch) + " bytes were given without an error"};
+  return {std::string(what) + " was given without an error"};
+}
+
+void append(std::vector<std::string>& lines, std::vector<std::string> more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+std::vector<std::string> run_out(Backend& backend) {
+  std::vector<std::string> wrong =
+      refused("more than any machine has", {kTooMuch}, [&] { backend.allocate(kTooMuch); });
+  append(wrong, works(backend));
+  return wrong;
+}
+
+/// x -> -(-x) through an arena of which it uses the beginning.
+PlanCase plan_with_arena(Device device, std::int64_t bytes) {
+  constexpr std::int64_t kElements = 1025;
+  const auto negate = reference::one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
+  PlanCase plan(device);
+  const int in = plan.input(DType::f32, kElements);
+  const int out = plan.output(DType::f32, kElements);
+  const int middle = plan.arena(DType::f32, bytes / 4);
+  plan.region(negate, {kElements}, {reference::view(in, {1}), reference::view(middle, {1})});
+  plan.region(negate, {kElements}, {reference::view(middle, {1}), reference::view(out, {1})});
+  return plan;
+}
+
+/// A tensor and a plan's arena that do not fit into a limit: refused, and work goes on; the same plan runs
+/// once the limit is gone.
+std::vector<std::string> run_into_a_limit(Backend& backend) {
+  constexpr std::uint64_t kLeft = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kWanted = std::uint64_t{32} << 20;
+  const std::uint64_t limit_before = backend.counters().limit_bytes;
+  backend.set_memory_limit(limit_before);  // gives back what is unused
+  const std::uint64_t limit = backend.counters().reserved_bytes + kLeft;
+  backend.set_memory_limit(limit);
+  const PlanCase large = plan_with_arena(backend.info().device, kWanted);
+  std::vector<std::string> wrong;
+  try {
+    append(wrong, refused("a tensor over the limit", {kWanted, limit}, [&] { backend.allocate(kWanted); }));
+    append(wrong, works(backend));
+    append(wrong, refused("an arena over the limit", {limit}, [&] { large.run_on(backend); }));
+    const PlanCase small = plan_with_arena(backend.info().device, 1025 * 4);
+    append(wrong, small.compare(small.run_on(backend)).complaints);
+  } catch (...) {
+    backend.set_memory_limit(limit_before);
+    throw;
+  }
+  backend.set_memory_limit(limit_before);
+  append(wrong, large.compare(large.run_on(backend)).complaints);
+  return wrong;
 }
 
 /// Every byte of many blocks is their own, in whatever order they come and go.
@@ -67,6 +125,8 @@ std::vector<std::string> many_blocks(Backend& backend) {
 void check_memory(Examination& x) {
   x.check("memory: more than there is", "an error that names the bytes; then work goes on",
           [&] { return run_out(x.backend()); });
+  x.check("memory: more than a limit allows", "errors that name bytes and limit; then work goes on",
+          [&] { return run_into_a_limit(x.backend()); });
   x.check("memory: blocks that come and go", "bytes: exact", [&] { return many_blocks(x.backend()); });
   x.check("memory: given back", "live bytes as before", [&] {
     const std::uint64_t before = x.backend().counters().live_bytes;

@@ -1,8 +1,12 @@
-// Matrix products: every type, transpose and layout, batches, segments (LoRA), epilogues.
+// Matrix products: every type, transpose and layout, batches, segments (LoRA), epilogues. Operands of 16 bits
+// are multiplied and summed in f32.
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/device/doctor/families.h"
 #include "engine/device/reference/kernel_builder.h"
+#include "engine/device/reference/scalar_limits.h"
 
 namespace caldera::doctor {
 namespace {
@@ -10,17 +14,22 @@ namespace {
 using reference::floating;
 using reference::integer;
 using reference::KernelBuilder;
+using reference::stored_as;
 using reference::view;
 
 constexpr DType kF = DType::f32;
 constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+constexpr DType kHalves[] = {DType::f16, DType::bf16};
 constexpr const char* kSums = "an f32 rounding of the largest partial sum at every term";
 
 struct Sizes {
   std::int64_t m, n, k;
 };
-constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65},
-                            {1, 1, 1025}, {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}};
+constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65},   {1, 1, 1025},
+                            {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {129, 130, 33}};
+/// Few rows, and several tiles of most kinds. Compiling kernels is most of the time on a processor, and
+/// running those that are made for GPUs: a pinned way takes all shapes in f32, and these in other types.
+constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}};
 
 /// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
 Allowed allowed_of(DType type, std::int64_t k) {
@@ -34,6 +43,10 @@ Allowed epilogue_allowed(const Examination& x, std::int64_t k) {
           "products as without an epilogue, then exp within 3 + 2 |x| ulp (Vulkan)"};
 }
 
+std::string extents(const Sizes& s) { return Shape({s.m, s.n, s.k}).to_string(); }
+/// Of a check's name, where the type is not the usual one.
+std::string of(DType type) { return type == kF ? "" : " of " + std::string(name(type)); }
+
 /// A, B and C each as they are or transposed, by the bits of `mode`.
 Operand left(int a, const Sizes& s, int mode) {
   return (mode & 1) != 0 ? view(a, {1, 0, s.m}) : view(a, {s.k, 0, 1});
@@ -45,18 +58,40 @@ Operand result(int z, const Sizes& s, int mode, std::int64_t offset) {
   return (mode & 4) != 0 ? view(z, {1, s.m, 0}, offset) : view(z, {s.n, 1, 0}, offset);
 }
 
-void check_transposes(Examination& x, DType type) {
-  for (const Sizes& s : kSizes) {
+/// `left_type`, `right_type`: in memory.
+void check_transposes(Examination& x, DType left_type, DType right_type) {
+  const DType type = compute_type(left_type);
+  const std::string types =
+      std::string(name(left_type)) + (left_type != right_type ? " by " + std::string(name(right_type)) : "");
+  const bool few = x.on_pinned_way() && right_type != kF;
+  for (const Sizes& s : few ? std::span<const Sizes>(kFewSizes) : kSizes) {
     PlanCase plan(x.device(), 3);
-    const int a = plan.input(type, s.m * s.k);
-    const int b = plan.input(type, s.k * s.n);
+    const int a = plan.input(left_type, s.m * s.k);
+    const int b = plan.input(right_type, s.k * s.n);
     const int z = plan.output(type, 8 * s.m * s.n);
     for (int mode = 0; mode < 8; ++mode)
       plan.step(StepKind::contract, type, {s.m, s.n, s.k},
                 {left(a, s, mode), right(b, s, mode), result(z, s, mode, mode * s.m * s.n)});
-    x.compare("product of " + std::string(name(type)) + ", " + Shape({s.m, s.n, s.k}).to_string(), plan,
-              allowed_of(type, s.k));
+    x.compare("product of " + types + ", " + extents(s), plan, allowed_of(type, s.k));
   }
+}
+
+void check_types(Examination& x) {
+  for (DType type : kTypes) {
+    if (x.supports(type))
+      check_transposes(x, type, type);
+    else
+      x.skip("products of " + std::string(name(type)), "the device lacks the type");
+  }
+  for (DType type : kHalves) {
+    if (!x.supports(type)) {
+      x.skip("products of " + std::string(name(type)), "the device lacks the type");
+      continue;
+    }
+    check_transposes(x, type, type);
+  }
+  // Activations by frozen weights.
+  if (x.supports(DType::bf16)) check_transposes(x, kF, DType::bf16);
 }
 
 /// Rows of wider matrices, every other element, backwards, one row for all, one column for all.
@@ -120,31 +155,32 @@ void check_empty(Examination& x) {
   x.compare("product of nothing", plan, {{}, "zeros: exact"});
 }
 
-/// silu(P + bias) + residual
-std::shared_ptr<const Kernel> bias_silu_residual() {
+/// silu(P + bias) + residual; the residual and the result are `memory`.
+std::shared_ptr<const Kernel> bias_silu_residual(DType memory) {
   KernelBuilder b("bias+silu+residual");
   const auto p = b.op(ScalarOp::add, b.load(kF), b.load(kF));
   const auto activated = b.op(ScalarOp::mul, p, b.op(ScalarOp::sigmoid, p));
-  return b.store(b.op(ScalarOp::add, activated, b.load(kF))).finish();
+  return b.store(b.op(ScalarOp::add, activated, b.load(memory)), memory).finish();
 }
 
-void check_epilogues(Examination& x) {
-  const auto epilogue = bias_silu_residual();
-  for (const Sizes& s :
-       {Sizes{1, 130, 65}, Sizes{33, 65, 7}, Sizes{64, 64, 64}, Sizes{130, 65, 33}, Sizes{3, 4, 0}}) {
+/// All matrices in `memory`.
+void check_epilogues(Examination& x, DType memory) {
+  const auto epilogue = bias_silu_residual(memory);
+  constexpr Sizes kAll[] = {{1, 130, 65}, {33, 65, 7}, {64, 64, 64}, {130, 65, 33}, {3, 4, 0}};
+  for (const Sizes& s : is_half(memory) ? std::span<const Sizes>(kFewSizes) : kAll) {
     PlanCase plan(x.device());
-    const int a = plan.input(kF, s.m * s.k, {-1, 1});
-    const int b = plan.input(kF, s.k * s.n, {-1, 1});
+    const int a = plan.input(memory, s.m * s.k, {-1, 1});
+    const int b = plan.input(memory, s.k * s.n, {-1, 1});
     const int bias = plan.input(kF, s.n);
-    const int residual = plan.input(kF, s.m * s.n);
-    const int z = plan.output(kF, 8 * s.m * s.n);
+    const int residual = plan.input(memory, s.m * s.n);
+    const int z = plan.output(memory, 8 * s.m * s.n);
     for (int mode = 0; mode < 8; ++mode)
       plan.contract(kF, {s.m, s.n, s.k},
                     {left(a, s, mode), right(b, s, mode), view(bias, {0, 1, 0}), result(residual, s, mode, 0),
                      result(z, s, mode, mode * s.m * s.n)},
                     epilogue);
-    x.compare("product with bias, SiLU and residual, " + Shape({s.m, s.n, s.k}).to_string(), plan,
-              epilogue_allowed(x, s.k));
+    x.compare("product" + of(memory) + " with bias, SiLU and residual, " + extents(s), plan,
+              stored_as(memory, epilogue_allowed(x, s.k)));
   }
 }
 
@@ -175,18 +211,20 @@ void check_coordinates(Examination& x) {
   x.compare("product with mask and dropout", plan, epilogue_allowed(x, s.k));
 }
 
-/// x W + scale (x A) B, with a bias and without an epilogue; three segments of which one is empty.
-void check_segments(Examination& x) {
+/// x W + scale (x A) B, with a bias and without an epilogue; x and W in `memory`, and A and B too in f16.
+void check_segments(Examination& x, DType memory) {
   KernelBuilder builder("bias");
   const auto product = builder.load(kF);
   const auto epilogue = builder.store(builder.op(ScalarOp::add, product, builder.load(kF))).finish();
+  const DType trained = memory == DType::f16 ? memory : kF;
   for (const Sizes& s : {Sizes{1, 130, 65}, Sizes{33, 65, 7}, Sizes{130, 65, 33}}) {
     for (std::int64_t rank : {0, 1, 8, 33}) {
+      if (is_half(memory) && (s.m == 1 || rank < 8)) continue;
       PlanCase plan(x.device());
-      const int in = plan.input(kF, s.m * s.k, {-1, 1});
-      const int w = plan.input(kF, s.k * s.n, {-1, 1});
-      const int low = plan.input(kF, s.m * rank, {-1, 1});
-      const int high = plan.input(kF, rank * s.n, {-1, 1});
+      const int in = plan.input(memory, s.m * s.k, {-1, 1});
+      const int w = plan.input(memory, s.k * s.n, {-1, 1});
+      const int low = plan.input(trained, s.m * rank, {-1, 1});
+      const int high = plan.input(trained, rank * s.n, {-1, 1});
       const int bias = plan.input(kF, s.n);
       const int with_bias = plan.output(kF, s.m * s.n);
       const int plain = plan.output(kF, s.m * s.n);
@@ -199,7 +237,7 @@ void check_segments(Examination& x) {
                     {view(in, {s.k, 0, 1}), view(w, {0, 1, s.n}), view(low, {1, 0, s.m}),
                      view(high, {0, 1, s.n}), view(plain, {s.n, 1, 0})},
                     nullptr, {{.k = rank, .scale = scale}});
-      x.compare("LoRA of rank " + std::to_string(rank) + ", " + Shape({s.m, s.n, s.k}).to_string(), plan,
+      x.compare("LoRA" + of(memory) + " of rank " + std::to_string(rank) + ", " + extents(s), plan,
                 epilogue_allowed(x, s.k + rank));
     }
   }
@@ -208,18 +246,17 @@ void check_segments(Examination& x) {
 }  // namespace
 
 void check_products(Examination& x) {
-  for (DType type : kTypes) {
-    if (x.supports(type))
-      check_transposes(x, type);
-    else
-      x.skip("products of " + std::string(name(type)), "the device lacks the type");
-  }
+  check_types(x);
   check_layouts(x);
   check_batches(x);
   check_empty(x);
-  check_epilogues(x);
   check_coordinates(x);
-  check_segments(x);
+  std::vector<DType> memory_types{kF};
+  for (DType type : x.supported(kHalves)) memory_types.push_back(type);
+  for (DType memory : memory_types) {
+    check_epilogues(x, memory);
+    check_segments(x, memory);
+  }
 }
 
 }  // namespace caldera::doctor

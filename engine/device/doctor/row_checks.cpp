@@ -5,6 +5,7 @@
 #include "engine/device/doctor/families.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/row_kernels.h"
+#include "engine/device/reference/scalar_limits.h"
 
 namespace caldera::doctor {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using reference::floating;
 using reference::integer;
 using reference::KernelBuilder;
+using reference::stored_as;
 using reference::view;
 
 constexpr DType kF = DType::f32;
@@ -72,7 +74,8 @@ void add_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
       std::vector<std::int32_t> scalars;
       if (row.mean) {
         const double share = e.length > 0 ? 1 / static_cast<double>(e.length) : 1;
-        scalars = {plan.scalar(type, floating(share)), plan.scalar(type, floating(1e-3))};
+        const DType in = compute_type(type);
+        scalars = {plan.scalar(in, floating(share)), plan.scalar(in, floating(1e-3))};
       }
       plan.region(row.kernel, {e.rows, e.length}, std::move(operands), 1).scalars = std::move(scalars);
       if (joined && !first) plan.join();
@@ -128,6 +131,20 @@ void check_other_types(Examination& x) {
     PlanCase plan(x.device());
     add_steps(plan, {"", reference::rms_norm_kernel(DType::f64), 1, 1, 1, true, {}}, DType::f64, false);
     x.compare("RMS norm of float64", plan, {{1e-12, 0}, "sums of positive f64"});
+  }
+  for (DType type : {DType::f16, DType::bf16}) {
+    if (!x.supports(type)) {
+      x.skip("rows of " + std::string(name(type)), "the device lacks the type");
+      continue;
+    }
+    const Allowed allowed = stored_as(type, {{tolerance(x, 5000), 0}, kRowSource});
+    const RowKernel kernels[] = {{"softmax", reference::softmax_kernel(type), 1, 0, 0, false, {}},
+                                 {"RMS norm", reference::rms_norm_kernel(type), 1, 1, 1, true, {}}};
+    for (const RowKernel& row : kernels) {
+      PlanCase plan(x.device());
+      add_steps(plan, row, type, false);
+      x.compare(std::string(row.name) + " of " + std::string(name(type)), plan, allowed);
+    }
   }
   for (DType type : {DType::u8, DType::i32, DType::i64, DType::f64}) {
     if (!x.supports(type)) {

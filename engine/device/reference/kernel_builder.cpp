@@ -13,17 +13,17 @@ KernelBuilder::Value KernelBuilder::emit(const Instruction& instruction) {
 
 KernelBuilder::Value KernelBuilder::load(DType type) {
   kernel_.inputs.push_back(type);
-  return emit({ScalarOp::load, type, static_cast<Value>(kernel_.inputs.size() - 1)});
+  return emit({ScalarOp::load, compute_type(type), static_cast<Value>(kernel_.inputs.size() - 1)});
 }
 
 KernelBuilder::Value KernelBuilder::load_row(DType type) {
   kernel_.inputs.push_back(type);
-  return emit({ScalarOp::load_row, type, static_cast<Value>(kernel_.inputs.size() - 1)});
+  return emit({ScalarOp::load_row, compute_type(type), static_cast<Value>(kernel_.inputs.size() - 1)});
 }
 
 KernelBuilder::Value KernelBuilder::load_again(int input) {
   const auto number = static_cast<Value>(input);
-  return emit({ScalarOp::load, kernel_.inputs.at(number), number});
+  return emit({ScalarOp::load, compute_type(kernel_.inputs.at(number)), number});
 }
 
 KernelBuilder::Value KernelBuilder::index() {

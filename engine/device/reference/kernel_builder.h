@@ -15,7 +15,8 @@ class KernelBuilder {
 
   explicit KernelBuilder(std::string name);
 
-  // Sources. Inputs, index operands and scalar arguments are numbered as they are first asked for.
+  // Sources. Inputs, index operands and scalar arguments are numbered as they are first asked for. A load of
+  // a 16-bit type gives f32.
   Value load(DType type);
   Value load_row(DType type);
   /// Another load of an input that there is already.
@@ -28,6 +29,7 @@ class KernelBuilder {
   Value cast(Value a, DType type);
   Value philox(ScalarOp op, DType type, Value seed, Value index);
 
+  /// An output of the value's own type, or of another.
   KernelBuilder& store(Value value);
   KernelBuilder& store(Value value, DType type);
   KernelBuilder& reduce(Combine combine);

@@ -178,6 +178,11 @@ void PlanCase::run_last_step_ahead() {
 }
 
 DeviceRun PlanCase::run_on(Backend& backend) const {
+  const auto executable = backend.prepare(plan_);
+  return run_on(backend, *executable);
+}
+
+DeviceRun PlanCase::run_on(Backend& backend, Executable& executable) const {
   // Every buffer lies inside a larger storage, as bound tensors may, and nothing around it may change.
   constexpr std::size_t kAround = 256;
   std::vector<StoragePtr> storages;
@@ -193,8 +198,7 @@ DeviceRun PlanCase::run_on(Backend& backend) const {
     bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kAround)});
   }
   bindings.scalars = memory_.scalars;
-  const auto executable = backend.prepare(plan_);
-  backend.wait(backend.submit(*executable, bindings));
+  backend.wait(backend.submit(executable, bindings));
   DeviceRun run;
   for (std::size_t i = 0; i < bound; ++i) {
     const std::size_t size = memory_.buffers[i].size();

@@ -21,6 +21,12 @@ struct Tolerance {
   double absolute = 0;
 };
 
+/// A tolerance, and where it comes from.
+struct Allowed {
+  Tolerance tolerance;
+  const char* source = "";
+};
+
 /// Values for random data of floating types: uniform in [low, high), never 0.
 struct Range {
   double low = -4;
@@ -83,6 +89,8 @@ class PlanCase {
 
   /// Runs the plan once. The backend must be that of the plan's device.
   DeviceRun run_on(Backend& backend) const;
+  /// The same with what the backend has made of `shared_plan()`.
+  DeviceRun run_on(Backend& backend, Executable& executable) const;
   /// Outputs and damage of a run beside what the reference computes.
   Comparison compare(const DeviceRun& run, Tolerance tolerance = {}) const;
   /// One of them: output `number` beside the same buffer of what `expected` gives; without the damage.

@@ -6,7 +6,7 @@ std::shared_ptr<const Kernel> softmax_kernel(DType type) {
   KernelBuilder b("softmax");
   const auto x = b.load(type);
   const auto e = b.op(ScalarOp::exp, b.op(ScalarOp::sub, x, b.op(ScalarOp::row_maximum, x)));
-  return b.store(b.op(ScalarOp::div, e, b.op(ScalarOp::row_sum, e))).finish();
+  return b.store(b.op(ScalarOp::div, e, b.op(ScalarOp::row_sum, e)), type).finish();
 }
 
 std::shared_ptr<const Kernel> log_softmax_kernel() {
@@ -36,12 +36,13 @@ std::shared_ptr<const Kernel> rms_norm_kernel(DType type) {
   KernelBuilder b("rms_norm");
   const auto x = b.load(type);
   const auto weight = b.load(type);
-  const auto share = b.scalar(type);
-  const auto epsilon = b.scalar(type);
+  const auto share = b.scalar(compute_type(type));
+  const auto epsilon = b.scalar(compute_type(type));
   const auto square = b.op(ScalarOp::mul, b.op(ScalarOp::row_sum, b.op(ScalarOp::mul, x, x)), share);
   const auto root = b.op(ScalarOp::sqrt, b.op(ScalarOp::add, square, epsilon));
   const auto scale = b.op(ScalarOp::reciprocal, root);
-  return b.store(b.op(ScalarOp::mul, b.op(ScalarOp::mul, x, scale), weight)).store(scale).finish();
+  const auto result = b.op(ScalarOp::mul, b.op(ScalarOp::mul, x, scale), weight);
+  return b.store(result, type).store(scale, type).finish();
 }
 
 Tolerance row_tolerance(Device device, std::int64_t length) {

@@ -10,6 +10,8 @@
 
 namespace caldera::reference {
 
+// Where they take a type, it is that of their operands in memory.
+
 /// x -> exp(x - max) / sum
 std::shared_ptr<const Kernel> softmax_kernel(DType type);
 /// f32: x -> x - max - log(sum)

@@ -203,6 +203,8 @@ void encode_contract(Encoder& encoder, const Step& step) {
           : context.tuner.choose(shape, can, context.few_cores, [&](const ProductVariant& v) {
               return time_product(context, encoder.plan, step, v);
             });
+  encoder.recording.variants.push_back(
+      {encoder.step, {variant.name, context.tuner.why_not_pinned(shape, can)}});
   const ProductForm form = make_form(encoder, step, shape, variant);
   const std::int64_t tiles = variant.tiles(shape);
   TableWriter::check_fits(tiles, step);

@@ -28,10 +28,11 @@ void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t bloc
 
 Recording encode(const Plan& plan, Context& context) {
   Recording recording;
-  Encoder encoder{plan, context, recording, TableWriter(plan, recording), false};
+  Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
   std::size_t next = 0;
   for (std::size_t i = 0; i < plan.steps.size(); i = next) {
     const Step& step = plan.steps[i];
+    encoder.step = i;
     for (next = i + 1; next < plan.steps.size() && plan.steps[next].joined;) ++next;
     const std::span<const Step> joined = std::span(plan.steps).subspan(i, next - i);
     // The barrier of a step without work is left to the next one: it still orders its neighbours.

@@ -17,6 +17,7 @@ struct Encoder {
   Context& context;
   Recording& recording;
   TableWriter table;
+  std::size_t step = 0;                    // of the plan: number of the one that is being encoded
   bool barrier_next = false;               // the next dispatch waits for those before it
   const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
 

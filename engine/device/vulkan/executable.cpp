@@ -54,12 +54,18 @@ VulkanExecutable::VulkanExecutable(ContextPtr context, std::shared_ptr<const Pla
 
 VulkanExecutable::~VulkanExecutable() = default;
 
+StepWay VulkanExecutable::way_of(std::size_t step) const {
+  const auto found = std::ranges::find(recording_.variants, step, &ChosenVariant::step);
+  return found != recording_.variants.end() ? found->way : StepWay{};
+}
+
 std::size_t VulkanExecutable::bytes() const {
   constexpr std::size_t kPool = std::size_t{32} << 10;  // that a driver takes for the commands of any plan
   constexpr std::size_t kCommand = 256;                 // for a dispatch: bind, push, dispatch, barrier
   const std::size_t recording = recording_.table.size() + recording_.dispatches.size() * sizeof(Dispatch) +
                                 recording_.addresses.size() * sizeof(AddressPatch) +
-                                recording_.scalars.size() * sizeof(ScalarPatch);
+                                recording_.scalars.size() * sizeof(ScalarPatch) +
+                                recording_.variants.size() * sizeof(ChosenVariant);
   const std::size_t instance = kPool + recording_.table.size() + recording_.dispatches.size() * kCommand;
   return recording + kMaxInstances * instance;
 }

@@ -42,6 +42,11 @@ class ProductTuner {
   const ProductVariant& choose(const ProductShape& shape, const Capabilities& can, bool few_cores,
                                const Time& time);
 
+  /// Why `choose` does not give the variant that CALDERA_TUNE pins; empty if it does, or none is pinned.
+  std::string why_not_pinned(const ProductShape& shape, const Capabilities& can) const {
+    return setting_.pinned != nullptr ? why_not(*setting_.pinned, shape, can) : std::string();
+  }
+
   /// Classes that were measured since it was made.
   std::uint64_t measured() const { return measured_.load(std::memory_order_relaxed); }
   const std::filesystem::path& file() const { return file_; }

@@ -192,6 +192,12 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
   return {};
 }
 
+ProductShape typical_product(const ProductVariant& variant) {
+  ProductShape shape{.m = 64, .n = 64, .k = 64};
+  if (variant.kernel == ProductKernel::cooperative) shape.a = shape.b = DType::f16;
+  return shape;
+}
+
 const ProductVariant& default_product_variant(const ProductShape& shape, const Capabilities& can,
                                               bool few_cores) {
   const auto runs = [&](const ProductVariant& v) { return why_not(v, shape, can).empty(); };

@@ -66,6 +66,9 @@ const ProductVariant* find_product_variant(std::string_view name);
 /// product.
 std::string why_not(const ProductVariant& variant, const ProductShape& shape, const Capabilities& can);
 
+/// A product that the variant is for: what a device lacks for it, it lacks for any.
+ProductShape typical_product(const ProductVariant& variant);
+
 /// The choice without measurements. `few_cores`: the device is a processor (see Context).
 const ProductVariant& default_product_variant(const ProductShape& shape, const Capabilities& can,
                                               bool few_cores);

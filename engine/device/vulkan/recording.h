@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/compile/plan.h"
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/vk.h"
 
 namespace caldera::vulkan {
@@ -41,9 +42,16 @@ struct DispatchRange {
   std::uint32_t count = 0;
 };
 
+/// What was chosen for a matrix product.
+struct ChosenVariant {
+  std::size_t step = 0;  // of the plan
+  StepWay way;
+};
+
 struct Recording {
   std::vector<Dispatch> dispatches;
-  std::vector<DispatchRange> steps;  // one a step of the plan
+  std::vector<DispatchRange> steps;     // one a step of the plan
+  std::vector<ChosenVariant> variants;  // in the order of steps
   std::vector<std::byte> table;
   std::vector<AddressPatch> addresses;
   std::vector<ScalarPatch> scalars;

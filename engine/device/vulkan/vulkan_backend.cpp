@@ -36,6 +36,13 @@ class VulkanBackend final : public Backend {
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
+  std::vector<ProductWay> product_ways() const override {
+    std::vector<ProductWay> ways;
+    for (const vulkan::ProductVariant& v : vulkan::product_variants())
+      ways.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
+    return ways;
+  }
+
   bool runs_ahead() const override { return true; }
 
   StoragePtr allocate(std::size_t bytes) override {
