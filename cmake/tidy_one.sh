@@ -15,6 +15,7 @@ key=$(
   {
     "$tidy" --version
     cat .clang-tidy cmake/tidy_one.sh
+    cat "$(dirname "$file")/.clang-tidy" 2>/dev/null || true
     printf '%s\n' "$command"
     # shellcheck disable=SC2086 # a list of paths
     sha256sum $includes 2>/dev/null || true
