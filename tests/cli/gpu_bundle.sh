@@ -8,6 +8,10 @@ for program in test_device test_ops test_runtime; do
     exit 77
   fi
 done
+if ! "$CALDERA_BIN" bench --list >/dev/null 2>&1; then
+  echo "SKIPPED: caldera is built without benchmarks (libbenchmark-dev)" >&2
+  exit 77
+fi
 if ldd "$CALDERA_BIN" | grep -q 'lib[at]san'; then
   echo "SKIPPED: sanitizers' libraries are not for bundles" >&2
   exit 77
