@@ -229,7 +229,7 @@ run() {
     case $quick:$test in
       yes:test_device) filter='VulkanReplay.*:VulkanMemory.*' ;;
       yes:test_ops) filter='*SpecialValues*' ;;
-      yes:test_runtime) filter='*Donation*' ;;
+      yes:test_runtime) filter='*Donating*' ;;
     esac
     code=0
     limited 1800 "$test" --gtest_brief=1 --gtest_filter="$filter" >"$out/$test.log" 2>&1 || code=$?

@@ -19,36 +19,11 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr const char* kIeee = "IEEE 754: SignedZeroInfNanPreserve";
 
-const std::vector<double>& values_of(DType type) {
-  static const std::vector<double> kF32{kNan,
-                                        kInf,
-                                        -kInf,
-                                        0.0,
-                                        -0.0,
-                                        1,
-                                        -1,
-                                        2.5,
-                                        -2.5,
-                                        3,
-                                        0.5,
-                                        100,
-                                        static_cast<double>(std::numeric_limits<float>::max()),
-                                        static_cast<double>(std::numeric_limits<float>::lowest())};
-  static const std::vector<double> kF64{kNan,
-                                        kInf,
-                                        -kInf,
-                                        0.0,
-                                        -0.0,
-                                        1,
-                                        -1,
-                                        2.5,
-                                        -2.5,
-                                        3,
-                                        0.5,
-                                        100,
-                                        std::numeric_limits<double>::max(),
-                                        std::numeric_limits<double>::lowest()};
-  return type == DType::f32 ? kF32 : kF64;
+/// Every kind of value, up to the largest that the type holds.
+std::vector<double> values_of(DType type) {
+  const double largest =
+      type == DType::f32 ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
+  return {kNan, kInf, -kInf, 0.0, -0.0, 1, -1, 2.5, -2.5, 3, 0.5, 100, largest, -largest};
 }
 
 struct Group {
@@ -171,7 +146,8 @@ void check_saturation(Examination& x, DType from) {
   KernelBuilder b("saturation");
   const auto value = b.load(from);
   constexpr DType kTargets[] = {DType::u8, DType::i32, DType::i64, DType::boolean};
-  const auto n = static_cast<std::int64_t>(values_of(from).size());
+  const std::vector<double> values = values_of(from);
+  const auto n = static_cast<std::int64_t>(values.size());
   PlanCase plan(x.device());
   const int in = plan.input(from, n + 4);
   std::vector<Operand> operands{view(in, {1})};
@@ -179,8 +155,7 @@ void check_saturation(Examination& x, DType from) {
     b.store(b.cast(value, to));
     operands.push_back(view(plan.output(to, n + 4), {1}));
   }
-  for (std::int64_t i = 0; i < n; ++i)
-    plan.set(in, i, floating(values_of(from)[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < n; ++i) plan.set(in, i, floating(values[static_cast<std::size_t>(i)]));
   constexpr std::array<double, 4> kEdges{2147483647.0, -2147483648.0, 255.5, -0.5};
   for (std::size_t i = 0; i < kEdges.size(); ++i)
     plan.set(in, n + static_cast<std::int64_t>(i), floating(kEdges[i]));
