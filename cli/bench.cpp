@@ -155,6 +155,7 @@ void BenchCommand::run() {
   nlohmann::ordered_json environment = describe_environment(device);
   note("bench: measuring the limits of " + device.to_string());
   std::vector<DType> types;
+  types.reserve(cases.size());
   for (const BenchCase& c : cases) types.push_back(c.dtype);
   const BenchLimits limits = BenchLimits::measure(device, types);
   environment["limits"] = limits.to_json();
