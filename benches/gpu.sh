@@ -33,7 +33,7 @@ die() {
   exit 1
 }
 
-tests="test_device test_ops test_runtime"
+tests="test_device test_ops test_runtime test_eager test_training test_multi_device"
 
 # ---- Here --------------------------------------------------------------------------------------------------------
 
@@ -230,6 +230,9 @@ run() {
       yes:test_device) filter='VulkanReplay.*:VulkanMemory.*' ;;
       yes:test_ops) filter='*SpecialValues*' ;;
       yes:test_runtime) filter='*Donating*' ;;
+      yes:test_eager) filter='EagerDevice*' ;;
+      yes:test_training) filter='*MixedPrecision.TheScale*' ;;
+      yes:test_multi_device) filter='*Concurrency*InFlight*:*Concurrency*OtherDevices*' ;;
     esac
     code=0
     limited 1800 "$test" --gtest_brief=1 --gtest_filter="$filter" >"$out/$test.log" 2>&1 || code=$?

@@ -70,6 +70,12 @@ class DoctorCommand : public Command {
     Backend& examined = backend(device);
     const DeviceInfo& info = examined.info();
     note(fmt::format("doctor: {} ({}, {})", info.name, info.type, info.driver));
+    if (settings().memory_limit > 0) {
+      // The checks have a size; too little room for them says nothing about the device.
+      set_memory_limit(device, 0);
+      note(fmt::format("doctor: the memory limit of {} bytes is lifted for the examination",
+                       settings().memory_limit));
+    }
     bool ran = false;  // one family or more
     std::size_t checks = 0;
     std::int64_t failed = 0;

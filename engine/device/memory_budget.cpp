@@ -60,8 +60,7 @@ MemoryBudget::Reclaimer::~Reclaimer() {
   budget_.reclaimers_.erase(position_);
 }
 
-std::string MemoryBudget::out_of_memory(std::uint64_t wanted, std::uint64_t in_use,
-                                        const std::string& what_there_is) const {
+std::string MemoryBudget::out_of_memory(std::uint64_t wanted, const std::string& what_there_is) const {
   const std::uint64_t most = limit();
   const std::uint64_t taken = reserved();
   const std::string bound =
@@ -70,7 +69,7 @@ std::string MemoryBudget::out_of_memory(std::uint64_t wanted, std::uint64_t in_u
   return fmt::format(
       "out of memory: {} bytes wanted; {} in use by tensors, {} taken {}; let go of tensors, use smaller "
       "batches or shorter sequences{}",
-      wanted, in_use, taken, bound,
+      wanted, tensors_.load(std::memory_order_relaxed), taken, bound,
       most > 0 ? ", or raise the limit (--memory-limit, CALDERA_MEMORY_LIMIT, set_memory_limit)" : "");
 }
 

@@ -65,14 +65,18 @@ class MemoryBudget {
     std::list<Reclaimer*>::iterator position_;
   };
 
-  /// Of an error: "out of memory: N bytes wanted, ..." and what to do. `in_use`: by tensors; `what_there_is`
-  /// names what bounds the device where no limit does, such as "a heap of 2147483648".
-  std::string out_of_memory(std::uint64_t wanted, std::uint64_t in_use,
-                            const std::string& what_there_is) const;
+  /// Bytes that tensors take from now on, or (negative) no longer: for the messages, whichever pool has no
+  /// room.
+  void count_tensors(std::int64_t bytes) { tensors_.fetch_add(bytes, std::memory_order_relaxed); }
+
+  /// Of an error: "out of memory: N bytes wanted, ..." and what to do. `what_there_is` names what bounds the
+  /// device where no limit does, such as "a heap of 2147483648".
+  std::string out_of_memory(std::uint64_t wanted, const std::string& what_there_is) const;
 
  private:
   const std::uint64_t capacity_;
   std::atomic<std::uint64_t> limit_{0}, reserved_{0}, peak_{0}, trims_{0};
+  std::atomic<std::int64_t> tensors_{0};
   std::mutex mutex_;  // of the list, and held while it is called
   std::list<Reclaimer*> reclaimers_;
 };

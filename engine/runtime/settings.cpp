@@ -1,29 +1,12 @@
 #include "engine/runtime/settings.h"
 
-#include <fmt/core.h>
-
-#include <charconv>
 #include <cstdlib>
-#include <string_view>
 
+#include "engine/device/environment.h"
 #include "engine/runtime/byte_size.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
-
-/// A small number from the environment. A value that is none is an error: a switch that is silently off, or
-/// silently on, is worse than a program that does not start.
-int from_environment(const char* name, int fallback, int highest) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return fallback;
-  const std::string_view text = value;
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= highest)
-    return number;
-  throw ValueError(fmt::format("{}: '{}' is not a number from 0 to {}", name, text, highest));
-}
 
 std::uint64_t memory_limit_of_environment() {
   constexpr const char* kName = "CALDERA_MEMORY_LIMIT";
@@ -34,11 +17,11 @@ std::uint64_t memory_limit_of_environment() {
 Settings from_environment() {
   constexpr int kHighestDebug = 4;
   return {
-      .fusion = from_environment("CALDERA_FUSION", 1, 1) != 0,
-      .plan_cache = from_environment("CALDERA_PLAN_CACHE", 1, 1) != 0,
-      .verify = from_environment("CALDERA_VERIFY", 0, 1) != 0,
+      .fusion = environment_flag("CALDERA_FUSION", true),
+      .plan_cache = environment_flag("CALDERA_PLAN_CACHE", true),
+      .verify = environment_flag("CALDERA_VERIFY"),
       .memory_limit = memory_limit_of_environment(),
-      .debug = from_environment("CALDERA_DEBUG", 0, kHighestDebug),
+      .debug = environment_number("CALDERA_DEBUG", 0, 0, kHighestDebug),
   };
 }
 

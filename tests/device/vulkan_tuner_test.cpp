@@ -170,6 +170,21 @@ TEST_F(VulkanTuner, CanBeSwitchedOffAndPinned) {
   EXPECT_TRUE(timed_.empty());
 }
 
+TEST_F(VulkanTuner, AFileOfChoicesThatIsNotOneIsRefused) {
+  const fs::path other = directory_ / "other.txt";
+  std::ofstream(other) << "caldera something else\n";
+  for (const fs::path& file : {directory_ / "missing.txt", other, directory_}) {
+    TuneSetting setting;
+    setting.choices = file;
+    try {
+      const ProductTuner tuner(setting, "device-3", directory_);
+      ADD_FAILURE() << file << " is accepted";
+    } catch (const ValueError& e) {
+      EXPECT_NE(std::string(e.what()).find(file.string()), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST_F(VulkanTuner, TheVariableSaysHow) {
   const auto setting = [](const std::string& value, bool software) {
     const ScopedVariable tune("CALDERA_TUNE", value);

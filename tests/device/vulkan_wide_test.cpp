@@ -1,4 +1,5 @@
-// The workgroups that GPUs get for rows, on any device: several subgroups a row, values kept in registers.
+// The workgroups that GPUs get for rows and attention, on any device: several subgroups, values kept in
+// registers.
 #ifndef CALDERA_HAS_VULKAN
 #define CALDERA_HAS_VULKAN 0
 #endif
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/vulkan_backend.h"
+#include "tests/support/attention_case.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/row_kernels.h"
@@ -131,6 +133,22 @@ TEST_F(VulkanWide, JoinedRowsOfManyLengths) {
     check(plan, {}, 2e-5);
   }
   EXPECT_EQ(backend_->counters().dispatches, 2U);
+}
+
+/// Few and small: a software device takes seconds to compile such a kernel. One row of queries, fewer rows
+/// than a tile has, more than a tile, heads that fill no vector, every way to mask by coordinates.
+TEST_F(VulkanWide, AttentionAndItsGradients) {
+  for (const AttentionSetting& s : {
+           AttentionSetting{.heads = 2, .m = 1, .n = 33, .d = 16, .e = 16},
+           AttentionSetting{.m = 7, .n = 5, .d = 4, .e = 9},
+           AttentionSetting{.m = 70, .n = 66, .d = 16, .e = 8},
+           AttentionSetting{.group = 2, .m = 33, .n = 33, .d = 33, .e = 16, .score = ScoreKind::causal},
+       }) {
+    SCOPED_TRACE(s.text());
+    AttentionCase c(Device::vulkan(0), s);
+    c.add_all();
+    c.plan().check_on(*backend_, {1e-4, 2e-4});
+  }
 }
 
 }  // namespace

@@ -159,6 +159,28 @@ TEST_P(MemoryLimit, DataFromTheHostThatDoesNotFitIsNamed) {
 }
 
 /// On a device whose memory the host cannot reach, a copy needs some more on its way.
+/// The bytes that tensors hold are in the message, whatever it was that had no room.
+TEST(MemoryLimitOfTables, AnErrorCountsTheTensors) {
+  const Device device = Device::vulkan(0);
+  CALDERA_REQUIRE_DEVICE(device);
+  constexpr std::int64_t kBytes = 4 << 20;
+  const LazyTensor held = LazyTensor::ones(Shape{kBytes / 4}, DType::f32, device).eval();
+  synchronize();
+  const std::uint64_t live = backend(device).counters().live_bytes;
+  ASSERT_GE(live, static_cast<std::uint64_t>(kBytes));
+  set_memory_limit(device, live);
+  try {
+    LazyTensor::ones(Shape{kBytes}, DType::f32, device).eval();
+    ADD_FAILURE() << "16 MiB fit";
+  } catch (const OutOfMemoryError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find(std::to_string(backend(device).counters().live_bytes) + " in use by tensors"),
+              std::string::npos)
+        << message;
+  }
+  set_memory_limit(device, 0);
+}
+
 TEST(MemoryLimitOfCopies, ACopyWithoutRoomForItsStagingNamesItsTensor) {
   const Device gpu = Device::vulkan(0);
   CALDERA_REQUIRE_DEVICE(gpu);

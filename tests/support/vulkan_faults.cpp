@@ -36,7 +36,8 @@ namespace {
   X(vkEndCommandBuffer, VK_ERROR_OUT_OF_DEVICE_MEMORY, false)       \
   X(vkQueueSubmit, VK_ERROR_OUT_OF_HOST_MEMORY, true)               \
   X(vkWaitSemaphores, VK_ERROR_OUT_OF_HOST_MEMORY, true)            \
-  X(vkGetSemaphoreCounterValue, VK_ERROR_OUT_OF_HOST_MEMORY, true)
+  X(vkGetSemaphoreCounterValue, VK_ERROR_OUT_OF_HOST_MEMORY, true)  \
+  X(vkGetPipelineCacheData, VK_ERROR_OUT_OF_HOST_MEMORY, false)
 
 constexpr FaultSite kSites[] = {{"vkCreateDevice", VK_ERROR_INITIALIZATION_FAILED, false},
 #define CALDERA_SITE(entry, result, reports_loss) {#entry, result, reports_loss},

@@ -128,9 +128,8 @@ std::byte* Allocator::take(int& size_class, std::size_t bytes) {
       }
     }
   }
-  throw OutOfMemoryError(
-      "cpu: " + memory_.out_of_memory(bytes, counters().live_bytes,
-                                      std::to_string(system_memory_bytes()) + " that this machine has"));
+  throw OutOfMemoryError("cpu: " + memory_.out_of_memory(bytes, std::to_string(system_memory_bytes()) +
+                                                                    " that this machine has"));
 }
 
 std::byte* Allocator::take_cached(int size_class, std::size_t bytes) {
@@ -161,6 +160,7 @@ std::byte* Allocator::take_from_system(int size_class, std::size_t bytes) {
 
 void Allocator::count(std::size_t bytes) {
   counters_.live_bytes += bytes;
+  memory_.count_tensors(static_cast<std::int64_t>(bytes));
   counters_.peak_bytes = std::max(counters_.peak_bytes, counters_.live_bytes);
 }
 
@@ -168,6 +168,7 @@ void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     counters_.live_bytes -= bytes;
+    memory_.count_tensors(-static_cast<std::int64_t>(bytes));
     const std::size_t size = system_bytes(size_class, bytes);
     if (kCaching && size_class != kExact && memory_.reserved() <= memory_.bound() &&
         cached_bytes_ + size <= cache_limit_) {

@@ -74,6 +74,11 @@ void check_attention(Examination& x) {
       x, "large scores",
       {.heads = 2, .m = 33, .n = 130, .d = 16, .e = 8, .score = ScoreKind::scaled, .values = {-9, 9, true}});
   check(x, "no queries", {.heads = 2, .m = 0, .n = 7, .d = 8, .e = 8});
+  if (!x.gpu() || x.backend().info().type != "software") return;  // GPUs have wide workgroups anyway
+  x.on_other_backend("attention in wide workgroups", "CALDERA_VULKAN_WIDE", "1", [](Examination& wide) {
+    check(wide, "7 queries, 5 keys", {.m = 7, .n = 5, .d = 4, .e = 9});
+    check(wide, "causal", {.group = 2, .m = 33, .n = 33, .d = 33, .e = 16, .score = ScoreKind::causal});
+  });
 }
 
 }  // namespace caldera::doctor

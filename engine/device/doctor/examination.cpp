@@ -161,7 +161,7 @@ void Examination::on_other_backend(const std::string& prefix, const char* variab
   try {
     backend = open_with_(variable, value);
   } catch (const std::exception& error) {
-    return skip(prefix, std::string("the device cannot be opened a second time: ") + error.what());
+    return add_error(prefix, "opening the device a second time", error.what());
   }
   if (backend == nullptr) return skip(prefix, "no second backend of the device was offered");
   Examination other(*backend, nullptr);

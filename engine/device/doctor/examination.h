@@ -89,7 +89,7 @@ class Examination {
                       const std::function<void(Examination&)>& body);
 
   /// Runs `body` with everything on another backend of the device, names prefixed with `prefix`. Without an
-  /// OpenWith, or if the backend cannot be opened, `prefix` is skipped with the reason.
+  /// OpenWith `prefix` is skipped with the reason; a backend that cannot be opened is a failed check.
   void on_other_backend(const std::string& prefix, const char* variable, const char* value,
                         const std::function<void(Examination&)>& body);
 

@@ -119,6 +119,11 @@ void check_reductions(Examination& x) {
   }
   check_long_sums(x);
   check_expressions(x);
+  if (!x.gpu() || x.backend().info().type != "software") return;  // GPUs have wide workgroups anyway
+  x.on_other_backend("reductions in wide workgroups", "CALDERA_VULKAN_WIDE", "1", [](Examination& wide) {
+    for (Combine combine : kCombines) check_layouts(wide, combine, DType::f32);
+    check_long_sums(wide);
+  });
 }
 
 }  // namespace caldera::doctor

@@ -16,8 +16,7 @@ struct Usage {
   std::atomic<std::uint64_t> peak = 0;  // in the device's life
 
   void take(std::uint64_t bytes) {
-    if (!memory.reserve(bytes))
-      throw OutOfMemoryError("null: " + memory.out_of_memory(bytes, memory.reserved(), "no memory"));
+    if (!memory.reserve(bytes)) throw OutOfMemoryError("null: " + memory.out_of_memory(bytes, "no memory"));
     blocks.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t now = memory.reserved();
     std::uint64_t seen = peak.load();

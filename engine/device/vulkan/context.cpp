@@ -1,20 +1,13 @@
 #include "engine/device/vulkan/context.h"
 
-#include <cstdlib>
-#include <string_view>
-
+#include "engine/device/environment.h"
 #include "engine/device/vulkan/device_identity.h"
 
 namespace caldera::vulkan {
 namespace {
 
-bool is_set(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value != nullptr && std::string_view(value) == "1";
-}
-
 /// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
-bool staging_forced() { return is_set("CALDERA_VULKAN_STAGING"); }
+bool staging_forced() { return environment_flag("CALDERA_VULKAN_STAGING"); }
 
 GlslOptions glsl_options(const Capabilities& can) {
   GlslOptions options;
@@ -37,7 +30,7 @@ Context::Context(const PhysicalDevice& physical)
       tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
             DiskCache::default_directory()),
       glsl(glsl_options(physical.capabilities)),
-      few_cores(physical.capabilities.software && !is_set("CALDERA_VULKAN_WIDE")),
+      few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
       reclaimer_(device->memory(), Pressure::heavy, [this] {
         const std::lock_guard lock(arena_mutex_);
         arena_.reset();

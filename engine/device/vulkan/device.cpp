@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/device/environment.h"
 #include "engine/device/vulkan/exit_guard.h"
 #include "engine/tensor/error.h"
 
@@ -13,10 +14,7 @@ namespace {
 
 std::atomic<TableHook> table_hook = nullptr;
 
-bool copy_queue_forced() {
-  const char* value = std::getenv("CALDERA_VULKAN_COPY_QUEUE");
-  return value != nullptr && std::string_view(value) == "1";
-}
+bool copy_queue_forced() { return environment_flag("CALDERA_VULKAN_COPY_QUEUE"); }
 
 }  // namespace
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
+#include "engine/device/environment.h"
 #include "engine/device/vulkan/capabilities.h"
 #include "engine/tensor/error.h"
 
@@ -36,12 +36,10 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
 
 /// How much the validation layer checks: see instance.h.
 enum class Validation : std::uint8_t { none, standard, best_practices };
+constexpr int kMostValidation = 2;
 
 Validation validation_wanted() {
-  const char* value = std::getenv("CALDERA_VALIDATION");
-  const std::string_view text = value != nullptr ? value : "";
-  if (text == "2") return Validation::best_practices;
-  return text == "1" ? Validation::standard : Validation::none;
+  return static_cast<Validation>(environment_number("CALDERA_VALIDATION", 0, 0, kMostValidation));
 }
 
 bool has_layer(std::string_view name) {

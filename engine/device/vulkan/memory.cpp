@@ -52,6 +52,7 @@ HeapQuery driver_query(const PhysicalDevice& physical) {
 
 MemoryPool::MemoryPool(DevicePtr device, MemoryUse use, bool force_unmapped, HeapQuery heap_left)
     : device_(std::move(device)),
+      use_(use),
       heap_left_(heap_left ? std::move(heap_left) : driver_query(device_->physical())),
       free_(kLargestBlock) {
   const VkPhysicalDeviceMemoryProperties& memory = device_->physical().memory;
@@ -88,8 +89,7 @@ Piece MemoryPool::allocate(std::uint64_t bytes) {
       there += fmt::format(" of which the driver has {} left for this process", *left);
   }
   throw OutOfMemoryError(fmt::format("{} ({}): {} ({})", device_->name(), device_->physical().info.name,
-                                     device_->memory().out_of_memory(bytes, counters().live_bytes, there),
-                                     result_name(result)));
+                                     device_->memory().out_of_memory(bytes, there), result_name(result)));
 }
 
 bool MemoryPool::try_allocate(std::uint64_t bytes, Piece& piece, VkResult& result) {
@@ -109,6 +109,7 @@ bool MemoryPool::try_allocate(std::uint64_t bytes, Piece& piece, VkResult& resul
   }
   if (!found) return false;
   counters_.live_bytes += piece.bytes;
+  if (use_ == MemoryUse::tensors) device_->memory().count_tensors(static_cast<std::int64_t>(piece.bytes));
   counters_.peak_bytes = std::max(counters_.peak_bytes, counters_.live_bytes);
   return true;
 }
@@ -144,6 +145,7 @@ void MemoryPool::set_piece(const Range& range, Slab* slab, Piece& piece) {
 void MemoryPool::release(const Piece& piece, std::uint64_t last_use) {
   const std::lock_guard lock(mutex_);
   counters_.live_bytes -= piece.bytes;
+  if (use_ == MemoryUse::tensors) device_->memory().count_tensors(-static_cast<std::int64_t>(piece.bytes));
   if (last_use > device_->completed())
     pending_.emplace(last_use, piece);
   else

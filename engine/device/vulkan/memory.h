@@ -84,6 +84,7 @@ class MemoryPool {
   void destroy(const Block& block);
 
   const DevicePtr device_;
+  const MemoryUse use_;
   std::uint32_t type_ = 0;
   std::uint32_t heap_ = 0;
   bool mapped_ = false;

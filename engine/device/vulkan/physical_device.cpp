@@ -3,11 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
+#include "engine/device/environment.h"
 #include "engine/device/vulkan/instance.h"
 #include "engine/tensor/error.h"
 
@@ -76,15 +74,8 @@ std::optional<std::uint32_t> copy_family(const std::vector<VkQueueFamilyProperti
 
 /// Debugging: CALDERA_VULKAN_REPEAT.
 std::size_t repetitions() {
-  constexpr std::size_t kMost = 8;
-  const char* value = std::getenv("CALDERA_VULKAN_REPEAT");
-  if (value == nullptr || *value == '\0') return 1;
-  const std::string_view text = value;
-  std::size_t times = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), times);
-  if (error != std::errc() || end != text.data() + text.size() || times < 1 || times > kMost)
-    throw ValueError(fmt::format("CALDERA_VULKAN_REPEAT: '{}' is not a number from 1 to {}", text, kMost));
-  return times;
+  constexpr int kMost = 8;
+  return static_cast<std::size_t>(environment_number("CALDERA_VULKAN_REPEAT", 1, 1, kMost));
 }
 
 std::vector<PhysicalDevice> repeated(const std::vector<PhysicalDevice>& devices, std::size_t times) {

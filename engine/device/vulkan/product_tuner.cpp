@@ -68,7 +68,12 @@ ProductTuner::ProductTuner(TuneSetting setting, std::string identity, const std:
   const Hash128 digest = shader_digest();
   header_ = fmt::format("{} {:016x} {}", kFormat, digest.lo, identity);
   if (!setting_.choices.empty()) {
-    load(setting_.choices);
+    if (!load(setting_.choices)) {
+      throw ValueError(fmt::format(
+          "CALDERA_TUNE={}: no such file, or none that the tuner of this version has written (its first line "
+          "begins with '{}')",
+          setting_.choices.string(), std::string_view(header_).substr(0, kFormat.size() + 17)));
+    }
   } else if (setting_.measure && !directory.empty()) {
     Hash128 name;
     name.mix(identity);
@@ -117,7 +122,7 @@ const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capa
   return *best;
 }
 
-void ProductTuner::load(const std::filesystem::path& file) {
+bool ProductTuner::load(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string line;
   line.reserve(kLongestLine);
@@ -125,14 +130,15 @@ void ProductTuner::load(const std::filesystem::path& file) {
   const std::string_view header = setting_.choices.empty()
                                       ? std::string_view(header_)
                                       : std::string_view(header_).substr(0, kFormat.size() + 17);
-  if (!std::getline(in, line) || !line.starts_with(header)) return;
-  if (setting_.choices.empty() && line != header) return;
+  if (!std::getline(in, line) || !line.starts_with(header)) return false;
+  if (setting_.choices.empty() && line != header) return false;
   while (choices_.size() < kMostClasses && std::getline(in, line)) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos || line.size() > kLongestLine) continue;
     const ProductVariant* const variant = find_product_variant(std::string_view(line).substr(space + 1));
     if (variant != nullptr) choices_.emplace(line.substr(0, space), variant);
   }
+  return true;
 }
 
 void ProductTuner::store() const {

@@ -55,7 +55,8 @@ class ProductTuner {
   static std::string class_of(const ProductShape& shape);
 
  private:
-  void load(const std::filesystem::path& file);
+  /// Whether the file is one of this version (and, where it is not the user's own, of this device).
+  bool load(const std::filesystem::path& file);
   void store() const;
 
   TuneSetting setting_;
