@@ -68,6 +68,10 @@ void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, st
     out +=
         "#extension GL_KHR_shader_subgroup_basic : require\n"
         "#extension GL_KHR_shader_subgroup_arithmetic : require\n";
+  if (needs.broadcasts)
+    out +=
+        "#extension GL_KHR_shader_subgroup_basic : require\n"
+        "#extension GL_KHR_shader_subgroup_ballot : require\n";
   if (options.preserve_nan_inf) {
     // SignedZeroInfNanPreserve: neither the optimiser nor the driver may fold x - x, 0 * x and the like.
     out +=

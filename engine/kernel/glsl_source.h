@@ -16,7 +16,8 @@ namespace caldera {
 /// What code needs ahead of it: library functions, extensions, blocks of memory.
 struct GlslNeeds {
   GlslCalls calls;
-  bool int64 = false, bytes = false, halves = false, doubles = false, subgroups = false;
+  bool int64 = false, bytes = false, halves = false, doubles = false;
+  bool subgroups = false, broadcasts = false;  // arithmetic and passing values around in subgroups
 
   /// Registers of the type.
   void value(DType type) {
@@ -37,6 +38,7 @@ struct GlslNeeds {
     halves |= more.halves;
     doubles |= more.doubles;
     subgroups |= more.subgroups;
+    broadcasts |= more.broadcasts;
   }
 };
 

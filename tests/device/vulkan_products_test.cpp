@@ -262,6 +262,14 @@ TEST(ProductVariants, TheTableChoosesByShape) {
   const ProductShape large{.m = 4096, .n = 4096, .k = 4096};
   EXPECT_EQ(choice(large, can), "shared-128");
   EXPECT_EQ(choice(large, can, true), "plain");
+  vulkan::Capabilities eights = can;
+  eights.subgroup_size = 8;
+  eights.subgroup_ballot = true;
+  EXPECT_EQ(choice(large, eights, true), "subgroup");
+  EXPECT_EQ(choice({.m = 3, .n = 4096, .k = 4096}, eights, true), "plain");
+  EXPECT_EQ(
+      choice({.type = DType::f64, .a = DType::f64, .b = DType::f64, .m = 64, .n = 64, .k = 64}, eights, true),
+      "plain");
   EXPECT_EQ(choice({.m = 512, .n = 512, .k = 512}, can), "shared-64");
   EXPECT_EQ(choice({.m = 256, .n = 256, .k = 512}, can), "shared-32");
   EXPECT_EQ(choice({.m = 4096, .n = 4096, .k = 8}, can), "plain");

@@ -125,12 +125,44 @@ std::vector<FaultSite> sites(Condition condition) {
   return found;
 }
 
-class FailedCall : public Injected, public ::testing::WithParamInterface<FaultSite> {};
+/// Where work meets queues.
+bool is_queueing(const FaultSite& site) {
+  constexpr std::string_view kEntries[] = {
+      "vkCreateSemaphore",  "vkCreateCommandPool", "vkAllocateCommandBuffers", "vkBeginCommandBuffer",
+      "vkEndCommandBuffer", "vkQueueSubmit",       "vkWaitSemaphores"};
+  return std::ranges::find(kEntries, site.entry) != std::end(kEntries);
+}
+
+class FailedCall : public Injected, public ::testing::WithParamInterface<FaultSite> {
+ protected:
+  static void fail_each_in_turn();
+};
 INSTANTIATE_TEST_SUITE_P(Sites, FailedCall, ::testing::ValuesIn(sites(std::not_fn(is_per_kernel))),
                          site_name);
 
+/// The same with copies on a queue and a timeline of their own.
+template <class Base>
+class OnCopyQueue : public Base {
+ protected:
+  void SetUp() override {
+    Base::SetUp();
+    if (::testing::Test::IsSkipped()) return;
+    ::setenv("CALDERA_VULKAN_COPY_QUEUE", "1", 1);
+    reopen_device(kDevice);
+  }
+  void TearDown() override {
+    Base::TearDown();
+    ::unsetenv("CALDERA_VULKAN_COPY_QUEUE");
+    if (is_available(kDevice)) reopen_device(kDevice);
+  }
+};
+class FailedCallWithCopyQueue : public OnCopyQueue<FailedCall> {};
+INSTANTIATE_TEST_SUITE_P(Sites, FailedCallWithCopyQueue, ::testing::ValuesIn(sites(is_queueing)), site_name);
+
 /// One call after the other, from the opening of the device on where it matters.
-TEST_P(FailedCall, IsAnErrorAndLeavesNoTrace) {
+TEST_P(FailedCall, IsAnErrorAndLeavesNoTrace) { fail_each_in_turn(); }
+TEST_P(FailedCallWithCopyQueue, IsAnErrorAndLeavesNoTrace) { fail_each_in_turn(); }
+void FailedCall::fail_each_in_turn() {
   const auto [entry, result, reports_loss] = GetParam();
   cold_run();
   const std::uint64_t calls = VulkanFaults::calls(entry);
@@ -197,14 +229,24 @@ TEST_P(FailedKernel, CostsOneTryEach) {
   expect_recovery();
 }
 
-class LostDevice : public Injected, public ::testing::WithParamInterface<FaultSite> {};
+class LostDevice : public Injected, public ::testing::WithParamInterface<FaultSite> {
+ protected:
+  static void lose_at_each_in_turn();
+};
+class LostDeviceWithCopyQueue : public OnCopyQueue<LostDevice> {};
+INSTANTIATE_TEST_SUITE_P(Sites, LostDeviceWithCopyQueue, ::testing::ValuesIn(sites([](const FaultSite& site) {
+                           return site.reports_loss && is_queueing(site);
+                         })),
+                         site_name);
 INSTANTIATE_TEST_SUITE_P(Sites, LostDevice,
                          ::testing::ValuesIn(sites([](const FaultSite& site) { return site.reports_loss; })),
                          site_name);
 
 /// Lost at every call in turn: the error says so, and again at every further use, until the device is opened
 /// anew.
-TEST_P(LostDevice, IsAnErrorUntilItIsOpenedAnew) {
+TEST_P(LostDevice, IsAnErrorUntilItIsOpenedAnew) { lose_at_each_in_turn(); }
+TEST_P(LostDeviceWithCopyQueue, IsAnErrorUntilItIsOpenedAnew) { lose_at_each_in_turn(); }
+void LostDevice::lose_at_each_in_turn() {
   const char* const entry = GetParam().entry;
   const bool timed = is_timed(GetParam());
   cold_run();

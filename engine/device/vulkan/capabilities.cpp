@@ -15,6 +15,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"int8", &Capabilities::int8},
     {"int16", &Capabilities::int16},
     {"subgroup-arithmetic", &Capabilities::subgroup_arithmetic},
+    {"subgroup-ballot", &Capabilities::subgroup_ballot},
     {"subgroup-size-control", &Capabilities::subgroup_size_control},
     {"nan-inf-preserve", &Capabilities::preserve_nan_inf},
     {"memory-budget", &Capabilities::memory_budget},
@@ -137,6 +138,8 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.subgroup_arithmetic = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                           (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0 &&
                           subgroup.subgroupSize <= 128;
+  c.subgroup_ballot = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                      (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
   c.subgroup_size_control = size_control && size_features.subgroupSizeControl &&
                             size_features.computeFullSubgroups &&
                             (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;

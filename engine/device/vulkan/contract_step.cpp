@@ -118,6 +118,8 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
               number(shape.b_layout)};
     case ProductKernel::cooperative:
       return {v.lanes, number(shape.a_layout), number(shape.b_layout)};
+    case ProductKernel::subgroup:
+      return {v.lanes, static_cast<std::int32_t>(v.rows(shape))};
     case ProductKernel::vector:
       return {v.lanes, static_cast<std::int32_t>(v.rows(shape)), v.columns};
   }
@@ -138,6 +140,8 @@ std::string embedded_name(const Step& step, const ProductForm& form) {
     case ProductKernel::shared:
       if (form.type == DType::f32) return "matmul_shared_f32";
       break;
+    case ProductKernel::subgroup:
+      return "matmul_subgroup_f32";
     case ProductKernel::vector:
       if (form.type == DType::f32) return form.subgroups ? "matmul_vector_subgroup_f32" : "matmul_vector_f32";
       break;

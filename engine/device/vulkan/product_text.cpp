@@ -165,6 +165,7 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   // Subgroups add up i64 on few devices.
   const bool subgroup_add = form.subgroups && form.type != DType::i64;
   needs.subgroups |= subgroup_add;
+  needs.broadcasts |= form.kernel == ProductKernel::subgroup;
   std::string scale;
   if (form.scaled) {
     const std::string argument(scale_text(form.scale).argument);
@@ -208,6 +209,8 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
       return text + whole_shader_text("matmul_shared");
     case ProductKernel::vector:
       return text + whole_shader_text("matmul_vector");
+    case ProductKernel::subgroup:
+      return text + whole_shader_text("matmul_subgroup");
     case ProductKernel::tile:
       break;
   }

@@ -12,15 +12,24 @@ namespace {
 // As in shaders/matmul_tile.glsl.
 constexpr std::int64_t kTileColumns = 4;
 constexpr std::int64_t kTileRows = 8;
+// As in shaders/matmul_subgroup.glsl.
+constexpr std::int64_t kSubgroupSteps = 8;
 // Steps of K lie this many elements further apart than a tile is wide: shaders/matmul_shared.glsl.
 constexpr std::int64_t kPad = 4;
 
 // Sorted by how much of C a workgroup takes, which is_candidate and the default choice rely on.
 constexpr ProductVariant kVariants[] = {
     {.name = "plain",
-     .purpose = "any product; what software devices take: 8 x 4 elements an invocation, no shared memory",
+     .purpose = "any product, of any type: 8 x 4 elements an invocation, no shared memory",
      .kernel = ProductKernel::tile,
      .lanes = 64},
+    {.name = "subgroup",
+     .purpose = "what software devices take: 16 x 32 elements a subgroup of 8, which passes the elements of "
+                "A around",
+     .kernel = ProductKernel::subgroup,
+     .lanes = 8,
+     .block_m = 16,
+     .block_n = 32},
     {.name = "vector-k",
      .purpose = "up to 8 rows, B contiguous along K: a column a workgroup, sums over subgroups",
      .kernel = ProductKernel::vector,
@@ -78,6 +87,9 @@ constexpr std::int64_t kEnoughGroups = 64;
 /// Shorter sums than this are not worth their way through shared memory.
 constexpr std::int64_t kShortSum = 16;
 
+/// Of fewer rows too little is passed around.
+constexpr std::int64_t kBroadcastRows = 4;
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -86,6 +98,7 @@ std::int64_t ProductVariant::shared_bytes(const ProductShape& shape) const {
   const auto element = std::max<std::int64_t>(4, static_cast<std::int64_t>(size_of(shape.type)));
   switch (kernel) {
     case ProductKernel::tile:
+    case ProductKernel::subgroup:
       return 0;
     case ProductKernel::cooperative:
       return std::int64_t{2} * block_k * (block_m + block_n + 16) + std::int64_t{4} * block_m * block_n;
@@ -104,11 +117,13 @@ std::int64_t ProductVariant::rows(const ProductShape& shape) const {
     case ProductKernel::shared:
     case ProductKernel::cooperative:
       return block_m;
+    case ProductKernel::subgroup:
     case ProductKernel::vector:
       break;
   }
+  const std::int64_t most = kernel == ProductKernel::subgroup ? block_m : kMostVectorRows;
   std::int64_t rows = 1;
-  while (rows < std::min(shape.m, kMostVectorRows)) rows *= 2;
+  while (rows < std::min(shape.m, most)) rows *= 2;
   return rows;
 }
 
@@ -117,6 +132,7 @@ std::int64_t ProductVariant::tile_columns() const {
     case ProductKernel::tile:
       return kTileColumns;
     case ProductKernel::shared:
+    case ProductKernel::subgroup:
     case ProductKernel::cooperative:
       return block_n;
     case ProductKernel::vector:
@@ -137,6 +153,9 @@ std::int64_t ProductVariant::iterations(const ProductShape& shape, std::int64_t 
   switch (kernel) {
     case ProductKernel::tile:
       each += shape.k / 4 + 3 * segments + kTileRows;
+      break;
+    case ProductKernel::subgroup:
+      each += shape.k / kSubgroupSteps + (kSubgroupSteps - 1) * segments + rows(shape);
       break;
     case ProductKernel::cooperative:
       each += std::int64_t{block_m} * block_n / lanes;
@@ -163,6 +182,12 @@ const ProductVariant* find_product_variant(std::string_view name) {
 
 std::string why_not(const ProductVariant& variant, const ProductShape& shape, const Capabilities& can) {
   if (variant.subgroups && !can.subgroup_arithmetic) return "needs subgroup arithmetic in compute shaders";
+  if (variant.kernel == ProductKernel::subgroup) {
+    if (!can.subgroup_ballot) return "needs subgroup broadcasts in compute shaders";
+    if (static_cast<std::uint32_t>(variant.lanes) != can.subgroup_size)
+      return fmt::format("needs subgroups of {}, the device's have {}", variant.lanes, can.subgroup_size);
+    if (shape.type != DType::f32) return "is for sums of f32";
+  }
   if (variant.kernel == ProductKernel::cooperative) {
     if (!can.cooperative_matrix)
       return "needs cooperative matrices (VK_NV_cooperative_matrix) of f16, 16 x 16 x 16, with sums of f32";
@@ -212,6 +237,8 @@ const ProductVariant& default_product_variant(const ProductShape& shape, const C
     }
     return kVariants[0];
   };
+  if (few_cores && shape.m >= kBroadcastRows && shape.k >= kSubgroupSteps)
+    return first_of({"subgroup", "plain"});
   if (few_cores || shape.k < kShortSum) return first_of({"plain"});
   if (shape.m <= kMostVectorRows) {
     if (shape.b_layout == ProductLayout::along_k) return first_of({"vector-k", "vector-k-tree"});
@@ -231,6 +258,7 @@ const ProductVariant& default_product_variant(const ProductShape& shape, const C
 bool is_candidate(const ProductVariant& variant, const ProductShape& shape) {
   switch (variant.kernel) {
     case ProductKernel::tile:
+    case ProductKernel::subgroup:
       return true;
     case ProductKernel::vector:
       // Each row of tiles reads B anew.

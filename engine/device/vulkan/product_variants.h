@@ -28,15 +28,15 @@ struct ProductShape {
 };
 
 /// The shader that a variant runs (shaders/matmul_<name>.glsl).
-enum class ProductKernel : std::uint8_t { tile, shared, vector, cooperative };
+enum class ProductKernel : std::uint8_t { tile, shared, vector, subgroup, cooperative };
 
 struct ProductVariant {
   const char* name;
   const char* purpose;  // the products that it is for
   ProductKernel kernel;
   int lanes;  // invocations a workgroup
-  // kernel shared, cooperative: the tile of C, the steps of K in shared memory, and the part of an
-  // invocation.
+  // kernel shared, cooperative: the tile of C (subgroup: its most rows), the steps of K in shared memory, and
+  // the part of an invocation.
   int block_m = 0, block_n = 0, block_k = 0, thread_m = 0, thread_n = 0;
   // kernel vector: columns of C a workgroup (it has up to kMostVectorRows rows), and whether sums go through
   // subgroups.
