@@ -190,7 +190,7 @@ TEST_P(FailedCall, AgainAndAgainIsSurvived) {
   VulkanFaults::fail_alternately(entry, result);
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
-    const std::string message = run(i == 0);
+    const std::string message = run(i == 0 || i == kTries - 1);  // what is done when a device is closed, too
     if (!message.empty()) expect_message(message, result);
   }
   EXPECT_TRUE(VulkanFaults::struck() > 0 || is_timed(GetParam()));
@@ -216,15 +216,18 @@ TEST_P(FailedKernel, CostsOneTryEach) {
   VulkanFaults::reset();
   VulkanFaults::fail_alternately(entry, result);
   std::uint64_t errors = 0;
-  for (std::string message; errors <= kernels; ++errors) {
+  for (; errors <= kernels; ++errors) {
     SCOPED_TRACE(fmt::format("{} {} of {}", entry, errors, kernels));
-    if ((message = run()).empty()) break;
+    const std::uint64_t before = VulkanFaults::struck();
+    const std::string message = run();
+    // Plans in flight together may both fail: the first says so.
+    EXPECT_EQ(VulkanFaults::struck() > before, !message.empty());
+    if (message.empty()) break;
     expect_message(message, result);
     EXPECT_NE(message.find("kernel "), std::string::npos) << message;
     EXPECT_EQ(known_plan(), std::vector<float>(3, 6.0F));
   }
-  EXPECT_EQ(errors, VulkanFaults::struck());
-  EXPECT_GE(errors + made, kernels);
+  EXPECT_GE(VulkanFaults::struck() + made, kernels);
   EXPECT_LE(errors, kernels);
   expect_recovery();
 }
