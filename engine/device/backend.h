@@ -156,6 +156,9 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// Writes to disk what spares the next process work, such as compiled kernels. Called when the process ends
+  /// while the device is open; a failure is nobody's concern.
+  virtual void save_caches() noexcept {}
 };
 
 }  // namespace caldera

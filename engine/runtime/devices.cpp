@@ -60,11 +60,15 @@ Registry& registry() {
   return *instance;
 }
 
-/// At exit, work in flight is finished before the libraries it runs in are torn down.
+/// At exit, work in flight is finished, and what was compiled is kept, before the libraries that it runs in
+/// are torn down.
 void drain_at_exit() {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  for (auto& [key, open] : r.devices) open->stream.reset();
+  for (auto& [key, open] : r.devices) {
+    open->stream.reset();
+    open->backend->save_caches();
+  }
 }
 
 }  // namespace

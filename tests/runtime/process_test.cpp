@@ -2,6 +2,7 @@
 // case runs in a process of its own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -83,6 +84,32 @@ TEST_P(Process, ExitsAfterAFailure) {
         leave(true);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+/// What the driver compiled is kept for the next process, though nobody closes the device.
+TEST(ProcessCaches, OfPipelinesAreWrittenAtExit) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / "caldera_process_caches_test";
+  const auto written = [&] {
+    return std::ranges::count_if(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
+      return entry.path().filename().string().starts_with("pipelines-");
+    });
+  };
+  fs::create_directories(folder);
+  EXPECT_EXIT(
+      {
+        ::setenv("CALDERA_CACHE_DIR", folder.c_str(), 1);
+        const float value =
+            (LazyTensor::ones({3}, DType::f32, Device::vulkan(0)) * 2.0).eval().to_vector<float>()[0];
+        // Opening a device may have written some: those are not meant.
+        for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+        leave(value == 2.0F && written() == 0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(written(), 1);
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Capabilities {
   bool int8 = false;
   bool int16 = false;
   bool subgroup_arithmetic = false;
-  bool subgroup_ballot = false;  // with broadcasts
+  bool subgroup_ballot = false;        // with broadcasts
   bool subgroup_size_control = false;  // pipelines may ask for full subgroups of `subgroup_size`
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_budget = false;

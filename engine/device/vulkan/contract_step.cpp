@@ -149,12 +149,16 @@ std::string embedded_name(const Step& step, const ProductForm& form) {
   return {};
 }
 
+bool needs_full_subgroups(const ProductVariant& variant) {
+  return variant.kernel == ProductKernel::cooperative || variant.kernel == ProductKernel::subgroup;
+}
+
 VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const ProductProblem& p,
                          const ProductShape& shape, const ProductVariant& variant, const ProductForm& form) {
   Context& context = encoder.context;
   if (const std::string name = embedded_name(step, form); !name.empty())
     return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
-                                      variant.kernel == ProductKernel::cooperative);
+                                      needs_full_subgroups(variant));
   Hash128 key = form.hash();
   GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
   if (step.kernel) {
@@ -170,7 +174,7 @@ VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const Product
     const GlslEpilogue epilogue(*step.kernel, epilogue_shape, "epilogue");
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
-  return context.pipelines.generated(key, step.name(), variant.kernel == ProductKernel::cooperative, text,
+  return context.pipelines.generated(key, step.name(), needs_full_subgroups(variant), text,
                                      constants_of(variant, shape, form, false));
 }
 

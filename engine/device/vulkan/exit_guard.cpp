@@ -27,6 +27,8 @@ void disarm(VolkDeviceTable& table) {
   table.vkFreeMemory = keep<VkDeviceMemory>;
   table.vkDestroyCommandPool = keep<VkCommandPool>;
   table.vkDestroyPipeline = keep<VkPipeline>;
+  table.vkDestroyPipelineCache = keep<VkPipelineCache>;
+  table.vkGetPipelineCacheData = [](VkDevice, VkPipelineCache, std::size_t*, void*) { return VK_INCOMPLETE; };
   table.vkDestroyPipelineLayout = keep<VkPipelineLayout>;
   table.vkDestroyQueryPool = keep<VkQueryPool>;
   table.vkDestroySemaphore = keep<VkSemaphore>;

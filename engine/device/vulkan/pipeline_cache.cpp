@@ -39,7 +39,15 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
     cache_ = VK_NULL_HANDLE;
 }
 
-void PipelineCache::save() {
+void PipelineCache::save() noexcept {
+  try {
+    store();
+  } catch (const std::exception&) {
+    // A cache: the next process starts without it.
+  }
+}
+
+void PipelineCache::store() {
   const std::lock_guard lock(mutex_);
   if (cache_ == VK_NULL_HANDLE || saved_ == compiled() || file_.path().empty()) return;
   saved_ = compiled();
@@ -53,11 +61,7 @@ void PipelineCache::save() {
 }
 
 PipelineCache::~PipelineCache() {
-  try {
-    save();
-  } catch (const std::exception&) {
-    // A cache: the next process starts without it.
-  }
+  save();
   device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
   for (const auto& [key, pipeline] : pipelines_)
     device_->vk().vkDestroyPipeline(device_->handle(), pipeline, nullptr);

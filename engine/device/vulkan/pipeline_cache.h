@@ -39,11 +39,13 @@ class PipelineCache {
 
   /// One push constant: the address of the argument block.
   VkPipelineLayout layout() const { return layout_; }
-  /// Writes what the driver made of the pipelines to disk, if there are new ones. The destructor does so too.
-  void save();
+  /// Writes what the driver made of the pipelines to disk, if there are new ones and it can. The destructor
+  /// does so too.
+  void save() noexcept;
   std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
 
  private:
+  void store();
   VkPipeline make(std::span<const std::uint32_t> words, std::string_view name, bool full_subgroups,
                   std::span<const std::int32_t> constants);
 

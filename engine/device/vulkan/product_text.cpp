@@ -202,19 +202,7 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
     text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
                         form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
   }
-  switch (form.kernel) {
-    case ProductKernel::cooperative:
-      return text + whole_shader_text("matmul_cooperative");
-    case ProductKernel::shared:
-      return text + whole_shader_text("matmul_shared");
-    case ProductKernel::vector:
-      return text + whole_shader_text("matmul_vector");
-    case ProductKernel::subgroup:
-      return text + whole_shader_text("matmul_subgroup");
-    case ProductKernel::tile:
-      break;
-  }
-  return text + whole_shader_text("matmul_tile");
+  return text + whole_shader_text(shader_name(form.kernel));
 }
 
 }  // namespace caldera::vulkan

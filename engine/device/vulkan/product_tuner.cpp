@@ -24,8 +24,7 @@ constexpr double kClearly = 0.95;
 /// Of the shaders: other kernels have other times.
 Hash128 shader_digest() {
   Hash128 digest;
-  for (const char* name : {"matmul_tile", "matmul_shared", "matmul_vector", "matmul_cooperative"})
-    digest.mix(whole_shader_text(name));
+  for (const ProductKernel kernel : kProductKernels) digest.mix(whole_shader_text(shader_name(kernel)));
   return digest;
 }
 

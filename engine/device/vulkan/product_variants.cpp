@@ -94,6 +94,22 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 
 }  // namespace
 
+std::string_view shader_name(ProductKernel kernel) {
+  switch (kernel) {
+    case ProductKernel::tile:
+      return "matmul_tile";
+    case ProductKernel::shared:
+      return "matmul_shared";
+    case ProductKernel::vector:
+      return "matmul_vector";
+    case ProductKernel::subgroup:
+      return "matmul_subgroup";
+    case ProductKernel::cooperative:
+      return "matmul_cooperative";
+  }
+  return {};
+}
+
 std::int64_t ProductVariant::shared_bytes(const ProductShape& shape) const {
   const auto element = std::max<std::int64_t>(4, static_cast<std::int64_t>(size_of(shape.type)));
   switch (kernel) {
@@ -186,6 +202,8 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
     if (!can.subgroup_ballot) return "needs subgroup broadcasts in compute shaders";
     if (static_cast<std::uint32_t>(variant.lanes) != can.subgroup_size)
       return fmt::format("needs subgroups of {}, the device's have {}", variant.lanes, can.subgroup_size);
+    // A software device has no other way to run a workgroup of as many.
+    if (!can.subgroup_size_control && !can.software) return "needs pipelines that ask for full subgroups";
     if (shape.type != DType::f32) return "is for sums of f32";
   }
   if (variant.kernel == ProductKernel::cooperative) {

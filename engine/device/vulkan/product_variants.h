@@ -30,6 +30,12 @@ struct ProductShape {
 /// The shader that a variant runs (shaders/matmul_<name>.glsl).
 enum class ProductKernel : std::uint8_t { tile, shared, vector, subgroup, cooperative };
 
+constexpr ProductKernel kProductKernels[] = {ProductKernel::tile, ProductKernel::shared,
+                                             ProductKernel::vector, ProductKernel::subgroup,
+                                             ProductKernel::cooperative};
+/// "matmul_tile" and the like: the name of its text.
+std::string_view shader_name(ProductKernel kernel);
+
 struct ProductVariant {
   const char* name;
   const char* purpose;  // the products that it is for

@@ -111,6 +111,8 @@ class VulkanBackend final : public Backend {
     return c;
   }
 
+  void save_caches() noexcept override { context_->pipelines.save(); }
+
  private:
   const Piece& checked(Storage& storage, std::size_t offset, std::size_t bytes, const char* what) const {
     if (storage.device() != info().device || offset > storage.bytes() || bytes > storage.bytes() - offset)
