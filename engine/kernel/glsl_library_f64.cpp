@@ -20,6 +20,15 @@ double max_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b
     {"min_nan_d", {"is_nan_d"}, R"(
 double min_nan_d(double a, double b) { return is_nan_d(a) ? a : (is_nan_d(b) ? b : min(a, b)); }
 )"},
+    {"d_round", {}, R"(
+// To the nearest integer, halves to even.
+double d_round(double x) {
+  double low = floor(x), above = x - low;
+  bool up = above > 0.5lf || (above == 0.5lf && floor(low * 0.5lf) * 2.0lf != low);
+  double r = up ? low + 1.0lf : low;
+  return x < 0.0lf ? -abs(r) : r;
+}
+)"},
     {"d_to_i32", {"is_nan_d"}, R"(
 int d_to_i32(double x) {
   if (is_nan_d(x)) return 0;

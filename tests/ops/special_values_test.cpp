@@ -111,6 +111,15 @@ TEST_P(SpecialValues, RoundingIsHalfToEven) {
       agrees(round(upload(x, DType::f32, device())), Host(Shape{8}, {0, 2, 2, 0, -2, -2, 8388609, 0}), {}));
 }
 
+TEST_P(SpecialValues, RoundOfFloat64TakesHalvesToEven) {
+  const Host x(Shape{10},
+               {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370497, -kInf, 1.75});
+  EXPECT_TRUE(agrees(round(upload(x, DType::f64, device())),
+                     Host(Shape{10}, {0, 2, 2, 0, -2, -2, 0, 4503599627370497, -kInf, 2}), {}));
+  const LazyTensor small = upload(Host(Shape{2}, {-0.25, -0.0}), DType::f64, device());
+  for (const double zero : round(small).to_vector<double>()) EXPECT_TRUE(std::signbit(zero));
+}
+
 TEST_P(SpecialValues, InReductions) {
   const Host x(Shape{5, 3}, {1, kNan, 2, 1, kInf, -kInf, -kInf, -kInf, -kInf, kInf, -kInf, 0, 0, -0.0, kInf});
   const LazyTensor t = upload(x, DType::f32, device());
