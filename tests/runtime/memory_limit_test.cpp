@@ -158,7 +158,6 @@ TEST_P(MemoryLimit, DataFromTheHostThatDoesNotFitIsNamed) {
   EXPECT_EQ(LazyTensor::from_vector(values, {1024, 512}, device()).to_vector<float>(), values);
 }
 
-/// On a device whose memory the host cannot reach, a copy needs some more on its way.
 /// The bytes that tensors hold are in the message, whatever it was that had no room.
 TEST(MemoryLimitOfTables, AnErrorCountsTheTensors) {
   const Device device = Device::vulkan(0);
@@ -181,6 +180,7 @@ TEST(MemoryLimitOfTables, AnErrorCountsTheTensors) {
   set_memory_limit(device, 0);
 }
 
+/// On a device whose memory the host cannot reach, a copy needs some more on its way.
 TEST(MemoryLimitOfCopies, ACopyWithoutRoomForItsStagingNamesItsTensor) {
   const Device gpu = Device::vulkan(0);
   CALDERA_REQUIRE_DEVICE(gpu);

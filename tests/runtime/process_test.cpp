@@ -91,7 +91,10 @@ TEST(ProcessCaches, OfPipelinesAreWrittenAtExit) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / "caldera_process_caches_test";
+  // The child has to find the same one; the run without fusion may be under way beside this one.
+  const bool twin = std::getenv("CALDERA_FUSION") != nullptr;
+  const fs::path folder =
+      fs::temp_directory_path() / (twin ? "caldera_process_caches_twin" : "caldera_process_caches");
   const auto written = [&] {
     return std::ranges::count_if(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
       return entry.path().filename().string().starts_with("pipelines-");
