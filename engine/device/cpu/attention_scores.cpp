@@ -72,6 +72,7 @@ void load(std::size_t size, std::byte* to, const std::byte* from, const Strided&
     load_block(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), s);
   };
   if (size == 1) return as(std::uint8_t{});
+  if (size == 2) return as(std::uint16_t{});
   if (size == 4) return as(std::uint32_t{});
   as(std::uint64_t{});
 }
