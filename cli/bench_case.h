@@ -13,6 +13,9 @@
 
 namespace caldera::cli {
 
+/// The epsilon of norms, as Llama has it.
+inline constexpr double kNormEps = 1e-5;
+
 /// A case made ready: its inputs are on the device. One iteration either builds lazy outputs, which the
 /// runner then evaluates and waits for, or does everything itself (`run`: eager calls, node building).
 struct BenchWork {

@@ -3,24 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <thread>
 
 #include "cli/bench_case.h"
+#include "cli/bench_clock.h"
 #include "cli/bench_loops.h"
 #include "engine/device/cpu/cpu_backend.h"
 
 namespace caldera::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Memory first touched by the thread that uses it.
 class Floats {

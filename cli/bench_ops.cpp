@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "cli/bench_op_case.h"
@@ -11,11 +10,7 @@
 namespace caldera::cli {
 namespace {
 
-constexpr double kEps = 1e-5;
-
 // ---- Element-wise ---------------------------------------------------------------------------------------
-
-LazyTensor gelu(const LazyTensor& x) { return 0.5 * x * (1.0 + erf(x * (1 / std::numbers::sqrt2))); }
 
 /// Eight operations, none of them costly: what counts is how often memory is crossed.
 LazyTensor chain_of_eight(const LazyTensor& x) {
@@ -104,7 +99,7 @@ LazyTensor log_softmax_by_hand(const LazyTensor& x) {
 }
 
 LazyTensor rms_norm_by_hand(const LazyTensor& x, const LazyTensor& weight) {
-  return x * rsqrt(mean(square(x), -1, true) + kEps) * weight;
+  return x * rsqrt(mean(square(x), -1, true) + kNormEps) * weight;
 }
 
 void add_rows(std::vector<BenchCase>& cases) {
@@ -113,7 +108,7 @@ void add_rows(std::vector<BenchCase>& cases) {
   const double n = static_cast<double>(matrix.numel());
   const TensorFunction softmax_named = [](const Tensors& t) { return softmax(t[0]); };
   const TensorFunction log_softmax_named = [](const Tensors& t) { return log_softmax(t[0]); };
-  const TensorFunction rms_norm_named = [](const Tensors& t) { return rms_norm(t[0], kEps, t[1]); };
+  const TensorFunction rms_norm_named = [](const Tensors& t) { return rms_norm(t[0], kNormEps, t[1]); };
 
   OpCase op{.name = "softmax/named",
             .operands = {matrix},
@@ -154,7 +149,7 @@ void add_rows(std::vector<BenchCase>& cases) {
   add_both(cases,
            {.name = "layer_norm",
             .operands = {matrix, row, row},
-            .function = [](const Tensors& t) { return layer_norm(t[0], kEps, t[1], t[2]); },
+            .function = [](const Tensors& t) { return layer_norm(t[0], kNormEps, t[1], t[2]); },
             .peer = "layer_norm",
             .flops = 7 * n},
            3, 12 * n);

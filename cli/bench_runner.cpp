@@ -9,23 +9,18 @@
 #include <exception>
 #include <thread>
 
+#include "cli/bench_clock.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kMaxIterations = 1'000'000;
 // Passes beside the timed one, for submit and device time, take this share of it.
 constexpr std::int64_t kSideShare = 5;
 // OpenMP threads of the one that ran before spin for so long; they must not take cores from the next.
 constexpr std::chrono::milliseconds kSettle{5};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// A value below which the share `at` of the sorted values lies, between neighbours in proportion.
 double quantile(const std::vector<double>& sorted, double at) {

@@ -11,8 +11,6 @@
 namespace caldera::cli {
 namespace {
 
-constexpr double kEps = 1e-5;
-
 using LazyFunction = std::function<LazyTensor(const std::vector<LazyTensor>&)>;
 using EagerFunction = std::function<v1::Tensor(const std::vector<v1::Var>&)>;
 
@@ -165,8 +163,8 @@ Seed softmax_seed(const Shape& shape) {
 
 Seed rms_norm_seed(const Shape& shape) {
   Seed seed = row_function("rms_norm", shape, 3, 6);
-  seed.lazy = [](const std::vector<LazyTensor>& t) { return rms_norm(t[0], kEps); };
-  seed.eager = [](const std::vector<v1::Var>& t) { return t[0].tensor().rms_norm_fused(kEps); };
+  seed.lazy = [](const std::vector<LazyTensor>& t) { return rms_norm(t[0], kNormEps); };
+  seed.eager = [](const std::vector<v1::Var>& t) { return t[0].tensor().rms_norm_fused(kNormEps); };
   return seed;
 }
 

@@ -15,7 +15,7 @@ namespace caldera::cli {
 namespace {
 
 // Longer than for training: here only the longest sequences cost memory, and cutting one changes the result.
-constexpr std::int64_t kDefaultSeqLen = 2048;
+constexpr std::int64_t kEvaluationSeqLen = 2048;
 
 class EvaluateCommand : public Command {
  public:
@@ -28,7 +28,7 @@ class EvaluateCommand : public Command {
     app.add_option("--data", data_, "A .jsonl or .txt file")->required()->type_name("FILE");
     app.add_option("--seq-len", seq_len_,
                    fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
-                               kDefaultSeqLen))
+                               kEvaluationSeqLen))
         ->type_name("N")
         ->check(integer_in(1, 1 << 24));
     app.add_option("--batch-size", batch_size_, "Sequences a batch; the result does not depend on it")
@@ -41,7 +41,7 @@ class EvaluateCommand : public Command {
   void run() override {
     const Device device = open_device();
     const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
-    const std::int64_t seq_len = choose_seq_len(seq_len_, kDefaultSeqLen, config);
+    const std::int64_t seq_len = choose_seq_len(seq_len_, kEvaluationSeqLen, config);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     const TokenDataset data(load_examples(data_), *tokenizer, {.seq_len = seq_len});
     check_fits(data, config);

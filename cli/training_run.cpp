@@ -16,7 +16,7 @@
 namespace caldera::cli {
 namespace {
 
-constexpr std::int64_t kDefaultSeqLen = 256;
+constexpr std::int64_t kTrainingSeqLen = 256;
 
 // Moves the end of `train` into a validation part; nothing if there is too little to share.
 std::optional<ExampleSet> hold_out(ExampleSet& train, std::int64_t batch_size, std::int64_t seq_len) {
@@ -77,7 +77,7 @@ void TrainingFlags::declare(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--seq-len", seq_len,
                  fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
-                             kDefaultSeqLen))
+                             kTrainingSeqLen))
       ->type_name("N")
       ->check(integer_in(1, 1 << 24));
   app.add_option("--grad-accumulation", options.grad_accumulation, "Batches a step")
@@ -149,7 +149,7 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
 
 TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
                                 const ModelConfig& config) {
-  const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kDefaultSeqLen, config),
+  const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kTrainingSeqLen, config),
                                .mask_prompt = flags.mask_prompt};
   DataSplits splits = load_splits(flags.data);
   const auto has_prompt = [](const Example& example) { return !example.prompt.empty(); };

@@ -118,7 +118,7 @@ LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
 
 void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
   if (in_domain(domain, dtype)) return;
-  constexpr const char* kWanted[] = {"any", "numeric", "floating", "boolean"};
+  constexpr const char* kWanted[] = {"any", "numeric", "floating", "boolean", "integer"};
   throw DTypeError(fmt::format("{}: needs {} operands, got {}; convert with astype()", op,
                                kWanted[static_cast<int>(domain)], name(dtype)));
 }

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include "ops/build.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
 
 namespace caldera {
 namespace {
@@ -36,8 +38,12 @@ void remainder_vjp(Context& c) {
 void pow_vjp(Context& c) {
   const LazyTensor a = anchored(c.inputs[0], c.output);
   const LazyTensor b = anchored(c.inputs[1], c.output);
-  // x^0 is 1 everywhere, so its slope is 0 even at x = 0, where b * a^(b-1) would be 0 * inf.
-  if (c.needed[0]) c.grads[0] = c.cotangent * where(b == 0, zeros_like(c.output), b * pow(a, b - 1));
+  // x^0 is 1 everywhere, so its slope is 0 even at x = 0 and NaN, where b * a^(b-1) would not be. Another
+  // base there keeps b * a^(b-1), and with it the derivative by b.
+  if (c.needed[0]) {
+    const LazyTensor base = where(logical_and(b == 0, logical_not(abs(a) > 0)), ones_like(a), a);
+    c.grads[0] = c.cotangent * (b * pow(base, b - 1));
+  }
   // 0^b is constantly 0 for b > 0.
   if (c.needed[1]) {
     c.grads[1] = c.cotangent * where(logical_and(a == 0, b >= 0), zeros_like(c.output), c.output * log(a));
@@ -142,4 +148,105 @@ LazyTensor where(const LazyTensor& condition, const LazyTensor& a, const LazyTen
        ops::broadcast_operand(ops::as_operand(b, dtype), shape)});
 }
 
+namespace ops {
+namespace {
+
+constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
+                          Types types, ResultType result, Gradient gradient, Range first, Range second,
+                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&)) {
+  return {.name = name,
+          .family = "elementwise_binary",
+          .signature = signature,
+          .summary = summary,
+          .types = types,
+          .result = result,
+          .gradient = gradient,
+          .call = call,
+          .ranges = {first, second},
+          .samples = binary_samples,
+          .errors = binary_errors};
+}
+
+/// Never a multiple of the other operand, nor equal to it: there is no slope.
+constexpr Range kBetween{.offset = 1.0 / 128};
+
+std::vector<Sample> where_samples(const Operation&) {
+  struct Shapes {
+    Shape condition, a, b;
+  };
+  static const Shapes kShapes[] = {
+      {{}, {}, {}},      {{7}, {7}, {7}},       {{2, 3}, {2, 3}, {2, 3}}, {{3}, {2, 3}, {2, 1}},
+      {{2, 1}, {3}, {}}, {{0, 3}, {0, 3}, {3}}, {{2, 3, 4}, {4}, {3, 1}}, {{33}, {}, {33}}};
+  std::vector<Sample> out;
+  for (const Shapes& s : kShapes) {
+    out.push_back({{{.shape = s.condition, .dtype = DType::boolean}, {s.a}, {s.b}}});
+  }
+  return out;
+}
+
+std::vector<ErrorSample> where_errors(const Operation&) {
+  const Operand condition{.shape = {2}, .dtype = DType::boolean};
+  return {{.refusal = Refusal::shape, .operands = {condition, {{3}}, {{3}}}, .mentions = "(3,)"},
+          {.refusal = Refusal::dtype, .operands = {{{2}}, {{2}}, {{2}}}, .mentions = "float32"}};
+}
+
+}  // namespace
+
+std::span<const Operation> elementwise_binary_operations() {
+  using R = ResultType;
+  using G = Gradient;
+  static const Operation kTable[] = {
+      entry("add", "add(a, b)", "a + b.", kNumeric, R::same, G::full, {}, {}, call_binary<caldera::add>),
+      entry("subtract", "subtract(a, b)", "a - b.", kNumeric, R::same, G::full, {}, {},
+            call_binary<caldera::subtract>),
+      entry("multiply", "multiply(a, b)", "a * b.", kNumeric, R::same, G::full, {}, {},
+            call_binary<caldera::multiply>),
+      entry("divide", "divide(a, b)", "a / b, true division: integers give float32.", kAnyType, R::floating,
+            G::full, {}, {.away_from_zero = 0.25}, call_binary<caldera::divide>),
+      entry("floor_divide", "floor_divide(a, b)", "The quotient rounded towards minus infinity.", kNumeric,
+            R::same, G::zero, kBetween, {.away_from_zero = 0.25}, call_binary<caldera::floor_divide>),
+      entry("remainder", "remainder(a, b)", "a - b * floor(a / b): it has the sign of b, as in Python.",
+            kNumeric, R::same, G::full, kBetween, {.away_from_zero = 0.25}, call_binary<caldera::remainder>),
+      entry("pow", "pow(a, b)", "a to the power of b.", kNumeric, R::same, G::full, {.low = 0.25, .high = 2},
+            {.low = -1, .high = 2, .away_from_zero = 0.125}, call_binary<caldera::pow>),
+      entry("maximum", "maximum(a, b)",
+            "The larger of two; NaN if either is. The gradient of ties is split equally.", kNumeric, R::same,
+            G::full, {}, kBetween, call_binary<caldera::maximum>),
+      entry("minimum", "minimum(a, b)",
+            "The smaller of two; NaN if either is. The gradient of ties is split equally.", kNumeric, R::same,
+            G::full, {}, kBetween, call_binary<caldera::minimum>),
+      entry("atan2", "atan2(y, x)", "The angle of the point (x, y) in radians, in [-pi, pi].", kAnyType,
+            R::floating, G::full, {.away_from_zero = 0.25}, {.away_from_zero = 0.25},
+            call_binary<caldera::atan2>),
+      entry("logical_and", "logical_and(a, b)", "Whether both are true.", kBoolean, R::boolean, G::none, {},
+            {}, call_binary<caldera::logical_and>),
+      entry("logical_or", "logical_or(a, b)", "Whether either is true.", kBoolean, R::boolean, G::none, {},
+            {}, call_binary<caldera::logical_or>),
+      entry("logical_xor", "logical_xor(a, b)", "Whether exactly one is true.", kBoolean, R::boolean, G::none,
+            {}, {}, call_binary<caldera::logical_xor>),
+      entry("equal", "equal(a, b)", "Whether a = b. NaN equals nothing.", kAnyType, R::boolean, G::none,
+            {.low = -1, .high = 1}, {.low = -1, .high = 1}, call_binary<caldera::equal>),
+      entry("not_equal", "not_equal(a, b)", "Whether a and b differ.", kAnyType, R::boolean, G::none,
+            {.low = -1, .high = 1}, {.low = -1, .high = 1}, call_binary<caldera::not_equal>),
+      entry("less", "less(a, b)", "Whether a < b.", kNumeric, R::boolean, G::none, {}, {},
+            call_binary<caldera::less>),
+      entry("less_equal", "less_equal(a, b)", "Whether a <= b.", kNumeric, R::boolean, G::none, {}, {},
+            call_binary<caldera::less_equal>),
+      entry("greater", "greater(a, b)", "Whether a > b.", kNumeric, R::boolean, G::none, {}, {},
+            call_binary<caldera::greater>),
+      entry("greater_equal", "greater_equal(a, b)", "Whether a >= b.", kNumeric, R::boolean, G::none, {}, {},
+            call_binary<caldera::greater_equal>),
+      {.name = "where",
+       .family = "elementwise_binary",
+       .signature = "where(condition, a, b)",
+       .summary = "condition ? a : b, element by element. What is not chosen passes no gradient.",
+       .types = kAnyType,
+       .call = call_ternary<caldera::where>,
+       .samples = where_samples,
+       .errors = where_errors},
+  };
+  return kTable;
+}
+
+}  // namespace ops
 }  // namespace caldera

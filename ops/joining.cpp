@@ -4,6 +4,8 @@
 #include <array>
 
 #include "ops/build.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
 
 namespace caldera {
 namespace {
@@ -150,4 +152,89 @@ LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
   return concatenate(expanded, axis);
 }
 
+namespace ops {
+namespace {
+
+using Integers = Arguments::Integers;
+
+std::vector<LazyTensor> listed(Tensors x) { return {x.begin(), x.end()}; }
+
+std::vector<Sample> concatenate_samples(const Operation&) {
+  const auto axis = [](std::int64_t i) { return Arguments{{"axis", i}}; };
+  return {{{{{3}}}},
+          {{{{3}}, {{4}}}},
+          {{{{2, 3}}, {{1, 3}}, {{4, 3}}}},
+          {{{{2, 3}}, {{2, 1}}}, axis(1)},
+          {{{{2, 3, 2}}, {{2, 0, 2}}, {{2, 5, 2}}}, axis(-2)}};
+}
+
+std::vector<Sample> stack_samples(const Operation&) {
+  const auto axis = [](std::int64_t i) { return Arguments{{"axis", i}}; };
+  return {{{{{}}, {{}}}},
+          {{{{3}}, {{3}}, {{3}}}},
+          {{{{2, 3}}, {{2, 3}}}, axis(1)},
+          {{{{2, 3}}, {{2, 3}}}, axis(-1)}};
+}
+
+std::vector<Sample> pad_samples(const Operation&) {
+  const auto margins = [](Integers low, Integers high, Integers interior = {}) {
+    Arguments a{{"low", low}, {"high", high}, {"value", 0.5}};
+    if (!interior.empty()) a = {{"low", low}, {"high", high}, {"value", 0.5}, {"interior", interior}};
+    return a;
+  };
+  return {{{{{3}}}, margins({1}, {2})},
+          {{{{2, 3}}}, margins({0, 1}, {2, 0})},
+          {{{{2, 3}}}, margins({1, 0}, {0, 1}, {2, 1})},
+          {{{{0, 3}}}, margins({1, 1}, {1, 1})}};
+}
+
+}  // namespace
+
+std::span<const Operation> joining_operations() {
+  static const Operation kTable[] = {
+      {.name = "concatenate",
+       .family = "joining",
+       .signature = "concatenate({x...}, axis=0)",
+       .summary = "The tensors one after the other along an axis; their types promote.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         return {caldera::concatenate(listed(x), a.axis("axis", 0))};
+       },
+       .samples = concatenate_samples,
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"},
+                 {.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2}}}, .mentions = "(2,)"},
+                 {.refusal = Refusal::shape, .operands = {{{}}, {{}}}, .mentions = "()"}};
+       }},
+      {.name = "stack",
+       .family = "joining",
+       .signature = "stack({x...}, axis=0)",
+       .summary = "Tensors of one shape along a new axis.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         return {caldera::stack(listed(x), a.axis("axis", 0))};
+       },
+       .samples = stack_samples,
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         return {{.refusal = Refusal::shape, .operands = {{{2}}, {{3}}}, .mentions = "(3,)"}};
+       }},
+      {.name = "pad",
+       .family = "joining",
+       .signature = "pad(x, low, high, value=0, interior=none)",
+       .summary = "x with margins of a value on either side of each axis, and `interior` elements between "
+                  "neighbours.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         return {caldera::pad(x[0], a.integers("low"), a.integers("high"), a.real("value", 0),
+                              a.integers("interior"))};
+       },
+       .samples = pad_samples,
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         return {{Refusal::shape, {{{2, 3}}}, {{"low", Integers{1}}, {"high", Integers{1}}}, "(2, 3)"}};
+       }},
+  };
+  return kTable;
+}
+
+}  // namespace ops
 }  // namespace caldera

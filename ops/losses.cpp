@@ -2,65 +2,68 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <vector>
 
-#include "ops/ops.h"
+#include "ops/build.h"
+#include "ops/class_targets.h"
+#include "ops/loss_build.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
 
 namespace caldera {
 
 namespace {
 
-void check(const LazyTensor& logits, const LazyTensor& targets, const CrossEntropyOptions& options) {
-  const Shape& shape = logits.shape();
-  bool fits = shape.rank() == targets.rank() + 1;
-  for (int i = 0; fits && i < targets.rank(); ++i) fits = shape[i] == targets.shape()[i];
-  if (!fits)
-    throw ShapeError(
-        fmt::format("cross_entropy: logits {} and targets {} do not fit; logits are (..., classes) and "
-                    "targets have the same shape without the last axis",
-                    shape.to_string(), targets.shape().to_string()));
-  if (shape.back() == 0) throw ShapeError(fmt::format("cross_entropy: no classes in {}", shape.to_string()));
-  if (!is_floating(logits.dtype()) || !is_integral(targets.dtype()))
-    throw DTypeError(fmt::format("cross_entropy: logits {} and targets {}; want floating and integer",
-                                 name(logits.dtype()), name(targets.dtype())));
+CrossEntropyTerms terms_of(const char* op, const LazyTensor& logits, const LazyTensor& targets,
+                           const CrossEntropyOptions& options) {
+  const ops::ClassTargets classes(op, logits, targets, options.ignore_index);
   // Written so that NaN is refused too.
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
     throw ValueError(
-        fmt::format("cross_entropy: label_smoothing is {}, want it in [0, 1)", options.label_smoothing));
+        fmt::format("{}: label_smoothing is {}, want it in [0, 1)", op, options.label_smoothing));
+  const LazyTensor x = astype(logits, compute_type(logits.dtype()));
+
+  // The loss does not depend on the constant that is subtracted, so no gradient need pass through the max.
+  const LazyTensor shifted = x - stop_gradient(max(x, -1, true));
+  const LazyTensor log_total = log(sum(exp(shifted), -1));
+  LazyTensor losses = log_total - classes.chosen(shifted);
+  LazyTensor weights = ones_like(losses);
+  LazyTensor weight;
+  if (options.weight.defined()) {
+    weight = classes.class_weights(options.weight, x.dtype());
+    weights = classes.chosen(weight);
+    losses = losses * weights;
+  }
+  if (options.label_smoothing > 0) {
+    const LazyTensor uniform = weight.defined() ? log_total * mean(weight) - mean(shifted * weight, -1)
+                                                : log_total - mean(shifted, -1);
+    losses = losses * (1 - options.label_smoothing) + uniform * options.label_smoothing;
+  }
+  return {classes.marked(losses), classes.counted(weights)};
+}
+
+/// x with the axis last.
+LazyTensor with_last(const LazyTensor& x, int axis) {
+  std::vector<int> order;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) order.push_back(i);
+  }
+  order.push_back(axis);
+  return axis == x.rank() - 1 ? x : permute_dims(x, order);
 }
 
 }  // namespace
 
 CrossEntropyTerms cross_entropy_terms(const LazyTensor& logits, const LazyTensor& targets,
                                       const CrossEntropyOptions& options) {
-  check(logits, targets, options);
-  const std::int64_t classes = logits.shape().back();
-  const LazyTensor x = size_of(logits.dtype()) < 4 ? astype(logits, DType::f32) : logits;
-  const LazyTensor index = targets.dtype() == DType::i32 ? targets : astype(targets, DType::i32);
-
-  // The loss does not depend on the constant that is subtracted, so no gradient need pass through the max.
-  const LazyTensor shifted = x - stop_gradient(max(x, -1, true));
-  const LazyTensor log_total = log(sum(exp(shifted), -1));
-  // Selecting instead of multiplying by a one-hot row: 0 * -inf would be NaN.
-  const LazyTensor is_target = equal(arange(classes, DType::i32, x.device()), expand_dims(index, -1));
-  LazyTensor losses = log_total - sum(where(is_target, shifted, zeros_like(shifted)), -1);
-  if (options.label_smoothing > 0) {
-    const LazyTensor uniform = log_total - mean(shifted, -1);
-    losses = losses * (1 - options.label_smoothing) + uniform * options.label_smoothing;
-  }
-
-  const LazyTensor inside = logical_and(greater_equal(index, 0), less(index, static_cast<int>(classes)));
-  losses = where(inside, losses, full_like(losses, std::numeric_limits<double>::quiet_NaN()));
-  if (!options.ignore_index) return {losses, ones_like(losses)};
-  // An index that int32 does not hold equals no target.
-  if (*options.ignore_index < std::numeric_limits<std::int32_t>::min() ||
-      *options.ignore_index > std::numeric_limits<std::int32_t>::max())
-    return {losses, ones_like(losses)};
-  const LazyTensor ignored = equal(index, static_cast<int>(*options.ignore_index));
-  return {where(ignored, zeros_like(losses), losses), where(ignored, zeros_like(losses), ones_like(losses))};
+  return terms_of("cross_entropy", logits, targets, options);
 }
 
+LazyTensor CrossEntropyTerms::mean() const { return ops::weighted_ratio(losses, weights); }
+
 LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights) {
+  for (const LazyTensor* operand : {&values, &weights})
+    ops::check_domain("weighted_mean", ScalarDomain::floating, operand->dtype());
   const LazyTensor none = zeros_like(values);
   const LazyTensor total = sum(weights);
   const LazyTensor counted = where(equal(weights, 0.0), none, values * weights);
@@ -69,8 +72,176 @@ LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights) {
 
 LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                               const CrossEntropyOptions& options) {
-  const CrossEntropyTerms terms = cross_entropy_terms(logits, targets, options);
-  return weighted_mean(terms.losses, terms.weights);
+  return terms_of("mean_cross_entropy", logits, targets, options).mean();
 }
 
+LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targets,
+                    const NllOptions& options) {
+  const LazyTensor& given = log_probabilities;
+  const LazyTensor x = given.rank() == 0
+                           ? given  // refused below
+                           : with_last(given, given.shape().normalize_axis(options.axis, "nll_loss"));
+  const ops::ClassTargets classes("nll_loss", x, targets, options.ignore_index);
+  LazyTensor losses = -classes.chosen(astype(x, compute_type(x.dtype())));
+  LazyTensor weights = ones_like(losses);
+  if (options.weight.defined()) {
+    weights = classes.chosen(classes.class_weights(options.weight, losses.dtype()));
+    losses = losses * weights;
+  }
+  losses = classes.marked(losses);
+  const LazyTensor result = options.reduction == Reduction::mean
+                                ? ops::weighted_ratio(losses, classes.counted(weights))
+                                : ops::reduced(losses, options.reduction);
+  return astype(result, x.dtype());
+}
+
+namespace ops {
+namespace {
+
+using Results = std::vector<LazyTensor>;
+
+CrossEntropyOptions options_of(const Arguments& a) {
+  CrossEntropyOptions options{.label_smoothing = a.real("label_smoothing", 0)};
+  if (a.has("ignore_index")) options.ignore_index = a.integer("ignore_index", 0);
+  return options;
+}
+
+CrossEntropyOptions weighted_options(Tensors x, const Arguments& a) {
+  CrossEntropyOptions options = options_of(a);
+  options.weight = optional_operand(x, 2);
+  return options;
+}
+
+NllOptions nll_options(Tensors x, const Arguments& a) {
+  return {.weight = optional_operand(x, 2),
+          .ignore_index = a.integer("ignore_index", -100),
+          .reduction = reduction_of(a),
+          .axis = a.axis("axis", -1)};
+}
+
+const Range kWeights{.low = 0.25, .high = 2};
+
+std::vector<Sample> cross_entropy_samples(const Operation&) {
+  const std::vector<double> six{0, 4, 2, -100, 2, 1};
+  std::vector<Sample> out;
+  for (const double smoothing : {0.0, 0.125}) {
+    out.push_back({{{{2, 3, 5}}, index_operand({2, 3}, six)},
+                   {{"ignore_index", std::int64_t{-100}}, {"label_smoothing", smoothing}}});
+    out.push_back({{{{4, 3}}, index_operand({4}, {2, 0, 1, 1})}, {{"label_smoothing", smoothing}}});
+    out.push_back({{{{33}}, index_operand({}, {7})}, {{"label_smoothing", smoothing}}});
+    // With a weight for each class.
+    out.push_back({{{{2, 3, 5}}, index_operand({2, 3}, six), {{5}, kWeights}},
+                   {{"ignore_index", std::int64_t{-100}}, {"label_smoothing", smoothing}}});
+    out.push_back({{{{4, 3}}, index_operand({4}, {2, 0, 1, 1}), {{3}, kWeights}},
+                   {{"ignore_index", std::int64_t{1}}, {"label_smoothing", smoothing}}});
+    out.push_back({{{{33}}, index_operand({}, {7}), {{33}, kWeights}}, {{"label_smoothing", smoothing}}});
+    out.push_back(
+        {{{{5, 1}}, index_operand({5}, {0, 0, 0, 0, 0}), {{1}, kWeights}}, {{"label_smoothing", smoothing}}});
+  }
+  return out;
+}
+
+std::vector<ErrorSample> cross_entropy_errors(const Operation&) {
+  return {{.refusal = Refusal::shape,
+           .operands = {{{2, 3}}, index_operand({3}, {0, 0, 0})},
+           .mentions = "(2, 3)"},
+          {.refusal = Refusal::dtype, .operands = {{{2, 3}}, {{2}}}, .mentions = "float32"},
+          {.refusal = Refusal::value,
+           .operands = {{{2, 3}}, index_operand({2}, {0, 0})},
+           .arguments = {{"label_smoothing", 1.5}},
+           .mentions = "1.5"},
+          {.refusal = Refusal::shape,
+           .operands = {{{2, 3}}, index_operand({2}, {0, 0}), {{2}}},
+           .mentions = "(2,)"}};
+}
+
+std::vector<Sample> nll_samples(const Operation&) {
+  const std::vector<double> six{0, 4, 2, -100, 2, 1};
+  std::vector<Sample> out;
+  for (const char* reduction : {"mean", "sum", "none", "batchmean"}) {
+    const Arguments only{{"reduction", std::string(reduction)}};
+    out.push_back({{{{2, 3, 5}}, index_operand({2, 3}, six)}, only});
+    out.push_back({{{{2, 3, 5}}, index_operand({2, 3}, six), {{5}, kWeights}}, only});
+    out.push_back({{{{4, 3}}, index_operand({4}, {2, 0, 1, 1}), {{3}, kWeights}},
+                   {{"ignore_index", std::int64_t{1}}, {"reduction", std::string(reduction)}}});
+  }
+  out.push_back({{{{33}}, index_operand({}, {7})}});
+  out.push_back({{{{5, 1}}, index_operand({5}, {0, 0, 0, 0, 0})}});
+  out.push_back({{{{0, 3}}, index_operand({0}, {})}, {{"reduction", std::string("sum")}}});
+  for (const char* reduction : {"mean", "none"}) {
+    out.push_back({{{{2, 5, 3}}, index_operand({2, 3}, six), {{5}, kWeights}},
+                   {{"axis", std::int64_t{1}}, {"reduction", std::string(reduction)}}});
+    out.push_back({{{{2, 5, 3, 1}}, index_operand({2, 3, 1}, six)},
+                   {{"axis", std::int64_t{-3}}, {"reduction", std::string(reduction)}}});
+  }
+  return out;
+}
+
+std::vector<ErrorSample> nll_errors(const Operation&) {
+  return {{.refusal = Refusal::shape,
+           .operands = {{{2, 3}}, index_operand({3}, {0, 0, 0})},
+           .mentions = "(2, 3)"},
+          {.refusal = Refusal::shape, .operands = {{{}}, index_operand({}, {0})}, .mentions = "()"},
+          {.refusal = Refusal::shape,
+           .operands = {{{2, 3}}, index_operand({2}, {0, 0})},
+           .arguments = {{"axis", std::int64_t{2}}},
+           .mentions = "(2, 3)"},
+          {.refusal = Refusal::dtype, .operands = {{{2, 3}}, {{2}}}, .mentions = "float32"},
+          {.refusal = Refusal::shape,
+           .operands = {{{2, 3}}, index_operand({2}, {0, 0}), {{1, 3}}},
+           .mentions = "(1, 3)"}};
+}
+
+}  // namespace
+
+std::span<const Operation> loss_operations() {
+  static const Operation kTable[] = {
+      {.name = "mean_cross_entropy",
+       .family = "losses",
+       .signature = "mean_cross_entropy(logits, targets, {ignore_index, label_smoothing, weight})",
+       .summary = "The mean cross-entropy of integer targets over the last axis, weighted by class; 0 when "
+                  "every target "
+                  "is ignored. A target outside gives NaN. 16-bit logits give float32.",
+       .types = kFloating,
+       .result = ResultType::computed,
+       .call = [](Tensors x, const Arguments& a) -> Results {
+         return {mean_cross_entropy(x[0], x[1], weighted_options(x, a))};
+       },
+       .samples = cross_entropy_samples,
+       .errors = cross_entropy_errors},
+      {.name = "nll_loss",
+       .family = "losses",
+       .signature =
+           "nll_loss(log_probabilities, targets, {weight, ignore_index=-100, reduction=mean, axis=-1})",
+       .summary = "-log_probabilities[target], weighted by class. The mean divides by the sum of the "
+                  "targets' weights, "
+                  "and is 0 when every target is ignored. A target outside gives NaN.",
+       .types = kFloating,
+       .call = [](Tensors x, const Arguments& a) -> Results {
+         return {nll_loss(x[0], x[1], nll_options(x, a))};
+       },
+       .samples = nll_samples,
+       .errors = nll_errors},
+      {.name = "weighted_mean",
+       .family = "losses",
+       .signature = "weighted_mean(values, weights)",
+       .summary =
+           "sum(values * weights) / sum(weights); 0 when all weights are 0. Positions of weight 0 do not "
+           "count even if their value is NaN.",
+       .types = kFloating,
+       .call = call_binary<caldera::weighted_mean>,
+       .ranges = {Range{}, Range{.low = 0.25, .high = 2}},
+       .samples = [](const Operation& op) -> std::vector<Sample> {
+         std::vector<Sample> out;
+         for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 3}}) {
+           out.push_back({{{shape, op.ranges[0]}, {shape, op.ranges[1]}}});
+         }
+         return out;
+       },
+       .errors = no_errors},
+  };
+  return kTable;
+}
+
+}  // namespace ops
 }  // namespace caldera

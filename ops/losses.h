@@ -1,27 +1,35 @@
-// Losses as compositions of primitives. Declared once: caldera::v1 and training/nn/loss.h both build on
-// these.
+// Cross-entropy as a composition of primitives. Declared once: caldera::v1 and training/nn/loss.h both build
+// on it. Other losses: likelihoods.h, margins.h, regression.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "engine/graph/lazy_tensor.h"
+#include "ops/loss_reduction.h"
 
 namespace caldera {
 
 struct CrossEntropyOptions {
   /// Positions whose target equals this count for nothing, smoothing included.
-  std::optional<std::int64_t> ignore_index;
+  std::optional<std::int64_t> ignore_index = {};
   /// Share of the probability spread evenly over all classes, in [0, 1), as in PyTorch's label_smoothing.
   double label_smoothing = 0;
+  /// A factor (classes) for each class: of the loss of positions whose target it is, and of its part in what
+  /// smoothing adds. Undefined: all 1.
+  LazyTensor weight = {};
 };
 
 /// Both have the shape of the targets, and the dtype of the logits (f32 for 16-bit logits).
 struct CrossEntropyTerms {
-  /// Negative log likelihood in natural logarithms; 0 where the target is ignored.
+  /// Negative log likelihood in natural logarithms, class weights included; 0 where the target is ignored.
   LazyTensor losses;
-  /// 1 where the target counts, 0 where it is ignored. Multiply a mask in before taking the mean.
+  /// What the mean divides the sum of the losses by the sum of: the weight of the target's class (1 without
+  /// class weights), 0 where the target is ignored. A mask has to be multiplied into both.
   LazyTensor weights;
+
+  /// sum(losses) / sum(weights), as PyTorch does; 0 when all weights are 0.
+  LazyTensor mean() const;
 };
 
 /// Cross-entropy position by position. `logits` is (..., classes) and floating, `targets` is (...) and
@@ -39,5 +47,18 @@ LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights);
 /// The mean of the terms over the positions that count; 0 when none does.
 LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                               const CrossEntropyOptions& options = {});
+
+struct NllOptions {
+  LazyTensor weight = {};            // a factor (classes) for each class
+  std::int64_t ignore_index = -100;  // positions whose target equals this count for nothing
+  Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the classes; PyTorch's is 1
+};
+
+/// -log_probabilities[target] position by position, reduced. The mean is over the weights of the classes that
+/// are targets, and 0 when none counts. Operands, and targets that are no class, are as for cross-entropy;
+/// the result has the type of the log-probabilities.
+LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targets,
+                    const NllOptions& options = {});
 
 }  // namespace caldera

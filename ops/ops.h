@@ -14,6 +14,30 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "ops/activations.h"
+#include "ops/at.h"
+#include "ops/axes.h"
+#include "ops/bitwise.h"
+#include "ops/channel_normalization.h"
+#include "ops/convolution.h"
+#include "ops/cumulative.h"
+#include "ops/functions.h"
+#include "ops/interpolation.h"
+#include "ops/likelihoods.h"
+#include "ops/linalg.h"
+#include "ops/manipulation.h"
+#include "ops/margins.h"
+#include "ops/network.h"
+#include "ops/padding.h"
+#include "ops/products.h"
+#include "ops/random.h"
+#include "ops/ranges.h"
+#include "ops/regression.h"
+#include "ops/repetition.h"
+#include "ops/scatter.h"
+#include "ops/sorting.h"
+#include "ops/statistics.h"
+#include "ops/type_info.h"
 
 namespace caldera {
 
@@ -81,30 +105,16 @@ inline LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b) { return 
 
 // ---- reductions
 // -----------------------------------------------------------------------------------------------------
-/// Axes to reduce: one, several, or (default) all. Throws ShapeError for more than a tensor can have.
-class Axes {
- public:
-  Axes() = default;  // all
-  Axes(int axis) : Axes(std::span<const int>(&axis, 1)) {}
-  Axes(std::initializer_list<int> axes) : Axes(std::span<const int>(axes.begin(), axes.size())) {}
-  Axes(const std::vector<int>& axes) : Axes(std::span<const int>(axes)) {}
-
-  bool are_all() const { return count_ < 0; }
-  std::span<const int> list() const { return {axes_.data(), static_cast<std::size_t>(count_)}; }
-
- private:
-  explicit Axes(std::span<const int> axes);
-
-  std::array<int, kMaxRank> axes_{};
-  int count_ = -1;
-};
-
 /// Sums of boolean and u8 are i32; other dtypes keep theirs.
 LazyTensor sum(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor mean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
-/// Gradient of ties is split equally (amax of PyTorch).
+/// NaN if any element is. Of ties along one axis the first has the gradient; among those over several or all
+/// axes it is split equally. (So do max(dim) and max() of PyTorch.)
 LazyTensor max(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor min(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+/// The same values; the gradient is always split equally among ties.
+LazyTensor amax(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+LazyTensor amin(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 // ---- contraction
 // ----------------------------------------------------------------------------------------------------
@@ -147,14 +157,18 @@ LazyTensor stack(const std::vector<LazyTensor>& parts, int axis = 0);
 
 // ---- creation
 // -------------------------------------------------------------------------------------------------------
-/// 0, 1, …, n - 1.
+/// 0, 1, …, n - 1; from other numbers on and in other steps: ops/ranges.h.
 LazyTensor arange(std::int64_t n, DType dtype = DType::i32);
 LazyTensor arange(std::int64_t n, DType dtype, Device device);
 /// The coordinate along `axis` at every point of `shape`.
 LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device);
+/// Of the shape, device and, unless another is named, type of x.
 LazyTensor zeros_like(const LazyTensor& x);
+LazyTensor zeros_like(const LazyTensor& x, DType dtype);
 LazyTensor ones_like(const LazyTensor& x);
+LazyTensor ones_like(const LazyTensor& x, DType dtype);
 LazyTensor full_like(const LazyTensor& x, double value);
+LazyTensor full_like(const LazyTensor& x, double value, DType dtype);
 
 // ---- random (Philox4x32-10, counter-based: the same stream on every device, a pure function of seed and
 // shape) -----------
@@ -172,9 +186,10 @@ LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
 LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
 /// x / sqrt(mean(x^2) + eps) over the last axis (Zhang and Sennrich 2019), times weight if given.
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {});
+/// (x - mean) / sqrt(variance + eps) over the last `axes` axes together (Ba, Kiros and Hinton 2016), times
+/// weight, plus bias, which have the extents of those axes.
 LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {},
-                      const LazyTensor& bias = {});
-LazyTensor silu(const LazyTensor& x);
+                      const LazyTensor& bias = {}, int axes = 1);
 /// Mean over the last axis' cross-entropy of integer targets; see training/nn/loss.h for masks and smoothing.
 LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype = DType::f32);
 /// scale * ((x @ a) @ b): x (..., in), a (in, rank), b (rank, out).

@@ -2,8 +2,11 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <bit>
 
 #include "ops/build.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
 
 namespace caldera {
 namespace {
@@ -37,16 +40,40 @@ void extremum_jvp(JvpContext& c) {
 
 const OpDef kSum{
     .name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add, .vjp = sum_vjp, .jvp = ops::linear_jvp};
-const OpDef kMax{.name = "max",
-                 .kind = OpClass::reduce,
-                 .scalar = ScalarOp::maximum,
-                 .vjp = extremum_vjp,
-                 .jvp = extremum_jvp};
-const OpDef kMin{.name = "min",
-                 .kind = OpClass::reduce,
-                 .scalar = ScalarOp::minimum,
-                 .vjp = extremum_vjp,
-                 .jvp = extremum_jvp};
+
+/// Which elements are the first along the reduced axis to attain the extremum, or to be NaN if it is.
+LazyTensor are_first(const LazyTensor& x, const LazyTensor& extremum) {
+  const OpDef& op = extremum.node().op();
+  const int axis = std::countr_zero(static_cast<std::uint64_t>(extremum.node().attributes()[0]));
+  const LazyTensor first = op.scalar == ScalarOp::maximum ? argmax(x, axis, true) : argmin(x, axis, true);
+  return iota(x.shape(), axis, DType::i32, x.device()) == first;
+}
+void first_extremum_vjp(VjpContext& c) {
+  const LazyTensor& x = c.inputs[0];
+  c.grads[0] = where(are_first(x, c.output), broadcast_to(c.cotangent, x.shape()), zeros_like(x));
+}
+void first_extremum_jvp(JvpContext& c) {
+  const LazyTensor& x = c.inputs[0];
+  const int axis = std::countr_zero(static_cast<std::uint64_t>(c.output.node().attributes()[0]));
+  c.tangent = sum(where(are_first(x, c.output), c.tangents[0], zeros_like(x)), axis, true);
+}
+
+struct Rules {
+  VjpRule vjp;
+  JvpRule jvp;
+};
+constexpr Rules kSplit{extremum_vjp, extremum_jvp};
+constexpr Rules kFirst{first_extremum_vjp, first_extremum_jvp};
+
+constexpr OpDef extremum_op(std::string_view name, ScalarOp scalar, Rules rules) {
+  return {.name = name, .kind = OpClass::reduce, .scalar = scalar, .vjp = rules.vjp, .jvp = rules.jvp};
+}
+const OpDef kMax = extremum_op("max", ScalarOp::maximum, kSplit);
+const OpDef kMin = extremum_op("min", ScalarOp::minimum, kSplit);
+const OpDef kMaxAlong = extremum_op("max", ScalarOp::maximum, kFirst);
+const OpDef kMinAlong = extremum_op("min", ScalarOp::minimum, kFirst);
+const OpDef kAmax = extremum_op("amax", ScalarOp::maximum, kSplit);
+const OpDef kAmin = extremum_op("amin", ScalarOp::minimum, kSplit);
 
 LazyTensor reduce(const OpDef& op, const LazyTensor& x, const Axes& which, bool keepdims) {
   const Dims axes = ops::resolve_axes(which, x.shape(), op.name);
@@ -83,6 +110,8 @@ LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool
   return reduce(op, x, axes, keepdims);
 }
 
+bool is_one(const Axes& axes) { return !axes.are_all() && axes.list().size() == 1; }
+
 }  // namespace
 
 LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
@@ -102,10 +131,77 @@ LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
 }
 
 LazyTensor max(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  return extremum(kMax, x, axes, keepdims);
+  return extremum(is_one(axes) ? kMaxAlong : kMax, x, axes, keepdims);
 }
 LazyTensor min(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  return extremum(kMin, x, axes, keepdims);
+  return extremum(is_one(axes) ? kMinAlong : kMin, x, axes, keepdims);
+}
+LazyTensor amax(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  return extremum(kAmax, x, axes, keepdims);
+}
+LazyTensor amin(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  return extremum(kAmin, x, axes, keepdims);
 }
 
+namespace ops {
+namespace {
+
+template <LazyTensor (*F)(const LazyTensor&, const Axes&, bool)>
+std::vector<LazyTensor> call_reduction(Tensors x, const Arguments& a) {
+  return {F(x[0], a.has("axis") ? Axes(a.axes("axis")) : Axes(), a.flag("keepdims", false))};
+}
+
+constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
+                          Types types, ResultType result, Range range,
+                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&),
+                          std::vector<ErrorSample> (*errors)(const Operation&)) {
+  return {.name = name,
+          .family = "reduction",
+          .signature = signature,
+          .summary = summary,
+          .types = types,
+          .result = result,
+          .call = call,
+          .ranges = {range},
+          .samples = reduction_samples,
+          .errors = errors};
+}
+
+/// What has no element has no largest one.
+std::vector<ErrorSample> extremum_errors(const Operation& operation) {
+  std::vector<ErrorSample> out = reduction_errors(operation);
+  out.push_back({Refusal::shape, {{{2, 0}}}, {{"axis", Arguments::Integers{1}}}, "(2, 0)"});
+  out.push_back({Refusal::shape, {{{0}}}, {}, "(0,)"});
+  return out;
+}
+
+}  // namespace
+
+std::span<const Operation> reduction_operations() {
+  using R = ResultType;
+  static const Operation kTable[] = {
+      entry("sum", "sum(x, axis=all, keepdims=false)",
+            "The sum of the elements. Of bool and types narrower than int32 it is int32.", kAnyType,
+            R::summed, {}, call_reduction<caldera::sum>, reduction_errors),
+      entry("mean", "mean(x, axis=all, keepdims=false)", "The arithmetic mean.", kAnyType, R::floating, {},
+            call_reduction<caldera::mean>, reduction_errors),
+      entry("max", "max(x, axis=all, keepdims=false)",
+            "The largest element; NaN if any is. Along one axis the gradient goes to the first of ties; "
+            "over several or all it is split equally among them.",
+            kNumeric, R::same, {.distinct = true}, call_reduction<caldera::max>, extremum_errors),
+      entry("min", "min(x, axis=all, keepdims=false)",
+            "The smallest element; NaN if any is. Along one axis the gradient goes to the first of ties; "
+            "over several or all it is split equally among them.",
+            kNumeric, R::same, {.distinct = true}, call_reduction<caldera::min>, extremum_errors),
+      entry("amax", "amax(x, axis=all, keepdims=false)",
+            "As max; the gradient is split equally among ties, along one axis too.", kNumeric, R::same,
+            {.distinct = true}, call_reduction<caldera::amax>, extremum_errors),
+      entry("amin", "amin(x, axis=all, keepdims=false)",
+            "As min; the gradient is split equally among ties, along one axis too.", kNumeric, R::same,
+            {.distinct = true}, call_reduction<caldera::amin>, extremum_errors),
+  };
+  return kTable;
+}
+
+}  // namespace ops
 }  // namespace caldera

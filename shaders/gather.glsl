@@ -15,7 +15,7 @@ void main() {
     const uint q = n / inner;
     const int i = int(q % indices);
     const int o = int(q / indices);
-    const int at = index.v[iv.bias + i * iv.indices];
+    const int at = index.v[iv.bias + o * iv.outer + i * iv.indices + j * iv.inner];
     const int to = rv.bias + o * rv.outer + i * rv.indices + j * rv.inner;
     if (uint(at) < axis_extent)
       result.v[to] = x.v[xv.bias + o * xv.outer + at * axis_stride + j * xv.inner];

@@ -1,4 +1,4 @@
-// Arguments of gather and scatter_add over (outer, indices, inner). The includer defines MEMORY, the element type.
+// Arguments of gathers and scatters over (outer, indices, inner). The includer defines MEMORY, the element type.
 #extension GL_EXT_buffer_reference : require
 
 layout(local_size_x = 64) in;

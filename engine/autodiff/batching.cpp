@@ -7,7 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/autodiff/call.h"
 #include "ops/build.h"
+#include "ops/indexed.h"
 #include "ops/ops.h"
 
 namespace caldera {
@@ -133,8 +135,13 @@ LazyTensor merged_indices(const LazyTensor& indices, std::int64_t extent) {
   return where(inside, indices + first, -1);
 }
 
+bool has_aligned_indices(const BatchContext& c) {
+  return static_cast<ops::Indices>(c.attributes()[1]) == ops::Indices::aligned;
+}
+
 LazyTensor batch_gather(const BatchContext& c) {
   const auto axis = static_cast<int>(c.attributes()[0]);
+  if (has_aligned_indices(c)) return ops::gathered(c.mapped(0), c.mapped(1), axis + 1, ops::Indices::aligned);
   const LazyTensor& x = c.value(0);
   const LazyTensor& indices = c.value(1);
   widened(c.node.shape(), c.size, c.node.op().name);
@@ -153,18 +160,24 @@ LazyTensor batch_gather(const BatchContext& c) {
   return permute_dims(taken, axes);
 }
 
-LazyTensor batch_scatter_add(const BatchContext& c) {
+LazyTensor batch_scatter(const BatchContext& c) {
   const auto axis = static_cast<int>(c.attributes()[0]);
+  const auto scatter = [&](const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
+                           int along) {
+    return ops::scattered(static_cast<Scatter>(c.attributes()[2]), base, indices, updates, along,
+                          static_cast<ops::Indices>(c.attributes()[1]));
+  };
   const LazyTensor base = c.mapped(0);
+  if (has_aligned_indices(c)) return scatter(base, c.mapped(1), c.mapped(2), axis + 1);
   const LazyTensor& indices = c.value(1);
   const LazyTensor updates = c.mapped(2);
-  if (!c.inputs[1].is_mapped) return scatter_add(base, indices, updates, axis + 1);
+  if (!c.inputs[1].is_mapped) return scatter(base, indices, updates, axis + 1);
   const Merged flat = merged(base, axis, c.node.op().name);
   std::vector<int> first{0};
   for (int i = 1; i < indices.rank(); ++i) first.push_back(axis + i);
   const LazyTensor moved = permute_dims(updates, brought_to_front(updates.rank(), first));
-  const LazyTensor sums = scatter_add(flat.x, merged_indices(indices, flat.shape[1]), moved, 0);
-  return permute_dims(reshape(sums, flat.shape), inverse(flat.axes));
+  const LazyTensor all = scatter(flat.x, merged_indices(indices, flat.shape[1]), moved, 0);
+  return permute_dims(reshape(all, flat.shape), inverse(flat.axes));
 }
 
 LazyTensor batch_permute(const BatchContext& c) {
@@ -213,9 +226,10 @@ using BatchRule = LazyTensor (*)(const BatchContext&);
 
 /// Of a node with a mapped input. Sources have no inputs, so that none of theirs is mapped, and the
 /// compiler's own operations are in no graph.
-BatchRule rule_of(OpClass kind) {
+BatchRule batch_rule_of(OpClass kind) {
   switch (kind) {
     case OpClass::elementwise:
+    case OpClass::linalg:  // a batch of one extent more
       return batch_elementwise;
     case OpClass::reduce:
       return batch_reduce;
@@ -224,7 +238,7 @@ BatchRule rule_of(OpClass kind) {
     case OpClass::gather:
       return batch_gather;
     case OpClass::scatter_add:
-      return batch_scatter_add;
+      return batch_scatter;
     case OpClass::reshape:
     case OpClass::broadcast:
       return batch_as_it_is;
@@ -244,13 +258,16 @@ BatchRule rule_of(OpClass kind) {
 }
 
 /// Nothing is computed: the value is that of input 0, mapped or not, and the other inputs come along.
-Batched batch_in_name(const Node& node, std::span<const Batched> inputs) {
-  std::vector<Node*> nodes;
-  nodes.reserve(inputs.size());
-  for (const Batched& input : inputs) nodes.push_back(&input.value.node());
-  return {LazyTensor(Node::make(node.op(), inputs[0].value.shape(), node.dtype(), node.device(), nodes,
+Batched batch_in_name(const Node& node, std::span<const Batched> inputs, std::int64_t size) {
+  Batched value = inputs[0];
+  // The rule of a mapped call takes all its results as mapped.
+  const bool is_custom = is_result(node) && rule_of(inputs[1].value.node()) != nullptr;
+  if (is_custom && inputs[1].is_mapped) value = {with_mapped_axis(value, size), true};
+  std::vector<Node*> nodes{&value.value.node()};
+  for (std::size_t i = 1; i < inputs.size(); ++i) nodes.push_back(&inputs[i].value.node());
+  return {LazyTensor(Node::make(node.op(), value.value.shape(), node.dtype(), node.device(), nodes,
                                 node.attributes().values())),
-          inputs[0].is_mapped};
+          value.is_mapped};
 }
 
 }  // namespace
@@ -264,9 +281,10 @@ LazyTensor with_mapped_axis(const Batched& x, std::int64_t size) {
 
 Batched batch(const Node& node, std::span<const Batched> inputs, std::int64_t size) {
   const OpClass kind = node.op().kind;
-  if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs);
+  if (is_call(node)) return batch_call(node, inputs, size);
+  if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs, size);
   const bool any = std::any_of(inputs.begin(), inputs.end(), [](const Batched& x) { return x.is_mapped; });
-  const BatchRule rule = rule_of(kind);
+  const BatchRule rule = batch_rule_of(kind);
   if (rule == nullptr) {
     throw GradientError(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
                                     node.shape().to_string()));
@@ -276,9 +294,7 @@ Batched batch(const Node& node, std::span<const Batched> inputs, std::int64_t si
   std::vector<Node*> nodes;
   nodes.reserve(inputs.size());
   for (const Batched& input : inputs) nodes.push_back(&input.value.node());
-  return {LazyTensor(Node::make(node.op(), node.shape(), node.dtype(), node.device(), nodes,
-                                node.attributes().values())),
-          false};
+  return {rebuilt(node, nodes), false};
 }
 
 }  // namespace caldera

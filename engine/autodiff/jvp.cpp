@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <unordered_map>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/call.h"
 #include "engine/autodiff/snapshot.h"
 #include "engine/autodiff/traced.h"
 #include "engine/autodiff/written_softmax.h"
@@ -78,7 +80,16 @@ class Forward {
   void run() {
     for (std::size_t i = 0; i < s_.entries.size(); ++i) {
       const Snapshot::Entry& entry = s_.entries[i];
-      if (!entry.depends || !carries_gradient(entry.tensor) || !has_tangent(entry)) continue;
+      if (!entry.depends || !carries_gradient(entry.tensor)) continue;
+      if (is_result(entry.tensor.node())) {
+        take_result(i);
+        continue;
+      }
+      if (!has_tangent(entry)) continue;
+      if (is_call(entry.tensor.node())) {
+        push_call(i);
+        continue;
+      }
       const LazyTensor tangent = tangent_of(i);
       if (tangent.shape() != entry.tensor.shape()) {
         throw ShapeError(fmt::format("jvp: the rule of '{}' gave shape {} for a value of shape {}",
@@ -97,6 +108,36 @@ class Forward {
     return false;
   }
 
+  std::vector<LazyTensor> tangents_into(const Snapshot::Entry& entry) const {
+    std::vector<LazyTensor> tangents;
+    tangents.reserve(entry.inputs.size());
+    for (std::uint32_t input : entry.inputs) tangents.push_back(slots_[input]);
+    return tangents;
+  }
+
+  void push_call(std::size_t i) {
+    const Snapshot::Entry& entry = s_.entries[i];
+    const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
+    const std::vector<LazyTensor> tangents = tangents_into(entry);
+    const Call call(entry.tensor, inputs);
+    if (rule_of(entry.tensor.node()) != nullptr) {
+      check_captured(call, [&](std::size_t k) { return tangents[call.arguments.size() + k].defined(); });
+      results_[i] = push_custom(call, tangents);
+    } else {
+      results_[i] = push_checkpoint(call, tangents);
+    }
+  }
+
+  /// The tangent of one result of a call.
+  void take_result(std::size_t i) {
+    const Snapshot::Entry& entry = s_.entries[i];
+    if (entry.inputs.empty()) return;  // evaluated before: a constant, or the target itself
+    const auto call = results_.find(entry.inputs[1]);
+    if (call == results_.end()) return;
+    const LazyTensor& tangent = call->second[result_index(entry.tensor.node())];
+    if (tangent.defined()) add(i, astype(tangent, entry.tensor.dtype()));
+  }
+
   LazyTensor tangent_of(std::size_t i) {
     const Snapshot::Entry& entry = s_.entries[i];
     const OpDef& op = entry.tensor.node().op();
@@ -107,9 +148,7 @@ class Forward {
       return p * (along - sum(p * along, softmax->axis, true));
     }
     const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    std::vector<LazyTensor> tangents;
-    tangents.reserve(inputs.size());
-    for (std::uint32_t input : entry.inputs) tangents.push_back(slots_[input]);
+    const std::vector<LazyTensor> tangents = tangents_into(entry);
     if (op.jvp != nullptr) {
       JvpContext context{.inputs = inputs, .output = entry.tensor, .tangents = tangents, .tangent = {}};
       op.jvp(context);
@@ -124,7 +163,8 @@ class Forward {
   }
 
   Snapshot& s_;
-  std::vector<LazyTensor> slots_;  // tangents; empty where zero
+  std::vector<LazyTensor> slots_;                                     // tangents; empty where zero
+  std::unordered_map<std::size_t, std::vector<LazyTensor>> results_;  // of calls: tangents of their results
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace caldera {
 namespace {
@@ -26,23 +27,30 @@ std::vector<LazyTensor> Snapshot::inputs_of(const Entry& entry) const {
   return inputs;
 }
 
-Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets) {
+Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets,
+                       Targets walk_on) {
   Snapshot s;
   std::vector<Node*> roots;
   for (const LazyTensor& output : outputs) roots.push_back(&output.node());
   std::uint64_t oldest = ~std::uint64_t{0};
   for (const LazyTensor& target : targets) oldest = std::min(oldest, target.node_id());
   s.oldest_target = oldest;
-  const auto is_older = [&](const Node& node) { return node.id() < oldest; };
+  std::unordered_set<const Node*> last;
+  if (walk_on == Targets::end_walk) {
+    for (const LazyTensor& target : targets) last.insert(&target.node());
+  }
+  const auto is_leaf = [&](const Node& node) {
+    return node.id() < oldest || (!last.empty() && last.contains(&node));
+  };
   const std::scoped_lock lock(graph_mutex());
-  const std::vector<Node*> order = topological_order(roots, is_older);
+  const std::vector<Node*> order = topological_order(roots, is_leaf);
   const std::uint64_t walk = order.empty() ? 0 : order[0]->walk;
   s.entries.reserve(order.size());
   for (Node* node : order) {
     Snapshot::Entry entry;
     entry.tensor = handle(node);
     entry.is_detached = node->is_detached();
-    if (!is_older(*node)) {
+    if (!is_leaf(*node)) {
       entry.inputs.reserve(node->inputs().size());
       for (const NodePtr& input : node->inputs()) entry.inputs.push_back(input->walk_index);
     }
@@ -74,7 +82,9 @@ void mark_differentiable(Snapshot& s, std::string_view transform) {
                       "if it is a constant",
                       transform, entry.tensor.shape().to_string(), entry.tensor.node().op().name));
     }
-    entry.depends = s.has_path(entry);
+    // What else a barrier waits for has nothing to do with its value.
+    const bool is_barrier = entry.tensor.node().op().kind == OpClass::barrier && !entry.inputs.empty();
+    entry.depends = is_barrier ? s.entries[entry.inputs[0]].depends : s.has_path(entry);
   }
 }
 

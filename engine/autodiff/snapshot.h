@@ -29,8 +29,12 @@ struct Snapshot {
   std::vector<LazyTensor> inputs_of(const Entry& entry) const;
 };
 
+/// Whether a walk goes on behind a target, to other targets.
+enum class Targets : std::uint8_t { are_passed, end_walk };
+
 /// What lies between `targets` and `outputs`. Iterative. Takes graph_mutex().
-Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets);
+Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets,
+                       Targets walk = Targets::are_passed);
 
 /// Marks what depends on a target through edges that carry a gradient. A value whose history was dropped may
 /// have depended on one, if it is younger: that is a GradientError naming `transform`.

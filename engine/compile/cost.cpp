@@ -7,8 +7,9 @@
 namespace caldera {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKindNames{
-    "region", "contract", "gather", "scatter_add", "attention", "attention_grad_q", "attention_grad_kv"};
+constexpr std::array<std::string_view, 8> kKindNames{
+    "region",           "contract",          "gather", "scatter_add", "attention",
+    "attention_grad_q", "attention_grad_kv", "linalg"};
 
 /// Whether an instruction computes: it is neither a source nor a comparison, selection, cast or random bits.
 bool is_arithmetic(const Instruction& i) {
@@ -72,12 +73,47 @@ std::int64_t attention_flops(const Step& step) {
   return flops + pairs * (step.kind == StepKind::attention_grad_q ? 2 * d : 2 * d + 2 * e);
 }
 
+/// The leading terms of Golub and Van Loan's counts (Matrix Computations, 4th edition).
+std::int64_t linalg_flops(const Step& step) {
+  const std::int64_t m = std::max(step.dims[1], step.dims[2]);
+  const std::int64_t n = std::min(step.dims[1], step.dims[2]);
+  const std::int64_t lu = 2 * n * n * n / 3;
+  const auto flops = [&]() -> std::int64_t {
+    switch (step.routine) {
+      case MatrixRoutine::cholesky:
+        return n * n * n / 3;
+      case MatrixRoutine::solve:
+        return lu + 2 * n * n * step.dims[3];
+      case MatrixRoutine::solve_triangular:
+        return n * n * step.dims[3];
+      case MatrixRoutine::inv:
+        return 2 * n * n * n;
+      case MatrixRoutine::det:
+      case MatrixRoutine::slogdet:
+        return lu;
+      case MatrixRoutine::qr:
+        return 4 * n * n * (m - n / 3);
+      case MatrixRoutine::svdvals:
+        return 4 * m * n * n - 4 * n * n * n / 3;
+      case MatrixRoutine::eigvalsh:
+        return 4 * n * n * n / 3;
+      case MatrixRoutine::eigh:
+        return 9 * n * n * n;
+      case MatrixRoutine::svd:
+      case MatrixRoutine::cofactor:
+      case MatrixRoutine::pinv:
+        return 6 * m * n * n + 20 * n * n * n;
+    }
+    return 0;
+  };
+  return step.dims[0] * flops();
+}
+
 std::int64_t flops_of(const Step& step) {
   const int rank = step.dims.rank();
-  const std::int64_t points = step.dims.numel();
   switch (step.kind) {
     case StepKind::region:
-      return kernel_flops(*step.kernel, points, product(step.dims, 0, rank - step.reduce_rank));
+      return kernel_flops(*step.kernel, step.dims.numel(), product(step.dims, 0, rank - step.reduce_rank));
     case StepKind::contract: {
       const std::int64_t results = product(step.dims, 0, rank - 1);
       std::int64_t flops = 0;
@@ -88,7 +124,9 @@ std::int64_t flops_of(const Step& step) {
     case StepKind::gather:
       return 0;
     case StepKind::scatter_add:
-      return is_floating(step.dtype) ? points : 0;
+      return is_floating(step.dtype) ? step.dims.numel() : 0;
+    case StepKind::linalg:
+      return linalg_flops(step);
     case StepKind::attention:
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:

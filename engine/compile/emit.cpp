@@ -56,6 +56,9 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::scatter_add:
         scatter_add(i);
         break;
+      case OpClass::linalg:
+        linalg(i);
+        break;
       case OpClass::pad:
         pad(i);
         break;

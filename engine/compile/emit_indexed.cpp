@@ -35,33 +35,44 @@ Emitter::Placed Emitter::one_dimensional(const Source& source) {
   return {written_out(source).buffer, dense_view(flat)};
 }
 
+/// The indices of a gather or scatter along `axis` over (outer, indices, inner).
+Emitter::Indices Emitter::indices(std::uint32_t i, int axis) {
+  const Source source = regions_.operand(i, 1);
+  const bool is_aligned = node(i).attributes[1] != 0;
+  if (is_aligned) {
+    Shape extents;
+    const Placed placed = three_dimensional(source, axis, extents);
+    return {{placed.buffer, placed.view.offset, placed.view.strides}, extents[1]};
+  }
+  const Placed placed = one_dimensional(source);
+  return {along(placed.buffer, placed.view, 1), node(source.shape_of).shape.numel()};
+}
+
 void Emitter::gather(std::uint32_t i) {
   const Program::Node& n = node(i);
+  const auto axis = static_cast<int>(n.attributes[0]);
   Shape extents;
-  const Placed x = three_dimensional(regions_.operand(i, 0), static_cast<int>(n.attributes[0]), extents);
-  const Placed idx = one_dimensional(regions_.operand(i, 1));
+  const Placed x = three_dimensional(regions_.operand(i, 0), axis, extents);
+  const Indices idx = indices(i, axis);
   Step step;
   step.kind = StepKind::gather;
   step.dtype = n.dtype;
-  step.dims = Shape{extents[0], node(regions_.operand(i, 1).shape_of).shape.numel(), extents[2]};
+  step.dims = Shape{extents[0], idx.count, extents[2]};
   step.axis_extent = extents[1];
   step.axis_stride = x.view.strides[1];
   const Dims across{x.view.strides[0], 0, x.view.strides[2]};
-  step.operands = {{x.buffer, x.view.offset, across},
-                   along(idx.buffer, idx.view, 1),
-                   {destination(i), 0, step.dims.strides()}};
+  step.operands = {{x.buffer, x.view.offset, across}, idx.operand, {destination(i), 0, step.dims.strides()}};
   push(std::move(step));
 }
 
 void Emitter::scatter_add(std::uint32_t i) {
   const Program::Node& n = node(i);
   const auto axis = static_cast<int>(n.attributes[0]);
-  const std::int64_t count = node(regions_.operand(i, 1).shape_of).shape.numel();
   Shape extents{1, n.shape[axis], 1};
   for (int d = 0; d < axis; ++d) extents[0] *= n.shape[d];
   for (int d = axis + 1; d < n.shape.rank(); ++d) extents[2] *= n.shape[d];
-  const Shape update_extents{extents[0], count, extents[2]};
-  const Placed idx = one_dimensional(regions_.operand(i, 1));
+  const Indices idx = indices(i, axis);
+  const Shape update_extents{extents[0], idx.count, extents[2]};
   // 16-bit types are added up in f32 and rounded once.
   const DType type = compute_type(n.dtype);
   const Source updates = regions_.operand(i, 2);
@@ -80,9 +91,9 @@ void Emitter::scatter_add(std::uint32_t i) {
   step.dims = update_extents;
   step.axis_extent = extents[1];
   step.axis_stride = extents[2];
-  step.operands = {{u.buffer, u.view.offset, u.view.strides},
-                   along(idx.buffer, idx.view, 1),
-                   {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
+  step.scatter = static_cast<Scatter>(n.attributes[2]);
+  step.operands = {
+      {u.buffer, u.view.offset, u.view.strides}, idx.operand, {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));
   if (out != result) convert(out, result, n.shape);
 }

@@ -82,9 +82,18 @@ class Emitter {
   // ---- attention (emit_attention.cpp) ----
   void attention(std::uint32_t i);
 
+  // ---- matrix routines (emit_linalg.cpp) ----
+  Placed matrices(const Source& source, Shape& extents);
+  void linalg(std::uint32_t i);
+
   // ---- parts of tensors (emit_indexed.cpp) ----
   Placed three_dimensional(const Source& source, int axis, Shape& extents);
   Placed one_dimensional(const Source& source);
+  struct Indices {
+    Operand operand;
+    std::int64_t count;  // along the axis
+  };
+  Indices indices(std::uint32_t i, int axis);
   void gather(std::uint32_t i);
   void scatter_add(std::uint32_t i);
   void pad(std::uint32_t i);

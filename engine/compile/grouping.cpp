@@ -83,6 +83,14 @@ class Grouper {
     for (std::size_t k = 0; k < regions_.operand_count(root); ++k) visit(regions_.operand(root, k));
   }
   bool has_group(Id root) const { return draft_of_[root] != kNoRoot; }
+  /// What has to be there before the root is computed: its operands, and what barriers on the way await.
+  template <class Visit>
+  void for_each_before(Id root, Visit visit) const {
+    for (Id input : regions_.program().inputs_of(root)) {
+      visit(regions_.source(input).root);
+      regions_.for_each_awaited(input, visit);
+    }
+  }
 
   void build_readers() {
     first_reader_.assign(count_ + std::size_t{1}, 0);
@@ -97,6 +105,8 @@ class Grouper {
     readers_.resize(first_reader_.back());
     std::vector<std::uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
     each([&](Id read, Id reader) { readers_[next[read]++] = reader; });
+    is_awaited_.assign(count_, false);
+    for (Id i = 0; i < count_; ++i) regions_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = true; });
   }
   std::span<const Id> readers(Id root) const {
     return {readers_.data() + first_reader_[root],
@@ -318,7 +328,7 @@ class Grouper {
     for (Id i = count_; i-- > 0;) {
       const bool absorbable = has_group(i) && regions_.is_expression(i) &&
                               regions_.node(i).op->kind != OpClass::reduce && !regions_.is_output(i);
-      if (!absorbable || readers(i).empty() || !has_group(readers(i)[0])) continue;
+      if (!absorbable || is_awaited_[i] || readers(i).empty() || !has_group(readers(i)[0])) continue;
       const Id reader = group_of(readers(i)[0]);
       const auto all = readers(i);
       const bool only_one =
@@ -385,9 +395,9 @@ class Grouper {
     const auto in_window = [&](Id draft) { return draft >= begin && draft < end; };
     const auto collect = [&](Id draft, BitSet& to) {
       const auto visit = [&](Id root) {
-        for_each_operand(root, [&](const Source& s) {
-          if (!has_group(s.root)) return;
-          const Id g = group_of(s.root);
+        for_each_before(root, [&](Id read) {
+          if (!has_group(read)) return;
+          const Id g = group_of(read);
           if (in_window(g) && g != draft) to.add(covers[position(g)]);
         });
       };
@@ -399,9 +409,9 @@ class Grouper {
       const auto leads = [&](Id from, Id to) {
         bool found = false;
         const auto visit = [&](Id root) {
-          for_each_operand(root, [&](const Source& s) {
-            if (found || !has_group(s.root)) return;
-            const Id g = group_of(s.root);
+          for_each_before(root, [&](Id read) {
+            if (found || !has_group(read)) return;
+            const Id g = group_of(read);
             found = g != from && g != to && in_window(g) && covers[position(g)].test(position(from));
           });
         };
@@ -518,11 +528,11 @@ class Grouper {
     std::vector<std::vector<Id>> next(drafts_.size());
     for (Id i : alive) {
       std::vector<Id> producers;
-      const auto add = [&](const Source& s) {
-        if (has_group(s.root) && group_of(s.root) != i) producers.push_back(group_of(s.root));
+      const auto add = [&](Id read) {
+        if (has_group(read) && group_of(read) != i) producers.push_back(group_of(read));
       };
-      if (drafts_[i].other != kNoRoot) for_each_operand(drafts_[i].other, add);
-      for (Id member : drafts_[i].members) for_each_operand(member, add);
+      if (drafts_[i].other != kNoRoot) for_each_before(drafts_[i].other, add);
+      for (Id member : drafts_[i].members) for_each_before(member, add);
       std::sort(producers.begin(), producers.end());
       producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
       waiting[i] = static_cast<std::uint32_t>(producers.size());
@@ -554,6 +564,8 @@ class Grouper {
   std::vector<Id> order_;
   std::vector<std::uint32_t> first_reader_;
   std::vector<Id> readers_;  // of each root, by ranges
+  std::vector<bool>
+      is_awaited_;  // behind a barrier: what reads it may not take it in before the others are there
 };
 
 }  // namespace

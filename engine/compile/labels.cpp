@@ -168,6 +168,7 @@ std::string label_of(const Regions& regions, const Group& group) {
     const OpClass kind = regions.node(group.other).op->kind;
     if (kind == OpClass::contract && is_low_rank(regions, group.other)) label = "lora";
     if (kind == OpClass::attention) label = "attention";
+    if (kind == OpClass::linalg) label = regions.node(group.other).op->name;
   }
   if (group.members.empty()) return label;
   const std::string inner = Reader(regions, group).run();

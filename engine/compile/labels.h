@@ -1,4 +1,5 @@
-// Labels: what a group of operations is called in the field. For people only: nothing depends on them.
+// Labels: what a group of operations is called in the field. For people only (errors of steps name
+// them): nothing depends on them.
 #pragma once
 
 #include <string>

@@ -8,8 +8,9 @@ namespace caldera {
 
 namespace {
 
-constexpr const char* kKindNames[] = {"region",    "matmul",           "gather",           "scatter_add",
-                                      "attention", "attention_grad_q", "attention_grad_kv"};
+constexpr const char* kKindNames[] = {
+    "region", "matmul", "gather", "scatter_add", "attention", "attention_grad_q", "attention_grad_kv",
+    "linalg"};
 
 }  // namespace
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/matrix_routine.h"
+#include "engine/graph/op.h"
 #include "engine/kernel/kernel.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
@@ -47,11 +49,11 @@ enum class StepKind : std::uint8_t {
              // A and B may lie in memory as f16 or bf16 (each its own: see its buffer) where Step::dtype, the
              // type of P, is f32.
   gather,    // dims = outer, indices, inner: out[o,i,j] = x[o, idx[i], j]. operands: x, idx (i32), out. x has
-             // stride 0 along `indices`; its stride along the gathered axis is axis_stride. idx has stride 0
-             // along outer and inner. An index outside [0, axis_extent) gives NaN (floating) or 0.
-  scatter_add,  // dims = outer, indices, inner: out[o, idx[i], j] += u[o,i,j] in order of i. operands: u,
-                // idx, out, where out is addressed as x is in gather. Indices outside are dropped. out
-                // already holds the base.
+             // stride 0 along `indices`; its stride along the gathered axis is axis_stride. idx may vary
+             // along outer and inner too. An index outside [0, axis_extent) gives NaN (floating) or 0.
+  scatter_add,  // dims = outer, indices, inner: out[o, idx[i], j] += u[o,i,j] in order of i, or what
+                // Step::scatter says instead of +. operands: u, idx, out, where out is addressed as x is in
+                // gather. Indices outside are dropped. out already holds the base.
   // Attention over dims = batch..., M (queries), N (keys), D (head size of q and k), E (head size of v), in
   // f32, without the M x N scores in memory. `kernel` (element-wise, over batch..., M, N; one output) makes
   // the score from the raw product: its input 0 is sum_d q[b,m,d] k[b,n,d] (no operand), its other inputs and
@@ -71,6 +73,10 @@ enum class StepKind : std::uint8_t {
   // input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;
   // dq[b,m,d] = sum_n dR k; dk[b,n,d] = sum_m dR q; dv[b,n,e] = sum_m P go. Outputs keep the whole batch:
   // what is broadcast over it is summed by a later step.
+  linalg,  // dims = batch, M, N, K, P: Step::routine of a[b,m,n] and, where it has a right side, of r[b,n,k];
+           // else K is 0. operands: a, r (whose rows are walked along M: a is square then), out[b,p]: the P
+           // elements of the results. scalars: the routine's tolerance, if it has one. The type is f32 or
+           // f64.
 };
 
 /// A stretch of K of a contraction: one pair of operands.
@@ -95,6 +101,8 @@ struct Step {
   bool joined = false;                   // runs in the dispatch of the step before it: a region with the same
                                          // kernel, and no hazard with any step of that dispatch
   std::int8_t reduce_rank = 0;           // region: innermost dims that are combined away, or are the row
+  MatrixRoutine routine{};               // linalg
+  bool routine_option = false;           // linalg
   std::shared_ptr<const Kernel> kernel;  // region; contract: epilogue or null; attention: of the score
   std::shared_ptr<const Kernel> gradient;  // attention_grad_*: of the raw product
   Shape dims;                              // iteration space
@@ -105,6 +113,7 @@ struct Step {
   CausalMask causal;                  // attention
   std::int64_t axis_extent = 0;       // gather, scatter_add
   std::int64_t axis_stride = 0;       // gather, scatter_add
+  Scatter scatter = Scatter::add;     // scatter_add
   std::string label;                  // what the step was recognised as: "softmax", "lora"; may be empty
   std::vector<std::uint32_t> nodes;   // positions in the program of the nodes that it computes
 

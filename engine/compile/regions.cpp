@@ -7,7 +7,7 @@ namespace {
 
 bool is_movement(OpClass kind) {
   return kind == OpClass::reshape || kind == OpClass::permute || kind == OpClass::slice ||
-         kind == OpClass::broadcast;
+         kind == OpClass::broadcast || kind == OpClass::barrier;
 }
 
 /// Functions cheap enough to be computed again by every reader of coordinates.
@@ -22,6 +22,10 @@ bool is_cheap(ScalarOp op) {
     case ScalarOp::mul:
     case ScalarOp::maximum:
     case ScalarOp::minimum:
+    case ScalarOp::bit_not:
+    case ScalarOp::bit_and:
+    case ScalarOp::bit_or:
+    case ScalarOp::bit_xor:
     case ScalarOp::logical_and:
     case ScalarOp::logical_or:
     case ScalarOp::logical_xor:
@@ -52,6 +56,7 @@ Regions::Regions(const Program& program, const CompileOptions& options) : progra
   output_of_.assign(count, -1);
   placement_.resize(count);
   find_views();
+  find_barriers();
   find_outputs_and_live();
   if (!options.fusion) return;
   find_generated();
@@ -85,6 +90,9 @@ void Regions::find_views() {
       case OpClass::slice:
         view_[i] = slice_view(view, n.attributes);
         break;
+      case OpClass::barrier:
+        view_[i] = view;
+        break;
       case OpClass::broadcast:
         view_[i] = broadcast_view(view, shape, n.shape);
         break;
@@ -100,6 +108,15 @@ void Regions::find_views() {
         }
       }
     }
+  }
+}
+
+void Regions::find_barriers() {
+  for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
+    const bool is_barrier = node(i).op->kind == OpClass::barrier;
+    if (is_barrier && last_barrier_.empty()) last_barrier_.assign(program_->nodes.size(), kNoRoot);
+    if (last_barrier_.empty() || root_[i] == i) continue;
+    last_barrier_[i] = is_barrier ? i : last_barrier_[program_->inputs_of(i)[0]];
   }
 }
 

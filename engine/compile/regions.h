@@ -41,6 +41,15 @@ class Regions {
   /// Where the elements of node i are.
   Source source(std::uint32_t i) const { return {root_[i], i, &view_[i]}; }
   Source operand(std::uint32_t root, std::size_t k) const { return source(program_->inputs_of(root)[k]); }
+  /// Calls visit(root) for each root that what reads node i has to come after, by the barriers between node i
+  /// and its root.
+  template <class Visit>
+  void for_each_awaited(std::uint32_t i, Visit visit) const {
+    if (last_barrier_.empty()) return;
+    for (std::uint32_t b = last_barrier_[i]; b != kNoRoot; b = last_barrier_[program_->inputs_of(b)[0]]) {
+      for (std::uint32_t input : program_->inputs_of(b).subspan(1)) visit(root_[input]);
+    }
+  }
   std::size_t operand_count(std::uint32_t root) const { return node(root).input_count; }
   /// A root that some output needs.
   bool is_live(std::uint32_t i) const { return live_[i]; }
@@ -71,6 +80,7 @@ class Regions {
   /// loaded.
   bool widens_data(std::uint32_t i) const;
   void find_views();
+  void find_barriers();
   void find_outputs_and_live();
   void find_generated();
   void find_placements();
@@ -81,6 +91,7 @@ class Regions {
   std::vector<View> view_;
   std::vector<bool> live_, is_output_, generated_;
   std::vector<std::int32_t> output_of_;
+  std::vector<std::uint32_t> last_barrier_;  // of views: the nearest behind them. Empty without barriers
   std::vector<std::optional<Placement>> placement_;
 };
 

@@ -28,6 +28,9 @@ class Describer {
       case StepKind::scatter_add:
         describe_indexed();
         break;
+      case StepKind::linalg:
+        describe_linalg();
+        break;
       case StepKind::attention:
       case StepKind::attention_grad_q:
       case StepKind::attention_grad_kv:
@@ -60,6 +63,8 @@ class Describer {
       throw Fault{"the kernel of a gradient does not fit the step"};
     if (!region && step_.reduce_rank != 0) throw Fault{"reduced dimensions do not fit the step"};
     if (contract == step_.segments.empty()) throw Fault{"segments do not fit the step"};
+    if (step_.kind != StepKind::linalg && (step_.routine != MatrixRoutine{} || step_.routine_option))
+      throw Fault{"a matrix routine without matrices"};
     const CausalMask& causal = step_.causal;
     if (!is_attention() && (causal.fill != -1 || causal.offset_scalar != -1))
       throw Fault{"a causal mask without attention"};
@@ -144,11 +149,28 @@ class Describer {
     if (rank_ != 3) throw Fault{"not the dimensions outer, indices, inner"};
     if (!gather && is_half(step_.dtype)) throw Fault{"sums of a 16-bit type: they are types of memory"};
     if (step_.axis_extent < 0) throw Fault{"a negative extent"};
-    const DimSet indices = inner(2);
     const DimSet around = inner(1) | inner(3);
     read(step_.dtype, gather ? around : all(), all());
-    read(DType::i32, indices, all());
+    read(DType::i32, all(), all());
     add(OperandRole::written, step_.dtype, gather ? all() : around, all());
+  }
+
+  void describe_linalg() {
+    if (rank_ != 5) throw Fault{"not the dimensions batch, M, N, K, P"};
+    if (step_.dtype != DType::f32 && step_.dtype != DType::f64)
+      throw Fault{"matrices of another type than float32 and float64"};
+    const std::int64_t m = step_.dims[1];
+    const std::int64_t n = step_.dims[2];
+    const std::int64_t k = step_.dims[3];
+    const MatrixRoutine routine = step_.routine;
+    if (needs_square(routine) && m != n) throw Fault{"a routine for square matrices over others"};
+    if (!has_right_side(routine) && k != 0) throw Fault{"a right side that the routine has no use for"};
+    if (result_size(routine, step_.routine_option, m, n, k) != step_.dims[4])
+      throw Fault{"results of another size than the routine's"};
+    const DimSet batch = inner(5);
+    read(step_.dtype, batch | inner(4) | inner(3), batch | inner(4) | inner(3));
+    if (has_right_side(routine)) read(step_.dtype, batch | inner(4) | inner(2), batch | inner(4) | inner(2));
+    write(step_.dtype, batch | inner(1));
   }
 
   void describe_attention() {
@@ -230,6 +252,7 @@ class Describer {
     for (const Kernel* kernel : {step_.kernel.get(), step_.gradient.get()}) {
       if (kernel != nullptr) types.insert(types.end(), kernel->scalars.begin(), kernel->scalars.end());
     }
+    if (step_.kind == StepKind::linalg && has_tolerance(step_.routine)) types.push_back(step_.dtype);
     if (types.size() != step_.scalars.size()) throw Fault{"the wrong number of scalar arguments"};
     for (std::size_t i = 0; i < types.size(); ++i) check_scalar(step_.scalars[i], types[i]);
   }

@@ -26,7 +26,8 @@ std::size_t LazyTensor::graph_size() const {
   Node* output = &node();
   const std::scoped_lock lock(graph_mutex());
   std::size_t lazy = 0;
-  for (const Node* n : topological_order({&output, 1}, [](const Node& x) { return x.has_value(); })) {
+  for (const Node* n :
+       topological_order({&output, 1}, [](const Node& x) { return x.has_value() || x.is_scalar_leaf(); })) {
     if (!n->has_value()) ++lazy;
   }
   return lazy;

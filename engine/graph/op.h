@@ -15,6 +15,9 @@ class LazyTensor;
 struct JvpContext;
 struct VjpContext;
 
+/// What comes of an element and an update that a scatter brings to it.
+enum class Scatter : std::uint8_t { add, set, maximum, minimum };
+
 /// The class of kernel an operation lowers to. The compiler knows these and no operation by name.
 enum class OpClass : std::uint8_t {
   data,         // a leaf that holds a value
@@ -25,8 +28,9 @@ enum class OpClass : std::uint8_t {
   reduce,       // attrs: axes as a bit mask. The output keeps reduced axes with extent 1
   contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N). The compiler makes such
                 // of several products (engine/compile/products.h)
-  gather,       // inputs x, idx. attrs: axis
-  scatter_add,  // inputs base, idx, updates. attrs: axis
+  gather,       // inputs x, idx. attrs: axis; 1 if idx is aligned: of x's rank, with its extents but along
+                // the axis, so that each place has indices of its own
+  scatter_add,  // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
   reshape,      // same elements in row-major order
   permute,      // attrs: permutation
   slice,        // attrs: start per dimension, then step per dimension (may be negative)
@@ -46,6 +50,10 @@ enum class OpClass : std::uint8_t {
   attention_grad_kv,  // the same; the gradient of k
   other_result,       // a further result of its input. attrs: which. Of attention: 1 highest, 2 total; of
                       // attention_grad_kv: 1 the gradient of v
+  // Of graphs again:
+  linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
+           // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
+           // output is (batch...) and then extents of as many elements as the routine's results have
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

@@ -40,8 +40,12 @@ enum class ScalarOp : std::uint8_t {
   tanh,
   sigmoid,
   erf,
+  exp2,
+  log2,
+  log10,
   reciprocal,
   logical_not,
+  bit_not,
   isnan,
   cast,  // to the type of the instruction
   // in kernels only: f32 rounded (to nearest even) to what the 16-bit type holds, as f32
@@ -58,6 +62,12 @@ enum class ScalarOp : std::uint8_t {
   maximum,  // NaN if either is
   minimum,
   atan2,
+  copysign,  // the magnitude of the first, the sign of the second, zeros and NaN included
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,   // by a negative count or by all bits and more: 0
+  shift_right,  // keeps the sign; by a negative count or by all bits and more: 0 or -1
   logical_and,
   logical_or,
   logical_xor,
@@ -77,7 +87,7 @@ enum class ScalarOp : std::uint8_t {
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_normal) + 1;
 
 /// What types a ScalarOp accepts.
-enum class ScalarDomain : std::uint8_t { any, numeric, floating, boolean };
+enum class ScalarDomain : std::uint8_t { any, numeric, floating, boolean, integral };
 
 struct ScalarOpInfo {
   std::string_view name;
@@ -98,6 +108,8 @@ constexpr bool in_domain(ScalarDomain domain, DType type) {
       return is_floating(type);
     case ScalarDomain::boolean:
       return type == DType::boolean;
+    case ScalarDomain::integral:
+      return is_integral(type);
   }
   return false;
 }

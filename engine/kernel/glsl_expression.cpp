@@ -58,6 +58,9 @@ bool in_library(ScalarOp op) {
     case ScalarOp::tanh:
     case ScalarOp::sigmoid:
     case ScalarOp::erf:
+    case ScalarOp::exp2:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
       return true;
     default:
       return false;
@@ -91,6 +94,9 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
     case ScalarOp::rsqrt:
       if (floating) return fmt::format("({} / sqrt({}))", literal(type, 1), x);
       break;
+    case ScalarOp::bit_not:
+      if (!floating) return wrapped(type, "~" + x);
+      break;
     case ScalarOp::reciprocal:
       if (floating) return fmt::format("({} / {})", literal(type, 1), x);
       break;
@@ -107,6 +113,17 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
         return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);
   }
   refuse(info(op).name, type);
+}
+
+/// The count is taken as an unsigned number: what is negative counts as too many.
+std::string shift(ScalarOp op, DType type, const std::string& x, const std::string& y) {
+  const std::string count = fmt::format("{}({})", type == DType::i64 ? "uint64_t" : "uint", y);
+  const auto bits = static_cast<int>(8 * size_of(type));
+  const std::string last = fmt::format("{}u{}", bits - 1, type == DType::i64 ? "l" : "");
+  if (op == ScalarOp::shift_right && !is_unsigned(type))
+    return fmt::format("({} >> int(min({}, {})))", x, count, last);
+  return wrapped(type, fmt::format("{} > {} ? {} : {} {} int({})", count, last, literal(type, 0), x,
+                                   op == ScalarOp::shift_left ? "<<" : ">>", y));
 }
 
 std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std::string& y,
@@ -150,6 +167,18 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
     case ScalarOp::atan2:
       if (f32 || f64) return call(calls, f32 ? "f_atan2" : "d_atan2", x, y);
       break;
+    case ScalarOp::copysign:
+      if (f32 || f64) return call(calls, f32 ? "f_copysign" : "d_copysign", x, y);
+      break;
+    case ScalarOp::bit_and:
+      return fmt::format("({} & {})", x, y);
+    case ScalarOp::bit_or:
+      return fmt::format("({} | {})", x, y);
+    case ScalarOp::bit_xor:
+      return fmt::format("({} ^ {})", x, y);
+    case ScalarOp::shift_left:
+    case ScalarOp::shift_right:
+      return shift(op, type, x, y);
     default:
       break;
   }

@@ -87,11 +87,21 @@ double d_expm1(double x) {
   return p.x == 0.0lf ? p.y : scale * p.y + (scale - 1.0lf);
 }
 )"},
-    {"d_log", {"is_nan_d", "d_constants"}, R"(
-double d_log(double x) {
+    {"d_exp2", {"is_nan_d", "d_reduced_exp"}, R"(
+double d_exp2(double x) {
   if (is_nan_d(x)) return x;
-  if (x <= 0.0lf) return x == 0.0lf ? -d_infinity() : d_nan();
-  if (x == d_infinity()) return x;
+  if (x >= 1024.0lf) return d_infinity();
+  if (x < -1076.0lf) return 0.0lf;
+  double n = floor(x + 0.5lf);
+  dvec2 p = d_reduced_exp((x - n) * 0.69314718055994530942lf);
+  int i = int(n + p.x);
+  int h = i >> 1;
+  return (1.0lf + p.y) * d_pow2(h) * d_pow2(i - h);
+}
+)"},
+    {"d_log_parts", {"d_constants"}, R"(
+// x = 2^e m, as (e, log(m)), for positive finite x.
+dvec2 d_log_parts(double x) {
   double e = 0.0lf;
   if (x < 2.2250738585072014e-308lf) {
     x *= 18014398509481984.0lf;
@@ -108,7 +118,44 @@ double d_log(double x) {
   double z = s * s;
   double t = 0.0lf;
   for (int i = 11; i >= 0; --i) t = t * z + 1.0lf / double(2 * i + 1);
-  return (2.0lf * s * t + e * 1.90821492927058770002e-10lf) + e * 6.93147180369123816490e-01lf;
+  return dvec2(e, 2.0lf * s * t);
+}
+)"},
+    {"d_log_limit", {"is_nan_d", "d_constants"}, R"(
+// What a logarithm is where its argument is not positive and finite.
+double d_log_limit(double x) {
+  if (is_nan_d(x)) return x;
+  return x == 0.0lf ? -d_infinity() : (x < 0.0lf ? d_nan() : x);
+}
+)"},
+    {"d_log", {"d_log_parts", "d_log_limit"}, R"(
+double d_log(double x) {
+  if (!(x > 0.0lf) || x == d_infinity()) return d_log_limit(x);
+  dvec2 p = d_log_parts(x);
+  return (p.y + p.x * 1.90821492927058770002e-10lf) + p.x * 6.93147180369123816490e-01lf;
+}
+)"},
+    {"d_log2", {"d_log_parts", "d_log_limit"}, R"(
+double d_log2(double x) {
+  if (!(x > 0.0lf) || x == d_infinity()) return d_log_limit(x);
+  dvec2 p = d_log_parts(x);
+  return p.y * 1.44269504088896340736lf + p.x;
+}
+)"},
+    {"d_log10", {"d_log_parts", "d_log_limit"}, R"(
+// log10(2) in two parts, of which the product of the first with an exponent is exact.
+double d_log10(double x) {
+  if (!(x > 0.0lf) || x == d_infinity()) return d_log_limit(x);
+  dvec2 p = d_log_parts(x);
+  double low = p.y * 0.43429448190325182765lf + p.x * 3.69423907715893078616e-13lf;
+  return low + p.x * 3.01029995663611771306e-01lf;
+}
+)"},
+    {"d_copysign", {}, R"(
+double d_copysign(double x, double y) {
+  uvec2 w = unpackDouble2x32(x);
+  uint sign = unpackDouble2x32(y).y & 0x80000000u;
+  return packDouble2x32(uvec2(w.x, w.y & 0x7fffffffu | sign));
 }
 )"},
     {"d_log1p", {"d_log"}, R"(

@@ -17,7 +17,9 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
 }  // namespace
 
 void Capture::fill() {
-  topological_order(outputs, is_data, walk);
+  // A number's inputs, if it has any, are for differentiation (engine/autodiff/call.h).
+  topological_order(
+      outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
   data.clear();
   crosses = false;
   for (Node* node : walk.order) {

@@ -133,6 +133,8 @@ const char* form_of(const Step& step) {
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:
       return "attention";
+    case StepKind::linalg:
+      return "linalg";
     case StepKind::region:
       break;
   }

@@ -28,6 +28,8 @@ const char* kind_of(const GraphNode& node) {
     case OpClass::gather:
     case OpClass::scatter_add:
       return "index";
+    case OpClass::linalg:
+      return "linalg";
     case OpClass::pad:
     case OpClass::concatenate:
       return "copy";
@@ -36,6 +38,7 @@ const char* kind_of(const GraphNode& node) {
     case OpClass::slice:
     case OpClass::broadcast:
     case OpClass::identity:
+    case OpClass::barrier:
       return "view";
     default:
       return "map";

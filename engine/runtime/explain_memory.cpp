@@ -21,10 +21,12 @@ constexpr double kTotalHeight = kArenaTop + kArenaHeight + 44;
 // Colours by form, as in the page. A picture of its own follows the reader's theme too.
 constexpr const char* kStyle =
     "<style>.cal-mem{--map:#4f86e8;--copy:#8b97a6;--reduce:#e58a2e;--row:#8a63d2;--contract:#2f9e6e;"
-    "--attention:#d64d78;--index:#b8931c;--ink:#1c2530;--faint:#d9dfe7;--page:#fff;font:11px "
+    "--attention:#d64d78;--index:#b8931c;--linalg:#1f93a8;--ink:#1c2530;--faint:#d9dfe7;--page:#fff;font:"
+    "11px "
     "system-ui,sans-serif}"
     "@media(prefers-color-scheme:dark){.cal-mem{--map:#6d9df0;--copy:#7c8896;--reduce:#e89a4c;--row:#a385e0;"
-    "--contract:#48b487;--attention:#e26d92;--index:#cbab45;--ink:#dde4ec;--faint:#323c48;--page:#12171e}}"
+    "--contract:#48b487;--attention:#e26d92;--index:#cbab45;--linalg:#4cb5c9;--ink:#dde4ec;--faint:#323c48;--"
+    "page:#12171e}}"
     ".cal-mem text{fill:var(--ink)}.cal-mem .t{font-size:12px;font-weight:600}.cal-mem .q{opacity:.7}"
     ".cal-mem .g{stroke:var(--faint);fill:none}.cal-mem .b rect{stroke:var(--page);stroke-width:.6}"
     ".cal-mem .b rect:hover{stroke:var(--ink);stroke-width:1.5}.cal-mem .b "
@@ -34,7 +36,8 @@ constexpr const char* kStyle =
     ".dot{fill:var(--attention)}"
     ".cal-mem .map{fill:var(--map)}.cal-mem .copy{fill:var(--copy)}.cal-mem .reduce{fill:var(--reduce)}"
     ".cal-mem .row{fill:var(--row)}.cal-mem .contract{fill:var(--contract)}"
-    ".cal-mem .attention{fill:var(--attention)}.cal-mem .index{fill:var(--index)}</style>";
+    ".cal-mem .attention{fill:var(--attention)}.cal-mem .index{fill:var(--index)}.cal-mem "
+    ".linalg{fill:var(--linalg)}</style>";
 
 std::string escaped(const std::string& text) {
   std::string out;

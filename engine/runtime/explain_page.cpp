@@ -5,10 +5,10 @@ namespace caldera::explain_page {
 const char* const kStyle = R"css(
 :root{color-scheme:light dark;--page:#f5f7fa;--panel:#fff;--ink:#1c2530;--soft:#5c6876;--line:#dde3ea;--hover:#eef2f7;
 --code:#f6f8fb;--map:#4f86e8;--copy:#8b97a6;--reduce:#e58a2e;--row:#8a63d2;--contract:#2f9e6e;--attention:#d64d78;
---index:#b8931c;--data:#6b7785;--accent:#d64d78}
+--index:#b8931c;--linalg:#1f93a8;--data:#6b7785;--accent:#d64d78}
 @media(prefers-color-scheme:dark){:root{--page:#0d1117;--panel:#12171e;--ink:#dde4ec;--soft:#93a0ae;--line:#28313b;
 --hover:#1a212a;--code:#0f141a;--map:#6d9df0;--copy:#7c8896;--reduce:#e89a4c;--row:#a385e0;--contract:#48b487;
---attention:#e26d92;--index:#cbab45;--data:#8794a2;--accent:#e26d92}}
+--attention:#e26d92;--index:#cbab45;--linalg:#4cb5c9;--data:#8794a2;--accent:#e26d92}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:14px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:1320px;margin:0 auto;padding:28px 24px 60px}
@@ -27,7 +27,7 @@ section>header .soft{flex:1;min-width:200px;font-size:13px}
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;margin-top:8px;font-size:12px;color:var(--soft)}
 .legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px}
 .map{--c:var(--map)}.copy{--c:var(--copy)}.reduce{--c:var(--reduce)}.row{--c:var(--row)}.contract{--c:var(--contract)}
-.attention{--c:var(--attention)}.index{--c:var(--index)}.data{--c:var(--data)}.view{--c:var(--copy)}
+.attention{--c:var(--attention)}.index{--c:var(--index)}.linalg{--c:var(--linalg)}.data{--c:var(--data)}.view{--c:var(--copy)}
 .c{background:var(--c)}
 button,input,label.check{font:inherit;font-size:13px;color:var(--ink)}
 button{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:2px 10px;cursor:pointer;min-width:30px}

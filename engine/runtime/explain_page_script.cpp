@@ -6,7 +6,7 @@ namespace caldera::explain_page {
 const char* const kPageScript = R"js(
 const D = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
-const FORMS = {map: 'element-wise', row: 'rows', reduce: 'reduction', contract: 'contraction', attention: 'attention', index: 'gather, scatter', copy: 'copy, cast'};
+const FORMS = {map: 'element-wise', row: 'rows', reduce: 'reduction', contract: 'contraction', attention: 'attention', index: 'gather, scatter', linalg: 'matrix routine', copy: 'copy, cast'};
 const bytes = b => { let u = 0; for (; b >= 1024 && u < 4; ++u) b /= 1024; return u ? `${b < 10 ? b.toFixed(2) : b < 100 ? b.toFixed(1) : b.toFixed(0)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][u]}` : `${b} B`; };
 const count = n => n < 1e4 ? `${n}` : n < 1e6 ? `${(n / 1e3).toPrecision(3)} k` : n < 1e9 ? `${(n / 1e6).toPrecision(3)} M` : n < 1e12 ? `${(n / 1e9).toPrecision(3)} G` : `${(n / 1e12).toPrecision(3)} T`;
 const micros = s => s < 1e-3 ? `${(s * 1e6).toPrecision(3)} \u00b5s` : s < 1 ? `${(s * 1e3).toPrecision(3)} ms` : `${s.toPrecision(3)} s`;

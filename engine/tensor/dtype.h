@@ -31,6 +31,8 @@ constexpr std::string_view name(DType t) {
 constexpr bool is_floating(DType t) { return t >= DType::f16; }
 constexpr bool is_integral(DType t) { return t == DType::u8 || t == DType::i32 || t == DType::i64; }
 
+constexpr bool is_unsigned(DType t) { return t == DType::u8; }
+
 /// 16 bits wide: a type that values have in memory, not while they are computed.
 constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 /// The type in which values of `t` are computed: f32 for the 16-bit types.

@@ -46,7 +46,7 @@ class PlanAttention : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, PlanAttention, ::testing::ValuesIn(tested_devices()), device_test_name);
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 TEST_P(PlanAttention, EveryLength) {
   for (std::int64_t m : {1, 7, 33, 130})
@@ -64,17 +64,17 @@ TEST_P(PlanAttention, Masks) {
        {ScoreKind::boolean_mask, ScoreKind::full_mask, ScoreKind::bias, ScoreKind::capped}) {
     for (std::int64_t n : {1, 33, 130}) {
       check({.batch = 2, .heads = 2, .m = 33, .n = n, .d = 16, .e = 8, .score = score});
-      check({.batch = 2, .heads = 2, .m = 70, .n = n, .d = 8, .e = 16, .score = score, .fill = -kInf});
+      check({.batch = 2, .heads = 2, .m = 70, .n = n, .d = 8, .e = 16, .score = score, .fill = -kInfinite});
     }
   }
 }
 
 TEST_P(PlanAttention, Causal) {
-  for (double fill : {-1e30, -kInf, -1e4, -3.0, 0.5}) {
+  for (double fill : {-1e30, -kInfinite, -1e4, -3.0, 0.5}) {
     for (std::int64_t m : {1, 33, 130}) {
       for (std::int64_t n : {33, 130, 300}) {
-        const bool usual = fill == -1e30 || fill == -kInf;
-        if (n < m || (!usual && (m != 33 || n != 130)) || (n == 300 && fill == -kInf)) continue;
+        const bool usual = fill == -1e30 || fill == -kInfinite;
+        if (n < m || (!usual && (m != 33 || n != 130)) || (n == 300 && fill == -kInfinite)) continue;
         const AttentionSetting s{
             .heads = 2, .m = m, .n = n, .d = 16, .e = 16, .score = ScoreKind::causal, .fill = fill};
         check(s);
@@ -99,7 +99,7 @@ TEST_P(PlanAttention, Causal) {
 /// beside the logarithm of their number; -inf leaves no weights, and then highest and total may be whatever
 /// gives none to the gradients either.
 TEST_P(PlanAttention, CausalRowsWithoutKeys) {
-  for (double fill : {-1e9, -1e30, -kInf, -3.0}) {
+  for (double fill : {-1e9, -1e30, -kInfinite, -3.0}) {
     for (std::int64_t m : {33, 130, 200}) {
       for (std::int64_t n : {7, 33, 130}) {
         if (m <= n || (fill != -1e30 && (m != 130 || n != 33))) continue;
@@ -113,7 +113,7 @@ TEST_P(PlanAttention, CausalRowsWithoutKeys) {
         unhinted.hint = false;
         for (const AttentionSetting& s : {constant, shifted, unhinted}) {
           check_all(s);
-          if (fill != -kInf) check(s);
+          if (fill != -kInfinite) check(s);
         }
       }
     }
@@ -214,7 +214,7 @@ TEST_P(PlanAttention, LargeScores) {
              .d = 16,
              .e = 8,
              .score = score,
-             .fill = -kInf,
+             .fill = -kInfinite,
              .values = {-9, 9, true}});
   }
 }

@@ -16,16 +16,16 @@ class PlanJoined : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, PlanJoined, ::testing::ValuesIn(tested_devices()), device_test_name);
 
-constexpr DType kF = DType::f32;
+constexpr DType kJoinedType = DType::f32;
 
 /// w - rate * (m = mix * m + g) with both stored.
 std::shared_ptr<const Kernel> momentum_kernel() {
   KernelBuilder b("momentum");
-  const auto rate = b.scalar(kF);
-  const auto mix = b.scalar(kF);
-  const auto w = b.load(kF);
-  const auto g = b.load(kF);
-  const auto m = b.op(ScalarOp::add, b.op(ScalarOp::mul, b.load(kF), mix), g);
+  const auto rate = b.scalar(kJoinedType);
+  const auto mix = b.scalar(kJoinedType);
+  const auto w = b.load(kJoinedType);
+  const auto g = b.load(kJoinedType);
+  const auto m = b.op(ScalarOp::add, b.op(ScalarOp::mul, b.load(kJoinedType), mix), g);
   return b.store(b.op(ScalarOp::sub, w, b.op(ScalarOp::mul, m, rate))).store(m).finish();
 }
 
@@ -34,13 +34,13 @@ TEST_P(PlanJoined, ElementWiseOfManySizes) {
   const auto kernel = momentum_kernel();
   const std::int64_t sizes[] = {1, 7, 33, 64, 1025, 5000, 3, 0, 70000, 128};
   for (std::int64_t size : sizes)
-    for (int i = 0; i < 3; ++i) c.input(kF, size);
-  for (int i = 0; i < 4; ++i) c.scalar(kF, floating(0.125 * (i + 1)));
+    for (int i = 0; i < 3; ++i) c.input(kJoinedType, size);
+  for (int i = 0; i < 4; ++i) c.scalar(kJoinedType, floating(0.125 * (i + 1)));
   int number = 0;
   for (std::int64_t size : sizes) {
     const int first = 3 * number;  // inputs are numbered from 0
-    const int w = c.output(kF, size);
-    const int m = c.output(kF, size);
+    const int w = c.output(kJoinedType, size);
+    const int m = c.output(kJoinedType, size);
     Step& step =
         c.region(kernel, {size},
                  {view(first, {1}), view(first + 1, {1}), view(first + 2, {1}), view(w, {1}), view(m, {1})});
@@ -59,12 +59,12 @@ TEST_P(PlanJoined, HundredsOfMatrices) {
   constexpr int kMatrices = 450;
   const auto size = [](int i) -> std::int64_t { return i % 2 == 0 ? 8 * 48 : 8 * 80; };
   for (int i = 0; i < kMatrices; ++i)
-    for (int k = 0; k < 3; ++k) c.input(kF, size(i));
-  c.scalar(kF, floating(0.5));
-  c.scalar(kF, floating(0.25));
+    for (int k = 0; k < 3; ++k) c.input(kJoinedType, size(i));
+  c.scalar(kJoinedType, floating(0.5));
+  c.scalar(kJoinedType, floating(0.25));
   for (int i = 0; i < kMatrices; ++i) {
-    const int w = c.output(kF, size(i));
-    const int m = c.output(kF, size(i));
+    const int w = c.output(kJoinedType, size(i));
+    const int m = c.output(kJoinedType, size(i));
     const Shape dims{8, size(i) / 8};
     const Operand rows = view(-1, {size(i) / 8, 1});
     std::vector<Operand> operands(5, rows);
@@ -82,13 +82,13 @@ TEST_P(PlanJoined, HundredsOfMatrices) {
 TEST_P(PlanJoined, ElementWiseOfManyLayouts) {
   KernelBuilder b("ramp_noise");
   const auto seed = b.scalar(DType::i64);
-  const auto x = b.load(kF);
+  const auto x = b.load(kJoinedType);
   const auto place = b.index();
-  const auto noise = b.philox(ScalarOp::philox_uniform, kF, seed, b.index());
-  const auto y = b.op(ScalarOp::add, b.op(ScalarOp::add, x, b.cast(place, kF)), noise);
+  const auto noise = b.philox(ScalarOp::philox_uniform, kJoinedType, seed, b.index());
+  const auto y = b.op(ScalarOp::add, b.op(ScalarOp::add, x, b.cast(place, kJoinedType)), noise);
   const auto kernel = b.store(y).store(b.op(ScalarOp::greater, x, noise)).finish();
   PlanCase c(GetParam());
-  const int in = c.input(kF, 4000);
+  const int in = c.input(kJoinedType, 4000);
   const int seeds[] = {c.scalar(DType::i64, integer(5)), c.scalar(DType::i64, integer(-77))};
   struct Layout {
     Shape dims;
@@ -120,7 +120,7 @@ TEST_P(PlanJoined, ElementWiseOfManyLayouts) {
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     Layout l = layouts[i];
     l.x.buffer = in;
-    l.y.buffer = c.output(kF, 5000);
+    l.y.buffer = c.output(kJoinedType, 5000);
     l.mask.buffer = c.output(DType::boolean, 5000);
     c.region(kernel, l.dims, {l.x, l.place, l.linear, l.y, l.mask}).scalars = {seeds[i % 2]};
     if (i > 0) c.join();
@@ -130,8 +130,8 @@ TEST_P(PlanJoined, ElementWiseOfManyLayouts) {
 
 TEST_P(PlanJoined, Reductions) {
   KernelBuilder b("sum_of_squares");
-  const auto x = b.load(kF);
-  const auto y = b.op(ScalarOp::mul, b.op(ScalarOp::mul, x, x), b.scalar(kF));
+  const auto x = b.load(kJoinedType);
+  const auto y = b.op(ScalarOp::mul, b.op(ScalarOp::mul, x, x), b.scalar(kJoinedType));
   const auto kernel = b.store(y).reduce(Combine::sum).finish();
   struct Form {
     Shape dims;
@@ -149,12 +149,12 @@ TEST_P(PlanJoined, Reductions) {
       {{700, 3}, 1, view(-1, {3, 1}), view(-1, {1, 0})},
   };
   PlanCase c(GetParam());
-  const int in = c.input(kF, 5000);
-  for (int i = 0; i < 3; ++i) c.scalar(kF, floating(0.5 * (i + 1)));
+  const int in = c.input(kJoinedType, 5000);
+  for (int i = 0; i < 3; ++i) c.scalar(kJoinedType, floating(0.5 * (i + 1)));
   for (std::size_t i = 0; i < forms.size(); ++i) {
     Form f = forms[i];
     f.x.buffer = in;
-    f.y.buffer = c.output(kF, 700);
+    f.y.buffer = c.output(kJoinedType, 700);
     c.region(kernel, f.dims, {f.x, f.y}, f.reduce_rank).scalars = {static_cast<std::int32_t>(i % 3)};
     if (i > 0) c.join();
   }
@@ -182,16 +182,16 @@ TEST_P(PlanJoined, Rows) {
       {{90}, 1, view(-1, {2}), view(-1, {1}), view(-1, {1}), view(-1, {0})},
   };
   PlanCase c(GetParam());
-  const int in = c.input(kF, 8000);
-  const int weights = c.input(kF, 1025);
-  for (int i = 0; i < 4; ++i) c.scalar(kF, floating(i % 2 == 0 ? 0.01 * (i + 1) : 1e-6));
+  const int in = c.input(kJoinedType, 8000);
+  const int weights = c.input(kJoinedType, 1025);
+  for (int i = 0; i < 4; ++i) c.scalar(kJoinedType, floating(i % 2 == 0 ? 0.01 * (i + 1) : 1e-6));
   for (std::size_t i = 0; i < forms.size(); ++i) {
     Form f = forms[i];
     f.x.buffer = in;
     f.weight.buffer = weights;
-    f.y.buffer = c.output(kF, 8000);
-    f.scale.buffer = c.output(kF, 700);
-    c.region(rms_norm_kernel(kF), f.dims, {f.x, f.weight, f.y, f.scale}, f.reduce_rank).scalars = {
+    f.y.buffer = c.output(kJoinedType, 8000);
+    f.scale.buffer = c.output(kJoinedType, 700);
+    c.region(rms_norm_kernel(kJoinedType), f.dims, {f.x, f.weight, f.y, f.scale}, f.reduce_rank).scalars = {
         static_cast<std::int32_t>(2 * (i % 2)), static_cast<std::int32_t>(1 + 2 * (i % 2))};
     if (i > 0) c.join();
   }
@@ -203,13 +203,13 @@ TEST_P(PlanJoined, Rows) {
 TEST_P(PlanJoined, OneAfterAnother) {
   PlanCase c(GetParam());
   const auto kernel = momentum_kernel();
-  const int in = c.input(kF, 3000);
+  const int in = c.input(kJoinedType, 3000);
   int outputs[6];
-  for (int& output : outputs) output = c.output(kF, 1000);
+  for (int& output : outputs) output = c.output(kJoinedType, 1000);
   int middle[6];
-  for (int& buffer : middle) buffer = c.arena(kF, 1000);
-  c.scalar(kF, floating(0.5));
-  c.scalar(kF, floating(-0.25));
+  for (int& buffer : middle) buffer = c.arena(kJoinedType, 1000);
+  c.scalar(kJoinedType, floating(0.5));
+  c.scalar(kJoinedType, floating(-0.25));
   for (int i = 0; i < 3; ++i) {
     c.region(kernel, {1000 - 300 * i},
              {view(in, {1}, 1000), view(in, {2}), view(in, {-1}, 2999), view(middle[2 * i], {1}),
@@ -224,7 +224,7 @@ TEST_P(PlanJoined, OneAfterAnother) {
     if (i > 0) c.join();
   }
   for (int i = 0; i < 3; ++i) {
-    c.region(one_op_kernel(ScalarOp::neg, kF, kF), {1000 - 300 * i},
+    c.region(one_op_kernel(ScalarOp::neg, kJoinedType, kJoinedType), {1000 - 300 * i},
              {view(middle[2 * i], {1}), view(outputs[2 * i], {1})});
     if (i > 0) c.join();
   }

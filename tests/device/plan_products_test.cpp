@@ -23,12 +23,12 @@ Tolerance tolerance_of(DType type, std::int64_t k) {
   return {4 * ulp, 16 * ulp * static_cast<double>(k + 1)};
 }
 
-constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+constexpr DType kProductTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
 
 TEST_P(PlanProducts, EveryTranspose) {
   const std::int64_t sizes[][3] = {{1, 1, 1},   {7, 5, 3},    {33, 1, 65},  {1, 33, 65},  {1, 1, 1025},
                                    {33, 65, 1}, {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {130, 40, 50}};
-  for (DType type : kTypes) {
+  for (DType type : kProductTypes) {
     if (!supports(type)) continue;
     for (const auto& s : sizes) {
       const std::int64_t m = s[0];

@@ -18,7 +18,7 @@ class PlanReductions : public ::testing::TestWithParam<Device> {
 INSTANTIATE_TEST_SUITE_P(Devices, PlanReductions, ::testing::ValuesIn(tested_devices()), device_test_name);
 
 constexpr Combine kCombines[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
-constexpr DType kTypes[] = {DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
+constexpr DType kReducedTypes[] = {DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
 
 /// f32 partial sums of positive numbers: the error of a blocked sum of n terms stays near log2(n) ulp; a
 /// device that sums in sequence is allowed sqrt(n). Products: one rounding a factor.
@@ -40,7 +40,7 @@ TEST_P(PlanReductions, InnerOuterMiddleAndAll) {
   const std::int64_t shapes[][3] = {{1, 1, 1},     {7, 33, 5},   {2, 1025, 3},
                                     {33, 2, 1025}, {1025, 7, 2}, {3, 200, 40}};
   for (Combine combine : kCombines) {
-    for (DType type : kTypes) {
+    for (DType type : kReducedTypes) {
       if (!supports(type)) continue;
       const auto kernel = reduce_kernel(combine, type);
       for (const auto& s : shapes) {
@@ -89,7 +89,7 @@ TEST_P(PlanReductions, LongSums) {
 
 TEST_P(PlanReductions, EmptyReductionsGiveTheIdentity) {
   for (Combine combine : kCombines) {
-    for (DType type : kTypes) {
+    for (DType type : kReducedTypes) {
       if (!supports(type)) continue;
       SCOPED_TRACE(std::string(name(type)) + " combine " + std::to_string(static_cast<int>(combine)));
       PlanCase c(GetParam());

@@ -17,17 +17,17 @@ class PlanRowLayouts : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, PlanRowLayouts, ::testing::ValuesIn(tested_devices()), device_test_name);
 
-constexpr DType kF = DType::f32;
-constexpr std::int64_t kLengths[] = {1, 7, 64, 130, 1025};
+constexpr DType kRowType = DType::f32;
+constexpr std::int64_t kRowLengths[] = {1, 7, 64, 130, 1025};
 
 TEST_P(PlanRowLayouts, StridedOffsetReversedAndTransposed) {
-  const auto kernel = softmax_kernel(kF);
-  for (std::int64_t n : kLengths) {
+  const auto kernel = softmax_kernel(kRowType);
+  for (std::int64_t n : kRowLengths) {
     for (std::int64_t rows : {1, 33, 70}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(n));
       const std::int64_t count = rows * n;
       PlanCase c(GetParam());
-      const int x = c.input(kF, 2 * count + 3);
+      const int x = c.input(kRowType, 2 * count + 3);
       std::vector<Operand> sources = {view(x, {n, 1}, 3),           // offset
                                       view(x, {2 * n, 1}, 1),       // slices of wider rows
                                       view(x, {2 * n, 2}, 1),       // every other element
@@ -36,10 +36,10 @@ TEST_P(PlanRowLayouts, StridedOffsetReversedAndTransposed) {
                                       view(x, {1, rows}),           // columns
                                       view(x, {-2, 2 * rows}, 2 * rows - 2)};
       for (const Operand& source : sources) {
-        const int dense = c.output(kF, count);
-        const int columns = c.output(kF, count);
-        const int sparse = c.output(kF, 3 * count);
-        const int reversed = c.output(kF, count);
+        const int dense = c.output(kRowType, count);
+        const int columns = c.output(kRowType, count);
+        const int sparse = c.output(kRowType, 3 * count);
+        const int reversed = c.output(kRowType, count);
         c.region(kernel, {rows, n}, {source, view(dense, {n, 1})}, 1);
         c.region(kernel, {rows, n}, {source, view(columns, {1, rows})}, 1);
         c.region(kernel, {rows, n}, {source, view(sparse, {3 * n, 2}, 1)}, 1);
@@ -54,12 +54,12 @@ TEST_P(PlanRowLayouts, StridedOffsetReversedAndTransposed) {
 TEST_P(PlanRowLayouts, BroadcastOperands) {
   // x[i,j] * one_a_column[j] + one_a_row[i], the same for a row operand, one element for all.
   KernelBuilder b("norm");
-  const auto x = b.load(kF);
-  const auto column = b.load(kF);
-  const auto row = b.load(kF);
-  const auto same_row = b.load_row(kF);
-  const auto everywhere = b.load(kF);
-  const auto row_everywhere = b.load_row(kF);
+  const auto x = b.load(kRowType);
+  const auto column = b.load(kRowType);
+  const auto row = b.load(kRowType);
+  const auto same_row = b.load_row(kRowType);
+  const auto everywhere = b.load(kRowType);
+  const auto row_everywhere = b.load_row(kRowType);
   const auto y = b.op(ScalarOp::add, b.op(ScalarOp::mul, x, column), row);
   const auto sum = b.op(ScalarOp::row_sum, b.op(ScalarOp::abs, y));
   const auto scaled = b.op(ScalarOp::mul, b.op(ScalarOp::div, y, sum), b.op(ScalarOp::abs, same_row));
@@ -68,18 +68,18 @@ TEST_P(PlanRowLayouts, BroadcastOperands) {
                           .store(b.op(ScalarOp::row_sum, b.op(ScalarOp::abs, shifted)))
                           .store(b.op(ScalarOp::mul, same_row, sum))
                           .finish();
-  for (std::int64_t n : kLengths) {
+  for (std::int64_t n : kRowLengths) {
     for (std::int64_t rows : {1, 33}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(n));
       PlanCase c(GetParam());
-      const int xs = c.input(kF, rows * n);
-      const int columns = c.input(kF, n);
-      const int row_values = c.input(kF, rows);
-      const int one = c.input(kF, 3);
+      const int xs = c.input(kRowType, rows * n);
+      const int columns = c.input(kRowType, n);
+      const int row_values = c.input(kRowType, rows);
+      const int one = c.input(kRowType, 3);
       for (int layout = 0; layout < 4; ++layout) {
-        const int out = c.output(kF, rows * n);
-        const int total = c.output(kF, 2 * rows);
-        const int product = c.output(kF, rows);
+        const int out = c.output(kRowType, rows * n);
+        const int total = c.output(kRowType, 2 * rows);
+        const int product = c.output(kRowType, rows);
         const Operand source = layout == 0   ? view(xs, {n, 1})
                                : layout == 1 ? view(xs, {0, 1})   // every row the same
                                : layout == 2 ? view(xs, {n, 0})   // rows of equal elements
@@ -106,13 +106,13 @@ TEST_P(PlanRowLayouts, RowsOfSeveralDimensions) {
     SCOPED_TRACE(Shape({a, b, d, e}).to_string());
     const std::int64_t count = a * b * d * e;
     PlanCase c(GetParam());
-    const int x = c.input(kF, 2 * count);
-    const int weight = c.input(kF, d * e);
-    const int y = c.output(kF, 4 * count);
-    const int scales = c.output(kF, 4 * a * b);
-    c.scalar(kF, floating(1 / static_cast<double>(d * e)));
-    c.scalar(kF, floating(1e-6));
-    const auto kernel = rms_norm_kernel(kF);
+    const int x = c.input(kRowType, 2 * count);
+    const int weight = c.input(kRowType, d * e);
+    const int y = c.output(kRowType, 4 * count);
+    const int scales = c.output(kRowType, 4 * a * b);
+    c.scalar(kRowType, floating(1 / static_cast<double>(d * e)));
+    c.scalar(kRowType, floating(1e-6));
+    const auto kernel = rms_norm_kernel(kRowType);
     const Operand weights[] = {view(weight, {0, 0, e, 1}), view(weight, {0, 0, 1, d}),
                                view(weight, {0, 0, e, 1}), view(weight, {0, 0, 0, 1})};
     const Operand sources[] = {view(x, {b * d * e, d * e, e, 1}),  // dense
@@ -140,9 +140,9 @@ TEST_P(PlanRowLayouts, HeadsBetweenTheRows) {
     for (std::int64_t size : {8, 65}) {
       PlanCase c(GetParam());
       const std::int64_t count = batch * heads * time * size;
-      const int x = c.input(kF, count);
-      const int y = c.output(kF, count);
-      c.region(softmax_kernel(kF), {batch, heads, time, size},
+      const int x = c.input(kRowType, count);
+      const int y = c.output(kRowType, count);
+      c.region(softmax_kernel(kRowType), {batch, heads, time, size},
                {view(x, {time * heads * size, size, heads * size, 1}),
                 view(y, {heads * time * size, time * size, size, 1})},
                1);
@@ -157,12 +157,12 @@ TEST_P(PlanRowLayouts, ARowIsEverything) {
     SCOPED_TRACE(Shape({s[0], s[1], s[2]}).to_string());
     const std::int64_t count = s[0] * s[1] * s[2];
     PlanCase c(GetParam());
-    const int x = c.input(kF, count);
-    const int y = c.output(kF, count);
-    const int z = c.output(kF, count);
-    c.region(softmax_kernel(kF), {s[0], s[1], s[2]},
+    const int x = c.input(kRowType, count);
+    const int y = c.output(kRowType, count);
+    const int z = c.output(kRowType, count);
+    c.region(softmax_kernel(kRowType), {s[0], s[1], s[2]},
              {view(x, {s[1] * s[2], s[2], 1}), view(y, {s[1] * s[2], s[2], 1})}, 3);
-    c.region(softmax_kernel(kF), {s[0], s[1], s[2]},
+    c.region(softmax_kernel(kRowType), {s[0], s[1], s[2]},
              {view(x, {1, s[0] * s[2], s[0]}), view(z, {s[1] * s[2], s[2], 1})}, 3);
     c.check(tolerance(count));
   }
@@ -175,23 +175,23 @@ void lie_over(PlanCase& c, int b, int a) {
 }
 
 TEST_P(PlanRowLayouts, InThePlaceOfAnOperand) {
-  const auto copy = one_op_kernel(ScalarOp::neg, kF, kF);
+  const auto copy = one_op_kernel(ScalarOp::neg, kRowType, kRowType);
   for (std::int64_t n : {1, 7, 64, 1000, 1025, 5000}) {
     for (std::int64_t rows : {1, 5, 33}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(n));
       const std::int64_t count = rows * n;
       PlanCase c(GetParam());
-      const int x = c.input(kF, count);
-      const int weight = c.input(kF, n);
-      const int bias = c.input(kF, n);
-      const int first = c.output(kF, count);
-      const int second = c.output(kF, count);
-      const int old = c.arena(kF, count);
-      const int normal = c.arena(kF, count);
-      const int transposed = c.arena(kF, count);
-      const int soft = c.arena(kF, count);
-      c.scalar(kF, floating(1 / static_cast<double>(n)));
-      c.scalar(kF, floating(1e-3));
+      const int x = c.input(kRowType, count);
+      const int weight = c.input(kRowType, n);
+      const int bias = c.input(kRowType, n);
+      const int first = c.output(kRowType, count);
+      const int second = c.output(kRowType, count);
+      const int old = c.arena(kRowType, count);
+      const int normal = c.arena(kRowType, count);
+      const int transposed = c.arena(kRowType, count);
+      const int soft = c.arena(kRowType, count);
+      c.scalar(kRowType, floating(1 / static_cast<double>(n)));
+      c.scalar(kRowType, floating(1e-3));
       lie_over(c, normal, old);
       lie_over(c, soft, transposed);
       // Two reductions, one after another, read the row that is overwritten at last.
@@ -201,7 +201,7 @@ TEST_P(PlanRowLayouts, InThePlaceOfAnOperand) {
       c.region(copy, {count}, {view(normal, {1}), view(first, {1})});
       // Columns over columns.
       c.region(copy, {count}, {view(x, {1}), view(transposed, {1})});
-      c.region(softmax_kernel(kF), {rows, n}, {view(transposed, {1, rows}), view(soft, {1, rows})}, 1);
+      c.region(softmax_kernel(kRowType), {rows, n}, {view(transposed, {1, rows}), view(soft, {1, rows})}, 1);
       c.region(copy, {count}, {view(soft, {1}), view(second, {1})});
       c.check({tolerance(n).relative, 1e-4});
     }
@@ -212,9 +212,9 @@ TEST_P(PlanRowLayouts, InThePlaceOfAnOperand) {
 /// row operand that both read.
 TEST_P(PlanRowLayouts, SeveralOutputsInThePlaceOfOperands) {
   KernelBuilder b("running");
-  const auto x = b.load(kF);
-  const auto g = b.load(kF);
-  const auto before = b.load_row(kF);
+  const auto x = b.load(kRowType);
+  const auto g = b.load(kRowType);
+  const auto before = b.load_row(kRowType);
   const auto most = b.op(ScalarOp::maximum, before, b.op(ScalarOp::row_maximum, x));
   const auto e = b.op(ScalarOp::exp, b.op(ScalarOp::sub, x, most));
   const auto kernel = b.store(b.op(ScalarOp::mul, e, g))
@@ -222,22 +222,22 @@ TEST_P(PlanRowLayouts, SeveralOutputsInThePlaceOfOperands) {
                           .store(most)
                           .store(b.op(ScalarOp::sub, before, most))
                           .finish();
-  const auto copy = one_op_kernel(ScalarOp::neg, kF, kF);
+  const auto copy = one_op_kernel(ScalarOp::neg, kRowType, kRowType);
   for (std::int64_t n : {1, 7, 64, 1025, 5000}) {
     SCOPED_TRACE(n);
     const std::int64_t rows = 9;
     PlanCase c(GetParam());
-    const int xs = c.input(kF, rows * n);
-    const int gs = c.input(kF, rows * n);
-    const int starts = c.input(kF, rows);
+    const int xs = c.input(kRowType, rows * n);
+    const int gs = c.input(kRowType, rows * n);
+    const int starts = c.input(kRowType, rows);
     int outputs[4];
-    for (int o = 0; o < 4; ++o) outputs[o] = c.output(kF, o < 2 ? rows * n : rows);
-    const int x_copy = c.arena(kF, rows * n);
-    const int g_copy = c.arena(kF, rows * n);
-    const int start_copy = c.arena(kF, rows);
-    const int over_g = c.arena(kF, rows * n);
-    const int over_x = c.arena(kF, rows * n);
-    const int over_start = c.arena(kF, rows);
+    for (int o = 0; o < 4; ++o) outputs[o] = c.output(kRowType, o < 2 ? rows * n : rows);
+    const int x_copy = c.arena(kRowType, rows * n);
+    const int g_copy = c.arena(kRowType, rows * n);
+    const int start_copy = c.arena(kRowType, rows);
+    const int over_g = c.arena(kRowType, rows * n);
+    const int over_x = c.arena(kRowType, rows * n);
+    const int over_start = c.arena(kRowType, rows);
     lie_over(c, over_g, g_copy);
     lie_over(c, over_x, x_copy);
     lie_over(c, over_start, start_copy);

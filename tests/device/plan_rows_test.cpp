@@ -18,9 +18,9 @@ class PlanRows : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, PlanRows, ::testing::ValuesIn(tested_devices()), device_test_name);
 
-constexpr DType kF = DType::f32;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr DType kF32 = DType::f32;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kQuietNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Extents {
   std::int64_t rows, length;
@@ -41,9 +41,9 @@ TEST_P(PlanRows, SoftmaxOfEverySize) {
   for (const Extents e : all_extents()) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
-    const int x = c.input(kF, e.rows * e.length);
-    const int y = c.output(kF, e.rows * e.length);
-    c.region(softmax_kernel(kF), {e.rows, e.length}, {view(x, {e.length, 1}), view(y, {e.length, 1})}, 1);
+    const int x = c.input(kF32, e.rows * e.length);
+    const int y = c.output(kF32, e.rows * e.length);
+    c.region(softmax_kernel(kF32), {e.rows, e.length}, {view(x, {e.length, 1}), view(y, {e.length, 1})}, 1);
     c.check(tolerance(e.length));
   }
 }
@@ -52,8 +52,8 @@ TEST_P(PlanRows, LogSoftmaxOfEverySize) {
   for (const Extents e : all_extents()) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
-    const int x = c.input(kF, e.rows * e.length);
-    const int y = c.output(kF, e.rows * e.length);
+    const int x = c.input(kF32, e.rows * e.length);
+    const int y = c.output(kF32, e.rows * e.length);
     c.region(log_softmax_kernel(), {e.rows, e.length}, {view(x, {e.length, 1}), view(y, {e.length, 1})}, 1);
     c.check({tolerance(e.length).relative, 1e-5});
   }
@@ -63,12 +63,12 @@ TEST_P(PlanRows, LayerNormOfEverySize) {
   for (const Extents e : all_extents()) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
-    const int x = c.input(kF, e.rows * e.length);
-    const int weight = c.input(kF, e.length);
-    const int bias = c.input(kF, e.length);
-    const int y = c.output(kF, e.rows * e.length);
-    c.scalar(kF, floating(1 / static_cast<double>(e.length)));
-    c.scalar(kF, floating(1e-3));
+    const int x = c.input(kF32, e.rows * e.length);
+    const int weight = c.input(kF32, e.length);
+    const int bias = c.input(kF32, e.length);
+    const int y = c.output(kF32, e.rows * e.length);
+    c.scalar(kF32, floating(1 / static_cast<double>(e.length)));
+    c.scalar(kF32, floating(1e-3));
     c.region(layer_norm_kernel(), {e.rows, e.length},
              {view(x, {e.length, 1}), view(weight, {0, 1}), view(bias, {0, 1}), view(y, {e.length, 1})}, 1);
     // A row of one element has no variance: what x - mean leaves is scaled by 32.
@@ -80,13 +80,13 @@ TEST_P(PlanRows, RmsNormWithItsScaleForEachRow) {
   for (const Extents e : all_extents()) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
-    const int x = c.input(kF, e.rows * e.length);
-    const int weight = c.input(kF, e.length);
-    const int y = c.output(kF, e.rows * e.length);
-    const int scale = c.output(kF, e.rows);
-    c.scalar(kF, floating(1 / static_cast<double>(e.length)));
-    c.scalar(kF, floating(1e-6));
-    c.region(rms_norm_kernel(kF), {e.rows, e.length},
+    const int x = c.input(kF32, e.rows * e.length);
+    const int weight = c.input(kF32, e.length);
+    const int y = c.output(kF32, e.rows * e.length);
+    const int scale = c.output(kF32, e.rows);
+    c.scalar(kF32, floating(1 / static_cast<double>(e.length)));
+    c.scalar(kF32, floating(1e-6));
+    c.region(rms_norm_kernel(kF32), {e.rows, e.length},
              {view(x, {e.length, 1}), view(weight, {0, 1}), view(y, {e.length, 1}), view(scale, {1, 0})}, 1);
     c.check(tolerance(e.length));
   }
@@ -95,8 +95,8 @@ TEST_P(PlanRows, RmsNormWithItsScaleForEachRow) {
 /// y * (g - sum(y g)) with y = softmax(x): three reductions, each of which needs the one before.
 TEST_P(PlanRows, ThreePhases) {
   KernelBuilder b("softmax_and_gradient");
-  const auto x = b.load(kF);
-  const auto g = b.load(kF);
+  const auto x = b.load(kF32);
+  const auto g = b.load(kF32);
   const auto raised = b.op(ScalarOp::exp, b.op(ScalarOp::sub, x, b.op(ScalarOp::row_maximum, x)));
   const auto y = b.op(ScalarOp::div, raised, b.op(ScalarOp::row_sum, raised));
   const auto dot = b.op(ScalarOp::row_sum, b.op(ScalarOp::mul, y, g));
@@ -106,11 +106,11 @@ TEST_P(PlanRows, ThreePhases) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
     const std::int64_t count = e.rows * e.length;
-    const int xs = c.input(kF, count);
-    const int gs = c.input(kF, count);
-    const int dx = c.output(kF, count);
-    const int ys = c.output(kF, count);
-    const int dots = c.output(kF, e.rows);
+    const int xs = c.input(kF32, count);
+    const int gs = c.input(kF32, count);
+    const int dx = c.output(kF32, count);
+    const int ys = c.output(kF32, count);
+    const int dots = c.output(kF32, e.rows);
     const std::initializer_list<std::int64_t> dense{e.length, 1};
     c.region(kernel, {e.rows, e.length},
              {view(xs, dense), view(gs, dense), view(dx, dense), view(ys, dense), view(dots, {1, 0})}, 1);
@@ -122,7 +122,7 @@ TEST_P(PlanRows, ThreePhases) {
 /// or two; outputs of four types.
 TEST_P(PlanRows, OutputsOfSeveralTypes) {
   KernelBuilder b("argmax");
-  const auto x = b.load(kF);
+  const auto x = b.load(kF32);
   const auto none = b.scalar(DType::i32);
   const auto most = b.op(ScalarOp::row_maximum, x);
   const auto least = b.op(ScalarOp::row_minimum, x);
@@ -133,20 +133,20 @@ TEST_P(PlanRows, OutputsOfSeveralTypes) {
                           .store(b.op(ScalarOp::sub, most, least))
                           .store(b.cast(is_most, DType::u8))
                           .store(x, DType::i32)
-                          .store(place, kF)
+                          .store(place, kF32)
                           .finish();
   for (const Extents e :
        {Extents{1, 1}, Extents{33, 7}, Extents{700, 33}, Extents{3, 1025}, Extents{2, 20000}}) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
     const std::int64_t count = e.rows * e.length;
-    const int xs = c.input(kF, count, {-90, 90});
+    const int xs = c.input(kF32, count, {-90, 90});
     const int is_most_out = c.output(DType::boolean, count);
     const int place_out = c.output(DType::i32, e.rows);
-    const int range = c.output(kF, e.rows);
+    const int range = c.output(kF32, e.rows);
     const int bytes = c.output(DType::u8, count);
     const int whole = c.output(DType::i32, count);
-    const int place_real = c.output(kF, e.rows);
+    const int place_real = c.output(kF32, e.rows);
     c.scalar(DType::i32, integer(-1));
     c.region(kernel, {e.rows, e.length},
              {view(xs, {e.length, 1}), view(-1, {0, 1}), view(is_most_out, {e.length, 1}),
@@ -203,7 +203,7 @@ TEST_P(PlanRows, WideFloats) {
 
 TEST_P(PlanRows, NanStaysInItsRow) {
   KernelBuilder b("extremes");
-  const auto x = b.load(kF);
+  const auto x = b.load(kF32);
   const auto kernel = b.store(b.op(ScalarOp::row_maximum, x))
                           .store(b.op(ScalarOp::row_minimum, x))
                           .store(b.op(ScalarOp::row_sum, x))
@@ -213,19 +213,20 @@ TEST_P(PlanRows, NanStaysInItsRow) {
     SCOPED_TRACE(length);
     const std::int64_t rows = 9;
     PlanCase c(GetParam());
-    const int in = c.input(kF, rows * length, {0.5, 1.5});
+    const int in = c.input(kF32, rows * length, {0.5, 1.5});
     for (std::int64_t row = 0; row < rows; row += 2)
-      c.set(in, row * length + (37 * row) % length, floating(kNan));
-    const int most = c.output(kF, rows);
-    const int least = c.output(kF, rows);
-    const int sum = c.output(kF, rows);
-    const int scaled = c.output(kF, rows * length);
-    const int probability = c.output(kF, rows * length);
+      c.set(in, row * length + (37 * row) % length, floating(kQuietNan));
+    const int most = c.output(kF32, rows);
+    const int least = c.output(kF32, rows);
+    const int sum = c.output(kF32, rows);
+    const int scaled = c.output(kF32, rows * length);
+    const int probability = c.output(kF32, rows * length);
     c.region(kernel, {rows, length},
              {view(in, {length, 1}), view(most, {1, 0}), view(least, {1, 0}), view(sum, {1, 0}),
               view(scaled, {length, 1})},
              1);
-    c.region(softmax_kernel(kF), {rows, length}, {view(in, {length, 1}), view(probability, {length, 1})}, 1);
+    c.region(softmax_kernel(kF32), {rows, length}, {view(in, {length, 1}), view(probability, {length, 1})},
+             1);
     c.check(tolerance(length));
   }
 }
@@ -236,14 +237,14 @@ TEST_P(PlanRows, MaskedRows) {
     SCOPED_TRACE(length);
     const std::int64_t rows = 12;
     PlanCase c(GetParam());
-    const int in = c.input(kF, rows * length);
+    const int in = c.input(kF32, rows * length);
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t j = 0; j < length; ++j)
         if (row == 5 || (row % 3 == 1 && j % 4 != 2) || (row % 3 == 2 && j > row))
-          c.set(in, row * length + j, floating(-kInf));
-    const int y = c.output(kF, rows * length);
-    const int logs = c.output(kF, rows * length);
-    c.region(softmax_kernel(kF), {rows, length}, {view(in, {length, 1}), view(y, {length, 1})}, 1);
+          c.set(in, row * length + j, floating(-kInfinity));
+    const int y = c.output(kF32, rows * length);
+    const int logs = c.output(kF32, rows * length);
+    c.region(softmax_kernel(kF32), {rows, length}, {view(in, {length, 1}), view(y, {length, 1})}, 1);
     c.region(log_softmax_kernel(), {rows, length}, {view(in, {length, 1}), view(logs, {length, 1})}, 1);
     c.check({tolerance(length).relative, 1e-5});
   }
@@ -252,10 +253,10 @@ TEST_P(PlanRows, MaskedRows) {
 TEST_P(PlanRows, LargeElementsDoNotOverflow) {
   for (std::int64_t length : {7, 1025}) {
     PlanCase c(GetParam());
-    const int in = c.input(kF, 33 * length, {-3e4, 3e4, true});
-    const int y = c.output(kF, 33 * length);
-    const int logs = c.output(kF, 33 * length);
-    c.region(softmax_kernel(kF), {33, length}, {view(in, {length, 1}), view(y, {length, 1})}, 1);
+    const int in = c.input(kF32, 33 * length, {-3e4, 3e4, true});
+    const int y = c.output(kF32, 33 * length);
+    const int logs = c.output(kF32, 33 * length);
+    c.region(softmax_kernel(kF32), {33, length}, {view(in, {length, 1}), view(y, {length, 1})}, 1);
     c.region(log_softmax_kernel(), {33, length}, {view(in, {length, 1}), view(logs, {length, 1})}, 1);
     c.check({tolerance(length).relative, 1e-5});
   }
@@ -265,25 +266,25 @@ TEST_P(PlanRows, LargeElementsDoNotOverflow) {
 TEST_P(PlanRows, CoordinatesAndRandomNumbers) {
   KernelBuilder b("causal_dropout");
   const auto seed = b.scalar(DType::i64);
-  const auto blank = b.scalar(kF);
-  const auto keep = b.scalar(kF);
-  const auto x = b.load(kF);
+  const auto blank = b.scalar(kF32);
+  const auto keep = b.scalar(kF32);
+  const auto x = b.load(kF32);
   const auto column = b.index();
   const auto ahead = b.op(ScalarOp::greater, column, b.index());
   const auto masked = b.op(ScalarOp::select, ahead, blank, x);
   const auto e = b.op(ScalarOp::exp, b.op(ScalarOp::sub, masked, b.op(ScalarOp::row_maximum, masked)));
   const auto y = b.op(ScalarOp::div, e, b.op(ScalarOp::row_sum, e));
-  const auto dice = b.philox(ScalarOp::philox_uniform, kF, seed, b.index());
-  const auto kept = b.cast(b.op(ScalarOp::less, dice, keep), kF);
+  const auto dice = b.philox(ScalarOp::philox_uniform, kF32, seed, b.index());
+  const auto kept = b.cast(b.op(ScalarOp::less, dice, keep), kF32);
   const auto kernel = b.store(b.op(ScalarOp::mul, y, kept)).finish();
   for (std::int64_t n : {1, 7, 64, 130}) {
     SCOPED_TRACE(n);
     PlanCase c(GetParam());
-    const int in = c.input(kF, 3 * n * n);
-    const int out = c.output(kF, 3 * n * n);
+    const int in = c.input(kF32, 3 * n * n);
+    const int out = c.output(kF32, 3 * n * n);
     c.scalar(DType::i64, integer(0x123456789abcdef));
-    c.scalar(kF, floating(-kInf));
-    c.scalar(kF, floating(0.75));
+    c.scalar(kF32, floating(-kInfinity));
+    c.scalar(kF32, floating(0.75));
     c.region(kernel, {3, n, n},
              {view(in, {n * n, n, 1}), view(-1, {0, 0, 1}), view(-1, {0, 1, 0}), view(-1, {n * n, n, 1}, 5),
               view(out, {n * n, n, 1})},
@@ -294,8 +295,8 @@ TEST_P(PlanRows, CoordinatesAndRandomNumbers) {
 
 TEST_P(PlanRows, EmptyRowsAndNoRows) {
   KernelBuilder b("all");
-  const auto x = b.load(kF);
-  const auto start = b.load_row(kF);
+  const auto x = b.load(kF32);
+  const auto start = b.load_row(kF32);
   const auto kernel = b.store(b.op(ScalarOp::add, start, b.op(ScalarOp::row_sum, x)))
                           .store(b.op(ScalarOp::row_maximum, x))
                           .store(b.op(ScalarOp::row_minimum, x))
@@ -305,13 +306,13 @@ TEST_P(PlanRows, EmptyRowsAndNoRows) {
   for (const Extents e : {Extents{3, 0}, Extents{0, 5}, Extents{0, 0}, Extents{700, 0}}) {
     SCOPED_TRACE(text_of(e));
     PlanCase c(GetParam());
-    const int in = c.input(kF, 8);
-    const int starts = c.input(kF, 700);
-    const int sum = c.output(kF, 700);
-    const int most = c.output(kF, 700);
-    const int least = c.output(kF, 700);
-    const int product = c.output(kF, 700);
-    const int points = c.output(kF, 8);
+    const int in = c.input(kF32, 8);
+    const int starts = c.input(kF32, 700);
+    const int sum = c.output(kF32, 700);
+    const int most = c.output(kF32, 700);
+    const int least = c.output(kF32, 700);
+    const int product = c.output(kF32, 700);
+    const int points = c.output(kF32, 8);
     c.region(kernel, {e.rows, e.length},
              {view(in, {e.length, 1}), view(starts, {1, 0}), view(sum, {1, 0}), view(most, {1, 0}),
               view(least, {1, 0}), view(product, {1, 0}), view(points, {e.length, 1})},

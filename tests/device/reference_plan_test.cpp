@@ -13,7 +13,7 @@
 namespace caldera::testing {
 namespace {
 
-constexpr DType kF = DType::f32;
+constexpr DType kPlanType = DType::f32;
 
 /// A plan of one step with its memory.
 struct Small {
@@ -21,7 +21,7 @@ struct Small {
   PlanMemory memory;
 
   int buffer(const std::vector<double>& values) {
-    plan.buffers.push_back({.dtype = kF, .bytes = static_cast<std::int64_t>(4 * values.size())});
+    plan.buffers.push_back({.dtype = kPlanType, .bytes = static_cast<std::int64_t>(4 * values.size())});
     memory.buffers.emplace_back(4 * values.size());
     const int number = static_cast<int>(plan.buffers.size()) - 1;
     for (std::size_t i = 0; i < values.size(); ++i) set(number, i, values[i]);
@@ -29,19 +29,21 @@ struct Small {
   }
   int scalar(double value) {
     std::vector<std::byte> raw(8);
-    write_number(raw, kF, 0, floating(value));
+    write_number(raw, kPlanType, 0, floating(value));
     std::uint64_t bits = 0;
     for (std::size_t i = 8; i-- > 0;) bits = bits << 8 | std::to_integer<std::uint64_t>(raw[i]);
-    plan.scalars.push_back(kF);
+    plan.scalars.push_back(kPlanType);
     memory.scalars.push_back(bits);
     return static_cast<int>(plan.scalars.size()) - 1;
   }
   void set(int number, std::size_t i, double value) {
-    write_number(memory.buffers[static_cast<std::size_t>(number)], kF, static_cast<std::int64_t>(i),
+    write_number(memory.buffers[static_cast<std::size_t>(number)], kPlanType, static_cast<std::int64_t>(i),
                  floating(value));
   }
   double get(int number, std::size_t i) const {
-    return read_number(memory.buffers[static_cast<std::size_t>(number)], kF, static_cast<std::int64_t>(i)).f;
+    return read_number(memory.buffers[static_cast<std::size_t>(number)], kPlanType,
+                       static_cast<std::int64_t>(i))
+        .f;
   }
   void run(const Step& step) {
     plan.steps = {step};
@@ -54,7 +56,7 @@ TEST(ReferencePlan, SoftmaxOfKnownNumbers) {
   const int x = s.buffer({0, std::log(2), std::log(3), 100, 100, 100});
   const int y = s.buffer(std::vector<double>(6));
   Step step;
-  step.kernel = softmax_kernel(kF);
+  step.kernel = softmax_kernel(kPlanType);
   step.dims = {2, 3};
   step.reduce_rank = 1;
   step.operands = {view(x, {3, 1}), view(y, {3, 1})};
@@ -65,8 +67,8 @@ TEST(ReferencePlan, SoftmaxOfKnownNumbers) {
 
 TEST(ReferencePlan, RowOperandsAndResultsOfEmptyRows) {
   KernelBuilder b("sum");
-  const auto x = b.load(kF);
-  const auto start = b.load_row(kF);
+  const auto x = b.load(kPlanType);
+  const auto start = b.load_row(kPlanType);
   const auto sum = b.op(ScalarOp::row_sum, x);
   const auto kernel = b.store(b.op(ScalarOp::add, start, sum)).store(b.op(ScalarOp::sub, x, sum)).finish();
   for (std::int64_t length : {3, 0}) {
@@ -90,9 +92,9 @@ TEST(ReferencePlan, RowOperandsAndResultsOfEmptyRows) {
 /// [1 2] [5 6; 7 8] + 10 [3] [1 2], times the column's bias, plus the number of the point.
 TEST(ReferencePlan, ContractionOfKnownNumbers) {
   KernelBuilder b("epilogue");
-  const auto p = b.load(kF);
-  const auto scaled = b.op(ScalarOp::mul, p, b.load(kF));
-  const auto kernel = b.store(b.op(ScalarOp::add, scaled, b.cast(b.index(), kF))).store(p).finish();
+  const auto p = b.load(kPlanType);
+  const auto scaled = b.op(ScalarOp::mul, p, b.load(kPlanType));
+  const auto kernel = b.store(b.op(ScalarOp::add, scaled, b.cast(b.index(), kPlanType))).store(p).finish();
   Small s;
   const int a = s.buffer({1, 2});
   const int w = s.buffer({5, 6, 7, 8});
@@ -119,7 +121,7 @@ TEST(ReferencePlan, ContractionOfKnownNumbers) {
 /// Two keys, one of which has three times the weight of the other.
 TEST(ReferencePlan, AttentionOfKnownNumbers) {
   KernelBuilder b("score");
-  const auto kernel = b.store(b.op(ScalarOp::mul, b.load(kF), b.scalar(kF))).finish();
+  const auto kernel = b.store(b.op(ScalarOp::mul, b.load(kPlanType), b.scalar(kPlanType))).finish();
   Small s;
   const int q = s.buffer({2});
   const int k = s.buffer({1, 1 + std::log(3)});
@@ -147,12 +149,13 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const std::size_t n = 4;
   const std::size_t d = 2;
   KernelBuilder score("score");
-  const auto bent = score.op(ScalarOp::tanh, score.op(ScalarOp::mul, score.load(kF), score.scalar(kF)));
-  const auto score_kernel = score.store(score.op(ScalarOp::add, bent, score.load(kF))).finish();
+  const auto bent =
+      score.op(ScalarOp::tanh, score.op(ScalarOp::mul, score.load(kPlanType), score.scalar(kPlanType)));
+  const auto score_kernel = score.store(score.op(ScalarOp::add, bent, score.load(kPlanType))).finish();
   KernelBuilder gradient("gradient");
-  const auto ds = gradient.load(kF);
-  const auto raw = gradient.load(kF);
-  const auto scale = gradient.scalar(kF);
+  const auto ds = gradient.load(kPlanType);
+  const auto raw = gradient.load(kPlanType);
+  const auto scale = gradient.scalar(kPlanType);
   const auto t = gradient.op(ScalarOp::tanh, gradient.op(ScalarOp::mul, raw, scale));
   const auto slope =
       gradient.op(ScalarOp::sub, scale, gradient.op(ScalarOp::mul, scale, gradient.op(ScalarOp::mul, t, t)));

@@ -72,7 +72,7 @@ std::shared_ptr<Plan> two_step_plan(std::int64_t n) {
   return plan;
 }
 
-std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+std::uint64_t bit_pattern(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 TEST_F(VulkanReplay, NewInputsWithoutNewRecordings) {
   constexpr int kReplays = 20;
@@ -87,7 +87,8 @@ TEST_F(VulkanReplay, NewInputsWithoutNewRecordings) {
     inputs.push_back(upload(std::vector<float>(kSize, static_cast<float>(i + 1))));
     outputs.push_back(backend_->allocate(4 * kSize));
     const Ticket ticket = backend_->submit(
-        *executable, {{{inputs.back().get(), 0}, {outputs.back().get(), 0}}, {bits(static_cast<float>(i))}});
+        *executable,
+        {{{inputs.back().get(), 0}, {outputs.back().get(), 0}}, {bit_pattern(static_cast<float>(i))}});
     EXPECT_GT(ticket, last);
     last = ticket;
   }
@@ -108,7 +109,7 @@ TEST_F(VulkanReplay, ByteOffsetsOfSlotsCount) {
   const auto executable = backend_->prepare(two_step_plan(4));
   const StoragePtr x = upload({9, 9, 9, 1, 2, 3, 4, 9});
   const StoragePtr y = upload({0, 0, 0, 0, 0, 0});
-  backend_->wait(backend_->submit(*executable, {{{x.get(), 12}, {y.get(), 4}}, {bits(2)}}));
+  backend_->wait(backend_->submit(*executable, {{{x.get(), 12}, {y.get(), 4}}, {bit_pattern(2)}}));
   EXPECT_EQ(download(*y), (std::vector<float>{0, 3, 6, 9, 12, 0}));
 }
 
@@ -119,8 +120,8 @@ TEST_F(VulkanReplay, PlansShareOneArenaInTurn) {
   const StoragePtr ys = backend_->allocate(400), yl = backend_->allocate(400000);
   Ticket last = 0;
   for (int i = 0; i < 5; ++i) {
-    backend_->submit(*small, {{{xs.get(), 0}, {ys.get(), 0}}, {bits(1)}});
-    last = backend_->submit(*large, {{{xl.get(), 0}, {yl.get(), 0}}, {bits(1)}});
+    backend_->submit(*small, {{{xs.get(), 0}, {ys.get(), 0}}, {bit_pattern(1)}});
+    last = backend_->submit(*large, {{{xl.get(), 0}, {yl.get(), 0}}, {bit_pattern(1)}});
   }
   backend_->wait(last);
   EXPECT_EQ(download(*ys), std::vector<float>(100, 2));
@@ -177,7 +178,7 @@ TEST_F(VulkanReplay, JoinedStepsAreOneDispatch) {
       const std::int64_t read = i % 2 == 1 ? p / columns + p % columns * rows : p;
       expected.push_back(static_cast<float>(first + read) * scale);
     }
-    bindings.scalars.push_back(bits(scale));
+    bindings.scalars.push_back(bit_pattern(scale));
   }
   const StoragePtr in = upload(x), out = backend_->allocate(4 * x.size());
   bindings.slots = {{in.get(), 0}, {out.get(), 0}};
@@ -212,7 +213,7 @@ TEST_F(VulkanReplay, MeasuredReplaysHaveATimeForEveryStep) {
   const auto before = Clock::now();
   Ticket last = 0;
   for (std::size_t i = 0; i < kReplays; ++i) {  // all in flight before any is read
-    Bindings bindings{{{x.get(), 0}, {y.get(), 0}}, {bits(1)}};
+    Bindings bindings{{{x.get(), 0}, {y.get(), 0}}, {bit_pattern(1)}};
     bindings.step_times = &times[i];
     last = backend_->submit(*executable, bindings);
   }
@@ -241,7 +242,7 @@ TEST_F(VulkanReplay, TimesOfJoinedAndEmptySteps) {
   const auto executable = backend_->prepare(plan);
   const StoragePtr in = backend_->allocate(4 * 2885), out = backend_->allocate(4 * 2885);
   std::vector<StepTime> times;
-  Bindings bindings{{{in.get(), 0}, {out.get(), 0}}, {bits(1), bits(1), bits(1)}};
+  Bindings bindings{{{in.get(), 0}, {out.get(), 0}}, {bit_pattern(1), bit_pattern(1), bit_pattern(1)}};
   bindings.step_times = &times;
   backend_->wait(backend_->submit(*executable, bindings));
   ASSERT_EQ(times.size(), 4U);
@@ -269,7 +270,7 @@ TEST(VulkanStamps, AClockOfFewBitsMayWrap) {
 TEST_F(VulkanReplay, APlanWithoutWorkIsDoneAtOnce) {
   const auto executable = backend_->prepare(two_step_plan(0));
   const StoragePtr x = backend_->allocate(0), y = backend_->allocate(0);
-  backend_->wait(backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bits(2)}}));
+  backend_->wait(backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bit_pattern(2)}}));
   EXPECT_EQ(backend_->counters().dispatches, 0U);
 }
 
@@ -279,7 +280,7 @@ TEST_F(VulkanReplay, AnExecutableMayDieWhileItRuns) {
   Ticket ticket = 0;
   {
     const auto executable = backend_->prepare(two_step_plan(1 << 16));
-    ticket = backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bits(1)}});
+    ticket = backend_->submit(*executable, {{{x.get(), 0}, {y.get(), 0}}, {bit_pattern(1)}});
   }
   backend_->wait(ticket);
   EXPECT_EQ(download(*y), std::vector<float>(1 << 16, 6));

@@ -113,7 +113,7 @@ TEST(BuildErrors, ShapesThatDoNotFit) {
        [&] {
          LazyTensor::from_vector(std::vector<float>(5), {2, 3});
        }},
-      {{"full", "(-1"},
+      {{"zeros", "(-1"},
        [&] {
          LazyTensor::zeros({-1, 2});
        }},

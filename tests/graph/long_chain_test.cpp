@@ -50,7 +50,7 @@ void run_on_small_stack(std::function<void()> body) {
   EXPECT_EQ(task.error, "");
 }
 
-LazyTensor leaf(std::vector<float> values, const Shape& shape) {
+LazyTensor chain_leaf(std::vector<float> values, const Shape& shape) {
   return LazyTensor::from_vector(values, shape, Device::cpu());
 }
 
@@ -62,7 +62,7 @@ class LongChain : public ::testing::Test {
 
 TEST_F(LongChain, IsDestroyedUnevaluated) {
   run_on_small_stack([] {
-    const LazyTensor x = leaf({1, 2}, {2});
+    const LazyTensor x = chain_leaf({1, 2}, {2});
     LazyTensor y = x;
     for (int i = 0; i < kNodes; ++i) y = negative(y);
     EXPECT_EQ(y.graph_size(), static_cast<std::size_t>(kNodes));
@@ -74,8 +74,8 @@ TEST_F(LongChain, IsDestroyedUnevaluated) {
 
 TEST_F(LongChain, OfElementwiseOperationsEvaluates) {
   run_on_small_stack([] {
-    const LazyTensor one = leaf({1, 2}, {2});
-    LazyTensor y = leaf({0, 0}, {2});
+    const LazyTensor one = chain_leaf({1, 2}, {2});
+    LazyTensor y = chain_leaf({0, 0}, {2});
     for (int i = 0; i < kNodes; ++i) y = y + one;
     const auto n = static_cast<float>(kNodes);
     EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{n, 2 * n}));
@@ -87,8 +87,8 @@ TEST_F(LongChain, OfElementwiseOperationsDifferentiates) {
     // Each step scales by -1, so the gradient of x is 1 for an even number of steps, and each step adds
     // -x to the gradient of the scale.
     const int steps = kNodes / 4;  // a gradient makes three nodes a step
-    const LazyTensor x = leaf({1, 2}, {2});
-    const LazyTensor scale = leaf({-1, -1}, {2});
+    const LazyTensor x = chain_leaf({1, 2}, {2});
+    const LazyTensor scale = chain_leaf({-1, -1}, {2});
     LazyTensor y = x;
     for (int i = 0; i < steps; ++i) y = y * scale;
     const std::vector<LazyTensor> grads = grad(sum(y), {x, scale});
@@ -102,7 +102,7 @@ TEST_F(LongChain, OfElementwiseOperationsDifferentiates) {
 
 TEST_F(LongChain, OfAMillionNodesDifferentiates) {
   run_on_small_stack([] {
-    const LazyTensor x = leaf({1, 2}, {2});
+    const LazyTensor x = chain_leaf({1, 2}, {2});
     LazyTensor y = x;
     for (int i = 0; i < kNodes + 1; ++i) y = negative(y);
     const LazyTensor g = grad(sum(y), x);
@@ -115,11 +115,11 @@ TEST_F(LongChain, OfAMillionNodesDifferentiates) {
 TEST_F(LongChain, OfReductionsAndBroadcastsEvaluatesAndDifferentiates) {
   // Nothing here fuses into one kernel: three nodes a round, two steps.
   run_on_small_stack([] {
-    const LazyTensor x = leaf({1, 3}, {2, 1});
-    const LazyTensor half = leaf({0.5F}, {1, 1});
+    const LazyTensor x = chain_leaf({1, 3}, {2, 1});
+    const LazyTensor half = chain_leaf({0.5F}, {1, 1});
     LazyTensor y = x;
     for (int i = 0; i < kNodes / 3; ++i) y = broadcast_to(sum(y, 0, true) * half, {2, 1});
-    const LazyTensor g = grad(sum(y * leaf({1, 0}, {2, 1})), x);
+    const LazyTensor g = grad(sum(y * chain_leaf({1, 0}, {2, 1})), x);
     EXPECT_GT(g.graph_size(), static_cast<std::size_t>(kNodes / 3 * 3));
     eval({y, g});
     EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{2, 2}));
@@ -130,9 +130,9 @@ TEST_F(LongChain, OfReductionsAndBroadcastsEvaluatesAndDifferentiates) {
 TEST_F(LongChain, IsPushedForward) {
   run_on_small_stack([] {
     const int steps = kNodes / 10;
-    const LazyTensor x = leaf({1, 2}, {2});
-    const LazyTensor scale = leaf({-1, -1}, {2});
-    const LazyTensor along[] = {leaf({3, 5}, {2}), leaf({1, 0}, {2})};
+    const LazyTensor x = chain_leaf({1, 2}, {2});
+    const LazyTensor scale = chain_leaf({-1, -1}, {2});
+    const LazyTensor along[] = {chain_leaf({3, 5}, {2}), chain_leaf({1, 0}, {2})};
     const LazyTensor inputs[] = {x, scale};
     LazyTensor y = x;
     for (int i = 0; i < steps; ++i) y = y * scale;
@@ -146,8 +146,8 @@ TEST_F(LongChain, IsPushedForward) {
 TEST_F(LongChain, IsMapped) {
   run_on_small_stack([] {
     const int steps = kNodes / 10;
-    const LazyTensor x = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
-    const LazyTensor one = leaf({1, 2}, {2});
+    const LazyTensor x = chain_leaf({1, 2, 3, 4, 5, 6}, {3, 2});
+    const LazyTensor one = chain_leaf({1, 2}, {2});
     const LazyTensor y = vmap(UnaryFunction([&](const LazyTensor& a) {
       LazyTensor sum = a;
       for (int i = 0; i < steps; ++i) sum = sum + one;
@@ -163,8 +163,8 @@ TEST_F(LongChain, WithoutFusionEvaluates) {
   settings().fusion = false;
   run_on_small_stack([] {
     const int steps = kNodes / 2;  // a step of the plan for each
-    const LazyTensor one = leaf({1, 2}, {2});
-    LazyTensor y = leaf({0, 0}, {2});
+    const LazyTensor one = chain_leaf({1, 2}, {2});
+    LazyTensor y = chain_leaf({0, 0}, {2});
     for (int i = 0; i < steps; ++i) y = y + one;
     const auto plan = plan_for({y});
     EXPECT_EQ(plan->steps.size(), static_cast<std::size_t>(steps));
@@ -178,7 +178,7 @@ TEST_F(LongChain, WithoutFusionEvaluates) {
 TEST_F(LongChain, OfMovementsEvaluates) {
   // Views compose: a million of them are one step.
   run_on_small_stack([] {
-    LazyTensor y = leaf({1, 2, 3, 4, 5, 6}, {2, 3});
+    LazyTensor y = chain_leaf({1, 2, 3, 4, 5, 6}, {2, 3});
     for (int i = 0; i < kNodes; ++i) y = transpose(y);
     y = y + y;
     EXPECT_EQ(plan_for({y})->steps.size(), 1U);

@@ -54,7 +54,7 @@ void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { gi
 namespace caldera::testing {
 namespace {
 
-LazyTensor leaf(const Shape& shape) {
+LazyTensor filled_leaf(const Shape& shape) {
   return LazyTensor::from_vector(std::vector<float>(static_cast<std::size_t>(shape.numel()), 1.5F), shape,
                                  Device::cpu());
 }
@@ -68,13 +68,13 @@ struct Cost {
 template <class Build>
 Cost cost_of(Build build) {
   constexpr int kRounds = 100;
-  const LazyTensor before = leaf({1});
+  const LazyTensor before = filled_leaf({1});
   const std::int64_t start = news;
   const std::int64_t start_bytes = new_bytes;
   for (int i = 0; i < kRounds; ++i) build();
   const std::int64_t made = news - start;
   const std::int64_t made_bytes = new_bytes - start_bytes;
-  const LazyTensor after = leaf({1});
+  const LazyTensor after = filled_leaf({1});
   const auto nodes = static_cast<double>(after.node_id() - before.node_id() - 1);
   return {static_cast<double>(made) / nodes, static_cast<double>(made_bytes) / nodes};
 }
@@ -85,12 +85,12 @@ struct Building {
 };
 
 TEST(NodeMemory, OneAllocationBuildsANode) {
-  const LazyTensor x = leaf({4, 6});
-  const LazyTensor row = leaf({6});
-  const LazyTensor column = leaf({4, 1});
-  const LazyTensor deep = leaf({2, 3, 4, 5});
+  const LazyTensor x = filled_leaf({4, 6});
+  const LazyTensor row = filled_leaf({6});
+  const LazyTensor column = filled_leaf({4, 1});
+  const LazyTensor deep = filled_leaf({2, 3, 4, 5});
   const LazyTensor indices = LazyTensor::from_vector(std::vector<std::int32_t>{1, 0}, {2}, Device::cpu());
-  const LazyTensor two = leaf({2});
+  const LazyTensor two = filled_leaf({2});
   const LazyTensor truth = x == x;
   const Device cpu = Device::cpu();
   const Building buildings[] = {
@@ -150,8 +150,8 @@ TEST(NodeMemory, OneAllocationBuildsANode) {
 
 TEST(NodeMemory, ListsInTheCallCostWhatTheyAre) {
   // A list of axes or tensors that the caller makes is one allocation more, or a few among several nodes.
-  const LazyTensor x = leaf({4, 6});
-  const LazyTensor deep = leaf({2, 3, 4});
+  const LazyTensor x = filled_leaf({4, 6});
+  const LazyTensor deep = filled_leaf({2, 3, 4});
   EXPECT_EQ(cost_of([&] { permute_dims(deep, {2, 0, 1}); }).allocations, 2.0);
   EXPECT_LE(cost_of([&] { pad(x, {1, 0}, {0, 2}); }).allocations, 2.0);
   EXPECT_LE(cost_of([&] { pad(x, {1, 0}, {0, 2}); }).bytes, 256);
@@ -160,7 +160,7 @@ TEST(NodeMemory, ListsInTheCallCostWhatTheyAre) {
 }
 
 TEST(NodeMemory, DestructionGivesEverythingBack) {
-  const LazyTensor x = leaf({4, 6});
+  const LazyTensor x = filled_leaf({4, 6});
   const auto build = [&] {
     LazyTensor y = x;
     std::vector<LazyTensor> parts;
@@ -180,7 +180,7 @@ TEST(NodeMemory, DestructionGivesEverythingBack) {
 }
 
 TEST(NodeMemory, DiamondsAreDestroyedOnce) {
-  const LazyTensor x = leaf({2});
+  const LazyTensor x = filled_leaf({2});
   ASSERT_EQ(x.graph_size(), 0U);  // the first walk allocates the mutex of all graphs
   const std::int64_t before = live;
   {
@@ -194,7 +194,7 @@ TEST(NodeMemory, DiamondsAreDestroyedOnce) {
 
 TEST(NodeMemory, WhatIsStillHeldStays) {
   const ScopedSettings scope;
-  const LazyTensor x = leaf({2});
+  const LazyTensor x = filled_leaf({2});
   LazyTensor middle;
   const std::int64_t before = live;
   {
@@ -217,7 +217,7 @@ TEST(NodeMemory, EvaluationReleasesHistory) {
     for (int i = 0; i < 1000; ++i) y = y + from;
     return y;
   };
-  const LazyTensor x = leaf({2});
+  const LazyTensor x = filled_leaf({2});
   chain(x).eval();  // fills the plan cache
   const std::int64_t before = live;
   const LazyTensor y = chain(x);

@@ -38,7 +38,7 @@ using testing::small_tokenizer;
 using testing::TempFolder;
 using Ids = std::vector<std::int32_t>;
 
-constexpr const char* kReplacement = "\xEF\xBF\xBD";
+constexpr const char* kUnknown = "\xEF\xBF\xBD";
 
 Ids parse_ids(const std::string& text) {
   std::istringstream in(text);
@@ -47,7 +47,7 @@ Ids parse_ids(const std::string& text) {
   return ids;
 }
 
-TokenizerJson make(const json& config) { return TokenizerJson(config.dump(), "tokenizer.json"); }
+TokenizerJson make_tokenizer(const json& config) { return TokenizerJson(config.dump(), "tokenizer.json"); }
 
 TEST(Tokenizer, StoriesTextIsReproduced) {
   CALDERA_REQUIRE_DATA(dir, "stories260K");
@@ -106,7 +106,7 @@ TEST(Tokenizer, LlamaGoldenCases) {
 }
 
 TEST(Tokenizer, MergesByRankThenPosition) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   const auto encode = [&](const char* text) { return tokenizer.encode(text, false); };
   EXPECT_EQ(encode("abc"), (Ids{kSpA, kBc})) << "b+c is the lowest rank, then ▁+a beats a+bc";
   EXPECT_EQ(encode("babc"), (Ids{kSpace, kB, kAbc}));
@@ -148,7 +148,7 @@ Ids slow_bpe(std::string_view text, const json& config) {
 TEST(Tokenizer, QueueAgreesWithTheTextbookMergeLoop) {
   json config = small_tokenizer();
   config["normalizer"] = nullptr;
-  const auto tokenizer = make(config);
+  const auto tokenizer = make_tokenizer(config);
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
     std::string text;
@@ -158,7 +158,7 @@ TEST(Tokenizer, QueueAgreesWithTheTextbookMergeLoop) {
 }
 
 TEST(Tokenizer, LongTextsTakeNoQuadraticTime) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   const std::string text(1 << 20, 'a');
   const auto start = std::chrono::steady_clock::now();
   const auto ids = tokenizer.encode(text, false);
@@ -169,7 +169,7 @@ TEST(Tokenizer, LongTextsTakeNoQuadraticTime) {
 }
 
 TEST(Tokenizer, SpecialTokensInTheText) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   EXPECT_EQ(tokenizer.encode("a</s>b<s>"), (Ids{1, kSpA, 2, kSpace, kB, 1}))
       << "each part is normalised by itself";
   EXPECT_EQ(tokenizer.encode("</s"), (Ids{1, kSpace, kByte + '<', kByte + '/', kByte + 's'}));
@@ -179,7 +179,7 @@ TEST(Tokenizer, SpecialTokensInTheText) {
   json config = small_tokenizer();
   config["added_tokens"].push_back(
       {{"id", 300}, {"content", "<s><s>"}, {"special", false}, {"lstrip", true}, {"rstrip", true}});
-  const auto more = make(config);
+  const auto more = make_tokenizer(config);
   EXPECT_EQ(more.vocab_size(), 301);
   EXPECT_EQ(more.encode("b \t<s><s>\n\xC2\xA0<s>", false), (Ids{kSpace, kB, 300, 1}))
       << "the longest match wins and takes the white space along";
@@ -187,61 +187,63 @@ TEST(Tokenizer, SpecialTokensInTheText) {
 
   config = small_tokenizer();
   config["added_tokens"][2]["normalized"] = true;
-  EXPECT_EQ(make(config).encode("</s>a", false), (Ids{2, kA})) << "matched as '▁</s>' in the normalised text";
-  EXPECT_EQ(make(config).encode("a</s>", false).front(), kSpA) << "no match without the prefix";
-  EXPECT_EQ(make(config).encode("a</s>", false).size(), 5u);
+  EXPECT_EQ(make_tokenizer(config).encode("</s>a", false), (Ids{2, kA}))
+      << "matched as '▁</s>' in the normalised text";
+  EXPECT_EQ(make_tokenizer(config).encode("a</s>", false).front(), kSpA) << "no match without the prefix";
+  EXPECT_EQ(make_tokenizer(config).encode("a</s>", false).size(), 5u);
 }
 
 TEST(Tokenizer, MergesAsPairsAndOtherOptions) {
   json config = small_tokenizer();
   config["model"]["merges"] = json::array({json::array({"b", "c"}), json::array({"a", "bc"})});
-  EXPECT_EQ(make(config).encode("abc", false), (Ids{kSpace, kAbc}));
+  EXPECT_EQ(make_tokenizer(config).encode("abc", false), (Ids{kSpace, kAbc}));
 
   // A merge of tokens that hold spaces: the space that leaves two tokens separates.
   config["normalizer"] = nullptr;
   config["model"]["vocab"].update({{" ", 270}, {"  ", 271}, {"    ", 272}});
   config["model"]["merges"] = {"   ", "     "};
-  EXPECT_EQ(make(config).encode("       ", false), (Ids{272, 271, 270}));
+  EXPECT_EQ(make_tokenizer(config).encode("       ", false), (Ids{272, 271, 270}));
 
   config["model"]["merges"] = {"a b"};
-  EXPECT_EQ(make(config).encode("abc", false), (Ids{kAb, kC}));
+  EXPECT_EQ(make_tokenizer(config).encode("abc", false), (Ids{kAb, kC}));
   config["model"]["ignore_merges"] = true;
-  EXPECT_EQ(make(config).encode("abc", false), Ids{kAbc}) << "the whole word is a token";
+  EXPECT_EQ(make_tokenizer(config).encode("abc", false), Ids{kAbc}) << "the whole word is a token";
 
   config["model"]["byte_fallback"] = false;
-  EXPECT_EQ(make(config).encode("aéüb", false), (Ids{kA, 0, kB})) << "unknown characters fuse";
+  EXPECT_EQ(make_tokenizer(config).encode("aéüb", false), (Ids{kA, 0, kB})) << "unknown characters fuse";
   config["model"]["fuse_unk"] = false;
-  EXPECT_EQ(make(config).encode("aéüb", false), (Ids{kA, 0, 0, kB}));
+  EXPECT_EQ(make_tokenizer(config).encode("aéüb", false), (Ids{kA, 0, 0, kB}));
   config["model"]["unk_token"] = nullptr;
-  EXPECT_EQ(make(config).encode("aéüb", false), (Ids{kAb})) << "no token for unknown: dropped";
+  EXPECT_EQ(make_tokenizer(config).encode("aéüb", false), (Ids{kAb})) << "no token for unknown: dropped";
 
   config["post_processor"] = nullptr;
-  EXPECT_EQ(make(config).encode("c"), Ids{kC});
+  EXPECT_EQ(make_tokenizer(config).encode("c"), Ids{kC});
   config["decoder"] = nullptr;
-  EXPECT_EQ(make(config).decode(Ids{kC, kAb}), "c ab") << "as the reference joins without a decoder";
+  EXPECT_EQ(make_tokenizer(config).decode(Ids{kC, kAb}), "c ab")
+      << "as the reference joins without a decoder";
 }
 
 TEST(Tokenizer, TemplateMayEndATextToo) {
   json config = small_tokenizer();
   config["post_processor"]["single"].push_back({{"SpecialToken", {{"id", "</s>"}}}});
   config["post_processor"]["special_tokens"]["</s>"] = {{"ids", {2}}};
-  EXPECT_EQ(make(config).encode("b"), (Ids{1, kSpace, kB, 2}));
-  EXPECT_EQ(make(config).encode("b", false), (Ids{kSpace, kB}));
+  EXPECT_EQ(make_tokenizer(config).encode("b"), (Ids{1, kSpace, kB, 2}));
+  EXPECT_EQ(make_tokenizer(config).encode("b", false), (Ids{kSpace, kB}));
 }
 
 TEST(Tokenizer, DecodesBytesAsTheReferenceDoes) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   EXPECT_EQ(tokenizer.decode(Ids{kByte + 0xC3, kByte + 0xA9}), "é");
-  EXPECT_EQ(tokenizer.decode(Ids{kByte + 0xC3, kA}), kReplacement + std::string("a"));
+  EXPECT_EQ(tokenizer.decode(Ids{kByte + 0xC3, kA}), kUnknown + std::string("a"));
   EXPECT_EQ(tokenizer.decode(Ids{kByte + 0xC3, kByte + 0xA9, kByte + 0xFF}),
-            std::string(kReplacement) + kReplacement + kReplacement)
+            std::string(kUnknown) + kUnknown + kUnknown)
       << "a malformed run gives one U+FFFD a byte";
   EXPECT_EQ(tokenizer.decode(Ids{kSpace, kSpace, kA}), " a") << "one leading space goes";
   EXPECT_EQ(tokenizer.decode(Ids{}), "");
 }
 
 TEST(Tokenizer, IdsOutOfRange) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   EXPECT_CONTAINS(error_of<ValueError>([&] { (void)tokenizer.decode(Ids{1, 270}); }), "270");
   EXPECT_CONTAINS(error_of<ValueError>([&] { (void)tokenizer.decode(Ids{-1}); }), "-1");
   // A model may have more rows than its tokenizer has tokens; those decode to nothing.
@@ -253,11 +255,11 @@ TEST(Tokenizer, IdsOutOfRange) {
 }
 
 TEST(Tokenizer, AnyBytesEncode) {
-  const auto tokenizer = make(small_tokenizer());
+  const auto tokenizer = make_tokenizer(small_tokenizer());
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("a\xFF"
                                               "b")),
-            std::string("a") + kReplacement + "b");
-  EXPECT_EQ(tokenizer.decode(tokenizer.encode("\xE2\x82")), kReplacement);
+            std::string("a") + kUnknown + "b");
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("\xE2\x82")), kUnknown);
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     std::string bytes(random() % 40, '\0');
@@ -270,7 +272,7 @@ TEST(Tokenizer, RefusesWhatItDoesNotSupport) {
   const auto error = [](const char* pointer, const json& value) {
     json config = small_tokenizer();
     config[json::json_pointer(pointer)] = value;
-    auto message = error_of<FileError>([&] { make(config); });
+    auto message = error_of<FileError>([&] { make_tokenizer(config); });
     EXPECT_CONTAINS(message, "tokenizer.json");
     return message;
   };

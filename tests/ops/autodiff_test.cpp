@@ -16,10 +16,6 @@ namespace {
 using Inputs = std::span<const LazyTensor>;
 using Doubles = std::vector<double>;
 
-LazyTensor vector_of(const Doubles& values) {
-  return cpu_tensor(values, Shape{static_cast<std::int64_t>(values.size())});
-}
-
 TEST(Vjp, SeveralOutputs) {
   const LazyTensor x = vector_of({1, 2, 3});
   const LazyTensor w = vector_of({5, 7, 11});

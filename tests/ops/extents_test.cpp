@@ -22,9 +22,9 @@ struct Row {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows{
-      {"full", [] { return LazyTensor::zeros({kHuge}); }},
-      {"full", [] { return LazyTensor::zeros({-1}); }},
-      {"full",
+      {"zeros", [] { return LazyTensor::zeros({kHuge}); }},
+      {"zeros", [] { return LazyTensor::zeros({-1}); }},
+      {"zeros",
        [] {
          return LazyTensor::zeros({std::int64_t{1} << 40, std::int64_t{1} << 40});
        }},
@@ -44,7 +44,7 @@ const std::vector<Row>& rows() {
          const LazyTensor half = LazyTensor::zeros({std::int64_t{1} << 60});
          return concatenate({half, half}, 0);
        }},
-      {"full",
+      {"zeros",
        [] {
          return LazyTensor::zeros({0, std::int64_t{1} << 40, std::int64_t{1} << 40});
        }},

@@ -10,23 +10,23 @@ namespace caldera::testing {
 namespace {
 
 /// How far from the rounded result a device may be.
-enum class Accuracy {
+enum class Precision {
   exact,      // rounded once
   division,   // CPU: rounded once; Vulkan allows 2.5 units in the last place of a quotient, and so of a root
   composite,  // of two operations of the library
   library,    // CPU: polynomials within 2 units; GPUs: software functions within 1e-5
 };
 
-Within within(Accuracy accuracy, DType type, bool is_vulkan) {
-  if (is_half(type)) return half_units(type, accuracy == Accuracy::composite ? 2 : 1);
+Within within(Precision precision, DType type, bool is_vulkan) {
+  if (is_half(type)) return half_units(type, precision == Precision::composite ? 2 : 1);
   const double unit = type == DType::f64 ? 0x1p-52 : 0x1p-23;
-  switch (accuracy) {
-    case Accuracy::exact:
+  switch (precision) {
+    case Precision::exact:
       return rounded_once(type);
-    case Accuracy::division:
+    case Precision::division:
       return is_vulkan ? Within{3 * unit, 0} : rounded_once(type);
-    case Accuracy::composite:
-    case Accuracy::library:
+    case Precision::composite:
+    case Precision::library:
       return is_vulkan ? Within{1e-5, 1e-6} : Within{2.5 * unit, unit * 1e-3};
   }
   return {};
@@ -39,7 +39,7 @@ struct UnaryRow {
   const char* name;
   LazyTensor (*function)(const LazyTensor&);
   double (*oracle)(double);
-  Accuracy accuracy = Accuracy::exact;
+  Precision precision = Precision::exact;
   double low = 0.1;
   double high = 9;
   bool both_signs = true;
@@ -51,29 +51,29 @@ double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 const UnaryRow kUnary[] = {
-    {"negative", negative, [](double x) { return -x; }, Accuracy::exact, 1, 99, true, true},
-    {"abs", abs, [](double x) { return std::abs(x); }, Accuracy::exact, 1, 99, true, true},
-    {"sign", sign, sign_of, Accuracy::exact, 0, 3, true, true},
-    {"floor", floor, [](double x) { return std::floor(x); }, Accuracy::exact, 0, 9, true, true},
-    {"ceil", ceil, [](double x) { return std::ceil(x); }, Accuracy::exact, 0, 9, true, true},
-    {"round", round, round_half_even, Accuracy::exact, 0, 9, true, true},
-    {"trunc", trunc, [](double x) { return std::trunc(x); }, Accuracy::exact, 0, 9, true, true},
-    {"square", square, [](double x) { return x * x; }, Accuracy::exact, 1, 15, true, true},
-    {"isnan", isnan, [](double x) { return std::isnan(x) ? 1.0 : 0.0; }, Accuracy::exact, 1, 9, true, true},
-    {"exp", exp, [](double x) { return std::exp(x); }, Accuracy::library, 0.1, 20},
-    {"expm1", expm1, [](double x) { return std::expm1(x); }, Accuracy::library, 0.1, 5},
-    {"log", log, [](double x) { return std::log(x); }, Accuracy::library, 0.01, 50, false},
-    {"log1p", log1p, [](double x) { return std::log1p(x); }, Accuracy::library, 0.01, 0.9},
-    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, Accuracy::division, 0.01, 50, false},
-    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, Accuracy::library, 0.01, 50, false},
-    {"sin", sin, [](double x) { return std::sin(x); }, Accuracy::library, 0.1, 30},
-    {"cos", cos, [](double x) { return std::cos(x); }, Accuracy::library, 0.1, 30},
-    {"tan", tan, [](double x) { return std::tan(x); }, Accuracy::library, 0.1, 1.4},
-    {"tanh", tanh, [](double x) { return std::tanh(x); }, Accuracy::library, 0.01, 9},
-    {"sigmoid", sigmoid, sigmoid_of, Accuracy::library, 0.1, 9},
-    {"erf", erf, [](double x) { return std::erf(x); }, Accuracy::library, 0.01, 4},
-    {"reciprocal", reciprocal, [](double x) { return 1 / x; }, Accuracy::division, 0.1, 9},
-    {"silu", silu, [](double x) { return x * sigmoid_of(x); }, Accuracy::composite, 0.1, 9},
+    {"negative", negative, [](double x) { return -x; }, Precision::exact, 1, 99, true, true},
+    {"abs", abs, [](double x) { return std::abs(x); }, Precision::exact, 1, 99, true, true},
+    {"sign", sign, sign_of, Precision::exact, 0, 3, true, true},
+    {"floor", floor, [](double x) { return std::floor(x); }, Precision::exact, 0, 9, true, true},
+    {"ceil", ceil, [](double x) { return std::ceil(x); }, Precision::exact, 0, 9, true, true},
+    {"round", round, round_half_even, Precision::exact, 0, 9, true, true},
+    {"trunc", trunc, [](double x) { return std::trunc(x); }, Precision::exact, 0, 9, true, true},
+    {"square", square, [](double x) { return x * x; }, Precision::exact, 1, 15, true, true},
+    {"isnan", isnan, [](double x) { return std::isnan(x) ? 1.0 : 0.0; }, Precision::exact, 1, 9, true, true},
+    {"exp", exp, [](double x) { return std::exp(x); }, Precision::library, 0.1, 20},
+    {"expm1", expm1, [](double x) { return std::expm1(x); }, Precision::library, 0.1, 5},
+    {"log", log, [](double x) { return std::log(x); }, Precision::library, 0.01, 50, false},
+    {"log1p", log1p, [](double x) { return std::log1p(x); }, Precision::library, 0.01, 0.9},
+    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, Precision::division, 0.01, 50, false},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, Precision::library, 0.01, 50, false},
+    {"sin", sin, [](double x) { return std::sin(x); }, Precision::library, 0.1, 30},
+    {"cos", cos, [](double x) { return std::cos(x); }, Precision::library, 0.1, 30},
+    {"tan", tan, [](double x) { return std::tan(x); }, Precision::library, 0.1, 1.4},
+    {"tanh", tanh, [](double x) { return std::tanh(x); }, Precision::library, 0.01, 9},
+    {"sigmoid", sigmoid, sigmoid_of, Precision::library, 0.1, 9},
+    {"erf", erf, [](double x) { return std::erf(x); }, Precision::library, 0.01, 4},
+    {"reciprocal", reciprocal, [](double x) { return 1 / x; }, Precision::division, 0.1, 9},
+    {"silu", silu, [](double x) { return x * sigmoid_of(x); }, Precision::composite, 0.1, 9},
 };
 
 struct Placed {
@@ -110,7 +110,7 @@ TEST_P(ForwardElementwise, Unary) {
             {std::string(row.name) + " of " + std::string(name(type)) + " " + to_string(placed.layout),
              row.function(x.tensor),
              Host::from(placed.shape, [&](const Index& at) { return row.oracle(x.host[at]); }),
-             within(row.accuracy, type, is_vulkan())});
+             within(row.precision, type, is_vulkan())});
       }
     }
     check_all(all);
@@ -121,7 +121,7 @@ struct BinaryRow {
   const char* name;
   LazyTensor (*function)(const LazyTensor&, const LazyTensor&);
   double (*oracle)(double, double);
-  Accuracy accuracy = Accuracy::exact;
+  Precision precision = Precision::exact;
   bool integers = true;
   bool positive = false;
 };
@@ -135,11 +135,11 @@ const BinaryRow kBinary[] = {
     {"add", add, [](double a, double b) { return a + b; }},
     {"subtract", subtract, [](double a, double b) { return a - b; }},
     {"multiply", multiply, [](double a, double b) { return a * b; }},
-    {"divide", divide, [](double a, double b) { return a / b; }, Accuracy::division, false},
+    {"divide", divide, [](double a, double b) { return a / b; }, Precision::division, false},
     {"floor_divide", floor_divide, [](double a, double b) { return std::floor(a / b); }},
-    {"remainder", remainder, floored_remainder, Accuracy::library},
-    {"pow", pow, [](double a, double b) { return std::pow(a, b); }, Accuracy::library, false, true},
-    {"atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, Accuracy::library, false},
+    {"remainder", remainder, floored_remainder, Precision::library},
+    {"pow", pow, [](double a, double b) { return std::pow(a, b); }, Precision::library, false, true},
+    {"atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, Precision::library, false},
     {"maximum", maximum, [](double a, double b) { return std::max(a, b); }},
     {"minimum", minimum, [](double a, double b) { return std::min(a, b); }},
     {"equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }},
@@ -201,7 +201,7 @@ TEST_P(ForwardElementwise, BinaryWithBroadcasting) {
         }
         all.push_back({std::string(row.name) + " of " + std::string(name(type)) + " " +
                            pair.a.shape.to_string() + " and " + pair.b.shape.to_string(),
-                       row.function(a.tensor, b.tensor), expected, within(row.accuracy, type, is_vulkan())});
+                       row.function(a.tensor, b.tensor), expected, within(row.precision, type, is_vulkan())});
       }
     }
     check_all(all);

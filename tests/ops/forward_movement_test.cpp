@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, ForwardMovement, ::testing::ValuesIn(op_settin
 
 constexpr auto kAbsent = std::nullopt;
 
-struct Row {
+struct MovementRow {
   const char* name;
   Shape shape;
   std::function<LazyTensor(const LazyTensor&)> move;
@@ -37,7 +37,7 @@ struct Row {
 /// The element with the same place in row-major order.
 double same_place(const Host& x, const Index& at, const Shape& result) { return x.values[ravel(at, result)]; }
 
-const Row kRows[] = {
+const MovementRow kMovementRows[] = {
     {"reshape",
      {6, 4},
      [](auto& x) {
@@ -178,7 +178,7 @@ const Row kRows[] = {
 TEST_P(ForwardMovement, OfEveryLayout) {
   std::vector<Pending> all;
   std::uint64_t seed = 1;
-  for (const Row& row : kRows) {
+  for (const MovementRow& row : kMovementRows) {
     for (const DType type : all_types()) {
       for (const Layout layout : kLayouts) {
         // Bytes, and everything but f32 in odd layouts, take the same paths: one layout each is enough on

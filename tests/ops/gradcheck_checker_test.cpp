@@ -1,11 +1,6 @@
 // The checker of gradients, held to gradients that are wrong, and to the list of operations.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <regex>
-#include <set>
 #include <string>
 
 #include "engine/runtime/settings.h"
@@ -98,54 +93,6 @@ TEST(GradcheckChecker, CatchesAWrongMapping) {
   EXPECT_TRUE(differs([](auto& y) { return y * 1.0001; }));
   EXPECT_TRUE(differs([](auto& y) { return slice(y, 0, std::nullopt, std::nullopt, -1); }));
   EXPECT_TRUE(differs([](auto& y) { return expand_dims(y, 0); }));
-}
-
-/// Where the gradient of each function of ops/ops.h is checked. "forward" marks those that have none by
-/// nature.
-const std::map<std::string, std::string> kCheckedIn = [] {
-  std::map<std::string, std::string> table;
-  const auto list = [&](const char* where, std::initializer_list<const char*> names) {
-    for (const char* name : names) table[name] = where;
-  };
-  list("gradcheck_elementwise",
-       {"add",   "subtract", "multiply", "divide", "floor_divide", "remainder", "pow",  "maximum", "minimum",
-        "atan2", "where",    "negative", "abs",    "sign",         "floor",     "ceil", "round",   "trunc",
-        "exp",   "expm1",    "log",      "log1p",  "sqrt",         "rsqrt",     "sin",  "cos",     "tan",
-        "tanh",  "sigmoid",  "erf",      "square", "reciprocal",   "astype",    "silu"});
-  list("gradcheck_reduce", {"sum", "mean", "max", "min", "matmul", "take", "scatter_add"});
-  list("gradcheck_movement", {"reshape", "permute_dims", "transpose", "swapaxes", "squeeze", "expand_dims",
-                              "broadcast_to", "slice", "pad", "concatenate", "stack", "to"});
-  list("gradcheck_composite",
-       {"softmax", "log_softmax", "logsumexp", "rms_norm", "layer_norm", "one_hot", "iota", "lora_delta"});
-  list("autodiff", {"stop_gradient", "zeros_like", "ones_like", "full_like", "arange", "random_uniform",
-                    "random_normal"});
-  list("forward_elementwise", {"logical_and", "logical_or", "logical_xor", "logical_not", "equal",
-                               "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan"});
-  return table;
-}();
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-TEST(GradcheckChecker, EveryPublicOperationIsListed) {
-  const std::string header = text_of("ops/ops.h");
-  ASSERT_FALSE(header.empty()) << "ops/ops.h not found: run the tests in the root of the repository";
-  std::set<std::string> declared;
-  const std::regex pattern("(?:^|\n)LazyTensor ([a-z_0-9]+)\\(");
-  for (std::sregex_iterator it(header.begin(), header.end(), pattern), end; it != end; ++it)
-    declared.insert((*it)[1]);
-  EXPECT_GT(declared.size(), 70U) << "the pattern no longer fits the header";
-  for (const std::string& name : declared)
-    EXPECT_TRUE(kCheckedIn.contains(name)) << name << " has no gradient check: add one, and list it here";
-  std::map<std::string, std::string> texts;
-  for (const auto& [name, where] : kCheckedIn) {
-    EXPECT_TRUE(declared.contains(name)) << name << " is listed but not in ops/ops.h";
-    std::string& text = texts[where];
-    if (text.empty()) text = text_of("tests/ops/" + where + "_test.cpp");
-    EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + name + "\\b"))) << name << " is not in " << where;
-  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using Inputs = std::span<const LazyTensor>;
 
-struct UnaryRow {
+struct UnaryGradRow {
   const char* name;
   LazyTensor (*function)(const LazyTensor&);
   double low = 0.3;
@@ -19,7 +19,7 @@ struct UnaryRow {
 };
 
 // Ranges keep away from kinks (0 for abs), poles and the edges of domains.
-const UnaryRow kUnary[] = {
+const UnaryGradRow kUnaryGrads[] = {
     {"negative", negative},
     {"abs", abs},
     {"sign", sign},
@@ -50,7 +50,7 @@ const UnaryRow kUnary[] = {
 };
 
 TEST(GradcheckElementwise, UnaryOfEveryLayout) {
-  for (const UnaryRow& row : kUnary) {
+  for (const UnaryGradRow& row : kUnaryGrads) {
     for (const Layout layout : kLayouts) {
       for (const Shape& shape : {Shape{7}, Shape{2, 1, 3}}) {
         const Argument argument{base_shape(shape, layout), row.low, row.high, row.both_signs};
@@ -63,7 +63,7 @@ TEST(GradcheckElementwise, UnaryOfEveryLayout) {
 }
 
 TEST(GradcheckElementwise, UnaryOfAwkwardShapes) {
-  for (const UnaryRow& row : kUnary) {
+  for (const UnaryGradRow& row : kUnaryGrads) {
     for (const Shape& shape : {Shape{}, Shape{1}, Shape{33}, Shape{0}, Shape{3, 0, 2}}) {
       check_case({std::string(row.name) + " of " + shape.to_string(),
                   {{shape, row.low, row.high, row.both_signs}},
@@ -72,13 +72,13 @@ TEST(GradcheckElementwise, UnaryOfAwkwardShapes) {
   }
 }
 
-struct BinaryRow {
+struct BinaryGradRow {
   const char* name;
   LazyTensor (*function)(const LazyTensor&, const LazyTensor&);
   bool positive_left = false;
 };
 
-const BinaryRow kBinary[] = {
+const BinaryGradRow kBinaryGrads[] = {
     {"add", add},
     {"subtract", subtract},
     {"multiply", multiply},
@@ -96,7 +96,7 @@ const BinaryRow kBinary[] = {
      [](const LazyTensor& a, const LazyTensor& b) { return astype(a < b, DType::f64) * a + b; }},
 };
 
-Argument left_of(const BinaryRow& row, const Shape& shape) {
+Argument left_of(const BinaryGradRow& row, const Shape& shape) {
   return row.positive_left ? positive(shape) : Argument{shape};
 }
 
@@ -105,7 +105,7 @@ TEST(GradcheckElementwise, BinaryWithBroadcasting) {
       {{7}, {7}}, {{}, {}},         {{33}, {}},       {{}, {7}},
       {{1}, {7}}, {{7, 1}, {1, 3}}, {{3}, {2, 1, 3}}, {{2, 1, 3}, {4, 1}},
       {{0}, {1}}, {{0, 7}, {7}},    {{1, 1}, {}}};
-  for (const BinaryRow& row : kBinary) {
+  for (const BinaryGradRow& row : kBinaryGrads) {
     for (const auto& [a, b] : kShapes) {
       check_case({std::string(row.name) + " of " + a.to_string() + " and " + b.to_string(),
                   {left_of(row, a), {b}},
@@ -116,7 +116,7 @@ TEST(GradcheckElementwise, BinaryWithBroadcasting) {
 
 TEST(GradcheckElementwise, BinaryOfStridedOperands) {
   const Shape shape{2, 3};
-  for (const BinaryRow& row : kBinary) {
+  for (const BinaryGradRow& row : kBinaryGrads) {
     for (const Layout left : kLayouts) {
       const Layout right = kLayouts[(static_cast<std::size_t>(left) + 1) % std::size(kLayouts)];
       check_case(
@@ -128,7 +128,7 @@ TEST(GradcheckElementwise, BinaryOfStridedOperands) {
 }
 
 TEST(GradcheckElementwise, SharedOperands) {
-  for (const BinaryRow& row : kBinary) {
+  for (const BinaryGradRow& row : kBinaryGrads) {
     const std::string name(row.name);
     // The same operand twice, where the two uses are not on the kink of maximum and minimum.
     check_case({name + " of x and 3x", {positive(Shape{7})}, [&](Inputs x) {

@@ -11,7 +11,7 @@ namespace caldera::testing {
 namespace {
 
 using Inputs = std::span<const LazyTensor>;
-constexpr auto kAbsent = std::nullopt;
+constexpr auto kOpen = std::nullopt;
 
 /// Movement is linear: squared on both sides, so that second derivatives are not zero throughout.
 void check_movement(const std::string& name, const Shape& shape,
@@ -70,12 +70,12 @@ TEST(GradcheckMovement, Slice) {
     std::optional<std::int64_t> start, stop;
     std::int64_t step;
   };
-  const Row kRows[] = {{kAbsent, kAbsent, 1},  {1, kAbsent, 1},   {kAbsent, 5, 1}, {2, 6, 1},
-                       {kAbsent, kAbsent, 2},  {1, 7, 3},         {0, 7, 6},       {0, 7, 100},
-                       {-3, kAbsent, 1},       {-6, -1, 2},       {-100, 100, 2},  {kAbsent, kAbsent, -1},
-                       {kAbsent, kAbsent, -2}, {5, 1, -1},        {5, 1, -3},      {-1, -7, -2},
-                       {kAbsent, 2, -3},       {3, 3, 1},         {5, 2, 1},       {2, 5, -1},
-                       {7, kAbsent, 1},        {100, kAbsent, -4}};
+  const Row kRows[] = {{kOpen, kOpen, 1},  {1, kOpen, 1},   {kOpen, 5, 1},  {2, 6, 1},
+                       {kOpen, kOpen, 2},  {1, 7, 3},       {0, 7, 6},      {0, 7, 100},
+                       {-3, kOpen, 1},     {-6, -1, 2},     {-100, 100, 2}, {kOpen, kOpen, -1},
+                       {kOpen, kOpen, -2}, {5, 1, -1},      {5, 1, -3},     {-1, -7, -2},
+                       {kOpen, 2, -3},     {3, 3, 1},       {5, 2, 1},      {2, 5, -1},
+                       {7, kOpen, 1},      {100, kOpen, -4}};
   for (const Row& row : kRows) {
     const std::string name = "slice by " + std::to_string(row.step) + " from " +
                              (row.start ? std::to_string(*row.start) : "none") + " to " +
@@ -84,14 +84,14 @@ TEST(GradcheckMovement, Slice) {
     check_movement(name, {2, 7, 3}, [&](auto& x) { return slice(x, -2, row.start, row.stop, row.step); });
   }
   check_movement("slice of slice", {33}, [](auto& x) {
-    return slice(slice(slice(x, 0, 30, 2, -3), 0, 1, kAbsent, 2), 0, kAbsent, kAbsent, -1);
+    return slice(slice(slice(x, 0, 30, 2, -3), 0, 1, kOpen, 2), 0, kOpen, kOpen, -1);
   });
   check_movement("slices of all axes", {7, 5},
-                 [](auto& x) { return slice(slice(x, 0, kAbsent, kAbsent, -2), 1, 3, 0, -1); });
-  check_movement("slice", {0, 3}, [](auto& x) { return slice(x, 1, kAbsent, kAbsent, -2); });
-  check_movement("slice", {0}, [](auto& x) { return slice(x, 0, kAbsent, kAbsent, -1); });
+                 [](auto& x) { return slice(slice(x, 0, kOpen, kOpen, -2), 1, 3, 0, -1); });
+  check_movement("slice", {0, 3}, [](auto& x) { return slice(x, 1, kOpen, kOpen, -2); });
+  check_movement("slice", {0}, [](auto& x) { return slice(x, 0, kOpen, kOpen, -1); });
   check_case({"overlapping windows", {{Shape{7}}}, [](Inputs x) {
-                return slice(x[0], 0, kAbsent, -1) * slice(x[0], 0, 1, kAbsent) + slice(x[0], 0, -1, 0, -1);
+                return slice(x[0], 0, kOpen, -1) * slice(x[0], 0, 1, kOpen) + slice(x[0], 0, -1, 0, -1);
               }});
 }
 
@@ -107,7 +107,7 @@ TEST(GradcheckMovement, Pad) {
                  [](auto& x) { return pad(pad(x, {1}, {0}, 0.5, {1}), {0}, {2}, 3, {2}); });
   check_movement("pad by nothing", {3}, [](auto& x) { return pad(x, {0}, {0}); });
   check_movement("pad of a reversed slice", {7},
-                 [](auto& x) { return pad(slice(x, 0, kAbsent, kAbsent, -2), {1}, {1}, 0.25, {1}); });
+                 [](auto& x) { return pad(slice(x, 0, kOpen, kOpen, -2), {1}, {1}, 0.25, {1}); });
 }
 
 TEST(GradcheckMovement, ConcatenateAndStack) {
@@ -146,8 +146,8 @@ TEST(GradcheckMovement, ConcatenateAndStack) {
 
 TEST(GradcheckMovement, LongChains) {
   check_movement("chain", {4, 6}, [](auto& x) {
-    const LazyTensor y = reshape(transpose(slice(x, 0, kAbsent, kAbsent, -1)), Shape{3, 2, 4});
-    return permute_dims(pad(slice(y, 2, 1, kAbsent, 2), {0, 1, 0}, {1, 0, 0}, 0.5, {0, 0, 1}), {2, 0, 1});
+    const LazyTensor y = reshape(transpose(slice(x, 0, kOpen, kOpen, -1)), Shape{3, 2, 4});
+    return permute_dims(pad(slice(y, 2, 1, kOpen, 2), {0, 1, 0}, {1, 0, 0}, 0.5, {0, 0, 1}), {2, 0, 1});
   });
 }
 

@@ -10,13 +10,14 @@ namespace caldera::testing {
 namespace {
 
 using Inputs = std::span<const LazyTensor>;
-using Reduction = LazyTensor (*)(const LazyTensor&, const Axes&, bool);
+using ReductionFunction = LazyTensor (*)(const LazyTensor&, const Axes&, bool);
 
 struct ReductionRow {
   const char* name;
-  Reduction function;
+  ReductionFunction function;
 };
-const ReductionRow kReductions[] = {{"sum", sum}, {"mean", mean}, {"max", max}, {"min", min}};
+const ReductionRow kReductions[] = {{"sum", sum}, {"mean", mean}, {"max", max},
+                                    {"min", min}, {"amax", amax}, {"amin", amin}};
 
 TEST(GradcheckReduce, AnyAxesAndKeepdims) {
   const Shape shape{2, 3, 1, 5};
@@ -63,12 +64,15 @@ TEST(GradcheckReduce, EmptyOperands) {
   check_case({"max over the axis that is not empty", {{Shape{3, 0}}}, [](Inputs x) { return max(x[0], 0); }});
 }
 
-TEST(GradcheckReduce, TiesShareTheGradientEqually) {
+TEST(GradcheckReduce, TiesShareTheGradientOrTheFirstHasIt) {
   const LazyTensor x = cpu_tensor({1, 3, 3, 2, 3, 0}, Shape{2, 3});
   const auto gradient = [&](const LazyTensor& y) { return grad(sum(y), x).to_vector<double>(); };
   EXPECT_EQ(gradient(max(x)), (std::vector<double>{0, 1. / 3, 1. / 3, 0, 1. / 3, 0}));
-  EXPECT_EQ(gradient(max(x, -1)), (std::vector<double>{0, 0.5, 0.5, 0, 1, 0}));
-  EXPECT_EQ(gradient(min(-x, 0)), (std::vector<double>{0, -0.5, -1, -1, -0.5, 0}));
+  EXPECT_EQ(gradient(max(x, {0, 1})), (std::vector<double>{0, 1. / 3, 1. / 3, 0, 1. / 3, 0}));
+  EXPECT_EQ(gradient(max(x, -1)), (std::vector<double>{0, 1, 0, 0, 1, 0}));
+  EXPECT_EQ(gradient(min(-x, 0)), (std::vector<double>{0, -1, -1, -1, 0, 0}));
+  EXPECT_EQ(gradient(amax(x, -1)), (std::vector<double>{0, 0.5, 0.5, 0, 1, 0}));
+  EXPECT_EQ(gradient(amin(-x, 0)), (std::vector<double>{0, -0.5, -1, -1, -0.5, 0}));
   const LazyTensor other = cpu_tensor({1, 4, 3, 1, 3, 1}, Shape{2, 3});
   EXPECT_EQ(gradient(maximum(x, other)), (std::vector<double>{0.5, 0, 0.5, 1, 0.5, 0}));
   EXPECT_EQ(gradient(minimum(x, other)), (std::vector<double>{0.5, 1, 0.5, 0, 0.5, 1}));
@@ -128,20 +132,20 @@ LazyTensor indices(const std::vector<std::int32_t>& values, const Shape& shape) 
   return LazyTensor::from_vector(values, shape, Device::cpu());
 }
 
-struct IndexRow {
+struct IndexGradRow {
   const char* name;
   Shape shape;
   std::vector<std::int32_t> values;
 };
 // All below the smallest extent that is indexed, 3.
-const IndexRow kIndices[] = {{"one", {}, {2}},
-                             {"repeated", {5}, {2, 0, 2, 2, 1}},
-                             {"of rank 2", {2, 3}, {0, 1, 2, 2, 0, 0}},
-                             {"none", {0}, {}}};
+const IndexGradRow kIndexGrads[] = {{"one", {}, {2}},
+                                    {"repeated", {5}, {2, 0, 2, 2, 1}},
+                                    {"of rank 2", {2, 3}, {0, 1, 2, 2, 0, 0}},
+                                    {"none", {0}, {}}};
 
 TEST(GradcheckIndexing, TakeAlongEachAxis) {
   const Shape shape{3, 4, 3};
-  for (const IndexRow& row : kIndices) {
+  for (const IndexGradRow& row : kIndexGrads) {
     for (int axis = -1; axis < 3; ++axis) {
       check_case({std::string(row.name) + " along " + std::to_string(axis), {{shape}}, [&](Inputs x) {
                     return take(x[0], indices(row.values, row.shape), axis);
@@ -158,7 +162,7 @@ TEST(GradcheckIndexing, TakeAlongEachAxis) {
 
 TEST(GradcheckIndexing, ScatterAddAlongEachAxis) {
   const Shape shape{3, 4, 3};
-  for (const IndexRow& row : kIndices) {
+  for (const IndexGradRow& row : kIndexGrads) {
     for (int axis = 0; axis < 3; ++axis) {
       Shape updates;
       for (int i = 0; i < 3; ++i) {

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, GradientDevices, ::testing::ValuesIn(op_settin
 
 using Inputs = std::span<const LazyTensor>;
 
-struct Row {
+struct ProgramRow {
   const char* name;
   std::vector<Shape> shapes;
   std::function<LazyTensor(Inputs)> function;  // to a scalar
@@ -38,7 +38,7 @@ LazyTensor i32_on(const LazyTensor& like, const std::vector<std::int32_t>& value
   return LazyTensor::from_vector(values, Shape{static_cast<std::int64_t>(values.size())}, like.device());
 }
 
-const Row kRows[] = {
+const ProgramRow kProgramRows[] = {
     {"pow with a number", {{33, 7}}, [](Inputs x) { return weighted(pow(x[0], 2) + pow(x[0], 1.5)); }},
     {"pow of a number", {{33}}, [](Inputs x) { return weighted(pow(2.0, x[0])); }},
     {"pow", {{33}, {33}}, [](Inputs x) { return weighted(pow(x[0], x[1])); }},
@@ -100,7 +100,7 @@ const Row kRows[] = {
 };
 
 TEST_P(GradientDevices, AgreeWithF64) {
-  for (const Row& row : kRows) {
+  for (const ProgramRow& row : kProgramRows) {
     SCOPED_TRACE(row.name);
     std::vector<LazyTensor> here;
     std::vector<LazyTensor> reference;

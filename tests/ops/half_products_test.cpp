@@ -13,7 +13,7 @@
 namespace caldera::testing {
 namespace {
 
-constexpr DType kHalves[] = {DType::f16, DType::bf16};
+constexpr DType kHalfTypes[] = {DType::f16, DType::bf16};
 
 /// Of one: the distance between 1 and the next number.
 double unit(DType type) { return type == DType::f16 ? 0x1p-10 : 0x1p-7; }
@@ -30,8 +30,8 @@ class HalfProducts : public OpTest {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, HalfProducts, ::testing::ValuesIn(op_settings()), op_setting_name);
 
-using Inputs = const std::vector<LazyTensor>&;
-using Function = std::function<std::vector<LazyTensor>(Inputs)>;
+using Operands = const std::vector<LazyTensor>&;
+using Function = std::function<std::vector<LazyTensor>(Operands)>;
 
 std::vector<LazyTensor> tensors(const std::vector<Operand>& operands) {
   std::vector<LazyTensor> list;
@@ -78,7 +78,7 @@ TEST_P(HalfProducts, Matmul) {
       {{2, 3, 5, 7}, Layout::permuted, {3, 7, 2}, Layout::plain},
       {{2, 0}, Layout::plain, {0, 3}, Layout::plain},
   };
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     std::uint64_t seed = 1;
     for (const Row& row : rows) {
       const std::vector<Operand> operands{random(row.a, type, seed, row.la),
@@ -86,20 +86,20 @@ TEST_P(HalfProducts, Matmul) {
       seed += 2;
       const std::string what = row.a.to_string() + " @ " + row.b.to_string();
       expect_close(
-          operands, [](Inputs x) { return std::vector{matmul(x[0], x[1])}; }, 0.51, what.c_str());
+          operands, [](Operands x) { return std::vector{matmul(x[0], x[1])}; }, 0.51, what.c_str());
       EXPECT_EQ(matmul(operands[0].tensor, operands[1].tensor).dtype(), type);
     }
   }
 }
 
 TEST_P(HalfProducts, WithAnEpilogueAndAdapter) {
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     const std::vector<Operand> operands{random({33, 70}, type, 1), random({70, 40}, type, 2),
                                         random({70, 8}, type, 3), random({8, 40}, type, 4),
                                         random({40}, type, 5)};
     expect_close(
         operands,
-        [](Inputs x) {
+        [](Operands x) {
           return std::vector{silu(matmul(x[0], x[1]) + lora_delta(x[0], x[2], x[3], 0.5) + x[4])};
         },
         settings().fusion ? 1.5 : 4, "lora");
@@ -107,7 +107,7 @@ TEST_P(HalfProducts, WithAnEpilogueAndAdapter) {
 }
 
 TEST_P(HalfProducts, OperandsOfOtherTypesAreReadAsTheyLie) {
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     const Operand x = random({33, 70}, DType::f32, 1);
     const Operand w = random({40, 70}, type, 2);
     const LazyTensor y = matmul(x.tensor, transpose(astype(w.tensor, DType::f32)));
@@ -150,7 +150,7 @@ TEST_P(HalfProducts, OnlyWhatIsGatheredIsConverted) {
 }
 
 TEST_P(HalfProducts, SumsOfScattersAreRoundedOnce) {
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     // One by one in 16 bits the sum would stop where 1 is half a unit: at 256 and 2048.
     const std::int64_t count = 5000;
     const LazyTensor ones = LazyTensor::full(Shape{count}, 1, type, device());
@@ -165,36 +165,36 @@ TEST_P(HalfProducts, Gradients) {
   struct Row {
     const char* name;
     std::vector<Shape> shapes;
-    LazyTensor (*of)(Inputs);
+    LazyTensor (*of)(Operands);
   };
   const Row rows[] = {
-      {"dense", {{33, 20}, {20, 7}, {7}}, [](Inputs x) { return silu(matmul(x[0], x[1]) + x[2]); }},
+      {"dense", {{33, 20}, {20, 7}, {7}}, [](Operands x) { return silu(matmul(x[0], x[1]) + x[2]); }},
       {"lora",
        {{9, 20}, {20, 7}, {20, 4}, {4, 7}},
-       [](Inputs x) { return matmul(x[0], x[1]) + lora_delta(x[0], x[2], x[3], 2); }},
-      {"norm", {{33, 20}, {20}}, [](Inputs x) { return rms_norm(x[0], 1e-5, x[1]); }},
-      {"layer norm", {{7, 33}, {33}, {33}}, [](Inputs x) { return layer_norm(x[0], 1e-5, x[1], x[2]); }},
-      {"softmax", {{7, 33}}, [](Inputs x) { return softmax(x[0]); }},
+       [](Operands x) { return matmul(x[0], x[1]) + lora_delta(x[0], x[2], x[3], 2); }},
+      {"norm", {{33, 20}, {20}}, [](Operands x) { return rms_norm(x[0], 1e-5, x[1]); }},
+      {"layer norm", {{7, 33}, {33}, {33}}, [](Operands x) { return layer_norm(x[0], 1e-5, x[1], x[2]); }},
+      {"softmax", {{7, 33}}, [](Operands x) { return softmax(x[0]); }},
       {"gather",
        {{9, 5}},
-       [](Inputs x) {
+       [](Operands x) {
          return take(x[0], LazyTensor::from_vector<std::int32_t>({1, 1, 8, 0, 1}, Shape{5}, x[0].device()));
        }},
       {"joined",
        {{3, 5}, {3, 2}},
-       [](Inputs x) {
+       [](Operands x) {
          return concatenate({x[0] * 2, x[1]}, 1);
        }},
-      {"sliced", {{6, 5}}, [](Inputs x) { return slice(x[0], 0, 1, 5, 2) * 3; }},
-      {"broadcast", {{5}, {300, 1}}, [](Inputs x) { return x[0] * x[1]; }},
+      {"sliced", {{6, 5}}, [](Operands x) { return slice(x[0], 0, 1, 5, 2) * 3; }},
+      {"broadcast", {{5}, {300, 1}}, [](Operands x) { return x[0] * x[1]; }},
   };
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     for (const Row& row : rows) {
       std::vector<Operand> operands;
       operands.reserve(row.shapes.size());
       for (std::size_t k = 0; k < row.shapes.size(); ++k)
         operands.push_back(random(row.shapes[k], type, 10 + k));
-      const auto gradients = [&](Inputs x) {
+      const auto gradients = [&](Operands x) {
         const LazyTensor y = row.of(x);
         const LazyTensor weights =
             astype(cos(astype(arange(y.numel(), DType::i32, y.device()), DType::f32)), y.dtype());
@@ -206,7 +206,7 @@ TEST_P(HalfProducts, Gradients) {
   }
 }
 
-LazyTensor attend(Inputs x, bool causal, bool wide_softmax) {
+LazyTensor attend(Operands x, bool causal, bool wide_softmax) {
   const LazyTensor& q = x[0];
   LazyTensor scores = matmul(q, transpose(x[1])) * 0.3;
   if (wide_softmax) scores = astype(scores, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
@@ -219,15 +219,15 @@ LazyTensor attend(Inputs x, bool causal, bool wide_softmax) {
 }
 
 TEST_P(HalfProducts, Attention) {
-  for (const DType type : kHalves) {
+  for (const DType type : kHalfTypes) {
     for (const bool causal : {false, true}) {
       for (const bool wide_softmax : {false, true}) {
         const std::vector<Operand> operands{random({2, 3, 33, 20}, type, 1), random({2, 3, 40, 20}, type, 2),
                                             random({2, 3, 40, 7}, type, 3), random({2, 3, 33, 7}, type, 4)};
         const std::string what =
             std::string(causal ? "causal" : "plain") + (wide_softmax ? ", softmax in float32" : "");
-        const auto forward = [&](Inputs x) { return std::vector{attend(x, causal, wide_softmax)}; };
-        const auto backward = [&](Inputs x) {
+        const auto forward = [&](Operands x) { return std::vector{attend(x, causal, wide_softmax)}; };
+        const auto backward = [&](Operands x) {
           const LazyTensor loss = sum(attend(x, causal, wide_softmax) * x[3]);
           return grad(loss, {x[0], x[1], x[2]});
         };

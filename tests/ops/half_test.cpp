@@ -179,22 +179,22 @@ Host in_double(const std::vector<Operand>& operands, const F& f) {
   return Host(y.shape(), download(y));
 }
 
-using Inputs = const std::vector<LazyTensor>&;
+using TensorList = const std::vector<LazyTensor>&;
 
 TEST_P(Halves, NormsAndSoftmaxAreRoundedOnce) {
   struct Row {
     const char* name;
-    LazyTensor (*of)(Inputs);
+    LazyTensor (*of)(TensorList);
   };
   const Row rows[] = {
-      {"softmax", [](Inputs x) { return softmax(x[0]); }},
-      {"log_softmax", [](Inputs x) { return log_softmax(x[0]); }},
-      {"softmax along 0", [](Inputs x) { return softmax(x[0], 0); }},
-      {"logsumexp", [](Inputs x) { return logsumexp(x[0]); }},
-      {"rms_norm", [](Inputs x) { return rms_norm(x[0], 1e-5, x[1]); }},
-      {"layer_norm", [](Inputs x) { return layer_norm(x[0], 1e-5, x[1], x[2]); }},
-      {"mean", [](Inputs x) { return mean(x[0], 0); }},
-      {"sum", [](Inputs x) { return sum(x[0], 1); }},
+      {"softmax", [](TensorList x) { return softmax(x[0]); }},
+      {"log_softmax", [](TensorList x) { return log_softmax(x[0]); }},
+      {"softmax along 0", [](TensorList x) { return softmax(x[0], 0); }},
+      {"logsumexp", [](TensorList x) { return logsumexp(x[0]); }},
+      {"rms_norm", [](TensorList x) { return rms_norm(x[0], 1e-5, x[1]); }},
+      {"layer_norm", [](TensorList x) { return layer_norm(x[0], 1e-5, x[1], x[2]); }},
+      {"mean", [](TensorList x) { return mean(x[0], 0); }},
+      {"sum", [](TensorList x) { return sum(x[0], 1); }},
   };
   for (const DType type : kHalves) {
     std::vector<Pending> all;

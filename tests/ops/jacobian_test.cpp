@@ -14,10 +14,6 @@ using Inputs = std::span<const LazyTensor>;
 using Doubles = std::vector<double>;
 constexpr JacobianMode kModes[] = {JacobianMode::smaller, JacobianMode::reverse, JacobianMode::forward};
 
-LazyTensor vector_of(const Doubles& values) {
-  return cpu_tensor(values, Shape{static_cast<std::int64_t>(values.size())});
-}
-
 void expect_near(const LazyTensor& actual, const Doubles& expected, double tolerance = 1e-13) {
   const Doubles values = actual.to_vector<double>();
   ASSERT_EQ(values.size(), expected.size());
@@ -132,7 +128,7 @@ TEST(Hessian, OfAQuadraticFormIsItsMatrix) {
 }
 
 /// sum over i of 100 (x_{i+1} - x_i^2)^2 + (1 - x_i)^2
-LazyTensor rosenbrock(const LazyTensor& x) {
+LazyTensor banana(const LazyTensor& x) {
   const LazyTensor head = slice(x, -1, 0, -1), tail = slice(x, -1, 1, std::nullopt);
   return sum(100 * square(tail - head * head) + square(1 - head));
 }
@@ -149,15 +145,15 @@ TEST(Hessian, OfRosenbrocksFunction) {
                          -400 * x[1],
                          200};
   const LazyTensor at = vector_of(x);
-  expect_near(hessian(rosenbrock, at), expected);
-  expect_near(hessian(UnaryFunction(rosenbrock))(at), expected);
-  expect_near(jacobian(jacobian(rosenbrock, JacobianMode::reverse), at, JacobianMode::reverse), expected);
-  expect_near(jacobian(jacobian(rosenbrock, JacobianMode::forward), at, JacobianMode::reverse), expected);
-  expect_near(jacobian(jacobian(rosenbrock, JacobianMode::forward), at, JacobianMode::forward), expected);
+  expect_near(hessian(banana, at), expected);
+  expect_near(hessian(UnaryFunction(banana))(at), expected);
+  expect_near(jacobian(jacobian(banana, JacobianMode::reverse), at, JacobianMode::reverse), expected);
+  expect_near(jacobian(jacobian(banana, JacobianMode::forward), at, JacobianMode::reverse), expected);
+  expect_near(jacobian(jacobian(banana, JacobianMode::forward), at, JacobianMode::forward), expected);
   const LazyTensor both = stack({at, at});
   Doubles twice = expected;
   twice.insert(twice.end(), expected.begin(), expected.end());
-  expect_near(vmap(hessian(UnaryFunction(rosenbrock)))(both), twice);
+  expect_near(vmap(hessian(UnaryFunction(banana)))(both), twice);
 }
 
 TEST(Hessian, OfASmallNetworkMatchesDifferencesOfItsGradient) {

@@ -12,12 +12,17 @@ namespace {
 class SpecialValues : public OpTest {};
 INSTANTIATE_TEST_SUITE_P(Devices, SpecialValues, ::testing::ValuesIn(op_settings()), op_setting_name);
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const std::vector<double> kValues{kNan, kInf, -kInf, 0.0, -0.0, 1, -1, 2.5, -2.5, 3, -3, 0.5, 100};
+constexpr double kSpecialNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kSpecialInf = std::numeric_limits<double>::infinity();
+const std::vector<double> kSpecialValues{kSpecialNan, kSpecialInf, -kSpecialInf, 0.0, -0.0, 1, -1, 2.5,
+                                         -2.5,        3,           -3,           0.5, 100};
 
-double maximum_of(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNan : std::max(a, b); }
-double minimum_of(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNan : std::min(a, b); }
+double maximum_of(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? kSpecialNan : std::max(a, b);
+}
+double minimum_of(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? kSpecialNan : std::min(a, b);
+}
 
 TEST_P(SpecialValues, OfPairs) {
   struct Row {
@@ -42,9 +47,9 @@ TEST_P(SpecialValues, OfPairs) {
       {"pow", pow, [](double a, double b) { return std::pow(a, b); }},
       {"atan2", atan2, [](double a, double b) { return std::atan2(a, b); }},
   };
-  const auto n = static_cast<std::int64_t>(kValues.size());
-  const Host a(Shape{n, 1}, kValues);
-  const Host b(Shape{n}, kValues);
+  const auto n = static_cast<std::int64_t>(kSpecialValues.size());
+  const Host a(Shape{n, 1}, kSpecialValues);
+  const Host b(Shape{n}, kSpecialValues);
   std::vector<Pending> all;
   for (const DType type : supported({DType::f32, DType::f64})) {
     // What is finite is tested more narrowly elsewhere. Here are powers up to 2^-100, which multiply the
@@ -94,7 +99,7 @@ TEST_P(SpecialValues, OfFunctions) {
       {"sin", sin, [](double x) { return std::sin(x); }},
       {"cos", cos, [](double x) { return std::cos(x); }},
   };
-  const Host x(Shape{static_cast<std::int64_t>(kValues.size())}, kValues);
+  const Host x(Shape{static_cast<std::int64_t>(kSpecialValues.size())}, kSpecialValues);
   std::vector<Pending> all;
   for (const Row& row : kRows) {
     const Host expected =
@@ -113,23 +118,27 @@ TEST_P(SpecialValues, RoundingIsHalfToEven) {
 
 TEST_P(SpecialValues, RoundOfFloat64TakesHalvesToEven) {
   const Host x(Shape{10},
-               {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370497, -kInf, 1.75});
+               {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370497, -kSpecialInf, 1.75});
   EXPECT_TRUE(agrees(round(upload(x, DType::f64, device())),
-                     Host(Shape{10}, {0, 2, 2, 0, -2, -2, 0, 4503599627370497, -kInf, 2}), {}));
+                     Host(Shape{10}, {0, 2, 2, 0, -2, -2, 0, 4503599627370497, -kSpecialInf, 2}), {}));
   const LazyTensor small = upload(Host(Shape{2}, {-0.25, -0.0}), DType::f64, device());
   for (const double zero : round(small).to_vector<double>()) EXPECT_TRUE(std::signbit(zero));
 }
 
 TEST_P(SpecialValues, InReductions) {
-  const Host x(Shape{5, 3}, {1, kNan, 2, 1, kInf, -kInf, -kInf, -kInf, -kInf, kInf, -kInf, 0, 0, -0.0, kInf});
+  const Host x(Shape{5, 3}, {1, kSpecialNan, 2, 1, kSpecialInf, -kSpecialInf, -kSpecialInf, -kSpecialInf,
+                             -kSpecialInf, kSpecialInf, -kSpecialInf, 0, 0, -0.0, kSpecialInf});
   const LazyTensor t = upload(x, DType::f32, device());
-  EXPECT_TRUE(agrees(max(t, 1), Host(Shape{5}, {kNan, kInf, -kInf, kInf, kInf}), {}));
-  EXPECT_TRUE(agrees(min(t, 1), Host(Shape{5}, {kNan, -kInf, -kInf, -kInf, 0}), {}));
-  EXPECT_TRUE(agrees(sum(t, 1), Host(Shape{5}, {kNan, kNan, -kInf, kNan, kInf}), {}));
+  EXPECT_TRUE(agrees(max(t, 1),
+                     Host(Shape{5}, {kSpecialNan, kSpecialInf, -kSpecialInf, kSpecialInf, kSpecialInf}), {}));
+  EXPECT_TRUE(
+      agrees(min(t, 1), Host(Shape{5}, {kSpecialNan, -kSpecialInf, -kSpecialInf, -kSpecialInf, 0}), {}));
+  EXPECT_TRUE(agrees(sum(t, 1),
+                     Host(Shape{5}, {kSpecialNan, kSpecialNan, -kSpecialInf, kSpecialNan, kSpecialInf}), {}));
 }
 
 TEST_P(SpecialValues, MaskedSoftmaxIsExact) {
-  const Host x(Shape{2, 4}, {0, -kInf, 0, -kInf, 1000, 1000, -kInf, -1e30});
+  const Host x(Shape{2, 4}, {0, -kSpecialInf, 0, -kSpecialInf, 1000, 1000, -kSpecialInf, -1e30});
   const Host expected(Shape{2, 4}, {0.5, 0, 0.5, 0, 0.5, 0.5, 0, 0});
   EXPECT_TRUE(agrees(softmax(upload(x, DType::f32, device())), expected, {}));
   const Host logs(Shape{2}, {std::log(2.0), 1000 + std::log(2.0)});
@@ -137,8 +146,9 @@ TEST_P(SpecialValues, MaskedSoftmaxIsExact) {
 }
 
 TEST_P(SpecialValues, LogsumexpOfInfinitiesIsTheLimit) {
-  const Host x(Shape{4, 2}, {-kInf, -kInf, 1, kInf, 3, -kInf, kNan, 1});
-  EXPECT_TRUE(agrees(logsumexp(upload(x, DType::f32, device())), Host(Shape{4}, {-kInf, kInf, 3, kNan}), {}));
+  const Host x(Shape{4, 2}, {-kSpecialInf, -kSpecialInf, 1, kSpecialInf, 3, -kSpecialInf, kSpecialNan, 1});
+  EXPECT_TRUE(agrees(logsumexp(upload(x, DType::f32, device())),
+                     Host(Shape{4}, {-kSpecialInf, kSpecialInf, 3, kSpecialNan}), {}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What vmap promises beyond the batching of single operations: axes, errors, indices, and that it nests.
+// What vmap promises beyond the batching of single operations: axes, errors, index_tensor, and that it nests.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,20 +16,17 @@ using Inputs = std::span<const LazyTensor>;
 using Doubles = std::vector<double>;
 using Tensors = std::vector<LazyTensor>;
 
-LazyTensor vector_of(const Doubles& values) {
-  return cpu_tensor(values, Shape{static_cast<std::int64_t>(values.size())});
-}
-LazyTensor counted(const Shape& shape, double first = 1) {
+LazyTensor counted_examples(const Shape& shape, double first = 1) {
   std::vector<double> values(static_cast<std::size_t>(shape.numel()));
   std::iota(values.begin(), values.end(), first);
   return cpu_tensor(values, shape);
 }
-LazyTensor indices(const std::vector<std::int32_t>& values, const Shape& shape) {
+LazyTensor index_tensor(const std::vector<std::int32_t>& values, const Shape& shape) {
   return LazyTensor::from_vector(values, shape, Device::cpu());
 }
 
 TEST(Vmap, MapsTheAxesThatItIsTold) {
-  const LazyTensor x = counted({2, 3});  // examples in rows, or in columns
+  const LazyTensor x = counted_examples({2, 3});  // examples in rows, or in columns
   const LazyTensor w = vector_of({1, 10, 100});
   const TensorFunction dot = [](Inputs a) { return sum(a[0] * a[1]); };
   EXPECT_EQ(vmap(dot, {0, kUnmapped})(Tensors{x, w}).to_vector<double>(), (Doubles{321, 654}));
@@ -43,7 +40,7 @@ TEST(Vmap, MapsTheAxesThatItIsTold) {
 }
 
 TEST(Vmap, OfSeveralResultsAndOfOneThatDependsOnNothing) {
-  const LazyTensor x = counted({2, 3});
+  const LazyTensor x = counted_examples({2, 3});
   const LazyTensor c = vector_of({7, 8});
   const VectorFunction function = [&](Inputs a) { return Tensors{a[0] * 2.0, c, c, a[0]}; };
   const Tensors out = vmap(function, 0, {0, 0, kUnmapped, 1})({&x, 1});
@@ -59,7 +56,7 @@ TEST(Vmap, OfNoExamples) {
 }
 
 TEST(Vmap, ErrorsSayWhatDoesNotFit) {
-  const LazyTensor x = counted({2, 3});
+  const LazyTensor x = counted_examples({2, 3});
   const TensorFunction add_all = [](Inputs a) { return a[0] + a[1]; };
   std::string text = message_of<ShapeError>([&] { vmap(add_all, {0, 1})(Tensors{x, x}); });
   EXPECT_MENTIONS(text, "vmap");
@@ -75,7 +72,7 @@ TEST(Vmap, ErrorsSayWhatDoesNotFit) {
 }
 
 TEST(Vmap, RefusesMoreAxesThanATensorHas) {
-  const LazyTensor x = counted({2, 3});
+  const LazyTensor x = counted_examples({2, 3});
   const UnaryFunction widest = [](const LazyTensor& a) {
     return broadcast_to(reshape(a, Shape{3, 1, 1, 1, 1, 1, 1, 1}), Shape{3, 1, 1, 1, 1, 1, 1, 2});
   };
@@ -85,7 +82,7 @@ TEST(Vmap, RefusesMoreAxesThanATensorHas) {
 }
 
 TEST(Vmap, EvaluatingInsideIsAnErrorThatSaysSo) {
-  const LazyTensor x = counted({2, 3});
+  const LazyTensor x = counted_examples({2, 3});
   const auto evaluates = [&](const std::function<void(const LazyTensor&)>& how) {
     const UnaryFunction function = [&](const LazyTensor& a) {
       const LazyTensor y = a * a;
@@ -116,7 +113,7 @@ TEST(Vmap, RandomTensorsAreTheSameForEveryExample) {
             random_normal(Shape{5}, 3, DType::f64, Device::cpu()).to_vector<double>());
 }
 
-// ---- indices that differ between the examples
+// ---- index_tensor that differ between the examples
 
 /// take and scatter_add one example after the other, in plain loops.
 Host taken(const Host& x, const std::vector<std::int32_t>& which, int axis) {
@@ -159,7 +156,7 @@ void expect_same(const LazyTensor& actual, const std::vector<Host>& expected) {
 
 TEST(Vmap, OfIndicesThatDifferAndLieOutside) {
   const std::vector<std::int32_t> which{0, 2, -1, 2, 7, 1, 1, 3};  // two examples of four
-  const LazyTensor i = indices(which, {2, 4});
+  const LazyTensor i = index_tensor(which, {2, 4});
   const auto mine = [&](std::int64_t e) {
     return std::vector<std::int32_t>(which.begin() + 4 * e, which.begin() + 4 * e + 4);
   };
@@ -192,11 +189,11 @@ TEST(Vmap, OfIndicesThatDifferAndLieOutside) {
 }
 
 TEST(Vmap, OfIndicesOfAnyRank) {
-  const LazyTensor x = counted({2, 4, 3});
-  const LazyTensor single = indices({3, 1}, {2});
+  const LazyTensor x = counted_examples({2, 4, 3});
+  const LazyTensor single = index_tensor({3, 1}, {2});
   const TensorFunction row = [](Inputs a) { return take(a[0], a[1], 0); };
   EXPECT_EQ(vmap(row)(Tensors{x, single}).to_vector<double>(), (Doubles{10, 11, 12, 16, 17, 18}));
-  const LazyTensor square = indices({0, 1, 2, 0, 1, 1, 2, 2}, {2, 2, 2});
+  const LazyTensor square = index_tensor({0, 1, 2, 0, 1, 1, 2, 2}, {2, 2, 2});
   const TensorFunction columns = [](Inputs a) { return take(a[0], a[1], 1); };
   const LazyTensor out = vmap(columns)(Tensors{x, square});
   EXPECT_EQ(out.shape(), (Shape{2, 4, 2, 2}));
@@ -208,8 +205,8 @@ TEST(Vmap, OfIndicesOfAnyRank) {
 // ---- structure
 
 TEST(Vmap, OfAProductIsOneProduct) {
-  const LazyTensor w = counted({3, 4});
-  const LazyTensor x = counted({5, 3});
+  const LazyTensor w = counted_examples({3, 4});
+  const LazyTensor x = counted_examples({5, 3});
   const auto steps = [](const LazyTensor& y) { return plan_for({y})->steps.size(); };
   EXPECT_EQ(steps(vmap(UnaryFunction([&](const LazyTensor& a) { return matmul(a, w); }))(x)), 1U);
   EXPECT_EQ(steps(vmap(UnaryFunction([&](const LazyTensor& a) { return tanh(matmul(transpose(w), a)); }))(x)),
@@ -219,7 +216,7 @@ TEST(Vmap, OfAProductIsOneProduct) {
 }
 
 TEST(Vmap, OfASoftmaxFusesLikeOneSoftmax) {
-  const LazyTensor x = counted({5, 33});
+  const LazyTensor x = counted_examples({5, 33});
   const LazyTensor mapped = vmap(UnaryFunction([](const LazyTensor& a) { return softmax(a * 0.1); }))(x);
   EXPECT_EQ(plan_for({mapped})->steps.size(), plan_for({softmax(x * 0.1)})->steps.size());
 }
@@ -227,8 +224,8 @@ TEST(Vmap, OfASoftmaxFusesLikeOneSoftmax) {
 // ---- nesting
 
 TEST(Vmap, OfVmap) {
-  const LazyTensor x = counted({2, 3});
-  const LazyTensor y = counted({4, 3}, 10);
+  const LazyTensor x = counted_examples({2, 3});
+  const LazyTensor y = counted_examples({4, 3}, 10);
   const TensorFunction dot = [](Inputs a) { return sum(a[0] * a[1]); };
   const TensorFunction table = vmap(vmap(dot, {kUnmapped, 0}), {0, kUnmapped});
   const LazyTensor out = table(Tensors{x, y});
@@ -286,7 +283,7 @@ TEST(Vmap, OfTangents) {
 
 TEST(Vmap, NamesAnOperationThatItCannotMap) {
   static const OpDef kOdd{.name = "frobnicate", .kind = OpClass::other_result};
-  const LazyTensor x = counted({2, 3});
+  const LazyTensor x = counted_examples({2, 3});
   const UnaryFunction function = [](const LazyTensor& a) {
     return ops::make(kOdd, a.shape(), a.dtype(), {a});
   };
@@ -294,7 +291,7 @@ TEST(Vmap, NamesAnOperationThatItCannotMap) {
 }
 
 TEST(Vmap, OfAnIntegerAndABooleanArgument) {
-  const LazyTensor x = indices({1, 2, 3, 4}, {2, 2});
+  const LazyTensor x = index_tensor({1, 2, 3, 4}, {2, 2});
   const UnaryFunction function = [](const LazyTensor& a) { return where(a > 2, a * 10, a); };
   EXPECT_EQ(vmap(function)(x).to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 2, 30, 40}));
 }

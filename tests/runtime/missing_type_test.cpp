@@ -17,28 +17,28 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const Device kDevice = Device::vulkan(0);
+const Device kGpu = Device::vulkan(0);
 
 /// The device opened as if its driver had no 16-bit storage. Every device here has every type.
 class MissingType : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    CALDERA_REQUIRE_DEVICE(kDevice);
+    CALDERA_REQUIRE_DEVICE(kGpu);
     had_ = capabilities().storage_16bit;
     capabilities().storage_16bit = false;
-    reopen_device(kDevice);
-    ASSERT_FALSE(backend(kDevice).supports(DType::f16));
+    reopen_device(kGpu);
+    ASSERT_FALSE(backend(kGpu).supports(DType::f16));
   }
   void TearDown() override {
-    if (!is_available(kDevice)) return;
+    if (!is_available(kGpu)) return;
     capabilities().storage_16bit = had_;
-    reopen_device(kDevice);
+    reopen_device(kGpu);
   }
   static LazyTensor halves() {
-    return LazyTensor::from_vector(std::vector<Half>(3, to_half(1.5F)), {3}, kDevice);
+    return LazyTensor::from_vector(std::vector<Half>(3, to_half(1.5F)), {3}, kGpu);
   }
   static LazyTensor leaf(const Floats& values) {
-    return LazyTensor::from_vector(values, {static_cast<std::int64_t>(values.size())}, kDevice);
+    return LazyTensor::from_vector(values, {static_cast<std::int64_t>(values.size())}, kGpu);
   }
 
  private:
@@ -57,7 +57,7 @@ TEST_P(MissingType, IsRefusedByNameAndNothingIsLost) {
   const LazyTensor x = halves();
   const LazyTensor bad = x + x;
   const LazyTensor good = leaf({1, 2}) + 1.0;
-  const std::uint64_t submits = backend(kDevice).counters().submits;
+  const std::uint64_t submits = backend(kGpu).counters().submits;
   try {
     eval({good, bad});
     ADD_FAILURE() << "accepted";
@@ -69,7 +69,7 @@ TEST_P(MissingType, IsRefusedByNameAndNothingIsLost) {
   EXPECT_FALSE(good.is_evaluated()) << "a failed evaluation schedules nothing";
   EXPECT_THROW(bad.eval(), DTypeError);
   EXPECT_THROW(sum(exp(bad)).item(), DTypeError);
-  EXPECT_EQ(backend(kDevice).counters().submits, submits);
+  EXPECT_EQ(backend(kGpu).counters().submits, submits);
   EXPECT_EQ(good.to_vector<float>(), (Floats{2, 3}));
   EXPECT_EQ(to_float(x.to_vector<Half>()[2]), 1.5F) << "it can still be copied";
 }

@@ -49,6 +49,9 @@ inline std::vector<LazyTensor> pull_by_vjp(const LazyTensor& output, std::span<c
 inline LazyTensor cpu_tensor(const std::vector<double>& values, const Shape& shape) {
   return LazyTensor::from_vector(values, shape, Device::cpu());
 }
+inline LazyTensor vector_of(const std::vector<double>& values) {
+  return cpu_tensor(values, Shape{static_cast<std::int64_t>(values.size())});
+}
 
 namespace gradcheck_detail {
 

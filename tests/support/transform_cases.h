@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/autodiff/checkpoint.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/jvp_check.h"
 #include "tests/support/vmap_check.h"
@@ -18,7 +19,7 @@ struct GradCase {
 };
 
 /// First and second derivatives, in reverse and forward mode, and forward over reverse; and the function and
-/// its gradient over many examples at once.
+/// its gradient over many examples at once; and all of it under checkpoint.
 inline void check_case(const GradCase& row, const GradOptions& options = {}) {
   SCOPED_TRACE(row.name);
   const TensorFunction gradient = gradient_function(row.function);
@@ -28,6 +29,11 @@ inline void check_case(const GradCase& row, const GradOptions& options = {}) {
   EXPECT_TRUE(tangents_agree(gradient, row.arguments, options)) << "tangent of the gradient";
   EXPECT_TRUE(mapped_agrees(row.function, row.arguments, options)) << "mapped";
   EXPECT_TRUE(mapped_agrees(gradient, row.arguments, options)) << "gradient, mapped";
+  const TensorFunction again = gradient_function(checkpoint(row.function));
+  EXPECT_TRUE(gradients_agree(checkpoint(row.function), row.arguments, options)) << "under checkpoint";
+  EXPECT_TRUE(gradients_agree(again, row.arguments, options)) << "second derivative, under checkpoint";
+  EXPECT_TRUE(tangents_agree(again, row.arguments, options)) << "tangent of the gradient, under checkpoint";
+  EXPECT_TRUE(mapped_agrees(again, row.arguments, options)) << "gradient, mapped, under checkpoint";
 }
 
 }  // namespace caldera::testing

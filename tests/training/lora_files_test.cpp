@@ -55,15 +55,15 @@ class LoraFilesTest : public ::testing::Test {
   fs::path dir_;
 };
 
-const std::vector<std::int32_t> kIds{1, 5, 9, 30};
+const std::vector<std::int32_t> kTokens{1, 5, 9, 30};
 
-Doubles logits_of(Llama& model) { return to_doubles(model.forward(model.make_ids(kIds))); }
+Doubles logits_with(Llama& model) { return to_doubles(model.forward(model.make_ids(kTokens))); }
 
 TEST_F(LoraFilesTest, ModelWithAnAdapterAgreesWithPlainLoops) {
   const auto model = save_random({"all-linear"});
   LlamaReference reference(*model);
   reference.lora_scaling = 7.0 / 3.0;
-  expect_close(model->forward(model->make_ids(kIds)), reference.forward(kIds, 1), 1e-4);
+  expect_close(model->forward(model->make_ids(kTokens)), reference.forward(kTokens, 1), 1e-4);
 }
 
 TEST_F(LoraFilesTest, RoundTrip) {
@@ -72,11 +72,11 @@ TEST_F(LoraFilesTest, RoundTrip) {
     const auto saved = save_random(targets);
     const auto loaded = make_model();
     loaded->set_training(false);
-    const Doubles base = logits_of(*loaded);
+    const Doubles base = logits_with(*loaded);
     const std::size_t modules = load_adapter(*loaded, dir_);
     EXPECT_EQ(modules, resolve_lora_targets(targets).size() * 2);
-    EXPECT_EQ(logits_of(*loaded), logits_of(*saved));
-    EXPECT_NE(logits_of(*loaded), base);
+    EXPECT_EQ(logits_with(*loaded), logits_with(*saved));
+    EXPECT_NE(logits_with(*loaded), base);
     EXPECT_EQ(loaded->trainable_parameters().size(), modules * 2);
   }
 }

@@ -14,7 +14,7 @@
 namespace caldera {
 namespace {
 
-ModelConfig tiny_config() {
+ModelConfig trained_config() {
   ModelConfig config;
   config.hidden_size = 16;
   config.intermediate_size = 24;
@@ -92,7 +92,7 @@ std::vector<std::vector<float>> trainable_values(Llama& model) {
 }
 
 TEST(Trainer, LowersTheLossAndTellsAboutIt) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   const TokenDataset data = tiny_data(20);
   const TokenDataset valid = tiny_data(6);
   TrainOptions options = quick(30);
@@ -120,7 +120,7 @@ TEST(Trainer, LowersTheLossAndTellsAboutIt) {
 TEST(Trainer, ASeedGivesTheSameLossesBitForBit) {
   const TokenDataset data = tiny_data(20);
   const auto losses = [&](std::uint64_t seed) {
-    Llama model(tiny_config(), Device::cpu(), 1);
+    Llama model(trained_config(), Device::cpu(), 1);
     apply_lora(model, {.rank = 2, .alpha = 4, .dropout = 0.2}, {"all-linear"}, 9);
     TrainOptions options = quick(8);
     options.seed = seed;
@@ -135,8 +135,8 @@ TEST(Trainer, ASeedGivesTheSameLossesBitForBit) {
 
 TEST(Trainer, AccumulatedBatchesEqualOneLargeBatch) {
   const TokenDataset data = tiny_data(24);
-  Llama large(tiny_config(), Device::cpu(), 1);
-  Llama small(tiny_config(), Device::cpu(), 1);
+  Llama large(trained_config(), Device::cpu(), 1);
+  Llama small(trained_config(), Device::cpu(), 1);
   TrainOptions options = quick(3);
   options.batch_size = 6;
   options.max_grad_norm = 0.5;  // clipping must see the sum
@@ -152,7 +152,7 @@ TEST(Trainer, AccumulatedBatchesEqualOneLargeBatch) {
 }
 
 TEST(Trainer, TrainsTheAdapterAndNothingElse) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   const TokenDataset data = tiny_data(20);
   apply_lora(model, {.rank = 3, .alpha = 6}, {"q_proj", "v_proj"}, 9);
   const auto frozen = [&] {
@@ -190,7 +190,7 @@ class Hoarder : public TrainObserver {
 TEST(Trainer, ReplacesParametersAndMomentsInPlace) {
   constexpr std::uint64_t kSteps = 6;
   const TokenDataset data = tiny_data(12);
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   const auto parameters = static_cast<std::uint64_t>(model.parameters().size());
   const std::uint64_t before = donation_stats().buffers;
   record(model, data, quick(kSteps));
@@ -201,7 +201,7 @@ TEST(Trainer, ReplacesParametersAndMomentsInPlace) {
   }
 
   // What somebody holds is not overwritten, and that changes no result.
-  Llama held(tiny_config(), Device::cpu(), 1);
+  Llama held(trained_config(), Device::cpu(), 1);
   Hoarder hoarder(held);
   TrainObserver* observers[] = {&hoarder};
   const std::uint64_t start = donation_stats().buffers;
@@ -219,7 +219,7 @@ TEST(Trainer, ReplacesParametersAndMomentsInPlace) {
 }
 
 TEST(Trainer, FollowsTheSchedule) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   TrainOptions options = quick(6);
   options.schedule = ScheduleKind::linear;
   options.warmup = 2;
@@ -230,7 +230,7 @@ TEST(Trainer, FollowsTheSchedule) {
 }
 
 TEST(Trainer, StopsWhenTheLossIsNotFinite) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   TrainOptions options = quick(20);
   options.optimizer.learning_rate = 1e30;
   Recorded recorded;
@@ -245,7 +245,7 @@ TEST(Trainer, StopsWhenTheLossIsNotFinite) {
 }
 
 TEST(Trainer, RefusesWhatDoesNotFit) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   const TokenDataset data = tiny_data(8);
   TrainOptions options = quick(0);
   EXPECT_THROW(train(model, data, nullptr, options), ValueError);
@@ -254,7 +254,7 @@ TEST(Trainer, RefusesWhatDoesNotFit) {
   EXPECT_THROW(train(model, data, nullptr, options), ValueError);
   const TokenDataset too_long = tiny_data(8, 65);
   EXPECT_THROW(train(model, too_long, nullptr, quick(1)), ValueError);
-  ModelConfig narrow = tiny_config();
+  ModelConfig narrow = trained_config();
   narrow.vocab_size = 256;  // no room for the tokenizer's bos
   Llama other(narrow, Device::cpu(), 1);
   EXPECT_THROW(train(other, data, nullptr, quick(1)), ValueError);
@@ -270,7 +270,7 @@ TEST(Trainer, EpochsAreRoundedUpToSteps) {
 }
 
 TEST(Evaluate, TokensWeighTheSameInEveryBatch) {
-  Llama model(tiny_config(), Device::cpu(), 1);
+  Llama model(trained_config(), Device::cpu(), 1);
   const TokenDataset data = tiny_data(11);
   const Evaluation one = evaluate(model, batches_for_evaluation(data, 1));
   const Evaluation three = evaluate(model, batches_for_evaluation(data, 3));

@@ -5,13 +5,9 @@
 #include <cmath>
 
 #include "ops/ops.h"
-#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
-
-// Below any real score, and finite: a row with nothing to look at becomes uniform instead of NaN.
-constexpr double kMasked = -1e30;
 
 void check_projection(const char* name, const Projection& p, std::int64_t in, std::int64_t out) {
   if (p.in_features() != in || p.out_features() != out)
@@ -25,11 +21,6 @@ LazyTensor split_heads(const LazyTensor& x, std::int64_t heads, std::int64_t dim
 }
 
 }  // namespace
-
-LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device) {
-  const LazyTensor i = expand_dims(arange(queries, DType::i32, device) + static_cast<int>(offset), -1);
-  return less_equal(arange(keys, DType::i32, device), i);
-}
 
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
                                         Device device) {
@@ -52,21 +43,7 @@ LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, con
       k.shape(1) == 0 || q.shape(1) % k.shape(1) != 0 || mask.shape() != Shape{q.shape(2), k.shape(2)})
     throw ShapeError(fmt::format("attention: q {}, k {}, v {} and mask {} do not fit", q.shape().to_string(),
                                  k.shape().to_string(), v.shape().to_string(), mask.shape().to_string()));
-  const std::int64_t batch = q.shape(0);
-  const std::int64_t kv_heads = k.shape(1);
-  const std::int64_t group = q.shape(1) / kv_heads;
-  // The query heads that share a key head are a dimension of their own, over which keys and values are
-  // broadcast: they are never copied.
-  const auto grouped = [&](const LazyTensor& x, std::int64_t heads) {
-    return reshape(x, Shape{batch, kv_heads, heads, x.shape(2), x.shape(3)});
-  };
-  const LazyTensor products = matmul(grouped(q, group), transpose(grouped(k, 1)));
-  // Softmax in f32, as everyone does; kMasked would be infinite in f16.
-  const bool narrow = is_16bit_float(q.dtype());
-  const LazyTensor scores = (narrow ? astype(products, DType::f32) : products) * scale;
-  const LazyTensor weights = softmax(where(mask, scores, kMasked), -1);
-  const LazyTensor out = matmul(narrow ? astype(weights, v.dtype()) : weights, grouped(v, 1));
-  return reshape(out, q.shape());
+  return scaled_dot_product_attention(q, k, v, {.mask = mask, .scale = scale, .enable_gqa = true});
 }
 
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "ops/network.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/rotary.h"
@@ -16,9 +17,6 @@ struct AttentionContext {
   KVCache* cache = nullptr;   // begun; or null
   bool attend_cache = false;  // keys are the cache's buffers (S = capacity) and not those of the call (S = T)
 };
-
-/// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
-LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device);
 
 /// The context of a forward call over `length` new positions. With a cache, positions begin at
 /// cache->position(), and cache->begin(length) is called. An empty cache is written but not read: keys are

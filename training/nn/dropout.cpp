@@ -12,8 +12,7 @@ Dropout::Dropout(double p, std::uint64_t stream) : p_(p), stream_(stream), seed_
 
 LazyTensor Dropout::forward(const LazyTensor& x) {
   if (!is_training() || p_ == 0) return x;
-  const LazyTensor drawn = random_uniform(x.shape(), mix_seed(seed_, calls_++), DType::f32, x.device());
-  return where(greater_equal(drawn, p_), x * (1 / (1 - p_)), zeros_like(x));
+  return dropout(x, p_, mix_seed(seed_, calls_++));
 }
 
 void Dropout::visit(const std::string&, ParameterVisitor&) {}

@@ -15,7 +15,7 @@ Embedding::Embedding(LazyTensor weight) : weight_{std::move(weight)} {
 Embedding::Embedding(std::int64_t count, std::int64_t dim, double std, std::uint64_t seed, Device device)
     : Embedding(random_normal(Shape{count, dim}, seed, DType::f32, device) * std) {}
 
-LazyTensor Embedding::forward(const LazyTensor& ids) { return take(weight(), ids, 0); }
+LazyTensor Embedding::forward(const LazyTensor& ids) { return embedding(weight(), ids); }
 
 void Embedding::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.parameter(join_name(prefix, "weight"), weight_);

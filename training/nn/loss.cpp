@@ -16,8 +16,11 @@ CrossEntropyTerms weighted_terms(const LazyTensor& logits, const LazyTensor& tar
                                  weights.shape().to_string(), targets.shape().to_string()));
   const LazyTensor own =
       weights.dtype() == terms.losses.dtype() ? weights : astype(weights, terms.losses.dtype());
-  // Without an ignored target the terms' weights are all ones: nothing to multiply by.
-  terms.weights = options.ignore_index ? terms.weights * own : own;
+  // Selected and not only multiplied: a position of weight 0 may hold NaN.
+  terms.losses = where(equal(own, 0.0), zeros_like(terms.losses), terms.losses * own);
+  // Else the terms' weights are all ones: nothing to multiply by.
+  const bool weighted = options.ignore_index || options.weight.defined();
+  terms.weights = weighted ? terms.weights * own : own;
   return terms;
 }
 
@@ -26,16 +29,12 @@ CrossEntropyTerms weighted_terms(const LazyTensor& logits, const LazyTensor& tar
 CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& targets,
                                   const LazyTensor& weights, const CrossEntropyOptions& options) {
   const CrossEntropyTerms terms = weighted_terms(logits, targets, weights, options);
-  // Selected and not only multiplied: a position of weight 0 may hold NaN.
-  const LazyTensor counted =
-      where(equal(terms.weights, 0.0), zeros_like(terms.losses), terms.losses * terms.weights);
-  return {sum(counted), sum(terms.weights)};
+  return {sum(terms.losses), sum(terms.weights)};
 }
 
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights,
                          const CrossEntropyOptions& options) {
-  const CrossEntropyTerms terms = weighted_terms(logits, targets, weights, options);
-  return weighted_mean(terms.losses, terms.weights);
+  return weighted_terms(logits, targets, weights, options).mean();
 }
 
 }  // namespace caldera

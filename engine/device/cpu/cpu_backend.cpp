@@ -11,6 +11,7 @@
 #include "engine/device/cpu/contract.h"
 #include "engine/device/cpu/cpu_info.h"
 #include "engine/device/cpu/gather_scatter.h"
+#include "engine/device/cpu/matrix_step.h"
 #include "engine/device/cpu/region_step.h"
 #include "engine/tensor/error.h"
 
@@ -18,7 +19,8 @@ namespace caldera {
 namespace {
 
 using cpu::RunContext;
-using PreparedStep = std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep, cpu::AttentionStep>;
+using PreparedStep =
+    std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep, cpu::AttentionStep, cpu::MatrixStep>;
 
 class CpuExecutable final : public Executable {
  public:
@@ -110,6 +112,8 @@ PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
     case StepKind::gather:
     case StepKind::scatter_add:
       return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
+    case StepKind::linalg:
+      return cpu::MatrixStep(step);
     case StepKind::attention:
     case StepKind::attention_grad_q:
     case StepKind::attention_grad_kv:

@@ -30,13 +30,20 @@ struct GatherRow {
   }
 };
 
-template <class T>
+template <class T, Scatter kHow>
 struct ScatterRow {
   using Element = T;
   std::int64_t from_stride, to_stride;
   bool boolean;
-  static T sum(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>)
+  /// Of an element and what comes to it. NaN is larger than every number, and smaller.
+  static T combined(T a, T b) {
+    if constexpr (kHow == Scatter::set)
+      return b;
+    else if constexpr (kHow == Scatter::maximum)
+      return a > b || a != a ? a : b;
+    else if constexpr (kHow == Scatter::minimum)
+      return a < b || a != a ? a : b;
+    else if constexpr (std::is_floating_point_v<T>)
       return a + b;
     else
       return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
@@ -47,11 +54,11 @@ struct ScatterRow {
       // The output and the updates are different buffers.
       T* __restrict t = to;
       const T* __restrict f = from;
-      for (std::int64_t j = 0; j < n; ++j) t[j] = sum(t[j], f[j]);
+      for (std::int64_t j = 0; j < n; ++j) t[j] = combined(t[j], f[j]);
     } else {
       for (std::int64_t j = 0; j < n; ++j) {
         T& t = to[j * to_stride];
-        t = sum(t, from[j * from_stride]);
+        t = combined(t, from[j * from_stride]);
       }
     }
     if (boolean)  // "any"
@@ -73,6 +80,7 @@ T outside_value(DType type) {
 
 IndexedStep::IndexedStep(const Step& step, DType index_type)
     : scatter_(step.kind == StepKind::scatter_add),
+      how_(step.scatter),
       type_(step.dtype),
       index_type_(index_type),
       axis_extent_(step.axis_extent),
@@ -84,7 +92,7 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
     offsets_[o] = step.operands[static_cast<std::size_t>(o)].offset;
   }
   if (scatter_ && is_half(type_))
-    throw DTypeError(step.name() + ": the CPU adds up " + std::string(name(type_)) + " in float32 alone");
+    throw DTypeError(step.name() + ": the CPU combines " + std::string(name(type_)) + " in float32 alone");
   const auto stride = [&](int o, int d) { return step.operands[static_cast<std::size_t>(o)].strides[d]; };
   points_ = step.dims.numel();
   for (int d = 0; d < step.dims.rank(); ++d) {
@@ -103,7 +111,10 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
       for (int o = 0; o < 3; ++o) strides_[o].push_back(stride(o, d));
     }
   }
-  if (!dims_.empty() && strides_[1].back() == 0) {
+  // Points along `indices` meet in the elements that a scatter writes: they are neither a row nor free, even
+  // where their index is the same.
+  const auto apart = [&](std::size_t d) { return !scatter_ || strides_[2][d] != 0; };
+  if (!dims_.empty() && strides_[1].back() == 0 && apart(dims_.size() - 1)) {
     row_ = dims_.back();
     dims_.pop_back();
     for (int o = 0; o < 3; ++o) {
@@ -111,7 +122,10 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
       strides_[o].pop_back();
     }
   }
-  while (free_dims_ < dims_.size() && strides_[1][free_dims_] == 0) ++free_dims_;
+  const auto is_free = [&](std::size_t d) {
+    return scatter_ ? apart(d) : strides_[1][d] == 0 || strides_[0][d] != 0;
+  };
+  while (free_dims_ < dims_.size() && is_free(free_dims_)) ++free_dims_;
 }
 
 std::int64_t IndexedStep::index_at(const std::byte* indices, std::int64_t element) const {
@@ -175,10 +189,20 @@ void IndexedStep::run_typed(const RunContext& context) const {
           [&](std::int64_t begin, std::int64_t end) { run_part(context, row, 0, outer, begin, end); });
     }
   };
-  if (scatter_)
-    run_with(ScatterRow<T>{row_strides_[0], row_strides_[2], type_ == DType::boolean});
-  else
-    run_with(GatherRow<T>{row_strides_[0], row_strides_[2], outside_value<T>(type_)});
+  const auto scatter_with = [&]<Scatter kHow>() {
+    run_with(ScatterRow<T, kHow>{row_strides_[0], row_strides_[2], type_ == DType::boolean});
+  };
+  if (!scatter_) return run_with(GatherRow<T>{row_strides_[0], row_strides_[2], outside_value<T>(type_)});
+  switch (how_) {
+    case Scatter::add:
+      return scatter_with.template operator()<Scatter::add>();
+    case Scatter::set:
+      return scatter_with.template operator()<Scatter::set>();
+    case Scatter::maximum:
+      return scatter_with.template operator()<Scatter::maximum>();
+    case Scatter::minimum:
+      return scatter_with.template operator()<Scatter::minimum>();
+  }
 }
 
 void IndexedStep::run(const RunContext& context) const {

@@ -24,13 +24,14 @@ class IndexedStep {
   std::int64_t index_at(const std::byte* indices, std::int64_t element) const;
 
   bool scatter_ = false;
+  Scatter how_ = Scatter::add;
   DType type_ = DType::f32;
   DType index_type_ = DType::i32;
   std::int64_t axis_extent_ = 0;
   std::int64_t axis_stride_ = 0;
   std::int32_t buffers_[3] = {-1, -1, -1};  // x or u, indices, out
   std::int64_t offsets_[3] = {};
-  std::vector<std::int64_t> dims_;  // all but the row; the leading `free_dims_` do not move the index
+  std::vector<std::int64_t> dims_;  // all but the row; along the leading `free_dims_` no point meets another
   std::size_t free_dims_ = 0;
   std::vector<std::int64_t> strides_[3];
   std::int64_t row_ = 1;  // innermost run that one index moves

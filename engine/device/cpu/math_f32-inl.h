@@ -53,29 +53,49 @@ HWY_INLINE VF exp_tail(VF r) {
 
 HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
+/// exp(r) 2^n for |r| <= ln 2 / 2 and integral n in [-160, 160], subnormal and infinite results included.
+HWY_INLINE VF scaled_exp(VF r, VF n) {
+  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-/// AVX-512 scales by powers of two in one instruction, with the right underflow and overflow; its minimum and
-/// maximum give the second operand where one is NaN.
-HWY_INLINE VF exp_f32(VF x) {
-  const VF bounded{_mm512_max_ps(splat(-104.0F).raw, _mm512_min_ps(splat(89.0F).raw, x.raw))};
-  VF n;
-  const VF r = reduce_by_ln2(bounded, n);
-  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
-  return VF{_mm512_scalef_ps(e.raw, n.raw)};
-}
+  return VF{_mm512_scalef_ps(e.raw, n.raw)};  // with the right underflow and overflow
 #else
-HWY_INLINE VF exp_f32(VF x) {
-  // Beyond these limits the result is 0 or infinity, and 2^n still is the product of two normal powers.
-  const VF bounded = hn::Min(hn::Max(x, splat(-104.0F)), splat(89.0F));
-  VF n;
-  const VF r = reduce_by_ln2(bounded, n);
-  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
+  // 2^n is the product of two normal powers.
   const VI power = hn::ConvertTo(I32(), n);
   const VI half = hn::ShiftRight<1>(power);
-  const VF scaled = hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
-  return keep_nan(x, scaled);
-}
+  return hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
 #endif
+}
+
+/// x between limits beyond which exponentials are 0 or infinity; NaN where x is.
+HWY_INLINE VF exponent_within(VF x, float low, float high) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // The minimum and maximum of AVX-512 give the second operand where one is NaN.
+  return VF{_mm512_max_ps(splat(low).raw, _mm512_min_ps(splat(high).raw, x.raw))};
+#else
+  return hn::Min(hn::Max(x, splat(low)), splat(high));
+#endif
+}
+
+/// Of a result that scaled_exp() made of exponent_within(x).
+HWY_INLINE VF keep_exponent_nan([[maybe_unused]] VF x, VF result) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return result;
+#else
+  return keep_nan(x, result);
+#endif
+}
+
+HWY_INLINE VF exp_f32(VF x) {
+  VF n;
+  const VF r = reduce_by_ln2(exponent_within(x, -104.0F, 89.0F), n);
+  return keep_exponent_nan(x, scaled_exp(r, n));
+}
+
+HWY_INLINE VF exp2_f32(VF x) {
+  const VF bounded = exponent_within(x, -151.0F, 129.0F);
+  const VF n = hn::Round(bounded);
+  return keep_exponent_nan(x, scaled_exp(hn::Mul(hn::Sub(bounded, n), splat(0.693147180559945309F)), n));
+}
 
 HWY_INLINE VF expm1_f32(VF x) {
   const VF bounded = hn::Min(hn::Max(x, splat(-20.0F)), splat(89.0F));
@@ -89,29 +109,60 @@ HWY_INLINE VF expm1_f32(VF x) {
   return hn::IfThenElse(as_is, x, hn::Add(sum, sum));
 }
 
-HWY_INLINE VF log_f32(VF x) {
+/// x = 2^e (1 + m) with 1 + m in [sqrt(1/2), sqrt(2)), and log(1 + m) = m + y, for positive finite x.
+struct LogParts {
+  VF e, m, y;
+};
+HWY_INLINE LogParts log_parts(VF x) {
   const auto tiny = hn::Lt(x, splat(std::numeric_limits<float>::min()));
   const VF normal = hn::IfThenElse(tiny, hn::Mul(x, splat(0x1p23F)), x);
-  // Mantissa in [sqrt(1/2), sqrt(2)).
   const VI root_half = hn::Set(I32(), 0x3f3504f3);
   const VI shifted = hn::Sub(hn::BitCast(I32(), normal), root_half);
   const VI exponent = hn::ShiftRight<23>(shifted);
   const VI mantissa = hn::Sub(hn::BitCast(I32(), normal), hn::ShiftLeft<23>(exponent));
-  const VF e = hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, splat(23.0F)));
-  const VF m = hn::Sub(hn::BitCast(F32(), mantissa), splat(1.0F));
+  LogParts parts;
+  parts.e = hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, splat(23.0F)));
+  parts.m = hn::Sub(hn::BitCast(F32(), mantissa), splat(1.0F));
+  const VF m = parts.m;
   const VF z = hn::Mul(m, m);
   const VF p =
       horner(m, 3.3333331174E-1F, -2.4999993993E-1F, 2.0000714765E-1F, -1.6668057665E-1F, 1.4249322787E-1F,
              -1.2420140846E-1F, 1.1676998740E-1F, -1.1514610310E-1F, 7.0376836292E-2F);
-  VF y = hn::Mul(hn::Mul(p, m), z);
-  y = hn::MulAdd(e, splat(-2.12194440e-4F), y);
-  y = hn::NegMulAdd(splat(0.5F), z, y);
-  VF result = hn::MulAdd(e, splat(0.693359375F), hn::Add(m, y));
+  parts.y = hn::NegMulAdd(splat(0.5F), z, hn::Mul(hn::Mul(p, m), z));
+  return parts;
+}
+
+/// The result of a logarithm, and its limits.
+HWY_INLINE VF with_log_limits(VF x, VF result) {
   const VF infinity = splat(std::numeric_limits<float>::infinity());
   result = hn::IfThenElse(hn::Eq(x, infinity), x, result);
   result = hn::IfThenElse(hn::Eq(x, splat(0.0F)), hn::Neg(infinity), result);
   result = hn::IfThenElse(hn::Lt(x, splat(0.0F)), splat(std::numeric_limits<float>::quiet_NaN()), result);
   return keep_nan(x, result);
+}
+
+HWY_INLINE VF log_f32(VF x) {
+  const LogParts p = log_parts(x);
+  const VF y = hn::MulAdd(p.e, splat(-2.12194440e-4F), p.y);
+  return with_log_limits(x, hn::MulAdd(p.e, splat(0.693359375F), hn::Add(p.m, y)));
+}
+
+HWY_INLINE VF log2_f32(VF x) {
+  const LogParts p = log_parts(x);
+  // (m + y) log2(e), the 1 of whose 1.44 is added apart.
+  const VF above = splat(0.44269504088896340736F);
+  const VF low = hn::MulAdd(p.m, above, hn::MulAdd(p.y, above, p.y));
+  return with_log_limits(x, hn::Add(hn::Add(low, p.m), p.e));
+}
+
+HWY_INLINE VF log10_f32(VF x) {
+  const LogParts p = log_parts(x);
+  // log10(e) and log10(2), each as a short number, whose products are exact, and a rest.
+  VF low = hn::Mul(hn::Add(p.m, p.y), splat(7.00731903251827651129E-4F));
+  low = hn::MulAdd(p.e, splat(2.48745663981195213739E-4F), low);
+  low = hn::MulAdd(p.y, splat(4.3359375E-1F), low);
+  low = hn::MulAdd(p.m, splat(4.3359375E-1F), low);
+  return with_log_limits(x, hn::MulAdd(p.e, splat(3.0078125E-1F), low));
 }
 
 HWY_INLINE VF log1p_f32(VF x) {

@@ -124,6 +124,7 @@ CALDERA_BINARY(Div, hn::Div(x, y))
 // A NaN on the left is kept by the second condition, one on the right by the failing comparison.
 CALDERA_BINARY(Maximum, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y))
 CALDERA_BINARY(Minimum, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y))
+CALDERA_BINARY(CopySign, hn::CopySign(x, y))
 
 CALDERA_UNARY(Exp, exp_f32(x))
 CALDERA_UNARY(Expm1, expm1_f32(x))
@@ -134,6 +135,9 @@ CALDERA_UNARY(Cos, cos_f32(x))
 CALDERA_UNARY(Tanh, tanh_f32(x))
 CALDERA_UNARY(Sigmoid, sigmoid_f32(x))
 CALDERA_UNARY(Erf, erf_f32(x))
+CALDERA_UNARY(Exp2, exp2_f32(x))
+CALDERA_UNARY(Log2, log2_f32(x))
+CALDERA_UNARY(Log10, log10_f32(x))
 
 template <class T>
 MicroFn binary_op(ScalarOp op, unsigned single) {
@@ -150,6 +154,8 @@ MicroFn binary_op(ScalarOp op, unsigned single) {
       return find_binary<Maximum, T>(single);
     case ScalarOp::minimum:
       return find_binary<Minimum, T>(single);
+    case ScalarOp::copysign:
+      return find_binary<CopySign, T>(single);
     default:
       return nullptr;
   }
@@ -201,6 +207,12 @@ MicroFn elementary_f32(ScalarOp op) {
       return unary<Sigmoid, float>;
     case ScalarOp::erf:
       return unary<Erf, float>;
+    case ScalarOp::exp2:
+      return unary<Exp2, float>;
+    case ScalarOp::log2:
+      return unary<Log2, float>;
+    case ScalarOp::log10:
+      return unary<Log10, float>;
     default:
       return nullptr;
   }

@@ -132,6 +132,18 @@ MicroFn integer_op(ScalarOp op) {
       return binary<Sub, T, T>;
     case ScalarOp::mul:
       return binary<Mul, T, T>;
+    case ScalarOp::bit_not:
+      return unary<BitNot, T, T>;
+    case ScalarOp::bit_and:
+      return binary<BitAnd, T, T>;
+    case ScalarOp::bit_or:
+      return binary<BitOr, T, T>;
+    case ScalarOp::bit_xor:
+      return binary<BitXor, T, T>;
+    case ScalarOp::shift_left:
+      return binary<ShiftLeft, T, T>;
+    case ScalarOp::shift_right:
+      return binary<ShiftRight, T, T>;
     default:
       return nullptr;
   }
@@ -162,6 +174,12 @@ MicroFn library_op(ScalarOp op) {
       return unary<Sigmoid, T, T>;
     case ScalarOp::erf:
       return unary<Erf, T, T>;
+    case ScalarOp::exp2:
+      return unary<Exp2, T, T>;
+    case ScalarOp::log2:
+      return unary<Log2, T, T>;
+    case ScalarOp::log10:
+      return unary<Log10, T, T>;
     case ScalarOp::isnan:
       return unary<IsNan, T, std::uint8_t>;
     case ScalarOp::atan2:

@@ -10,11 +10,14 @@ double cost_of(ScalarOp op, DType type) {
   double cost = 0.03;  // arithmetic that is bound by loads and stores in L1
   switch (op) {
     case ScalarOp::exp:
+    case ScalarOp::exp2:
     case ScalarOp::expm1:
     case ScalarOp::sigmoid:
       cost = type == DType::f32 ? 0.13 : 6;
       break;
     case ScalarOp::log:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
     case ScalarOp::log1p:
     case ScalarOp::tanh:
     case ScalarOp::erf:

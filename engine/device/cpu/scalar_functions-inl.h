@@ -68,6 +68,49 @@ struct Mul {
   }
 };
 
+struct BitNot {
+  template <class T>
+  static T of(T x) {
+    return static_cast<T>(~x);
+  }
+};
+struct BitAnd {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(x & y);
+  }
+};
+struct BitOr {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(x | y);
+  }
+};
+struct BitXor {
+  template <class T>
+  static T of(T x, T y) {
+    return static_cast<T>(x ^ y);
+  }
+};
+/// A count that is negative or reaches the width moves every bit out.
+struct ShiftLeft {
+  template <class T>
+  static T of(T x, T y) {
+    constexpr int kBits = std::numeric_limits<Wrapping<T>>::digits;
+    const auto count = static_cast<Wrapping<T>>(y);
+    return count < kBits ? static_cast<T>(static_cast<Wrapping<T>>(x) << count) : T(0);
+  }
+};
+struct ShiftRight {
+  template <class T>
+  static T of(T x, T y) {
+    constexpr int kBits = std::numeric_limits<Wrapping<T>>::digits;
+    const auto count = static_cast<Wrapping<T>>(y);
+    if constexpr (std::is_unsigned_v<T>) return count < kBits ? static_cast<T>(x >> count) : T(0);
+    return static_cast<T>(x >> (count < kBits ? count : Wrapping<T>(kBits - 1)));
+  }
+};
+
 /// floor(x / y); by zero gives 0 for integers; the most negative value by -1 wraps.
 struct FloorDiv {
   template <class T>
@@ -229,6 +272,9 @@ CALDERA_LIBRARY_FUNCTION(Cos, std::cos(x))
 CALDERA_LIBRARY_FUNCTION(Tan, std::tan(x))
 CALDERA_LIBRARY_FUNCTION(Tanh, std::tanh(x))
 CALDERA_LIBRARY_FUNCTION(Erf, std::erf(x))
+CALDERA_LIBRARY_FUNCTION(Exp2, std::exp2(x))
+CALDERA_LIBRARY_FUNCTION(Log2, std::log2(x))
+CALDERA_LIBRARY_FUNCTION(Log10, std::log10(x))
 #undef CALDERA_LIBRARY_FUNCTION
 
 /// 1 / (1 + exp(-x)), from the exponential that cannot overflow.

@@ -1,4 +1,4 @@
-// Gathers and scatter-adds, with indices outside of the axis.
+// Gathers and scatters, with indices outside of the axis.
 #include <random>
 #include <string>
 
@@ -16,10 +16,10 @@ constexpr std::int64_t kOuter = 3;
 constexpr std::int64_t kExtent = 11;
 constexpr std::int64_t kCount = 17;
 
-int add_indices(PlanCase& plan) {
-  const int index = plan.input(DType::i32, kCount);
+int add_indices(PlanCase& plan, std::int64_t count = kCount) {
+  const int index = plan.input(DType::i32, count);
   std::uniform_int_distribution<std::int64_t> pick(-2, kExtent + 1);
-  for (std::int64_t i = 0; i < kCount; ++i) plan.set(index, i, integer(pick(plan.random())));
+  for (std::int64_t i = 0; i < count; ++i) plan.set(index, i, integer(pick(plan.random())));
   return index;
 }
 
@@ -32,6 +32,7 @@ void check_gather(Examination& x, DType type, std::int64_t inner) {
   PlanCase plan(x.device());
   const int in = plan.input(type, kOuter * kExtent * inner);
   const int index = add_indices(plan);
+  const int own = add_indices(plan, kOuter * kCount);  // differ from one outer place to the next
   const int dense = plan.output(type, kOuter * kCount * inner);
   const int turned = plan.output(type, kOuter * kCount * inner);
   const Shape dims{kOuter, kCount, inner};
@@ -44,6 +45,11 @@ void check_gather(Examination& x, DType type, std::int64_t inner) {
                      {view(in, {kExtent * inner, 0, kExtent}), view(index, {0, -1, 0}, kCount - 1),
                       view(turned, {kCount * inner, 1, kCount})}),
            1);
+  const int picked = plan.output(type, kOuter * kCount * inner);
+  set_axis(plan.step(StepKind::gather, type, dims,
+                     {view(in, {kExtent * inner, 0, 1}), view(own, {kCount, 1, 0}),
+                      view(picked, {kCount * inner, inner, 1})}),
+           inner);
   x.compare("gather of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan, {{}, "exact"});
 }
 
@@ -51,6 +57,7 @@ void check_scatter(Examination& x, DType type, std::int64_t inner) {
   PlanCase plan(x.device());
   const int in = plan.input(type, kOuter * kCount * inner);
   const int index = add_indices(plan);
+  const int own = add_indices(plan, kOuter * kCount);  // differ from one outer place to the next
   const int dense = plan.output_with_data(type, kOuter * kExtent * inner);
   const int spread = plan.output_with_data(type, 2 * kOuter * kExtent * inner);
   const Shape dims{kOuter, kCount, inner};
@@ -62,6 +69,14 @@ void check_scatter(Examination& x, DType type, std::int64_t inner) {
                      {view(in, {kCount * inner, 1, kCount}), view(index, {0, 1, 0}),
                       view(spread, {2 * kExtent * inner, 0, 2 * kExtent})}),
            2);
+  for (const Scatter how : {Scatter::set, Scatter::maximum, Scatter::minimum}) {
+    const int out = plan.output_with_data(type, kOuter * kExtent * inner);
+    Step& step = plan.step(StepKind::scatter_add, type, dims,
+                           {view(in, {kCount * inner, inner, 1}), view(own, {kCount, 1, 0}),
+                            view(out, {kExtent * inner, 0, 1})});
+    set_axis(step, inner);
+    step.scatter = how;
+  }
   x.compare("scatter-add of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan,
             {{}, "exact: added in order, each sum rounded"});
 }

@@ -35,12 +35,13 @@ struct Group {
 const std::vector<Group>& groups() {
   using O = ScalarOp;
   static const std::vector<Group> kAll{
-      {2, {O::add, O::sub, O::mul, O::maximum, O::minimum}, {}, {}},
+      {2, {O::add, O::sub, O::mul, O::maximum, O::minimum, O::copysign}, {}, {}},
       {2, {O::equal, O::not_equal, O::less, O::less_equal, O::greater, O::greater_equal}, {}, {}},
       {1, {O::neg, O::abs, O::sign, O::floor, O::ceil, O::isnan}, {}, {}},
       {1, {O::round, O::trunc}, {}, {}},
       {2, {O::div}, {1e-6, 0}, {1e-14, 0}},
       {1, {O::sqrt, O::exp, O::log, O::tanh, O::sigmoid, O::reciprocal}, {1e-4, 1e-6}, {1e-12, 1e-13}},
+      {1, {O::exp2, O::log2, O::log10}, {1e-4, 1e-6}, {1e-12, 1e-13}},
   };
   return kAll;
 }

@@ -157,6 +157,23 @@ void run_region(const StepMemory& memory) {
                  [&](const Point& at) { store_outputs(memory, use, at, evaluate(memory, use, at)); });
 }
 
+Number scattered(const Step& step, Number old, Number update) {
+  const auto combined = [&](ScalarOp op) {
+    return apply_scalar_op(op, step.dtype, step.dtype, old, update, {});
+  };
+  switch (step.scatter) {
+    case Scatter::set:
+      return update;
+    case Scatter::maximum:
+      return combined(ScalarOp::maximum);
+    case Scatter::minimum:
+      return combined(ScalarOp::minimum);
+    case Scatter::add:
+      break;
+  }
+  return combined(ScalarOp::add);
+}
+
 void run_indexed(const StepMemory& memory) {
   const Step& step = memory.step();
   const bool scatter = step.kind == StepKind::scatter_add;
@@ -170,10 +187,9 @@ void run_indexed(const StepMemory& memory) {
       memory.write(2, step.dtype, at, value);
     } else if (inside) {
       const std::int64_t element = memory.element(2, at) + along;
-      const Number sum = apply_scalar_op(ScalarOp::add, step.dtype, step.dtype,
-                                         read_number(memory.bytes(2), step.dtype, element),
-                                         memory.read(0, step.dtype, at), {});
-      write_number(memory.bytes(2), step.dtype, element, sum);
+      const Number old = read_number(memory.bytes(2), step.dtype, element);
+      write_number(memory.bytes(2), step.dtype, element,
+                   scattered(step, old, memory.read(0, step.dtype, at)));
     }
   });
 }
@@ -285,6 +301,9 @@ void run_reference(const Plan& plan, PlanMemory& memory) {
       case StepKind::gather:
       case StepKind::scatter_add:
         run_indexed(of_step);
+        break;
+      case StepKind::linalg:
+        run_linalg(of_step);
         break;
       case StepKind::attention:
       case StepKind::attention_grad_q:

@@ -87,5 +87,7 @@ void store_outputs(const StepMemory& memory, const KernelUse& use, const Point& 
 
 void run_contract(const StepMemory& memory);
 void run_attention(const StepMemory& memory);
+/// Throws std::domain_error for a matrix that has no result.
+void run_linalg(const StepMemory& memory);
 
 }  // namespace caldera::reference

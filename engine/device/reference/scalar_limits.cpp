@@ -20,8 +20,11 @@ Allowed scalar_allowed(ScalarOp op, DType type, Device device) {
   const Allowed wide{{1e-12, 1e-13}, kWide};
   switch (op) {
     case ScalarOp::exp:
+    case ScalarOp::exp2:
     case ScalarOp::expm1:
     case ScalarOp::log:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
     case ScalarOp::log1p:
     case ScalarOp::tanh:
     case ScalarOp::sigmoid:
@@ -60,6 +63,8 @@ Allowed stored_as(DType memory, const Allowed& computed) {
 Range checked_range(ScalarOp op) {
   switch (op) {
     case ScalarOp::log:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
     case ScalarOp::sqrt:
     case ScalarOp::rsqrt:
       return {1e-3, 50};
@@ -68,6 +73,7 @@ Range checked_range(ScalarOp op) {
     case ScalarOp::pow:
       return {0.1, 4};
     case ScalarOp::exp:
+    case ScalarOp::exp2:
     case ScalarOp::expm1:
       return {-20, 20};
     case ScalarOp::sin:

@@ -93,6 +93,12 @@ double floating_unary(ScalarOp op, double x) {
       return 1 / (1 + std::exp(-x));
     case ScalarOp::erf:
       return std::erf(x);
+    case ScalarOp::exp2:
+      return std::exp2(x);
+    case ScalarOp::log2:
+      return std::log2(x);
+    case ScalarOp::log10:
+      return std::log10(x);
     case ScalarOp::reciprocal:
       return 1 / x;
     default:
@@ -126,6 +132,8 @@ double floating_binary(ScalarOp op, DType type, double x, double y) {
       return std::isnan(x) || std::isnan(y) ? x + y : x < y ? x : y;
     case ScalarOp::atan2:
       return std::atan2(x, y);
+    case ScalarOp::copysign:
+      return std::copysign(x, y);
     default:
       throw std::logic_error("reference: not a floating binary function");
   }
@@ -175,6 +183,19 @@ std::int64_t integer_op(ScalarOp op, std::int64_t x, std::int64_t y) {
       return x > y ? x : y;
     case ScalarOp::minimum:
       return x < y ? x : y;
+    case ScalarOp::bit_not:
+      return ~x;
+    case ScalarOp::bit_and:
+      return x & y;
+    case ScalarOp::bit_or:
+      return x | y;
+    case ScalarOp::bit_xor:
+      return x ^ y;
+    // What the width of a narrower type would move out is cut off afterwards.
+    case ScalarOp::shift_left:
+      return y < 0 || y > 63 ? 0 : s(u(x) << y);
+    case ScalarOp::shift_right:
+      return x >> (y < 0 || y > 63 ? 63 : y);
     default:
       throw std::logic_error("reference: not an integer function");
   }

@@ -55,6 +55,8 @@ Recording encode(const Plan& plan, Context& context) {
         case StepKind::scatter_add:
           encode_scatter_add(encoder, step);
           break;
+        case StepKind::linalg:
+          throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
         case StepKind::attention:
         case StepKind::attention_grad_q:
         case StepKind::attention_grad_kv:

@@ -1,4 +1,4 @@
-// Gather and scatter-add.
+// Gathers and scatters.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -81,14 +81,15 @@ void encode_gather(Encoder& encoder, const Step& step) {
 void encode_scatter_add(Encoder& encoder, const Step& step) {
   const std::int64_t columns = step.dims[0] * step.dims[2];
   if (columns == 0 || step.dims[1] == 0) return;
-  if (step.dtype == DType::boolean || !encoder.context.supports(step.dtype))
+  if ((step.dtype == DType::boolean && step.scatter == Scatter::add) || !encoder.context.supports(step.dtype))
     throw DTypeError(fmt::format("{} has no kernel on this device", name(step.dtype)));
   const char* type = step.dtype == DType::f32   ? "f32"
                      : step.dtype == DType::f64 ? "f64"
                      : step.dtype == DType::i64 ? "i64"
-                     : step.dtype == DType::u8  ? "u8"
-                                                : "i32";
-  const VkPipeline pipeline = encoder.context.pipelines.embedded(fmt::format("scatter_add_{}", type));
+                     : step.dtype == DType::i32 ? "i32"
+                                                : "u8";
+  const std::int32_t how = static_cast<std::int32_t>(step.scatter);
+  const VkPipeline pipeline = encoder.context.pipelines.embedded(fmt::format("scatter_{}", type), {&how, 1});
   const std::uint32_t block = write_block(encoder, step, false, columns, 0, 0);
   const std::uint32_t groups = encoder.groups(columns, kLanes);
   const std::int64_t columns_each = columns / (std::int64_t{groups} * kLanes) + 1;

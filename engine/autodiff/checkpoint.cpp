@@ -1,0 +1,138 @@
+#include "engine/autodiff/checkpoint.h"
+
+#include <unordered_set>
+#include <utility>
+
+#include "engine/autodiff/call.h"
+#include "engine/autodiff/reverse.h"
+#include "engine/autodiff/snapshot.h"
+#include "engine/graph/jvp.h"
+#include "engine/graph/vjp.h"
+#include "ops/build.h"
+#include "ops/ops.h"
+
+namespace caldera {
+namespace {
+
+/// Where a checkpointed stretch begins.
+const OpDef kArgument{.name = "checkpoint argument",
+                      .kind = OpClass::identity,
+                      .vjp = ops::pass_cotangent,
+                      .jvp = ops::linear_jvp};
+
+void barrier_jvp(JvpContext& c) {
+  c.tangent = c.tangents[0].defined() ? c.tangents[0] : zeros_like(c.inputs[0]);
+}
+// Differentiation knows that only the first input of a barrier has to do with its value.
+const OpDef kBarrier{
+    .name = "barrier", .kind = OpClass::barrier, .vjp = ops::pass_cotangent, .jvp = barrier_jvp};
+
+/// `x`, for what is to be computed once `after` are there.
+LazyTensor behind_barrier(const LazyTensor& x, std::span<const LazyTensor> after) {
+  std::vector<Node*> inputs{&x.node()};
+  for (const LazyTensor& y : after) {
+    if (y.defined() && y.device() == x.device() && !y.node().is_scalar_leaf()) inputs.push_back(&y.node());
+  }
+  return LazyTensor(Node::make(kBarrier, x.shape(), x.dtype(), x.device(), inputs));
+}
+
+LazyTensor argument_of(const LazyTensor& x) { return ops::make(kArgument, x.shape(), x.dtype(), {x}); }
+
+}  // namespace
+
+VectorFunction checkpoint(VectorFunction function) {
+  return [function = std::move(function)](std::span<const LazyTensor> arguments) {
+    std::vector<LazyTensor> inside;
+    inside.reserve(arguments.size());
+    for (const LazyTensor& x : arguments) inside.push_back(argument_of(x));
+    const std::vector<LazyTensor> values = function(inside);
+    return results_of(checkpoint_call(inside, values), values);
+  };
+}
+
+TensorFunction checkpoint(TensorFunction function) {
+  return [all = checkpoint(as_vector_function(std::move(function)))](std::span<const LazyTensor> arguments) {
+    return all(arguments)[0];
+  };
+}
+
+UnaryFunction checkpoint(UnaryFunction function) {
+  const TensorFunction of_list = [function = std::move(function)](std::span<const LazyTensor> arguments) {
+    return function(arguments[0]);
+  };
+  return [all = checkpoint(of_list)](const LazyTensor& x) { return all({&x, 1}); };
+}
+
+Cotangents pull_back_checkpoint(const Call& call, std::span<const LazyTensor> cotangents,
+                                const std::function<bool(const LazyTensor&)>& depends) {
+  // The stretch between arguments and values, built again.
+  Snapshot s = take_snapshot(call.values, call.arguments, Targets::end_walk);
+  std::vector<LazyTensor> again(s.entries.size());
+  std::vector<LazyTensor> sources, targets;  // what gets a cotangent, and what stands for it in the copy
+  std::unordered_set<std::uint64_t> captured;
+  for (std::size_t i = 0; i < s.entries.size(); ++i) {
+    Snapshot::Entry& entry = s.entries[i];
+    again[i] = entry.tensor;
+    entry.depends = entry.is_target || s.has_path(entry);
+    if (!entry.depends) continue;
+    if (entry.is_target) {
+      again[i] = behind_barrier(entry.tensor, cotangents);
+      if (!is_floating(entry.tensor.dtype())) continue;
+      sources.push_back(entry.tensor);
+      targets.push_back(again[i]);
+      continue;
+    }
+    const Node& node = entry.tensor.node();
+    std::vector<Node*> inputs;
+    inputs.reserve(entry.inputs.size());
+    for (std::uint32_t input : entry.inputs) {
+      inputs.push_back(&again[input].node());
+      const LazyTensor& x = s.entries[input].tensor;
+      // From outside: a value of its own, however it was computed.
+      if (s.entries[input].depends || !depends(x) || !captured.insert(x.node_id()).second) continue;
+      sources.push_back(x);
+      targets.push_back(x);
+    }
+    again[i] = rebuilt(node, inputs);
+  }
+  std::vector<LazyTensor> outputs, along;
+  for (std::size_t k = 0; k < call.values.size(); ++k) {
+    if (!cotangents[k].defined()) continue;
+    const LazyTensor& value = call.values[k];
+    const bool is_computed = s.entries[s.outputs[k]].depends;
+    if (!is_computed && depends(value) && captured.insert(value.node_id()).second) {
+      sources.push_back(value);
+      targets.push_back(value);
+    }
+    outputs.push_back(again[s.outputs[k]]);
+    along.push_back(cotangents[k]);
+  }
+  const std::vector<LazyTensor> grads = pull_back(outputs, targets, along, Targets::end_walk);
+  Cotangents out;
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined()) out.emplace_back(sources[i], grads[i]);
+  }
+  return out;
+}
+
+std::vector<LazyTensor> push_checkpoint(const Call& call, std::span<const LazyTensor> tangents) {
+  // The tangents belong to the stretch: differentiated in reverse, they are computed again as well.
+  std::vector<LazyTensor> arguments(call.arguments.begin(), call.arguments.end());
+  std::vector<LazyTensor> values(call.values.begin(), call.values.end());
+  const std::size_t count = arguments.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (tangents[i].defined()) arguments.push_back(tangents[i]);
+  }
+  for (std::size_t k = 0; k < call.values.size(); ++k) {
+    if (tangents[count + k].defined()) values.push_back(tangents[count + k]);
+  }
+  const LazyTensor both = checkpoint_call(arguments, values);
+  std::vector<LazyTensor> out(call.values.size());
+  std::size_t next = out.size();
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (tangents[count + k].defined()) out[k] = result_of(both, tangents[count + k], next++);
+  }
+  return out;
+}
+
+}  // namespace caldera

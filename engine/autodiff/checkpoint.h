@@ -1,0 +1,19 @@
+// checkpoint: functions whose inside is computed again for the backward pass instead of kept.
+#pragma once
+
+#include "engine/autodiff/function.h"
+
+namespace caldera {
+
+/// The same function, with the same bits. When its results are differentiated in reverse, what it computed
+/// from its arguments is not kept for the backward pass: that computes it again from the arguments, once the
+/// cotangents are there. Memory for time; a deep chain of n steps under checkpoint every sqrt(n) of them
+/// keeps O(sqrt(n)) values. What does not depend on an argument is kept. Tensors that the function captures
+/// are differentiated as ever. Nests with all transforms and with itself; forward-mode derivatives keep
+/// nothing anyway, and reverse over forward computes both again. May be called from any thread if `function`
+/// may.
+VectorFunction checkpoint(VectorFunction function);
+TensorFunction checkpoint(TensorFunction function);
+UnaryFunction checkpoint(UnaryFunction function);
+
+}  // namespace caldera

@@ -1,0 +1,177 @@
+#include "ops/cumulative.h"
+
+#include <limits>
+#include <vector>
+
+#include "ops/build.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
+
+namespace caldera {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The least number of the type, which leaves a maximum as it is.
+double lowest(DType type) {
+  switch (type) {
+    case DType::u8:
+      return 0;
+    case DType::i32:
+      return std::numeric_limits<std::int32_t>::lowest();
+    case DType::i64:
+      return static_cast<double>(std::numeric_limits<std::int64_t>::lowest());
+    default:
+      return -kInfinity;
+  }
+}
+
+/// combine(earlier, later) has to be associative, and `identity` to leave the later as it is.
+template <class Combine>
+LazyTensor scan(const char* op, const LazyTensor& x, int axis, double identity, Combine combine) {
+  const int at = x.shape().normalize_axis(axis, op);
+  const std::int64_t n = x.shape(at);
+  std::vector<std::int64_t> low(static_cast<std::size_t>(x.rank())), high(low.size());
+  LazyTensor y = x;
+  for (std::int64_t distance = 1; distance < n; distance *= 2) {
+    low[static_cast<std::size_t>(at)] = distance;
+    y = combine(pad(slice(y, at, 0, n - distance), low, high, identity), y);
+  }
+  return y;
+}
+
+bool is_small(DType type) { return type == DType::boolean || type == DType::u8; }
+
+/// In the type that is computed with, and back.
+template <class Combine>
+LazyTensor arithmetic_scan(const char* op, const LazyTensor& x, int axis, double identity, Combine combine) {
+  if (is_small(x.dtype())) return scan(op, astype(x, DType::i32), axis, identity, combine);
+  return astype(scan(op, astype(x, compute_type(x.dtype())), axis, identity, combine), x.dtype());
+}
+
+void check_floating(const char* op, const LazyTensor& x) {
+  ops::check_domain(op, ScalarDomain::floating, x.dtype());
+}
+
+/// The later only where it is better, or NaN: of equals the first, whose gradient it is.
+template <LazyTensor (*IsBetter)(const LazyTensor&, const LazyTensor&)>
+LazyTensor first_best(const LazyTensor& earlier, const LazyTensor& later) {
+  LazyTensor replaces = IsBetter(later, earlier);
+  if (is_floating(later.dtype())) {
+    replaces = logical_and(logical_or(replaces, isnan(later)), logical_not(isnan(earlier)));
+  }
+  return where(replaces, later, earlier);
+}
+
+LazyTensor log_add(const LazyTensor& a, const LazyTensor& b) {
+  // What is subtracted changes nothing, so no gradient passes through it; and infinities are not subtracted.
+  const LazyTensor highest = stop_gradient(maximum(a, b));
+  const LazyTensor top = where(equal(abs(highest), kInfinity), zeros_like(highest), highest);
+  return log(exp(a - top) + exp(b - top)) + top;
+}
+
+}  // namespace
+
+LazyTensor cumsum(const LazyTensor& x, int axis) {
+  return arithmetic_scan("cumsum", x, axis, 0, [](const auto& a, const auto& b) { return a + b; });
+}
+LazyTensor cumprod(const LazyTensor& x, int axis) {
+  return arithmetic_scan("cumprod", x, axis, 1, [](const auto& a, const auto& b) { return a * b; });
+}
+LazyTensor cummax(const LazyTensor& x, int axis) {
+  ops::check_domain("cummax", ScalarDomain::numeric, x.dtype());
+  return scan("cummax", x, axis, lowest(x.dtype()), first_best<greater>);
+}
+LazyTensor cummin(const LazyTensor& x, int axis) {
+  ops::check_domain("cummin", ScalarDomain::numeric, x.dtype());
+  // The greatest is what a maximum of negated values would call the least: minus 1 less for integers.
+  const double greatest = x.dtype() == DType::u8    ? 255
+                          : x.dtype() == DType::i32 ? std::numeric_limits<std::int32_t>::max()
+                                                    : kInfinity;
+  if (x.dtype() == DType::i64) {
+    // No double holds the greatest int64: -1 - x turns the order round without overflow.
+    const auto turned = [](const LazyTensor& y) { return -1 - y; };
+    return turned(cummax(turned(x), axis));
+  }
+  return scan("cummin", x, axis, greatest, first_best<less>);
+}
+LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
+  check_floating("logcumsumexp", x);
+  const LazyTensor y = scan("logcumsumexp", astype(x, compute_type(x.dtype())), axis, -kInfinity, log_add);
+  return astype(y, x.dtype());
+}
+
+LazyTensor logaddexp(const LazyTensor& a, const LazyTensor& b) {
+  const DType type = promote(ops::dtype_beside(a, b), ops::dtype_beside(b, a));
+  ops::check_domain("logaddexp", ScalarDomain::floating, type);
+  broadcast_shapes(a.shape(), b.shape(), "logaddexp");
+  const DType wide = compute_type(type);
+  return astype(log_add(ops::as_operand(a, wide), ops::as_operand(b, wide)), type);
+}
+
+namespace ops {
+namespace {
+
+using Results = std::vector<LazyTensor>;
+
+template <LazyTensor (*F)(const LazyTensor&, int)>
+Results call_scan(Tensors x, const Arguments& a) {
+  return {F(x[0], a.axis("axis", -1))};
+}
+
+std::vector<Sample> scan_samples(const Operation& operation) {
+  std::vector<Sample> out = axis_samples(operation);
+  if (!operation.ranges[0].distinct) out.push_back({{{.shape = {6}, .values = {1, 0, 1, 1, 0, 1}}}});
+  out.push_back({{{{3, 0}, operation.ranges[0]}}});
+  out.push_back({{{{2, 65}, operation.ranges[0]}}});
+  return out;
+}
+
+Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
+                ResultType result, Range range, Results (*call)(Tensors, const Arguments&)) {
+  return {.name = name,
+          .family = "cumulative",
+          .signature = signature,
+          .summary = summary,
+          .types = types,
+          .result = result,
+          .call = call,
+          .ranges = {range},
+          .samples = scan_samples,
+          .errors = axis_errors};
+}
+
+}  // namespace
+
+std::span<const Operation> cumulative_operations() {
+  using R = ResultType;
+  const Range distinct{.distinct = true};
+  static const Operation kTable[] = {
+      entry("cumsum", "cumsum(x, axis=-1)",
+            "The sums of the elements up to each. Of bool and u8 they are int32.", kAnyType, R::summed, {},
+            call_scan<caldera::cumsum>),
+      entry("cumprod", "cumprod(x, axis=-1)",
+            "The products of the elements up to each. Of bool and u8 they are int32.", kAnyType, R::summed,
+            {.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),
+      entry("cummax", "cummax(x, axis=-1)",
+            "The largest element up to each; NaN from the first NaN on. Of ties the first has the gradient.",
+            kNumeric, R::same, distinct, call_scan<caldera::cummax>),
+      entry("cummin", "cummin(x, axis=-1)",
+            "The smallest element up to each; NaN from the first NaN on. Of ties the first has the gradient.",
+            kNumeric, R::same, distinct, call_scan<caldera::cummin>),
+      entry("logcumsumexp", "logcumsumexp(x, axis=-1)", "log(cumsum(exp(x))) without overflow.", kFloating,
+            R::same, {}, call_scan<caldera::logcumsumexp>),
+      {.name = "logaddexp",
+       .family = "cumulative",
+       .signature = "logaddexp(a, b)",
+       .summary = "log(exp(a) + exp(b)) without overflow.",
+       .types = kFloating,
+       .call = call_binary<caldera::logaddexp>,
+       .samples = binary_samples,
+       .errors = binary_errors},
+  };
+  return kTable;
+}
+
+}  // namespace ops
+}  // namespace caldera

@@ -1,0 +1,28 @@
+// Gathers and scatters along one axis: what the files of ops/ and vmap build them with.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera::ops {
+
+/// Which indices a place beside the axis has: all places the same ones, whose shape replaces the axis; or
+/// each its own, in a tensor of x's rank with x's extents but along the axis.
+enum class Indices : std::uint8_t { shared, aligned };
+
+/// Integers of any type as i32. Throws DTypeError naming `op` for others.
+LazyTensor checked_indices(const LazyTensor& indices, std::string_view op);
+
+/// Without checks: shapes fit, indices are i32. An index outside gives NaN, or 0 in types without one.
+LazyTensor gathered(const LazyTensor& x, const LazyTensor& indices, int axis, Indices kind);
+/// Updates come to base in the order of their indices; those with an index outside are dropped.
+LazyTensor scattered(Scatter how, const LazyTensor& base, const LazyTensor& indices,
+                     const LazyTensor& updates, int axis, Indices kind);
+
+/// By shared indices, with the checks of a public operation.
+LazyTensor scattered_by_shared(std::string_view op, Scatter how, const LazyTensor& base,
+                               const LazyTensor& indices, const LazyTensor& updates, int axis);
+
+}  // namespace caldera::ops

@@ -1,0 +1,37 @@
+// Samples that many operations share, and the calls that go with them.
+#pragma once
+
+#include "ops/table/operation.h"
+
+namespace caldera::ops {
+
+/// Calls of functions of tensors alone.
+template <auto F>
+std::vector<LazyTensor> call_unary(Tensors x, const Arguments&) {
+  return {F(x[0])};
+}
+template <auto F>
+std::vector<LazyTensor> call_binary(Tensors x, const Arguments&) {
+  return {F(x[0], x[1])};
+}
+template <auto F>
+std::vector<LazyTensor> call_ternary(Tensors x, const Arguments&) {
+  return {F(x[0], x[1], x[2])};
+}
+
+/// One operand: a scalar, vectors shorter and longer than a SIMD register, matrices, nothing, many axes.
+std::vector<Sample> unary_samples(const Operation& operation);
+/// Two operands of equal shapes, and every kind of broadcasting.
+std::vector<Sample> binary_samples(const Operation& operation);
+/// Shapes that do not broadcast.
+std::vector<ErrorSample> binary_errors(const Operation& operation);
+/// Reductions: axes (one, several, none), with and without keepdims.
+std::vector<Sample> reduction_samples(const Operation& operation);
+/// Axes that are not there, and one named twice.
+std::vector<ErrorSample> reduction_errors(const Operation& operation);
+/// Functions along one axis.
+std::vector<Sample> axis_samples(const Operation& operation);
+std::vector<ErrorSample> axis_errors(const Operation& operation);
+std::vector<ErrorSample> no_errors(const Operation& operation);
+
+}  // namespace caldera::ops

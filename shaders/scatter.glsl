@@ -1,0 +1,38 @@
+// out[o, idx[i], j] = combined(out[o, idx[i], j], u[o, i, j]). One invocation a column (o, j) takes the indices in
+// order: no atomics, and the same result every time. The includer also defines VALUE, the type to compute in, and
+// IS_NAN, which tells by bits: drivers and optimisers may assume that there is no NaN.
+#include "indexed.glsl"
+
+layout(constant_id = 0) const int kHow = 0;  // Scatter of engine/graph/op.h: add, set, maximum, minimum
+
+VALUE combined(VALUE old, VALUE update) {
+  if (kHow == 0) return old + update;
+  if (kHow == 1 || IS_NAN(update)) return update;
+  if (IS_NAN(old)) return old;
+  return kHow == 2 ? max(old, update) : min(old, update);
+}
+
+void main() {
+  Memory update = a.first;
+  Indices index = a.index;
+  Memory result = a.last;
+  const View uv = a.first_view, iv = a.index_view, rv = a.last_view;
+  const int indices = a.indices;
+  const uint inner = uint(a.inner), points = uint(a.points);
+  const uint axis_extent = uint(a.axis_extent);
+  const int axis_stride = a.axis_stride;
+  const uint stride = gl_NumWorkGroups.x * 64u;
+  for (uint n = gl_GlobalInvocationID.x; n < points; n += stride) {
+    const int j = int(n % inner);
+    const int o = int(n / inner);
+    const int from = uv.bias + o * uv.outer + j * uv.inner;
+    const int by = iv.bias + o * iv.outer + j * iv.inner;
+    const int to = rv.bias + o * rv.outer + j * rv.inner;
+    for (int i = 0; i < indices; ++i) {
+      const int at = index.v[by + i * iv.indices];
+      if (uint(at) >= axis_extent) continue;
+      const int e = to + at * axis_stride;
+      result.v[e] = MEMORY(combined(VALUE(result.v[e]), VALUE(update.v[from + i * uv.indices])));
+    }
+  }
+}

@@ -1,7 +1,0 @@
-#version 460
-#extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-#define MEMORY int64_t
-#define ALIGN 8
-#define ADD(x, y) (x + y)
-#include "scatter_add.glsl"

@@ -1,7 +1,0 @@
-#version 460
-#extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_shader_8bit_storage : require
-#define MEMORY uint8_t
-#define ALIGN 1
-#define ADD(x, y) uint8_t((uint(x) + uint(y)) & 0xffu)
-#include "scatter_add.glsl"

@@ -1,0 +1,820 @@
+#!/usr/bin/env python3
+"""Makes the golden files of tests/golden: what PyTorch gives for the samples of the table of operations.
+
+    build/release/tests/caldera_samples | tests/golden/generate.py
+
+needs Debian's python3-torch and python3-numpy. Results are computed in float64 for floating samples, with gradients
+of sum(result * weights) and of their own weighted sum; the weights are those of golden_weights() in golden.cpp.
+Operations that PyTorch does not have are left out and named at the end.
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+TYPES = {
+    "bool": torch.bool, "uint8": torch.uint8, "int8": torch.int8, "int16": torch.int16, "int32": torch.int32,
+    "int64": torch.int64, "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32,
+    "float64": torch.float64,
+}
+
+
+def plain(function):
+    return lambda x, a: function(*x)
+
+
+def floating(function):
+    """Integers are computed as float32 by the engine; the reference uses the float64 of the same values."""
+    return lambda x, a: function(*[t if t.is_floating_point() else t.double() for t in x])
+
+
+def axes(a):
+    return tuple(a["axis"]) if "axis" in a else None
+
+
+def reduction(function):
+    def call(x, a):
+        t = x[0]
+        dims = axes(a) or tuple(range(t.dim()))
+        return function(t, dims, a.get("keepdims", False)) if t.dim() else function(t.reshape(1), (0,), False)
+    return call
+
+
+def summed(t, dims, keep):
+    narrow = t.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16)
+    return torch.sum(t.to(torch.int32) if narrow else t, dims, keep, dtype=torch.int32 if narrow else t.dtype)
+
+
+def mean(t, dims, keep):
+    return torch.mean(t if t.is_floating_point() else t.double(), dims, keep)
+
+
+def extremum(along_one, over_several):
+    return lambda x, a: (along_one(x[0], a["axis"][0], a.get("keepdims", False))[0] if len(a.get("axis", [])) == 1
+                         else reduction(over_several)(x, a))
+
+
+def along(function):
+    return lambda x, a: function(x[0] if x[0].is_floating_point() else x[0].double(), a.get("axis", -1))
+
+
+def logsumexp(x, a):
+    t = x[0] if x[0].is_floating_point() else x[0].double()
+    return torch.logsumexp(t, a.get("axis", -1), a.get("keepdims", False))
+
+
+def rms_norm(x, a):
+    y = x[0] / torch.sqrt(torch.mean(x[0] * x[0], -1, keepdim=True) + a["eps"])
+    return y * x[1] if len(x) > 1 else y
+
+
+def layer_norm(x, a):
+    return F.layer_norm(x[0], x[0].shape[-a.get("axes", 1):], *(list(x[1:]) + [None] * (3 - len(x))), a["eps"])
+
+
+def take(x, a):
+    axis = a.get("axis", 0) % x[0].dim()
+    index = x[1].long()
+    flat = torch.index_select(x[0], axis, index.reshape(-1))
+    return flat.reshape(x[0].shape[:axis] + index.shape + x[0].shape[axis + 1:])
+
+
+def scatter_add(x, a):
+    axis = a.get("axis", 0) % x[0].dim()
+    index = x[1].long()
+    shape = x[0].shape[:axis] + (index.numel(),) + x[0].shape[axis + 1:]
+    return torch.index_add(x[0], axis, index.reshape(-1), x[2].reshape(shape))
+
+
+def written(base, places, values, how):
+    """base with values at positions in the whole of it, one after the other: PyTorch leaves the order open."""
+    y, ways = base.reshape(-1), {"max": torch.maximum, "min": torch.minimum}
+    if how in ways:
+        kinds = {"max": "amax", "min": "amin"}
+        return torch.scatter_reduce(y, 0, places, values, kinds[how]).reshape(base.shape)
+    if how == "add":
+        return y.index_put((places,), values, accumulate=True).reshape(base.shape)
+    for k in range(places.numel()):
+        y = y.index_put((places[k:k + 1],), values[k:k + 1])
+    return y.reshape(base.shape)
+
+
+def scatter(how):
+    def call(x, a):
+        base, axis = x[0], a.get("axis", 0) % x[0].dim()
+        index, n = x[1].long().reshape(-1), x[0].shape[axis]
+        places = torch.arange(base.numel()).reshape(base.shape)
+        inside = [k for k in range(index.numel()) if 0 <= index[k] < n]
+        updates = x[2].reshape(base.shape[:axis] + index.shape + base.shape[axis + 1:])
+        return written(base, places.index_select(axis, index[inside]).reshape(-1),
+                       updates.index_select(axis, torch.tensor(inside, dtype=torch.long)).reshape(-1), how)
+    return call
+
+
+def put_along_axis(x, a):
+    base, axis = x[0], a.get("axis", -1) % x[0].dim()
+    shape = list(base.shape)
+    shape[axis] = x[1].shape[axis]
+    index, values = x[1].long().expand(shape), x[2].expand(shape).reshape(-1)
+    inside = ((index >= 0) & (index < base.shape[axis])).reshape(-1)
+    places = torch.arange(base.numel()).reshape(base.shape)
+    places = torch.gather(places, axis, index.clamp(0, base.shape[axis] - 1)).reshape(-1)
+    return written(base, places[inside], values[inside], a["how"])
+
+
+def index_put(x, a):
+    base, values = x[0], x[-1]
+    index = torch.broadcast_tensors(*[i.long() for i in x[1:-1]])
+    inside = torch.ones(index[0].shape, dtype=torch.bool)
+    for i, n in zip(index, base.shape):
+        inside &= (i >= -n) & (i < n)
+    places = torch.arange(base.numel()).reshape(base.shape)[tuple(i[inside] for i in index)].reshape(-1)
+    values = values.expand(inside.shape + base.shape[len(index):])[inside].reshape(-1)
+    return written(base, places, values, a["how"])
+
+
+def masked_select(x, a):
+    found = torch.masked_select(x[0], x[1])[:a["size"]]
+    return torch.cat([found, torch.full((a["size"] - found.numel(),), a.get("fill", 0)).to(found.dtype)])
+
+
+def nonzero(x, a):
+    found = torch.nonzero(x[0])[:a["size"]].int()
+    rest = torch.full((a["size"] - found.shape[0],), a.get("fill", 0), dtype=torch.int32)
+    return [torch.cat([found[:, d], rest]) for d in range(x[0].dim())]
+
+
+def cross_entropy(x, a):
+    classes = x[0].shape[-1]
+    smoothing, ignored = a.get("label_smoothing", 0.0), a.get("ignore_index", -100)
+    logits, target = x[0].reshape(-1, classes), x[1].long().reshape(-1)
+    theirs = lambda weight: F.cross_entropy(logits, target, weight, label_smoothing=smoothing, ignore_index=ignored)
+    if len(x) < 3:
+        return theirs(None)
+    counts = target != ignored
+    row = torch.where(counts, target, 0)
+    weights = x[2][row] * counts
+    log_p = torch.log_softmax(logits, -1)
+    likely = -log_p.gather(-1, row.unsqueeze(-1)).squeeze(-1) * weights
+    uniform = -(log_p * x[2]).mean(-1) * counts
+    return checked(((1 - smoothing) * likely + smoothing * uniform).sum() / weights.sum(), theirs, x[2])
+
+
+def checked(ours, theirs, *constants):
+    """PyTorch does not differentiate with respect to some operands, or not twice: a formula, held to its results."""
+    wanted = theirs(*[t.detach() for t in constants])
+    if not torch.allclose(ours.detach().double(), wanted.detach().double(), rtol=1e-12, atol=1e-13, equal_nan=True):
+        raise RuntimeError(f"{ours} is not PyTorch's {wanted}")
+    return ours
+
+
+def reduce_losses(losses, reduction):
+    return {"none": lambda t: t, "mean": torch.mean, "sum": torch.sum,
+            "batchmean": lambda t: t.sum() / (t.shape[0] if t.dim() else 1)}[reduction](losses)
+
+
+def loss(function, numbers=0):
+    """A loss of PyTorch, to which batchmean is added; the last `numbers` operands are converted to its type."""
+    def call(x, a):
+        options = {k: v for k, v in a.items() if k != "reduction"}
+        reduction = a.get("reduction", "mean")
+        operands = [t.to(x[0].dtype) if i >= len(x) - numbers else t for i, t in enumerate(x)]
+        each = function(*operands, reduction="none" if reduction == "batchmean" else reduction, **options)
+        return reduce_losses(each, reduction) if reduction == "batchmean" else each
+    return call
+
+
+def nll_loss(x, a):
+    p = x[0].movedim(a.get("axis", -1), -1)
+    classes, reduction, ignored = p.shape[-1], a.get("reduction", "mean"), a.get("ignore_index", -100)
+    rows, target = p.reshape(-1, classes), x[1].long().reshape(-1)
+    weight = x[2] if len(x) > 2 else torch.ones(classes, dtype=p.dtype)
+    counts = target != ignored
+    row = torch.where(counts, target, 0)
+    weights = weight[row] * counts
+    losses = -rows.gather(-1, row.unsqueeze(-1)).squeeze(-1) * weights
+    ours = losses.sum() / weights.sum() if reduction == "mean" else reduce_losses(
+        losses.reshape(x[1].shape), reduction)
+    theirs = lambda w: F.nll_loss(rows, target, w, ignore_index=ignored, reduction=reduction).reshape(ours.shape)
+    return ours if reduction == "batchmean" else checked(ours, theirs, weight)
+
+
+def binary_cross_entropy(x, a):
+    reduction = a.get("reduction", "mean")
+    y, t = x[0], x[1]
+    losses = -(t * torch.log(y) + (1 - t) * torch.log(1 - y)) * (x[2] if len(x) > 2 else 1)
+    theirs = lambda *w: F.binary_cross_entropy(y, t, *w, reduction=reduction)
+    ours = reduce_losses(losses, reduction)
+    return ours if reduction == "batchmean" else checked(ours, theirs, *x[2:])
+
+
+def binary_cross_entropy_with_logits(x, a):
+    reduction = a.get("reduction", "mean")
+    y, t = x[0], x[1]
+    factor = 1 + t * (x[3] - 1) if len(x) > 3 else 1
+    losses = ((1 - t) * y - factor * F.logsigmoid(y)) * (x[2] if len(x) > 2 else 1)
+    theirs = lambda w=None, p=None: F.binary_cross_entropy_with_logits(y, t, w, pos_weight=p, reduction=reduction)
+    ours = reduce_losses(losses, reduction)
+    return ours if reduction == "batchmean" else checked(ours, theirs, *x[2:])
+
+
+def multilabel_soft_margin_loss(x, a):
+    weight = x[2] if len(x) > 2 else None
+    return F.multilabel_soft_margin_loss(x[0], x[1], weight, reduction=a.get("reduction", "mean"))
+
+
+def multi_margin_loss(x, a):
+    reduction, p, margin = a.get("reduction", "mean"), a.get("p", 1), a.get("margin", 1.0)
+    classes = x[0].shape[-1]
+    rows, target = x[0].reshape(-1, classes), x[1].long().reshape(-1)
+    excess = torch.relu(margin - rows.gather(-1, target.unsqueeze(-1)) + rows) ** p
+    others = torch.arange(classes) != target.unsqueeze(-1)
+    losses = (excess * others).sum(-1) / classes * (x[2][target] if len(x) > 2 else 1)
+    ours = reduce_losses(losses.reshape(x[1].shape), reduction)
+    theirs = lambda *w: F.multi_margin_loss(rows, target, p, margin, *w, reduction=reduction).reshape(ours.shape)
+    return checked(ours, theirs, *x[2:])
+
+
+def cosine_embedding_loss(x, a):
+    return F.cosine_embedding_loss(x[0], x[1], x[2].to(x[0].dtype), **a)
+
+
+def cosine_similarity(x, a):
+    y = torch.broadcast_tensors(*x)
+    return F.cosine_similarity(*y, dim=a.get("axis", 1), eps=a.get("eps", 1e-8))
+
+
+def batch_norm(x, a):
+    tracked, training, momentum = a.get("tracked", True), a.get("training", False), a.get("momentum", 0.1)
+    eps = a.get("eps", 1e-5)
+    mean_, var_ = (x[1], x[2]) if tracked else (None, None)
+    weight, bias = (list(x[3 if tracked else 1:]) + [None, None])[:2]
+    dims = [0] + list(range(2, x[0].dim()))
+    across = lambda t: t.reshape([1, -1] + [1] * (x[0].dim() - 2))
+    plain_ = lambda t: None if t is None else t.detach().clone()
+    if not training:
+        y = (x[0] - across(mean_)) / torch.sqrt(across(var_) + eps)
+        y = y * across(weight) if weight is not None else y
+        y = y + across(bias) if bias is not None else y
+        return checked(y, lambda: F.batch_norm(x[0].detach(), *map(plain_, (mean_, var_, weight, bias)), False,
+                                               momentum, eps))
+    y = F.batch_norm(x[0], None, None, weight, bias, True, momentum, eps)
+    if not tracked:
+        return y
+    theirs = plain_(mean_), plain_(var_)
+    F.batch_norm(x[0].detach(), *theirs, None, None, True, momentum, eps)
+    new_mean = (1 - momentum) * mean_ + momentum * x[0].mean(dims)
+    new_var = (1 - momentum) * var_ + momentum * x[0].var(dims, unbiased=True)
+    return [y, checked(new_mean, lambda: theirs[0]), checked(new_var, lambda: theirs[1])]
+
+
+def attention(x, a):
+    """torch.nn.functional.scaled_dot_product_attention, which is younger than Debian's PyTorch, as documented."""
+    q, k, v = x[:3]
+    if a.get("enable_gqa"):
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    scores = q @ k.transpose(-2, -1) * a.get("scale", q.shape[-1] ** -0.5)
+    if a.get("is_causal"):
+        scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), float("-inf"))
+    if len(x) > 3:
+        scores = scores.masked_fill(~x[3], float("-inf")) if x[3].dtype == torch.bool else scores + x[3]
+    return torch.softmax(scores, -1) @ v
+
+
+def drop(x, a):
+    # Which elements is up to the generator of random numbers.
+    return {0.0: x[0], 1.0: torch.zeros_like(x[0])}.get(a["p"])
+
+
+def pad(x, a):
+    t = x[0]
+    interior = a.get("interior", [0] * t.dim())
+    shape = [l + h + (n + (n - 1) * i if n else 0)
+             for n, l, h, i in zip(t.shape, a["low"], a["high"], interior)]
+    value = a.get("value", 0)
+    out = torch.full(shape, value if t.is_floating_point() else int(value), dtype=t.dtype)
+    if t.dtype == torch.bool:
+        out = torch.full(shape, bool(int(value)), dtype=t.dtype)
+    at = tuple(slice(l, l + (n - 1) * (i + 1) + 1 if n else l, i + 1)
+               for n, l, i in zip(t.shape, a["low"], interior))
+    out = out.clone()
+    out[at] = t
+    return out
+
+
+def strided(x, a):
+    t, axis = x[0], a["axis"] % x[0].dim()
+    index = list(range(t.shape[axis]))[slice(a.get("start"), a.get("stop"), a.get("step", 1))]
+    return torch.index_select(t, axis, torch.tensor(index, dtype=torch.long))
+
+
+def at(x, a):
+    if any(s < 0 for s in a["step"]):
+        return None  # PyTorch has no negative steps
+    bound = lambda v: None if v == 99 else v
+    index = tuple(slice(bound(b), bound(e), s) for b, e, s in zip(a["start"], a["stop"], a["step"]))
+    if a["method"] == "get":
+        return x[0][index]
+    y = x[0].clone()
+    old, new = x[0][index], x[1]
+    y[index] = {"set": lambda: new, "add": lambda: old + new, "multiply": lambda: old * new,
+                "minimum": lambda: torch.minimum(old, new.expand(old.shape)),
+                "maximum": lambda: torch.maximum(old, new.expand(old.shape))}[a["method"]]()
+    return y
+
+
+def weighted_mean(x, a):
+    return (x[0] * x[1]).sum() / x[1].sum()
+
+
+def real(t):
+    return t if t.is_floating_point() else t.double()
+
+
+def prod(t, dims, keep):
+    narrow = t.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16)
+    y = t.to(torch.int32) if narrow else t
+    for d in sorted((d % y.dim() for d in dims), reverse=True):
+        y = torch.prod(y, d, keep, dtype=y.dtype)
+    return y
+
+
+def spread(function):
+    return lambda x, a: function(x[0], dim=axes(a) or tuple(range(x[0].dim())), correction=int(a.get("correction", 0)),
+                                 keepdim=a.get("keepdims", False)) if a.get("correction", 0) in (0, 1) else None
+
+
+def truth(function):
+    def call(t, dims, keep):
+        y = t != 0
+        for d in sorted((d % y.dim() for d in dims), reverse=True):
+            y = function(y, d, keep)
+        return y
+    return reduction(call)
+
+
+def search(function):
+    def call(x, a):
+        if "axis" in a:
+            return function(x[0], a["axis"], a.get("keepdims", False)).int()
+        y = function(x[0].reshape(-1), 0).int()
+        return y.reshape([1] * x[0].dim()) if a.get("keepdims", False) else y
+    return call
+
+
+def scan(function):
+    def call(x, a):
+        narrow = x[0].dtype in (torch.bool, torch.uint8, torch.int8, torch.int16)
+        t = x[0].to(torch.int32) if narrow else x[0]
+        return function(t, a.get("axis", -1), dtype=t.dtype)
+    return call
+
+
+def tensordot(x, a):
+    if "axes_a" in a:
+        return torch.tensordot(x[0], x[1], (a["axes_a"], a["axes_b"]))
+    return torch.tensordot(x[0], x[1], a.get("axes", 2))
+
+
+def convolution(transposed):
+    def call(x, a):
+        n = x[0].dim() - 2
+        if x[0].shape[0] == 0:
+            return None
+        names = {1: "1d", 2: "2d", 3: "3d"}[n]
+        function = getattr(F, ("conv_transpose" if transposed else "conv") + names)
+        def each(name, value):
+            given = a.get(name, [value])
+            return given * n if len(given) == 1 else given
+        options = {"stride": each("stride", 1), "padding": each("padding", 0), "dilation": each("dilation", 1),
+                   "groups": a.get("groups", 1)}
+        if transposed:
+            options["output_padding"] = each("output_padding", 0)
+        return function(x[0], x[1], x[2] if len(x) > 2 else None, **options)
+    return call
+
+
+def pooling(kind):
+    def call(x, a):
+        n = x[0].dim() - 2
+        def each(name, value):
+            given = a.get(name, value)
+            return list(given) * n if len(given) == 1 else list(given)
+        kernel = each("kernel", None)
+        options = {"stride": each("stride", kernel), "padding": each("padding", [0]),
+                   "ceil_mode": a.get("ceil_mode", False)}
+        if kind == "max":
+            options["dilation"] = each("dilation", [1])
+        else:
+            options["count_include_pad"] = a.get("count_include_pad", True)
+        return getattr(F, f"{kind}_pool{n}d")(x[0], kernel, **options)
+    return call
+
+
+def integer_pow(x, a):
+    # PyTorch refuses negative integer powers; the table's samples for integers have some.
+    if x[0].is_floating_point():
+        return torch.pow(x[0], x[1])
+    return None
+
+
+def like(value):
+    return lambda x, a: torch.full_like(x[0], value, dtype=TYPES[a["dtype"]["dtype"]] if "dtype" in a else None)
+
+
+def arange(x, a):
+    dtype = TYPES[a["dtype"]["dtype"]]
+    if "from" in a:
+        return torch.tensor(range(a["from"], a["to"], a["by"]), dtype=torch.int64).to(dtype)
+    if "n" in a:
+        return torch.arange(a["n"], dtype=torch.float64).to(dtype)
+    return torch.from_numpy(np.arange(a["start"], a["stop"], a["step"])).to(dtype)
+
+
+def linspace(x, a):
+    return torch.from_numpy(np.linspace(a["start"], a["stop"], a["num"], a["endpoint"])).to(TYPES[a["dtype"]["dtype"]])
+
+
+def roll(x, a):
+    shift, axis = a["shift"], a.get("axis")
+    if axis is None:
+        return torch.roll(x[0], shift[0])
+    return torch.roll(x[0], shift * len(axis) if len(shift) == 1 else shift, axis)
+
+
+def continued(mode, of_numpy):
+    """PyTorch pads up to three last axes of floating tensors; the others are NumPy's."""
+    def call(x, a):
+        t, margins = x[0], list(zip(a["low"], a["high"]))
+        if not t.is_floating_point():
+            return torch.from_numpy(np.pad(t.numpy(), margins, mode=of_numpy)) if t.dim() else t.clone()
+        if t.dim() == 0 or t.numel() == 0:
+            return None
+        while len(margins) > 1 and (margins[0] == (0, 0) or len(margins) > 3):
+            margins.pop(0)
+        wide = t.reshape((1,) * (len(margins) + 2 - t.dim()) + t.shape)
+        y = F.pad(wide, [m for pair in reversed(margins) for m in pair], mode)
+        return y.reshape(y.shape[-t.dim():])
+    return call
+
+
+def interpolate(x, a):
+    mode = a["mode"]
+    if mode == "linear":
+        mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[x[0].dim()]
+    size = a.get("size")
+    if size is not None and len(size) == 1:
+        size = size[0]
+    scale = a.get("scale")
+    return F.interpolate(x[0], size, scale, mode, a.get("align_corners", False) if "linear" in mode else None,
+                         a.get("recompute", False) or None)
+
+
+def cast(x, a):
+    return x[0].to(TYPES[a["dtype"]["dtype"]])
+
+
+def symmetric(t):
+    return (t + t.mT) / 2
+
+
+def system(function):
+    def call(x, a):
+        return function(x[0], x[1].unsqueeze(-1)).squeeze(-1) if x[1].dim() == 1 else function(x[0], x[1])
+    return call
+
+
+def order(a):
+    ord = a.get("ord", "fro")
+    return ord if ord in ("fro", "nuc") else float(ord)
+
+
+def cond(x, a):
+    """torch.linalg.cond changes the inverse in place, which has no gradient then."""
+    norm = torch.linalg.matrix_norm
+    if "ord" not in a:
+        return norm(x[0], 2) / norm(x[0], -2)
+    return norm(x[0], order(a)) * norm(torch.linalg.inv(x[0]), order(a))
+
+
+def qr(x, a):
+    """The signs that the engine chooses: r's diagonal is not negative."""
+    q, r = torch.linalg.qr(x[0], a.get("mode", "reduced"))
+    signs = torch.where(torch.diagonal(r, 0, -2, -1).detach() < 0, -1.0, 1.0)
+    return q * signs.unsqueeze(-2), r * signs.unsqueeze(-1)
+
+
+def upright(v):
+    """Signs that make the element of each column that is largest in magnitude positive."""
+    if v.numel() == 0:
+        return torch.ones(v.shape[:-2] + v.shape[-1:], dtype=v.dtype)
+    largest = torch.gather(v, -2, v.abs().argmax(-2, keepdim=True)).squeeze(-2).detach()
+    return torch.where(largest < 0, -1.0, 1.0)
+
+
+def svd(x, a):
+    u, s, vh = torch.linalg.svd(x[0], full_matrices=a.get("full_matrices", True))
+    signs = upright(u)
+    return u * signs.unsqueeze(-2), s, vh * signs.unsqueeze(-1)
+
+
+def eigh(x, a):
+    w, v = torch.linalg.eigh(symmetric(x[0]))
+    return w, v * upright(v).unsqueeze(-2)
+
+
+def shift(function):
+    """PyTorch 1.13 leaves counts to the processor that reach the width."""
+    return lambda x, a: function(*x) if not x[1].numel() or x[1].max() < 8 * x[0].element_size() else None
+
+
+def clip(x, a):
+    given = {"low": a.get("low"), "high": a.get("high")}
+    names = {"low": ["low"], "high": ["high"], "both": ["low", "high"]}[a["bounds"]] if "bounds" in a else []
+    given.update(zip(names, x[1:]))
+    if given["low"] is None and given["high"] is None:
+        return x[0]
+    return torch.clamp(x[0], given["low"], given["high"])
+
+
+OPERATIONS = {
+    **{n: plain(getattr(torch, n)) for n in (
+        "negative abs sign square floor ceil round trunc isnan logical_not logical_and logical_or logical_xor subtract "
+        "multiply floor_divide remainder maximum minimum less less_equal greater greater_equal where matmul").split()},
+    **{n: floating(getattr(torch, n)) for n in (
+        "exp expm1 log log1p sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal divide atan2").split()},
+    "add": plain(torch.add),
+    "equal": plain(torch.eq),
+    "not_equal": plain(torch.ne),
+    "pow": integer_pow,
+    "astype": cast,
+    "sum": reduction(summed),
+    "mean": reduction(mean),
+    "max": extremum(torch.max, torch.amax),
+    "min": extremum(torch.min, torch.amin),
+    "amax": reduction(torch.amax),
+    "amin": reduction(torch.amin),
+    "prod": reduction(prod),
+    "var": spread(torch.var),
+    "std": spread(torch.std),
+    "any": truth(torch.any),
+    "all": truth(torch.all),
+    "count_nonzero": reduction(lambda t, dims, keep: torch.sum(t != 0, dims, keep).int()),
+    "argmax": search(torch.argmax),
+    "argmin": search(torch.argmin),
+    "cumsum": scan(torch.cumsum),
+    "cumprod": scan(torch.cumprod),
+    "cummax": lambda x, a: torch.cummax(x[0], a.get("axis", -1))[0],
+    "cummin": lambda x, a: torch.cummin(x[0], a.get("axis", -1))[0],
+    "logcumsumexp": lambda x, a: torch.logcumsumexp(x[0], a.get("axis", -1)),
+    "logaddexp": plain(torch.logaddexp),
+    "einsum": lambda x, a: torch.einsum(a["equation"], *x),
+    "tensordot": tensordot,
+    "vecdot": lambda x, a: (x[0] * x[1]).sum(a.get("axis", -1)),
+    "outer": plain(torch.outer),
+    "cross": lambda x, a: torch.cross(*torch.broadcast_tensors(*x), dim=a.get("axis", -1)),
+    "diagonal": lambda x, a: torch.diagonal(x[0], a.get("k", 0), a.get("axis1", -2), a.get("axis2", -1)),
+    "trace": lambda x, a: torch.diagonal(x[0], a.get("k", 0), -2, -1).sum(-1),
+    "tril": lambda x, a: torch.tril(x[0], a.get("k", 0)),
+    "triu": lambda x, a: torch.triu(x[0], a.get("k", 0)),
+    "vector_norm": lambda x, a: torch.linalg.vector_norm(x[0], float(a.get("ord", 2)), axes(a), a.get("keepdims", False)),
+    "conv": convolution(False),
+    "conv_transpose": convolution(True),
+    "max_pool": pooling("max"),
+    "avg_pool": pooling("avg"),
+    "softmax": along(torch.softmax),
+    "log_softmax": along(torch.log_softmax),
+    "logsumexp": logsumexp,
+    "rms_norm": rms_norm,
+    "layer_norm": layer_norm,
+    **{n: plain(getattr(F, n)) for n in (
+        "relu relu6 elu celu selu silu mish softplus softsign hardtanh hardswish tanhshrink softshrink "
+        "hardshrink leaky_relu").split()},
+    "log_sigmoid": plain(F.logsigmoid),
+    "hardsigmoid": lambda x, a: F.relu6(x[0] + 3) / 6,  # whose own has no second derivative
+    "gelu": lambda x, a: F.gelu(x[0], approximate=a.get("approximate", "none")),
+    "glu": lambda x, a: F.glu(x[0], a.get("axis", -1)),
+    "prelu": lambda x, a: torch.where(x[0] > 0, x[0], x[0] * x[1]),
+    "at": at,
+    "take": take,
+    "scatter_add": scatter_add,
+    "mean_cross_entropy": cross_entropy,
+    "weighted_mean": weighted_mean,
+    "lora_delta": lambda x, a: a["scale"] * ((x[0] @ x[1]) @ x[2]),
+    "concatenate": lambda x, a: torch.cat(x, a.get("axis", 0)),
+    "stack": lambda x, a: torch.stack(x, a.get("axis", 0)),
+    "pad": pad,
+    "reshape": lambda x, a: torch.reshape(x[0], a["shape"]),
+    "permute_dims": lambda x, a: torch.permute(x[0], a["axes"]),
+    "transpose": lambda x, a: x[0].transpose(-2, -1),
+    "swapaxes": lambda x, a: torch.swapaxes(x[0], a["a"], a["b"]),
+    "squeeze": lambda x, a: torch.squeeze(x[0], a["axis"]),
+    "expand_dims": lambda x, a: torch.unsqueeze(x[0], a["axis"]),
+    "broadcast_to": lambda x, a: torch.broadcast_to(x[0], a["shape"]),
+    "slice": strided,
+    "one_hot": lambda x, a: (x[0].long().unsqueeze(-1) == torch.arange(a["classes"])).to(TYPES[a["dtype"]["dtype"]]),
+    "zeros": lambda x, a: torch.zeros(a["shape"], dtype=TYPES[a["dtype"]["dtype"]]),
+    "ones": lambda x, a: torch.ones(a["shape"], dtype=TYPES[a["dtype"]["dtype"]]),
+    "full": lambda x, a: torch.full(a["shape"], a["value"], dtype=torch.float64).to(TYPES[a["dtype"]["dtype"]]),
+    "arange": arange,
+    "linspace": linspace,
+    "eye": lambda x, a: torch.from_numpy(np.eye(a["rows"], a["columns"], a["k"])).to(TYPES[a["dtype"]["dtype"]]),
+    "iota": lambda x, a: torch.from_numpy(np.indices(a["shape"])[a["axis"]]).to(TYPES[a["dtype"]["dtype"]]),
+    "empty": lambda x, a: torch.zeros(a["shape"], dtype=TYPES[a["dtype"]["dtype"]]),
+    **{n + "_like": like(v) for n, v in (("zeros", 0), ("empty", 0), ("ones", 1), ("full", 1))},
+    # functions
+    **{n: floating(getattr(torch, n)) for n in (
+        "acos asin atan deg2rad rad2deg cosh sinh acosh asinh atanh exp2 log2 log10 hypot xlogy copysign sinc erfinv "
+        "digamma lgamma").split()},
+    **{n: plain(getattr(torch, n)) for n in "signbit isfinite isinf positive fmax fmin fmod frac".split()},
+    "erfc": lambda x, a: torch.erfc(real(x[0])),
+    "logit": lambda x, a: torch.logit(real(x[0]), a.get("eps")),
+    "heaviside": lambda x, a: None if x[0].requires_grad else torch.heaviside(*x),
+    "nan_to_num": lambda x, a: torch.nan_to_num(x[0], a.get("nan", 0.0)),
+    "lerp": lambda x, a: torch.lerp(*[real(t) for t in torch.broadcast_tensors(*x)]),
+    "clip": clip,
+    # bitwise
+    "bitwise_and": plain(torch.bitwise_and),
+    "bitwise_or": plain(torch.bitwise_or),
+    "bitwise_xor": plain(torch.bitwise_xor),
+    "bitwise_invert": plain(torch.bitwise_not),
+    "bitwise_left_shift": shift(torch.bitwise_left_shift),
+    "bitwise_right_shift": shift(torch.bitwise_right_shift),
+    # sorting
+    "sort": lambda x, a: torch.sort(x[0], dim=a.get("axis", -1), descending=a.get("descending", False), stable=True)[0],
+    "argsort": lambda x, a: torch.sort(x[0], dim=a.get("axis", -1), descending=a.get("descending", False),
+                                       stable=True)[1].int(),
+    "topk": lambda x, a: [t.to(x[0].dtype) for t in torch.topk(x[0], a["k"], a.get("axis", -1), a.get("largest", True))],
+    "searchsorted": lambda x, a: torch.searchsorted(x[0], x[1], right=a.get("right", False)).int(),
+    **{n: lambda x, a: torch.quantile(x[0], a.get("q", 0.5), a.get("axis", -1), a.get("keepdims", False))
+       if x[0].numel() else None for n in ("quantile", "median")},
+    # random
+    # manipulation
+    "flip": lambda x, a: torch.flip(x[0], a.get("axis", list(range(x[0].dim())))),
+    "roll": roll,
+    "moveaxis": lambda x, a: torch.movedim(x[0], tuple(a["source"]), tuple(a["destination"])),
+    "flatten": lambda x, a: torch.flatten(x[0], a.get("first", 0), a.get("last", -1)),
+    "unflatten": lambda x, a: x[0].unflatten(a["axis"], a["extents"]),
+    "unstack": lambda x, a: torch.unbind(x[0], a.get("axis", 0)),
+    "split": lambda x, a: torch.split(x[0], a["sizes"] if "sizes" in a else a["size"], a.get("axis", 0)),
+    "chunk": lambda x, a: torch.chunk(x[0], a["count"], a.get("axis", 0)),
+    "meshgrid": lambda x, a: torch.meshgrid(*x, indexing=a.get("indexing", "xy")),
+    "broadcast_arrays": lambda x, a: torch.broadcast_tensors(*x),
+    "tile": lambda x, a: torch.tile(x[0], a["repeats"]),
+    "repeat": lambda x, a: torch.repeat_interleave(
+        x[0], a["repeats"][0] if len(a["repeats"]) == 1 else torch.tensor(a["repeats"]), a.get("axis")),
+    "diag": lambda x, a: torch.diag(x[0], a["k"]),
+    "diag_embed": lambda x, a: torch.diag_embed(x[0], a["k"], a.get("axis1", -2), a.get("axis2", -1)),
+    "unfold": lambda x, a: x[0].unfold(a["axis"], a["size"], a["step"]),
+    "diff": lambda x, a: torch.diff(x[0], a.get("n", 1), a.get("axis", -1), *x[1:]),
+    "pad_reflect": continued("reflect", "reflect"),
+    "pad_replicate": continued("replicate", "edge"),
+    "pad_circular": continued("circular", "wrap"),
+    # interpolation
+    "interpolate": interpolate,
+    # scatter
+    "scatter": scatter("set"),
+    "scatter_max": scatter("max"),
+    "scatter_min": scatter("min"),
+    "take_along_axis": lambda x, a: torch.take_along_dim(x[0], x[1].long(), a.get("axis", -1)),
+    "put_along_axis": put_along_axis,
+    "masked_fill": lambda x, a: x[0].masked_fill(x[1], a["value"]),
+    "masked_select": masked_select,
+    "nonzero": nonzero,
+    "index": lambda x, a: x[0][tuple(i.long() for i in x[1:])],
+    "index_put": index_put,
+    # channel_normalization
+    "batch_norm": batch_norm,
+    "group_norm": lambda x, a: F.group_norm(x[0], a["groups"], *(list(x[1:]) + [None] * (3 - len(x))), a["eps"]),
+    "instance_norm": lambda x, a: F.instance_norm(x[0], None, None, *(list(x[1:]) + [None] * (3 - len(x))),
+                                                  eps=a["eps"]),
+    # network
+    "scaled_dot_product_attention": attention,
+    "causal_mask": lambda x, a: torch.ones(a["queries"], a["keys"], dtype=torch.bool).tril(a["offset"]),
+    "dropout": drop,
+    "channel_dropout": drop,
+    "embedding": lambda x, a: F.embedding(x[1].long(), x[0], a.get("padding_idx")),
+    # linalg
+    "cholesky": lambda x, a: torch.linalg.cholesky(symmetric(x[0]), upper=a.get("upper", False)),
+    "solve": system(torch.linalg.solve),
+    "solve_triangular": lambda x, a: system(
+        lambda m, b: torch.linalg.solve_triangular(m, b, upper=a.get("upper", False)))(x, a),
+    **{n: plain(getattr(torch.linalg, n)) for n in "inv slogdet svdvals".split()},
+    "det": lambda x, a: None if ((d := torch.linalg.det(x[0])).abs() < 1e-9).any() else d,  # its gradient fails there
+    "qr": qr,
+    "svd": svd,
+    "eigh": eigh,
+    "eigvalsh": lambda x, a: torch.linalg.eigvalsh(symmetric(x[0])),
+    "pinv": lambda x, a: torch.linalg.pinv(x[0], rtol=a.get("rtol")),
+    "matrix_rank": lambda x, a: torch.linalg.matrix_rank(x[0], rtol=a.get("rtol")).int() if x[0].numel() else None,
+    "lstsq": system(lambda m, b: torch.linalg.pinv(m) @ b),
+    "matrix_norm": lambda x, a: torch.linalg.matrix_norm(x[0], order(a), keepdim=a.get("keepdims", False)),
+    "cond": cond,
+    "matrix_power": lambda x, a: torch.linalg.matrix_power(x[0], a["n"]),
+    "matrix_transpose": lambda x, a: x[0].mT,
+    # regression
+
+
+    # losses, regression, likelihoods, margins
+    "nll_loss": nll_loss,
+    "mse_loss": loss(F.mse_loss),
+    "l1_loss": loss(F.l1_loss),
+    "huber_loss": loss(F.huber_loss),
+    "smooth_l1_loss": loss(F.smooth_l1_loss),
+    "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "kl_div": loss(F.kl_div),
+    "gaussian_nll_loss": loss(lambda x, t, var, **a: F.gaussian_nll_loss(x, t, var if var.dim() else var.expand(x.shape),
+                                                                         **a)),
+    "poisson_nll_loss": loss(F.poisson_nll_loss),
+    "cosine_similarity": cosine_similarity,
+    "pairwise_distance": lambda x, a: F.pairwise_distance(*x, **{{"keepdims": "keepdim"}.get(k, k): v
+                                                                 for k, v in a.items()}),
+    "hinge_embedding_loss": loss(F.hinge_embedding_loss, 1),
+    "margin_ranking_loss": loss(lambda *x, **a: F.margin_ranking_loss(*torch.broadcast_tensors(*x), **a), 1),
+    "soft_margin_loss": loss(F.soft_margin_loss, 1),
+    "multilabel_soft_margin_loss": multilabel_soft_margin_loss,
+    "multi_margin_loss": multi_margin_loss,
+    "triplet_margin_loss": loss(F.triplet_margin_loss),
+    "cosine_embedding_loss": cosine_embedding_loss,
+}
+
+
+def weights(tensor, position):
+    values = [((i * 37 + position * 11) % 64) / 32 - 1 + 1 / 64 for i in range(tensor.numel())]
+    return torch.tensor(values, dtype=torch.float64).reshape(tensor.shape)
+
+
+def weighted(tensors):
+    return sum((t.double() * weights(t, k)).sum() for k, t in enumerate(tensors))
+
+
+def gradients(total, variables, create_graph=False):
+    if not total.requires_grad:
+        return [torch.zeros_like(v) for v in variables]
+    found = torch.autograd.grad(total, variables, create_graph=create_graph, allow_unused=True)
+    return [torch.zeros_like(v) if g is None else g for v, g in zip(variables, found)]
+
+
+def record(call):
+    function = OPERATIONS.get(call["op"])
+    if function is None:
+        return None
+    operands, variables = [], []
+    for operand in call["operands"]:
+        t = torch.tensor(operand["values"], dtype=torch.float64).reshape(operand["shape"])
+        t = t.to(TYPES[operand["dtype"]])
+        if operand["varies"] and t.dtype == torch.float64 and call["gradient"]:
+            t.requires_grad_()
+            variables.append(t)
+        operands.append(t)
+    try:
+        results = function(operands, call["arguments"])
+    except RuntimeError as error:
+        if "not implemented for" not in str(error):
+            raise RuntimeError(f"{call['op']} {call['arguments']} {call['dtype']}: {error}") from error
+        return None  # in this type
+    if results is None:
+        return None
+    results = list(results) if isinstance(results, (tuple, list)) else [results]
+    first, second = [], []
+    if variables and results[0].is_floating_point() and call["dtype"] == "float64":
+        first = gradients(weighted(results), variables, True)
+        second = gradients(weighted(first), variables)
+    return results, first, second
+
+
+def main():
+    families, missing, count = {}, set(), 0
+    for line in sys.stdin:
+        call = json.loads(line)
+        made = record(call)
+        if made is None:
+            missing.add(call["op"])
+            continue
+        key = f"{call['op']}/{call['sample']}/{call['dtype']}"
+        row = {"key": key, "digest": call["digest"]}
+        index, blob = families.setdefault(call["family"], ([], bytearray()))
+        for part, tensors in zip(("results", "first", "second"), made):
+            row[part] = [t.numel() for t in tensors]
+            for t in tensors:
+                # Gradients that are zero may be tensors without memory.
+                t = torch.zeros(t.shape) if t._is_zerotensor() else t.detach()
+                values = t.double().reshape(-1).tolist()
+                blob += struct.pack(f"<{len(values)}d", *values)
+        index.append(row)
+        count += 1
+    folder = pathlib.Path(__file__).parent
+    for family, (index, blob) in families.items():
+        text = json.dumps(index, separators=(",", ":")).encode()
+        (folder / f"{family}.golden").write_bytes(b"caldera golden 1\n" + text + b"\n" + bytes(blob))
+    print(f"{count} samples; without a counterpart: {', '.join(sorted(missing)) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+#include "tests/operations/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/jvp.h"
+#include "engine/autodiff/vmap.h"
+#include "tests/ops/accuracy.h"
+#include "tests/support/operation_calls.h"
+
+namespace caldera::testing {
+namespace {
+
+using ops::Operation;
+using ops::Sample;
+
+/// The sample that a column is tried on: the last one of several elements and no empty extent.
+Sample tried_sample(const Operation& operation) {
+  Sample found = operation.samples(operation).front();
+  for (const Sample& sample : operation.samples(operation)) {
+    bool full = true;
+    for (const ops::Operand& operand : sample.operands) full = full && operand.shape.numel() > 0;
+    if (full) found = sample;
+  }
+  return found;
+}
+
+struct Tried {
+  Sample sample;
+  std::vector<LazyTensor> operands, results, variables;
+};
+
+Tried try_call(const Operation& operation, DType type) {
+  Tried out{tried_sample(operation), {}, {}, {}};
+  out.operands = operands_of(out.sample, type, Layout::plain, Device::cpu());
+  out.results = operation.call(out.operands, out.sample.arguments);
+  for (std::size_t i = 0; i < out.operands.size(); ++i) {
+    if (out.sample.operands[i].varies() && is_floating(out.operands[i].dtype())) {
+      out.variables.push_back(out.operands[i]);
+    }
+  }
+  return out;
+}
+
+/// "yes", or what stands in the way.
+template <class F>
+std::string attempt(const F& function) {
+  try {
+    function();
+    return "yes";
+  } catch (const Error&) {
+    return "**no**";
+  }
+}
+
+DType usual_type(const Operation& operation) {
+  for (const DType type : {DType::f32, DType::i32}) {
+    if (operation.types.contains(type)) return type;
+  }
+  return DType::boolean;
+}
+
+bool differentiable(const Operation& operation) {
+  return operation.gradient != ops::Gradient::none && operation.types.contains(DType::f64);
+}
+
+std::string vjp_cell(const Operation& operation) {
+  if (!differentiable(operation)) return "-";
+  const std::string found = attempt([&] {
+    const Tried t = try_call(operation, DType::f64);
+    const LazyTensor g = ones_like(t.results[0]);
+    eval(vjp({t.results.data(), 1}, t.variables, {&g, 1}));
+  });
+  return found == "yes" && operation.gradient == ops::Gradient::zero ? "zero" : found;
+}
+
+std::string jvp_cell(const Operation& operation) {
+  if (!differentiable(operation)) return "-";
+  const std::string found = attempt([&] {
+    const Tried t = try_call(operation, DType::f64);
+    std::vector<LazyTensor> tangents;
+    for (const LazyTensor& x : t.variables) tangents.push_back(ones_like(x));
+    eval(jvp(t.results, t.variables, tangents));
+  });
+  return found == "yes" && operation.gradient == ops::Gradient::zero ? "zero" : found;
+}
+
+std::string vmap_cell(const Operation& operation) {
+  if (tried_sample(operation).operands.empty()) return "-";
+  return attempt([&] {
+    const Tried t = try_call(operation, usual_type(operation));
+    std::vector<LazyTensor> examples;
+    for (const LazyTensor& x : t.operands) examples.push_back(stack({x, x}));
+    const VectorFunction call = [&](std::span<const LazyTensor> x) {
+      return operation.call(x, t.sample.arguments);
+    };
+    eval(vmap(call, 0, 0)(examples));
+  });
+}
+
+std::string types_cell(const Operation& operation) {
+  std::string out;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto type = static_cast<DType>(i);
+    if (operation.types.contains(type)) out += fmt::format("{}{}", out.empty() ? "" : ", ", name(type));
+  }
+  const auto is = [&](ops::Types types) {
+    for (int i = 0; i < kDTypeCount; ++i) {
+      const auto type = static_cast<DType>(i);
+      if (types.contains(type) != operation.types.contains(type)) return false;
+    }
+    return true;
+  };
+  if (is(ops::kAnyType)) return "any";
+  if (is(ops::kNumeric)) return "numeric";
+  if (is(ops::kFloating)) return "floating";
+  if (is(ops::kIntegral)) return "integer";
+  return out.empty() ? "-" : out;
+}
+
+std::string result_cell(const Operation& operation) {
+  switch (operation.result) {
+    case ops::ResultType::same:
+      return "same";
+    case ops::ResultType::boolean:
+      return "bool";
+    case ops::ResultType::index:
+      return "int32";
+    case ops::ResultType::floating:
+      return "floating";
+    case ops::ResultType::computed:
+      return "float32 of 16-bit types";
+    case ops::ResultType::summed:
+      return "int32 of narrower ones";
+    case ops::ResultType::argument:
+      return "`dtype`";
+  }
+  return "";
+}
+
+/// Whether the call's results can be computed there.
+std::string device_cell(const Operation& operation, Device device) {
+  return attempt([&] {
+    const Device saved = default_device();
+    set_default_device(device);
+    const Sample sample = tried_sample(operation);
+    const auto results =
+        operation.call(operands_of(sample, usual_type(operation), Layout::plain, device), sample.arguments);
+    set_default_device(saved);
+    eval(results);
+  });
+}
+
+std::size_t kernels_of(std::span<const LazyTensor> results) {
+  const auto plan = plan_for(results);
+  return plan == nullptr ? 0 : plan->steps.size();
+}
+
+/// How many kernels the call alone becomes: 0 for what is read in place.
+std::size_t kernels_alone(const Operation& operation) {
+  return kernels_of(try_call(operation, usual_type(operation)).results);
+}
+
+/// An element-wise operation that leaves the type as it is.
+LazyTensor neighbour(const LazyTensor& x) { return x.dtype() == DType::boolean ? logical_not(x) : x * 3; }
+
+/// How many of an element-wise operation ahead of the call and one behind it are part of the call's kernels.
+/// An operand that the sample gives a type (indices, conditions) is left alone.
+std::string fused_cell(const Operation& operation) {
+  Tried t = try_call(operation, usual_type(operation));
+  bool ahead = false;
+  for (std::size_t i = 0; i < t.operands.size(); ++i) {
+    if (!t.sample.operands[i].varies()) continue;
+    t.operands[i] = neighbour(t.operands[i]);
+    ahead = true;
+  }
+  const std::size_t alone = std::max<std::size_t>(1, kernels_alone(operation));
+  const auto is_fused = [&](std::span<const LazyTensor> results) { return kernels_of(results) <= alone; };
+  std::vector<LazyTensor> behind;
+  for (const LazyTensor& result : t.results) behind.push_back(neighbour(result));
+  const bool fuses_behind = is_fused(behind);
+  if (!ahead) return fuses_behind ? "yes" : "no";
+  const bool fuses_ahead = is_fused(operation.call(t.operands, t.sample.arguments));
+  if (fuses_ahead && fuses_behind) return "yes";
+  return fuses_behind ? "behind" : fuses_ahead ? "ahead" : "no";
+}
+
+/// The figures of tests/ops/accuracy.h, which are measured apart: a page does not depend on who makes it.
+std::string accuracy_section() {
+  std::string out =
+      "\n## Accuracy\n\n"
+      "The largest error of functions of float32 in units in the last place (ulp) of the exact result, "
+      "against "
+      "the C library in float64.\nHalf of the points are evenly spaced bit patterns of all of float32, half "
+      "numbers from where the function bends. `test_ops` measures\nthem again, alone and within fused "
+      "kernels, "
+      "and fails above these figures. **CPU**: with AVX2; other instruction sets are held to\n2 ulp "
+      "(`sigmoid`: "
+      "2.5) by `test_device`. **Vulkan**: on Mesa's lavapipe, where denormal numbers may count as 0. Results "
+      "below **from**,\nwhere there is such a number, are measured in ulp of it.\n\n"
+      "| function | points | CPU | Vulkan | Vulkan's own function must reach | from |\n"
+      "|---|---|---|---|---|---|\n";
+  for (std::size_t row = 0; row < kAccuracyFigures.size(); ++row) {
+    const AccuracyFigure& figure = kAccuracyFigures.at(row);
+    out +=
+        fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", figure.function, accuracy_points(row), figure.cpu,
+                    figure.vulkan, figure.required, figure.scale > 0 ? fmt::format("{}", figure.scale) : "-");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string operations_page() {
+  std::string out =
+      "# Operations\n\n"
+      "Made by `build/release/tests/caldera_operations > docs/operations.md` from the table of operations "
+      "(`ops/table/`)"
+      " and by trying\neach one; a test holds this page to it. **types**: what the operands may be. **vjp**, "
+      "**jvp**, "
+      "**vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the derivative is 0 by "
+      "nature, - "
+      "where there is none. **CPU**, **Vulkan**: whether its\nresults can be computed there. **kernels**: "
+      "how many steps "
+      "the call alone compiles to on the CPU. **fused**: whether an element-wise\noperation *ahead* of it "
+      "and one "
+      "*behind* it become part of its kernels; *yes* is both.\n";
+  std::string_view family;
+  for (const Operation* operation : ops::operations()) {
+    if (operation->family != family) {
+      family = operation->family;
+      out += fmt::format(
+          "\n## {}\n\n| operation | what it computes | types | result | vjp | jvp | vmap | CPU | Vulkan | "
+          "fused | kernels |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|\n",
+          family);
+    }
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", operation->signature,
+                       operation->summary, types_cell(*operation), result_cell(*operation),
+                       vjp_cell(*operation), jvp_cell(*operation), vmap_cell(*operation),
+                       device_cell(*operation, Device::cpu()), device_cell(*operation, Device::vulkan(0)),
+                       fused_cell(*operation), kernels_alone(*operation));
+  }
+  return out + accuracy_section();
+}
+
+}  // namespace caldera::testing

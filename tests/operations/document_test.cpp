@@ -1,0 +1,29 @@
+// The page of operations in docs/ is the one that the table gives.
+#include "tests/operations/document.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/devices.h"
+
+namespace caldera::testing {
+namespace {
+
+TEST(Document, IsTheTableOfOperations) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));  // one column tells what runs there
+  std::ifstream file("docs/operations.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), operations_page())
+      << "run build/release/tests/caldera_operations > docs/operations.md";
+}
+
+TEST(Document, NoOperationLacksARule) {
+  CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
+  EXPECT_EQ(operations_page().find("**no**"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace caldera::testing

@@ -1,0 +1,264 @@
+// Every entry of the table of operations: types, refusals, layouts, gradients.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/vmap.h"
+#include "engine/testing/gradcheck.h"
+#include "tests/operations/every_operation.h"
+#include "tests/support/operation_calls.h"
+
+namespace caldera::testing {
+namespace {
+
+using ops::Operation;
+using ops::Sample;
+
+constexpr DType kAll[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
+                          DType::f16,     DType::bf16, DType::f32, DType::f64};
+
+/// The types in which the operation's samples are called: those that it accepts, or none in particular.
+std::vector<DType> call_types(const Operation& operation) {
+  std::vector<DType> out;
+  for (const DType type : kAll) {
+    if (operation.types.contains(type)) out.push_back(type);
+  }
+  if (out.empty()) out.push_back(DType::f32);
+  return out;
+}
+
+class OfOperation : public OperationTest {};
+class OnDevice : public OperationDeviceTest {};
+
+TEST_P(OfOperation, ResultsHaveTheTypeOfTheRule) {
+  for (const DType type : call_types(operation())) {
+    for (const Sample& sample : samples()) {
+      SCOPED_TRACE(std::string(name(type)) + " " + sample.to_string());
+      for (const LazyTensor& result :
+           operation().call(operands_of(sample, type, Layout::plain, Device::cpu()), sample.arguments)) {
+        EXPECT_EQ(name(result.dtype()), name(ops::result_type(operation().result, type, sample.arguments)));
+        EXPECT_NO_THROW(result.eval());
+      }
+    }
+  }
+}
+
+TEST_P(OfOperation, RefusesOtherTypes) {
+  const std::vector<Sample> all = samples();
+  ASSERT_FALSE(all.empty());
+  for (const DType type : kAll) {
+    const bool open = std::any_of(all[0].operands.begin(), all[0].operands.end(),
+                                  [](const ops::Operand& operand) { return operand.varies(); });
+    if (!open || operation().types.contains(type)) continue;
+    SCOPED_TRACE(name(type));
+    // In shapes in which the call would be right.
+    try {
+      operation().call(operands_of(all[0], type, Layout::plain, Device::cpu()), all[0].arguments);
+      ADD_FAILURE() << "accepted";
+    } catch (const DTypeError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(GetParam()), std::string::npos) << message;
+      EXPECT_NE(message.find(name(type)), std::string::npos) << message;
+    }
+  }
+}
+
+TEST_P(OfOperation, RefusesBadCalls) {
+  for (const ops::ErrorSample& bad : operation().errors(operation())) {
+    const Sample sample{bad.operands, bad.arguments};
+    SCOPED_TRACE(sample.to_string());
+    std::string message;
+    try {
+      operation().call(operands_of(sample, bad.type, Layout::plain, Device::cpu()), bad.arguments);
+      ADD_FAILURE() << "accepted";
+      continue;
+    } catch (const ShapeError& error) {
+      EXPECT_EQ(bad.refusal, ops::Refusal::shape) << error.what();
+      message = error.what();
+    } catch (const DTypeError& error) {
+      EXPECT_EQ(bad.refusal, ops::Refusal::dtype) << error.what();
+      message = error.what();
+    } catch (const ValueError& error) {
+      EXPECT_EQ(bad.refusal, ops::Refusal::value) << error.what();
+      message = error.what();
+    }
+    EXPECT_NE(message.find(GetParam()), std::string::npos) << message;
+    EXPECT_NE(message.find(bad.mentions), std::string::npos) << message;
+  }
+}
+
+TEST_P(OnDevice, LayoutsDoNotChangeResults) {
+  const DType type = operation().types.contains(DType::f32) ? DType::f32 : call_types(operation())[0];
+  for (const Sample& sample : samples()) {
+    const auto plain = operation().call(operands_of(sample, type, Layout::plain, device()), sample.arguments);
+    for (const Layout layout : {Layout::permuted, Layout::sliced, Layout::reversed}) {
+      SCOPED_TRACE(sample.to_string() + " " + to_string(layout));
+      const auto laid = operation().call(operands_of(sample, type, layout, device()), sample.arguments);
+      ASSERT_EQ(plain.size(), laid.size());
+      for (std::size_t k = 0; k < plain.size(); ++k) {
+        ASSERT_EQ(plain[k].shape(), laid[k].shape());
+        const std::vector<double> a = numbers(plain[k]);
+        const std::vector<double> b = numbers(laid[k]);
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+          if (a[i] == b[i]) continue;  // infinities
+          ASSERT_LE(std::abs(a[i] - b[i]), 2e-6 * (1 + std::abs(a[i]))) << "element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(OfOperation, GradientsAgreeWithDifferences) {
+  if (!operation().types.contains(DType::f64)) GTEST_SKIP() << "takes no floating operands";
+  if (operation().gradient == ops::Gradient::none) GTEST_SKIP() << "has no gradient";
+  for (const Sample& sample : samples()) {
+    SCOPED_TRACE(sample.to_string());
+    const std::vector<LazyTensor> operands = operands_of(sample, DType::f64, Layout::plain, Device::cpu());
+    const VectorFunction call = [&](std::span<const LazyTensor> x) {
+      return operation().call(x, sample.arguments);
+    };
+    // A narrower result makes differences of small steps meaningless.
+    if (call(operands)[0].dtype() != DType::f64) continue;
+    if (operation().gradient == ops::Gradient::zero) {
+      // By definition, not by differences: those of a step are infinite.
+      const std::vector<LazyTensor> results = call(operands);
+      const std::vector<LazyTensor> cotangents{ones_like(results[0])};
+      for (const LazyTensor& slope : vjp({results.data(), 1}, operands, cotangents)) {
+        for (const double value : numbers(slope)) ASSERT_EQ(value, 0);
+      }
+      continue;
+    }
+    const GradcheckResult first = gradcheck(call, operands, {.forward = true});
+    EXPECT_TRUE(first) << first.message;
+    const GradcheckResult second = gradgradcheck(call, operands, {.fast = true, .forward = true});
+    EXPECT_TRUE(second) << second.message;
+  }
+}
+
+/// The same operand of several examples along a new axis 0.
+LazyTensor examples_of(const Sample& sample, std::size_t position, DType type, std::size_t count) {
+  const ops::Operand& operand = sample.operands[position];
+  std::vector<LazyTensor> each;
+  for (std::size_t k = 0; k < count; ++k) {
+    const Host values(operand.shape, ops::values_of(operand, position + 16 * k, type));
+    each.push_back(upload(values, operand.dtype.value_or(type), Device::cpu()));
+  }
+  return stack(each);
+}
+
+TEST_P(OfOperation, MapsLikeALoop) {
+  constexpr std::size_t kExamples = 3;
+  const DType type = operation().types.contains(DType::f64) ? DType::f64 : call_types(operation())[0];
+  for (const Sample& sample : samples()) {
+    const std::size_t count = sample.operands.size();
+    if (count == 0) GTEST_SKIP() << "has no operands";
+    // All operands mapped, then each one alone.
+    for (std::size_t alone = 0; alone <= (count > 1 ? count : 0); ++alone) {
+      SCOPED_TRACE(sample.to_string() +
+                   (alone == 0 ? "" : ", operand " + std::to_string(alone - 1) + " alone"));
+      std::vector<LazyTensor> operands;
+      std::vector<std::optional<int>> axes;
+      for (std::size_t i = 0; i < count; ++i) {
+        const bool mapped = alone == 0 || alone == i + 1;
+        const LazyTensor examples = examples_of(sample, i, type, kExamples);
+        operands.push_back(mapped ? examples : squeeze(slice(examples, 0, 0, 1), 0));
+        axes.push_back(mapped ? std::optional<int>(0) : std::nullopt);
+      }
+      const VectorFunction call = [&](std::span<const LazyTensor> x) {
+        return operation().call(x, sample.arguments);
+      };
+      const std::vector<LazyTensor> mapped = vmap(call, axes, 0)(operands);
+      for (std::int64_t k = 0; k < static_cast<std::int64_t>(kExamples); ++k) {
+        std::vector<LazyTensor> one = operands;
+        for (std::size_t i = 0; i < count; ++i) {
+          if (alone == 0 || alone == i + 1) one[i] = squeeze(slice(operands[i], 0, k, k + 1), 0);
+        }
+        const std::vector<LazyTensor> looped = call(one);
+        ASSERT_EQ(mapped.size(), looped.size());
+        for (std::size_t r = 0; r < looped.size(); ++r) {
+          const std::vector<double> expected = numbers(looped[r]);
+          const std::vector<double> actual = numbers(squeeze(slice(mapped[r], 0, k, k + 1), 0));
+          ASSERT_EQ(actual.size(), expected.size());
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
+            ASSERT_LE(std::abs(actual[i] - expected[i]), 1e-12 * (1 + std::abs(expected[i])))
+                << "element " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+CALDERA_FOR_EVERY_OPERATION(OfOperation);
+CALDERA_FOR_EVERY_OPERATION_AND_DEVICE(OnDevice);
+
+/// What the parentheses of the pattern match in a file.
+std::set<std::string> found(const std::string& path, const std::string& pattern) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str();
+  const std::regex matched(pattern);
+  std::set<std::string> out;
+  for (std::sregex_iterator at(all.begin(), all.end(), matched), end; at != end; ++at) out.insert((*at)[1]);
+  return out;
+}
+
+/// The functions that a public header declares.
+std::set<std::string> declared(const std::string& header) {
+  return found(header, R"re(\n(?:LazyTensor|std::vector<LazyTensor>|[A-Z]\w*Result|TopK) (\w+)\()re");
+}
+
+TEST(Table, HasAnEntryForEveryPublicOperation) {
+  std::set<std::string> functions = declared("ops/ops.h");
+  functions.merge(declared("ops/losses.h"));
+  for (const std::string& header : found("ops/ops.h", R"re(#include "(ops/\w+\.h)")re"))
+    functions.merge(declared(header));
+  ASSERT_GT(functions.size(), 250u);
+  functions.erase("to");  // moves between devices: tests/multi_device
+  for (const std::string& function : functions) {
+    EXPECT_NE(ops::find_operation(function), nullptr)
+        << function << " has no entry in the table of operations";
+  }
+}
+
+TEST(Table, EntriesAreCompleteAndUnique) {
+  std::set<std::string_view> seen;
+  for (const Operation* operation : ops::operations()) {
+    SCOPED_TRACE(operation->name);
+    EXPECT_TRUE(seen.insert(operation->name).second);
+    EXPECT_FALSE(operation->summary.empty());
+    EXPECT_NE(operation->signature.find(operation->name), std::string_view::npos);
+    EXPECT_FALSE(operation->samples(*operation).empty());
+  }
+}
+
+TEST(Samples, AreTheSameEverywhereAndHeldByTheirType) {
+  for (const Operation* operation : ops::operations()) {
+    for (const DType type : call_types(*operation)) {
+      for (const Sample& sample : operation->samples(*operation)) {
+        const std::vector<Host> values = operand_values(sample, type);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const DType held = sample.operands[i].dtype.value_or(type);
+          ASSERT_EQ(values[i].values.size(), static_cast<std::size_t>(sample.operands[i].shape.numel()));
+          for (const double value : values[i].values)
+            ASSERT_EQ(value, stored(value, held)) << operation->name;
+        }
+      }
+    }
+  }
+  // What the golden files were made of.
+  const std::vector<double> values = ops::values_of({.shape = {3}}, 0, DType::f32);
+  EXPECT_EQ(values, (std::vector<double>{0.328125, -0.03125, 1.921875}));
+}
+
+}  // namespace
+}  // namespace caldera::testing
