@@ -242,20 +242,7 @@ std::vector<ErrorSample> transpose_errors(const Operation&) {
            .mentions = "output_padding 1"}};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), Range range,
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "convolution",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = {range},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{"convolution", kFloating};
 
 }  // namespace
 
@@ -263,12 +250,12 @@ std::span<const Operation> convolution_operations() {
   static const Operation kTable[] = {
       entry("conv", "conv(x, weight, bias=none, {stride, padding, dilation, groups})",
             "Cross-correlation over 1, 2 or 3 spatial axes: x (N, C, D...), weight (O, C / groups, K...).",
-            call_conv<caldera::conv>, {}, conv_samples, conv_errors),
+            call_conv<caldera::conv>, conv_samples, conv_errors),
       entry(
           "conv_transpose",
           "conv_transpose(x, weight, bias=none, {stride, padding, dilation, groups, output_padding})",
           "The transposed convolution, the gradient of conv with respect to x: weight (C, O / groups, K...).",
-          call_conv<caldera::conv_transpose>, {}, transpose_samples, transpose_errors),
+          call_conv<caldera::conv_transpose>, transpose_samples, transpose_errors),
   };
   return kTable;
 }

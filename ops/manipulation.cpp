@@ -259,18 +259,7 @@ Results call_meshgrid(Tensors x, const Arguments& a) {
   return meshgrid(list(x), a.text("indexing", "xy") == "ij" ? GridIndexing::ij : GridIndexing::xy);
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), Rows (*samples)(const Operation&),
-                Errors (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "manipulation",
-          .signature = signature,
-          .summary = summary,
-          .types = kAnyType,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{"manipulation", kAnyType};
 
 }  // namespace
 

@@ -134,18 +134,7 @@ std::vector<ErrorSample> limited_errors(const Operation& operation) {
   return out;
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "manipulation",
-          .signature = signature,
-          .summary = summary,
-          .types = kAnyType,
-          .call = call,
-          .samples = pad_samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{"manipulation", kAnyType};
 
 }  // namespace
 
@@ -154,13 +143,13 @@ std::span<const Operation> padding_operations() {
       entry("pad_reflect", "pad_reflect(x, low, high) or pad(x, low, high, PadMode::reflect)",
             "Margins that mirror the tensor at its first and last elements: 3 2 (1 2 3) 2 1. They are "
             "smaller than the extent.",
-            call_pad<PadMode::reflect>, limited_errors),
+            call_pad<PadMode::reflect>, pad_samples, limited_errors),
       entry("pad_replicate", "pad_replicate(x, low, high) or pad(x, low, high, PadMode::replicate)",
             "Margins that repeat the first and the last element: 1 1 (1 2 3) 3 3.",
-            call_pad<PadMode::replicate>, common_errors),
+            call_pad<PadMode::replicate>, pad_samples, common_errors),
       entry("pad_circular", "pad_circular(x, low, high) or pad(x, low, high, PadMode::circular)",
             "Margins from the other end: 2 3 (1 2 3) 1 2. They are no larger than the extent.",
-            call_pad<PadMode::circular>, limited_errors),
+            call_pad<PadMode::circular>, pad_samples, limited_errors),
   };
   return kTable;
 }

@@ -169,20 +169,7 @@ std::vector<ErrorSample> pool_errors(const Operation&) {
           {Refusal::value, {{{1, 2, 3}}}, {{"kernel", Integers{2}}, {"stride", Integers{0}}}, "stride is 0"}};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), Range range,
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "convolution",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = {range},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{"convolution", kFloating};
 
 }  // namespace
 
@@ -190,10 +177,10 @@ std::span<const Operation> pooling_operations() {
   static const Operation kTable[] = {
       entry("max_pool", "max_pool(x, kernel, {stride=kernel, padding, dilation, ceil_mode})",
             "The largest element of each window; NaN if one is. Of ties the first has the gradient.",
-            call_pool<caldera::max_pool>, {.distinct = true}, max_pool_samples, pool_errors),
+            call_pool<caldera::max_pool>, max_pool_samples, pool_errors, {.distinct = true}),
       entry("avg_pool",
             "avg_pool(x, kernel, {stride=kernel, padding, dilation, ceil_mode, count_include_pad=true})",
-            "The mean of each window.", call_pool<caldera::avg_pool>, {}, avg_pool_samples, pool_errors),
+            "The mean of each window.", call_pool<caldera::avg_pool>, avg_pool_samples, pool_errors),
   };
   return kTable;
 }

@@ -222,18 +222,7 @@ Arguments offset(std::int64_t k, std::int64_t axis1, std::int64_t axis2) {
   return {{"k", k}, {"axis1", axis1}, {"axis2", axis2}};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), Rows (*samples)(const Operation&),
-                Errors (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "manipulation",
-          .signature = signature,
-          .summary = summary,
-          .types = kAnyType,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{"manipulation", kAnyType};
 
 }  // namespace
 

@@ -564,8 +564,8 @@ class Grouper {
   std::vector<Id> order_;
   std::vector<std::uint32_t> first_reader_;
   std::vector<Id> readers_;  // of each root, by ranges
-  std::vector<bool>
-      is_awaited_;  // behind a barrier: what reads it may not take it in before the others are there
+  /// Behind a barrier: what reads it may not take it in before the others are there.
+  std::vector<bool> is_awaited_;
 };
 
 }  // namespace

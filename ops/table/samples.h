@@ -19,6 +19,28 @@ std::vector<LazyTensor> call_ternary(Tensors x, const Arguments&) {
   return {F(x[0], x[1], x[2])};
 }
 
+/// Makes a family's usual entries: results of the operands' type, with a gradient.
+struct EntriesOf {
+  std::string_view family;
+  Types types;
+
+  constexpr Operation operator()(std::string_view name, std::string_view signature, std::string_view summary,
+                                 std::vector<LazyTensor> (*call)(Tensors, const Arguments&),
+                                 std::vector<Sample> (*samples)(const Operation&),
+                                 std::vector<ErrorSample> (*errors)(const Operation&),
+                                 Range range = {}) const {
+    return {.name = name,
+            .family = family,
+            .signature = signature,
+            .summary = summary,
+            .types = types,
+            .call = call,
+            .ranges = {range},
+            .samples = samples,
+            .errors = errors};
+  }
+};
+
 /// One operand: a scalar, vectors shorter and longer than a SIMD register, matrices, nothing, many axes.
 std::vector<Sample> unary_samples(const Operation& operation);
 /// Two operands of equal shapes, and every kind of broadcasting.

@@ -238,6 +238,12 @@ TEST(Table, EntriesAreCompleteAndUnique) {
     EXPECT_FALSE(operation->summary.empty());
     EXPECT_NE(operation->signature.find(operation->name), std::string_view::npos);
     EXPECT_FALSE(operation->samples(*operation).empty());
+    // What claims to have no gradient is not checked for one, so it must be plain that it has none. (Whether
+    // a probability is exceeded is drawn.)
+    const bool no_slope = operation->gradient == ops::Gradient::none;
+    if (no_slope && operation->types.contains(DType::f64) && operation->name != "random_bernoulli") {
+      EXPECT_FALSE(is_floating(ops::result_type(operation->result, DType::f64, {})));
+    }
   }
 }
 

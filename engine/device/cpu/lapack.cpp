@@ -11,14 +11,6 @@
 namespace caldera::cpu {
 namespace {
 
-/// The library that products are taken from, LAPACK included; null where there is none.
-void* open_library() {
-  Dl_info found{};
-  if (!openblas().available() || dladdr(reinterpret_cast<void*>(openblas().sgemm), &found) == 0)
-    return nullptr;
-  return dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-}
-
 template <class T, class F>
 void find(void* library, const char* name, F& function) {
   const std::string symbol = (std::is_same_v<T, float> ? "s" : "d") + std::string(name) + "_";
@@ -36,7 +28,7 @@ Lapack<T> load() {
   // Integers of 64 bits would be another calling convention.
   if (openblas().config.find("USE64BITINT") != std::string::npos)
     throw Error("linear algebra needs an OpenBLAS with 32-bit integers, this is " + openblas().config);
-  void* const library = open_library();
+  void* const library = openblas().library;
   Lapack<T> out;
   find<T>(library, "potrf", out.potrf);
   find<T>(library, "getrf", out.getrf);

@@ -61,6 +61,7 @@ OpenBlas load() {
     std::fputs("caldera: warning: OpenBLAS was not found; matrix products will be slow\n", stderr);
     return {};
   }
+  blas.library = library;
   char* (*config)() = nullptr;
   find(library, "openblas_get_config", config);
   if (config != nullptr) blas.config = config();

@@ -24,7 +24,8 @@ struct OpenBlas {
   Gemv<float> sgemv = nullptr;
   Gemv<double> dgemv = nullptr;
   void (*set_num_threads)(int) = nullptr;
-  std::string config;  // what the library says of itself; empty when there is none
+  void* library = nullptr;  // its handle, LAPACK included; null when there is none
+  std::string config;       // what the library says of itself; empty when there is none
 
   bool available() const { return sgemm != nullptr; }
 };
