@@ -69,7 +69,6 @@ std::vector<DType> replayed_types(const Operation& operation, const GoldenCall& 
   return all;
 }
 
-class Golden : public OperationTest {};
 class GoldenOnDevice : public OperationDeviceTest {};
 
 TEST_P(GoldenOnDevice, Results) {
@@ -99,8 +98,8 @@ TEST_P(GoldenOnDevice, Results) {
 LazyTensor weighted(std::span<const LazyTensor> tensors) {
   LazyTensor total;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
-    const LazyTensor weights =
-        LazyTensor::from_vector(golden_weights(tensors[k].numel(), k), tensors[k].shape(), Device::cpu());
+    const LazyTensor weights = LazyTensor::from_vector(golden_weights(tensors[k].numel(), k),
+                                                       tensors[k].shape(), tensors[k].device());
     const LazyTensor term = sum(tensors[k] * weights);
     total = total.defined() ? total + term : term;
   }
@@ -117,13 +116,19 @@ std::vector<LazyTensor> gradients(const LazyTensor& total, std::span<const LazyT
 /// PyTorch 15.96892476658609.
 double golden_error(std::string_view operation) { return operation == "digamma" ? 5e-11 : 0; }
 
-TEST_P(Golden, GradientsAndSecondGradients) {
+/// In f64. The rules are the same graphs on every device; Vulkan replays a third of the samples, since each
+/// shape costs it its kernels.
+TEST_P(GoldenOnDevice, GradientsAndSecondGradients) {
+  const bool vulkan = device().kind == DeviceKind::vulkan;
+  if (!backend(device()).supports(DType::f64)) GTEST_SKIP() << "no float64 on this device";
+  const double first_error = vulkan ? 1e-8 : std::max(1e-11, golden_error(operation().name));
+  const double second_error = vulkan ? 1e-7 : 1e-10;
   std::size_t replayed = 0;
   for (const GoldenCall& call : golden_calls(operation())) {
     const GoldenRecord* record = golden_record(operation(), call);
-    if (record == nullptr || record->first.empty()) continue;
+    if (record == nullptr || record->first.empty() || (vulkan && call.index % 3 != 0)) continue;
     SCOPED_TRACE(call.sample.to_string());
-    const auto operands = operands_of(call.sample, call.type, Layout::plain, Device::cpu());
+    const auto operands = operands_of(call.sample, call.type, Layout::plain, device());
     std::vector<LazyTensor> variables;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (call.sample.operands[i].varies()) variables.push_back(operands[i]);
@@ -133,15 +138,14 @@ TEST_P(Golden, GradientsAndSecondGradients) {
     ASSERT_EQ(first.size(), record->first.size());
     const auto second = gradients(weighted(first), variables);
     for (std::size_t i = 0; i < first.size(); ++i) {
-      expect_near(numbers(first[i]), record->first[i], std::max(1e-11, golden_error(GetParam())));
-      expect_near(numbers(second[i]), record->second[i], 1e-10);
+      expect_near(numbers(first[i]), record->first[i], first_error);
+      expect_near(numbers(second[i]), record->second[i], second_error);
     }
     ++replayed;
   }
   if (replayed == 0) GTEST_SKIP() << "PyTorch has no gradient of it";
 }
 
-CALDERA_FOR_EVERY_OPERATION(Golden);
 CALDERA_FOR_EVERY_OPERATION_AND_DEVICE(GoldenOnDevice);
 
 }  // namespace
