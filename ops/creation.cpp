@@ -154,7 +154,7 @@ constexpr Operation like(std::string_view name, std::string_view signature, std:
 }
 
 /// Shapes by types of what is made without operands.
-Rows made_samples(const Arguments& more, std::initializer_list<DType> types) {
+Rows made_samples(const Arguments& more, std::span<const DType> types) {
   Rows out;
   for (const Integers& shape : {Integers{}, Integers{7}, Integers{2, 3}, Integers{0, 3}, Integers{2, 3, 4}}) {
     for (const DType type : types) {
@@ -194,11 +194,10 @@ Results call_random(Tensors, const Arguments& a) {
       F(shape_argument(a), static_cast<std::uint64_t>(a.integer("seed", 0)), a.dtype("dtype", DType::f32))};
 }
 
-constexpr auto kAllTypes = {DType::boolean, DType::u8,   DType::i32, DType::i64,
-                            DType::f16,     DType::bf16, DType::f32, DType::f64};
-Rows constant_samples(const Operation&) { return made_samples({}, kAllTypes); }
+Rows constant_samples(const Operation&) { return made_samples({}, kAllDTypes); }
 Rows random_samples(const Operation&) {
-  return made_samples({{"seed", std::int64_t{42}}}, {DType::f16, DType::bf16, DType::f32, DType::f64});
+  constexpr std::array kTypes{DType::f16, DType::bf16, DType::f32, DType::f64};
+  return made_samples({{"seed", std::int64_t{42}}}, kTypes);
 }
 
 }  // namespace
@@ -216,7 +215,7 @@ std::span<const Operation> creation_operations() {
             return {LazyTensor::full(shape_argument(a), a.real("value", 0), a.dtype("dtype", DType::f32))};
           },
           [](const Operation&) {
-            return made_samples({{"value", 1.0}}, kAllTypes);
+            return made_samples({{"value", 1.0}}, kAllDTypes);
           }),
       made(
           "empty", "empty(shape, dtype=float32)", "For what will be overwritten: zeros.",

@@ -12,18 +12,10 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The least number of the type, which leaves a maximum as it is.
-double lowest(DType type) {
-  switch (type) {
-    case DType::u8:
-      return 0;
-    case DType::i32:
-      return std::numeric_limits<std::int32_t>::lowest();
-    case DType::i64:
-      return static_cast<double>(std::numeric_limits<std::int64_t>::lowest());
-    default:
-      return -kInfinity;
-  }
+/// The least number of the type, which leaves a maximum as it is, and the greatest, which leaves a minimum.
+double lowest(DType type) { return is_floating(type) ? -kInfinity : static_cast<double>(facts(type).lowest); }
+double highest(DType type) {
+  return is_floating(type) ? kInfinity : static_cast<double>(facts(type).highest);
 }
 
 /// combine(earlier, later) has to be associative, and `identity` to leave the later as it is.
@@ -40,13 +32,11 @@ LazyTensor scan(const char* op, const LazyTensor& x, int axis, double identity, 
   return y;
 }
 
-bool is_small(DType type) { return type == DType::boolean || type == DType::u8; }
-
 /// In the type that is computed with, and back.
 template <class Combine>
 LazyTensor arithmetic_scan(const char* op, const LazyTensor& x, int axis, double identity, Combine combine) {
-  if (is_small(x.dtype())) return scan(op, astype(x, DType::i32), axis, identity, combine);
-  return astype(scan(op, astype(x, compute_type(x.dtype())), axis, identity, combine), x.dtype());
+  const DType type = sum_type(x.dtype());
+  return astype(scan(op, astype(x, compute_type(type)), axis, identity, combine), type);
 }
 
 void check_floating(const char* op, const LazyTensor& x) {
@@ -84,16 +74,12 @@ LazyTensor cummax(const LazyTensor& x, int axis) {
 }
 LazyTensor cummin(const LazyTensor& x, int axis) {
   ops::check_domain("cummin", ScalarDomain::numeric, x.dtype());
-  // The greatest is what a maximum of negated values would call the least: minus 1 less for integers.
-  const double greatest = x.dtype() == DType::u8    ? 255
-                          : x.dtype() == DType::i32 ? std::numeric_limits<std::int32_t>::max()
-                                                    : kInfinity;
   if (x.dtype() == DType::i64) {
     // No double holds the greatest int64: -1 - x turns the order round without overflow.
     const auto turned = [](const LazyTensor& y) { return -1 - y; };
     return turned(cummax(turned(x), axis));
   }
-  return scan("cummin", x, axis, greatest, first_best<less>);
+  return scan("cummin", x, axis, highest(x.dtype()), first_best<less>);
 }
 LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
   check_floating("logcumsumexp", x);
@@ -148,11 +134,11 @@ std::span<const Operation> cumulative_operations() {
   const Range distinct{.distinct = true};
   static const Operation kTable[] = {
       entry("cumsum", "cumsum(x, axis=-1)",
-            "The sums of the elements up to each. Of bool and u8 they are int32.", kAnyType, R::summed, {},
-            call_scan<caldera::cumsum>),
+            "The sums of the elements up to each. Of bool and types narrower than int32 they are int32.",
+            kAnyType, R::summed, {}, call_scan<caldera::cumsum>),
       entry("cumprod", "cumprod(x, axis=-1)",
-            "The products of the elements up to each. Of bool and u8 they are int32.", kAnyType, R::summed,
-            {.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),
+            "The products of the elements up to each. Of bool and types narrower than int32 they are int32.",
+            kAnyType, R::summed, {.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),
       entry("cummax", "cummax(x, axis=-1)",
             "The largest element up to each; NaN from the first NaN on. Of ties the first has the gradient.",
             kNumeric, R::same, distinct, call_scan<caldera::cummax>),

@@ -160,7 +160,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
   int dots = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const DType type = operands[i].dtype();
-    if (type == DType::boolean || type == DType::u8)
+    if (sum_type(type) != type)
       throw DTypeError(
           fmt::format("einsum: operand {} is {}; cast it to a type that sums fit", i, name(type)));
     const int named = static_cast<int>(terms[i].ahead.size() + terms[i].behind.size());

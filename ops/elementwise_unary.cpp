@@ -124,8 +124,7 @@ constexpr Operation entry(std::string_view name, std::string_view signature, std
 
 std::vector<Sample> astype_samples(const Operation&) {
   std::vector<Sample> out;
-  for (const DType to :
-       {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64}) {
+  for (const DType to : kAllDTypes) {
     // Casts of negative numbers to unsigned types are not defined by the standard.
     const Range range{.low = is_unsigned(to) ? 0.0 : -2.0, .high = 2};
     for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 3}, Shape{0, 3}}) {

@@ -21,7 +21,7 @@ void check_matrix(const char* op, const LazyTensor& x) {
 
 /// Types whose sums of products fit themselves.
 void check_summable(const char* op, const LazyTensor& x) {
-  if (x.dtype() == DType::boolean || x.dtype() == DType::u8)
+  if (sum_type(x.dtype()) != x.dtype())
     throw DTypeError(fmt::format("{}: {} is too narrow for sums; cast it", op, name(x.dtype())));
 }
 
@@ -199,7 +199,7 @@ namespace {
 using Results = std::vector<LazyTensor>;
 using Integers = Arguments::Integers;
 
-constexpr Types kSummable = kFloating | Types{DType::i32, DType::i64};
+constexpr Types kSummable = kFloating | Types{DType::u32, DType::i32, DType::i64};
 
 std::vector<int> ints(const Integers& values) { return {values.begin(), values.end()}; }
 

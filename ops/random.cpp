@@ -67,17 +67,6 @@ LazyTensor scaled(const std::vector<LazyTensor>& random, std::uint64_t range, in
   return out;
 }
 
-/// The least and the greatest integer of a type.
-struct Limits {
-  std::int64_t least, greatest;
-};
-Limits limits_of(DType type) {
-  if (size_of(type) == 8)
-    return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
-  const std::int64_t values = std::int64_t{1} << (8 * size_of(type));
-  return is_unsigned(type) ? Limits{0, values - 1} : Limits{-values / 2, values / 2 - 1};
-}
-
 /// Exponential, from both ends of the uniform distribution so that neither is rounded off.
 LazyTensor exponential(const Shape& shape, std::uint64_t seed, DType wide, Device device) {
   const LazyTensor u = random_uniform(shape, seed, wide, device);
@@ -119,13 +108,13 @@ LazyTensor random_randint(std::int64_t low, std::int64_t high, const Shape& shap
     throw DTypeError(
         fmt::format("random_randint: {} is no integer type; convert with astype()", name(dtype)));
   ops::check_extents("random_randint", shape, DType::i32);
-  const Limits limits = limits_of(dtype);
-  if (low >= high || low < limits.least || high - 1 > limits.greatest) {
+  const TypeFacts& limits = facts(dtype);
+  if (low >= high || low < limits.lowest || high - 1 > limits.highest) {
     throw ValueError(fmt::format("random_randint: no {} from {} to below {}; it holds {} to {}", name(dtype),
-                                 low, high, limits.least, limits.greatest));
+                                 low, high, limits.lowest, limits.highest));
   }
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  const bool is_long = limits.greatest > std::numeric_limits<std::int32_t>::max();
+  const bool is_long = limits.highest > std::numeric_limits<std::int32_t>::max();
   std::vector<LazyTensor> limbs;
   for (const LazyTensor& draw : integer_draws(is_long ? 4 : 2, shape, seed, device)) {
     if (is_long) {
@@ -241,7 +230,7 @@ Samples made_samples(const Arguments& more, std::initializer_list<DType> types) 
 }
 
 constexpr auto kFloats = {DType::f16, DType::bf16, DType::f32, DType::f64};
-constexpr auto kIntegers = {DType::u8, DType::i32, DType::i64};
+constexpr auto kIntegers = {DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64};
 
 Errors made_errors(const Operation&) {
   return {{Refusal::shape, {}, {{"shape", Integers{-2}}}, "-2"},

@@ -110,10 +110,8 @@ using Rows = std::vector<Sample>;
 using Errors = std::vector<ErrorSample>;
 
 constexpr auto kFloatingTypes = {DType::f16, DType::bf16, DType::f32, DType::f64};
-constexpr auto kAllTypes = {DType::boolean, DType::u8,   DType::i32, DType::i64,
-                            DType::f16,     DType::bf16, DType::f32, DType::f64};
 
-Rows in_types(std::initializer_list<DType> types, const std::vector<Arguments>& calls) {
+Rows in_types(std::span<const DType> types, const std::vector<Arguments>& calls) {
   Rows out;
   for (const Arguments& call : calls) {
     for (const DType type : types) {
@@ -174,7 +172,7 @@ std::span<const Operation> range_operations() {
           [](const Operation&) -> Rows {
             Rows out;
             for (const std::int64_t n : {0, 1, 7}) {
-              for (const DType type : kAllTypes) {
+              for (const DType type : kAllDTypes) {
                 if (type != DType::boolean) out.push_back({{}, {{"n", n}, {"dtype", type}}});
               }
             }
@@ -186,11 +184,13 @@ std::span<const Operation> range_operations() {
             };
             for (const Rows& more :
                  {in_types(
-                      {DType::i32, DType::i64, DType::f16, DType::f32, DType::f64},
+                      std::array{DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::f32,
+                                 DType::f64},
                       {whole(2, 9, 1), whole(2, 9, 3), whole(5, -4, -2), whole(5, 5, 1), whole(1, 5, -1)}),
-                  in_types({DType::i64},
+                  in_types(std::array{DType::i64},
                            {whole(1LL << 40, (1LL << 40) + 7, 2), whole(-(1LL << 62), 1LL << 62, 1LL << 60)}),
-                  in_types({DType::u8}, {whole(3, 250, 60)}),
+                  in_types(std::array{DType::u8, DType::u32}, {whole(3, 250, 60)}),
+                  in_types(std::array{DType::u32}, {whole(4'000'000'000, 4'294'967'295, 100'000'000)}),
                   in_types(kFloatingTypes, {real(0, -1, 1), real(0, 1, 0.25), real(1, -1, -0.5),
                                             real(0.5, 2.2, 0.5), real(-3, 4, 1.75)})})
               out.insert(out.end(), more.begin(), more.end());
@@ -228,8 +228,8 @@ std::span<const Operation> range_operations() {
           "eye", "eye(rows, columns=rows, k=0, dtype=float32)",
           "Ones on the diagonal k of a matrix of zeros.", call_eye,
           [](const Operation&) {
-            return in_types(kAllTypes, {matrix(3, 3, 0), matrix(2, 5, 1), matrix(5, 2, -3), matrix(3, 4, 9),
-                                        matrix(0, 3, 0), matrix(1, 1, 0)});
+            return in_types(kAllDTypes, {matrix(3, 3, 0), matrix(2, 5, 1), matrix(5, 2, -3), matrix(3, 4, 9),
+                                         matrix(0, 3, 0), matrix(1, 1, 0)});
           },
           [](const Operation&) -> Errors {
             return {{.refusal = Refusal::shape, .arguments = matrix(-1, 2, 0), .mentions = "-1"},

@@ -115,8 +115,7 @@ bool is_one(const Axes& axes) { return !axes.are_all() && axes.list().size() == 
 }  // namespace
 
 LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  const bool small = x.dtype() == DType::boolean || x.dtype() == DType::u8;
-  return reduce(kSum, small ? astype(x, DType::i32) : x, axes, keepdims);
+  return reduce(kSum, astype(x, sum_type(x.dtype())), axes, keepdims);
 }
 
 LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {

@@ -71,8 +71,8 @@ LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, co
 
 LazyTensor prod(const LazyTensor& x, const Axes& which, bool keepdims) {
   const Dims axes = ops::resolve_axes(which, x.shape(), "prod");
-  const bool small = x.dtype() == DType::boolean || x.dtype() == DType::u8;
-  LazyTensor y = gathered(small ? astype(x, DType::i32) : astype(x, compute_type(x.dtype())), axes);
+  const DType type = sum_type(x.dtype());
+  LazyTensor y = gathered(astype(x, compute_type(type)), axes);
   const int last = y.rank() - 1;
   std::vector<std::int64_t> none(static_cast<std::size_t>(y.rank()), 0);
   // Halves are multiplied until one is left: no division, so the gradient needs no care for zeros.
@@ -91,7 +91,7 @@ LazyTensor prod(const LazyTensor& x, const Axes& which, bool keepdims) {
     y = n % 2 == 0 ? product : concatenate({product, slice(y, last, n - 1, n)}, last);
   }
   y = keepdims ? reshape(y, kept_shape(x.shape(), axes)) : squeeze(y, last);
-  return small ? y : astype(y, x.dtype());
+  return astype(y, type);
 }
 
 LazyTensor var(const LazyTensor& x, const Axes& axes, double correction, bool keepdims) {

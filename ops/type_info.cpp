@@ -70,10 +70,7 @@ FloatInfo finfo(DType dtype) {
 
 IntegerInfo iinfo(DType dtype) {
   if (!is_integral(dtype)) throw DTypeError(fmt::format("iinfo: {} is not integral; see finfo", name(dtype)));
-  const int bits = bits_of(dtype);
-  const std::int64_t max = static_cast<std::int64_t>(std::numeric_limits<std::uint64_t>::max() >>
-                                                     (64 - bits + (is_unsigned(dtype) ? 0 : 1)));
-  return {dtype, bits, max, is_unsigned(dtype) ? 0 : -max - 1};
+  return {dtype, bits_of(dtype), facts(dtype).highest, facts(dtype).lowest};
 }
 
 }  // namespace caldera

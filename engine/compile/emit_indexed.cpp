@@ -73,7 +73,7 @@ void Emitter::scatter_add(std::uint32_t i) {
   for (int d = axis + 1; d < n.shape.rank(); ++d) extents[2] *= n.shape[d];
   const Indices idx = indices(i, axis);
   const Shape update_extents{extents[0], idx.count, extents[2]};
-  // 16-bit types are added up in f32 and rounded once.
+  // Types of memory are added up in what they are computed in, and narrowed once.
   const DType type = compute_type(n.dtype);
   const Source updates = regions_.operand(i, 2);
   const Shape& update_shape = node(updates.shape_of).shape;

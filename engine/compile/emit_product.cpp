@@ -75,6 +75,17 @@ std::int64_t k_parts(const Step& step) {
 
 }  // namespace
 
+/// Products read f16 and bf16 where their sums are f32. Narrow integers are written out in the type of the
+/// sums.
+DType Emitter::factor_type(const Source& source) const {
+  const DType type = node(source.shape_of).dtype;
+  return is_narrow_integer(type) ? compute_type(type) : type;
+}
+Emitter::Placed Emitter::factor(const Source& source) {
+  return is_narrow_integer(type_in_memory(source)) ? written_out(source, factor_type(source))
+                                                   : placed(source);
+}
+
 void Emitter::product(const Group& group) {
   const std::uint32_t i = group.other;
   const Program::Node& n = node(i);
@@ -94,11 +105,11 @@ void Emitter::product(const Group& group) {
     const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
     const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
     const Shape& own_a = node(sa.shape_of).shape;
-    Placed a = placed(sa);
-    const Placed b = placed(sb);
+    Placed a = factor(sa);
+    const Placed b = factor(sb);
     auto rows = rows_over(a.view, own_a, space);
     if (!rows) {  // rows that are no run: made one
-      a = written_out(sa);
+      a = written_out(sa, factor_type(sa));
       rows = rows_over(a.view, own_a, space);
     }
     const View columns = columns_over(b.view, node(sb.shape_of).shape, space);
@@ -148,8 +159,8 @@ void Emitter::product_of_copies(std::uint32_t i) {
     const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
     const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
     const std::int64_t k = node(sa.shape_of).shape.back();
-    step.operands.push_back({written_out(sa).buffer, 0, {rows * k, k, 0, 1}});
-    step.operands.push_back({written_out(sb).buffer, 0, {k * columns, 0, 1, columns}});
+    step.operands.push_back({written_out(sa, factor_type(sa)).buffer, 0, {rows * k, k, 0, 1}});
+    step.operands.push_back({written_out(sb, factor_type(sb)).buffer, 0, {k * columns, 0, 1, columns}});
     Segment segment{.k = k};
     if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
     step.segments.push_back(segment);
@@ -159,7 +170,7 @@ void Emitter::product_of_copies(std::uint32_t i) {
   push_product(std::move(step));
 }
 
-/// Products are made in f32 where the result is of a 16-bit type: an epilogue stores it.
+/// A result of a type of memory is computed in the type for it: an epilogue stores it.
 void Emitter::push_product(Step step) {
   const DType type = plan_.buffers[static_cast<std::size_t>(step.operands.back().buffer)].dtype;
   if (!step.kernel && type != step.dtype) step.kernel = share(build_store_kernel(step.dtype, type));

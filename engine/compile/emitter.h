@@ -75,6 +75,8 @@ class Emitter {
 
   // ---- contractions (emit_product.cpp) ----
   void product(const Group& group);
+  DType factor_type(const Source& source) const;
+  Placed factor(const Source& source);
   void product_of_copies(std::uint32_t i);
   void push_product(Step step);
   void split_k(Step step, std::int64_t parts);

@@ -41,12 +41,14 @@ class Builder {
   /// `group` gives the space and its rows.
   Builder(const Regions& regions, const Group& group) : regions_(regions), group_(group) {}
 
-  /// A value that comes as the kernel's next input without being an operand.
+  /// A value that comes as the kernel's next input without being an operand: as it was computed, not
+  /// narrowed.
   void given(std::uint32_t root) {
     const auto number = static_cast<std::uint16_t>(out_.kernel.inputs.size());
     const DType type = compute_type(regions_.node(root).dtype);
     out_.kernel.inputs.push_back(type);
-    values_[root] = emit({.op = ScalarOp::load, .type = type, .a = number});
+    values_[root] =
+        wrapped(emit({.op = ScalarOp::load, .type = type, .a = number}), regions_.node(root).dtype);
   }
 
   /// An operand of a member with extents `extents`.
@@ -68,7 +70,9 @@ class Builder {
     if (n.op->kind == OpClass::reduce) {
       const Source s = regions_.operand(i, 0);
       const std::uint16_t a = at_points(operand(s, regions_.node(s.shape_of).shape));
-      values_[i] = emit({.op = row_reduction_of(n.op->scalar), .type = compute_type(n.dtype), .a = a});
+      const ScalarOp op = row_reduction_of(n.op->scalar);
+      const std::uint16_t value = emit({.op = op, .type = compute_type(n.dtype), .a = a});
+      values_[i] = may_leave_range(op) ? wrapped(value, n.dtype) : value;
     } else if (n.op->kind == OpClass::random) {
       const auto view = view_in_group(group_, n.shape, dense_view(n.shape), n.shape);
       const std::uint16_t seed = operand(regions_.operand(i, 0), n.shape);
@@ -118,17 +122,30 @@ class Builder {
     return static_cast<std::uint16_t>(out_.kernel.code.size() - 1);
   }
 
-  /// An element-wise operation. Types of 16 bits are computed in f32: a conversion to one rounds, one from it
-  /// is none.
+  /// The value as an integer type of memory holds it.
+  std::uint16_t wrapped(std::uint16_t value, DType memory) {
+    if (!is_narrow_integer(memory)) return value;
+    return emit({.op = narrowing(memory), .type = compute_type(memory), .a = value});
+  }
+
+  /// An element-wise operation. Floating types of 16 bits are computed in f32: a conversion to one rounds,
+  /// one from it is none. Narrow integers are computed in wider ones: whatever may leave their range is
+  /// wrapped.
   std::uint16_t function(const Program::Node& n, const std::array<std::uint16_t, 3>& operands) {
     const DType type = compute_type(n.dtype);
-    if (n.op->scalar != ScalarOp::cast)
-      return emit({.op = n.op->scalar, .type = type, .a = operands[0], .b = operands[1], .c = operands[2]});
+    if (n.op->scalar != ScalarOp::cast) {
+      const std::uint16_t value =
+          emit({.op = n.op->scalar, .type = type, .a = operands[0], .b = operands[1], .c = operands[2]});
+      return may_leave_range(n.op->scalar) ? wrapped(value, n.dtype) : value;
+    }
     std::uint16_t value = operands[0];
-    if (out_.kernel.code[value].type != type) value = emit({.op = ScalarOp::cast, .type = type, .a = value});
-    if (!is_half(n.dtype)) return value;
-    const ScalarOp rounds = n.dtype == DType::f16 ? ScalarOp::round_f16 : ScalarOp::round_bf16;
-    return emit({.op = rounds, .type = type, .a = value});
+    const DType from = out_.kernel.code[value].type;
+    // Floating numbers saturate at the limits of the narrow type, so they may not be converted to a wider one
+    // first.
+    const bool saturates = is_narrow_integer(n.dtype) && is_floating(from);
+    if (from != type && !saturates) value = emit({.op = ScalarOp::cast, .type = type, .a = value});
+    if (!is_memory_type(n.dtype)) return value;
+    return emit({.op = narrowing(n.dtype), .type = type, .a = value});
   }
 
   /// The value as one a point, where it is the same all along the row (see KernelLevels).

@@ -123,7 +123,7 @@ class Describer {
   }
 
   void describe_contraction() {
-    if (is_half(step_.dtype)) throw Fault{"a product of a 16-bit type: they are types of memory"};
+    if (is_memory_type(step_.dtype)) throw Fault{"a product of a type of memory"};
     const DimSet k = inner(1);
     if (step_.segments[0].k != step_.dims.back()) throw Fault{"the first segment is not the last extent"};
     for (const Segment& segment : step_.segments) {
@@ -147,7 +147,7 @@ class Describer {
   void describe_indexed() {
     const bool gather = step_.kind == StepKind::gather;
     if (rank_ != 3) throw Fault{"not the dimensions outer, indices, inner"};
-    if (!gather && is_half(step_.dtype)) throw Fault{"sums of a 16-bit type: they are types of memory"};
+    if (!gather && is_memory_type(step_.dtype)) throw Fault{"sums of a type of memory"};
     if (step_.axis_extent < 0) throw Fault{"a negative extent"};
     const DimSet around = inner(1) | inner(3);
     read(step_.dtype, gather ? around : all(), all());

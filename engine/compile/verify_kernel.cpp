@@ -12,9 +12,10 @@ void check_types(const Kernel& kernel, const Instruction& i) {
   const auto type_of = [&](std::uint16_t value) { return kernel.code[value].type; };
   const ScalarOpInfo& op = info(i.op);
   bool fits = true;
-  if (is_half(i.type)) throw Fault{"a value of a 16-bit type: they are types of memory"};
-  if (i.op == ScalarOp::round_f16 || i.op == ScalarOp::round_bf16) fits = i.type == DType::f32;
-  if (is_random(i.op)) {
+  if (is_memory_type(i.type)) throw Fault{"a value of a type of memory"};
+  if (const auto memory = narrowed_to(i.op)) {
+    fits = i.type == compute_type(*memory) && accepts(i.op, type_of(i.a));
+  } else if (is_random(i.op)) {
     fits = kernel.code[i.a].op == ScalarOp::scalar && type_of(i.a) == DType::i64 && is_floating(i.type);
   } else if (i.op == ScalarOp::select) {
     fits = type_of(i.a) == DType::boolean && type_of(i.b) == i.type && type_of(i.c) == i.type;
@@ -51,8 +52,8 @@ void check_kernel(const Kernel& kernel, bool of_region) {
   }
   for (const Kernel::Output& output : kernel.outputs) {
     if (output.value >= kernel.code.size()) throw Fault{"an output that is not computed"};
-    if (is_half(output.type) && kernel.code[output.value].type != DType::f32)
-      throw Fault{"an output of 16 bits that is not computed in float32"};
+    if (is_memory_type(output.type) && kernel.code[output.value].type != compute_type(output.type))
+      throw Fault{"an output of a type of memory that is not computed in the type for it"};
   }
   if (kernel.outputs.empty()) throw Fault{"a kernel without outputs"};
 

@@ -11,19 +11,32 @@ namespace {
 
 /// An eager call can look at its data, so a bad target is an error here and not a NaN later.
 void check_targets(const Tensor& targets, std::int64_t classes, std::optional<std::int64_t> ignore_index) {
+  const auto as = [&]<class T>(T) {
+    const std::vector<T> read = targets.to_vector<T>();
+    return std::vector<std::int64_t>(read.begin(), read.end());
+  };
   const std::vector<std::int64_t> values = [&] {
     switch (targets.dtype()) {
+      case DType::u8:
+        return as(std::uint8_t{});
+      case DType::u32:
+        return as(std::uint32_t{});
+      case DType::i8:
+        return as(std::int8_t{});
+      case DType::i16:
+        return as(std::int16_t{});
+      case DType::i32:
+        return as(std::int32_t{});
       case DType::i64:
-        return targets.to_vector<std::int64_t>();
-      case DType::u8: {
-        const auto bytes = targets.to_vector<std::uint8_t>();
-        return std::vector<std::int64_t>(bytes.begin(), bytes.end());
-      }
-      default: {
-        const auto words = targets.to_vector<std::int32_t>();
-        return std::vector<std::int64_t>(words.begin(), words.end());
-      }
+        return as(std::int64_t{});
+      case DType::boolean:  // refused by the loss
+      case DType::f16:
+      case DType::bf16:
+      case DType::f32:
+      case DType::f64:
+        break;
     }
+    return std::vector<std::int64_t>();
   }();
   bool any = false;
   for (std::size_t i = 0; i < values.size(); ++i) {

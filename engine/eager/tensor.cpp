@@ -100,9 +100,16 @@ double Tensor::real_at(std::span<const std::int64_t> index) const {
       return static_cast<double>(load<float>(from));
     case DType::f64:
       return load<double>(from);
-    default:
-      return static_cast<double>(integer_at(index));
+    case DType::boolean:
+    case DType::u8:
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      break;
   }
+  return static_cast<double>(integer_at(index));
 }
 
 std::int64_t Tensor::integer_at(std::span<const std::int64_t> index) const {
@@ -111,13 +118,23 @@ std::int64_t Tensor::integer_at(std::span<const std::int64_t> index) const {
     case DType::boolean:
     case DType::u8:
       return load<std::uint8_t>(from);
+    case DType::u32:
+      return load<std::uint32_t>(from);
+    case DType::i8:
+      return load<std::int8_t>(from);
+    case DType::i16:
+      return load<std::int16_t>(from);
     case DType::i32:
       return load<std::int32_t>(from);
     case DType::i64:
       return load<std::int64_t>(from);
-    default:
-      return static_cast<std::int64_t>(real_at(index));
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      break;
   }
+  return static_cast<std::int64_t>(real_at(index));
 }
 
 // ---- operations

@@ -47,6 +47,9 @@ constexpr std::array<ScalarOpInfo, kScalarOpCount> kTable{{
     {"cast", 1, false, D::any},
     {"round_f16", 1, false, D::floating},
     {"round_bf16", 1, false, D::floating},
+    {"narrow_i8", 1, false, D::numeric},
+    {"narrow_i16", 1, false, D::numeric},
+    {"narrow_u32", 1, false, D::numeric},
     {"add", 2, false, D::numeric},
     {"sub", 2, false, D::numeric},
     {"mul", 2, false, D::numeric},
@@ -80,5 +83,30 @@ constexpr std::array<ScalarOpInfo, kScalarOpCount> kTable{{
 }  // namespace
 
 const ScalarOpInfo& info(ScalarOp op) { return kTable[static_cast<std::size_t>(op)]; }
+
+bool may_leave_range(ScalarOp op) {
+  if (info(op).gives_boolean || narrowed_to(op)) return false;
+  // Those that give one of their operands, or a number between such and 0 or 1. A new function counts as one
+  // that leaves the range until it is listed.
+  switch (op) {
+    case ScalarOp::load:
+    case ScalarOp::load_row:
+    case ScalarOp::scalar:
+    case ScalarOp::row_maximum:
+    case ScalarOp::row_minimum:
+    case ScalarOp::sign:
+    case ScalarOp::floor:
+    case ScalarOp::ceil:
+    case ScalarOp::round:
+    case ScalarOp::trunc:
+    case ScalarOp::remainder:
+    case ScalarOp::maximum:
+    case ScalarOp::minimum:
+    case ScalarOp::select:
+      return false;
+    default:
+      return true;
+  }
+}
 
 }  // namespace caldera

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "engine/tensor/dtype.h"
@@ -51,6 +52,12 @@ enum class ScalarOp : std::uint8_t {
   // in kernels only: f32 rounded (to nearest even) to what the 16-bit type holds, as f32
   round_f16,
   round_bf16,
+  // in kernels only: what the integer type of memory holds of the operand, in the type that it is computed
+  // in.
+  // Integers wrap; floating numbers are truncated, saturate, and NaN is 0, as in a cast.
+  narrow_i8,
+  narrow_i16,
+  narrow_u32,
   // binary
   add,
   sub,
@@ -113,12 +120,51 @@ constexpr bool in_domain(ScalarDomain domain, DType type) {
   }
   return false;
 }
-/// Whether kernels compute the function on operands of the type (those that the domain is about). Types are
-/// those of values: no 16-bit type is one (see DType).
-inline bool accepts(ScalarOp op, DType type) {
-  const bool rounds = op == ScalarOp::round_f16 || op == ScalarOp::round_bf16;
-  return rounds ? type == DType::f32 : in_domain(info(op).domain, type);
+/// The type of memory to which the function rounds or wraps, if that is what it does.
+constexpr std::optional<DType> narrowed_to(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::round_f16:
+      return DType::f16;
+    case ScalarOp::round_bf16:
+      return DType::bf16;
+    case ScalarOp::narrow_i8:
+      return DType::i8;
+    case ScalarOp::narrow_i16:
+      return DType::i16;
+    case ScalarOp::narrow_u32:
+      return DType::u32;
+    default:
+      return std::nullopt;
+  }
 }
+/// The function that does so for a type of memory (see is_memory_type).
+constexpr ScalarOp narrowing(DType memory) {
+  for (const ScalarOp op : {ScalarOp::round_f16, ScalarOp::round_bf16, ScalarOp::narrow_i8,
+                            ScalarOp::narrow_i16, ScalarOp::narrow_u32}) {
+    if (narrowed_to(op) == memory) return op;
+  }
+  return ScalarOp::cast;  // nothing to narrow
+}
+
+/// Whether kernels compute the function on operands of the type (those that the domain is about). Types are
+/// those of values: no type of memory is one (see is_memory_type).
+inline bool accepts(ScalarOp op, DType type) {
+  if (const std::optional<DType> memory = narrowed_to(op)) {
+    return type == compute_type(*memory) || (is_integral(*memory) && is_floating(type));
+  }
+  return in_domain(info(op).domain, type);
+}
+
+/// The type of the function's value on operands of the type (for casts it is the instruction's).
+inline DType value_type(ScalarOp op, DType operand) {
+  if (info(op).gives_boolean) return DType::boolean;
+  const std::optional<DType> memory = narrowed_to(op);
+  return memory ? compute_type(*memory) : operand;
+}
+
+/// Whether the function of integers of a type may give one outside of the type's range where it is computed
+/// in a wider one.
+bool may_leave_range(ScalarOp op);
 
 inline bool is_row_reduction(ScalarOp op) { return op >= ScalarOp::row_sum && op <= ScalarOp::row_product; }
 

@@ -132,7 +132,11 @@ std::string GlslEvaluator::scalar(int number, DType to) {
     case DType::f64:
       text = fmt::format("packDouble2x32({})", words);
       break;
-    default:
+    case DType::u32:  // no arguments have types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
       text = glsl_type(from);  // throws
   }
   body_.needs.value(from);

@@ -25,9 +25,18 @@ std::string literal(DType type, int value) {
       return fmt::format("{}l", value);
     case DType::u8:
       return fmt::format("{}u", value);
-    default:
+    case DType::i32:
       return fmt::format("{}", value);
+    case DType::boolean:
+      return value != 0 ? "true" : "false";
+    case DType::u32:  // no registers hold types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  refuse("constant", type);
 }
 
 std::string call(GlslCalls& calls, std::string_view function, const std::string& a) {
@@ -126,6 +135,20 @@ std::string shift(ScalarOp op, DType type, const std::string& x, const std::stri
                                    op == ScalarOp::shift_left ? "<<" : ">>", y));
 }
 
+/// What an integer type of memory holds of a value, in the register that it is computed in.
+std::string narrowed(DType memory, const GlslValue& value, GlslCalls& calls) {
+  const TypeFacts& type = facts(memory);
+  const std::string x = glsl_convert(value, type.computed, calls);
+  const bool wide = type.computed == DType::i64;
+  if (is_floating_register(value.type)) {  // saturated at the limits of the register's type by now
+    const char* suffix = wide ? "l" : "";
+    return fmt::format("max(min({}, {}{}), {}{})", x, type.highest, suffix, type.lowest, suffix);
+  }
+  if (wide) return fmt::format("({} & {}l)", x, type.highest);
+  const int unused = 32 - 8 * static_cast<int>(type.bytes);
+  return fmt::format("(({} << {}) >> {})", x, unused, unused);
+}
+
 std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std::string& y,
                        GlslCalls& calls) {
   const bool f32 = type == DType::f32, f64 = type == DType::f64, i64 = type == DType::i64,
@@ -217,9 +240,14 @@ std::string_view glsl_type(DType type) {
       return "float";
     case DType::f64:
       return "double";
-    default:
-      refuse("kernel", type);
+    case DType::u32:  // types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  refuse("kernel", type);
 }
 
 std::string glsl_convert(const GlslValue& value, DType to, GlslCalls& calls) {
@@ -242,6 +270,7 @@ std::string glsl_convert(const GlslValue& value, DType to, GlslCalls& calls) {
 
 std::string glsl_expression(ScalarOp op, DType type, const GlslValue& a, const GlslValue& b,
                             const GlslValue& c, GlslCalls& calls) {
+  if (const auto memory = narrowed_to(op); memory && is_integral(*memory)) return narrowed(*memory, a, calls);
   switch (op) {
     case ScalarOp::cast:
       return glsl_convert(a, type, calls);
@@ -294,10 +323,17 @@ std::string glsl_identity(Combine combine, DType type, GlslCalls& calls) {
       return is_max ? "(-9223372036854775807l - 1l)" : "9223372036854775807l";
     case DType::f64:
       return fmt::format("packDouble2x32(uvec2(0u, {}u))", is_max ? "0xfff00000" : "0x7ff00000");
-    default:
+    case DType::f32:
       calls.emplace("constants");
       return is_max ? "-infinity()" : "infinity()";
+    case DType::u32:  // no registers hold types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  refuse("reduction", type);
 }
 
 std::string glsl_combine(Combine combine, DType type, const std::string& a, const std::string& b,

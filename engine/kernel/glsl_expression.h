@@ -18,7 +18,8 @@ struct GlslValue {
 /// Library functions that expressions call (see glsl_library.h).
 using GlslCalls = std::set<std::string, std::less<>>;
 
-/// The GLSL type of a register: bool for boolean, uint (0 to 255) for u8. Throws DTypeError for 16-bit types.
+/// The GLSL type of a register: bool for boolean, uint (0 to 255) for u8. Throws DTypeError for types of
+/// memory.
 std::string_view glsl_type(DType type);
 
 /// `value` converted: floating to integral truncates and saturates with NaN as 0; to boolean is "!= 0".

@@ -27,9 +27,9 @@ struct GlslNeeds {
   /// Elements of the type in memory. Throws DTypeError for types without a kernel.
   void memory(DType type) {
     glsl_type(compute_type(type));
-    value(type);
-    bytes |= type == DType::u8 || type == DType::boolean;
-    halves |= is_half(type);
+    value(compute_type(type));
+    bytes |= size_of(type) == 1;
+    halves |= size_of(type) == 2;
   }
   void add(const GlslNeeds& more) {
     calls.insert(more.calls.begin(), more.calls.end());
@@ -43,7 +43,7 @@ struct GlslNeeds {
 };
 
 /// `#version`, extensions and execution modes, and the types of memory: `Floats`, `Ints` and where they are
-/// needed `Bytes`, `Halves` (the bits of 16-bit floating types), `Longs`, `Doubles`, each a buffer reference
+/// needed `Bytes`, `Halves` (the bits of 16-bit types), `Longs`, `Doubles`, each a buffer reference
 /// with the one member `v[]`.
 void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out);
 /// The library functions that are called, each after those it calls.

@@ -30,10 +30,12 @@
 #include "engine/tensor/hash.h"
 
 //
-// f16 and bf16 are types of memory: an operand may have them, its load gives an f32 value, and an output of
-// such a type rounds (to nearest even) when it is stored. No value of `code` has them; where a program asks
-// for the rounding itself (a conversion to 16 bits whose result goes on as f32), it is an instruction of its
-// own, ScalarOp::round_f16 or round_bf16, from f32 to f32.
+// Some types are types of memory alone (is_memory_type): an operand may have them, its load gives a value of
+// their compute_type(), and an output of such a type rounds (floating, to nearest even) or wraps (integers)
+// when it is stored. No value of `code` has them. Where a value goes on as what such a type holds, that is an
+// instruction of its own: ScalarOp::round_f16 or round_bf16 from f32 to f32, where a program asks for the
+// rounding (a conversion); and ScalarOp::narrow_i8 and its like wherever integer arithmetic may have left the
+// type's range.
 namespace caldera {
 
 /// How a reduction combines elements. Sums of f32 keep f32 accumulators; the order is fixed, so results are

@@ -73,6 +73,13 @@ std::uint64_t scalar_bits(const Node& node) {
       return static_cast<std::uint32_t>(raw);
     case DType::u8:
       return static_cast<std::uint8_t>(raw);
+    // Arguments of kernels are of the type that is computed in: the value that the narrow integer holds.
+    case DType::i8:
+      return static_cast<std::uint32_t>(static_cast<std::int8_t>(raw));
+    case DType::i16:
+      return static_cast<std::uint32_t>(static_cast<std::int16_t>(raw));
+    case DType::u32:
+      return static_cast<std::uint32_t>(raw);
     case DType::boolean:
       return raw != 0 ? 1 : 0;
     case DType::f64:

@@ -69,6 +69,9 @@ std::vector<T> LazyTensor::to_vector() const {
 
 template std::vector<bool> LazyTensor::to_vector<bool>() const;
 template std::vector<std::uint8_t> LazyTensor::to_vector<std::uint8_t>() const;
+template std::vector<std::uint32_t> LazyTensor::to_vector<std::uint32_t>() const;
+template std::vector<std::int8_t> LazyTensor::to_vector<std::int8_t>() const;
+template std::vector<std::int16_t> LazyTensor::to_vector<std::int16_t>() const;
 template std::vector<std::int32_t> LazyTensor::to_vector<std::int32_t>() const;
 template std::vector<std::int64_t> LazyTensor::to_vector<std::int64_t>() const;
 template std::vector<Half> LazyTensor::to_vector<Half>() const;
@@ -90,6 +93,12 @@ T LazyTensor::item() const {
     case DType::boolean:
     case DType::u8:
       return as(std::uint8_t{});
+    case DType::u32:
+      return as(std::uint32_t{});
+    case DType::i8:
+      return as(std::int8_t{});
+    case DType::i16:
+      return as(std::int16_t{});
     case DType::i32:
       return as(std::int32_t{});
     case DType::i64:

@@ -3,22 +3,28 @@
 namespace caldera {
 namespace {
 
-// Array API type promotion. Rows and columns in the order of DType. u8 with i32 or i64 gives the signed type.
-// Integer or boolean with floating is left open by the standard: as in PyTorch, the floating type wins. f16
-// with bf16 meets in f32.
-constexpr DType B = DType::boolean, U8 = DType::u8, I32 = DType::i32, I64 = DType::i64, F16 = DType::f16,
-                BF = DType::bf16, F32 = DType::f32, F64 = DType::f64;
+// Array API type promotion. Rows and columns in the order of DType. Unsigned with signed gives the signed
+// type that holds both. Integer or boolean with floating is left open by the standard: as in PyTorch, the
+// floating type wins. f16 with bf16 meets in f32.
+constexpr DType B = DType::boolean, U8 = DType::u8, U32 = DType::u32, I8 = DType::i8, I16 = DType::i16,
+                I32 = DType::i32, I64 = DType::i64, F16 = DType::f16, BF = DType::bf16, F32 = DType::f32,
+                F64 = DType::f64;
+// clang-format off
 constexpr DType kPromotion[kDTypeCount][kDTypeCount] = {
-    /*          bool  u8   i32  i64  f16  bf16 f32  f64 */
-    /* bool */ {B, U8, I32, I64, F16, BF, F32, F64},
-    /* u8   */ {U8, U8, I32, I64, F16, BF, F32, F64},
-    /* i32  */ {I32, I32, I32, I64, F16, BF, F32, F64},
-    /* i64  */ {I64, I64, I64, I64, F16, BF, F32, F64},
-    /* f16  */ {F16, F16, F16, F16, F16, F32, F32, F64},
-    /* bf16 */ {BF, BF, BF, BF, F32, BF, F32, F64},
-    /* f32  */ {F32, F32, F32, F32, F32, F32, F32, F64},
-    /* f64  */ {F64, F64, F64, F64, F64, F64, F64, F64},
+    /*          bool u8  u32  i8  i16  i32  i64  f16 bf16 f32  f64 */
+    /* bool */ {B, U8, U32, I8, I16, I32, I64, F16, BF, F32, F64},
+    /* u8   */ {U8, U8, U32, I16, I16, I32, I64, F16, BF, F32, F64},
+    /* u32  */ {U32, U32, U32, I64, I64, I64, I64, F16, BF, F32, F64},
+    /* i8   */ {I8, I16, I64, I8, I16, I32, I64, F16, BF, F32, F64},
+    /* i16  */ {I16, I16, I64, I16, I16, I32, I64, F16, BF, F32, F64},
+    /* i32  */ {I32, I32, I64, I32, I32, I32, I64, F16, BF, F32, F64},
+    /* i64  */ {I64, I64, I64, I64, I64, I64, I64, F16, BF, F32, F64},
+    /* f16  */ {F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64},
+    /* bf16 */ {BF, BF, BF, BF, BF, BF, BF, F32, BF, F32, F64},
+    /* f32  */ {F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64},
+    /* f64  */ {F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64},
 };
+// clang-format on
 
 }  // namespace
 

@@ -5,38 +5,71 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
 namespace caldera {
 
 /// Element type of a tensor. `boolean` is stored as one byte, 0 or 1.
-enum class DType : std::uint8_t { boolean, u8, i32, i64, f16, bf16, f32, f64 };
+enum class DType : std::uint8_t { boolean, u8, u32, i8, i16, i32, i64, f16, bf16, f32, f64 };
 
-inline constexpr int kDTypeCount = 8;
+inline constexpr int kDTypeCount = 11;
+
+inline constexpr std::array<DType, kDTypeCount> kAllDTypes{DType::boolean, DType::u8,  DType::u32, DType::i8,
+                                                           DType::i16,     DType::i32, DType::i64, DType::f16,
+                                                           DType::bf16,    DType::f32, DType::f64};
+
+enum class ElementKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating };
+
+/// What there is to know about a type. Everything that depends on types reads it here.
+struct TypeFacts {
+  std::string_view name;  // as PyTorch and the Array API spell it
+  std::uint8_t bytes;     // of one element
+  ElementKind kind;
+  /// In which its values are computed. Where that is another type, the type is one that values have in memory
+  /// alone: a load widens, a store rounds (floating) or wraps (integers).
+  DType computed;
+  std::int64_t lowest, highest;  // of integers and booleans; 0 for floating types
+};
+
+// In the order of DType.
+inline constexpr std::array<TypeFacts, kDTypeCount> kTypeFacts{{
+    {"bool", 1, ElementKind::boolean, DType::boolean, 0, 1},
+    {"uint8", 1, ElementKind::unsigned_integer, DType::u8, 0, 255},
+    {"uint32", 4, ElementKind::unsigned_integer, DType::i64, 0, 4294967295},
+    {"int8", 1, ElementKind::signed_integer, DType::i32, -128, 127},
+    {"int16", 2, ElementKind::signed_integer, DType::i32, -32768, 32767},
+    {"int32", 4, ElementKind::signed_integer, DType::i32, -2147483648LL, 2147483647},
+    {"int64", 8, ElementKind::signed_integer, DType::i64, std::numeric_limits<std::int64_t>::min(),
+     std::numeric_limits<std::int64_t>::max()},
+    {"float16", 2, ElementKind::floating, DType::f32, 0, 0},
+    {"bfloat16", 2, ElementKind::floating, DType::f32, 0, 0},
+    {"float32", 4, ElementKind::floating, DType::f32, 0, 0},
+    {"float64", 8, ElementKind::floating, DType::f64, 0, 0},
+}};
+constexpr const TypeFacts& facts(DType t) { return kTypeFacts[static_cast<std::size_t>(t)]; }
 
 /// Bytes of one element.
-constexpr std::size_t size_of(DType t) {
-  constexpr std::array<std::uint8_t, kDTypeCount> bytes{1, 1, 4, 8, 2, 2, 4, 8};
-  return bytes[static_cast<std::size_t>(t)];
-}
-
+constexpr std::size_t size_of(DType t) { return facts(t).bytes; }
 /// Name as PyTorch and the Array API spell it, for example "float32".
-constexpr std::string_view name(DType t) {
-  constexpr std::array<std::string_view, kDTypeCount> names{"bool",    "uint8",    "int32",   "int64",
-                                                            "float16", "bfloat16", "float32", "float64"};
-  return names[static_cast<std::size_t>(t)];
-}
+constexpr std::string_view name(DType t) { return facts(t).name; }
 
-constexpr bool is_floating(DType t) { return t >= DType::f16; }
-constexpr bool is_integral(DType t) { return t == DType::u8 || t == DType::i32 || t == DType::i64; }
+constexpr bool is_floating(DType t) { return facts(t).kind == ElementKind::floating; }
+constexpr bool is_unsigned(DType t) { return facts(t).kind == ElementKind::unsigned_integer; }
+constexpr bool is_integral(DType t) { return is_unsigned(t) || facts(t).kind == ElementKind::signed_integer; }
 
-constexpr bool is_unsigned(DType t) { return t == DType::u8; }
+/// The type in which values of `t` are computed: f32 for f16 and bf16, i32 for i8 and i16, i64 for u32.
+constexpr DType compute_type(DType t) { return facts(t).computed; }
+/// A type that values have in memory, not while they are computed.
+constexpr bool is_memory_type(DType t) { return compute_type(t) != t; }
+/// A floating type of 16 bits.
+constexpr bool is_half(DType t) { return is_memory_type(t) && is_floating(t); }
+/// An integer that is computed in a wider one: every result is wrapped to its range.
+constexpr bool is_narrow_integer(DType t) { return is_memory_type(t) && is_integral(t); }
 
-/// 16 bits wide: a type that values have in memory, not while they are computed.
-constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
-/// The type in which values of `t` are computed: f32 for the 16-bit types.
-constexpr DType compute_type(DType t) { return is_half(t) ? DType::f32 : t; }
+/// The type of sums and products of elements: i32 for bool and narrower integers, else the same.
+constexpr DType sum_type(DType t) { return is_floating(t) || size_of(t) >= 4 ? t : DType::i32; }
 
 /// The dtype in which `a op b` is computed (Array API type promotion; integer with floating gives the
 /// floating type).
@@ -57,14 +90,20 @@ constexpr float to_float(BFloat16 b) {
 }
 BFloat16 to_bfloat16(float f);
 
-/// The DType of a C++ element type: float, double, std::int32_t, std::int64_t, std::uint8_t, bool, Half,
-/// BFloat16.
+/// The DType of a C++ element type: float, double, std::int8_t to std::int64_t, std::uint8_t, std::uint32_t,
+/// bool, Half, BFloat16.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>)
     return DType::boolean;
   else if constexpr (std::is_same_v<T, std::uint8_t>)
     return DType::u8;
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return DType::u32;
+  else if constexpr (std::is_same_v<T, std::int8_t>)
+    return DType::i8;
+  else if constexpr (std::is_same_v<T, std::int16_t>)
+    return DType::i16;
   else if constexpr (std::is_same_v<T, std::int32_t>)
     return DType::i32;
   else if constexpr (std::is_same_v<T, std::int64_t>)

@@ -15,9 +15,9 @@ DType result_type(ResultType rule, DType type, const Arguments& arguments) {
     case ResultType::floating:
       return is_floating(type) ? type : DType::f32;
     case ResultType::computed:
-      return compute_type(type);
+      return is_half(type) ? DType::f32 : type;
     case ResultType::summed:
-      return is_floating(type) || size_of(type) >= size_of(DType::i32) ? type : DType::i32;
+      return sum_type(type);
     case ResultType::argument:
       return arguments.dtype("dtype", type);
   }

@@ -34,7 +34,7 @@ class Types {
 };
 
 inline constexpr Types kFloating{DType::f16, DType::bf16, DType::f32, DType::f64};
-inline constexpr Types kIntegral{DType::u8, DType::i32, DType::i64};
+inline constexpr Types kIntegral{DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64};
 inline constexpr Types kBoolean{DType::boolean};
 inline constexpr Types kNumeric = kFloating | kIntegral;
 inline constexpr Types kAnyType = kNumeric | kBoolean;
@@ -45,8 +45,8 @@ enum class ResultType : std::uint8_t {
   boolean,
   index,     // int32
   floating,  // the same if it is floating, else float32
-  computed,  // float32 for 16-bit types, else the same
-  summed,    // the same; int32 for bool and types narrower than that
+  computed,  // float32 for 16-bit floating types, else the same
+  summed,    // the same; int32 for bool and integers narrower than that
   argument,  // what the argument `dtype` says
 };
 DType result_type(ResultType rule, DType type, const Arguments& arguments);

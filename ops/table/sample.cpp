@@ -44,6 +44,11 @@ Grid grid_of(const Range& range, DType type, std::int64_t elements) {
   }
   auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((high - low) / step));
   if (range.distinct) count = std::max(count, elements);
+  if (is_integral(type)) {  // all of them numbers that the type holds
+    const auto highest = static_cast<double>(facts(type).highest);
+    low = std::max(static_cast<double>(facts(type).lowest),
+                   std::min(low, highest - static_cast<double>(count - 1)));
+  }
   return {low, step, count};
 }
 

@@ -53,10 +53,19 @@ TEST(VulkanGlsl, EveryOperationIsValid) {
     const auto op = static_cast<ScalarOp>(o);
     for (DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
       if (!accepts(op, type)) continue;
-      const auto kernel = one_op_kernel(op, type, info(op).gives_boolean ? DType::boolean : type);
+      const auto kernel = one_op_kernel(op, type, value_type(op, type));
       EXPECT_EQ(validate(*kernel, elementwise(*kernel, Access::linear, 1), kRich), "")
           << info(op).name << " of " << name(type);
     }
+  }
+}
+
+TEST(VulkanGlsl, MemoryOfEveryTypeIsValid) {
+  for (DType type : kAllDTypes) {
+    KernelBuilder b("copy");
+    b.store(b.cast(b.load(type), type), type);
+    const auto kernel = b.finish();
+    EXPECT_EQ(validate(*kernel, elementwise(*kernel, Access::strided, 2), kRich), "") << name(type);
   }
 }
 

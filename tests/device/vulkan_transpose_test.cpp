@@ -24,7 +24,7 @@ class VulkanTranspose : public ::testing::Test {
 
   static std::shared_ptr<const Kernel> copy(DType type) {
     KernelBuilder builder("copy");
-    builder.store(builder.load(type));
+    builder.store(builder.load(type), type);
     return builder.finish();
   }
   const ScopedVariable wide_{"CALDERA_VULKAN_WIDE", "1"};
@@ -41,7 +41,8 @@ bool takes_tiles(const PlanCase& c, std::size_t element) {
 
 TEST_F(VulkanTranspose, EveryElementSizeAndAwkwardShapes) {
   const auto backend = make_vulkan_backend(0);
-  for (DType type : {DType::u8, DType::boolean, DType::i32, DType::f32, DType::i64, DType::f64}) {
+  for (DType type : {DType::u8, DType::boolean, DType::i8, DType::i16, DType::u32, DType::i32, DType::f32,
+                     DType::i64, DType::f64}) {
     if (!backend->supports(type)) continue;
     for (const auto& [m, n] :
          {std::pair<std::int64_t, std::int64_t>{32, 32}, {33, 65}, {129, 17}, {16, 1025}}) {

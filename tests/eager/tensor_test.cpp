@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "engine/graph/graph.h"
+#include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 #include "tests/eager/oracle.h"
 #include "tests/support/devices.h"
@@ -49,6 +50,16 @@ TEST_P(EagerTensor, GivesElements) {
   EXPECT_THROW(x.at({2, 0}), ShapeError);
   EXPECT_THROW(x.at({0, -4}), ShapeError);
   EXPECT_THROW(x.item(), ShapeError);
+}
+
+TEST_P(EagerTensor, GivesElementsOfEveryType) {
+  for (const DType type : kAllDTypes) {
+    if (!backend(GetParam()).supports(type)) continue;
+    const Tensor x = Tensor::ones({2}, type, device());
+    EXPECT_EQ(x.at({1}), 1.0F) << name(type);
+    EXPECT_EQ(x.at<int>({0}), 1) << name(type);
+    EXPECT_EQ(Tensor::ones({1}, type, device()).item(), 1.0F) << name(type);
+  }
 }
 
 TEST_P(EagerTensor, ElementsMayBeReadByManyThreads) {

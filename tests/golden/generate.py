@@ -18,7 +18,8 @@ import torch
 import torch.nn.functional as F
 
 TYPES = {
-    "bool": torch.bool, "uint8": torch.uint8, "int8": torch.int8, "int16": torch.int16, "int32": torch.int32,
+    # PyTorch 1.13 has no uint32: the same numbers in int64, brought back into its range at the end (see record).
+    "bool": torch.bool, "uint8": torch.uint8, "uint32": torch.int64, "int8": torch.int8, "int16": torch.int16, "int32": torch.int32,
     "int64": torch.int64, "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32,
     "float64": torch.float64,
 }
@@ -782,6 +783,8 @@ def record(call):
     if results is None:
         return None
     results = list(results) if isinstance(results, (tuple, list)) else [results]
+    if call["dtype"] == "uint32":
+        results = [t & 0xFFFFFFFF if t.dtype == torch.int64 else t for t in results]
     first, second = [], []
     if variables and results[0].is_floating_point() and call["dtype"] == "float64":
         first = gradients(weighted(results), variables, True)

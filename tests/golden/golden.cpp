@@ -89,7 +89,8 @@ std::vector<GoldenCall> golden_calls(const ops::Operation& operation) {
   std::vector<GoldenCall> out;
   const std::vector<ops::Sample> samples = operation.samples(operation);
   bool any = false;
-  for (const DType type : {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f64}) {
+  for (const DType type :
+       {DType::boolean, DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64, DType::f64}) {
     if (!operation.types.contains(type)) continue;
     any = true;
     for (std::size_t i = 0; i < samples.size(); ++i) out.push_back({i, samples[i], type});

@@ -61,6 +61,9 @@ TEST(Safetensors, RoundTripOfEveryDType) {
   const std::vector<std::int64_t> i64{-1, 1LL << 40};
   const std::vector<std::int32_t> i32{-7};
   const std::vector<std::uint8_t> u8{0, 255, 7};
+  const std::vector<std::uint32_t> u32{4294967295U};
+  const std::vector<std::int16_t> i16{-32768, 1, 7};
+  const std::vector<std::int8_t> i8{-128};
   const std::vector<std::uint8_t> flags{1, 0};
   const std::vector<TensorToWrite> tensors{
       {"flags", DType::boolean, {2}, bytes_of(flags)},
@@ -71,6 +74,9 @@ TEST(Safetensors, RoundTripOfEveryDType) {
       {"w.f64", DType::f64, {1, 2, 1}, bytes_of(f64)},
       {"empty", DType::f32, {0, 5}, {}},
       {"w.i64", DType::i64, {2}, bytes_of(i64)},
+      {"w.u32", DType::u32, {1}, bytes_of(u32)},
+      {"w.i16", DType::i16, {3}, bytes_of(i16)},
+      {"w.i8", DType::i8, {1}, bytes_of(i8)},
       {"ünïcode \"quoted\"\n", DType::bf16, {3}, bytes_of(bf16)},
   };
   write_safetensors(path, tensors, {{"format", "pt"}, {"note", "zwölf\n"}});
@@ -104,6 +110,9 @@ TEST(Safetensors, RoundTripOfEveryDType) {
   EXPECT_EQ(json.at("w.f64").at("data_offsets"), nlohmann::json({0, 16}));
   EXPECT_EQ(json.at("w.f64").at("shape"), nlohmann::json({1, 2, 1}));
   EXPECT_EQ(json.at("w.u8").at("dtype"), "U8");
+  EXPECT_EQ(json.at("w.u32").at("dtype"), "U32");
+  EXPECT_EQ(json.at("w.i16").at("dtype"), "I16");
+  EXPECT_EQ(json.at("w.i8").at("dtype"), "I8");
   EXPECT_EQ(file.names().front(), "w.f64");
 }
 

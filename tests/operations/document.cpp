@@ -227,6 +227,7 @@ std::string operations_page() {
       "the call alone compiles to on the CPU. **fused**: whether an element-wise\noperation *ahead* of it "
       "and one "
       "*behind* it become part of its kernels; *yes* is both.\n";
+  out += types_section();
   std::string_view family;
   for (const Operation* operation : ops::operations()) {
     if (operation->family != family) {

@@ -7,5 +7,7 @@ namespace caldera::testing {
 
 /// The whole page. Figures of accuracy are those that tests/ops/accuracy.h declares.
 std::string operations_page();
+/// Its section on types.
+std::string types_section();
 
 }  // namespace caldera::testing

@@ -69,7 +69,6 @@ std::vector<DType> replayed_types(const Operation& operation, const GoldenCall& 
   return all;
 }
 
-class Golden : public OperationTest {};
 class GoldenOnDevice : public OperationDeviceTest {};
 
 TEST_P(GoldenOnDevice, Results) {
@@ -99,8 +98,8 @@ TEST_P(GoldenOnDevice, Results) {
 LazyTensor weighted(std::span<const LazyTensor> tensors) {
   LazyTensor total;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
-    const LazyTensor weights =
-        LazyTensor::from_vector(golden_weights(tensors[k].numel(), k), tensors[k].shape(), Device::cpu());
+    const LazyTensor weights = LazyTensor::from_vector(golden_weights(tensors[k].numel(), k),
+                                                       tensors[k].shape(), tensors[k].device());
     const LazyTensor term = sum(tensors[k] * weights);
     total = total.defined() ? total + term : term;
   }
@@ -117,13 +116,19 @@ std::vector<LazyTensor> gradients(const LazyTensor& total, std::span<const LazyT
 /// PyTorch 15.96892476658609.
 double golden_error(std::string_view operation) { return operation == "digamma" ? 5e-11 : 0; }
 
-TEST_P(Golden, GradientsAndSecondGradients) {
+/// In f64. The rules are the same graphs on every device; Vulkan replays a third of the samples, since each
+/// shape costs it its kernels.
+TEST_P(GoldenOnDevice, GradientsAndSecondGradients) {
+  const bool vulkan = device().kind == DeviceKind::vulkan;
+  if (!backend(device()).supports(DType::f64)) GTEST_SKIP() << "no float64 on this device";
+  const double first_error = vulkan ? 1e-8 : std::max(1e-11, golden_error(operation().name));
+  const double second_error = vulkan ? 1e-7 : 1e-10;
   std::size_t replayed = 0;
   for (const GoldenCall& call : golden_calls(operation())) {
     const GoldenRecord* record = golden_record(operation(), call);
-    if (record == nullptr || record->first.empty()) continue;
+    if (record == nullptr || record->first.empty() || (vulkan && call.index % 3 != 0)) continue;
     SCOPED_TRACE(call.sample.to_string());
-    const auto operands = operands_of(call.sample, call.type, Layout::plain, Device::cpu());
+    const auto operands = operands_of(call.sample, call.type, Layout::plain, device());
     std::vector<LazyTensor> variables;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (call.sample.operands[i].varies()) variables.push_back(operands[i]);
@@ -133,8 +138,8 @@ TEST_P(Golden, GradientsAndSecondGradients) {
     ASSERT_EQ(first.size(), record->first.size());
     const auto second = gradients(weighted(first), variables);
     for (std::size_t i = 0; i < first.size(); ++i) {
-      expect_near(numbers(first[i]), record->first[i], std::max(1e-11, golden_error(GetParam())));
-      expect_near(numbers(second[i]), record->second[i], 1e-10);
+      expect_near(numbers(first[i]), record->first[i], first_error);
+      expect_near(numbers(second[i]), record->second[i], second_error);
     }
     ++replayed;
   }
@@ -148,9 +153,9 @@ struct Lacking {
   std::string_view why;
 };
 constexpr Lacking kLacking[] = {
-    {"at", 48, "PyTorch has no slices of negative steps"},
-    {"bitwise_left_shift", 3, "PyTorch leaves counts beyond the width to the processor"},
-    {"bitwise_right_shift", 3, "the same"},
+    {"at", 84, "PyTorch has no slices of negative steps"},
+    {"bitwise_left_shift", 6, "PyTorch leaves counts beyond the width to the processor"},
+    {"bitwise_right_shift", 6, "the same"},
     {"channel_dropout", 6, "random, but for the probabilities 0 and 1"},
     {"conv", 1, "PyTorch refuses a batch of nothing"},
     {"det", 3, "PyTorch's gradient fails for singular matrices"},
@@ -160,7 +165,7 @@ constexpr Lacking kLacking[] = {
     {"pad_circular", 2, "PyTorch has no bool"},
     {"pad_reflect", 2, "PyTorch has no bool"},
     {"pad_replicate", 2, "PyTorch has no bool"},
-    {"pow", 48, "PyTorch refuses negative integer powers of integers"},
+    {"pow", 96, "PyTorch refuses negative integer powers of integers"},
     {"quantile", 1, "PyTorch refuses no rows"},
     {"random_bernoulli", 8, "random: held to its distribution in tests/ops"},
     {"random_categorical", 13, "random"},
@@ -168,11 +173,11 @@ constexpr Lacking kLacking[] = {
     {"random_gumbel", 16, "random"},
     {"random_normal", 20, "random"},
     {"random_permutation", 5, "random"},
-    {"random_randint", 12, "random"},
+    {"random_randint", 24, "random"},
     {"random_truncated_normal", 32, "random"},
     {"random_uniform", 20, "random"},
     {"std", 4, "PyTorch has no corrections but 0 and 1"},
-    {"stop_gradient", 40, "a rule of differentiation: tests/ops"},
+    {"stop_gradient", 64, "a rule of differentiation: tests/ops"},
     {"var", 4, "PyTorch has no corrections but 0 and 1"},
 };
 
@@ -192,7 +197,6 @@ TEST(GoldenFiles, LackOnlyWhatPyTorchLacks) {
   EXPECT_GE(records, 5000u);
 }
 
-CALDERA_FOR_EVERY_OPERATION(Golden);
 CALDERA_FOR_EVERY_OPERATION_AND_DEVICE(GoldenOnDevice);
 
 }  // namespace

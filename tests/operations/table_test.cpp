@@ -20,8 +20,7 @@ namespace {
 using ops::Operation;
 using ops::Sample;
 
-constexpr DType kAll[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
-                          DType::f16,     DType::bf16, DType::f32, DType::f64};
+constexpr const auto& kAll = kAllDTypes;
 
 /// The types in which the operation's samples are called: those that it accepts, or none in particular.
 std::vector<DType> call_types(const Operation& operation) {

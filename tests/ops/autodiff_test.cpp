@@ -62,7 +62,8 @@ TEST(Vjp, UnusedInputsGetZerosButGradRefusesThem) {
 
 TEST(Vjp, RefusesWhatHasNoGradient) {
   const LazyTensor x = vector_of({1, 2});
-  for (const DType type : {DType::boolean, DType::u8, DType::i32, DType::i64}) {
+  for (const DType type :
+       {DType::boolean, DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64}) {
     const LazyTensor k = astype(x, type);
     EXPECT_MENTIONS(message_of<GradientError>([&] { grad(sum(k * x), k); }), std::string(name(type)));
   }

@@ -18,7 +18,7 @@ class ForwardReduce : public OpTest {
   /// Eighths for floating types, else whole numbers, in [-4, 4].
   Operand exact_operand(const Shape& shape, Layout layout, DType type, std::uint64_t seed) const {
     const Shape base = base_shape(shape, layout);
-    Host host(base, random_values(base.numel(), 0, 4, type != DType::u8, seed));
+    Host host(base, random_values(base.numel(), 0, 4, !is_unsigned(type), seed));
     for (double& v : host.values) v = is_floating(type) ? std::round(v * 8) / 8 : std::trunc(v);
     return {view_of(upload(host, type, device()), shape, layout), seen_through(host, shape, layout)};
   }
@@ -74,10 +74,9 @@ TEST_P(ForwardReduce, AnyAxes) {
     for (int i = 0; i < c.shape.rank(); ++i) {
       if (std::find(c.axes.begin(), c.axes.end(), i) == c.axes.end()) squeezed.push_back(c.shape[i]);
     }
-    for (const DType type :
-         supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})) {
+    for (const DType type : supported(kNumericTypes)) {
       // One narrow and one wide type are enough beside f32 where each kernel takes a while to compile.
-      if (is_vulkan() && (type == DType::u8 || type == DType::i64 || type == DType::bf16) &&
+      if (is_vulkan() && ((is_integral(type) && type != DType::i32) || type == DType::bf16) &&
           c.shape.rank() != 2)
         continue;
       const Operand x = exact_operand(c.shape, c.layout, type, seed++);
@@ -208,8 +207,7 @@ TEST_P(ForwardReduce, Matmul) {
   std::vector<Pending> all;
   std::uint64_t seed = 1;
   for (const ProductCase& c : kProducts) {
-    for (const DType type :
-         supported({DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})) {
+    for (const DType type : supported(kNumericTypes)) {
       const Operand a = exact_operand(c.a, c.la, type, seed++);
       const Operand b = exact_operand(c.b, c.lb, type, seed++);
       all.push_back({std::string(name(type)) + " " + c.a.to_string() + " " + to_string(c.la) + " @ " +

@@ -139,7 +139,7 @@ TEST_P(Distributions, Bernoulli) {
 }
 
 TEST_P(Distributions, IntegersAreUniformAndWithinTheirBounds) {
-  for (const DType type : supported({DType::u8, DType::i32, DType::i64})) {
+  for (const DType type : supported({DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64})) {
     const std::vector<double> x = download(random_randint(7, 20, Shape{kCount}, 8, type, device()));
     std::vector<double> shifted = x;
     for (double& value : shifted) value -= 7;

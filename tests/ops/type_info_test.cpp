@@ -60,11 +60,9 @@ TEST(TypeInfo, KindsContainTheirTypes) {
 }
 
 TEST(TypeInfo, ResultsAreWhatOperationsGive) {
-  constexpr DType kAll[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
-                            DType::f16,     DType::bf16, DType::f32, DType::f64};
-  for (const DType a : kAll) {
+  for (const DType a : kAllDTypes) {
     const LazyTensor x = LazyTensor::ones({2}, a);
-    for (const DType b : kAll) {
+    for (const DType b : kAllDTypes) {
       const LazyTensor y = LazyTensor::ones({2}, b);
       EXPECT_EQ(result_type({a, b}), promote(a, b));
       EXPECT_EQ(result_type(x, y), concatenate({x, y}).dtype());

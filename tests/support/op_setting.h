@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "tests/support/layouts.h"
 
 namespace caldera::testing {
+
+inline constexpr DType kNumericTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32,
+                                          DType::i64, DType::i16, DType::i8,  DType::u8,   DType::u32};
 
 struct OpSetting {
   Device device;
@@ -54,6 +58,9 @@ class OpTest : public ::testing::TestWithParam<OpSetting> {
   bool supports(DType type) const { return backend(device()).supports(type); }
   /// The types of `wanted` that the device computes with.
   std::vector<DType> supported(std::initializer_list<DType> wanted) const {
+    return supported({wanted.begin(), wanted.size()});
+  }
+  std::vector<DType> supported(std::span<const DType> wanted) const {
     std::vector<DType> out;
     for (const DType type : wanted) {
       if (supports(type)) out.push_back(type);
@@ -79,9 +86,16 @@ inline double stored(double value, DType type) {
       return to_float(to_half(static_cast<float>(value)));
     case DType::bf16:
       return to_float(to_bfloat16(static_cast<float>(value)));
-    default:
-      return std::trunc(value);
+    case DType::u8:
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      break;
   }
+  const double low = static_cast<double>(facts(type).lowest), high = static_cast<double>(facts(type).highest);
+  return std::isnan(value) ? 0 : std::trunc(std::fmin(std::fmax(value, low), high));
 }
 
 inline Host stored(Host host, DType type) {
@@ -115,6 +129,12 @@ inline LazyTensor upload(const Host& host, DType type, Device device) {
       return upload_as<bool>(host, device);
     case DType::u8:
       return upload_as<std::uint8_t>(host, device);
+    case DType::u32:
+      return upload_as<std::uint32_t>(host, device);
+    case DType::i8:
+      return upload_as<std::int8_t>(host, device);
+    case DType::i16:
+      return upload_as<std::int16_t>(host, device);
     case DType::i32:
       return upload_as<std::int32_t>(host, device);
     case DType::i64:
@@ -125,9 +145,10 @@ inline LazyTensor upload(const Host& host, DType type, Device device) {
       return upload_halves<Half>(host, device, to_half);
     case DType::bf16:
       return upload_halves<BFloat16>(host, device, to_bfloat16);
-    default:
-      return upload_as<double>(host, device);
+    case DType::f64:
+      break;
   }
+  return upload_as<double>(host, device);
 }
 
 template <class T>
@@ -150,6 +171,12 @@ inline std::vector<double> download(const LazyTensor& x) {
       return download_as<bool>(x);
     case DType::u8:
       return download_as<std::uint8_t>(x);
+    case DType::u32:
+      return download_as<std::uint32_t>(x);
+    case DType::i8:
+      return download_as<std::int8_t>(x);
+    case DType::i16:
+      return download_as<std::int16_t>(x);
     case DType::i32:
       return download_as<std::int32_t>(x);
     case DType::i64:
@@ -160,13 +187,22 @@ inline std::vector<double> download(const LazyTensor& x) {
       return download_halves<Half>(x);
     case DType::bf16:
       return download_halves<BFloat16>(x);
-    default:
-      return download_as<double>(x);
+    case DType::f64:
+      break;
   }
+  return download_as<double>(x);
+}
+
+/// What integers of the type make of a whole number that does not fit them.
+inline double wrapped(double value, DType type) {
+  const auto low = static_cast<double>(facts(type).lowest);
+  const double count = std::ldexp(1, 8 * static_cast<int>(size_of(type)));
+  return value - count * std::floor((value - low) / count);
 }
 
 /// |actual - expected| <= absolute + relative |expected|. NaN equals NaN; infinities must be equal. Beside a
-/// result of a 16-bit type, what is expected is rounded to it first.
+/// result of a 16-bit floating type, what is expected is rounded to it first; of an integer below 64 bits,
+/// wrapped.
 struct Within {
   double relative = 0;
   double absolute = 0;
@@ -194,8 +230,9 @@ inline ::testing::AssertionResult agrees(const LazyTensor& actual, const Host& e
   const std::vector<double> values = download(actual);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double a = values[i];
-    const double e =
-        is_half(actual.dtype()) ? stored(expected.values[i], actual.dtype()) : expected.values[i];
+    double e = expected.values[i];
+    if (is_half(actual.dtype())) e = stored(e, actual.dtype());
+    if (is_integral(actual.dtype()) && size_of(actual.dtype()) < 8) e = wrapped(e, actual.dtype());
     if (std::isnan(e) ? std::isnan(a) : a == e) continue;
     if (std::isfinite(e) && std::abs(a - e) <= within.absolute + within.relative * std::abs(e)) continue;
     return ::testing::AssertionFailure() << "element " << i << " of " << actual.shape().to_string() << " "
@@ -229,8 +266,8 @@ struct Operand {
 inline Operand random_operand(const Shape& shape, Layout layout, DType type, Device device, double low,
                               double high, bool both_signs, std::uint64_t seed) {
   const Shape base = base_shape(shape, layout);
-  const Host host =
-      stored(Host(base, random_values(base.numel(), low, high, both_signs && type != DType::u8, seed)), type);
+  const Host host = stored(
+      Host(base, random_values(base.numel(), low, high, both_signs && !is_unsigned(type), seed)), type);
   return {view_of(upload(host, type, device), shape, layout), seen_through(host, shape, layout)};
 }
 

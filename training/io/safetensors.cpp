@@ -150,7 +150,13 @@ std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
     case DType::bf16:
       convert<BFloat16>(entry.bytes, out, [](BFloat16 v) { return to_float(v); });
       break;
-    default:
+    case DType::boolean:
+    case DType::u8:
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
       throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
                                    detail::printable(name), caldera::name(entry.info.dtype)));
   }

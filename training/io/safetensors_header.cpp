@@ -14,9 +14,6 @@
 namespace caldera::detail {
 namespace {
 
-constexpr DType kAllDTypes[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
-                                DType::f16,     DType::bf16, DType::f32, DType::f64};
-
 std::optional<DType> dtype_from_name(std::string_view text) {
   for (const DType dtype : kAllDTypes) {
     if (safetensors_name(dtype) == text) return dtype;
@@ -111,7 +108,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       const auto dtype = dtype_from_name(text);
       if (!dtype) {
         fail_tensor(fmt::format(
-            "has dtype '{}', which is not supported (supported: F64 F32 F16 BF16 I64 I32 U8 BOOL)",
+            "has dtype '{}', which is not supported (supported: F64 F32 F16 BF16 I64 I32 I16 I8 U32 U8 BOOL)",
             printable(text)));
       }
       entry_.dtype = *dtype;
@@ -264,6 +261,12 @@ std::string_view safetensors_name(DType dtype) {
       return "BOOL";
     case DType::u8:
       return "U8";
+    case DType::u32:
+      return "U32";
+    case DType::i8:
+      return "I8";
+    case DType::i16:
+      return "I16";
     case DType::i32:
       return "I32";
     case DType::i64:

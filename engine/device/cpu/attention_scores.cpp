@@ -61,8 +61,15 @@ void generate(DType type, std::byte* out, std::int64_t element, const Strided& s
       return generate_block<double>(out, element, s);
     case DType::u8:
       return generate_block<std::uint8_t>(out, element, s);
-    default:
+    case DType::i32:
       return generate_block<std::uint32_t>(out, element, s);
+    case DType::boolean:  // coordinates are numbers, and values have no types of memory
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
 }
 

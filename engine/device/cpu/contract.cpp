@@ -461,8 +461,15 @@ void ContractStep::run(const RunContext& context) const {
         return run_range<std::int32_t>(context, begin, end, alone);
       case DType::i64:
         return run_range<std::int64_t>(context, begin, end, alone);
-      default:
+      case DType::u8:
+      case DType::boolean:
         return run_range<std::uint8_t>(context, begin, end, alone);
+      case DType::u32:  // refused when the step was made
+      case DType::i8:
+      case DType::i16:
+      case DType::f16:
+      case DType::bf16:
+        return;
     }
   });
 }

@@ -91,8 +91,9 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
     buffers_[o] = step.operands[static_cast<std::size_t>(o)].buffer;
     offsets_[o] = step.operands[static_cast<std::size_t>(o)].offset;
   }
-  if (scatter_ && is_half(type_))
-    throw DTypeError(step.name() + ": the CPU combines " + std::string(name(type_)) + " in float32 alone");
+  if (scatter_ && is_memory_type(type_))
+    throw DTypeError(step.name() + ": the CPU combines " + std::string(name(type_)) + " in " +
+                     std::string(name(compute_type(type_))) + " alone");
   const auto stride = [&](int o, int d) { return step.operands[static_cast<std::size_t>(o)].strides[d]; };
   points_ = step.dims.numel();
   for (int d = 0; d < step.dims.rank(); ++d) {
@@ -212,13 +213,17 @@ void IndexedStep::run(const RunContext& context) const {
       return run_typed<float>(context);
     case DType::f64:
       return run_typed<double>(context);
+    // What only moves is an integer of its size.
+    case DType::u32:
     case DType::i32:
       return run_typed<std::int32_t>(context);
     case DType::i64:
       return run_typed<std::int64_t>(context);
     case DType::u8:
+    case DType::i8:
     case DType::boolean:
       return run_typed<std::uint8_t>(context);
+    case DType::i16:
     case DType::f16:
     case DType::bf16:
       return run_typed<std::uint16_t>(context);

@@ -186,9 +186,14 @@ MatrixFn matrix_product(DType type) {
       return integer_product<std::uint8_t>;
     case DType::boolean:
       return integer_product<std::uint8_t, true>;
-    default:
-      return nullptr;
+    case DType::u32:  // types of memory are multiplied in what they are computed in
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  return nullptr;
 }
 
 RowProductFn row_product_of_target() { return row_product; }

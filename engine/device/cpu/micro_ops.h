@@ -19,8 +19,9 @@ using MicroFn = void (*)(void* out, const void* a, const void* b, const void* c,
 /// `result`; nullptr where there is none. Bit k of `single`: operand k is one element that stands for all n.
 /// Not every operation has such forms.
 MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single = 0);
-/// Conversion; from == to is a copy. Floating to integer truncates, saturates, and takes NaN to 0. The 16-bit
-/// types are converted from and to f32 alone, rounded to nearest even.
+/// Conversion; from == to is a copy. Floating to integer truncates, saturates, and takes NaN to 0. Types of
+/// memory are converted from and to their compute_type() alone: floating ones rounded to nearest even,
+/// integers wrapped.
 MicroFn find_cast(DType from, DType to);
 /// out[i] = a[0], for elements of 1, 2, 4 or 8 bytes.
 MicroFn find_fill(std::size_t size);

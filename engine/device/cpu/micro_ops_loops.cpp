@@ -248,6 +248,37 @@ MicroFn boolean_op(ScalarOp op, unsigned single) {
   }
 }
 
+/// To what a narrow integer holds, in the type that it is computed in.
+template <class From>
+MicroFn narrow_from(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::narrow_i8:
+      return unary<Convert<From, std::int8_t>, From, std::int32_t>;
+    case ScalarOp::narrow_i16:
+      return unary<Convert<From, std::int16_t>, From, std::int32_t>;
+    case ScalarOp::narrow_u32:
+      return unary<Convert<From, std::uint32_t>, From, std::int64_t>;
+    default:
+      return nullptr;
+  }
+}
+
+MicroFn narrow_op(ScalarOp op, DType operand) {
+  if (!accepts(op, operand)) return nullptr;
+  switch (operand) {
+    case DType::i32:
+      return narrow_from<std::int32_t>(op);
+    case DType::i64:
+      return narrow_from<std::int64_t>(op);
+    case DType::f32:
+      return narrow_from<float>(op);
+    case DType::f64:
+      return narrow_from<double>(op);
+    default:
+      return nullptr;
+  }
+}
+
 MicroFn loop_op(ScalarOp op, DType operand, unsigned single) {
   switch (operand) {
     case DType::boolean:
@@ -262,9 +293,14 @@ MicroFn loop_op(ScalarOp op, DType operand, unsigned single) {
       return typed_op<float>(op, single);
     case DType::f64:
       return typed_op<double>(op, single);
-    default:
-      return nullptr;
+    case DType::u32:  // no values have types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  return nullptr;
 }
 
 template <class Bits>
@@ -327,9 +363,24 @@ MicroFn cast_from(DType to) {
       return unary<Convert<From, float>, From, float>;
     case DType::f64:
       return unary<Convert<From, double>, From, double>;
-    default:
-      return nullptr;
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  return nullptr;
+}
+
+/// Narrow integers are converted from and to what they are computed in alone: widened, or wrapped.
+template <class Narrow, class Computed>
+MicroFn narrow_cast(DType from, DType to) {
+  if (from == dtype_of<Narrow>() && to == dtype_of<Computed>())
+    return unary<Convert<Narrow, Computed>, Narrow, Computed>;
+  if (from == dtype_of<Computed>() && to == dtype_of<Narrow>())
+    return unary<Convert<Computed, Narrow>, Computed, Narrow>;
+  return nullptr;
 }
 
 MicroFn cast_op(DType from, DType to) {
@@ -339,7 +390,13 @@ MicroFn cast_op(DType from, DType to) {
            : size_of(to) == 4 ? copy<float>
                               : copy<double>;
   }
-  switch (from) {
+  switch (is_memory_type(to) ? to : from) {
+    case DType::u32:
+      return narrow_cast<std::uint32_t, std::int64_t>(from, to);
+    case DType::i8:
+      return narrow_cast<std::int8_t, std::int32_t>(from, to);
+    case DType::i16:
+      return narrow_cast<std::int16_t, std::int32_t>(from, to);
     case DType::boolean:
     case DType::u8:
       return cast_from<std::uint8_t>(to);
@@ -351,9 +408,11 @@ MicroFn cast_op(DType from, DType to) {
       return cast_from<float>(to);
     case DType::f64:
       return cast_from<double>(to);
-    default:
-      return nullptr;
+    case DType::f16:  // see find_half_cast
+    case DType::bf16:
+      break;
   }
+  return nullptr;
 }
 
 }  // namespace
@@ -365,6 +424,7 @@ HWY_AFTER_NAMESPACE();
 namespace caldera::cpu {
 
 HWY_EXPORT(loop_op);
+HWY_EXPORT(narrow_op);
 HWY_EXPORT(cast_op);
 HWY_EXPORT(fill_op);
 HWY_EXPORT(spread_op);
@@ -385,6 +445,7 @@ MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single)
   if (op == ScalarOp::cast) return single == 0 ? find_cast(operand, result) : nullptr;
   if (op == ScalarOp::round_f16 || op == ScalarOp::round_bf16)
     return single == 0 && operand == DType::f32 ? find_half_rounding(op) : nullptr;
+  if (narrowed_to(op)) return single == 0 ? HWY_DYNAMIC_DISPATCH(narrow_op)(op, operand) : nullptr;
   if (operand == DType::f32 || operand == DType::f64)
     if (MicroFn fn = find_float_op(op, operand, single)) return fn;
   return find_loop_op(op, operand, single);

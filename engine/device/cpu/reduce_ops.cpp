@@ -250,9 +250,14 @@ const ReduceOps* reduce_ops(Combine combine, DType type) {
       return typed<float>(combine);
     case DType::f64:
       return typed<double>(combine);
-    default:
-      return nullptr;
+    case DType::u32:  // types of memory are combined in what they are computed in
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
+  return nullptr;
 }
 
 }  // namespace

@@ -172,8 +172,15 @@ void TileRunner::place_index(std::size_t i, std::int64_t n) {
       return generate(access, cursor, reinterpret_cast<double*>(out), n);
     case DType::u8:
       return generate(access, cursor, reinterpret_cast<std::uint8_t*>(out), n);
-    default:
+    case DType::i32:
       return generate(access, cursor, reinterpret_cast<std::uint32_t*>(out), n);
+    case DType::boolean:  // coordinates are numbers, and values have no types of memory
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
   }
 }
 

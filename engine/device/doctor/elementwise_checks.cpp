@@ -1,8 +1,9 @@
 // Every function of one element in every type, over dense, transposed, reversed, broadcast, offset and empty
 // operands. Functions that share a domain share a kernel, each with an output of its own. Some of them also
-// on operands of 16 bits, which are types of memory: computed in f32, rounded as they are stored.
+// on operands of types of memory: computed in a wider type, rounded or wrapped as they are stored.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
 #include "engine/device/doctor/families.h"
@@ -21,10 +22,13 @@ using reference::view;
 
 constexpr DType kTypes[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
+constexpr DType kNarrow[] = {DType::i8, DType::i16, DType::u32};
 constexpr std::size_t kMostOutputs = 6;
 /// None that leaps between neighbouring arguments, as floor_div does where a quotient is whole.
 const std::vector<ScalarOp> kOfHalves{ScalarOp::neg,  ScalarOp::add,  ScalarOp::mul,
                                       ScalarOp::tanh, ScalarOp::less, ScalarOp::select};
+const std::vector<ScalarOp> kOfNarrow{ScalarOp::neg,       ScalarOp::abs, ScalarOp::add,  ScalarOp::sub,
+                                      ScalarOp::floor_div, ScalarOp::pow, ScalarOp::less, ScalarOp::select};
 
 constexpr const char* kExact = "the reference rounded once: one correctly rounded operation";
 
@@ -83,8 +87,8 @@ void check_group(Examination& x, DType type, const std::vector<ScalarOp>& group)
   outputs.reserve(group.size());
   for (ScalarOp op : group) {
     const bool select = op == ScalarOp::select;
-    b.store(select ? b.op(op, condition, left, right) : b.op(op, left, right),
-            info(op).gives_boolean ? DType::boolean : type);
+    const DType result = is_memory_type(type) && !info(op).gives_boolean ? type : value_type(op, type);
+    b.store(select ? b.op(op, condition, left, right) : b.op(op, left, right), result);
     outputs.push_back({std::string(info(op).name) + " of " + std::string(name(type)),
                        stored_as(type, scalar_allowed(op, compute_type(type), x.device()))});
   }
@@ -99,7 +103,7 @@ void check_cast_group(Examination& x, DType from, const std::vector<DType>& to, 
   std::vector<Examination::Named> outputs;
   outputs.reserve(to.size());
   for (DType type : to) {
-    b.store(b.cast(value, compute_type(type)), type);
+    b.store(b.cast(value, type), type);
     outputs.push_back({std::string(name(from)) + " to " + std::string(name(type)), {{}, kExact}});
   }
   PlanCase plan(x.device(), 5);
@@ -118,7 +122,8 @@ void check_elementwise(Examination& x) {
     std::vector<ScalarOp> left;
     for (int o = static_cast<int>(ScalarOp::neg); o <= static_cast<int>(ScalarOp::select); ++o) {
       const auto op = static_cast<ScalarOp>(o);
-      if (op != ScalarOp::cast && accepts(op, type)) left.push_back(op);
+      const auto memory = narrowed_to(op);
+      if (op != ScalarOp::cast && accepts(op, type) && (!memory || x.supports(*memory))) left.push_back(op);
     }
     while (!left.empty()) {
       std::vector<ScalarOp> group;
@@ -133,17 +138,22 @@ void check_elementwise(Examination& x) {
       left = std::move(rest);
     }
   }
-  for (DType type : kHalves) {
-    if (x.supports(type))
-      check_group(x, type, kOfHalves);
-    else
-      x.skip("functions of " + std::string(name(type)), "the device lacks the type");
-  }
+  const auto check_memory_types = [&](std::span<const DType> types, const std::vector<ScalarOp>& group) {
+    for (DType type : types) {
+      if (x.supports(type))
+        check_group(x, type, group);
+      else
+        x.skip("functions of " + std::string(name(type)), "the device lacks the type");
+    }
+  };
+  check_memory_types(kHalves, kOfHalves);
+  check_memory_types(kNarrow, kOfNarrow);
 }
 
 void check_casts(Examination& x) {
   std::vector<DType> types = x.supported(kTypes);
   for (DType type : x.supported(kHalves)) types.push_back(type);
+  for (DType type : x.supported(kNarrow)) types.push_back(type);
   for (DType from : types) {
     if (!is_floating(from)) {
       check_cast_group(x, from, types, {});

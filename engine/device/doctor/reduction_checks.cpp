@@ -14,7 +14,8 @@ using reference::view;
 
 constexpr Combine kCombines[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
 constexpr const char* kNames[] = {"sum", "maximum", "minimum", "product"};
-constexpr DType kTypes[] = {DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
+constexpr DType kTypes[] = {DType::u8,  DType::u32, DType::i8,  DType::i16,
+                            DType::i32, DType::i64, DType::f32, DType::f64};
 
 std::string title(Combine combine, DType type) {
   return std::string(kNames[static_cast<int>(combine)]) + " of " + std::string(name(type));

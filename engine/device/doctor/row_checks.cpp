@@ -102,7 +102,8 @@ std::shared_ptr<const Kernel> extremes(DType type) {
   KernelBuilder b("extremes");
   const auto x = b.load(type);
   const auto most = b.op(ScalarOp::row_maximum, x);
-  return b.store(b.op(ScalarOp::sub, most, x)).store(most).store(b.op(ScalarOp::row_minimum, x)).finish();
+  const auto least = b.op(ScalarOp::row_minimum, x);
+  return b.store(b.op(ScalarOp::sub, most, x), type).store(most, type).store(least, type).finish();
 }
 
 std::vector<RowKernel> f32_kernels(const Examination& x) {
@@ -146,7 +147,7 @@ void check_other_types(Examination& x) {
       x.compare(std::string(row.name) + " of " + std::string(name(type)), plan, allowed);
     }
   }
-  for (DType type : {DType::u8, DType::i32, DType::i64, DType::f64}) {
+  for (DType type : {DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64, DType::f64}) {
     if (!x.supports(type)) {
       x.skip("row extremes of " + std::string(name(type)), "the device lacks the type");
       continue;

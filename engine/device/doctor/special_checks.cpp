@@ -146,14 +146,15 @@ void check_denormals(Examination& x) {
 void check_saturation(Examination& x, DType from) {
   KernelBuilder b("saturation");
   const auto value = b.load(from);
-  constexpr DType kTargets[] = {DType::u8, DType::i32, DType::i64, DType::boolean};
+  constexpr DType kTargets[] = {DType::u8,  DType::u32, DType::i8,     DType::i16,
+                                DType::i32, DType::i64, DType::boolean};
   const std::vector<double> values = values_of(from);
   const auto n = static_cast<std::int64_t>(values.size());
   PlanCase plan(x.device());
   const int in = plan.input(from, n + 4);
   std::vector<Operand> operands{view(in, {1})};
   for (DType to : kTargets) {
-    b.store(b.cast(value, to));
+    b.store(b.cast(value, to), to);
     operands.push_back(view(plan.output(to, n + 4), {1}));
   }
   for (std::int64_t i = 0; i < n; ++i) plan.set(in, i, floating(values[static_cast<std::size_t>(i)]));

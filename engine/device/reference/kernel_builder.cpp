@@ -37,10 +37,16 @@ KernelBuilder::Value KernelBuilder::scalar(DType type) {
 
 KernelBuilder::Value KernelBuilder::op(ScalarOp op, Value a, Value b, Value c) {
   const DType operand = kernel_.code.at(op == ScalarOp::select ? b : a).type;
-  return emit({op, info(op).gives_boolean ? DType::boolean : operand, a, b, c});
+  return emit({op, value_type(op, operand), a, b, c});
 }
 
-KernelBuilder::Value KernelBuilder::cast(Value a, DType type) { return emit({ScalarOp::cast, type, a}); }
+KernelBuilder::Value KernelBuilder::cast(Value a, DType type) {
+  const DType computed = compute_type(type);
+  const DType from = kernel_.code.at(a).type;
+  const bool narrow = is_narrow_integer(type);
+  if (!narrow || (from != computed && !is_floating(from))) a = emit({ScalarOp::cast, computed, a});
+  return narrow ? op(narrowing(type), a) : a;
+}
 
 KernelBuilder::Value KernelBuilder::philox(ScalarOp op, DType type, Value seed, Value index) {
   return emit({op, type, seed, index});
@@ -83,7 +89,7 @@ std::shared_ptr<Kernel> reduce_kernel(Combine combine, DType type) {
   auto kernel = std::make_shared<Kernel>();
   kernel->name = "reduce";
   kernel->inputs = {type};
-  kernel->code = {{ScalarOp::load, type, 0, 0, 0}};
+  kernel->code = {{ScalarOp::load, compute_type(type), 0, 0, 0}};
   kernel->outputs = {{0, type}};
   kernel->reduce = combine;
   kernel->finish();

@@ -16,7 +16,7 @@ class KernelBuilder {
   explicit KernelBuilder(std::string name);
 
   // Sources. Inputs, index operands and scalar arguments are numbered as they are first asked for. A load of
-  // a 16-bit type gives f32.
+  // a type of memory gives the type that it is computed in.
   Value load(DType type);
   Value load_row(DType type);
   /// Another load of an input that there is already.
@@ -26,6 +26,8 @@ class KernelBuilder {
 
   /// The type of the result follows from the operands.
   Value op(ScalarOp op, Value a, Value b = 0, Value c = 0);
+  /// To `type`, or where that is a type of memory to what it holds, in the type that it is computed in.
+  /// Halves are not rounded.
   Value cast(Value a, DType type);
   Value philox(ScalarOp op, DType type, Value seed, Value index);
 

@@ -68,7 +68,7 @@ void PlanCase::fill_random(int buffer, Range range) {
   const PlanBuffer& b = plan_->buffers[static_cast<std::size_t>(buffer)];
   const std::int64_t elements = b.bytes / static_cast<std::int64_t>(size_of(b.dtype));
   std::uniform_real_distribution<double> real(range.low, range.high);
-  std::uniform_int_distribution<std::int64_t> whole(b.dtype == DType::u8 ? 0 : -9, 9);
+  std::uniform_int_distribution<std::int64_t> whole(is_unsigned(b.dtype) ? 0 : -9, 9);
   for (std::int64_t i = 0; i < elements; ++i) {
     double f = 0;
     while (f == 0) f = range.whole ? std::round(real(random_)) : static_cast<float>(real(random_));

@@ -32,11 +32,22 @@ std::int64_t wrap(DType type, std::int64_t i) {
       return i != 0;
     case DType::u8:
       return static_cast<std::uint8_t>(i);
+    case DType::u32:
+      return static_cast<std::uint32_t>(i);
+    case DType::i8:
+      return static_cast<std::int8_t>(i);
+    case DType::i16:
+      return static_cast<std::int16_t>(i);
     case DType::i32:
       return static_cast<std::int32_t>(i);
-    default:
-      return i;
+    case DType::i64:
+    case DType::f16:  // floating numbers are elsewhere
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      break;
   }
+  return i;
 }
 
 double half_to_even(double x) {
@@ -288,21 +299,11 @@ Number rounded(DType type, Number x) {
 
 std::int64_t saturated(DType type, double x) {
   if (std::isnan(x)) return 0;
-  double low = -0x1p63;
-  double high = 0x1p63;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  if (type == DType::i32) {
-    lowest = std::numeric_limits<std::int32_t>::min();
-    highest = std::numeric_limits<std::int32_t>::max();
-  } else if (type == DType::u8) {
-    lowest = 0;
-    highest = 255;
-  }
-  if (type != DType::i64) {
-    low = static_cast<double>(lowest);
-    high = static_cast<double>(highest);
-  }
+  const std::int64_t lowest = facts(type).lowest;
+  const std::int64_t highest = facts(type).highest;
+  // Of i64 the latter is 2^63, which is out of range.
+  const auto low = static_cast<double>(lowest);
+  const auto high = static_cast<double>(highest);
   if (x <= low) return lowest;
   if (x >= high) return highest;
   return static_cast<std::int64_t>(x);
@@ -325,6 +326,12 @@ Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_
       return integer(read_as<std::uint8_t>(buffer, element) != 0);
     case DType::u8:
       return integer(read_as<std::uint8_t>(buffer, element));
+    case DType::u32:
+      return integer(read_as<std::uint32_t>(buffer, element));
+    case DType::i8:
+      return integer(read_as<std::int8_t>(buffer, element));
+    case DType::i16:
+      return integer(read_as<std::int16_t>(buffer, element));
     case DType::i32:
       return integer(read_as<std::int32_t>(buffer, element));
     case DType::i64:
@@ -346,6 +353,12 @@ void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t eleme
       return write_as<std::uint8_t>(buffer, element, value.i != 0);
     case DType::u8:
       return write_as(buffer, element, static_cast<std::uint8_t>(value.i));
+    case DType::u32:
+      return write_as(buffer, element, static_cast<std::uint32_t>(value.i));
+    case DType::i8:
+      return write_as(buffer, element, static_cast<std::int8_t>(value.i));
+    case DType::i16:
+      return write_as(buffer, element, static_cast<std::int16_t>(value.i));
     case DType::i32:
       return write_as(buffer, element, static_cast<std::int32_t>(value.i));
     case DType::i64:
@@ -370,6 +383,12 @@ Number apply_scalar_op(ScalarOp op, DType operand, DType result, Number a, Numbe
       return rounded(DType::f16, a);
     case ScalarOp::round_bf16:
       return rounded(DType::bf16, a);
+    case ScalarOp::narrow_i8:
+      return convert(operand, DType::i8, a);
+    case ScalarOp::narrow_i16:
+      return convert(operand, DType::i16, a);
+    case ScalarOp::narrow_u32:
+      return convert(operand, DType::u32, a);
     case ScalarOp::select:
       return a.i != 0 ? b : c;
     case ScalarOp::isnan:

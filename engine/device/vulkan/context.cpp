@@ -56,10 +56,13 @@ bool Context::supports(DType type) const {
       return true;
     case DType::boolean:
     case DType::u8:
+    case DType::i8:
       return can.storage_8bit;
+    case DType::i16:
     case DType::f16:
     case DType::bf16:
       return can.storage_16bit;
+    case DType::u32:  // computed in 64 bits
     case DType::i64:
       return can.int64;
     case DType::f64:

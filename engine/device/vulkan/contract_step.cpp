@@ -49,7 +49,7 @@ std::vector<DType> memory_types(const Encoder& encoder, const Step& step, std::s
   for (std::size_t s = 0; s < step.segments.size(); ++s) {
     const Operand& operand = step.operands[2 * s + side];
     const DType type = encoder.plan.buffers[static_cast<std::size_t>(operand.buffer)].dtype;
-    if (type != step.dtype && (step.dtype != DType::f32 || size_of(type) != 2))
+    if (type != step.dtype && (step.dtype != DType::f32 || !is_half(type)))
       throw DTypeError(fmt::format("a product of {} cannot read {}", name(step.dtype), name(type)));
     types.push_back(type);
   }

@@ -81,7 +81,8 @@ void encode_gather(Encoder& encoder, const Step& step) {
 void encode_scatter_add(Encoder& encoder, const Step& step) {
   const std::int64_t columns = step.dims[0] * step.dims[2];
   if (columns == 0 || step.dims[1] == 0) return;
-  if ((step.dtype == DType::boolean && step.scatter == Scatter::add) || !encoder.context.supports(step.dtype))
+  if ((step.dtype == DType::boolean && step.scatter == Scatter::add) || is_memory_type(step.dtype) ||
+      !encoder.context.supports(step.dtype))
     throw DTypeError(fmt::format("{} has no kernel on this device", name(step.dtype)));
   const char* type = step.dtype == DType::f32   ? "f32"
                      : step.dtype == DType::f64 ? "f64"
