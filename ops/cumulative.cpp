@@ -1,5 +1,7 @@
 #include "ops/cumulative.h"
 
+#include <fmt/core.h>
+
 #include <limits>
 #include <vector>
 
@@ -39,6 +41,8 @@ LazyTensor arithmetic_scan(const char* op, const LazyTensor& x, int axis, double
   return astype(scan(op, astype(x, compute_type(type)), axis, identity, combine), type);
 }
 
+LazyTensor plus(const LazyTensor& a, const LazyTensor& b) { return a + b; }
+
 void check_floating(const char* op, const LazyTensor& x) {
   ops::check_domain(op, ScalarDomain::floating, x.dtype());
 }
@@ -62,8 +66,19 @@ LazyTensor log_add(const LazyTensor& a, const LazyTensor& b) {
 
 }  // namespace
 
-LazyTensor cumsum(const LazyTensor& x, int axis) {
-  return arithmetic_scan("cumsum", x, axis, 0, [](const auto& a, const auto& b) { return a + b; });
+LazyTensor cumsum(const LazyTensor& x, int axis) { return arithmetic_scan("cumsum", x, axis, 0, plus); }
+LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis, std::optional<DType> dtype,
+                          bool include_initial) {
+  if (!axis && x.rank() != 1)
+    throw ShapeError(
+        fmt::format("cumulative_sum: {} has {} axes: name one", x.shape().to_string(), x.rank()));
+  const int at = x.shape().normalize_axis(axis.value_or(0), "cumulative_sum");
+  LazyTensor y = arithmetic_scan("cumulative_sum", dtype ? astype(x, *dtype) : x, at, 0, plus);
+  if (dtype) y = astype(y, *dtype);
+  if (!include_initial) return y;
+  std::vector<std::int64_t> low(static_cast<std::size_t>(x.rank()));
+  low[static_cast<std::size_t>(at)] = 1;
+  return pad(y, low, std::vector<std::int64_t>(low.size()));
 }
 LazyTensor cumprod(const LazyTensor& x, int axis) {
   return arithmetic_scan("cumprod", x, axis, 1, [](const auto& a, const auto& b) { return a * b; });
@@ -113,6 +128,30 @@ std::vector<Sample> scan_samples(const Operation& operation) {
   return out;
 }
 
+Results call_cumulative_sum(Tensors x, const Arguments& a) {
+  std::optional<int> axis;
+  if (a.has("axis")) axis = a.axis("axis", 0);
+  std::optional<DType> dtype;
+  if (a.has("dtype")) dtype = a.dtype("dtype", x[0].dtype());
+  return {cumulative_sum(x[0], axis, dtype, a.flag("include_initial", false))};
+}
+
+std::vector<Sample> cumulative_sum_samples(const Operation&) {
+  const std::int64_t axis = 1;
+  return {{{{{7}}}},
+          {{{{3, 7}}}, {{"axis", axis}}},
+          {{{{7}}}, {{"include_initial", true}}},
+          {{{{0}}}, {{"include_initial", true}}},
+          {{{{2, 3, 4}}}, {{"axis", std::int64_t{-2}}, {"include_initial", true}}}};
+}
+
+std::vector<ErrorSample> cumulative_sum_errors(const Operation& operation) {
+  std::vector<ErrorSample> out = axis_errors(operation);
+  out.push_back({Refusal::shape, {{{2, 3}}}, {}, "2 axes"});
+  out.push_back({Refusal::shape, {{{}}}, {}, "0 axes"});
+  return out;
+}
+
 Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
                 ResultType result, Range range, Results (*call)(Tensors, const Arguments&)) {
   return {.name = name,
@@ -136,6 +175,15 @@ std::span<const Operation> cumulative_operations() {
       entry("cumsum", "cumsum(x, axis=-1)",
             "The sums of the elements up to each. Of bool and types narrower than int32 they are int32.",
             kAnyType, R::summed, {}, call_scan<caldera::cumsum>),
+      {.name = "cumulative_sum",
+       .family = "cumulative",
+       .signature = "cumulative_sum(x, axis, dtype=that of cumsum, include_initial=false)",
+       .summary = "cumsum as the Array API has it: with include_initial a 0 stands in front.",
+       .types = kAnyType,
+       .result = R::summed,
+       .call = call_cumulative_sum,
+       .samples = cumulative_sum_samples,
+       .errors = cumulative_sum_errors},
       entry("cumprod", "cumprod(x, axis=-1)",
             "The products of the elements up to each. Of bool and types narrower than int32 they are int32.",
             kAnyType, R::summed, {.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),

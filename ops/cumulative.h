@@ -3,12 +3,19 @@
 // Part of ops/ops.h.
 #pragma once
 
+#include <optional>
+
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
 
-/// Sums of boolean and u8 are i32, as are their products; other dtypes keep theirs.
+/// Sums of boolean and of integers narrower than i32 are i32, as are their products; other dtypes keep
+/// theirs.
 LazyTensor cumsum(const LazyTensor& x, int axis = -1);
+/// cumsum() as the Array API has it: `axis` may be absent for tensors of one axis only; the elements are cast
+/// to `dtype` first; with `include_initial` the sum of none, 0, stands in front, and the axis is longer by 1.
+LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis = {}, std::optional<DType> dtype = {},
+                          bool include_initial = false);
 LazyTensor cumprod(const LazyTensor& x, int axis = -1);
 /// NaN from the first NaN on. Where equal elements are the largest so far, the gradient goes to the first.
 LazyTensor cummax(const LazyTensor& x, int axis = -1);

@@ -138,6 +138,14 @@ LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
   return ops::make(kConcatenate, out, dtype, operands, attributes);
 }
 
+LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis) {
+  if (axis) return concatenate(parts, *axis);
+  std::vector<LazyTensor> flat;
+  flat.reserve(parts.size());
+  for (const LazyTensor& part : parts) flat.push_back(reshape(part, Shape{part.numel()}));
+  return concatenate(flat);
+}
+
 LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
   std::vector<LazyTensor> expanded;
   expanded.reserve(parts.size());
@@ -205,6 +213,21 @@ std::span<const Operation> joining_operations() {
          return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"},
                  {.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2}}}, .mentions = "(2,)"},
                  {.refusal = Refusal::shape, .operands = {{{}}, {{}}}, .mentions = "()"}};
+       }},
+      {.name = "concat",
+       .family = "joining",
+       .signature = "concat({x...}, axis=0)",
+       .summary = "concatenate by its name in the Array API; without an axis of the tensors flattened.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         return {caldera::concat(
+             listed(x), a.flag("flat", false) ? std::nullopt : std::optional<int>(a.axis("axis", 0)))};
+       },
+       .samples = [](const Operation&) -> std::vector<Sample> {
+         return {{{{{3}}, {{4}}}}, {{{{2, 3}}, {{}}, {{0, 5}}}, {{"flat", true}}}};
+       },
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"}};
        }},
       {.name = "stack",
        .family = "joining",

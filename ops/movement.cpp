@@ -133,13 +133,16 @@ LazyTensor transpose(const LazyTensor& x) {
   return swapaxes(x, -2, -1);
 }
 
-LazyTensor squeeze(const LazyTensor& x, int axis) {
-  const int at = x.shape().normalize_axis(axis, "squeeze");
-  if (x.shape()[at] != 1) {
-    throw ShapeError(fmt::format("squeeze: axis {} of shape {} is not 1", axis, x.shape().to_string()));
-  }
+LazyTensor squeeze(const LazyTensor& x, const Axes& axes) {
   Shape out = x.shape();
-  out.erase(at);
+  const Dims which = ops::resolve_axes(axes, x.shape(), "squeeze");
+  for (int i = which.rank(); i-- > 0;) {  // from the last on: those before keep their places
+    const auto axis = static_cast<int>(which[i]);
+    if (out[axis] == 1)
+      out.erase(axis);
+    else if (!axes.are_all())
+      throw ShapeError(fmt::format("squeeze: axis {} of shape {} is not 1", axis, x.shape().to_string()));
+  }
   return reshape(x, out);
 }
 
@@ -203,6 +206,7 @@ using Errors = std::vector<ErrorSample>;
 
 Arguments axis(std::int64_t i) { return {{"axis", i}}; }
 Arguments to_shape(Integers extents) { return {{"shape", std::move(extents)}}; }
+Arguments axes(Integers which) { return {{"axis", std::move(which)}}; }
 Arguments order(Integers axes) { return {{"axes", std::move(axes)}}; }
 
 Shape shape_argument(const Arguments& a) {
@@ -290,17 +294,21 @@ std::span<const Operation> movement_operations() {
        }},
       {.name = "squeeze",
        .family = "movement",
-       .signature = "squeeze(x, axis)",
-       .summary = "Without an axis of extent 1.",
+       .signature = "squeeze(x, axis=all of extent 1)",
+       .summary = "Without axes of extent 1.",
        .types = kAnyType,
        .call = [](Tensors x, const Arguments& a) -> Results {
-         return {caldera::squeeze(x[0], a.axis("axis", 0))};
+         return {caldera::squeeze(x[0], a.has("axis") ? Axes(a.axes("axis")) : Axes())};
        },
        .samples = [](const Operation&) -> Rows {
-         return {{{{{1}}}, axis(0)}, {{{{2, 1, 3}}}, axis(1)}, {{{{2, 3, 1}}}, axis(-1)}};
+         return {{{{{1}}}, axes({0})},        {{{{2, 1, 3}}}, axes({1})},
+                 {{{{2, 3, 1}}}, axes({-1})}, {{{{1, 3, 1, 1}}}, axes({-1, 0})},
+                 {{{{1, 3, 1, 2}}}},          {{{{2, 3}}}}};
        },
        .errors = [](const Operation&) -> Errors {
-         return {{Refusal::shape, {{{2, 3}}}, axis(1), "(2, 3)"}, {Refusal::shape, {{{1}}}, axis(1), "(1,)"}};
+         return {{Refusal::shape, {{{2, 3}}}, axes({1}), "(2, 3)"},
+                 {Refusal::shape, {{{1}}}, axes({1}), "(1,)"},
+                 {Refusal::shape, {{{1, 3, 1}}}, axes({0, -3}), "named twice"}};
        }},
       {.name = "expand_dims",
        .family = "movement",

@@ -105,8 +105,10 @@ inline LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b) { return 
 
 // ---- reductions
 // -----------------------------------------------------------------------------------------------------
-/// Sums of boolean and u8 are i32; other dtypes keep theirs.
+/// Sums of boolean and of integers narrower than i32 are i32; other dtypes keep theirs. With a dtype the
+/// elements are cast to it first, and the sum is of it.
 LazyTensor sum(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+LazyTensor sum(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims = false);
 LazyTensor mean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// NaN if any element is. Of ties along one axis the first has the gradient; among those over several or all
 /// axes it is split equally. (So do max(dim) and max() of PyTorch.)
@@ -141,7 +143,8 @@ LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes);
 /// Swaps the last two axes.
 LazyTensor transpose(const LazyTensor& x);
 LazyTensor swapaxes(const LazyTensor& x, int a, int b);
-LazyTensor squeeze(const LazyTensor& x, int axis);
+/// Without these axes, whose extents have to be 1; by default without all that are.
+LazyTensor squeeze(const LazyTensor& x, const Axes& axes = {});
 LazyTensor expand_dims(const LazyTensor& x, int axis);
 LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape);
 /// x[..., start:stop:step, ...] along one axis, with Python's rules for negative and absent bounds.
@@ -153,6 +156,8 @@ LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
                const std::vector<std::int64_t>& high, double value = 0,
                const std::vector<std::int64_t>& interior = {});
 LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis = 0);
+/// concatenate() by its name in the Array API; without an axis (std::nullopt) of the tensors flattened.
+LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis = 0);
 LazyTensor stack(const std::vector<LazyTensor>& parts, int axis = 0);
 
 // ---- creation

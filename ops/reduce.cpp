@@ -118,6 +118,10 @@ LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
   return reduce(kSum, astype(x, sum_type(x.dtype())), axes, keepdims);
 }
 
+LazyTensor sum(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims) {
+  return astype(sum(astype(x, dtype), axes, keepdims), dtype);
+}
+
 LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
   // 16-bit types in f32: the sum alone might overflow.
   const DType type = is_floating(x.dtype()) ? x.dtype() : DType::f32;

@@ -94,6 +94,10 @@ LazyTensor prod(const LazyTensor& x, const Axes& which, bool keepdims) {
   return astype(y, type);
 }
 
+LazyTensor prod(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims) {
+  return astype(prod(astype(x, dtype), axes, keepdims), dtype);
+}
+
 LazyTensor var(const LazyTensor& x, const Axes& axes, double correction, bool keepdims) {
   if (!is_floating(x.dtype()))
     throw DTypeError(fmt::format("var: {} has no variance; cast it to a floating type", name(x.dtype())));

@@ -8,8 +8,10 @@
 namespace caldera {
 
 /// The product of the elements; 1 for none. Its gradient is right where elements are zero, too. Products of
-/// boolean and u8 are i32; other dtypes keep theirs.
+/// boolean and of integers narrower than i32 are i32; other dtypes keep theirs. With a dtype the elements are
+/// cast to it first, and the product is of it.
 LazyTensor prod(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
+LazyTensor prod(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims = false);
 /// sum((x - mean(x))^2) / (n - correction): correction 0 is the population's variance, 1 the sample's. NaN or
 /// infinite where n <= correction.
 LazyTensor var(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);

@@ -376,6 +376,13 @@ def scan(function):
     return call
 
 
+def cumulative_sum(x, a):
+    y = scan(torch.cumsum)(x, {"axis": a.get("axis", 0)})
+    if not a.get("include_initial", False):
+        return y
+    return torch.cat([torch.zeros_like(y.sum(a.get("axis", 0), keepdim=True, dtype=y.dtype)), y], a.get("axis", 0))
+
+
 def tensordot(x, a):
     if "axes_a" in a:
         return torch.tensordot(x[0], x[1], (a["axes_a"], a["axes_b"]))
@@ -569,6 +576,7 @@ OPERATIONS = {
     "argmax": search(torch.argmax),
     "argmin": search(torch.argmin),
     "cumsum": scan(torch.cumsum),
+    "cumulative_sum": cumulative_sum,
     "cumprod": scan(torch.cumprod),
     "cummax": lambda x, a: torch.cummax(x[0], a.get("axis", -1))[0],
     "cummin": lambda x, a: torch.cummin(x[0], a.get("axis", -1))[0],
@@ -608,13 +616,15 @@ OPERATIONS = {
     "weighted_mean": weighted_mean,
     "lora_delta": lambda x, a: a["scale"] * ((x[0] @ x[1]) @ x[2]),
     "concatenate": lambda x, a: torch.cat(x, a.get("axis", 0)),
+    "concat": lambda x, a: torch.cat([t.flatten() for t in x] if a.get("flat") else x, a.get("axis", 0)),
     "stack": lambda x, a: torch.stack(x, a.get("axis", 0)),
     "pad": pad,
     "reshape": lambda x, a: torch.reshape(x[0], a["shape"]),
     "permute_dims": lambda x, a: torch.permute(x[0], a["axes"]),
     "transpose": lambda x, a: x[0].transpose(-2, -1),
     "swapaxes": lambda x, a: torch.swapaxes(x[0], a["a"], a["b"]),
-    "squeeze": lambda x, a: torch.squeeze(x[0], a["axis"]),
+    "squeeze": lambda x, a: x[0].reshape([n for i, n in enumerate(x[0].shape) if n != 1 or "axis" in a and
+                                          i not in [k % x[0].dim() for k in a["axis"]]]),
     "expand_dims": lambda x, a: torch.unsqueeze(x[0], a["axis"]),
     "broadcast_to": lambda x, a: torch.broadcast_to(x[0], a["shape"]),
     "slice": strided,

@@ -115,6 +115,19 @@ TEST_P(ForwardReduce, EmptyAndNarrow) {
   EXPECT_EQ(sum(truth).item<std::int32_t>(), 300);
 }
 
+/// The elements are cast first, so what overflows is the type that was asked for.
+TEST_P(ForwardReduce, InATypeThatIsNamed) {
+  const std::vector<DType> types = supported({DType::i8});
+  if (types.empty()) GTEST_SKIP() << "no int8 on " << device().to_string();
+  const LazyTensor x = upload(Host(Shape{3}, {100, 100, 99}), DType::i8, device());
+  EXPECT_EQ(sum(x, {}, DType::f32).dtype(), DType::f32);
+  EXPECT_EQ(sum(x, {}, DType::f32).item<float>(), 299);
+  EXPECT_EQ(sum(x, {}, DType::i8).item<std::int8_t>(), 299 - 256);
+  EXPECT_EQ(sum(x, 0, DType::i32, true).shape(), Shape{1});
+  EXPECT_EQ(prod(x, {}, DType::i32).item<std::int32_t>(), 990000);
+  EXPECT_EQ(prod(x, {}, DType::i16).item<std::int16_t>(), 990000 % 65536);
+}
+
 TEST_P(ForwardReduce, FusedWithItsOperands) {
   const Operand x = exact_operand(Shape{33, 7}, Layout::permuted, DType::f32, 1);
   const Operand y = exact_operand(Shape{7}, Layout::reversed, DType::f32, 2);
