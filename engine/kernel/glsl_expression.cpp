@@ -96,6 +96,7 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
       if (type == DType::f64) return call(calls, "d_round", x);
       return floating ? fmt::format("roundEven({})", x) : x;
     case ScalarOp::trunc:
+      if (type == DType::f64) return call(calls, "d_trunc", x);
       return floating ? fmt::format("trunc({})", x) : x;
     case ScalarOp::sqrt:
       if (floating) return fmt::format("sqrt({})", x);
@@ -169,7 +170,7 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
       if (f32 || f64) return fmt::format("({} / {})", x, y);
       break;
     case ScalarOp::floor_div:
-      if (f32 || f64) return fmt::format("floor({} / {})", x, y);
+      if (f32 || f64) return call(calls, f32 ? "f_floor_div" : "d_floor_div", x, y);
       if (u8) return fmt::format("({} == 0u ? 0u : {} / max({}, 1u))", y, x, y);
       return call(calls, i64 ? "l_floor_div" : "i_floor_div", x, y);
     case ScalarOp::remainder:

@@ -91,7 +91,7 @@ float f_exp2(float x) {
 )"},
     {"f_expm1", {"f_exp"}, R"(
 float f_expm1(float x) {
-  if (is_nan(x)) return x;
+  if (is_nan(x) || x == 0.0) return x;
   if (x > 88.0) return f_exp(x);
   if (x < -18.0) return -1.0;
   float n = floor(x * 1.44269504 + 0.5);
@@ -244,7 +244,7 @@ float f_tan(float x) {
     {"f_tanh", {"f_exp"}, R"(
 float f_tanh(float x) {
   float a = abs(x);
-  if (is_nan(x)) return x;
+  if (is_nan(x) || x == 0.0) return x;
   if (a > 9.1) return x < 0.0 ? -1.0 : 1.0;
   if (a >= 0.625) {
     float y = 1.0 - 2.0 / (f_exp(2.0 * a) + 1.0);
@@ -343,14 +343,39 @@ float f_atan2(float y, float x) {
   return (floatBitsToUint(y) >> 31) != 0u ? -r : r;
 }
 )"},
-    {"f_remainder", {"is_nan", "constants"}, R"(
+    {"f_fmod", {"constants"}, R"(
+// The remainder of a / b with the sign of a, exact: the long division of their bits, 8 at a time. In floating point
+// the quotient would have to fit 24 bits.
+float f_fmod(float a, float b) {
+  uint sign = floatBitsToUint(a) & 0x80000000u;
+  uint x = floatBitsToUint(a) ^ sign, y = floatBitsToUint(b) & 0x7fffffffu;
+  if (x >= 0x7f800000u || y > 0x7f800000u || y == 0u) return quiet_nan();
+  if (x < y) return a;
+  int ex = max(int(x >> 23), 1), ey = max(int(y >> 23), 1);
+  uint m = x >= 0x800000u ? x & 0x7fffffu | 0x800000u : x;
+  uint d = y >= 0x800000u ? y & 0x7fffffu | 0x800000u : y;
+  m %= d;
+  for (int left = ex - ey; left > 0 && m != 0u; left -= 8) m = (m << min(left, 8)) % d;
+  int up = min(23 - findMSB(max(m, 1u)), ey - 1);
+  m <<= up;
+  return uintBitsToFloat(sign | (m < 0x800000u ? m : uint(ey - up) << 23 | m & 0x7fffffu));
+}
+)"},
+    {"f_remainder", {"f_fmod", "f_copysign"}, R"(
 float f_remainder(float a, float b) {
-  if (abs(b) == infinity() && abs(a) != infinity() && !is_nan(a)) {
-    return a == 0.0 || (a < 0.0) == (b < 0.0) ? a : b;
-  }
-  if (b == 0.0) return quiet_nan();
-  precise float r = fma(-trunc(a / b), b, a);
-  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+  float r = f_fmod(a, b);
+  if (r == 0.0) return f_copysign(r, b);
+  return (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+)"},
+    {"f_floor_div", {"f_fmod", "f_copysign", "constants"}, R"(
+// The quotient may round up to an integer that it does not reach: it is taken from the exact remainder.
+float f_floor_div(float a, float b) {
+  if (b == 0.0 || abs(a) == infinity()) return floor(a / b);
+  float r = f_fmod(a, b);
+  float q = (a - r) / b;
+  if (r != 0.0 && (r < 0.0) != (b < 0.0)) q -= 1.0;
+  return q == 0.0 ? f_copysign(q, a / b) : roundEven(q);
 }
 )"},
     // Division by zero gives 0, and the lowest integer divided by -1 wraps: some processors trap on both.

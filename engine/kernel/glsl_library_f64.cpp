@@ -167,14 +167,63 @@ double d_log1p(double x) {
   return d_log(u) * (x / d);
 }
 )"},
-    {"d_sincos", {"is_nan_d", "d_constants"}, R"(
+    {"d_far_angle", {"d_constants"}, R"(
+// x - n pi/2 and n modulo 4 for finite x of 2^20 and above, as f_far_angle: 192 of the bits of 2/pi, from those on
+// whose product with x is below 4. 75 of them are left after the worst cancellation that a double can meet.
+double d_far_angle(double x, out uint quadrant) {
+  const uint two_over_pi[40] = uint[40](
+      0u, 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+      0xfe5163abu, 0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu,
+      0xe88235f5u, 0x2ebb4484u, 0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu,
+      0x1ff897ffu, 0xde05980fu, 0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du,
+      0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu);
+  uvec2 bits = unpackDouble2x32(x);
+  // x = m 2^s; bit k of 2/pi, counted from 1, has the weight 2^(s-k) beside m, and bit s-1 is the first that counts.
+  int s = int(bits.y >> 20) - 1075;
+  uint first = uint(s - 2 + 64);
+  uint word = first >> 5, shift = first & 31u;
+  uint w[6];
+  for (uint i = 0u; i < 6u; ++i) {
+    uint high = two_over_pi[word + i], low = two_over_pi[word + i + 1u];
+    w[i] = shift == 0u ? high : high << shift | low >> (32u - shift);
+  }
+  // The product with m, of which 192 bits count.
+  uint m[2] = uint[2](bits.x, bits.y & 0xfffffu | 0x100000u);
+  uint p[6] = uint[6](0u, 0u, 0u, 0u, 0u, 0u);
+  for (int j = 0; j < 2; ++j) {
+    uint carry = 0u;
+    for (int i = 5; i - j >= 0; --i) {
+      uint high, low, over;
+      umulExtended(m[j], w[i], high, low);
+      low = uaddCarry(low, p[i - j], over);
+      high += over;
+      p[i - j] = uaddCarry(low, carry, over);
+      carry = high + over;
+    }
+  }
+  // Two bits of n, then the fraction, of which a half and more belongs to the next n.
+  for (int i = 0; i < 5; ++i) w[i] = p[i] << 2 | p[i + 1] >> 30;
+  quadrant = (p[0] >> 30) + (w[0] >> 31) & 3u;
+  double r = double(int(w[0]));
+  for (int i = 1; i < 5; ++i) r = r * 4294967296.0lf + double(w[i]);  // exact where the leading bits cancel
+  return r * (1.57079632679489661923lf * d_pow2(-160));
+}
+)"},
+    {"d_sincos", {"is_nan_d", "d_constants", "d_far_angle"}, R"(
 dvec2 d_sincos(double x) {
   double a = abs(x);
   if (is_nan_d(x) || a == d_infinity()) return dvec2(d_nan());
-  a = min(a, 1e9lf);
-  double n = floor(a * 0.63661977236758134308lf + 0.5lf);
-  precise double r = ((a - n * 1.57079632673412561417e+00lf) - n * 6.07710050630396597660e-11lf) -
-                     n * 2.02226624879595063154e-21lf;
+  uint q;
+  double r;
+  if (a < 1048576.0lf) {
+    double n = floor(a * 0.63661977236758134308lf + 0.5lf);
+    q = uint(n) & 3u;
+    precise double near = ((a - n * 1.57079632673412561417e+00lf) - n * 6.07710050630396597660e-11lf) -
+                          n * 2.02226624879595063154e-21lf;
+    r = near;
+  } else {
+    r = d_far_angle(a, q);
+  }
   double z = r * r;
   double s = 1.0lf, c = 1.0lf;
   for (int i = 9; i > 0; --i) {
@@ -182,10 +231,9 @@ dvec2 d_sincos(double x) {
     c = 1.0lf - z * c / double((2 * i - 1) * (2 * i));
   }
   s *= r;
-  int q = int(n) & 3;
-  dvec2 sc = (q & 1) != 0 ? dvec2(c, s) : dvec2(s, c);
-  if (q >= 2) sc.x = -sc.x;
-  if (q == 1 || q == 2) sc.y = -sc.y;
+  dvec2 sc = (q & 1u) != 0u ? dvec2(c, s) : dvec2(s, c);
+  if (q >= 2u) sc.x = -sc.x;
+  if (q == 1u || q == 2u) sc.y = -sc.y;
   if (x < 0.0lf) sc.x = -sc.x;
   return sc;
 }
@@ -200,7 +248,7 @@ double d_tan(double x) {
 )"},
     {"d_tanh", {"d_expm1"}, R"(
 double d_tanh(double x) {
-  if (is_nan_d(x)) return x;
+  if (is_nan_d(x) || x == 0.0lf) return x;
   double a = abs(x);
   double t = d_expm1(2.0lf * min(a, 22.0lf));
   double y = t / (t + 2.0lf);
@@ -234,7 +282,7 @@ double d_pow(double x, double y) {
   double a = abs(x);
   double magnitude = abs(y);
   bool whole = floor(y) == y;
-  bool odd = whole && magnitude < 2147483648.0lf && (uint(magnitude) & 1u) != 0u;
+  bool odd = whole && floor(0.5lf * magnitude) * 2.0lf != magnitude;
   if (x < 0.0lf && !whole && a != d_infinity()) return d_nan();
   double r;
   if (whole && magnitude <= 64.0lf) {
@@ -271,14 +319,43 @@ double d_atan2(double y, double x) {
   return (unpackDouble2x32(y).y >> 31) != 0u ? -r : r;
 }
 )"},
-    {"d_remainder", {"is_nan_d", "d_constants"}, R"(
-double d_remainder(double a, double b) {
-  if (abs(b) == d_infinity() && abs(a) != d_infinity() && !is_nan_d(a)) {
-    return a == 0.0lf || (a < 0.0lf) == (b < 0.0lf) ? a : b;
+    {"d_trunc", {}, R"(
+// The built-in one of some drivers does nothing from 2^24 on.
+double d_trunc(double x) { return x < 0.0lf ? -floor(-x) : floor(x); }
+)"},
+    {"d_fmod", {"is_nan_d", "d_constants", "d_copysign"}, R"(
+// The remainder of a / b with the sign of a, exact: a long division by 20 bits at a time. The quotient's digit is rounded
+// to the nearest, so that what is left, plus its product with the lower part of the divisor, fits 53 bits.
+double d_fmod(double a, double b) {
+  double r = abs(a), d = abs(b);
+  if (is_nan_d(a) || is_nan_d(b) || r == d_infinity() || d == 0.0lf) return d_nan();
+  if (r < d) return a;
+  double part = d;
+  while (part * 1048576.0lf <= r) part *= 1048576.0lf;
+  for (; part >= d; part *= 1.0lf / 1048576.0lf) {
+    uvec2 bits = unpackDouble2x32(part);
+    double high = packDouble2x32(uvec2(bits.x & 0xf8000000u, bits.y));
+    double q = floor(r / part + 0.5lf);
+    precise double left = (r - q * high) - q * (part - high);
+    r = left < 0.0lf ? left + part : left;
   }
-  if (b == 0.0lf) return d_nan();
-  precise double r = fma(-trunc(a / b), b, a);
-  return r != 0.0lf && (r < 0.0lf) != (b < 0.0lf) ? r + b : r;
+  return d_copysign(r, a);
+}
+)"},
+    {"d_remainder", {"d_fmod", "d_copysign"}, R"(
+double d_remainder(double a, double b) {
+  double r = d_fmod(a, b);
+  if (r == 0.0lf) return d_copysign(r, b);
+  return (r < 0.0lf) != (b < 0.0lf) ? r + b : r;
+}
+)"},
+    {"d_floor_div", {"d_fmod", "d_copysign", "d_round"}, R"(
+double d_floor_div(double a, double b) {
+  if (b == 0.0lf || abs(a) == d_infinity()) return floor(a / b);
+  double r = d_fmod(a, b);
+  double q = (a - r) / b;
+  if (r != 0.0lf && (r < 0.0lf) != (b < 0.0lf)) q -= 1.0lf;
+  return q == 0.0lf ? d_copysign(q, a / b) : d_round(q);
 }
 )"},
     {"philox_normal_d", {"philox", "d_log", "d_sincos"}, R"(

@@ -85,10 +85,11 @@ T LazyTensor::item() const {
     throw ShapeError(fmt::format("item: shape {} has {} elements", shape().to_string(), numel()));
   std::array<std::byte, 8> raw{};
   copy_to_host(raw.data());
-  const auto as = [&]<class E>(E element) {
+  const auto held = [&]<class E>(E element) {
     std::memcpy(&element, raw.data(), sizeof(E));
-    return static_cast<T>(element);
+    return element;
   };
+  const auto as = [&](auto element) { return static_cast<T>(held(element)); };
   switch (dtype()) {
     case DType::boolean:
     case DType::u8:
@@ -108,15 +109,19 @@ T LazyTensor::item() const {
     case DType::f64:
       return as(double{});
     case DType::f16:
-      return static_cast<T>(to_float(Half{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
+      return static_cast<T>(to_float(held(Half{})));
     case DType::bf16:
-      return static_cast<T>(to_float(BFloat16{static_cast<std::uint16_t>(as(std::uint16_t{}))}));
+      return static_cast<T>(to_float(held(BFloat16{})));
   }
   return T{};
 }
 
 template float LazyTensor::item<float>() const;
 template double LazyTensor::item<double>() const;
+template std::uint8_t LazyTensor::item<std::uint8_t>() const;
+template std::uint32_t LazyTensor::item<std::uint32_t>() const;
+template std::int8_t LazyTensor::item<std::int8_t>() const;
+template std::int16_t LazyTensor::item<std::int16_t>() const;
 template std::int32_t LazyTensor::item<std::int32_t>() const;
 template std::int64_t LazyTensor::item<std::int64_t>() const;
 template bool LazyTensor::item<bool>() const;

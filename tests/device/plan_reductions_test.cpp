@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PlanReductions, ::testing::ValuesIn(tested_dev
 
 constexpr Combine kCombines[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
 constexpr DType kReducedTypes[] = {DType::u8,  DType::u32, DType::i8,  DType::i16,
-                            DType::i32, DType::i64, DType::f32, DType::f64};
+                                   DType::i32, DType::i64, DType::f32, DType::f64};
 
 /// f32 partial sums of positive numbers: the error of a blocked sum of n terms stays near log2(n) ulp; a
 /// device that sums in sequence is allowed sqrt(n). Products: one rounding a factor.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/support/op_setting.h"
 
@@ -123,6 +124,99 @@ TEST_P(SpecialValues, RoundOfFloat64TakesHalvesToEven) {
                      Host(Shape{10}, {0, 2, 2, 0, -2, -2, 0, 4503599627370497, -kSpecialInf, 2}), {}));
   const LazyTensor small = upload(Host(Shape{2}, {-0.25, -0.0}), DType::f64, device());
   for (const double zero : round(small).to_vector<double>()) EXPECT_TRUE(std::signbit(zero));
+}
+
+double python_remainder(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(rest, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/// Exact whatever the quotient: up to 2^120, and 2^1500 in float64.
+TEST_P(SpecialValues, RemaindersOfAnyQuotient) {
+  for (const DType type : supported({DType::f32, DType::f64})) {
+    const bool wide = type == DType::f64;
+    std::mt19937_64 random(7);
+    std::uniform_real_distribution<double> mantissa(1, 2), sign(-1, 1);
+    std::vector<double> a{0.0, -0.0, 6, -6, 6, -6, 0.0, -0.0, 1, -1, 1, 0.9, 7, kSpecialInf};
+    std::vector<double> b{3,           3,           3,           3,   -3,  -3,  -5,
+                          kSpecialInf, kSpecialInf, kSpecialInf, 0.1, 0.1, 0.1, kSpecialInf};
+    for (int i = 0; i < 2000; ++i) {
+      const int exponent = i % (wide ? 750 : 60);
+      a.push_back(stored(std::copysign(std::ldexp(mantissa(random), exponent), sign(random)), type));
+      b.push_back(stored(
+          std::copysign(std::ldexp(mantissa(random), i % 3 == 0 ? exponent - 2 : -exponent), sign(random)),
+          type));
+    }
+    for (double& x : a) x = stored(x, type);
+    for (double& x : b) x = stored(x, type);
+    std::vector<double> rests, floors;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      rests.push_back(std::fmod(a[i], b[i]));
+      floors.push_back(stored(python_remainder(a[i], b[i]), type));
+    }
+    const Shape shape{static_cast<std::int64_t>(a.size())};
+    const LazyTensor x = upload(Host(shape, a), type, device()), y = upload(Host(shape, b), type, device());
+    EXPECT_TRUE(agrees(remainder(x, y), Host(shape, floors), {})) << name(type);
+    for (const std::size_t i : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u})
+      EXPECT_EQ(std::signbit(download(remainder(x, y))[i]), std::signbit(floors[i])) << i;
+    EXPECT_TRUE(agrees(fmod(x, y), Host(shape, rests), {})) << name(type);
+  }
+}
+
+/// floor(a / b) of the numbers themselves: 1 / 0.1f is below 10.
+TEST_P(SpecialValues, FloorDivideIsExact) {
+  for (const DType type : supported({DType::f32, DType::f64})) {
+    const LazyTensor x = upload(Host(Shape{6}, {1, 3, 6, 7, 1, -1}), type, device());
+    const LazyTensor y =
+        upload(Host(Shape{6}, {0.1, 0.1, 0.1, 0.1, -kSpecialInf, kSpecialInf}), type, device());
+    EXPECT_EQ(download(floor_divide(x, y)), (std::vector<double>{9, 29, 59, 69, -1, -1})) << name(type);
+  }
+}
+
+TEST_P(SpecialValues, SignsOfZero) {
+  struct Row {
+    const char* name;
+    LazyTensor (*function)(const LazyTensor&);
+  };
+  const Row kOdd[] = {{"sin", sin},     {"tan", tan},     {"tanh", tanh},   {"expm1", expm1},
+                      {"log1p", log1p}, {"erf", erf},     {"sqrt", sqrt},   {"floor", floor},
+                      {"ceil", ceil},   {"round", round}, {"trunc", trunc}, {"asin", asin},
+                      {"atan", atan},   {"sinh", sinh},   {"asinh", asinh}, {"atanh", atanh}};
+  for (const DType type : supported({DType::f16, DType::bf16, DType::f32, DType::f64})) {
+    const LazyTensor x = upload(Host(Shape{2}, {-0.0, 0.0}), type, device());
+    for (const Row& row : kOdd) {
+      const std::vector<double> y = download(row.function(x));
+      EXPECT_TRUE(y[0] == 0 && std::signbit(y[0])) << row.name << "(-0) in " << name(type);
+      EXPECT_TRUE(y[1] == 0 && !std::signbit(y[1])) << row.name << "(0) in " << name(type);
+    }
+  }
+}
+
+TEST_P(SpecialValues, Float64WhereItsBuiltInFunctionsEnd) {
+  if (!supports(DType::f64)) GTEST_SKIP() << "no float64 on " << device().to_string();
+  const std::vector<double> whole{16777216.5, -19553745.98, 4503599627370495.5, -0.5, 1e300};
+  const LazyTensor w = upload(Host(Shape{5}, whole), DType::f64, device());
+  EXPECT_EQ(download(trunc(w)), (std::vector<double>{16777216, -19553745, 4503599627370495, 0, 1e300}));
+  EXPECT_TRUE(std::signbit(download(trunc(w))[3]));
+  std::vector<double> angles{1e6,     1048576, -1048577.25, 1968300000., 2e9, -1e10, 5.319372648326541e255,
+                             1.7e308, 0x1p1023};
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 500; ++i) {
+    const int exponent = 15 + static_cast<int>(random() % 1008);
+    angles.push_back(std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, exponent));
+  }
+  const auto n = static_cast<std::int64_t>(angles.size());
+  const LazyTensor x = upload(Host(Shape{n}, angles), DType::f64, device());
+  const auto sines = download(sin(x)), cosines = download(cos(x));
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    EXPECT_NEAR(sines[i], std::sin(angles[i]), 1e-15 + 4e-15 * std::abs(std::sin(angles[i]))) << angles[i];
+    EXPECT_NEAR(cosines[i], std::cos(angles[i]), 1e-15 + 4e-15 * std::abs(std::cos(angles[i]))) << angles[i];
+  }
+  const LazyTensor base = upload(Host(Shape{3}, {-1, -1, -0.0}), DType::f64, device());
+  const LazyTensor odd =
+      upload(Host(Shape{3}, {4294967295., 4294967296., -2147483649.}), DType::f64, device());
+  EXPECT_EQ(download(pow(base, odd)), (std::vector<double>{-1, 1, -kSpecialInf}));
 }
 
 TEST_P(SpecialValues, InReductions) {

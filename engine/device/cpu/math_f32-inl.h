@@ -183,7 +183,7 @@ HWY_INLINE VF tanh_f32(VF x) {
   const VF small = hn::MulAdd(hn::Mul(p, z), x, x);
   const VF e = exp_f32(hn::Add(a, a));
   const VF large = hn::Sub(splat(1.0F), hn::Div(splat(2.0F), hn::Add(e, splat(1.0F))));
-  return hn::IfThenElse(hn::Lt(a, splat(0.625F)), small, hn::CopySign(large, x));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(a, splat(0.625F)), small, large), x);  // of -0 too
 }
 
 HWY_INLINE VF sigmoid_f32(VF x) {
@@ -267,7 +267,8 @@ HWY_INLINE VF sin_phase_f32(VF x) {
   const VF value = hn::IfThenElse(odd, cosine, sine);
   const VI sign = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(I32(), 2)));
   const VF flipped = hn::BitCast(F32(), hn::Xor(hn::BitCast(I32(), value), sign));
-  return keep_nan(x, flipped);
+  const VF signed_zero = phase == 0 ? hn::IfThenElse(hn::Eq(x, splat(0.0F)), x, flipped) : flipped;
+  return keep_nan(x, signed_zero);
 }
 #endif
 

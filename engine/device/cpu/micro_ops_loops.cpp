@@ -24,6 +24,7 @@ template <class F, class A, class R>
 void unary(void* out, const void* a, const void*, const void*, std::int64_t n) {
   auto* o = static_cast<R*>(out);
   const auto* x = static_cast<const A*>(a);
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here, not a character
   each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i])); });
 }
 
