@@ -334,6 +334,7 @@ class Grouper {
       const bool only_one =
           std::all_of(all.begin(), all.end(), [&](Id r) { return has_group(r) && group_of(r) == reader; });
       if (!only_one || drafts_[reader].other != kNoRoot || follows_other_rows(i, drafts_[reader])) continue;
+      if (follows_own_product(i) && reads_product(drafts_[reader])) continue;
       // A closed reduction may still be given its operands.
       const bool closed = drafts_[reader].closed;
       if (closed && !drafts_[reader].members.empty() && shape(i).numel() != drafts_[reader].space.numel()) {
@@ -343,6 +344,33 @@ class Grouper {
       try_join(reader, group_of(i), no_detour);
       drafts_[reader].closed = closed;
     }
+  }
+
+  // A sum of many products, such as the gradient of a weight that several layers share, is not computed at
+  // once when all of them are there: each addition is the epilogue of its own product, and only the sum so
+  // far waits in memory.
+  bool is_product(Id root) const { return has_group(root) && drafts_[draft_of_[root]].other == root; }
+  /// Whether i may be the epilogue of a contraction that nothing else reads.
+  bool follows_own_product(Id i) const {
+    bool found = false;
+    for_each_operand(i, [&](const Source& s) {
+      if (!is_product(s.root) || regions_.node(s.root).op->kind != OpClass::contract) return;
+      const auto all = readers(s.root);
+      if (!std::all_of(all.begin(), all.end(), [&](Id reader) { return reader == i; })) return;
+      const Draft& product = drafts_[group_of(s.root)];
+      const std::optional<Draft> g = common_space(product, drafts_[group_of(i)]);
+      found = found || (g && edges_fit(*g, product, drafts_[group_of(i)]));
+    });
+    return found;
+  }
+  bool reads_product(const Draft& reader) const {
+    bool found = false;
+    for (Id member : reader.members) {
+      for_each_operand(member, [&](const Source& s) {
+        found = found || (is_product(s.root) && regions_.node(s.root).op->kind == OpClass::contract);
+      });
+    }
+    return found;
   }
 
   /// Whether an operand of i is a reduction over other rows than the group's: then i belongs with it.

@@ -20,6 +20,7 @@ class ProductSums {
       if (uses_[i] == 0) continue;
       for (Id input : program.inputs_of(program.nodes[i])) user_[input] = i;
     }
+    count_terms();
   }
 
   Program run() {
@@ -48,9 +49,24 @@ class ProductSums {
     const Program::Node& n = node(i);
     return n.op->kind == OpClass::elementwise && n.op->scalar == ScalarOp::add && is_floating(n.dtype);
   }
-  /// A sum whose only reader is a sum of the same extents.
+  /// A sum whose only reader is a sum of the same extents. One with as many products as a contraction takes
+  /// is computed where it stands: further products, as of a weight that many layers share, are added to it,
+  /// and what they are made of does not wait for the last of them.
   bool continues_into(Id i) const {
-    return uses_[i] == 1 && user_[i] != kNoRoot && is_sum(user_[i]) && node(user_[i]).shape == node(i).shape;
+    return uses_[i] == 1 && user_[i] != kNoRoot && is_sum(user_[i]) &&
+           node(user_[i]).shape == node(i).shape && terms_[i] < kMaxSegments;
+  }
+  void count_terms() {
+    terms_.assign(program_.nodes.size(), 0);
+    for (Id i = 0; i < program_.nodes.size(); ++i) {
+      if (uses_[i] == 0 || !is_sum(i)) continue;
+      for (Id input : program_.inputs_of(node(i))) {
+        if (is_sum(input) && continues_into(input))
+          terms_[i] += terms_[input];
+        else
+          terms_[i] += term(input) ? 1 : 0;
+      }
+    }
   }
 
   /// The leaves of a tree of sums, from left to right. Iterative: sums of thousands of terms are legal.
@@ -140,7 +156,8 @@ class ProductSums {
 
   const Program& program_;
   std::vector<std::uint32_t> uses_;
-  std::vector<Id> user_;  // a reader of each node; the reader where there is one
+  std::vector<Id> user_;    // a reader of each node; the reader where there is one
+  std::vector<int> terms_;  // of a sum: the products that it would join
   Rebuild build_;
 };
 

@@ -124,6 +124,29 @@ TEST(PlanStructure, ArenaIsReused) {
   EXPECT_EQ(plan_for({y})->peak_bytes, 3 * kBytes);
 }
 
+TEST(PlanStructure, GradientsOfASharedWeightDoNotKeepEveryLayer) {
+  constexpr std::int64_t kBytes = 512 * 512 * 4;  // large: small plans spend memory on fewer barriers
+  const Device null = Device::null();
+  for (const bool fusion : {true, false}) {
+    const ScopedSettings scope(fusion);
+    for (const int root : {4, 8, 16}) {  // blocks, and layers in each
+      const LazyTensor x = LazyTensor::zeros({512, 512}, DType::f32, null).eval();
+      const LazyTensor w = LazyTensor::ones({512, 512}, DType::f32, null).eval();
+      LazyTensor y = x;
+      for (int block = 0; block < root; ++block) {
+        y = checkpoint(UnaryFunction([&](const LazyTensor& a) {
+          LazyTensor h = a;
+          for (int layer = 0; layer < root; ++layer) h = tanh(matmul(h, w));
+          return h;
+        }))(y);
+      }
+      // The values between blocks, those of one block, and what up to four products together wait for.
+      EXPECT_LE(plan_for(grad(sum(y * y), {x, w}))->arena_bytes, (2 * root + 8) * kBytes)
+          << root << (fusion ? " fused" : " plain");
+    }
+  }
+}
+
 TEST(PlanStructure, NothingLeftToComputeIsNoPlan) {
   const ScopedSettings scope;
   const LazyTensor x = program_input({4}, Device::null());
