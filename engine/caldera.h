@@ -18,6 +18,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/error.h"
 #include "engine/tensor/shape.h"
+#include "engine/testing/gradcheck.h"
 #include "ops/losses.h"
 #include "ops/ops.h"
 #include "ops/optimizer_updates.h"

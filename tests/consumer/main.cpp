@@ -4,6 +4,28 @@
 
 #include <cmath>
 #include <cstdio>
+#include <span>
+#include <vector>
+
+namespace {
+
+/// Whether the gradient rule of x * sigmoid(x) that has this share of its second term passes gradcheck.
+bool passes(double share) {
+  using namespace caldera;
+  using Tensors = std::vector<LazyTensor>;
+  const auto silu = custom_vjp([](std::span<const LazyTensor> a) { return a[0] * sigmoid(a[0]); },
+                               [=](std::span<const LazyTensor> a, const LazyTensor& y, const LazyTensor& g) {
+                                 const LazyTensor s = sigmoid(a[0]);
+                                 return Tensors{g * (s + y * (1 - s) * share)};
+                               },
+                               "silu");
+  const LazyTensor x = LazyTensor::from_vector<double>({-2, -0.5, 0.3, 4}, {4}, Device::cpu());
+  const testing::GradcheckResult result = testing::gradcheck(silu, {x});
+  if (!result) std::printf("%s\n", result.message.c_str());
+  return result && testing::gradgradcheck(silu, {x});
+}
+
+}  // namespace
 
 int main() {
   using namespace caldera;
@@ -18,5 +40,5 @@ int main() {
   // 32 rows of probabilities; adding one vector to all columns of w changes no softmax: dw sums to 0.
   const bool right = std::abs(total.item() - 32) < 1e-3 && loss.item() > 0 && loss.item() < 0.11 &&
                      std::abs(sum(dw).item()) < 1e-5 && sum(square(dw)).item() > 0;
-  return right ? 0 : 1;
+  return right && passes(1) && !passes(0.5) ? 0 : 1;
 }
