@@ -1,5 +1,6 @@
 // Operation: an entry of the table of operations. Each public operation is declared once, beside its
-// implementation; validation, documentation, golden files and tests read the entry.
+// implementation; documentation, golden files and tests read the entry, and hold the implementation to it.
+// How to add one: docs/adding-operations.md.
 #pragma once
 
 #include <array>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
@@ -16,15 +17,25 @@ namespace {
 using ops::Operation;
 using ops::Sample;
 
-/// The sample that a column is tried on: the last one of several elements and no empty extent.
-Sample tried_sample(const Operation& operation) {
-  Sample found = operation.samples(operation).front();
-  for (const Sample& sample : operation.samples(operation)) {
-    bool full = true;
-    for (const ops::Operand& operand : sample.operands) full = full && operand.shape.numel() > 0;
-    if (full) found = sample;
+DType usual_type(const Operation& operation) {
+  for (const DType type : {DType::f32, DType::i32}) {
+    if (operation.types.contains(type)) return type;
   }
-  return found;
+  return DType::boolean;
+}
+
+/// The sample that a column is tried on: the last one without anything empty.
+Sample tried_sample(const Operation& operation) {
+  const std::vector<Sample> samples = operation.samples(operation);
+  for (std::size_t i = samples.size(); i-- > 0;) {
+    const auto is_full = [](const auto& x) { return x.shape.numel() > 0; };
+    if (!std::all_of(samples[i].operands.begin(), samples[i].operands.end(), is_full)) continue;
+    const auto results = operation.call(
+        operands_of(samples[i], usual_type(operation), Layout::plain, Device::cpu()), samples[i].arguments);
+    if (std::all_of(results.begin(), results.end(), [](const LazyTensor& y) { return y.numel() > 0; }))
+      return samples[i];
+  }
+  throw std::logic_error(fmt::format("{}: no sample gives anything", operation.name));
 }
 
 struct Tried {
@@ -53,13 +64,6 @@ std::string attempt(const F& function) {
   } catch (const Error&) {
     return "**no**";
   }
-}
-
-DType usual_type(const Operation& operation) {
-  for (const DType type : {DType::f32, DType::i32}) {
-    if (operation.types.contains(type)) return type;
-  }
-  return DType::boolean;
 }
 
 bool differentiable(const Operation& operation) {
@@ -140,17 +144,35 @@ std::string result_cell(const Operation& operation) {
   return "";
 }
 
-/// Whether the call's results can be computed there.
+class ScopedDefaultDevice {
+ public:
+  explicit ScopedDefaultDevice(Device device) : saved_(default_device()) { set_default_device(device); }
+  ~ScopedDefaultDevice() { set_default_device(saved_); }
+  ScopedDefaultDevice(const ScopedDefaultDevice&) = delete;
+  ScopedDefaultDevice& operator=(const ScopedDefaultDevice&) = delete;
+
+ private:
+  Device saved_;
+};
+
+/// Whether the call's results can be computed there, and whether that is by LAPACK after all.
 std::string device_cell(const Operation& operation, Device device) {
-  return attempt([&] {
-    const Device saved = default_device();
-    set_default_device(device);
-    const Sample sample = tried_sample(operation);
-    const auto results =
-        operation.call(operands_of(sample, usual_type(operation), Layout::plain, device), sample.arguments);
-    set_default_device(saved);
+  bool by_lapack = false;
+  const std::string found = attempt([&] {
+    std::vector<LazyTensor> results;
+    {
+      const ScopedDefaultDevice scope(device);
+      const Sample sample = tried_sample(operation);
+      results =
+          operation.call(operands_of(sample, usual_type(operation), Layout::plain, device), sample.arguments);
+    }
+    const auto plan = plan_for(results);
+    by_lapack = plan != nullptr && std::any_of(plan->steps.begin(), plan->steps.end(), [](const Step& step) {
+                  return step.kind == StepKind::linalg;
+                });
     eval(results);
   });
+  return by_lapack && device.kind == DeviceKind::vulkan ? "by the CPU" : found;
 }
 
 std::size_t kernels_of(std::span<const LazyTensor> results) {
@@ -185,6 +207,13 @@ std::string fused_cell(const Operation& operation) {
   const bool fuses_ahead = is_fused(operation.call(t.operands, t.sample.arguments));
   if (fuses_ahead && fuses_behind) return "yes";
   return fuses_behind ? "behind" : fuses_ahead ? "ahead" : "no";
+}
+
+/// Text within a table, where a bar would end the cell.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
 }
 
 /// The figures of tests/ops/accuracy.h, which are measured apart: a page does not depend on who makes it.
@@ -222,7 +251,8 @@ std::string operations_page() {
       "**jvp**, "
       "**vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the derivative is 0 by "
       "nature, - "
-      "where there is none. **CPU**, **Vulkan**: whether its\nresults can be computed there. **kernels**: "
+      "where there is none. **CPU**, **Vulkan**: whether its\nresults can be computed there (*by the CPU*: "
+      "with LAPACK, for tensors of a GPU too). **kernels**: "
       "how many steps "
       "the call alone compiles to on the CPU. **fused**: whether an element-wise\noperation *ahead* of it "
       "and one "
@@ -238,13 +268,13 @@ std::string operations_page() {
           "|---|---|---|---|---|---|---|---|---|---|---|\n",
           family);
     }
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", operation->signature,
-                       operation->summary, types_cell(*operation), result_cell(*operation),
-                       vjp_cell(*operation), jvp_cell(*operation), vmap_cell(*operation),
-                       device_cell(*operation, Device::cpu()), device_cell(*operation, Device::vulkan(0)),
-                       fused_cell(*operation), kernels_alone(*operation));
+    out += fmt::format(
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(operation->signature),
+        cell(operation->summary), types_cell(*operation), result_cell(*operation), vjp_cell(*operation),
+        jvp_cell(*operation), vmap_cell(*operation), device_cell(*operation, Device::cpu()),
+        device_cell(*operation, Device::vulkan(0)), fused_cell(*operation), kernels_alone(*operation));
   }
-  return out + accuracy_section();
+  return out + names_section() + accuracy_section();
 }
 
 }  // namespace caldera::testing

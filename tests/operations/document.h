@@ -1,7 +1,9 @@
 // docs/operations.md, made from the table of operations and from trying each one.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace caldera::testing {
 
@@ -9,5 +11,15 @@ namespace caldera::testing {
 std::string operations_page();
 /// Its section on types.
 std::string types_section();
+
+/// What an operation is called elsewhere.
+struct ForeignName {
+  std::string_view elsewhere;
+  std::string_view operation;  // in the table, but for the makers of tensors
+  std::string_view remark;
+};
+std::span<const ForeignName> foreign_names();
+/// The page's section on them.
+std::string names_section();
 
 }  // namespace caldera::testing

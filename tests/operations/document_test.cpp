@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ops/table/operation.h"
 #include "tests/support/devices.h"
 
 namespace caldera::testing {
@@ -23,6 +24,13 @@ TEST(Document, IsTheTableOfOperations) {
 TEST(Document, NoOperationLacksARule) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
   EXPECT_EQ(operations_page().find("**no**"), std::string::npos);
+}
+
+TEST(Document, NamesFromElsewhereLeadToOperations) {
+  for (const ForeignName& row : foreign_names()) {
+    if (row.operation == "from_vector") continue;  // a member of LazyTensor
+    EXPECT_NE(ops::find_operation(row.operation), nullptr) << row.operation;
+  }
 }
 
 }  // namespace

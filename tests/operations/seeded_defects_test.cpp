@@ -1,5 +1,5 @@
-// gradcheck catches wrong gradient rules: thirty functions, each with its right rule, which passes, and with
-// a wrong one of a kind that people write.
+// gradcheck catches wrong gradient rules: more than thirty functions, each with its right rule, which passes,
+// and with a wrong one of a kind that people write.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,6 +26,7 @@ struct Defect {
   std::vector<Shape> inputs;
   Forward forward;
   Backward right, wrong;
+  bool tied = false;  // all numbers alike
 };
 
 LazyTensor sech2(const LazyTensor& y) { return 1.0 - y * y; }
@@ -256,6 +257,27 @@ const std::vector<Defect>& defects() {
        [](Inputs x, const LazyTensor&, const LazyTensor& g) -> Results {
          return {broadcast_to(g / 5.0, x[0].shape())};
        }},
+      {"ATieThatTheFirstTakes",
+       {{4}, {4}},
+       [](Inputs x) { return maximum(x[0], x[1]); },
+       [](Inputs, const LazyTensor&, const LazyTensor& g) -> Results {
+         return {g / 2.0, g / 2.0};
+       },
+       [](Inputs, const LazyTensor&, const LazyTensor& g) -> Results {
+         return {g, zeros_like(g)};
+       },
+       true},
+      {"ATieThatAllTake",
+       {{2}},
+       [](Inputs x) { return amax(x[0]); },
+       [](Inputs x, const LazyTensor& y, const LazyTensor& g) -> Results {
+         const LazyTensor hits = astype(equal(x[0], y), DType::f64);
+         return {g * hits / sum(hits)};
+       },
+       [](Inputs x, const LazyTensor& y, const LazyTensor& g) -> Results {
+         return {g * astype(equal(x[0], y), DType::f64)};
+       },
+       true},
       {"AClipThatPassesEverything",
        {{6}},
        [](Inputs x) { return minimum(x[0], 0.9); },
@@ -295,15 +317,17 @@ const std::vector<Defect>& defects() {
 class SeededDefects : public ::testing::TestWithParam<std::size_t> {
  protected:
   static const Defect& defect() { return defects()[GetParam()]; }
-  /// Between 0.5 and 1.3, no two alike.
+  /// Between 0.5 and 1.3, no two alike; where a tie is tried, all alike: central differences give the mean of
+  /// both slopes there, so of two that are tied each has half.
   static Results inputs() {
     Results all;
     for (const Shape& shape : defect().inputs) {
       std::vector<double> values;
       for (std::int64_t i = 0; i < shape.numel(); ++i)
-        values.push_back(
-            0.5 +
-            0.8 * std::fmod(0.37 * static_cast<double>(i + 1) + 0.13 * static_cast<double>(all.size()), 1.0));
+        values.push_back(defect().tied ? 0.75
+                                       : 0.5 + 0.8 * std::fmod(0.37 * static_cast<double>(i + 1) +
+                                                                   0.13 * static_cast<double>(all.size()),
+                                                               1.0));
       all.push_back(LazyTensor::from_vector(values, shape, Device::cpu()));
     }
     return all;
