@@ -174,7 +174,8 @@ constexpr Range kBetween{.offset = 1.0 / 128};
 /// Integers are drawn from the range times 4, and of them only powers that are not negative are defined.
 std::vector<Sample> pow_samples(const Operation& operation) {
   std::vector<Sample> out = binary_samples(operation);
-  const Range exponents{.low = 0, .high = 1.25};
+  // No real one is 0, where PyTorch's second derivative lacks the term 1 / a.
+  const Range exponents{.low = 0, .high = 1.25, .offset = 1.0 / 128};
   for (const auto& [a, b] : {std::pair<Shape, Shape>{{}, {}}, {{33}, {33}}, {{2, 3}, {3}}, {{0, 3}, {3}}})
     out.push_back({{{a, operation.ranges[0]}, {b, exponents}}});
   return out;

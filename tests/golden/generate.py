@@ -268,8 +268,11 @@ def cosine_embedding_loss(x, a):
 
 
 def cosine_similarity(x, a):
-    y = torch.broadcast_tensors(*x)
-    return F.cosine_similarity(*y, dim=a.get("axis", 1), eps=a.get("eps", 1e-8))
+    y, dim, eps = torch.broadcast_tensors(*x), a.get("axis", 1), a.get("eps", 1e-8)
+    # PyTorch differentiates as if it limited no norm.
+    norms = [torch.linalg.vector_norm(t, 2, dim, True).clamp_min(eps) for t in y]
+    ours = (y[0] * y[1] / (norms[0] * norms[1])).sum(dim)
+    return checked(ours, lambda *t: F.cosine_similarity(*t, dim=dim, eps=eps), *y)
 
 
 def batch_norm(x, a):
