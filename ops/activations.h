@@ -30,13 +30,13 @@ LazyTensor gelu(const LazyTensor& x, GeluForm form = GeluForm::exact);
 LazyTensor silu(const LazyTensor& x);
 /// x * tanh(softplus(x)) (Misra 2019).
 LazyTensor mish(const LazyTensor& x);
-/// log(1 + exp(beta * x)) / beta, without overflow.
+/// log(1 + exp(beta * x)) / beta, without overflow. ValueError for beta = 0.
 LazyTensor softplus(const LazyTensor& x, double beta = 1);
 /// x / (1 + |x|).
 LazyTensor softsign(const LazyTensor& x);
 /// log(sigmoid(x)), without overflow.
 LazyTensor log_sigmoid(const LazyTensor& x);
-/// x limited to [low, high]; the slope at the limits is 0 (that of clip is 1).
+/// x limited to [low, high]; the slope at the limits is 0 (that of clip is 1). ValueError for low > high.
 LazyTensor hardtanh(const LazyTensor& x, double low = -1, double high = 1);
 /// relu6(x + 3) / 6.
 LazyTensor hardsigmoid(const LazyTensor& x);
@@ -44,9 +44,9 @@ LazyTensor hardsigmoid(const LazyTensor& x);
 LazyTensor hardswish(const LazyTensor& x);
 /// x - tanh(x).
 LazyTensor tanhshrink(const LazyTensor& x);
-/// x moved towards 0 by lambda, 0 within.
+/// x moved towards 0 by lambda, 0 within. ValueError for a negative lambda.
 LazyTensor softshrink(const LazyTensor& x, double lambda = 0.5);
-/// x where |x| > lambda, else 0.
+/// x where |x| > lambda, else 0: x everywhere for a negative lambda, as in PyTorch.
 LazyTensor hardshrink(const LazyTensor& x, double lambda = 0.5);
 /// The first half of an axis times the sigmoid of the second (Dauphin et al. 2016). ShapeError for an odd
 /// extent.

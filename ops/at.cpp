@@ -111,7 +111,7 @@ constexpr Method kMethods[] = {{"add", &At::add},
 Results call_at(Tensors x, const Arguments& a) {
   std::vector<Slice> slices;
   const Integers start = a.integers("start"), stop = a.integers("stop"), step = a.integers("step");
-  for (std::size_t i = 0; i < start.size(); ++i) {
+  for (std::size_t i = 0; i < std::min({start.size(), stop.size(), step.size()}); ++i) {
     Slice s{.step = step[i]};
     if (start[i] != kNone) s.start = start[i];
     if (stop[i] != kNone) s.stop = stop[i];
@@ -138,6 +138,7 @@ const std::vector<Selection>& selections() {
       {{2, 3, 4}, {2, 1, 2}, {0, 1, 3}, {kNone, 2, kNone}, {1, 1, -2}},
       {{6}, {6}, {kNone}, {kNone}, {-1}},
       {{5}, {}, {3}, {3}, {1}},
+      {{0, 3}, {1}, {kNone, 1}, {kNone, 2}, {1, 1}},
       {{3, 2}, {3, 2}, {}, {}, {}},
   };
   return kAll;

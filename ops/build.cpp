@@ -86,13 +86,7 @@ LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device 
   return make_on(op, shape, dtype, device, {inputs.begin(), inputs.size()}, attributes);
 }
 
-LazyTensor scalar(double value, DType dtype) {
-  const auto bits =
-      is_floating(dtype) ? std::bit_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);
-  return make_scalar(bits, dtype, false);
-}
-
-LazyTensor scalar_i64(std::int64_t value) { return make_scalar(value, DType::i64, false); }
+LazyTensor scalar(FillValue value, DType dtype) { return make_scalar(value.bits(dtype), dtype, false); }
 
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
   if (!is_weak(x) || is_weak(other)) return x.dtype();
@@ -106,9 +100,7 @@ LazyTensor as_operand(const LazyTensor& x, DType dtype) {
   if (!is_scalar_leaf(x)) return astype(x, dtype);
   const std::int64_t bits = x.node().attributes()[0];
   if (is_floating(x.dtype()) == is_floating(dtype)) return make_scalar(bits, dtype, false);
-  return is_floating(dtype)
-             ? scalar(static_cast<double>(bits), dtype)
-             : make_scalar(static_cast<std::int64_t>(std::bit_cast<double>(bits)), dtype, false);
+  return is_floating(dtype) ? scalar(bits, dtype) : scalar(std::bit_cast<double>(bits), dtype);
 }
 
 LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {

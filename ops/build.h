@@ -32,8 +32,7 @@ LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device 
                        std::span<const std::int64_t> attributes = {});
 
 /// A scalar leaf of exactly this dtype (not weak).
-LazyTensor scalar(double value, DType dtype);
-LazyTensor scalar_i64(std::int64_t value);
+LazyTensor scalar(FillValue value, DType dtype);
 
 /// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors
 /// stay.
@@ -56,10 +55,27 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
 LazyTensor pad_with_zeros(const LazyTensor& x, const std::vector<std::int64_t>& low,
                           const std::vector<std::int64_t>& high, const std::vector<std::int64_t>& interior);
 
+/// root(total), a function like sqrt with an infinite slope at 0, where its value is 0 here and its gradient,
+/// too.
+template <class Root>
+LazyTensor root_without_kink(const LazyTensor& total, const Root& root) {
+  const LazyTensor zero = equal(total, 0.0);
+  return where(zero, zeros_like(total), root(where(zero, ones_like(total), total)));
+}
+
 /// Tangent rule of what is linear in all its floating inputs together: the operation applied to the tangents.
 void linear_jvp(JvpContext& c);
 /// Gradient rule of what gives its only input on as it is.
 void pass_cotangent(VjpContext& c);
+
+/// f(x, axis) with the axis counted from 0. A tensor without axes is taken for one of one axis, which 0 and
+/// -1 name, and the result has none either, as in PyTorch. Throws ShapeError naming `op`.
+template <class F>
+LazyTensor along_axis(std::string_view op, const LazyTensor& x, int axis, const F& f) {
+  const bool single = x.rank() == 0 && (axis == 0 || axis == -1);
+  if (single) return reshape(f(reshape(x, Shape{1}), 0), Shape{});
+  return f(x, x.shape().normalize_axis(axis, std::string(op).c_str()));
+}
 
 /// The axes as a sorted list of indices without repeats. Throws ShapeError naming `op`.
 Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op);

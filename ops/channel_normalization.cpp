@@ -242,7 +242,7 @@ std::span<const Operation> channel_normalization_operations() {
        },
        .samples =
            [](const Operation&) {
-             return affine_samples({{2, 3, 7}, {1, 1, 33}, {2, 3, 2, 2}, {1, 2, 2, 1, 3}}, {});
+             return affine_samples({{2, 3, 7}, {1, 1, 33}, {2, 3, 2, 2}, {1, 2, 2, 1, 3}, {0, 2, 3}}, {});
            },
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
          return {{Refusal::shape, {{{2, 3}}}, {}, "(2, 3)"},

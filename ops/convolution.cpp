@@ -217,6 +217,7 @@ std::vector<Sample> transpose_samples(const Operation&) {
        {{"stride", Integers{2}}, {"padding", Integers{1}}, {"output_padding", Integers{1}}}},
       {{{{1, 4, 4}}, {{4, 3, 2}}, {{6}}}, {{"groups", std::int64_t{2}}, {"dilation", Integers{3}}}},
       {{{{1, 2, 3, 4}}, {{2, 3, 3, 2}}, {{3}}}, {{"stride", Integers{2, 1}}, {"padding", Integers{1, 0}}}},
+      {{{{0, 3, 5}}, {{3, 4, 3}}}},
       {{{{1, 2, 6}}, {{2, 2, 2}}}, {{"padding", Integers{3}}}},
       {{{{1, 2, 2, 3, 2}}, {{2, 2, 2, 1, 2}}}, {{"stride", Integers{2}}}},
       settings({2, 2, 4}, {2, 3, 3}, {3}, {1}, {2}, 1, true, {2}),

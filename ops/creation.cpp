@@ -37,19 +37,19 @@ void check_countable(const Shape& shape, const char* op) {
 LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
   check_countable(shape, std::string(op.name).c_str());
   ops::check_domain(std::string(op.name).c_str(), ScalarDomain::floating, dtype);
-  return ops::make_source(op, shape, dtype, device, {ops::scalar_i64(static_cast<std::int64_t>(seed))});
+  return ops::make_source(op, shape, dtype, device, {ops::scalar(seed, DType::i64)});
 }
 
 }  // namespace
 
-LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype, Device device) {
+LazyTensor LazyTensor::full(const Shape& shape, FillValue value, DType dtype, Device device) {
   ops::check_extents("full", shape, dtype);
   // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
   const LazyTensor value_node = ops::scalar(value, dtype);
   const LazyTensor anchored = ops::make_source(kFull, Shape{}, dtype, device, {value_node});
   return broadcast_to(anchored, shape);
 }
-LazyTensor LazyTensor::full(const Shape& shape, double value, DType dtype) {
+LazyTensor LazyTensor::full(const Shape& shape, FillValue value, DType dtype) {
   return full(shape, value, dtype, default_device());
 }
 LazyTensor LazyTensor::zeros(const Shape& shape, DType dtype, Device device) {
@@ -73,8 +73,8 @@ LazyTensor ones_like(const LazyTensor& x) { return ones_like(x, x.dtype()); }
 LazyTensor ones_like(const LazyTensor& x, DType dtype) {
   return LazyTensor::ones(x.shape(), dtype, x.device());
 }
-LazyTensor full_like(const LazyTensor& x, double value) { return full_like(x, value, x.dtype()); }
-LazyTensor full_like(const LazyTensor& x, double value, DType dtype) {
+LazyTensor full_like(const LazyTensor& x, FillValue value) { return full_like(x, value, x.dtype()); }
+LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype) {
   return LazyTensor::full(x.shape(), value, dtype, x.device());
 }
 
@@ -140,7 +140,8 @@ Results call_like(Tensors x, const Arguments& a) {
 }
 
 constexpr Operation like(std::string_view name, std::string_view signature, std::string_view summary,
-                         Results (*call)(Tensors, const Arguments&)) {
+                         Results (*call)(Tensors, const Arguments&),
+                         Rows (*samples)(const Operation&) = like_samples) {
   return {.name = name,
           .family = "creation",
           .signature = signature,
@@ -149,7 +150,7 @@ constexpr Operation like(std::string_view name, std::string_view signature, std:
           .result = ResultType::argument,
           .gradient = Gradient::zero,
           .call = call,
-          .samples = like_samples,
+          .samples = samples,
           .errors = no_errors};
 }
 
@@ -215,7 +216,12 @@ std::span<const Operation> creation_operations() {
             return {LazyTensor::full(shape_argument(a), a.real("value", 0), a.dtype("dtype", DType::f32))};
           },
           [](const Operation&) {
-            return made_samples({{"value", 1.0}}, kAllDTypes);
+            Rows out = made_samples({{"value", 1.0}}, kAllDTypes);
+            for (const double value : {0.0, 3.0}) {
+              for (const DType type : kAllDTypes)
+                out.push_back({{}, {{"shape", Integers{2, 3}}, {"value", value}, {"dtype", type}}});
+            }
+            return out;
           }),
       made(
           "empty", "empty(shape, dtype=float32)", "For what will be overwritten: zeros.",
@@ -231,11 +237,18 @@ std::span<const Operation> creation_operations() {
            [](Tensors x, const Arguments& a) -> Results {
              return {empty_like(x[0], a.dtype("dtype", x[0].dtype()))};
            }),
-      like("full_like", "full_like(x, value, dtype=that of x)",
-           "One value with the shape, type and device of x.",
-           [](Tensors x, const Arguments& a) -> Results {
-             return {full_like(x[0], a.real("value", 1), a.dtype("dtype", x[0].dtype()))};
-           }),
+      like(
+          "full_like", "full_like(x, value, dtype=that of x)",
+          "One value with the shape, type and device of x.",
+          [](Tensors x, const Arguments& a) -> Results {
+            return {full_like(x[0], a.real("value", 1), a.dtype("dtype", x[0].dtype()))};
+          },
+          [](const Operation& operation) {
+            Rows out = unary_samples(operation, {{{"value", 3.0}}, {{"value", 0.0}}});
+            for (const DType type : {DType::boolean, DType::i32, DType::f16, DType::f64})
+              out.push_back({{{{2, 3}}}, {{"value", 3.0}, {"dtype", type}}});
+            return out;
+          }),
       {.name = "iota",
        .family = "creation",
        .signature = "iota(shape, axis, dtype, device)",
@@ -249,7 +262,9 @@ std::span<const Operation> creation_operations() {
        .samples = [](const Operation&) -> Rows {
          Rows out;
          for (const std::int64_t axis : {0, 1, -1}) {
-           out.push_back({{}, {{"shape", Integers{2, 3, 4}}, {"axis", axis}, {"dtype", DType::i32}}});
+           out.push_back({{}, {{"shape", Integers{0, 3}}, {"axis", axis}, {"dtype", DType::i32}}});
+           for (const DType type : {DType::f32, DType::i32})
+             out.push_back({{}, {{"shape", Integers{2, 3, 4}}, {"axis", axis}, {"dtype", type}}});
          }
          return out;
        },

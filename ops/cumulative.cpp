@@ -14,31 +14,31 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The least number of the type, which leaves a maximum as it is, and the greatest, which leaves a minimum.
-double lowest(DType type) { return is_floating(type) ? -kInfinity : static_cast<double>(facts(type).lowest); }
-double highest(DType type) {
-  return is_floating(type) ? kInfinity : static_cast<double>(facts(type).highest);
-}
-
-/// combine(earlier, later) has to be associative, and `identity` to leave the later as it is.
-template <class Combine>
-LazyTensor scan(const char* op, const LazyTensor& x, int axis, double identity, Combine combine) {
-  const int at = x.shape().normalize_axis(axis, op);
+/// step(earlier, y, distance) combines each element with that `distance` before it, which is `fill` where
+/// there is none.
+template <class Step>
+LazyTensor scan(const LazyTensor& x, int at, double fill, Step step) {
   const std::int64_t n = x.shape(at);
   std::vector<std::int64_t> low(static_cast<std::size_t>(x.rank())), high(low.size());
   LazyTensor y = x;
   for (std::int64_t distance = 1; distance < n; distance *= 2) {
     low[static_cast<std::size_t>(at)] = distance;
-    y = combine(pad(slice(y, at, 0, n - distance), low, high, identity), y);
+    y = step(pad(slice(y, at, 0, n - distance), low, high, fill), y, distance);
   }
   return y;
 }
 
-/// In the type that is computed with, and back.
+/// In the type that is computed with, and back. combine(earlier, later) has to be associative, and `identity`
+/// to leave the later as it is.
 template <class Combine>
 LazyTensor arithmetic_scan(const char* op, const LazyTensor& x, int axis, double identity, Combine combine) {
   const DType type = sum_type(x.dtype());
-  return astype(scan(op, astype(x, compute_type(type)), axis, identity, combine), type);
+  const auto step = [&](const LazyTensor& earlier, const LazyTensor& y, std::int64_t) {
+    return combine(earlier, y);
+  };
+  return ops::along_axis(op, astype(x, compute_type(type)), axis, [&](const LazyTensor& y, int at) {
+    return astype(scan(y, at, identity, step), type);
+  });
 }
 
 LazyTensor plus(const LazyTensor& a, const LazyTensor& b) { return a + b; }
@@ -55,6 +55,21 @@ LazyTensor first_best(const LazyTensor& earlier, const LazyTensor& later) {
     replaces = logical_and(logical_or(replaces, isnan(later)), logical_not(isnan(earlier)));
   }
   return where(replaces, later, earlier);
+}
+
+/// No value leaves every other as it is and loses every tie, so what has no element before it is told by its
+/// place.
+template <LazyTensor (*IsBetter)(const LazyTensor&, const LazyTensor&)>
+LazyTensor extremum_scan(const char* op, const LazyTensor& x, int axis) {
+  ops::check_domain(op, ScalarDomain::numeric, x.dtype());
+  return ops::along_axis(op, x, axis, [](const LazyTensor& given, int at) {
+    Shape along = given.shape();
+    for (int i = 0; i < along.rank(); ++i) along[i] = i == at ? along[i] : 1;
+    const LazyTensor place = iota(along, at, DType::i32, given.device());
+    return scan(given, at, 0, [&](const LazyTensor& earlier, const LazyTensor& y, std::int64_t distance) {
+      return where(place < distance, y, first_best<IsBetter>(earlier, y));
+    });
+  });
 }
 
 LazyTensor log_add(const LazyTensor& a, const LazyTensor& b) {
@@ -83,23 +98,11 @@ LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis, std::opt
 LazyTensor cumprod(const LazyTensor& x, int axis) {
   return arithmetic_scan("cumprod", x, axis, 1, [](const auto& a, const auto& b) { return a * b; });
 }
-LazyTensor cummax(const LazyTensor& x, int axis) {
-  ops::check_domain("cummax", ScalarDomain::numeric, x.dtype());
-  return scan("cummax", x, axis, lowest(x.dtype()), first_best<greater>);
-}
-LazyTensor cummin(const LazyTensor& x, int axis) {
-  ops::check_domain("cummin", ScalarDomain::numeric, x.dtype());
-  if (x.dtype() == DType::i64) {
-    // No double holds the greatest int64: -1 - x turns the order round without overflow.
-    const auto turned = [](const LazyTensor& y) { return -1 - y; };
-    return turned(cummax(turned(x), axis));
-  }
-  return scan("cummin", x, axis, highest(x.dtype()), first_best<less>);
-}
+LazyTensor cummax(const LazyTensor& x, int axis) { return extremum_scan<greater>("cummax", x, axis); }
+LazyTensor cummin(const LazyTensor& x, int axis) { return extremum_scan<less>("cummin", x, axis); }
 LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
   check_floating("logcumsumexp", x);
-  const LazyTensor y = scan("logcumsumexp", astype(x, compute_type(x.dtype())), axis, -kInfinity, log_add);
-  return astype(y, x.dtype());
+  return arithmetic_scan("logcumsumexp", x, axis, -kInfinity, log_add);
 }
 
 LazyTensor logaddexp(const LazyTensor& a, const LazyTensor& b) {
@@ -142,6 +145,8 @@ std::vector<Sample> cumulative_sum_samples(const Operation&) {
           {{{{3, 7}}}, {{"axis", axis}}},
           {{{{7}}}, {{"include_initial", true}}},
           {{{{0}}}, {{"include_initial", true}}},
+          {{{{7}}}, {{"dtype", DType::i64}}},
+          {{{{2, 3}}}, {{"axis", axis}, {"dtype", DType::f64}, {"include_initial", true}}},
           {{{{2, 3, 4}}}, {{"axis", std::int64_t{-2}}, {"include_initial", true}}}};
 }
 

@@ -82,7 +82,7 @@ struct Labelled {
       else
         axes.push_back(static_cast<int>(i));
     }
-    if (!axes.empty()) x = sum(x, axes);
+    if (!axes.empty()) x = sum(x, axes, x.dtype());
     labels = left;
   }
 };
@@ -158,11 +158,10 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
     refuse(equation, fmt::format("{} terms for {} operands", terms.size(), operands.size()));
 
   int dots = 0;
+  DType type = operands[0].dtype();
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const DType type = operands[i].dtype();
-    if (sum_type(type) != type)
-      throw DTypeError(
-          fmt::format("einsum: operand {} is {}; cast it to a type that sums fit", i, name(type)));
+    type = promote(type, operands[i].dtype());
+    ops::check_domain("einsum", ScalarDomain::numeric, operands[i].dtype());
     const int named = static_cast<int>(terms[i].ahead.size() + terms[i].behind.size());
     const int rest = operands[i].rank() - named;
     if (rest < 0 || (rest > 0 && !terms[i].dots))
@@ -175,7 +174,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
   std::map<Label, std::int64_t> extents;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const int named = static_cast<int>(terms[i].ahead.size() + terms[i].behind.size());
-    Labelled operand{operands[i], expand(terms[i], operands[i].rank() - named)};
+    Labelled operand{astype(operands[i], type), expand(terms[i], operands[i].rank() - named)};
     for (std::size_t d = 0; d < operand.labels.size(); ++d) {
       const std::int64_t extent = operand.x.shape(static_cast<int>(d));
       const auto [at, is_new] = extents.emplace(operand.labels[d], extent);

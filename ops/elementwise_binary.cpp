@@ -153,7 +153,8 @@ namespace {
 
 constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
                           Types types, ResultType result, Gradient gradient, Range first, Range second,
-                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&)) {
+                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&),
+                          std::vector<Sample> (*samples)(const Operation&) = binary_samples) {
   return {.name = name,
           .family = "elementwise_binary",
           .signature = signature,
@@ -163,12 +164,22 @@ constexpr Operation entry(std::string_view name, std::string_view signature, std
           .gradient = gradient,
           .call = call,
           .ranges = {first, second},
-          .samples = binary_samples,
+          .samples = samples,
           .errors = binary_errors};
 }
 
 /// Never a multiple of the other operand, nor equal to it: there is no slope.
 constexpr Range kBetween{.offset = 1.0 / 128};
+
+/// Integers are drawn from the range times 4, and of them only powers that are not negative are defined.
+std::vector<Sample> pow_samples(const Operation& operation) {
+  std::vector<Sample> out = binary_samples(operation);
+  // No real one is 0, where PyTorch's second derivative lacks the term 1 / a.
+  const Range exponents{.low = 0, .high = 1.25, .offset = 1.0 / 128};
+  for (const auto& [a, b] : {std::pair<Shape, Shape>{{}, {}}, {{33}, {33}}, {{2, 3}, {3}}, {{0, 3}, {3}}})
+    out.push_back({{{a, operation.ranges[0]}, {b, exponents}}});
+  return out;
+}
 
 std::vector<Sample> where_samples(const Operation&) {
   struct Shapes {
@@ -208,7 +219,7 @@ std::span<const Operation> elementwise_binary_operations() {
       entry("remainder", "remainder(a, b)", "a - b * floor(a / b): it has the sign of b, as in Python.",
             kNumeric, R::same, G::full, kBetween, {.away_from_zero = 0.25}, call_binary<caldera::remainder>),
       entry("pow", "pow(a, b)", "a to the power of b.", kNumeric, R::same, G::full, {.low = 0.25, .high = 2},
-            {.low = -1, .high = 2, .away_from_zero = 0.125}, call_binary<caldera::pow>),
+            {.low = -1, .high = 2, .away_from_zero = 0.125}, call_binary<caldera::pow>, pow_samples),
       entry("maximum", "maximum(a, b)",
             "The larger of two; NaN if either is. The gradient of ties is split equally.", kNumeric, R::same,
             G::full, {}, kBetween, call_binary<caldera::maximum>),

@@ -14,7 +14,8 @@ using Context = VjpContext;
 void neg_vjp(Context& c) { c.grads[0] = -c.cotangent; }
 void abs_vjp(Context& c) { c.grads[0] = c.cotangent * sign(c.inputs[0]); }
 void exp_vjp(Context& c) { c.grads[0] = c.cotangent * c.output; }
-void expm1_vjp(Context& c) { c.grads[0] = c.cotangent * (c.output + 1); }
+// Not output + 1, which cancels far below 0.
+void expm1_vjp(Context& c) { c.grads[0] = c.cotangent * exp(c.inputs[0]); }
 void log_vjp(Context& c) { c.grads[0] = c.cotangent / c.inputs[0]; }
 void log1p_vjp(Context& c) { c.grads[0] = c.cotangent / (c.inputs[0] + 1); }
 void sqrt_vjp(Context& c) { c.grads[0] = c.cotangent * 0.5 / c.output; }

@@ -223,7 +223,8 @@ std::vector<Sample> take_samples(const Operation&) {
           {{{{4, 3}}, indices({2, 2}, {3, 1, 0, 3})}},
           {{{{4, 3}}, indices({4}, {2, 0, 1, 2})}, axis(1)},
           {{{{2, 5, 3}}, indices({2}, {4, 1})}, axis(-2)},
-          {{{{2, 5, 3}}, indices({0}, {})}, axis(1)}};
+          {{{{2, 5, 3}}, indices({0}, {})}, axis(1)},
+          {{{{0, 3}}, indices({2}, {0, 2})}, axis(1)}};
 }
 
 std::vector<ErrorSample> take_errors(const Operation&) {

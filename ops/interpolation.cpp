@@ -154,8 +154,8 @@ std::vector<LazyTensor> call_interpolate(Tensors x, const Arguments& a) {
   InterpolateOptions options{.size = a.integers("size"),
                              .mode = mode_of(a.text("mode", "nearest")),
                              .align_corners = a.flag("align_corners", false),
-                             .recompute_scale_factor = a.flag("recompute", false)};
-  if (a.has("scale")) options.scale_factor = {a.real("scale", 1)};
+                             .recompute_scale_factor = a.flag("recompute_scale_factor", false)};
+  if (a.has("scale_factor")) options.scale_factor = {a.real("scale_factor", 1)};
   return {interpolate(x[0], options)};
 }
 
@@ -166,9 +166,9 @@ Sample sized(const Shape& shape, Integers size, const char* mode, bool align_cor
 }
 Sample scaled(const Shape& shape, double scale, const char* mode, bool align_corners = false,
               bool recompute = false) {
-  Arguments a{{"scale", scale}, {"mode", std::string(mode)}};
+  Arguments a{{"scale_factor", scale}, {"mode", std::string(mode)}};
   if (align_corners) a.set("align_corners", true);
-  if (recompute) a.set("recompute", true);
+  if (recompute) a.set("recompute_scale_factor", true);
   return {{{shape}}, a};
 }
 
@@ -180,6 +180,7 @@ std::vector<Sample> interpolate_samples(const Operation&) {
       for (const std::int64_t size : {1, 3, 7, 14, 10})
         out.push_back(sized({1, 2, 7}, {size}, mode, align_corners));
       out.push_back(sized({1, 1, 1}, {4}, mode, align_corners));
+      out.push_back(sized({0, 2, 3}, {4}, mode, align_corners));
       out.push_back(sized({2, 1, 9}, {3}, mode, align_corners));
       out.push_back(sized({1, 2, 3, 4}, {5, 6}, mode, align_corners));
       out.push_back(sized({2, 1, 5, 4}, {2, 7}, mode, align_corners));
@@ -200,11 +201,11 @@ std::vector<ErrorSample> interpolate_errors(const Operation&) {
   return {{Refusal::shape, {{{2, 3}}}, {{"size", two}}, "(2, 3)"},
           {Refusal::shape, {{{1, 1, 0}}}, {{"size", two}}, "(1, 1, 0)"},
           {Refusal::value, {{{1, 1, 3}}}, {}, "neither"},
-          {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"scale", 2.0}}, "both"},
+          {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"scale_factor", 2.0}}, "both"},
           {Refusal::value, {{{1, 1, 3}}}, {{"size", Integers{2, 2}}}, "2 values"},
           {Refusal::value, {{{1, 1, 3}}}, {{"size", Integers{0}}}, "(1, 1, 3)"},
-          {Refusal::value, {{{1, 1, 3}}}, {{"scale", 0.1}}, "(1, 1, 3)"},
-          {Refusal::value, {{{1, 1, 3}}}, {{"scale", -1.0}}, "(1, 1, 3)"},
+          {Refusal::value, {{{1, 1, 3}}}, {{"scale_factor", 0.1}}, "(1, 1, 3)"},
+          {Refusal::value, {{{1, 1, 3}}}, {{"scale_factor", -1.0}}, "(1, 1, 3)"},
           {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"align_corners", true}}, "align_corners"}};
 }
 
@@ -214,7 +215,8 @@ std::span<const Operation> interpolation_operations() {
   static const Operation kTable[] = {
       {.name = "interpolate",
        .family = "interpolation",
-       .signature = "interpolate(x, {size or scale_factor, mode=nearest, align_corners})",
+       .signature =
+           "interpolate(x, {size, scale_factor, mode=nearest, align_corners, recompute_scale_factor})",
        .summary =
            "x (N, C, D...) resampled to other spatial extents: nearest, nearest_exact, or linear along "
            "each axis. PyTorch's coordinates.",

@@ -56,7 +56,7 @@ namespace {
 
 /// Without `fill`, zeros: the compiler may rely on them.
 LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
-                  const std::vector<std::int64_t>& high, const double* fill,
+                  const std::vector<std::int64_t>& high, const FillValue* fill,
                   const std::vector<std::int64_t>& interior) {
   const auto rank = static_cast<std::size_t>(x.rank());
   if (low.size() != rank || high.size() != rank || (!interior.empty() && interior.size() != rank)) {
@@ -98,7 +98,7 @@ LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
 }  // namespace
 
 LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
-               const std::vector<std::int64_t>& high, double value,
+               const std::vector<std::int64_t>& high, FillValue value,
                const std::vector<std::int64_t>& interior) {
   return padded(x, low, high, &value, interior);
 }
@@ -109,10 +109,12 @@ LazyTensor ops::pad_with_zeros(const LazyTensor& x, const std::vector<std::int64
   return padded(x, low, high, nullptr, interior);
 }
 
-LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
-  if (parts.empty()) throw ShapeError("concatenate: no tensors were given");
+namespace {
+
+LazyTensor joined(const char* op, const std::vector<LazyTensor>& parts, int axis) {
+  if (parts.empty()) throw ShapeError(fmt::format("{}: no tensors were given", op));
   const Shape& first = parts[0].shape();
-  const int at = first.normalize_axis(axis, "concatenate");
+  const int at = first.normalize_axis(axis, op);
   DType dtype = parts[0].dtype();
   Shape out = first;
   out[at] = 0;
@@ -120,13 +122,12 @@ LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
     Shape aligned = part.shape();
     if (aligned.rank() == first.rank()) aligned[at] = first[at];
     if (aligned != first) {
-      throw ShapeError(fmt::format("concatenate: shapes {} and {} differ elsewhere than along axis {}",
+      throw ShapeError(fmt::format("{}: shapes {} and {} differ elsewhere than along axis {}", op,
                                    first.to_string(), part.shape().to_string(), axis));
     }
     if (__builtin_add_overflow(out[at], part.shape()[at], &out[at])) {
-      throw ShapeError(
-          fmt::format("concatenate: axis {} of shape {} and others has more elements than can be counted",
-                      axis, first.to_string()));
+      throw ShapeError(fmt::format("{}: axis {} of shape {} and others has more elements than can be counted",
+                                   op, axis, first.to_string()));
     }
     dtype = promote(dtype, part.dtype());
   }
@@ -138,25 +139,34 @@ LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
   return ops::make(kConcatenate, out, dtype, operands, attributes);
 }
 
+}  // namespace
+
+LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
+  return joined("concatenate", parts, axis);
+}
+
 LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis) {
-  if (axis) return concatenate(parts, *axis);
+  if (axis) return joined("concat", parts, *axis);
   std::vector<LazyTensor> flat;
   flat.reserve(parts.size());
   for (const LazyTensor& part : parts) flat.push_back(reshape(part, Shape{part.numel()}));
-  return concatenate(flat);
+  return joined("concat", flat, 0);
 }
 
 LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
+  if (parts.empty()) throw ShapeError("stack: no tensors were given");
+  const Shape& shape = parts[0].shape();
+  if (axis < -shape.rank() - 1 || axis > shape.rank())
+    throw ShapeError(fmt::format("stack: axis {} is no place for a new axis in {}", axis, shape.to_string()));
   std::vector<LazyTensor> expanded;
   expanded.reserve(parts.size());
   for (const LazyTensor& part : parts) {
-    if (part.shape() != parts[0].shape()) {
-      throw ShapeError(fmt::format("stack: shapes {} and {} differ", parts[0].shape().to_string(),
-                                   part.shape().to_string()));
+    if (part.shape() != shape) {
+      throw ShapeError(
+          fmt::format("stack: shapes {} and {} differ", shape.to_string(), part.shape().to_string()));
     }
     expanded.push_back(expand_dims(part, axis));
   }
-  if (expanded.empty()) throw ShapeError("stack: no tensors were given");
   return concatenate(expanded, axis);
 }
 
@@ -173,7 +183,8 @@ std::vector<Sample> concatenate_samples(const Operation&) {
           {{{{3}}, {{4}}}},
           {{{{2, 3}}, {{1, 3}}, {{4, 3}}}},
           {{{{2, 3}}, {{2, 1}}}, axis(1)},
-          {{{{2, 3, 2}}, {{2, 0, 2}}, {{2, 5, 2}}}, axis(-2)}};
+          {{{{2, 3, 2}}, {{2, 0, 2}}, {{2, 5, 2}}}, axis(-2)},
+          {{{{0, 3}}, {{0, 3}}}}};
 }
 
 std::vector<Sample> stack_samples(const Operation&) {
@@ -181,7 +192,8 @@ std::vector<Sample> stack_samples(const Operation&) {
   return {{{{{}}, {{}}}},
           {{{{3}}, {{3}}, {{3}}}},
           {{{{2, 3}}, {{2, 3}}}, axis(1)},
-          {{{{2, 3}}, {{2, 3}}}, axis(-1)}};
+          {{{{2, 3}}, {{2, 3}}}, axis(-1)},
+          {{{{0, 3}}, {{0, 3}}}, axis(1)}};
 }
 
 std::vector<Sample> pad_samples(const Operation&) {
@@ -224,10 +236,13 @@ std::span<const Operation> joining_operations() {
              listed(x), a.flag("flat", false) ? std::nullopt : std::optional<int>(a.axis("axis", 0)))};
        },
        .samples = [](const Operation&) -> std::vector<Sample> {
-         return {{{{{3}}, {{4}}}}, {{{{2, 3}}, {{}}, {{0, 5}}}, {{"flat", true}}}};
+         return {{{{{3}}, {{4}}}},
+                 {{{{2, 3}}, {{2, 1}}}, {{"axis", std::int64_t{-1}}}},
+                 {{{{2, 3}}, {{}}, {{0, 5}}}, {{"flat", true}}}};
        },
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
-         return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"}};
+         return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"},
+                 {Refusal::shape, {{{2}}, {{2}}}, {{"axis", std::int64_t{1}}}, "(2,)"}};
        }},
       {.name = "stack",
        .family = "joining",
@@ -239,7 +254,10 @@ std::span<const Operation> joining_operations() {
        },
        .samples = stack_samples,
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
-         return {{.refusal = Refusal::shape, .operands = {{{2}}, {{3}}}, .mentions = "(3,)"}};
+         return {{.refusal = Refusal::shape, .operands = {{{2}}, {{3}}}, .mentions = "(3,)"},
+                 {.refusal = Refusal::shape, .operands = {{{}}, {{2, 3}}}, .mentions = "(2, 3)"},
+                 {Refusal::shape, {{{}}, {{2, 3}}}, {{"axis", std::int64_t{1}}}, "()"},
+                 {Refusal::shape, {{{2}}, {{2}}}, {{"axis", std::int64_t{-3}}}, "-3"}};
        }},
       {.name = "pad",
        .family = "joining",
@@ -253,7 +271,12 @@ std::span<const Operation> joining_operations() {
        },
        .samples = pad_samples,
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
-         return {{Refusal::shape, {{{2, 3}}}, {{"low", Integers{1}}, {"high", Integers{1}}}, "(2, 3)"}};
+         return {{Refusal::shape, {{{2, 3}}}, {{"low", Integers{1}}, {"high", Integers{1}}}, "(2, 3)"},
+                 {Refusal::shape, {{{3}}}, {{"low", Integers{-1}}, {"high", Integers{1}}}, "(3,)"},
+                 {Refusal::shape,
+                  {{{3}}},
+                  {{"low", Integers{0}}, {"high", Integers{0}}, {"interior", Integers{-1}}},
+                  "(3,)"}};
        }},
   };
   return kTable;

@@ -200,7 +200,17 @@ std::vector<ErrorSample> lerp_errors(const Operation&) {
 // ---- nan_to_num
 
 Results call_nan_to_num(Tensors x, const Arguments& a) {
-  return {caldera::nan_to_num(x[0], a.real("nan", 0))};
+  const auto given = [&](const char* name) {
+    return a.has(name) ? std::optional<double>(a.real(name, 0)) : std::nullopt;
+  };
+  return {
+      caldera::nan_to_num(x[0], a.real("nan", 0), given("positive_infinity"), given("negative_infinity"))};
+}
+
+std::vector<Sample> nan_to_num_samples(const Operation& operation) {
+  // What these replace is in tests/ops: samples are finite, since integers hold them, too.
+  return unary_samples(operation,
+                       {{{"nan", 3.0}}, {{"positive_infinity", 100.0}, {"negative_infinity", -50.0}}});
 }
 
 }  // namespace
@@ -236,8 +246,9 @@ std::span<const Operation> limit_functions() {
       of_one("frac", "frac(x)", "x - trunc(x).", kBetween, call_unary<caldera::frac>, kFloating, R::same),
       of_two("heaviside", "heaviside(x, values)", "0 below 0, 1 above, the values at 0; NaN of NaN.",
              kNotZero, {}, call_binary<caldera::heaviside>, kNumeric, R::same),
-      of_one("nan_to_num", "nan_to_num(x, nan=0, positive_infinity=largest, negative_infinity=smallest)",
-             "x with NaN and infinities replaced.", {}, call_nan_to_num, kNumeric, R::same),
+      with(of_one("nan_to_num", "nan_to_num(x, nan=0, positive_infinity=largest, negative_infinity=smallest)",
+                  "x with NaN and infinities replaced.", {}, call_nan_to_num, kNumeric, R::same),
+           nan_to_num_samples, no_errors),
       {.name = "lerp",
        .family = "functions",
        .signature = "lerp(start, end, weight)",

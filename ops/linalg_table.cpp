@@ -95,13 +95,15 @@ std::vector<Sample> solve_triangular_samples(const Operation& operation) {
   return out;
 }
 std::vector<Sample> lstsq_samples(const Operation&) {
-  return systems({{{5, 3}, {5}},
-                  {{5, 3}, {5, 2}},
-                  {{3, 5}, {3, 2}},
-                  {{3, 3}, {3}},
-                  {{2, 4, 3}, {4, 1}},
-                  {{4, 3}, {2, 4, 2}},
-                  {{0, 3}, {0, 2}}});
+  std::vector<Sample> out = systems({{{5, 3}, {5}},
+                                     {{5, 3}, {5, 2}},
+                                     {{3, 5}, {3, 2}},
+                                     {{3, 3}, {3}},
+                                     {{2, 4, 3}, {4, 1}},
+                                     {{4, 3}, {2, 4, 2}},
+                                     {{0, 3}, {0, 2}}});
+  append(out, systems({{{4, 3}, {4}}, {{3, 4}, {3, 2}}}, {{"rtol", 0.125}}));
+  return out;
 }
 std::vector<ErrorSample> system_errors(const Operation&) {
   return {{.refusal = Refusal::shape, .operands = {{{3, 3}}, {{2}}}, .mentions = "(2,)"},
@@ -113,6 +115,11 @@ std::vector<ErrorSample> system_errors(const Operation&) {
            .operands = {{{2, 2}}, {{2}}},
            .mentions = "bfloat16",
            .type = DType::bf16}};
+}
+std::vector<ErrorSample> lstsq_errors(const Operation& operation) {
+  std::vector<ErrorSample> out = system_errors(operation);
+  out.push_back({Refusal::value, {{{2, 2}}, {{2}}}, {{"rtol", -1.0}}, "-1"});
+  return out;
 }
 std::vector<ErrorSample> square_system_errors(const Operation& operation) {
   std::vector<ErrorSample> out = system_errors(operation);
@@ -220,7 +227,7 @@ Results call_cond(Tensors x, const Arguments& a) {
   return {with_order(a, [&](auto ord) { return cond(x[0], ord); })};
 }
 std::vector<Sample> cond_samples(const Operation&) {
-  std::vector<Sample> out = over({{3, 3}, {1, 1}, {4, 2}, {2, 3, 3}});
+  std::vector<Sample> out = over({{3, 3}, {1, 1}, {4, 2}, {2, 3, 3}, {0, 2, 2}});
   for (const Arguments::Value& ord : orders()) append(out, over({{3, 3}, {2, 4, 4}}, false, {{"ord", ord}}));
   return out;
 }
@@ -321,7 +328,7 @@ std::span<const Operation> linalg_operations() {
           "lstsq", "lstsq(a, b, rtol=max(M, N) * eps)",
           "The x of least norm among those with the least norm of a x - b.",
           [](Tensors x, const Arguments& a) -> Results { return {lstsq(x[0], x[1], rtol_of(a))}; },
-          lstsq_samples, system_errors),
+          lstsq_samples, lstsq_errors),
       entry("matrix_norm", "matrix_norm(x, ord=\"fro\", keepdims=false)",
             "\"fro\", \"nuc\" (the sum of singular values), 2 and -2 (the largest and least of them), 1 and "
             "-1 (sums of "

@@ -42,8 +42,10 @@ CrossEntropyTerms terms_of(const char* op, const LazyTensor& logits, const LazyT
   return {classes.marked(losses), classes.counted(weights)};
 }
 
-/// x with the axis last.
-LazyTensor with_last(const LazyTensor& x, int axis) {
+/// x with the axis of its classes last.
+LazyTensor with_classes_last(const char* op, const LazyTensor& x, int given) {
+  if (x.rank() == 0) return x;  // ClassTargets refuses it
+  const int axis = x.shape().normalize_axis(given, op);
   std::vector<int> order;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) order.push_back(i);
@@ -64,10 +66,11 @@ LazyTensor CrossEntropyTerms::mean() const { return ops::weighted_ratio(losses, 
 LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights) {
   for (const LazyTensor* operand : {&values, &weights})
     ops::check_domain("weighted_mean", ScalarDomain::floating, operand->dtype());
-  const LazyTensor none = zeros_like(values);
-  const LazyTensor total = sum(weights);
-  const LazyTensor counted = where(equal(weights, 0.0), none, values * weights);
-  return sum(counted) / where(equal(total, 0.0), ones_like(total), total);
+  const Shape shape = broadcast_shapes(values.shape(), weights.shape(), "weighted_mean");
+  const LazyTensor each = broadcast_to(weights, shape), x = broadcast_to(values, shape);
+  // NaN and infinities of weight 0 are replaced ahead of the product, so that they spoil no gradient either.
+  const LazyTensor skipped = logical_and(equal(each, 0.0), logical_not(isfinite(x)));
+  return ops::weighted_ratio(where(skipped, zeros_like(x), x) * each, each);
 }
 
 LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
@@ -75,12 +78,19 @@ LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& target
   return terms_of("mean_cross_entropy", logits, targets, options).mean();
 }
 
+LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                         const CrossEntropyLossOptions& options) {
+  const CrossEntropyTerms terms =
+      terms_of("cross_entropy", with_classes_last("cross_entropy", logits, options.axis), targets,
+               {.ignore_index = options.ignore_index,
+                .label_smoothing = options.label_smoothing,
+                .weight = options.weight});
+  return options.reduction == Reduction::mean ? terms.mean() : ops::reduced(terms.losses, options.reduction);
+}
+
 LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targets,
                     const NllOptions& options) {
-  const LazyTensor& given = log_probabilities;
-  const LazyTensor x = given.rank() == 0
-                           ? given  // refused below
-                           : with_last(given, given.shape().normalize_axis(options.axis, "nll_loss"));
+  const LazyTensor x = with_classes_last("nll_loss", log_probabilities, options.axis);
   const ops::ClassTargets classes("nll_loss", x, targets, options.ignore_index);
   LazyTensor losses = -classes.chosen(astype(x, compute_type(x.dtype())));
   LazyTensor weights = ones_like(losses);
@@ -129,6 +139,7 @@ std::vector<Sample> cross_entropy_samples(const Operation&) {
                    {{"ignore_index", std::int64_t{-100}}, {"label_smoothing", smoothing}}});
     out.push_back({{{{4, 3}}, index_operand({4}, {2, 0, 1, 1})}, {{"label_smoothing", smoothing}}});
     out.push_back({{{{33}}, index_operand({}, {7})}, {{"label_smoothing", smoothing}}});
+    out.push_back({{{{0, 3}}, index_operand({0}, {})}, {{"label_smoothing", smoothing}}});
     // With a weight for each class.
     out.push_back({{{{2, 3, 5}}, index_operand({2, 3}, six), {{5}, kWeights}},
                    {{"ignore_index", std::int64_t{-100}}, {"label_smoothing", smoothing}}});
@@ -209,6 +220,44 @@ std::span<const Operation> loss_operations() {
        },
        .samples = cross_entropy_samples,
        .errors = cross_entropy_errors},
+      {.name = "cross_entropy",
+       .family = "losses",
+       .signature = "cross_entropy(logits, targets, {weight, ignore_index=-100, reduction=mean, "
+                    "label_smoothing=0, axis=-1})",
+       .summary =
+           "The cross-entropy of integer targets, weighted by class. The mean divides by the sum of the "
+           "targets' weights, and is 0 when every target is ignored. A target outside gives NaN. 16-bit "
+           "logits give float32.",
+       .types = kFloating,
+       .result = ResultType::computed,
+       .call = [](Tensors x, const Arguments& a) -> Results {
+         const NllOptions common = nll_options(x, a);
+         return {cross_entropy(x[0], x[1],
+                               {.weight = common.weight,
+                                .ignore_index = common.ignore_index,
+                                .reduction = common.reduction,
+                                .label_smoothing = a.real("label_smoothing", 0),
+                                .axis = common.axis})};
+       },
+       .samples =
+           [](const Operation& op) {
+             std::vector<Sample> out = nll_samples(op);
+             const std::size_t plain = out.size();
+             for (std::size_t i = 0; i < plain; ++i) {
+               out.push_back(out[i]);
+               out.back().arguments.set("label_smoothing", 0.125);
+             }
+             return out;
+           },
+       .errors =
+           [](const Operation& op) {
+             std::vector<ErrorSample> out = nll_errors(op);
+             out.push_back({.refusal = Refusal::value,
+                            .operands = {{{2, 3}}, index_operand({2}, {0, 0})},
+                            .arguments = {{"label_smoothing", 1.5}},
+                            .mentions = "1.5"});
+             return out;
+           }},
       {.name = "nll_loss",
        .family = "losses",
        .signature =
@@ -233,12 +282,22 @@ std::span<const Operation> loss_operations() {
        .ranges = {Range{}, Range{.low = 0.25, .high = 2}},
        .samples = [](const Operation& op) -> std::vector<Sample> {
          std::vector<Sample> out;
+         for (const auto& [values, weights] : {std::pair<Shape, Shape>{{2, 2}, {2}},
+                                               {{2, 3}, {2, 1}},
+                                               {{3}, {2, 3}},
+                                               {{2, 3}, {}},
+                                               {{4, 1, 3}, {2, 1}},
+                                               {{0, 3}, {3}}}) {
+           out.push_back({{{values, op.ranges[0]}, {weights, op.ranges[1]}}});
+         }
+         // A weight of 0 counts for nothing, broadcast or not.
+         out.push_back({{{.shape = {2, 2}, .values = {1, 2, 3, 4}}, {.shape = {2}, .values = {1, 0}}}});
          for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 3}}) {
            out.push_back({{{shape, op.ranges[0]}, {shape, op.ranges[1]}}});
          }
          return out;
        },
-       .errors = no_errors},
+       .errors = binary_errors},
   };
   return kTable;
 }

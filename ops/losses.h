@@ -40,13 +40,28 @@ struct CrossEntropyTerms {
 CrossEntropyTerms cross_entropy_terms(const LazyTensor& logits, const LazyTensor& targets,
                                       const CrossEntropyOptions& options = {});
 
-/// sum(values * weights) / sum(weights), a scalar; 0 when all weights are 0. Positions of weight 0 do not
-/// count even if their value is NaN.
+/// sum(values * weights) / sum(weights), a scalar; 0 when all weights are 0. Values and weights broadcast,
+/// and a weight counts wherever it is broadcast to (numpy.average). Positions of weight 0 do not count even
+/// if their value is NaN. Both floating (DTypeError); ShapeError where they do not broadcast.
 LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights);
 
 /// The mean of the terms over the positions that count; 0 when none does.
 LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                               const CrossEntropyOptions& options = {});
+
+struct CrossEntropyLossOptions {
+  LazyTensor weight = {};            // a factor (classes) for each class
+  std::int64_t ignore_index = -100;  // positions whose target equals this count for nothing
+  Reduction reduction = Reduction::mean;
+  double label_smoothing = 0;  // as in CrossEntropyOptions
+  int axis = -1;               // of the classes; PyTorch's is 1
+};
+
+/// The losses of cross_entropy_terms(), reduced: torch.nn.functional.cross_entropy of integer targets. The
+/// mean is over the weights of the classes that are targets, and 0 when none counts; Reduction::none keeps
+/// the shape of the targets. Results have the dtype of the logits (f32 for 16-bit logits).
+LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                         const CrossEntropyLossOptions& options = {});
 
 struct NllOptions {
   LazyTensor weight = {};            // a factor (classes) for each class

@@ -215,13 +215,12 @@ Arguments axis(std::int64_t i) { return {{"axis", i}}; }
 
 Results call_roll(Tensors x, const Arguments& a) {
   const Integers shifts = a.integers("shift");
-  if (!a.has("axis")) return {roll(x[0], shifts.at(0))};
-  if (shifts.size() == 1) return {roll(x[0], shifts[0], axes_of(a, "axis"))};
-  return {roll(x[0], shifts, axes_of(a, "axis"))};
+  if (shifts.size() != 1) return {roll(x[0], shifts, axes_of(a, "axes"))};
+  return {a.has("axes") ? roll(x[0], shifts[0], axes_of(a, "axes")) : roll(x[0], shifts[0])};
 }
 Rows roll_samples(const Operation&) {
   const auto along = [](Integers shift, Integers axes) {
-    return Arguments{{"shift", std::move(shift)}, {"axis", std::move(axes)}};
+    return Arguments{{"shift", std::move(shift)}, {"axes", std::move(axes)}};
   };
   return {{{{{7}}}, {{"shift", Integers{2}}}},
           {{{{2, 3}}}, {{"shift", Integers{-8}}}},
@@ -267,25 +266,29 @@ std::span<const Operation> manipulation_operations() {
   static const Operation kTable[] = {
       entry(
           "flip", "flip(x, axes=all)", "The elements along the axes in reverse order.",
-          [](Tensors x, const Arguments& a) -> Results { return {flip(x[0], axes_of(a, "axis"))}; },
+          [](Tensors x, const Arguments& a) -> Results { return {flip(x[0], axes_of(a, "axes"))}; },
           [](const Operation&) -> Rows {
             return {{{{{}}}},
                     {{{{7}}}},
                     {{{{2, 3}}}},
-                    {{{{2, 3, 4}}}, {{"axis", Integers{1}}}},
-                    {{{{2, 3, 4}}}, {{"axis", Integers{-1, 0}}}},
-                    {{{{0, 3}}}, {{"axis", Integers{0}}}}};
+                    {{{{2, 3, 4}}}, {{"axes", Integers{1}}}},
+                    {{{{2, 3, 4}}}, {{"axes", Integers{-1, 0}}}},
+                    {{{{0, 3}}}, {{"axes", Integers{0}}}}};
           },
-          reduction_errors),
+          [](const Operation&) -> Errors {
+            return {{Refusal::shape, {{{2, 3}}}, {{"axes", Integers{2}}}, "(2, 3)"},
+                    {Refusal::shape, {{{2, 3}}}, {{"axes", Integers{1, -1}}}, "(2, 3)"},
+                    {Refusal::shape, {{{}}}, {{"axes", Integers{0}}}, "()"}};
+          }),
       entry("roll", "roll(x, shift, axes=none)",
             "The elements moved on, those beyond the end to the front: in row-major order, or along each of "
             "the axes.",
             call_roll, roll_samples,
             [](const Operation&) -> Errors {
-              return {{Refusal::shape, {{{2, 3}}}, {{"shift", Integers{1}}, {"axis", Integers{2}}}, "(2, 3)"},
+              return {{Refusal::shape, {{{2, 3}}}, {{"shift", Integers{1}}, {"axes", Integers{2}}}, "(2, 3)"},
                       {Refusal::value,
                        {{{2, 3}}},
-                       {{"shift", Integers{1, 2}}, {"axis", Integers{0}}},
+                       {{"shift", Integers{1, 2}}, {"axes", Integers{0}}},
                        "2 shifts for 1 axes"}};
             }),
       entry(

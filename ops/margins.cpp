@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <limits>
+
 #include "ops/build.h"
 #include "ops/class_targets.h"
 #include "ops/loss_build.h"
@@ -20,6 +23,15 @@ LazyTensor limited_norm(const LazyTensor& x, int axis, double eps) {
 LazyTensor by_sign(const LazyTensor& target, const LazyTensor& together, const LazyTensor& apart) {
   return where(equal(target, -1.0), zeros_like(together), together) +
          where(equal(target, 1.0), zeros_like(apart), apart);
+}
+
+/// The p-norms of the rows of x. What vector_norm() would refuse is refused by the name of `op`.
+LazyTensor row_norms(const char* op, const LazyTensor& x, double p, bool keepdims) {
+  if (std::isnan(p)) throw ValueError(fmt::format("{}: p is nan", op));
+  if (std::isinf(p) && x.shape(-1) == 0)
+    throw ShapeError(fmt::format("{}: vectors of {} have no element to choose, and p is {}", op,
+                                 x.shape().to_string(), p));
+  return vector_norm(x, -1, p, keepdims);
 }
 
 /// The operands' shape without its last axis: that of the losses of vectors.
@@ -46,7 +58,7 @@ LazyTensor cosine_similarity(const LazyTensor& a, const LazyTensor& b, int axis,
 LazyTensor pairwise_distance(const LazyTensor& a, const LazyTensor& b, double p, double eps, bool keepdims) {
   const ops::LossOperands x("pairwise_distance", {a, b});
   vectors("pairwise_distance", x.shape());
-  return x.reduced(vector_norm(x[0] - x[1] + eps, -1, p, keepdims), Reduction::none);
+  return x.reduced(row_norms("pairwise_distance", x[0] - x[1] + eps, p, keepdims), Reduction::none);
 }
 
 LazyTensor hinge_embedding_loss(const LazyTensor& input, const LazyTensor& target, double margin,
@@ -97,7 +109,7 @@ LazyTensor triplet_margin_loss(const LazyTensor& anchor, const LazyTensor& posit
   const ops::LossOperands x("triplet_margin_loss", {anchor, positive, negative});
   vectors("triplet_margin_loss", x.shape());
   const auto distance = [&](std::size_t i, std::size_t j) {
-    return pairwise_distance(x[i], x[j], options.p, options.eps);
+    return row_norms("triplet_margin_loss", x[i] - x[j] + options.eps, options.p, false);
   };
   LazyTensor apart = distance(0, 2);
   if (options.swap) apart = minimum(apart, distance(1, 2));
@@ -115,8 +127,10 @@ LazyTensor cosine_embedding_loss(const LazyTensor& a, const LazyTensor& b, const
   // PyTorch's way to avoid a division by 0 here is another one than in cosine_similarity.
   constexpr double kEps = 1e-12;
   const auto total = [](const LazyTensor& y) { return sum(y, -1); };
+  // Broadcast ahead of the sums: an operand may lack the axis.
+  const LazyTensor left = broadcast_to(x[0], x.shape()), right = broadcast_to(x[1], x.shape());
   const LazyTensor similarity =
-      total(x[0] * x[1]) / sqrt((total(square(x[0])) + kEps) * (total(square(x[1])) + kEps));
+      total(left * right) / sqrt((total(square(left)) + kEps) * (total(square(right)) + kEps));
   const ops::LossOperands cosine(op, {similarity});
   return x.reduced(by_sign(cosine.beside(target, "target"), 1 - similarity, relu(similarity - margin)),
                    reduction);
@@ -126,6 +140,8 @@ namespace ops {
 namespace {
 
 using Results = std::vector<LazyTensor>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
                 std::array<Range, 3> ranges, Results (*call)(Tensors, const Arguments&),
@@ -227,6 +243,7 @@ std::vector<Sample> multi_margin_samples(const Operation& op) {
   }
   out.push_back({{{{33}, op.ranges[0]}, index_operand({}, {7})}});
   out.push_back({{{{5, 1}, op.ranges[0]}, index_operand({5}, {0, 0, 0, 0, 0})}});
+  out.push_back({{{{0, 3}, op.ranges[0]}, index_operand({0}, {})}, with({}, "none")});
   return out;
 }
 
@@ -241,6 +258,7 @@ std::vector<Sample> cosine_embedding_samples(const Operation& op) {
   add({5, 3}, {5}, {{"margin", -0.5}});
   add({33}, {}, {});
   add({3, 1}, {3}, {});
+  add({0, 3}, {0}, {{"reduction", std::string("none")}});
   return out;
 }
 
@@ -252,6 +270,7 @@ std::vector<Sample> labels_samples(const Operation& op) {
     out.push_back(
         {{{{3, 4}, op.ranges[0]}, {{3, 4}, op.ranges[1]}, {{4}, Range{.low = 0.25}}}, with({}, reduction)});
   }
+  out.push_back({{{{0, 4}, op.ranges[0]}, {{0, 4}, op.ranges[1]}}, with({}, "none")});
   return out;
 }
 
@@ -272,6 +291,7 @@ std::span<const Operation> margin_operations() {
             std::vector<Sample> out = vector_samples(op, {{}, {{"axis", std::int64_t{-1}}}});
             out.push_back({{{{33}}, {{33}}}, {{"axis", std::int64_t{0}}}});
             out.push_back({{{{3, 2}}, {{2}}}, {{"axis", std::int64_t{0}}}});
+            out.push_back({{{{5, 3}}, {{5, 3}}}, {{"eps", 1.5}}});
             return out;
           },
           [](const Operation&) -> std::vector<ErrorSample> {
@@ -291,7 +311,9 @@ std::span<const Operation> margin_operations() {
           },
           [](const Operation&) -> std::vector<ErrorSample> {
             return {{Refusal::shape, {{{2, 3}}, {{4}}}, {}, "(2, 3)"},
-                    {Refusal::shape, {{{}}, {{}}}, {}, "()"}};
+                    {Refusal::shape, {{{}}, {{}}}, {}, "()"},
+                    {Refusal::value, {{{2, 3}}, {{2, 3}}}, {{"p", kNan}}, "nan"},
+                    {Refusal::shape, {{{2, 0}}, {{2, 0}}}, {{"p", HUGE_VAL}}, "(2, 0)"}};
           }),
       entry(
           "hinge_embedding_loss", "hinge_embedding_loss(input, target, margin=1, reduction=mean)",
@@ -373,7 +395,9 @@ std::span<const Operation> margin_operations() {
           triplet_samples,
           [](const Operation&) -> std::vector<ErrorSample> {
             return {{Refusal::shape, {{{2, 3}}, {{2, 3}}, {{4}}}, {}, "(2, 3)"},
-                    {Refusal::shape, {{{}}, {{}}, {{}}}, {}, "()"}};
+                    {Refusal::shape, {{{}}, {{}}, {{}}}, {}, "()"},
+                    {Refusal::value, {{{2, 3}}, {{2, 3}}, {{2, 3}}}, {{"p", kNan}}, "nan"},
+                    {Refusal::shape, {{{2, 0}}, {{2, 0}}, {{2, 0}}}, {{"p", HUGE_VAL}}, "(2, 0)"}};
           }),
       entry(
           "cosine_embedding_loss", "cosine_embedding_loss(a, b, target, margin=0, reduction=mean)",
@@ -385,7 +409,8 @@ std::span<const Operation> margin_operations() {
           cosine_embedding_samples,
           [](const Operation&) -> std::vector<ErrorSample> {
             return {{Refusal::shape, {{{2, 3}}, {{2, 4}}, signs({2})}, {}, "(2, 3)"},
-                    {Refusal::shape, {{{2, 3}}, {{2, 3}}, signs({3})}, {}, "(3,)"}};
+                    {Refusal::shape, {{{2, 3}}, {{2, 3}}, signs({3})}, {}, "(3,)"},
+                    {Refusal::shape, {{{}}, {{}}, signs({})}, {}, "()"}};
           }),
   };
   return kTable;

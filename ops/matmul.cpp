@@ -124,7 +124,7 @@ std::vector<ErrorSample> matmul_errors(const Operation&) {
 
 std::vector<Sample> lora_samples(const Operation&) {
   std::vector<Sample> out;
-  for (const Shape& shape : {Shape{5}, Shape{1, 5}, Shape{7, 5}, Shape{2, 3, 5}}) {
+  for (const Shape& shape : {Shape{5}, Shape{1, 5}, Shape{7, 5}, Shape{2, 3, 5}, Shape{0, 5}}) {
     for (const std::int64_t rank : {1, 3}) {
       out.push_back({{{shape}, {{5, rank}}, {{rank, 4}}}, {{"scale", 0.75}}});
     }

@@ -287,7 +287,8 @@ std::span<const Operation> movement_operations() {
        },
        .samples = [](const Operation&) -> Rows {
          return {{{{{2, 3, 4}}}, {{"a", std::int64_t{0}}, {"b", std::int64_t{-1}}}},
-                 {{{{2, 3}}}, {{"a", std::int64_t{1}}, {"b", std::int64_t{0}}}}};
+                 {{{{2, 3}}}, {{"a", std::int64_t{1}}, {"b", std::int64_t{0}}}},
+                 {{{{0, 3}}}, {{"a", std::int64_t{0}}, {"b", std::int64_t{1}}}}};
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, {{"a", std::int64_t{0}}, {"b", std::int64_t{2}}}, "(2, 3)"}};
@@ -303,7 +304,8 @@ std::span<const Operation> movement_operations() {
        .samples = [](const Operation&) -> Rows {
          return {{{{{1}}}, axes({0})},        {{{{2, 1, 3}}}, axes({1})},
                  {{{{2, 3, 1}}}, axes({-1})}, {{{{1, 3, 1, 1}}}, axes({-1, 0})},
-                 {{{{1, 3, 1, 2}}}},          {{{{2, 3}}}}};
+                 {{{{1, 3, 1, 2}}}},          {{{{2, 3}}}},
+                 {{{{0, 1, 3}}}, axes({1})}};
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, axes({1}), "(2, 3)"},
@@ -319,7 +321,11 @@ std::span<const Operation> movement_operations() {
          return {caldera::expand_dims(x[0], a.axis("axis", 0))};
        },
        .samples = [](const Operation&) -> Rows {
-         return {{{{{}}}, axis(0)}, {{{{2, 3}}}, axis(1)}, {{{{2, 3}}}, axis(-1)}, {{{{2, 3}}}, axis(-3)}};
+         return {{{{{}}}, axis(0)},
+                 {{{{2, 3}}}, axis(1)},
+                 {{{{2, 3}}}, axis(-1)},
+                 {{{{2, 3}}}, axis(-3)},
+                 {{{{0, 3}}}, axis(1)}};
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, axis(3), "(2, 3)"}};
@@ -358,7 +364,9 @@ std::span<const Operation> movement_operations() {
                  {{{{4, 5}}}, bounds(1, 4, 0, -2)},
                  {{{{4, 5}}}, bounds(0, 2, 2, 1)},
                  {{{{2, 3, 4}}}, bounds(-1, 1, 3, 1)},
-                 {{{{4}}}, {{"axis", std::int64_t{0}}, {"step", std::int64_t{-1}}}}};
+                 {{{{4}}}, {{"axis", std::int64_t{0}}, {"step", std::int64_t{-1}}}},
+                 {{{{0, 3}}}, bounds(0, 0, 2, 1)},
+                 {{{{0, 3}}}, bounds(1, 2, 0, -1)}};
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, bounds(0, 0, 2, 0), "(2, 3)"},

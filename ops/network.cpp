@@ -33,6 +33,14 @@ void check_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor&
     if (v.shape(-3) != heads || heads == 0 || q.shape(-3) % heads != 0)
       throw ShapeError(fmt::format("{}: the heads of q are no multiple of those of k and v", given));
   }
+  const auto leading = [&](const LazyTensor& x) {
+    return Shape(x.shape().span().first(static_cast<std::size_t>(x.rank() - least)));
+  };
+  try {
+    broadcast_shapes(broadcast_shapes(leading(q), leading(k), kAttention), leading(v), kAttention);
+  } catch (const ShapeError&) {  // it names the leading extents only
+    throw ShapeError(fmt::format("{}: the leading axes do not broadcast", given));
+  }
   if (options.is_causal && options.mask.defined())
     throw ValueError(
         fmt::format("{}: a mask is given beside is_causal; combine them in the mask", kAttention));
@@ -108,6 +116,7 @@ LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k
 }
 
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device) {
+  ops::check_extents("causal_mask", Shape{queries, keys}, DType::i32);
   const LazyTensor i = expand_dims(arange(queries, DType::i32, device) + static_cast<int>(offset), -1);
   return less_equal(arange(keys, DType::i32, device), i);
 }
@@ -217,6 +226,9 @@ std::vector<ErrorSample> attention_errors(const Operation&) {
       {Refusal::shape, {{{2, 3}}, {{5, 4}}, {{5, 4}}}, {}, "(5, 4)"},
       {Refusal::shape, {{{2, 3}}, {{5, 3}}, {{4, 3}}}, {}, "(4, 3)"},
       {Refusal::shape, {{{2, 3}}, {{5, 3}}, {{5, 3}}, boolean_mask({2, 4})}, {}, "(2, 4)"},
+      {Refusal::shape, {{{3, 3, 4}}, {{2, 5, 4}}, {{2, 5, 4}}}, {}, "(3, 3, 4)"},
+      {Refusal::shape, {{{2, 3, 4}}, {{2, 5, 4}}, {{3, 5, 4}}}, {}, "(3, 5, 4)"},
+      {Refusal::shape, {{{3, 2, 3, 4}}, {{2, 2, 5, 4}}, {{2, 2, 5, 4}}}, gqa, "(3, 2, 3, 4)"},
       {Refusal::shape, {{{2, 3}}, {{5, 3}}, {{5, 3}}, boolean_mask({3, 2, 5})}, {}, "(3, 2, 5)"},
       {Refusal::shape, {{{3, 2, 3}}, {{2, 5, 3}}, {{2, 5, 3}}}, gqa, "(3, 2, 3)"},
       {Refusal::shape, {{{2, 3}}, {{5, 3}}, {{5, 3}}}, gqa, "(2, 3)"},
@@ -283,12 +295,18 @@ std::span<const Operation> network_operations() {
        .samples = [](const Operation&) -> std::vector<Sample> {
          std::vector<Sample> out;
          for (const std::int64_t offset : {-1, 0, 2}) {
-           for (const auto& [queries, keys] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 7}, {1, 33}})
+           for (const auto& [queries, keys] :
+                {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, 5}, {7, 7}, {1, 33}})
              out.push_back({{}, {{"queries", queries}, {"keys", keys}, {"offset", offset}}});
          }
          return out;
        },
-       .errors = no_errors},
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         const auto extents = [](std::int64_t queries, std::int64_t keys) {
+           return Arguments{{"queries", queries}, {"keys", keys}};
+         };
+         return {{Refusal::shape, {}, extents(-99, 5), "-99"}, {Refusal::shape, {}, extents(5, -1), "-1"}};
+       }},
       {.name = "dropout",
        .family = "network",
        .signature = "dropout(x, p, seed)",
@@ -309,7 +327,7 @@ std::span<const Operation> network_operations() {
        .call = call_dropout<caldera::channel_dropout>,
        .samples =
            [](const Operation&) {
-             return dropout_samples({{7, 3}, {2, 5, 3}, {3, 2, 2, 2}});
+             return dropout_samples({{7, 3}, {2, 5, 3}, {3, 2, 2, 2}, {0, 3, 2}});
            },
        .errors =
            [](const Operation& op) {

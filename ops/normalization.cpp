@@ -48,32 +48,38 @@ LazyTensor flattened(const LazyTensor& x, int axes) {
 }  // namespace
 
 LazyTensor softmax(const LazyTensor& x, int axis) {
-  if (x.numel() == 0) return astype(x, result_type(x));
-  const int at = x.shape().normalize_axis(axis, "softmax");
-  const LazyTensor e = exp(shifted(as_computed(x), at));
-  return astype(e / sum(e, at, true), result_type(x));
+  return ops::along_axis("softmax", x, axis, [](const LazyTensor& given, int at) {
+    if (given.numel() == 0) return astype(given, result_type(given));
+    const LazyTensor e = exp(shifted(as_computed(given), at));
+    return astype(e / sum(e, at, true), result_type(given));
+  });
 }
 
 LazyTensor log_softmax(const LazyTensor& x, int axis) {
-  if (x.numel() == 0) return astype(x, result_type(x));
-  const int at = x.shape().normalize_axis(axis, "log_softmax");
-  const LazyTensor d = shifted(as_computed(x), at);
-  return astype(d - log(sum(exp(d), at, true)), result_type(x));
+  return ops::along_axis("log_softmax", x, axis, [](const LazyTensor& given, int at) {
+    if (given.numel() == 0) return astype(given, result_type(given));
+    const LazyTensor d = shifted(as_computed(given), at);
+    return astype(d - log(sum(exp(d), at, true)), result_type(given));
+  });
 }
 
 LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
-  const int at = x.shape().normalize_axis(axis, "logsumexp");
-  const LazyTensor y = as_computed(x);
-  const LazyTensor highest = stop_gradient(max(y, at, true));
-  // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
-  const LazyTensor infinite = abs(highest) == std::numeric_limits<double>::infinity();
-  const LazyTensor top = where(infinite, zeros_like(highest), highest);
-  const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, result_type(x));
-  return keepdims ? out : squeeze(out, at);
+  return ops::along_axis("logsumexp", x, axis, [&](const LazyTensor& given, int at) {
+    const LazyTensor y = as_computed(given);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (given.shape(at) == 0) return astype(sum(y, at, keepdims) - kInfinity, result_type(given));  // log(0)
+    const LazyTensor highest = stop_gradient(max(y, at, true));
+    // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
+    const LazyTensor infinite = abs(highest) == kInfinity;
+    const LazyTensor top = where(infinite, zeros_like(highest), highest);
+    const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, result_type(given));
+    return keepdims ? out : squeeze(out, at);
+  });
 }
 
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight) {
   ops::check_domain("rms_norm", ScalarDomain::floating, x.dtype());
+  if (x.rank() == 0) throw ShapeError("rms_norm: () has no last axis");
   const LazyTensor y = as_computed(x);
   LazyTensor scaled = y * rsqrt(mean(y * y, -1, true) + eps);
   if (!weight.defined()) return astype(scaled, result_type(x));
@@ -105,6 +111,7 @@ LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight,
 }
 
 LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype) {
+  if (classes < 0) throw ValueError(fmt::format("one_hot: there are no {} classes", classes));
   Shape shape = indices.shape();
   shape.push_back(classes);
   return astype(expand_dims(indices, -1) == iota(shape, -1, DType::i32, indices.device()), dtype);
@@ -163,7 +170,7 @@ std::vector<Sample> one_hot_samples(const Operation&) {
   const Operand matrix{.shape = {2, 2}, .dtype = DType::i32, .values = {-1, 1, 2, 3}};
   std::vector<Sample> out;
   for (const DType type : {DType::f32, DType::f64, DType::i32, DType::boolean}) {
-    for (const Operand& indices : {four, matrix}) {
+    for (const Operand& indices : {four, matrix, index_operand({0, 2}, {})}) {
       out.push_back({{indices}, {{"classes", std::int64_t{3}}, {"dtype", type}}});
     }
   }
@@ -205,6 +212,8 @@ std::span<const Operation> normalization_operations() {
            [](const Operation& op) {
              std::vector<Sample> out = axis_samples(op);
              out.push_back({{{{3, 5}}}, {{"axis", std::int64_t{0}}, {"keepdims", true}}});
+             out.push_back({{{{3, 0}}}});
+             out.push_back({{{{3, 0}}}, {{"keepdims", true}}});
              return out;
            },
        .errors = axis_errors},
@@ -217,7 +226,12 @@ std::span<const Operation> normalization_operations() {
          return {caldera::rms_norm(x[0], a.real("eps", 1e-5), optional_operand(x, 1))};
        },
        .samples = [](const Operation&) { return norm_samples(1); },
-       .errors = norm_errors},
+       .errors =
+           [](const Operation& op) {
+             std::vector<ErrorSample> out = norm_errors(op);
+             out.push_back({.refusal = Refusal::shape, .operands = {{{}}}, .mentions = "()"});
+             return out;
+           }},
       {.name = "layer_norm",
        .family = "normalization",
        .signature = "layer_norm(x, eps, weight=none, bias=none, axes=1)",
@@ -242,7 +256,9 @@ std::span<const Operation> normalization_operations() {
          return {caldera::one_hot(x[0], a.integer("classes", 0), a.dtype("dtype", DType::f32))};
        },
        .samples = one_hot_samples,
-       .errors = no_errors},
+       .errors = [](const Operation&) -> std::vector<ErrorSample> {
+         return {{Refusal::value, {index_operand({2}, {0, 1})}, {{"classes", std::int64_t{-99}}}, "-99"}};
+       }},
   };
   return kTable;
 }

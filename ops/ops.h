@@ -153,7 +153,7 @@ LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> star
 /// Low and high margins per axis, and `interior` elements between neighbours (empty = none), filled with
 /// `value`.
 LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
-               const std::vector<std::int64_t>& high, double value = 0,
+               const std::vector<std::int64_t>& high, FillValue value = 0,
                const std::vector<std::int64_t>& interior = {});
 LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis = 0);
 /// concatenate() by its name in the Array API; without an axis (std::nullopt) of the tensors flattened.
@@ -172,8 +172,8 @@ LazyTensor zeros_like(const LazyTensor& x);
 LazyTensor zeros_like(const LazyTensor& x, DType dtype);
 LazyTensor ones_like(const LazyTensor& x);
 LazyTensor ones_like(const LazyTensor& x, DType dtype);
-LazyTensor full_like(const LazyTensor& x, double value);
-LazyTensor full_like(const LazyTensor& x, double value, DType dtype);
+LazyTensor full_like(const LazyTensor& x, FillValue value);
+LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype);
 
 // ---- random (Philox4x32-10, counter-based: the same stream on every device, a pure function of seed and
 // shape) -----------
@@ -186,8 +186,11 @@ LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype, De
 
 // ---- composites
 // -----------------------------------------------------------------------------------------------------
+/// Of tensors without axes, axis 0 or -1 is the element itself here, in logsumexp, and wherever the elements
+/// along one axis are put in order or added up (cumulative.h, sorting.h, argmax).
 LazyTensor softmax(const LazyTensor& x, int axis = -1);
 LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
+/// log(sum(exp(x))) without overflow; -infinity of no elements.
 LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
 /// x / sqrt(mean(x^2) + eps) over the last axis (Zhang and Sennrich 2019), times weight if given.
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {});
@@ -195,7 +198,8 @@ LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight = 
 /// weight, plus bias, which have the extents of those axes.
 LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight = {},
                       const LazyTensor& bias = {}, int axes = 1);
-/// Mean over the last axis' cross-entropy of integer targets; see training/nn/loss.h for masks and smoothing.
+/// 1 where the coordinate along a new last axis of `classes` elements is the index, else 0; all 0 for an
+/// index outside. ValueError for a negative number of classes.
 LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype = DType::f32);
 /// scale * ((x @ a) @ b): x (..., in), a (in, rank), b (rank, out).
 LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor& b, double scale);

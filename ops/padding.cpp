@@ -82,7 +82,7 @@ LazyTensor pad_circular(const LazyTensor& x, const Margins& low, const Margins& 
                    });
 }
 
-LazyTensor pad(const LazyTensor& x, const Margins& low, const Margins& high, PadMode mode, double value) {
+LazyTensor pad(const LazyTensor& x, const Margins& low, const Margins& high, PadMode mode, FillValue value) {
   switch (mode) {
     case PadMode::reflect:
       return pad_reflect(x, low, high);

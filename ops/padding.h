@@ -14,7 +14,7 @@ enum class PadMode { constant, reflect, replicate, circular };
 /// x with margins of `low` elements before and `high` behind it, one of each for every axis, which continue
 /// it by the mode. `value` is that of constant margins.
 LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
-               const std::vector<std::int64_t>& high, PadMode mode, double value = 0);
+               const std::vector<std::int64_t>& high, PadMode mode, FillValue value = 0);
 /// The elements mirrored at the first and the last, which are not repeated: 3 2 (1 2 3) 2 1. Margins are
 /// smaller than the extent (ShapeError).
 LazyTensor pad_reflect(const LazyTensor& x, const std::vector<std::int64_t>& low,

@@ -46,10 +46,27 @@ struct Pool {
     return std::ranges::any_of(beyond, [](auto v) { return v > 0; });
   }
   /// x between what the windows see around it.
-  LazyTensor surrounded(const LazyTensor& x, double value) const {
+  LazyTensor surrounded(const LazyTensor& x, FillValue value) const {
     Spatial high = padding;
     for (std::size_t i = 0; i < high.size(); ++i) high[i] += beyond[i];
     return padded(x, padding, high, value);
+  }
+  /// Whether what the windows have at a place (in row-major order) is an element of x and not a margin's.
+  /// Undefined where all are.
+  LazyTensor inside(const LazyTensor& x, const Windows& windows, std::int64_t place) const {
+    LazyTensor all;
+    for (std::size_t i = kernel.size(); i-- > 0;) {
+      const int axis = static_cast<int>(i) + kLead;
+      const std::int64_t first = place % kernel[i] * dilation[i] - padding[i], count = windows.counts[i];
+      place /= kernel[i];
+      if (first >= 0 && first + (count - 1) * stride[i] < x.shape(axis)) continue;
+      Shape along(Dims::filled(x.rank(), 1));
+      along[axis] = count;
+      const LazyTensor at = iota(along, axis, DType::i32, x.device()) * stride[i] + first;
+      const LazyTensor here = logical_and(at >= 0, at < x.shape(axis));
+      all = all.defined() ? logical_and(all, here) : here;
+    }
+    return all;
   }
   /// The sums over the windows of what is surrounded already.
   LazyTensor sums(const char* op, const LazyTensor& wide) const {
@@ -66,17 +83,24 @@ struct Pool {
 LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
   const Pool pool("max_pool", x, kernel, options);
   const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
-  LazyTensor best;
-  Windows("max_pool", wide, pool.kernel, pool.stride, pool.dilation)
-      .for_each(wide, [&](const LazyTensor& part) {
-        if (!best.defined()) {
-          best = part;
-          return;
-        }
-        const LazyTensor replaces =
-            logical_and(logical_or(greater(part, best), isnan(part)), logical_not(isnan(best)));
-        best = where(replaces, part, best);
-      });
+  const Windows windows("max_pool", wide, pool.kernel, pool.stride, pool.dilation);
+  LazyTensor best, found;  // whether the best is an element of x, undefined where it always is
+  std::int64_t place = 0;
+  windows.for_each(wide, [&](const LazyTensor& part) {
+    const LazyTensor own = pool.inside(x, windows, place++);
+    if (!best.defined()) {
+      best = part;
+      found = own;
+      return;
+    }
+    LazyTensor replaces = logical_and(logical_or(greater(part, best), isnan(part)), logical_not(isnan(best)));
+    if (found.defined()) {  // the first element of x wins against a margin, even by a tie
+      const LazyTensor first = logical_not(found);
+      replaces = logical_or(replaces, own.defined() ? logical_and(own, first) : first);
+      found = own.defined() ? logical_or(found, own) : own;
+    }
+    best = where(replaces, part, best);
+  });
   return best;
 }
 
@@ -127,6 +151,7 @@ std::vector<Sample> pool_samples(const Operation& operation) {
   const Range range = operation.ranges[0];
   return {
       {{{{2, 3, 7}, range}}, {{"kernel", Integers{2}}}},
+      {{{{0, 3, 7}, range}}, {{"kernel", Integers{2}}}},
       {{{{1, 2, 8}, range}}, {{"kernel", Integers{3}}, {"stride", Integers{2}}, {"padding", Integers{1}}}},
       {{{{1, 2, 5, 6}, range}}, {{"kernel", Integers{2, 3}}}},
       {{{{1, 2, 5, 6}, range}}, {{"kernel", Integers{3}}, {"stride", Integers{1}}, {"padding", Integers{1}}}},
@@ -158,6 +183,13 @@ std::vector<Sample> avg_pool_samples(const Operation& operation) {
                   {"count_include_pad", false}}});
   out.push_back(ceiled({{1, 2, 8}, operation.ranges[0]}, {3}, {2}, {1}));
   out.back().arguments.set("count_include_pad", false);
+  out.push_back({{{{1, 2, 9}, operation.ranges[0]}},
+                 {{"kernel", Integers{3}},
+                  {"stride", Integers{1}},
+                  {"padding", Integers{1}},
+                  {"dilation", Integers{2}}}});
+  out.push_back({{{{1, 1, 6, 7}, operation.ranges[0]}},
+                 {{"kernel", Integers{2, 3}}, {"stride", Integers{2}}, {"dilation", Integers{3, 2}}}});
   return out;
 }
 

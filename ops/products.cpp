@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "ops/build.h"
@@ -17,12 +18,6 @@ void check_matrix(const char* op, const LazyTensor& x) {
   if (x.rank() < 2)
     throw ShapeError(
         fmt::format("{}: {} has no matrices; it wants two axes or more", op, x.shape().to_string()));
-}
-
-/// Types whose sums of products fit themselves.
-void check_summable(const char* op, const LazyTensor& x) {
-  if (sum_type(x.dtype()) != x.dtype())
-    throw DTypeError(fmt::format("{}: {} is too narrow for sums; cast it", op, name(x.dtype())));
 }
 
 /// x where column - row, compared with k, says so; 0 elsewhere.
@@ -40,8 +35,7 @@ LazyTensor triangle(const char* op, const LazyTensor& x, std::int64_t k,
 
 LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b,
                      const std::pair<std::vector<int>, std::vector<int>>& axes) {
-  check_summable("tensordot", a);
-  check_summable("tensordot", b);
+  ops::check_domain("tensordot", ScalarDomain::numeric, promote(a.dtype(), b.dtype()));
   const auto refuse = [&](const std::string& why) {
     throw ShapeError(
         fmt::format("tensordot: {} and {}: {}", a.shape().to_string(), b.shape().to_string(), why));
@@ -94,15 +88,15 @@ LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b, int axes) {
 }
 
 LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, int axis) {
-  check_summable("vecdot", a);
-  check_summable("vecdot", b);
+  const DType type = promote(a.dtype(), b.dtype());
+  ops::check_domain("vecdot", ScalarDomain::numeric, type);
   const int at = -1 - axis;  // from the end, so that the others broadcast
   if (axis >= 0 || at >= std::min(a.rank(), b.rank()) || a.shape(axis) != b.shape(axis))
     throw ShapeError(
         fmt::format("vecdot: {} and {} have no axis {} of the same extent (counted from the end: -1 ...)",
                     a.shape().to_string(), b.shape().to_string(), axis));
   broadcast_shapes(a.shape(), b.shape(), "vecdot");
-  return sum(a * b, axis);
+  return astype(sum(a * b, axis), type);
 }
 
 LazyTensor outer(const LazyTensor& a, const LazyTensor& b) {
@@ -161,8 +155,12 @@ LazyTensor diagonal(const LazyTensor& x, std::int64_t offset, int axis1, int axi
 
 LazyTensor trace(const LazyTensor& x, std::int64_t offset) {
   check_matrix("trace", x);
-  check_summable("trace", x);
   return sum(diagonal(x, offset), -1);
+}
+
+LazyTensor trace(const LazyTensor& x, std::int64_t offset, DType dtype) {
+  check_matrix("trace", x);
+  return sum(diagonal(x, offset), -1, dtype);
 }
 
 LazyTensor tril(const LazyTensor& x, std::int64_t k) { return triangle("tril", x, k, less_equal); }
@@ -170,14 +168,14 @@ LazyTensor triu(const LazyTensor& x, std::int64_t k) { return triangle("triu", x
 
 LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool keepdims) {
   ops::check_domain("vector_norm", ScalarDomain::floating, x.dtype());
-  ops::resolve_axes(axes, x.shape(), "vector_norm");
+  const Dims along = ops::resolve_axes(axes, x.shape(), "vector_norm");
   if (std::isnan(ord)) throw ValueError("vector_norm: ord is nan");
+  const bool none = std::any_of(along.begin(), along.end(),
+                                [&](std::int64_t axis) { return x.shape(static_cast<int>(axis)) == 0; });
+  if (std::isinf(ord) && none)
+    throw ShapeError(fmt::format("vector_norm: {} has no element to choose along the axes, and ord is {}",
+                                 x.shape().to_string(), ord));
   const LazyTensor y = astype(x, compute_type(x.dtype()));
-  const auto root = [&](const LazyTensor& total, const auto& function) {
-    // At 0 the derivative of the root is infinite: what is 0 is passed by.
-    const LazyTensor zero = equal(total, 0.0);
-    return where(zero, zeros_like(total), function(where(zero, ones_like(total), total)));
-  };
   LazyTensor norm;
   if (std::isinf(ord)) {
     norm = ord > 0 ? amax(abs(y), axes, keepdims) : amin(abs(y), axes, keepdims);
@@ -186,9 +184,11 @@ LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool k
   } else if (ord == 1) {
     norm = sum(abs(y), axes, keepdims);
   } else if (ord == 2) {
-    norm = root(sum(square(y), axes, keepdims), [](const LazyTensor& t) { return sqrt(t); });
+    norm =
+        ops::root_without_kink(sum(square(y), axes, keepdims), [](const LazyTensor& t) { return sqrt(t); });
   } else {
-    norm = root(sum(pow(abs(y), ord), axes, keepdims), [&](const LazyTensor& t) { return pow(t, 1 / ord); });
+    norm = ops::root_without_kink(sum(pow(abs(y), ord), axes, keepdims),
+                                  [&](const LazyTensor& t) { return pow(t, 1 / ord); });
   }
   return astype(norm, x.dtype());
 }
@@ -198,8 +198,6 @@ namespace {
 
 using Results = std::vector<LazyTensor>;
 using Integers = Arguments::Integers;
-
-constexpr Types kSummable = kFloating | Types{DType::u32, DType::i32, DType::i64};
 
 std::vector<int> ints(const Integers& values) { return {values.begin(), values.end()}; }
 
@@ -285,11 +283,26 @@ std::vector<ErrorSample> tensordot_errors(const Operation&) {
            .mentions = "1 axes against 2"}};
 }
 
-std::vector<Sample> matrix_samples(const Operation&) {
+std::vector<Sample> matrices_with(const char* which_diagonal) {
   std::vector<Sample> out;
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 5}, Shape{5, 2}, Shape{2, 3, 4}, Shape{0, 3}}) {
-    for (const std::int64_t k : {0, 1, -2, 9}) out.push_back({{{shape}}, {{"k", k}}});
+    for (const std::int64_t k : {0, 1, -2, 9}) out.push_back({{{shape}}, {{which_diagonal, k}}});
   }
+  return out;
+}
+std::vector<Sample> triangle_samples(const Operation&) { return matrices_with("k"); }
+
+std::vector<Sample> diagonal_samples(const Operation&) {
+  std::vector<Sample> out = matrices_with("offset");
+  out.push_back({{{{2, 3, 4}}}, {{"axis1", std::int64_t{0}}, {"axis2", std::int64_t{1}}}});
+  out.push_back(
+      {{{{2, 3, 4}}}, {{"axis1", std::int64_t{2}}, {"axis2", std::int64_t{0}}, {"offset", std::int64_t{1}}}});
+  return out;
+}
+
+std::vector<Sample> trace_samples(const Operation&) {
+  std::vector<Sample> out = matrices_with("offset");
+  for (const DType type : {DType::i64, DType::f64}) out.push_back({{{{3, 4}}}, {{"dtype", type}}});
   return out;
 }
 
@@ -305,18 +318,29 @@ std::vector<Sample> norm_samples(const Operation&) {
     out.push_back({{{{7}, range}}, {{"ord", ord}}});
     out.push_back({{{{2, 3, 4}, range}}, {{"ord", ord}, {"axis", Integers{1}}, {"keepdims", true}}});
     out.push_back({{{{2, 3, 4}, range}}, {{"ord", ord}, {"axis", Integers{0, 2}}}});
+    out.push_back({{{{0, 3}, range}}, {{"ord", ord}, {"axis", Integers{1}}}});
+    if (!std::isinf(ord)) out.push_back({{{{3, 0}, range}}, {{"ord", ord}, {"axis", Integers{1}}}});
   }
+  return out;
+}
+
+std::vector<ErrorSample> norm_errors(const Operation& operation) {
+  std::vector<ErrorSample> out = reduction_errors(operation);
+  out.push_back({Refusal::value, {{{3}}}, {{"ord", std::numeric_limits<double>::quiet_NaN()}}, "nan"});
+  for (const double ord : {HUGE_VAL, -HUGE_VAL})
+    out.push_back({Refusal::shape, {{{0}}}, {{"ord", ord}}, "(0,)"});
   return out;
 }
 
 Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
                 Results (*call)(Tensors, const Arguments&), std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
+                std::vector<ErrorSample> (*errors)(const Operation&), ResultType result = ResultType::same) {
   return {.name = name,
           .family = "products",
           .signature = signature,
           .summary = summary,
           .types = types,
+          .result = result,
           .call = call,
           .samples = samples,
           .errors = errors};
@@ -329,20 +353,24 @@ std::span<const Operation> product_operations() {
       entry(
           "einsum", "einsum(equation, operands)",
           "Einstein's summation convention: \"ij,jk->ik\". Operands are contracted from left to right.",
-          kSummable,
+          kNumeric,
           [](Tensors x, const Arguments& a) -> Results {
             return {einsum(a.text("equation", ""), std::vector<LazyTensor>(x.begin(), x.end()))};
           },
           einsum_samples, einsum_errors),
-      entry("tensordot", "tensordot(a, b, axes=2)", "Sums of products over paired axes.", kSummable,
+      entry("tensordot", "tensordot(a, b, axes=2)", "Sums of products over paired axes.", kNumeric,
             call_tensordot, tensordot_samples, tensordot_errors),
       entry(
           "vecdot", "vecdot(a, b, axis=-1)", "Sums of products over one axis; the others broadcast.",
-          kSummable,
+          kNumeric,
           [](Tensors x, const Arguments& a) -> Results { return {vecdot(x[0], x[1], a.axis("axis", -1))}; },
           [](const Operation&) {
-            std::vector<Sample> out =
-                pairs({{{7}, {7}}, {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{4, 1, 3}, {2, 3}}});
+            std::vector<Sample> out = pairs({{{7}, {7}},
+                                             {{2, 3}, {2, 3}},
+                                             {{2, 3}, {3}},
+                                             {{4, 1, 3}, {2, 3}},
+                                             {{0, 3}, {3}},
+                                             {{3, 0}, {0}}});
             out.push_back({{{{2, 3}}, {{2, 3}}}, {{"axis", std::int64_t{-2}}}});
             return out;
           },
@@ -366,7 +394,7 @@ std::span<const Operation> product_operations() {
           [](Tensors x, const Arguments& a) -> Results { return {cross(x[0], x[1], a.axis("axis", -1))}; },
           [](const Operation&) {
             std::vector<Sample> out =
-                pairs({{{3}, {3}}, {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{4, 1, 3}, {2, 3}}});
+                pairs({{{3}, {3}}, {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{4, 1, 3}, {2, 3}}, {{0, 3}, {3}}});
             out.push_back({{{{3, 2}}, {{3, 2}}}, {{"axis", std::int64_t{0}}}});
             return out;
           },
@@ -379,30 +407,35 @@ std::span<const Operation> product_operations() {
           "diagonal", "diagonal(x, offset=0, axis1=-2, axis2=-1)",
           "The elements x[..., i, i + offset] as the last axis.", kAnyType,
           [](Tensors x, const Arguments& a) -> Results {
-            return {diagonal(x[0], a.integer("k", 0), a.axis("axis1", -2), a.axis("axis2", -1))};
+            return {diagonal(x[0], a.integer("offset", 0), a.axis("axis1", -2), a.axis("axis2", -1))};
           },
+          diagonal_samples,
           [](const Operation& op) {
-            std::vector<Sample> out = matrix_samples(op);
-            out.push_back({{{{2, 3, 4}}}, {{"axis1", std::int64_t{0}}, {"axis2", std::int64_t{1}}}});
-            out.push_back({{{{2, 3, 4}}},
-                           {{"axis1", std::int64_t{2}}, {"axis2", std::int64_t{0}}, {"k", std::int64_t{1}}}});
+            std::vector<ErrorSample> out = matrix_errors(op);
+            out.push_back({Refusal::shape, {{{2, 3}}}, {{"axis1", std::int64_t{1}}}, "(2, 3)"});
+            out.push_back({Refusal::shape, {{{2, 3}}}, {{"axis2", std::int64_t{-3}}}, "-3"});
             return out;
-          },
-          matrix_errors),
+          }),
       entry(
-          "trace", "trace(x, offset=0)", "The sums of the diagonals of the last two axes.", kSummable,
-          [](Tensors x, const Arguments& a) -> Results { return {trace(x[0], a.integer("k", 0))}; },
-          matrix_samples, matrix_errors),
+          "trace", "trace(x, offset=0, dtype=that of sum)",
+          "The sums of the diagonals of the last two axes. Of bool and types narrower than int32 they are "
+          "int32.",
+          kAnyType,
+          [](Tensors x, const Arguments& a) -> Results {
+            const std::int64_t k = a.integer("offset", 0);
+            return {a.has("dtype") ? trace(x[0], k, a.dtype("dtype", x[0].dtype())) : trace(x[0], k)};
+          },
+          trace_samples, matrix_errors, ResultType::summed),
       entry(
           "tril", "tril(x, k=0)",
           "The lower triangle of the last two axes, up to diagonal k; zeros elsewhere.", kAnyType,
           [](Tensors x, const Arguments& a) -> Results { return {tril(x[0], a.integer("k", 0))}; },
-          matrix_samples, matrix_errors),
+          triangle_samples, matrix_errors),
       entry(
           "triu", "triu(x, k=0)",
           "The upper triangle of the last two axes, from diagonal k; zeros elsewhere.", kAnyType,
           [](Tensors x, const Arguments& a) -> Results { return {triu(x[0], a.integer("k", 0))}; },
-          matrix_samples, matrix_errors),
+          triangle_samples, matrix_errors),
       entry(
           "vector_norm", "vector_norm(x, axis=all, ord=2, keepdims=false)",
           "(sum |x|^ord)^(1/ord). The gradient where the norm is 0 is 0.", kFloating,
@@ -410,7 +443,7 @@ std::span<const Operation> product_operations() {
             return {vector_norm(x[0], a.has("axis") ? Axes(a.axes("axis")) : Axes(), a.real("ord", 2),
                                 a.flag("keepdims", false))};
           },
-          norm_samples, reduction_errors),
+          norm_samples, norm_errors),
   };
   return kTable;
 }

@@ -217,9 +217,9 @@ Arguments order(std::int64_t n, std::int64_t axis) { return {{"n", n}, {"axis", 
 Arguments windows(std::int64_t axis, std::int64_t size, std::int64_t step) {
   return {{"axis", axis}, {"size", size}, {"step", step}};
 }
-Arguments offset(std::int64_t k) { return {{"k", k}}; }
+Arguments offset(std::int64_t k) { return {{"offset", k}}; }
 Arguments offset(std::int64_t k, std::int64_t axis1, std::int64_t axis2) {
-  return {{"k", k}, {"axis1", axis1}, {"axis2", axis2}};
+  return {{"offset", k}, {"axis1", axis1}, {"axis2", axis2}};
 }
 
 constexpr EntriesOf entry{"manipulation", kAnyType};
@@ -264,7 +264,7 @@ std::span<const Operation> repetition_operations() {
       entry(
           "diag", "diag(x, offset=0)",
           "A vector on a diagonal of a matrix of zeros; of a matrix its diagonal.",
-          [](Tensors x, const Arguments& a) -> Results { return {diag(x[0], a.integer("k", 0))}; },
+          [](Tensors x, const Arguments& a) -> Results { return {diag(x[0], a.integer("offset", 0))}; },
           [](const Operation&) -> Rows {
             return {{{{{3}}}, offset(0)},    {{{{3}}}, offset(2)}, {{{{2}}}, offset(-1)},
                     {{{{1}}}, offset(0)},    {{{{0}}}, offset(1)}, {{{{3, 4}}}, offset(1)},
@@ -278,7 +278,7 @@ std::span<const Operation> repetition_operations() {
           "diag_embed", "diag_embed(x, offset=0, axis1=-2, axis2=-1)",
           "The last axis on a diagonal of matrices of zeros.",
           [](Tensors x, const Arguments& a) -> Results {
-            return {diag_embed(x[0], a.integer("k", 0), a.axis("axis1", -2), a.axis("axis2", -1))};
+            return {diag_embed(x[0], a.integer("offset", 0), a.axis("axis1", -2), a.axis("axis2", -1))};
           },
           [](const Operation&) -> Rows {
             return {{{{{2, 3}}}, offset(0)},
@@ -301,7 +301,8 @@ std::span<const Operation> repetition_operations() {
           [](const Operation&) -> Rows {
             return {{{{{7}}}, windows(0, 3, 1)},     {{{{7}}}, windows(0, 2, 3)},
                     {{{{7}}}, windows(0, 6, 1)},     {{{{2, 5, 3}}}, windows(1, 2, 2)},
-                    {{{{2, 5}}}, windows(-1, 5, 1)}, {{{{3, 2}}}, windows(0, 1, 1)}};
+                    {{{{2, 5}}}, windows(-1, 5, 1)}, {{{{3, 2}}}, windows(0, 1, 1)},
+                    {{{{0, 3}}}, windows(1, 2, 1)}};
           },
           [](const Operation&) -> Errors {
             return {{Refusal::shape, {{{2, 3}}}, windows(1, 4, 1), "(2, 3)"},
@@ -320,7 +321,9 @@ std::span<const Operation> repetition_operations() {
                     {{{{2, 7}}}, order(3, -1)},
                     {{{{2, 3}}}, order(0, 0)},
                     {{{{2, 3}}}, order(4, -1)},
-                    {{{{2, 3}}, {{2, 1}}, {{2, 2}}}}};
+                    {{{{2, 3}}, {{2, 1}}, {{2, 2}}}},
+                    {{{{0, 3}}}},
+                    {{{{2, 0}}}}};
           },
           [](const Operation&) -> Errors {
             return {{Refusal::value, {{{7}}}, order(-1, 0), "n is -1"},

@@ -115,7 +115,7 @@ LazyTensor masked_fill(const LazyTensor& x, const LazyTensor& mask, const LazyTe
   return where(mask, ops::as_operand(value, x.dtype()), x);
 }
 
-LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64_t size, double fill) {
+LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64_t size, FillValue fill) {
   check_mask("masked_select", mask);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
   const std::int64_t n = shape.numel();
@@ -130,7 +130,7 @@ std::vector<LazyTensor> nonzero(const LazyTensor& x, std::int64_t size, std::int
   const std::int64_t n = x.numel();
   const LazyTensor holds = x.dtype() == DType::boolean ? x : not_equal(x, 0);
   const LazyTensor at = positions("nonzero", holds, size);
-  const LazyTensor rest = LazyTensor::full(Shape{size}, static_cast<double>(fill), DType::i32, x.device());
+  const LazyTensor rest = LazyTensor::full(Shape{size}, fill, DType::i32, x.device());
   std::vector<LazyTensor> out;
   std::int64_t behind = n;
   for (const std::int64_t extent : x.shape()) {

@@ -12,6 +12,7 @@
 #include "ops/build.h"
 #include "ops/sorting_network.h"
 #include "ops/table/families.h"
+#include "ops/table/operands.h"
 #include "ops/table/samples.h"
 
 namespace caldera {
@@ -93,6 +94,17 @@ LazyTensor preceding(const LazyTensor& sorted, const LazyTensor& values, Precede
   return found;
 }
 
+/// The sequences of searchsorted() in the order that `sorter` gives, if there is one.
+LazyTensor in_order(const LazyTensor& sequence, const LazyTensor& sorter) {
+  if (!sorter.defined()) return sequence;
+  if (!is_integral(sorter.dtype()))
+    throw DTypeError(fmt::format("searchsorted: sorter is {}, want integers", name(sorter.dtype())));
+  if (sorter.shape() != sequence.shape() || sequence.rank() == 0)
+    throw ShapeError(fmt::format("searchsorted: sorter {} is not one position for each element of {}",
+                                 sorter.shape().to_string(), sequence.shape().to_string()));
+  return take_along_axis(sequence, sorter, -1);
+}
+
 /// (rows, last axis).
 LazyTensor as_rows(const LazyTensor& x, std::int64_t rows) {
   return reshape(x, Shape{rows, x.numel() / rows});
@@ -101,15 +113,18 @@ LazyTensor as_rows(const LazyTensor& x, std::int64_t rows) {
 }  // namespace
 
 LazyTensor sort(const LazyTensor& x, int axis, bool descending) {
-  const Rows rows(x, axis, "sort");
-  if (rows.empty()) return x;
-  return rows.restored(rows.at(positions_of(rows, descending, rows.length())));
+  return ops::along_axis("sort", x, axis, [&](const LazyTensor& given, int at) {
+    const Rows rows(given, at, "sort");
+    return rows.empty() ? given : rows.restored(rows.at(positions_of(rows, descending, rows.length())));
+  });
 }
 
 LazyTensor argsort(const LazyTensor& x, int axis, bool descending) {
-  const Rows rows(x, axis, "argsort");
-  if (rows.empty()) return no_positions(x.shape(), x.device());
-  return rows.restored(positions_of(rows, descending, rows.length()));
+  return ops::along_axis("argsort", x, axis, [&](const LazyTensor& given, int at) {
+    const Rows rows(given, at, "argsort");
+    return rows.empty() ? no_positions(given.shape(), given.device())
+                        : rows.restored(positions_of(rows, descending, rows.length()));
+  });
 }
 
 TopK topk(const LazyTensor& x, std::int64_t k, int axis, bool largest) {
@@ -128,7 +143,9 @@ TopK topk(const LazyTensor& x, std::int64_t k, int axis, bool largest) {
   return {rows.restored(rows.at(positions)), rows.restored(positions)};
 }
 
-LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right) {
+LazyTensor searchsorted(const LazyTensor& given, const LazyTensor& values, bool right,
+                        const LazyTensor& sorter) {
+  const LazyTensor sorted = in_order(given, sorter);
   const DType type = promote(sorted.dtype(), ops::dtype_beside(values, sorted));
   ops::check_domain("searchsorted", ScalarDomain::numeric, type);
   const bool shared = sorted.rank() == 1;
@@ -155,9 +172,7 @@ LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool
 
 namespace {
 
-LazyTensor quantile_of(const char* op, const LazyTensor& x, double q, int axis, bool keepdims) {
-  ops::check_domain(op, ScalarDomain::floating, x.dtype());
-  if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("{}: q = {} is not between 0 and 1", op, q));
+LazyTensor quantile_along(const char* op, const LazyTensor& x, double q, int axis, bool keepdims) {
   const Rows rows(x, axis, op);
   if (rows.length() == 0)
     throw ShapeError(fmt::format("{}: {} has no element along axis {}", op, x.shape().to_string(), axis));
@@ -180,6 +195,14 @@ LazyTensor quantile_of(const char* op, const LazyTensor& x, double q, int axis, 
     out = rows.restored(astype(value, x.dtype()));
   }
   return keepdims ? out : squeeze(out, axis);
+}
+
+LazyTensor quantile_of(const char* op, const LazyTensor& x, double q, int axis, bool keepdims) {
+  ops::check_domain(op, ScalarDomain::floating, x.dtype());
+  if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("{}: q = {} is not between 0 and 1", op, q));
+  return ops::along_axis(op, x, axis, [&](const LazyTensor& given, int at) {
+    return quantile_along(op, given, q, at, keepdims);
+  });
 }
 
 }  // namespace
@@ -251,6 +274,16 @@ Samples search_samples(const Operation&) {
   Samples out;
   for (const bool right : {false, true}) {
     const Arguments side{{"right", right}};
+    // Sequences that a sorter puts in order.
+    const Operand order{.shape = {5}, .dtype = DType::i32, .values = {3, 1, 4, 0, 2}};
+    const Operand orders{.shape = {2, 3}, .dtype = DType::i32, .values = {2, 0, 1, 1, 2, 0}};
+    out.push_back(
+        {{{.shape = {5}, .values = {3, 1, 4, 0, 2}}, {.shape = {2, 2}, .values = {3, 0, 1, 5}}, order},
+         side});
+    out.push_back({{{.shape = {2, 3}, .values = {2, 4, 1, 3, 0, 2}},
+                    {.shape = {2, 4}, .values = {0, 1, 3, 4, 0, 1, 2, 3}},
+                    orders},
+                   side});
     out.push_back({{sorted, {.shape = {5}, .values = {0, 1, 2, 4, 5}}}, side});
     out.push_back({{sorted, {.shape = {2, 2}, .values = {3, 0, 1, 1}}}, side});
     out.push_back({{sorted, {.shape = {}, .values = {3}}}, side});
@@ -264,7 +297,9 @@ Samples search_samples(const Operation&) {
 Errors search_errors(const Operation&) {
   return {{Refusal::shape, {{{}}, {{3}}}, {}, "()"},
           {Refusal::shape, {{{2, 3}}, {{3, 3}}}, {}, "(3, 3)"},
-          {Refusal::shape, {{{2, 3}}, {{3}}}, {}, "(2, 3)"}};
+          {Refusal::shape, {{{2, 3}}, {{3}}}, {}, "(2, 3)"},
+          {Refusal::shape, {{{3}}, {{2}}, {.shape = {2}, .dtype = DType::i32}}, {}, "(2,)"},
+          {Refusal::dtype, {{{3}}, {{2}}, {{3}}}, {}, "float32"}};
 }
 
 Samples quantile_samples(const Operation&) {
@@ -273,6 +308,7 @@ Samples quantile_samples(const Operation&) {
   for (const std::int64_t axis : {0, 1, -1}) {
     out.push_back({{{{2, 3, 4}, kDistinct}}, {{"q", 0.3}, {"axis", axis}, {"keepdims", axis == 1}}});
   }
+  out.push_back({{{{}, kDistinct}}, {{"q", 0.25}}});
   out.push_back({{{{1}, kDistinct}}, {{"q", 0.5}}});
   out.push_back({{{{0, 3}, kDistinct}}, {{"q", 0.5}}});
   return out;
@@ -280,6 +316,7 @@ Samples quantile_samples(const Operation&) {
 
 Samples median_samples(const Operation& operation) {
   Samples out = axis_samples(operation);
+  out.push_back({{{{}, kDistinct}}, {{"keepdims", true}}});
   out.push_back({{{{3, 4}, kDistinct}}, {{"keepdims", true}}});
   return out;
 }
@@ -351,13 +388,13 @@ std::span<const Operation> sorting_operations() {
           },
           topk_samples, topk_errors),
       entry(
-          "searchsorted", "searchsorted(sorted, values, right=false)",
+          "searchsorted", "searchsorted(sorted, values, right=false, sorter=none)",
           "How many elements of a sorted sequence are less (with right: not greater) than each value. NaN is "
           "the "
           "largest.",
           kNumeric, R::index, G::none,
           [](Tensors x, const Arguments& a) -> Results {
-            return {caldera::searchsorted(x[0], x[1], a.flag("right", false))};
+            return {caldera::searchsorted(x[0], x[1], a.flag("right", false), optional_operand(x, 2))};
           },
           search_samples, search_errors),
       entry(

@@ -2,7 +2,7 @@
 // +0 are equal, and equal elements keep their order (ascending and descending alike). Part of ops/ops.h.
 //
 // All are composites of O(log^2 n) element-wise steps (ops/sorting_network.h). Positions are i32. Throw
-// ShapeError for tensors without axes and for axes longer than 2^28.
+// ShapeError for axes longer than 2^28; topk also for tensors without axes.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,11 @@ struct TopK {
 TopK topk(const LazyTensor& x, std::int64_t k, int axis = -1, bool largest = true);
 
 /// Where each value belongs in a sorted sequence: how many elements are less, with `right` not greater, than
-/// it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote.
-LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right = false);
+/// it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote. With a
+/// `sorter` of its shape (what argsort gives), `sorted` need not be in order: its element at each of these
+/// positions along the last axis is taken in turn.
+LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right = false,
+                        const LazyTensor& sorter = {});
 
 /// The quantile 0 <= q <= 1 along an axis: between the two nearest elements interpolated linearly. NaN where
 /// there is one. Its gradient goes to these elements. Throws ValueError for another q, ShapeError for no

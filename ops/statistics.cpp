@@ -50,6 +50,10 @@ LazyTensor count(const LazyTensor& hits, const Axes& axes, bool keepdims) {
 LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, const Axes&, bool),
                     const LazyTensor& x, std::optional<int> axis, bool keepdims) {
   ops::check_domain(op, ScalarDomain::numeric, x.dtype());
+  if (axis && x.rank() == 0)
+    return ops::along_axis(op, x, *axis, [&](const LazyTensor& row, int at) {
+      return first_of(op, extremum, row, at, keepdims);
+    });
   const LazyTensor flat = axis ? x : reshape(x, Shape{x.numel()});
   const int at = axis ? x.shape().normalize_axis(*axis, op) : 0;
   const std::int64_t n = flat.shape(at);
@@ -62,7 +66,7 @@ LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, co
   const LazyTensor hits =
       is_floating(x.dtype()) ? logical_or(equal(flat, best), isnan(flat)) : equal(flat, best);
   const LazyTensor index = iota(flat.shape(), at, DType::i32, x.device());
-  const LazyTensor first = min(where(hits, index, full_like(index, static_cast<double>(n - 1))), at, true);
+  const LazyTensor first = min(where(hits, index, full_like(index, n - 1)), at, true);
   if (!keepdims) return squeeze(first, at);
   return axis ? first : reshape(first, kept_shape(x.shape(), ops::resolve_axes({}, x.shape(), op)));
 }
@@ -113,7 +117,8 @@ LazyTensor std(const LazyTensor& x, const Axes& axes, double correction, bool ke
   if (!is_floating(x.dtype()))
     throw DTypeError(fmt::format("std: {} has no deviation; cast it to a floating type", name(x.dtype())));
   ops::resolve_axes(axes, x.shape(), "std");
-  return astype(sqrt(var(astype(x, compute_type(x.dtype())), axes, correction, keepdims)), x.dtype());
+  const LazyTensor variance = var(astype(x, compute_type(x.dtype())), axes, correction, keepdims);
+  return astype(ops::root_without_kink(variance, [](const LazyTensor& t) { return sqrt(t); }), x.dtype());
 }
 
 LazyTensor any(const LazyTensor& x, const Axes& axes, bool keepdims) {
@@ -159,11 +164,28 @@ Results call_search(Tensors x, const Arguments& a) {
   return {F(x[0], a.has("axis") ? std::optional<int>(a.axis("axis", 0)) : std::nullopt, keepdims_of(a))};
 }
 
+Results call_prod(Tensors x, const Arguments& a) {
+  if (!a.has("dtype")) return call_reduction<caldera::prod>(x, a);
+  return {prod(x[0], axes_of(a), a.dtype("dtype", x[0].dtype()), keepdims_of(a))};
+}
+
 std::vector<Sample> with_zeros(const Operation& operation) {
   std::vector<Sample> out = reduction_samples(operation);
   out.push_back({{{.shape = {5}, .values = {1, 0, 1, 1, 1}}}});
   out.push_back({{{.shape = {2, 3}, .values = {0, 1, 0, 0, 0, 0}}}, {{"axis", Arguments::Integers{1}}}});
   out.push_back({{{.shape = {0}}}});
+  return out;
+}
+
+std::vector<Sample> prod_samples(const Operation& operation) {
+  std::vector<Sample> out;
+  for (const DType type : {DType::i64, DType::f64}) {
+    out.push_back({{{{7}, operation.ranges[0]}}, {{"dtype", type}}});
+    out.push_back({{{{2, 3}, operation.ranges[0]}},
+                   {{"axis", Arguments::Integers{0}}, {"dtype", type}, {"keepdims", true}}});
+  }
+  const std::vector<Sample> usual = with_zeros(operation);
+  out.insert(out.end(), usual.begin(), usual.end());
   return out;
 }
 
@@ -175,12 +197,16 @@ std::vector<Sample> corrected_samples(const Operation& operation) {
     for (const auto& axes : {Arguments::Integers{0}, Arguments::Integers{-1}, Arguments::Integers{0, 2}}) {
       out.push_back({{{{2, 3, 4}, range}}, {{"axis", axes}, {"correction", correction}, {"keepdims", true}}});
     }
+    out.push_back({{{{0, 3}, range}}, {{"axis", Arguments::Integers{1}}, {"correction", correction}}});
   }
   return out;
 }
 
 std::vector<Sample> search_samples(const Operation& operation) {
   std::vector<Sample> out = axis_samples(operation);
+  for (Sample& sample : out) {  // without an axis there has to be an element
+    if (sample.operands[0].shape.numel() == 0) sample.arguments = {{"axis", std::int64_t{1}}};
+  }
   out.push_back({{{.shape = {6}, .values = {1, 3, 3, 0, 3, 0}}}});
   out.push_back({{{{2, 3}, operation.ranges[0]}}, {{"keepdims", true}}});
   out.push_back({{{{2, 3}, operation.ranges[0]}}, {{"axis", std::int64_t{1}}, {"keepdims", true}}});
@@ -217,10 +243,11 @@ std::span<const Operation> statistics_operations() {
   using R = ResultType;
   using G = Gradient;
   static const Operation kTable[] = {
-      entry("prod", "prod(x, axis=all, keepdims=false)",
-            "The product of the elements; 1 for none. Of bool and types narrower than int32 it is int32.",
-            kAnyType, R::summed, G::full, {.low = -0.5, .high = 0.5}, call_reduction<caldera::prod>,
-            with_zeros, reduction_errors),
+      entry("prod", "prod(x, axis=all, dtype=int32 of narrower integers, keepdims=false)",
+            "The product of the elements; 1 for none. Of bool and types narrower than int32 it is int32, "
+            "unless another is named.",
+            kAnyType, R::summed, G::full, {.low = -0.5, .high = 0.5}, call_prod, prod_samples,
+            reduction_errors),
       entry("var", "var(x, axis=all, correction=0, keepdims=false)",
             "The variance, sum((x - mean)^2) / (n - correction).", kFloating, R::same, G::full, {},
             call_corrected<caldera::var>, corrected_samples, reduction_errors),

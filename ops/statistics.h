@@ -15,7 +15,7 @@ LazyTensor prod(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdim
 /// sum((x - mean(x))^2) / (n - correction): correction 0 is the population's variance, 1 the sample's. NaN or
 /// infinite where n <= correction.
 LazyTensor var(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
-/// sqrt(var(x)).
+/// sqrt(var(x)). The gradient where all elements are equal is 0 (PyTorch 1.13 and vector_norm agree).
 LazyTensor std(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
 /// Whether any, or every, element is true: not 0 (NaN is not). Of no elements: false, true.
 LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);

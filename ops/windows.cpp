@@ -25,7 +25,7 @@ int spatial_axes(const char* op, const LazyTensor& x) {
   return n;
 }
 
-LazyTensor padded(const LazyTensor& x, const Spatial& low, const Spatial& high, double value,
+LazyTensor padded(const LazyTensor& x, const Spatial& low, const Spatial& high, FillValue value,
                   const Spatial& interior) {
   const auto whole = [](const Spatial& of) {
     Spatial all(kLead, 0);

@@ -21,7 +21,7 @@ Spatial each(const char* op, const char* what, const Spatial& given, int n, std:
 /// How many spatial axes x has. Throws ShapeError unless 1 to 3, DTypeError unless x is floating.
 int spatial_axes(const char* op, const LazyTensor& x);
 /// pad() along the spatial axes.
-LazyTensor padded(const LazyTensor& x, const Spatial& low, const Spatial& high, double value,
+LazyTensor padded(const LazyTensor& x, const Spatial& low, const Spatial& high, FillValue value,
                   const Spatial& interior = {});
 
 /// Windows over the spatial axes of a tensor that is padded already.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/fill_value.h"
 #include "engine/graph/node.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
@@ -70,9 +71,10 @@ class LazyTensor {
   static LazyTensor zeros(const Shape& shape, DType dtype, Device device);
   static LazyTensor ones(const Shape& shape, DType dtype = DType::f32);
   static LazyTensor ones(const Shape& shape, DType dtype, Device device);
-  /// The value is an argument of the compiled plan: another value does not compile again.
-  static LazyTensor full(const Shape& shape, double value, DType dtype = DType::f32);
-  static LazyTensor full(const Shape& shape, double value, DType dtype, Device device);
+  /// The value is an argument of the compiled plan: another value does not compile again. Integers are exact
+  /// in every type that holds them, 64-bit ones included.
+  static LazyTensor full(const Shape& shape, FillValue value, DType dtype = DType::f32);
+  static LazyTensor full(const Shape& shape, FillValue value, DType dtype, Device device);
 
   bool defined() const { return static_cast<bool>(node_); }
   const Shape& shape() const { return node().shape(); }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "engine/tensor/error.h"
 
 namespace caldera::ops {
@@ -22,6 +24,10 @@ std::string literal(const Arguments::Value& value) {
 }
 
 }  // namespace
+
+void Arguments::set(std::string name, Value value) {
+  values_.emplace_back(std::move(name), std::move(value));
+}
 
 const Arguments::Value* Arguments::find(std::string_view name) const {
   for (const auto& [key, value] : values_) {

@@ -24,7 +24,7 @@ class Arguments {
   Arguments() = default;
   Arguments(std::initializer_list<std::pair<std::string, Value>> values) : values_(values) {}
 
-  void set(std::string name, Value value) { values_.emplace_back(std::move(name), std::move(value)); }
+  void set(std::string name, Value value);
   bool has(std::string_view name) const { return find(name) != nullptr; }
   bool flag(std::string_view name, bool otherwise) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;

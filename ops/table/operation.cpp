@@ -17,7 +17,7 @@ DType result_type(ResultType rule, DType type, const Arguments& arguments) {
     case ResultType::computed:
       return is_half(type) ? DType::f32 : type;
     case ResultType::summed:
-      return sum_type(type);
+      return arguments.dtype("dtype", sum_type(type));
     case ResultType::argument:
       return arguments.dtype("dtype", type);
   }

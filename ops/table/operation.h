@@ -47,7 +47,7 @@ enum class ResultType : std::uint8_t {
   index,     // int32
   floating,  // the same if it is floating, else float32
   computed,  // float32 for 16-bit floating types, else the same
-  summed,    // the same; int32 for bool and integers narrower than that
+  summed,    // what the argument `dtype` says; else the same, int32 for bool and narrower integers
   argument,  // what the argument `dtype` says
 };
 DType result_type(ResultType rule, DType type, const Arguments& arguments);

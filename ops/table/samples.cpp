@@ -13,6 +13,15 @@ std::vector<Sample> unary_samples(const Operation& operation) {
   return out;
 }
 
+std::vector<Sample> unary_samples(const Operation& operation, std::initializer_list<Arguments> variants) {
+  std::vector<Sample> out = unary_samples(operation);
+  for (const Arguments& variant : variants) {
+    for (const Shape& shape : {Shape{}, Shape{33}, Shape{2, 3}, Shape{0, 3}})
+      out.push_back({{{shape, operation.ranges[0]}}, variant});
+  }
+  return out;
+}
+
 std::vector<Sample> binary_samples(const Operation& operation) {
   struct Pair {
     Shape a, b;
@@ -76,6 +85,10 @@ std::vector<ErrorSample> reduction_errors(const Operation&) {
 std::vector<Sample> axis_samples(const Operation& operation) {
   const Range range = operation.ranges[0];
   std::vector<Sample> out;
+  // Without elements, and without axes.
+  out.push_back({{{{0, 3}, range}}});
+  out.push_back({{{{}, range}}});
+  out.push_back({{{{}, range}}, {{"axis", std::int64_t{0}}}});
   for (const Shape& shape : {Shape{1}, Shape{7}, Shape{33}, Shape{3, 7}}) out.push_back({{{shape, range}}});
   for (const std::int64_t axis : {-1, 0, 1, -3}) out.push_back({{{{2, 3, 4}, range}}, {{"axis", axis}}});
   out.push_back({{{{5, 3}, range}}, {{"axis", std::int64_t{0}}}});
@@ -84,7 +97,16 @@ std::vector<Sample> axis_samples(const Operation& operation) {
 
 std::vector<ErrorSample> axis_errors(const Operation&) {
   return {{Refusal::shape, {{{2, 3}}}, {{"axis", std::int64_t{2}}}, "(2, 3)"},
-          {Refusal::shape, {{{2, 3}}}, {{"axis", std::int64_t{-3}}}, "-3"}};
+          {Refusal::shape, {{{2, 3}}}, {{"axis", std::int64_t{-3}}}, "-3"},
+          {Refusal::shape, {{{}}}, {{"axis", std::int64_t{1}}}, "()"}};
+}
+
+std::vector<ErrorSample> refused_values(
+    std::initializer_list<std::pair<Arguments, std::string>> arguments_and_mentions) {
+  std::vector<ErrorSample> out;
+  for (const auto& [arguments, mentions] : arguments_and_mentions)
+    out.push_back({Refusal::value, {{{3}}}, arguments, mentions});
+  return out;
 }
 
 std::vector<ErrorSample> no_errors(const Operation&) { return {}; }

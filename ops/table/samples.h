@@ -1,6 +1,11 @@
 // Samples that many operations share, and the calls that go with them.
 #pragma once
 
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "ops/table/operation.h"
 
 namespace caldera::ops {
@@ -43,6 +48,8 @@ struct EntriesOf {
 
 /// One operand: a scalar, vectors shorter and longer than a SIMD register, matrices, nothing, many axes.
 std::vector<Sample> unary_samples(const Operation& operation);
+/// The same, and a few shapes with each of the variants of the arguments.
+std::vector<Sample> unary_samples(const Operation& operation, std::initializer_list<Arguments> variants);
 /// Two operands of equal shapes, and every kind of broadcasting.
 std::vector<Sample> binary_samples(const Operation& operation);
 /// Shapes that do not broadcast.
@@ -54,6 +61,10 @@ std::vector<ErrorSample> reduction_errors(const Operation& operation);
 /// Functions along one axis.
 std::vector<Sample> axis_samples(const Operation& operation);
 std::vector<ErrorSample> axis_errors(const Operation& operation);
+/// Calls of a vector with arguments that are refused as values, and what the message says of each.
+std::vector<ErrorSample> refused_values(
+    std::initializer_list<std::pair<Arguments, std::string>> arguments_and_mentions);
+/// For operations that refuse nothing but types.
 std::vector<ErrorSample> no_errors(const Operation& operation);
 
 }  // namespace caldera::ops

@@ -38,12 +38,28 @@ def axes(a):
     return tuple(a["axis"]) if "axis" in a else None
 
 
+def dtype_of(a):
+    return TYPES[a["dtype"]["dtype"]] if "dtype" in a else None
+
+
+def in_type(function):
+    """Of elements cast to the argument dtype, and in it."""
+    def call(x, a):
+        return function(x, a) if dtype_of(a) is None else function([x[0].to(dtype_of(a))], a).to(dtype_of(a))
+    return call
+
+
 def reduction(function):
     def call(x, a):
         t = x[0]
         dims = axes(a) or tuple(range(t.dim()))
         return function(t, dims, a.get("keepdims", False)) if t.dim() else function(t.reshape(1), (0,), False)
-    return call
+    return in_type(call)
+
+
+def renamed(function, **names):
+    """A function of PyTorch, which calls some arguments otherwise."""
+    return lambda x, a: function(*x, **{names.get(k, k): v for k, v in a.items()})
 
 
 def summed(t, dims, keep):
@@ -151,19 +167,25 @@ def nonzero(x, a):
 
 
 def cross_entropy(x, a):
-    classes = x[0].shape[-1]
+    p = x[0].movedim(a.get("axis", -1), -1)
+    classes, reduction = p.shape[-1], a.get("reduction", "mean")
+    if p.numel() == 0 and reduction == "mean":
+        return p.sum()  # where PyTorch divides 0 by 0
     smoothing, ignored = a.get("label_smoothing", 0.0), a.get("ignore_index", -100)
-    logits, target = x[0].reshape(-1, classes), x[1].long().reshape(-1)
-    theirs = lambda weight: F.cross_entropy(logits, target, weight, label_smoothing=smoothing, ignore_index=ignored)
-    if len(x) < 3:
-        return theirs(None)
+    logits, target = p.reshape(-1, classes), x[1].long().reshape(-1)
+    weight = x[2] if len(x) > 2 else torch.ones(classes, dtype=p.dtype)
     counts = target != ignored
     row = torch.where(counts, target, 0)
-    weights = x[2][row] * counts
+    weights = weight[row] * counts
     log_p = torch.log_softmax(logits, -1)
     likely = -log_p.gather(-1, row.unsqueeze(-1)).squeeze(-1) * weights
-    uniform = -(log_p * x[2]).mean(-1) * counts
-    return checked(((1 - smoothing) * likely + smoothing * uniform).sum() / weights.sum(), theirs, x[2])
+    uniform = -(log_p * weight).mean(-1) * counts
+    losses = (1 - smoothing) * likely + smoothing * uniform
+    ours = losses.sum() / weights.sum() if reduction == "mean" else reduce_losses(
+        losses.reshape(x[1].shape), reduction)
+    theirs = lambda w: F.cross_entropy(logits, target, w if len(x) > 2 else None, label_smoothing=smoothing,
+                                       ignore_index=ignored, reduction=reduction).reshape(ours.shape)
+    return ours if reduction == "batchmean" else checked(ours, theirs, weight)
 
 
 def checked(ours, theirs, *constants):
@@ -246,8 +268,11 @@ def cosine_embedding_loss(x, a):
 
 
 def cosine_similarity(x, a):
-    y = torch.broadcast_tensors(*x)
-    return F.cosine_similarity(*y, dim=a.get("axis", 1), eps=a.get("eps", 1e-8))
+    y, dim, eps = torch.broadcast_tensors(*x), a.get("axis", 1), a.get("eps", 1e-8)
+    # PyTorch differentiates as if it limited no norm.
+    norms = [torch.linalg.vector_norm(t, 2, dim, True).clamp_min(eps) for t in y]
+    ours = (y[0] * y[1] / (norms[0] * norms[1])).sum(dim)
+    return checked(ours, lambda *t: F.cosine_similarity(*t, dim=dim, eps=eps), *y)
 
 
 def batch_norm(x, a):
@@ -330,7 +355,8 @@ def at(x, a):
 
 
 def weighted_mean(x, a):
-    return (x[0] * x[1]).sum() / x[1].sum()
+    weights = x[1].expand(torch.broadcast_shapes(x[0].shape, x[1].shape))
+    return (x[0] * weights).sum() / (weights.sum() if weights.numel() else 1)
 
 
 def real(t):
@@ -373,11 +399,11 @@ def scan(function):
         narrow = x[0].dtype in (torch.bool, torch.uint8, torch.int8, torch.int16)
         t = x[0].to(torch.int32) if narrow else x[0]
         return function(t, a.get("axis", -1), dtype=t.dtype)
-    return call
+    return in_type(call)
 
 
 def cumulative_sum(x, a):
-    y = scan(torch.cumsum)(x, {"axis": a.get("axis", 0)})
+    y = scan(torch.cumsum)(x, {"axis": 0, **a})
     if not a.get("include_initial", False):
         return y
     return torch.cat([torch.zeros_like(y.sum(a.get("axis", 0), keepdim=True, dtype=y.dtype)), y], a.get("axis", 0))
@@ -418,21 +444,25 @@ def pooling(kind):
                    "ceil_mode": a.get("ceil_mode", False)}
         if kind == "max":
             options["dilation"] = each("dilation", [1])
+        elif "dilation" in a:  # which PyTorch's averages lack
+            ones = torch.ones(1, 1, *kernel, dtype=x[0].dtype)
+            y = getattr(F, f"conv{n}d")(x[0].reshape(-1, 1, *x[0].shape[2:]), ones / ones.numel(), None,
+                                        options["stride"], options["padding"], each("dilation", [1]))
+            return y.reshape(x[0].shape[:2] + y.shape[2:])
         else:
             options["count_include_pad"] = a.get("count_include_pad", True)
         return getattr(F, f"{kind}_pool{n}d")(x[0], kernel, **options)
     return call
 
 
-def integer_pow(x, a):
-    # PyTorch refuses negative integer powers; the table's samples for integers have some.
-    if x[0].is_floating_point():
-        return torch.pow(x[0], x[1])
-    return None
+def power(x, a):
+    # PyTorch refuses negative integer powers of integers; the samples have some.
+    whole = not x[0].is_floating_point()
+    return None if whole and x[1].numel() and x[1].min() < 0 else torch.pow(x[0], x[1])
 
 
 def like(value):
-    return lambda x, a: torch.full_like(x[0], value, dtype=TYPES[a["dtype"]["dtype"]] if "dtype" in a else None)
+    return lambda x, a: torch.full_like(x[0], a.get("value", value), dtype=dtype_of(a))
 
 
 def arange(x, a):
@@ -449,7 +479,7 @@ def linspace(x, a):
 
 
 def roll(x, a):
-    shift, axis = a["shift"], a.get("axis")
+    shift, axis = a["shift"], a.get("axes")
     if axis is None:
         return torch.roll(x[0], shift[0])
     return torch.roll(x[0], shift * len(axis) if len(shift) == 1 else shift, axis)
@@ -478,9 +508,9 @@ def interpolate(x, a):
     size = a.get("size")
     if size is not None and len(size) == 1:
         size = size[0]
-    scale = a.get("scale")
+    scale = a.get("scale_factor")
     return F.interpolate(x[0], size, scale, mode, a.get("align_corners", False) if "linear" in mode else None,
-                         a.get("recompute", False) or None)
+                         a.get("recompute_scale_factor", False) or None)
 
 
 def cast(x, a):
@@ -495,6 +525,10 @@ def system(function):
     def call(x, a):
         return function(x[0], x[1].unsqueeze(-1)).squeeze(-1) if x[1].dim() == 1 else function(x[0], x[1])
     return call
+
+
+def lstsq(x, a):
+    return system(lambda m, b: torch.linalg.pinv(m, rtol=a.get("rtol")) @ b)(x, a)
 
 
 def order(a):
@@ -559,7 +593,7 @@ OPERATIONS = {
     "add": plain(torch.add),
     "equal": plain(torch.eq),
     "not_equal": plain(torch.ne),
-    "pow": integer_pow,
+    "pow": power,
     "astype": cast,
     "sum": reduction(summed),
     "mean": reduction(mean),
@@ -584,11 +618,11 @@ OPERATIONS = {
     "logaddexp": plain(torch.logaddexp),
     "einsum": lambda x, a: torch.einsum(a["equation"], *x),
     "tensordot": tensordot,
-    "vecdot": lambda x, a: (x[0] * x[1]).sum(a.get("axis", -1)),
+    "vecdot": lambda x, a: (x[0] * x[1]).sum(a.get("axis", -1)).to(x[0].dtype),
     "outer": plain(torch.outer),
     "cross": lambda x, a: torch.cross(*torch.broadcast_tensors(*x), dim=a.get("axis", -1)),
-    "diagonal": lambda x, a: torch.diagonal(x[0], a.get("k", 0), a.get("axis1", -2), a.get("axis2", -1)),
-    "trace": lambda x, a: torch.diagonal(x[0], a.get("k", 0), -2, -1).sum(-1),
+    "diagonal": lambda x, a: torch.diagonal(x[0], a.get("offset", 0), a.get("axis1", -2), a.get("axis2", -1)),
+    "trace": in_type(lambda x, a: summed(torch.diagonal(x[0], a.get("offset", 0), -2, -1), -1, False)),
     "tril": lambda x, a: torch.tril(x[0], a.get("k", 0)),
     "triu": lambda x, a: torch.triu(x[0], a.get("k", 0)),
     "vector_norm": lambda x, a: torch.linalg.vector_norm(x[0], float(a.get("ord", 2)), axes(a), a.get("keepdims", False)),
@@ -602,17 +636,21 @@ OPERATIONS = {
     "rms_norm": rms_norm,
     "layer_norm": layer_norm,
     **{n: plain(getattr(F, n)) for n in (
-        "relu relu6 elu celu selu silu mish softplus softsign hardtanh hardswish tanhshrink softshrink "
-        "hardshrink leaky_relu").split()},
+        "relu relu6 selu silu mish softsign hardswish tanhshrink").split()},
+    **{n: renamed(getattr(F, n)) for n in "elu celu softplus leaky_relu".split()},
+    "hardtanh": renamed(F.hardtanh, low="min_val", high="max_val"),
+    "softshrink": renamed(F.softshrink, **{"lambda": "lambd"}),
+    "hardshrink": renamed(F.hardshrink, **{"lambda": "lambd"}),
     "log_sigmoid": plain(F.logsigmoid),
     "hardsigmoid": lambda x, a: F.relu6(x[0] + 3) / 6,  # whose own has no second derivative
-    "gelu": lambda x, a: F.gelu(x[0], approximate=a.get("approximate", "none")),
+    "gelu": lambda x, a: F.gelu(x[0], approximate={"exact": "none"}.get(a.get("form", "exact"), "tanh")),
     "glu": lambda x, a: F.glu(x[0], a.get("axis", -1)),
     "prelu": lambda x, a: torch.where(x[0] > 0, x[0], x[0] * x[1]),
     "at": at,
     "take": take,
     "scatter_add": scatter_add,
     "mean_cross_entropy": cross_entropy,
+    "cross_entropy": cross_entropy,
     "weighted_mean": weighted_mean,
     "lora_delta": lambda x, a: a["scale"] * ((x[0] @ x[1]) @ x[2]),
     "concatenate": lambda x, a: torch.cat(x, a.get("axis", 0)),
@@ -646,7 +684,7 @@ OPERATIONS = {
     "erfc": lambda x, a: torch.erfc(real(x[0])),
     "logit": lambda x, a: torch.logit(real(x[0]), a.get("eps")),
     "heaviside": lambda x, a: None if x[0].requires_grad else torch.heaviside(*x),
-    "nan_to_num": lambda x, a: torch.nan_to_num(x[0], a.get("nan", 0.0)),
+    "nan_to_num": renamed(torch.nan_to_num, positive_infinity="posinf", negative_infinity="neginf"),
     "lerp": lambda x, a: torch.lerp(*[real(t) for t in torch.broadcast_tensors(*x)]),
     "clip": clip,
     # bitwise
@@ -661,12 +699,13 @@ OPERATIONS = {
     "argsort": lambda x, a: torch.sort(x[0], dim=a.get("axis", -1), descending=a.get("descending", False),
                                        stable=True)[1].int(),
     "topk": lambda x, a: [t.to(x[0].dtype) for t in torch.topk(x[0], a["k"], a.get("axis", -1), a.get("largest", True))],
-    "searchsorted": lambda x, a: torch.searchsorted(x[0], x[1], right=a.get("right", False)).int(),
+    "searchsorted": lambda x, a: torch.searchsorted(x[0], x[1], right=a.get("right", False),
+                                                  sorter=x[2].long() if len(x) > 2 else None).int(),
     **{n: lambda x, a: torch.quantile(x[0], a.get("q", 0.5), a.get("axis", -1), a.get("keepdims", False))
        if x[0].numel() else None for n in ("quantile", "median")},
     # random
     # manipulation
-    "flip": lambda x, a: torch.flip(x[0], a.get("axis", list(range(x[0].dim())))),
+    "flip": lambda x, a: torch.flip(x[0], a.get("axes", list(range(x[0].dim())))),
     "roll": roll,
     "moveaxis": lambda x, a: torch.movedim(x[0], tuple(a["source"]), tuple(a["destination"])),
     "flatten": lambda x, a: torch.flatten(x[0], a.get("first", 0), a.get("last", -1)),
@@ -679,8 +718,8 @@ OPERATIONS = {
     "tile": lambda x, a: torch.tile(x[0], a["repeats"]),
     "repeat": lambda x, a: torch.repeat_interleave(
         x[0], a["repeats"][0] if len(a["repeats"]) == 1 else torch.tensor(a["repeats"]), a.get("axis")),
-    "diag": lambda x, a: torch.diag(x[0], a["k"]),
-    "diag_embed": lambda x, a: torch.diag_embed(x[0], a["k"], a.get("axis1", -2), a.get("axis2", -1)),
+    "diag": lambda x, a: torch.diag(x[0], a["offset"]),
+    "diag_embed": lambda x, a: torch.diag_embed(x[0], a["offset"], a.get("axis1", -2), a.get("axis2", -1)),
     "unfold": lambda x, a: x[0].unfold(a["axis"], a["size"], a["step"]),
     "diff": lambda x, a: torch.diff(x[0], a.get("n", 1), a.get("axis", -1), *x[1:]),
     "pad_reflect": continued("reflect", "reflect"),
@@ -703,7 +742,7 @@ OPERATIONS = {
     "batch_norm": batch_norm,
     "group_norm": lambda x, a: F.group_norm(x[0], a["groups"], *(list(x[1:]) + [None] * (3 - len(x))), a["eps"]),
     "instance_norm": lambda x, a: F.instance_norm(x[0], None, None, *(list(x[1:]) + [None] * (3 - len(x))),
-                                                  eps=a["eps"]),
+                                                  eps=a["eps"]) if x[0].numel() else None,
     # network
     "scaled_dot_product_attention": attention,
     "causal_mask": lambda x, a: torch.ones(a["queries"], a["keys"], dtype=torch.bool).tril(a["offset"]),
@@ -723,7 +762,7 @@ OPERATIONS = {
     "eigvalsh": lambda x, a: torch.linalg.eigvalsh(symmetric(x[0])),
     "pinv": lambda x, a: torch.linalg.pinv(x[0], rtol=a.get("rtol")),
     "matrix_rank": lambda x, a: torch.linalg.matrix_rank(x[0], rtol=a.get("rtol")).int() if x[0].numel() else None,
-    "lstsq": system(lambda m, b: torch.linalg.pinv(m) @ b),
+    "lstsq": lstsq,
     "matrix_norm": lambda x, a: torch.linalg.matrix_norm(x[0], order(a), keepdim=a.get("keepdims", False)),
     "cond": cond,
     "matrix_power": lambda x, a: torch.linalg.matrix_power(x[0], a["n"]),

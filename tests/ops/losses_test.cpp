@@ -122,5 +122,14 @@ TEST_P(Losses, AVectorOfZerosIsLikeNoOther) {
     EXPECT_EQ(value, 0.0F);
 }
 
+TEST_P(Losses, CosineEmbeddingsBroadcastAheadOfTheirNorms) {
+  const LazyTensor a = reshape(vector({2, -1}), {2, 1});
+  const LazyTensor b = reshape(vector({1, 2, 3, 4, 5, 6}), {2, 3}), target = vector({1, -1});
+  const auto loss = [&](const LazyTensor& x) {
+    return cosine_embedding_loss(x, b, target, 0, Reduction::none);
+  };
+  expect_near(loss(a), loss(broadcast_to(a, {2, 3})).to_vector<float>());
+}
+
 }  // namespace
 }  // namespace caldera::testing

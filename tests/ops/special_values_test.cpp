@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "engine/autodiff/autodiff.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
@@ -229,6 +230,17 @@ TEST_P(SpecialValues, InReductions) {
       agrees(min(t, 1), Host(Shape{5}, {kSpecialNan, -kSpecialInf, -kSpecialInf, -kSpecialInf, 0}), {}));
   EXPECT_TRUE(agrees(sum(t, 1),
                      Host(Shape{5}, {kSpecialNan, kSpecialNan, -kSpecialInf, kSpecialNan, kSpecialInf}), {}));
+}
+
+TEST_P(SpecialValues, OfWhatDoesNotVary) {
+  const LazyTensor x = upload(Host(Shape{2, 3}, {5, 5, 5, 1, 2, 3}), DType::f32, device());
+  const double root = std::sqrt(2.0 / 3);
+  EXPECT_TRUE(agrees(caldera::std(x, 1), Host(Shape{2}, {0, root}), {1e-6, 0}));
+  // (x - mean) / (n std), and 0 where that is 0 / 0.
+  const Host slopes(Shape{2, 3}, {0, 0, 0, -1 / (3 * root), 0, 1 / (3 * root)});
+  EXPECT_TRUE(agrees(grad(sum(caldera::std(x, 1)), x), slopes, {1e-6, 1e-7}));
+  const LazyTensor single = upload(Host(Shape{1}, {2}), DType::f32, device());
+  EXPECT_TRUE(agrees(caldera::std(single, {}, 1), Host(Shape{}, {kSpecialNan}), {}));
 }
 
 TEST_P(SpecialValues, MaskedSoftmaxIsExact) {

@@ -98,6 +98,30 @@ TEST_P(Ties, OfInfinitiesGoToTheFirst) {
   EXPECT_EQ(values_in(grad(sum(amax(x, 1)), x)), (Doubles{1.0F / 3, 1.0F / 3, 1.0F / 3, 0.5, 0, 0.5}));
 }
 
+/// What lies ahead of the first element wins no tie: not even with the least number there is.
+TEST_P(Ties, OfScansGoToTheFirstWhateverTheValue) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const LazyTensor x = floats({-inf, -inf, 2, inf, inf, 3}, {2, 3});
+  EXPECT_EQ(values_in(grad(sum(cummax(x, 1)), x)), (Doubles{2, 0, 1, 3, 0, 0}));
+  EXPECT_EQ(values_in(grad(sum(cummin(-x, 1)), x)), (Doubles{-2, 0, -1, -3, 0, 0}));
+  const std::vector<std::int64_t> least(3, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(cummax(LazyTensor::from_vector(least, Shape{3}, device())).to_vector<std::int64_t>(), least);
+  const std::vector<std::int64_t> greatest(3, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(cummin(LazyTensor::from_vector(greatest, Shape{3}, device())).to_vector<std::int64_t>(),
+            greatest);
+}
+
+TEST_P(Ties, OfPooledInfinitiesGoToTheFirst) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const LazyTensor x = floats({-inf, -inf, -inf}, {1, 1, 3});
+  const LazyTensor pooled = max_pool(x, {3}, {.stride = {1}, .padding = {1}});
+  EXPECT_EQ(values_in(pooled), (Doubles{-inf, -inf, -inf}));
+  EXPECT_EQ(values_in(grad(sum(pooled), x)), (Doubles{2, 1, 0}));
+  // A window that is all NaN but for the margin, and one that begins beyond x.
+  const LazyTensor y = floats({std::numeric_limits<float>::quiet_NaN(), -inf}, {1, 1, 2});
+  EXPECT_EQ(values_in(grad(sum(max_pool(y, {2}, {.padding = {1}, .ceil_mode = true})), y)), (Doubles{1, 1}));
+}
+
 /// The rule for the first costs a row no kernel of its own.
 TEST_P(Ties, GradientsAlongRowsAreOneKernel) {
   if (!GetParam().fusion) GTEST_SKIP() << "counts fused kernels";

@@ -19,8 +19,8 @@ struct CrossEntropySum {
 CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& targets,
                                   const LazyTensor& weights = {}, const CrossEntropyOptions& options = {});
 
-/// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts.
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights = {},
+/// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Without weights: ops/losses.h.)
+LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights,
                          const CrossEntropyOptions& options = {});
 
 }  // namespace caldera
