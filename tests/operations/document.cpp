@@ -155,24 +155,21 @@ class ScopedDefaultDevice {
   Device saved_;
 };
 
+bool is_by_lapack(const Operation& operation) {
+  const auto plan = plan_for(try_call(operation, usual_type(operation)).results);
+  return plan != nullptr && std::any_of(plan->steps.begin(), plan->steps.end(),
+                                        [](const Step& step) { return step.kind == StepKind::linalg; });
+}
+
 /// Whether the call's results can be computed there, and whether that is by LAPACK after all.
 std::string device_cell(const Operation& operation, Device device) {
-  bool by_lapack = false;
   const std::string found = attempt([&] {
-    std::vector<LazyTensor> results;
-    {
-      const ScopedDefaultDevice scope(device);
-      const Sample sample = tried_sample(operation);
-      results =
-          operation.call(operands_of(sample, usual_type(operation), Layout::plain, device), sample.arguments);
-    }
-    const auto plan = plan_for(results);
-    by_lapack = plan != nullptr && std::any_of(plan->steps.begin(), plan->steps.end(), [](const Step& step) {
-                  return step.kind == StepKind::linalg;
-                });
-    eval(results);
+    const ScopedDefaultDevice scope(device);
+    const Sample sample = tried_sample(operation);
+    eval(operation.call(operands_of(sample, usual_type(operation), Layout::plain, device), sample.arguments));
   });
-  return by_lapack && device.kind == DeviceKind::vulkan ? "by the CPU" : found;
+  const bool elsewhere = device.kind == DeviceKind::vulkan && is_by_lapack(operation);
+  return found == "yes" && elsewhere ? "by the CPU" : found;
 }
 
 std::size_t kernels_of(std::span<const LazyTensor> results) {
