@@ -19,6 +19,7 @@
 
 namespace caldera {
 
+class Lineage;
 class Node;
 struct Trace;
 
@@ -112,6 +113,10 @@ class Node {
   void set_value(Value value);
   /// The value was computed from inputs that have been dropped: differentiation cannot pass through.
   bool is_detached() const { return detached_.load(std::memory_order_relaxed); }
+  /// Where the value came from. Null until it is scheduled, and for values that always were.
+  const std::shared_ptr<const Lineage>& lineage() const { return lineage_; }
+  /// Under graph_mutex(), before set_value.
+  void set_lineage(std::shared_ptr<const Lineage> lineage) { lineage_ = std::move(lineage); }
   /// Keeps its inputs when evaluated: it was built from an argument of a function under differentiation.
   bool is_traced() const;
   /// Before the node is shared.
@@ -163,6 +168,7 @@ class Node {
   std::uint64_t id_;
   Shape shape_;
   std::shared_ptr<Trace> trace_;
+  std::shared_ptr<const Lineage> lineage_;
   Value value_;
 };
 
