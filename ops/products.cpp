@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "ops/build.h"
@@ -38,8 +40,10 @@ LazyTensor triangle(const char* op, const LazyTensor& x, std::int64_t k,
 
 }  // namespace
 
-LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b,
+LazyTensor tensordot(const LazyTensor& x, const LazyTensor& y,
                      const std::pair<std::vector<int>, std::vector<int>>& axes) {
+  const std::vector<LazyTensor> both = ops::as_tensors("tensordot", std::array{x, y});
+  const LazyTensor &a = both[0], &b = both[1];
   check_summable("tensordot", a);
   check_summable("tensordot", b);
   const auto refuse = [&](const std::string& why) {
@@ -96,11 +100,14 @@ LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b, int axes) {
 LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, int axis) {
   check_summable("vecdot", a);
   check_summable("vecdot", b);
-  const int at = -1 - axis;  // from the end, so that the others broadcast
-  if (axis >= 0 || at >= std::min(a.rank(), b.rank()) || a.shape(axis) != b.shape(axis))
-    throw ShapeError(
-        fmt::format("vecdot: {} and {} have no axis {} of the same extent (counted from the end: -1 ...)",
-                    a.shape().to_string(), b.shape().to_string(), axis));
+  const auto refuse = [&](const char* why) {
+    throw ShapeError(fmt::format("vecdot: {} and {} along axis {}: {}", a.shape().to_string(),
+                                 b.shape().to_string(), axis, why));
+  };
+  const int least = std::min(a.rank(), b.rank());
+  if (axis >= 0 && a.rank() != b.rank()) refuse("of different ranks axes are counted from the end, -1 ...");
+  if (axis >= least || axis < -least) refuse("they do not both have it");
+  if (a.shape(axis) != b.shape(axis)) refuse("its extents differ");
   broadcast_shapes(a.shape(), b.shape(), "vecdot");
   return sum(a * b, axis);
 }
@@ -188,7 +195,12 @@ LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool k
   } else if (ord == 2) {
     norm = root(sum(square(y), axes, keepdims), [](const LazyTensor& t) { return sqrt(t); });
   } else {
-    norm = root(sum(pow(abs(y), ord), axes, keepdims), [&](const LazyTensor& t) { return pow(t, 1 / ord); });
+    // The slope of |y|^ord at 0 may be infinite, and that of |y| is 0: their product is taken for 0.
+    const LazyTensor size = abs(y);
+    const LazyTensor zero = equal(size, 0.0);
+    const LazyTensor of_zero = full_like(size, ord > 0 ? 0.0 : std::numeric_limits<double>::infinity());
+    const LazyTensor powers = where(zero, of_zero, pow(where(zero, ones_like(size), size), ord));
+    norm = root(sum(powers, axes, keepdims), [&](const LazyTensor& t) { return pow(t, 1 / ord); });
   }
   return astype(norm, x.dtype());
 }
@@ -215,6 +227,7 @@ std::vector<Sample> einsum_samples(const Operation&) {
           call("i,j->ij", {{{3}}, {{4}}}),
           call("i,i", {{{7}}, {{7}}}),
           call("i,i->i", {{{7}}, {{7}}}),
+          call("...i,i->i", {{{7}}, {{7}}}),
           call("ii->i", {{{3, 3}}}),
           call("ii", {{{3, 3}}}),
           call("iji->j", {{{3, 2, 3}}}),
@@ -243,6 +256,8 @@ std::vector<ErrorSample> einsum_errors(const Operation&) {
           bad(Refusal::value, "i1->i", {{{2, 3}}}, "'1'"),
           bad(Refusal::value, "i..->i", {{{2, 3}}}, "..."),
           bad(Refusal::value, "ij->i->j", {{{2, 3}}}, "'-'"),
+          bad(Refusal::value, "...i,...i->i", {{{2, 3}}, {{2, 3}}}, "'...'"),
+          bad(Refusal::shape, "abcdef,ghijkl", {{{1, 1, 1, 1, 1, 1}}, {{1, 1, 1, 1, 1, 1}}}, "12 axes"),
           bad(Refusal::value, "", {{{2}}, {{2}}}, "1 terms for 2")};
 }
 
@@ -344,10 +359,19 @@ std::span<const Operation> product_operations() {
             std::vector<Sample> out =
                 pairs({{{7}, {7}}, {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{4, 1, 3}, {2, 3}}});
             out.push_back({{{{2, 3}}, {{2, 3}}}, {{"axis", std::int64_t{-2}}}});
+            out.push_back({{{{2, 3}}, {{2, 3}}}, {{"axis", std::int64_t{0}}}});
             return out;
           },
           [](const Operation&) -> std::vector<ErrorSample> {
             return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"},
+                    {.refusal = Refusal::shape,
+                     .operands = {{{2, 3}}, {{2, 3}}},
+                     .arguments = {{"axis", std::int64_t{2}}},
+                     .mentions = "both have it"},
+                    {.refusal = Refusal::shape,
+                     .operands = {{{2, 3}}, {{3}}},
+                     .arguments = {{"axis", std::int64_t{0}}},
+                     .mentions = "different ranks"},
                     {.refusal = Refusal::shape, .operands = {{{2, 3}}, {{4, 3}}}, .mentions = "(4, 3)"},
                     {.refusal = Refusal::shape, .operands = {{{}}, {{3}}}, .mentions = "()"}};
           }),

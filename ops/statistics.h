@@ -15,7 +15,8 @@ LazyTensor prod(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdim
 /// sum((x - mean(x))^2) / (n - correction): correction 0 is the population's variance, 1 the sample's. NaN or
 /// infinite where n <= correction.
 LazyTensor var(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
-/// sqrt(var(x)).
+/// sqrt(var(x)). With `using namespace caldera` write caldera::std(x): `std` alone is the standard library's
+/// namespace, too, and no compiler chooses between them.
 LazyTensor std(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
 /// Whether any, or every, element is true: not 0 (NaN is not). Of no elements: false, true.
 LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
