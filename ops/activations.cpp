@@ -61,8 +61,10 @@ LazyTensor prelu(const LazyTensor& x, const LazyTensor& weight) {
     throw ShapeError(fmt::format("prelu: weight {} does not broadcast to {}", weight.shape().to_string(),
                                  x.shape().to_string()));
   }
-  return computed("prelu", x,
-                  [&](const LazyTensor& y) { return where(y > 0, y, y * astype(weight, y.dtype())); });
+  const Device device = ops::device_of({x, weight});
+  return computed("prelu", ops::anchored(x, device), [&](const LazyTensor& y) {
+    return where(y > 0, y, y * ops::anchored(ops::as_operand(weight, y.dtype()), device));
+  });
 }
 
 LazyTensor elu(const LazyTensor& x, double alpha) {

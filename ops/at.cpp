@@ -56,7 +56,7 @@ LazyTensor At::get() const {
 }
 
 LazyTensor At::spread(const LazyTensor& values, double rest) const {
-  LazyTensor y = ops::as_operand(values, x_.dtype());
+  LazyTensor y = ops::anchored(ops::as_held_operand("at", values, x_.dtype()), x_.device());
   if (broadcast_shapes(y.shape(), shape_, "at") != shape_)
     throw ShapeError(fmt::format("at: values of {} do not broadcast to the {} elements",
                                  values.shape().to_string(), shape_.to_string()));

@@ -28,7 +28,7 @@ Places places_of(const char* op, const LazyTensor& x, const std::vector<LazyTens
   LazyTensor all_inside;
   for (int axis = 0; axis < count; ++axis) {
     const std::int64_t n = x.shape(axis);
-    LazyTensor at = ops::checked_indices(indices[static_cast<std::size_t>(axis)], op);
+    LazyTensor at = ops::indices_along(op, indices[static_cast<std::size_t>(axis)], x, axis);
     out.shape = broadcast_shapes(out.shape, at.shape(), op);
     places *= n;
     if (places > std::numeric_limits<std::int32_t>::max())
@@ -61,7 +61,7 @@ LazyTensor index(const LazyTensor& x, const std::vector<LazyTensor>& indices) {
 LazyTensor index_put(const LazyTensor& x, const std::vector<LazyTensor>& indices, const LazyTensor& values,
                      Scatter how) {
   const Places places = places_of("index_put", x, indices);
-  const LazyTensor updates = ops::as_operand(values, x.dtype());
+  const LazyTensor updates = ops::anchored(ops::as_held_operand("index_put", values, x.dtype()), x.device());
   if (broadcast_shapes(updates.shape(), places.shape, "index_put") != places.shape)
     throw ShapeError(fmt::format("index_put: values of {} do not broadcast to the {} elements",
                                  values.shape().to_string(), places.shape.to_string()));
@@ -73,7 +73,7 @@ LazyTensor index_put(const LazyTensor& x, const std::vector<LazyTensor>& indices
 
 AtTensors::AtTensors(LazyTensor x, std::vector<LazyTensor> which) : x_(std::move(x)) {
   if (which.size() != 1 || which[0].dtype() != DType::boolean) {
-    for (const LazyTensor& indices : which) ops::checked_indices(indices, "at");
+    for (const LazyTensor& indices : which) ops::check_index_type("at", indices);
     indices_ = std::move(which);
     return;
   }
@@ -107,7 +107,7 @@ LazyTensor AtTensors::put(Scatter how, const LazyTensor& values) const {
 }
 
 LazyTensor AtTensors::spread(const LazyTensor& values, const LazyTensor& rest) const {
-  const LazyTensor y = ops::as_operand(values, x_.dtype());
+  const LazyTensor y = ops::as_held_operand("at", values, x_.dtype());
   if (broadcast_shapes(y.shape(), x_.shape(), "at") != x_.shape())
     throw ShapeError(fmt::format("at: values of {} do not broadcast to {}, of which a mask takes some",
                                  values.shape().to_string(), x_.shape().to_string()));

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <string>
 
 namespace caldera::ops {
 namespace {
 
 const OpDef kScalar{.name = "scalar", .kind = OpClass::scalar, .zero_gradient = true};
+const OpDef kAnchored{.name = "number", .kind = OpClass::identity, .vjp = pass_cotangent, .jvp = linear_jvp};
 
 LazyTensor make_on(const OpDef& op, const Shape& shape, DType dtype, Device device,
                    std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes) {
@@ -103,6 +105,46 @@ LazyTensor as_operand(const LazyTensor& x, DType dtype) {
   return is_floating(dtype) ? scalar(bits, dtype) : scalar(std::bit_cast<double>(bits), dtype);
 }
 
+bool holds(DType dtype, const LazyTensor& x) {
+  if (!is_scalar_leaf(x) || !is_integral(dtype)) return true;
+  const TypeFacts& range = facts(dtype);
+  const std::int64_t bits = x.node().attributes()[0];
+  if (!is_floating(x.dtype())) return bits >= range.lowest && bits <= range.highest;
+  // The fraction is cut off. No double holds the greatest int64; the number above it is one.
+  const double value = std::trunc(std::bit_cast<double>(bits));
+  return value >= static_cast<double>(range.lowest) && value < static_cast<double>(range.highest) + 1;
+}
+
+LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype) {
+  if (!holds(dtype, x)) {
+    const std::int64_t bits = x.node().attributes()[0];
+    const std::string number =
+        is_floating(x.dtype()) ? fmt::format("{}", std::bit_cast<double>(bits)) : fmt::format("{}", bits);
+    throw ValueError(fmt::format("{}: {} is no {}, which is from {} to {}; convert the tensor with astype()",
+                                 op, number, name(dtype), facts(dtype).lowest, facts(dtype).highest));
+  }
+  return as_operand(x, dtype);
+}
+
+Device device_of(std::initializer_list<LazyTensor> operands) {
+  for (const LazyTensor& x : operands) {
+    if (x.defined() && !is_scalar_leaf(x)) return x.device();
+  }
+  return default_device();
+}
+
+LazyTensor anchored(const LazyTensor& x, Device device) {
+  return is_scalar_leaf(x) ? make_on(kAnchored, Shape{}, x.dtype(), device, {&x, 1}, {}) : x;
+}
+
+std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands) {
+  std::vector<LazyTensor> out(operands.begin(), operands.end());
+  const auto tensor = std::ranges::find_if_not(operands, is_scalar_leaf);
+  if (tensor == operands.end()) return out;
+  for (LazyTensor& x : out) x = anchored(as_held_operand(op, x, dtype_beside(x, *tensor)), tensor->device());
+  return out;
+}
+
 LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
   if (is_scalar_leaf(x) || x.shape() == shape) return x;
   return broadcast_to(x, shape);
@@ -144,9 +186,12 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
     check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
   }
   if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
+  // Numbers beyond a type can be compared with its elements, in a type that holds both.
+  if (traits.gives_boolean && !(holds(dtype, a) && holds(dtype, b))) dtype = DType::i64;
   check_domain(op.name, traits.domain, dtype);
   std::array<LazyTensor, 2> operands;
-  for (std::size_t i = 0; i < 2; ++i) operands[i] = broadcast_operand(as_operand(*given[i], dtype), shape);
+  for (std::size_t i = 0; i < 2; ++i)
+    operands[i] = broadcast_operand(as_held_operand(op.name, *given[i], dtype), shape);
   return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
               std::span<const LazyTensor>(operands));
 }

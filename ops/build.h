@@ -39,6 +39,19 @@ LazyTensor scalar(FillValue value, DType dtype);
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
 /// x in `dtype`; a scalar leaf is remade, anything else is cast.
 LazyTensor as_operand(const LazyTensor& x, DType dtype);
+/// False of a number that lies outside the range of an integer `dtype`; true of all else.
+bool holds(DType dtype, const LazyTensor& x);
+/// as_operand() of a number that counts as it is: throws ValueError naming `op` unless `dtype` holds it.
+LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype);
+/// Where the first of them lies that is a tensor; the default device if all are numbers. What is undefined is
+/// passed by.
+Device device_of(std::initializer_list<LazyTensor> operands);
+/// A number as a tensor of rank 0 on `device`: what is computed from numbers alone would land on the default
+/// device. Tensors stay as they are.
+LazyTensor anchored(const LazyTensor& x, Device device);
+/// Operands with the numbers among them as tensors of rank 0, of the type that they take beside the first
+/// tensor and where it lies. Numbers alone stay as they are.
+std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands);
 /// x broadcast to `shape`, except that scalar leaves stay as they are: element-wise operations take them
 /// directly.
 LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape);

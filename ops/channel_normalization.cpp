@@ -16,7 +16,12 @@ void check_image(const char* op, const LazyTensor& x, int rank) {
   ops::check_domain(op, ScalarDomain::floating, x.dtype());
   if (x.rank() < rank)
     throw ShapeError(fmt::format("{}: {} is not (batch, channels{})", op, x.shape().to_string(),
-                                 rank == 2 ? ", ...)" : ", extent, ...)"));
+                                 rank == 2 ? ", ..." : ", extent, ..."));
+}
+
+void check_eps(const char* op, double eps) {
+  // Written so that NaN is refused too.
+  if (!(eps >= 0)) throw ValueError(fmt::format("{}: eps is {}, want 0 or more", op, eps));
 }
 
 void check_channels(const char* op, const char* what, const LazyTensor& x, const LazyTensor& parameter) {
@@ -75,6 +80,7 @@ BatchNormResult batch_norm(const LazyTensor& x, const LazyTensor& running_mean, 
                            const BatchNormOptions& options) {
   constexpr const char* kOp = "batch_norm";
   check_image(kOp, x, 2);
+  check_eps(kOp, options.eps);
   check_channels(kOp, "running_mean", x, running_mean);
   check_channels(kOp, "running_var", x, running_var);
   const LazyTensor y = astype(x, compute_type(x.dtype()));
@@ -106,6 +112,7 @@ BatchNormResult batch_norm(const LazyTensor& x, const LazyTensor& running_mean, 
 LazyTensor group_norm(const LazyTensor& x, std::int64_t groups, const LazyTensor& weight,
                       const LazyTensor& bias, double eps) {
   check_image("group_norm", x, 2);
+  check_eps("group_norm", eps);
   if (groups < 1 || x.shape(1) % groups != 0)
     throw ShapeError(
         fmt::format("group_norm: {} groups do not divide the channels of {}", groups, x.shape().to_string()));
@@ -114,6 +121,7 @@ LazyTensor group_norm(const LazyTensor& x, std::int64_t groups, const LazyTensor
 
 LazyTensor instance_norm(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias, double eps) {
   check_image("instance_norm", x, 3);
+  check_eps("instance_norm", eps);
   if (x.numel() > 0 && x.numel() == x.shape(0) * x.shape(1))
     throw ShapeError(fmt::format("instance_norm: {} has one value a channel, which is its own mean",
                                  x.shape().to_string()));
@@ -176,6 +184,8 @@ std::vector<ErrorSample> batch_norm_errors(const Operation&) {
           {Refusal::shape, {{{2, 3}}, {{3}}, {{3}}, {{4}}}, {}, "(4,)"},
           {Refusal::shape, {{{2, 3}}, {{3}}, {{3}}, {{3}}, {{}}}, {}, "bias ()"},
           {Refusal::shape, {{{1, 3}}, {{3}}, {{3}}}, training, "(1, 3)"},
+          {Refusal::shape, {{{}}, {{3}}, {{3}}}, {}, "channels, ...)"},
+          {Refusal::value, {{{2, 3}}, {{3}}, {{3}}}, {{"eps", -1.0}}, "eps is -1"},
           {Refusal::value, {{{2, 3}}}, {{"tracked", false}}, "not given"}};
 }
 
@@ -230,6 +240,7 @@ std::span<const Operation> channel_normalization_operations() {
          return {{Refusal::shape, {{{4}}}, {{"groups", std::int64_t{1}}}, "(4,)"},
                  {Refusal::shape, {{{2, 4}}}, {{"groups", std::int64_t{3}}}, "(2, 4)"},
                  {Refusal::shape, {{{2, 4}}}, {{"groups", std::int64_t{0}}}, "(2, 4)"},
+                 {Refusal::value, {{{2, 4}}}, {{"groups", std::int64_t{2}}, {"eps", -1.0}}, "eps is -1"},
                  {Refusal::shape, {{{2, 4}}, {{2}}}, {{"groups", std::int64_t{2}}}, "(2,)"}};
        }},
       {.name = "instance_norm",
@@ -247,6 +258,7 @@ std::span<const Operation> channel_normalization_operations() {
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
          return {{Refusal::shape, {{{2, 3}}}, {}, "(2, 3)"},
                  {Refusal::shape, {{{2, 3, 1}}}, {}, "(2, 3, 1)"},
+                 {Refusal::value, {{{2, 3, 4}}}, {{"eps", -1.0}}, "eps is -1"},
                  {Refusal::shape, {{{2, 3, 4}}, {{4}}}, {}, "(4,)"}};
        }},
   };

@@ -14,7 +14,7 @@ struct BatchNormOptions {
   /// normalise with the running ones.
   bool training = false;
   double momentum = 0.1;
-  double eps = 1e-5;
+  double eps = 1e-5;  // 0 or more (ValueError), as that of the others
 };
 
 struct BatchNormResult {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/build.h"
+#include "ops/indexed.h"
 
 namespace caldera::ops {
 
@@ -25,13 +26,11 @@ ClassTargets::ClassTargets(const char* op, const LazyTensor& rows, const LazyTen
     throw DTypeError(fmt::format("{}: {} and targets {}; want floating and integer", op, name(rows.dtype()),
                                  name(targets.dtype())));
 
-  const LazyTensor index = astype(targets, DType::i32);
+  const LazyTensor index = narrow_indices(op, targets, classes_, rows.device());
   is_target_ = equal(arange(classes_, DType::i32, rows.device()), expand_dims(index, -1));
   inside_ = logical_and(greater_equal(index, 0), less(index, static_cast<int>(classes_)));
-  // An index that int32 does not hold equals no target.
-  if (ignore_index && *ignore_index >= std::numeric_limits<std::int32_t>::min() &&
-      *ignore_index <= std::numeric_limits<std::int32_t>::max())
-    ignored_ = equal(index, static_cast<int>(*ignore_index));
+  // Not of the narrow ones: what is ignored may be far outside.
+  if (ignore_index) ignored_ = equal(anchored(targets, rows.device()), *ignore_index);
 }
 
 LazyTensor ClassTargets::chosen(const LazyTensor& rows) const {
@@ -59,8 +58,12 @@ LazyTensor ClassTargets::class_weights(const LazyTensor& weight, DType type) con
 }
 
 LazyTensor weighted_ratio(const LazyTensor& losses, const LazyTensor& weights) {
-  const LazyTensor total = sum(weights);
-  return sum(losses) / where(equal(total, 0.0), ones_like(total), total);
+  const LazyTensor total = sum(weights), of_losses = sum(losses);
+  const LazyTensor none = equal(total, 0.0);
+  // Smoothing leaves losses even where no weight is. NaN, of a target that is no class, stays.
+  const LazyTensor kept =
+      where(logical_and(none, logical_not(isnan(of_losses))), zeros_like(total), of_losses);
+  return kept / where(none, ones_like(total), total);
 }
 
 }  // namespace caldera::ops

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -200,6 +201,10 @@ std::vector<ErrorSample> conv_errors(const Operation&) {
            .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
            .arguments = {{"stride", Integers{0}}},
            .mentions = "stride is 0"},
+          {.refusal = Refusal::value,
+           .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
+           .arguments = {{"stride", Integers{std::numeric_limits<std::int64_t>::max()}}},
+           .mentions = "less than 2^31"},
           {.refusal = Refusal::value,
            .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
            .arguments = {{"padding", Integers{1, 1}}},

@@ -45,7 +45,7 @@ LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType
 LazyTensor LazyTensor::full(const Shape& shape, FillValue value, DType dtype, Device device) {
   ops::check_extents("full", shape, dtype);
   // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
-  const LazyTensor value_node = ops::scalar(value, dtype);
+  const LazyTensor value_node = ops::as_held_operand("full", ops::scalar(value, dtype), dtype);
   const LazyTensor anchored = ops::make_source(kFull, Shape{}, dtype, device, {value_node});
   return broadcast_to(anchored, shape);
 }
@@ -90,6 +90,10 @@ LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
 
 LazyTensor arange(std::int64_t n, DType dtype, Device device) {
   ops::check_extents("arange", Shape{n}, dtype);
+  ops::check_domain("arange", ScalarDomain::numeric, dtype);
+  if (is_integral(dtype) && n - 1 > facts(dtype).highest)
+    throw ValueError(fmt::format("arange: 0 to {} are beyond {}, whose highest number is {}", n - 1,
+                                 name(dtype), facts(dtype).highest));
   return iota(Shape{n}, 0, dtype, device);
 }
 LazyTensor arange(std::int64_t n, DType dtype) { return arange(n, dtype, default_device()); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/build.h"
+#include "ops/real_functions.h"
 #include "ops/table/families.h"
 #include "ops/table/samples.h"
 
@@ -72,11 +73,38 @@ LazyTensor extremum_scan(const char* op, const LazyTensor& x, int axis) {
   });
 }
 
+/// b - a, and 0 for equal infinities.
+LazyTensor ahead(const LazyTensor& a, const LazyTensor& b) {
+  return where(logical_and(a == b, abs(a) == kInfinity), zeros_like(a), b - a);
+}
+
+// log(exp(a) + exp(b)) of inputs 1 and 2. Input 0 is the value, whose formula is accurate but has kinks at
+// equal operands; the derivatives are sigmoid(a - b) and sigmoid(b - a).
+void log_add_vjp(VjpContext& c) {
+  const LazyTensor lead = ahead(c.inputs[1], c.inputs[2]);
+  if (c.needed[1]) c.grads[1] = c.cotangent * sigmoid(-lead);
+  if (c.needed[2]) c.grads[2] = c.cotangent * sigmoid(lead);
+}
+void log_add_jvp(JvpContext& c) {
+  const LazyTensor lead = ahead(c.inputs[1], c.inputs[2]);
+  LazyTensor& sum = c.tangent;
+  if (c.tangents[1].defined()) sum = c.tangents[1] * sigmoid(-lead);
+  if (c.tangents[2].defined()) {
+    const LazyTensor of_b = c.tangents[2] * sigmoid(lead);
+    sum = sum.defined() ? sum + of_b : of_b;
+  }
+}
+const OpDef kLogAdd{.name = "logaddexp", .kind = OpClass::identity, .vjp = log_add_vjp, .jvp = log_add_jvp};
+
+/// Of operands of one type and shape.
 LazyTensor log_add(const LazyTensor& a, const LazyTensor& b) {
-  // What is subtracted changes nothing, so no gradient passes through it; and infinities are not subtracted.
-  const LazyTensor highest = stop_gradient(maximum(a, b));
-  const LazyTensor top = where(equal(abs(highest), kInfinity), zeros_like(highest), highest);
-  return log(exp(a - top) + exp(b - top)) + top;
+  const LazyTensor value = maximum(a, b) + log1p(exp(-abs(ahead(a, b))));
+  return ops::make(kLogAdd, value.shape(), value.dtype(), {stop_gradient(value), a, b});
+}
+
+/// Of exp(earlier) = 0 nothing is left, gradients included.
+LazyTensor log_add_later(const LazyTensor& earlier, const LazyTensor& later) {
+  return where(earlier == -kInfinity, later, log_add(earlier, later));
 }
 
 }  // namespace
@@ -102,15 +130,14 @@ LazyTensor cummax(const LazyTensor& x, int axis) { return extremum_scan<greater>
 LazyTensor cummin(const LazyTensor& x, int axis) { return extremum_scan<less>("cummin", x, axis); }
 LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
   check_floating("logcumsumexp", x);
-  return arithmetic_scan("logcumsumexp", x, axis, -kInfinity, log_add);
+  return arithmetic_scan("logcumsumexp", x, axis, -kInfinity, log_add_later);
 }
 
 LazyTensor logaddexp(const LazyTensor& a, const LazyTensor& b) {
   const DType type = promote(ops::dtype_beside(a, b), ops::dtype_beside(b, a));
   ops::check_domain("logaddexp", ScalarDomain::floating, type);
-  broadcast_shapes(a.shape(), b.shape(), "logaddexp");
-  const DType wide = compute_type(type);
-  return astype(log_add(ops::as_operand(a, wide), ops::as_operand(b, wide)), type);
+  const ops::Pair pair = ops::paired("logaddexp", a, b, compute_type(type));
+  return astype(log_add(pair.a, pair.b), type);
 }
 
 namespace ops {

@@ -103,6 +103,12 @@ void take_diagonals(Labelled& operand) {
   }
 }
 
+void check_axes(std::string_view equation, const Labels& labels) {
+  if (labels.size() > kMaxRank)
+    throw ShapeError(fmt::format("einsum: '{}': '{}' has {} axes; a tensor has at most {}", equation,
+                                 written(labels), labels.size(), kMaxRank));
+}
+
 /// `x` with these labels as one axis of a matrix or of a batch.
 std::int64_t extent_of(const Labels& labels, const std::map<Label, std::int64_t>& extents) {
   std::int64_t product = 1;
@@ -117,7 +123,8 @@ Labels joined(std::initializer_list<const Labels*> parts) {
 }
 
 template <class Keep>
-Labelled contract(Labelled a, Labelled b, const std::map<Label, std::int64_t>& extents, Keep keep) {
+Labelled contract(std::string_view equation, Labelled a, Labelled b,
+                  const std::map<Label, std::int64_t>& extents, Keep keep) {
   a.sum_unless([&](Label l) { return contains(b.labels, l) || keep(l); });
   b.sum_unless([&](Label l) { return contains(a.labels, l) || keep(l); });
   Labels batch, summed, rows, columns;
@@ -137,6 +144,7 @@ Labelled contract(Labelled a, Labelled b, const std::map<Label, std::int64_t>& e
   const LazyTensor left = reshape(a.x, Shape{batches, m, k}), right = reshape(b.x, Shape{batches, k, n});
   Labelled result{.x = summed.empty() ? left * right : matmul(left, right),
                   .labels = joined({&batch, &rows, &columns})};
+  check_axes(equation, result.labels);
   Shape shape;
   for (const Label l : result.labels) shape.push_back(extents.at(l));
   result.x = reshape(result.x, shape);
@@ -145,7 +153,8 @@ Labelled contract(Labelled a, Labelled b, const std::map<Label, std::int64_t>& e
 
 }  // namespace
 
-LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& operands) {
+LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& given) {
+  const std::vector<LazyTensor> operands = ops::as_tensors("einsum", given);
   const std::size_t arrow = equation.find("->");
   std::vector<Term> terms;
   std::string_view inputs = equation.substr(0, arrow);
@@ -200,6 +209,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
   Labels output;
   if (arrow != std::string_view::npos) {
     const Term term = parse_term(equation, equation.substr(arrow + 2));
+    if (dots > 0 && !term.dots) refuse(equation, "the axes of '...' are not in the result");
     output = expand(term, dots);
     for (std::size_t i = 0; i < output.size(); ++i) {
       if (!extents.contains(output[i]))
@@ -220,6 +230,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
     }
   }
 
+  check_axes(equation, output);
   Labelled result = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) {
     const auto keep = [&](Label label) {
@@ -227,7 +238,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& oper
       return std::any_of(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(),
                          [&](const Labelled& later) { return contains(later.labels, label); });
     };
-    result = contract(std::move(result), all[i], extents, keep);
+    result = contract(equation, std::move(result), all[i], extents, keep);
   }
   result.sum_unless([&](Label label) { return contains(output, label); });
   result.permute_to(output);

@@ -10,11 +10,6 @@ namespace {
 
 using Context = VjpContext;
 
-/// A number as a tensor beside `like`: what is computed from numbers alone would land on the default device.
-LazyTensor anchored(const LazyTensor& x, const LazyTensor& like) {
-  return x.node().is_scalar_leaf() ? x + zeros_like(like) : x;
-}
-
 void add_vjp(Context& c) {
   c.grads[0] = c.cotangent;
   c.grads[1] = c.cotangent;
@@ -36,8 +31,8 @@ void remainder_vjp(Context& c) {
   if (c.needed[1]) c.grads[1] = -(c.cotangent * floor_divide(c.inputs[0], c.inputs[1]));
 }
 void pow_vjp(Context& c) {
-  const LazyTensor a = anchored(c.inputs[0], c.output);
-  const LazyTensor b = anchored(c.inputs[1], c.output);
+  const LazyTensor a = ops::anchored(c.inputs[0], c.output.device());
+  const LazyTensor b = ops::anchored(c.inputs[1], c.output.device());
   // x^0 is 1 everywhere, so its slope is 0 even at x = 0 and NaN, where b * a^(b-1) would not be. Another
   // base there keeps b * a^(b-1), and with it the derivative by b.
   if (c.needed[0]) {
@@ -64,8 +59,8 @@ void minimum_vjp(Context& c) {
   if (c.needed[1]) c.grads[1] = winner(c.inputs[1] < c.inputs[0], ties, c.cotangent);
 }
 void atan2_vjp(Context& c) {
-  const LazyTensor y = anchored(c.inputs[0], c.output);
-  const LazyTensor x = anchored(c.inputs[1], c.output);
+  const LazyTensor y = ops::anchored(c.inputs[0], c.output.device());
+  const LazyTensor x = ops::anchored(c.inputs[1], c.output.device());
   const LazyTensor scaled = c.cotangent / (x * x + y * y);
   if (c.needed[0]) c.grads[0] = scaled * x;
   if (c.needed[1]) c.grads[1] = -(scaled * y);
@@ -142,10 +137,10 @@ LazyTensor where(const LazyTensor& condition, const LazyTensor& a, const LazyTen
   const DType dtype = promote(ops::dtype_beside(a, b), ops::dtype_beside(b, a));
   const Shape shape =
       broadcast_shapes(condition.shape(), broadcast_shapes(a.shape(), b.shape(), "where"), "where");
-  return ops::make(
-      kWhere, shape, dtype,
-      {ops::broadcast_operand(condition, shape), ops::broadcast_operand(ops::as_operand(a, dtype), shape),
-       ops::broadcast_operand(ops::as_operand(b, dtype), shape)});
+  return ops::make(kWhere, shape, dtype,
+                   {ops::broadcast_operand(condition, shape),
+                    ops::broadcast_operand(ops::as_held_operand("where", a, dtype), shape),
+                    ops::broadcast_operand(ops::as_held_operand("where", b, dtype), shape)});
 }
 
 namespace ops {

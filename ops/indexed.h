@@ -12,8 +12,17 @@ namespace caldera::ops {
 /// each its own, in a tensor of x's rank with x's extents but along the axis.
 enum class Indices : std::uint8_t { shared, aligned };
 
-/// Integers of any type as i32. Throws DTypeError naming `op` for others.
-LazyTensor checked_indices(const LazyTensor& indices, std::string_view op);
+/// Throws DTypeError naming `op` unless the indices are integers.
+void check_index_type(std::string_view op, const LazyTensor& indices);
+/// Integers of any type, on `device` if they are a number, as i32. Indices outside of [-extent, extent) stay
+/// outside, also those beyond int32. Throws DTypeError naming `op` for others, ShapeError for 64 bits along
+/// an axis that int32 does not reach to the end of.
+LazyTensor narrow_indices(std::string_view op, const LazyTensor& indices, std::int64_t extent, Device device);
+/// The same along an axis of x.
+inline LazyTensor indices_along(std::string_view op, const LazyTensor& indices, const LazyTensor& x,
+                                int axis) {
+  return narrow_indices(op, indices, x.shape(axis), x.device());
+}
 
 /// Without checks: shapes fit, indices are i32. An index outside gives NaN, or 0 in types without one.
 LazyTensor gathered(const LazyTensor& x, const LazyTensor& indices, int axis, Indices kind);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <limits>
 #include <string>
 
 #include "ops/build.h"
@@ -162,12 +163,25 @@ Shape taken_shape(const Shape& x, const Shape& indices, int axis, std::string_vi
 
 }  // namespace
 
-LazyTensor ops::checked_indices(const LazyTensor& indices, std::string_view op) {
-  if (indices.dtype() == DType::i32) return indices;
-  if (!is_integral(indices.dtype())) {
+void ops::check_index_type(std::string_view op, const LazyTensor& indices) {
+  if (!is_integral(indices.dtype()))
     throw DTypeError(fmt::format("{}: indices must be integers, got {}", op, name(indices.dtype())));
-  }
-  return astype(indices, DType::i32);
+}
+
+LazyTensor ops::narrow_indices(std::string_view op, const LazyTensor& indices, std::int64_t extent,
+                               Device device) {
+  check_index_type(op, indices);
+  // The extent itself is outside.
+  if (!holds(DType::i32, indices)) return anchored(as_operand(extent, DType::i32), device);
+  if (size_of(indices.dtype()) < 4 || indices.dtype() == DType::i32)
+    return anchored(as_operand(indices, DType::i32), device);
+  if (extent > std::numeric_limits<std::int32_t>::max())
+    throw ShapeError(
+        fmt::format("{}: an axis of {} elements is longer than {} indices, which are read as "
+                    "int32, can reach",
+                    op, extent, name(indices.dtype())));
+  const LazyTensor not_above = minimum(indices, extent);
+  return astype(is_unsigned(indices.dtype()) ? not_above : maximum(not_above, -extent - 1), DType::i32);
 }
 
 LazyTensor ops::gathered(const LazyTensor& x, const LazyTensor& indices, int axis, Indices kind) {
@@ -187,21 +201,25 @@ LazyTensor ops::scattered(Scatter how, const LazyTensor& base, const LazyTensor&
 LazyTensor ops::scattered_by_shared(std::string_view op, Scatter how, const LazyTensor& base,
                                     const LazyTensor& indices, const LazyTensor& updates, int axis) {
   const int at = base.shape().normalize_axis(axis, std::string(op).c_str());
-  const LazyTensor which = checked_indices(indices, op);
+  const LazyTensor which = indices_along(op, indices, base, at);
   if (how != Scatter::set) check_domain(op, ScalarDomain::numeric, base.dtype());
   const Shape wanted = taken_shape(base.shape(), which.shape(), at, op);
-  if (updates.shape() != wanted || updates.dtype() != base.dtype()) {
-    throw ShapeError(
-        fmt::format("{}: base {} with indices {} along axis {} needs updates {} of {}, got {} of {}", op,
-                    base.shape().to_string(), which.shape().to_string(), at, wanted.to_string(),
-                    name(base.dtype()), updates.shape().to_string(), name(updates.dtype())));
+  if (updates.shape() != wanted) {
+    throw ShapeError(fmt::format("{}: base {} with indices {} along axis {} needs updates {}, got {}", op,
+                                 base.shape().to_string(), which.shape().to_string(), at, wanted.to_string(),
+                                 updates.shape().to_string()));
   }
-  return scattered(how, base, which, updates, at, Indices::shared);
+  const LazyTensor added = as_held_operand(op, updates, dtype_beside(updates, base));
+  if (added.dtype() != base.dtype()) {
+    throw DTypeError(fmt::format("{}: updates are {} beside a base of {}; convert them with astype()", op,
+                                 name(added.dtype()), name(base.dtype())));
+  }
+  return scattered(how, base, which, anchored(added, base.device()), at, Indices::shared);
 }
 
 LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis) {
   const int at = x.shape().normalize_axis(axis, "take");
-  return gathered(x, ops::checked_indices(indices, "take"), at, Indices::shared);
+  return gathered(x, ops::indices_along("take", indices, x, at), at, Indices::shared);
 }
 
 LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
@@ -248,6 +266,9 @@ std::vector<ErrorSample> scatter_errors(const Operation&) {
   return {{.refusal = Refusal::shape,
            .operands = {{{3, 2}}, indices({4}, {0, 0, 0, 0}), {{4, 3}}},
            .mentions = "(4, 3)"},
+          {.refusal = Refusal::dtype,
+           .operands = {{{3}}, indices({2}, {0, 1}), {.shape = {2}, .dtype = DType::f64}},
+           .mentions = "float64"},
           {.refusal = Refusal::dtype, .operands = {{{3}}, {{2}}, {{2}}}, .mentions = "float32"}};
 }
 

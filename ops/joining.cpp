@@ -92,7 +92,8 @@ LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
   if (out == x.shape()) return x;
   const std::span<const std::int64_t> margins(attributes.data(), 3 * rank);
   if (fill == nullptr) return ops::make(kPad, out, x.dtype(), {x}, margins);
-  return ops::make(kPad, out, x.dtype(), {x, ops::scalar(*fill, x.dtype())}, margins);
+  const LazyTensor value = ops::as_held_operand("pad", ops::scalar(*fill, x.dtype()), x.dtype());
+  return ops::make(kPad, out, x.dtype(), {x, value}, margins);
 }
 
 }  // namespace
@@ -149,7 +150,8 @@ LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis)
   if (axis) return joined("concat", parts, *axis);
   std::vector<LazyTensor> flat;
   flat.reserve(parts.size());
-  for (const LazyTensor& part : parts) flat.push_back(reshape(part, Shape{part.numel()}));
+  for (const LazyTensor& part : ops::as_tensors("concat", parts))
+    flat.push_back(reshape(part, Shape{part.numel()}));
   return joined("concat", flat, 0);
 }
 
@@ -160,7 +162,7 @@ LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
     throw ShapeError(fmt::format("stack: axis {} is no place for a new axis in {}", axis, shape.to_string()));
   std::vector<LazyTensor> expanded;
   expanded.reserve(parts.size());
-  for (const LazyTensor& part : parts) {
+  for (const LazyTensor& part : ops::as_tensors("stack", parts)) {
     if (part.shape() != shape) {
       throw ShapeError(
           fmt::format("stack: shapes {} and {} differ", shape.to_string(), part.shape().to_string()));

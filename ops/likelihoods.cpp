@@ -54,7 +54,7 @@ void check_same_shape(const char* op, const LazyTensor& input, const LazyTensor&
 LazyTensor binary_cross_entropy(const LazyTensor& input, const LazyTensor& target, const LazyTensor& weight,
                                 Reduction reduction) {
   check_same_shape("binary_cross_entropy", input, target);
-  const ops::LossOperands x("binary_cross_entropy", {input, target});
+  const ops::LossOperands x("binary_cross_entropy", {input, target}, {weight});
   LazyTensor losses = (x[1] - 1) * limited_log(1 - x[0]) - x[1] * limited_log(x[0]);
   if (weight.defined()) losses = losses * x.beside(weight, "weight");
   return x.reduced(losses, reduction);
@@ -64,7 +64,7 @@ LazyTensor binary_cross_entropy_with_logits(const LazyTensor& input, const LazyT
                                             const LazyTensor& weight, Reduction reduction,
                                             const LazyTensor& pos_weight) {
   check_same_shape("binary_cross_entropy_with_logits", input, target);
-  const ops::LossOperands x("binary_cross_entropy_with_logits", {input, target});
+  const ops::LossOperands x("binary_cross_entropy_with_logits", {input, target}, {weight, pos_weight});
   // -log(1 - sigmoid(x)) = x - log(sigmoid(x)).
   LazyTensor logarithm = log_sigmoid(x[0]);
   if (pos_weight.defined()) logarithm = logarithm * (x[1] * (x.beside(pos_weight, "pos_weight") - 1) + 1);

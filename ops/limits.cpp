@@ -29,6 +29,12 @@ LazyTensor not_above(const LazyTensor& x, const LazyTensor& high) {
   return is_floating(x.dtype()) ? where(x <= high, x, where(isnan(x), x, high)) : where(x <= high, x, high);
 }
 
+/// An integer beyond an integer type as the nearest that it holds.
+LazyTensor saturated(const LazyTensor& bound, DType type) {
+  if (ops::holds(type, bound) || is_floating(bound.dtype())) return bound;
+  return bound.node().attributes()[0] < 0 ? facts(type).lowest : facts(type).highest;
+}
+
 /// Of a number and NaN the number.
 template <LazyTensor (*Choose)(const LazyTensor&, const LazyTensor&)>
 LazyTensor number_of(const LazyTensor& a, const LazyTensor& b) {
@@ -72,15 +78,20 @@ LazyTensor positive(const LazyTensor& x) {
 
 LazyTensor clip(const LazyTensor& x, const std::optional<LazyTensor>& low,
                 const std::optional<LazyTensor>& high) {
-  ops::check_domain("clip", ScalarDomain::numeric, x.dtype());
   LazyTensor y = x;
+  for (const auto* bound : {&low, &high}) {
+    // A number between tensors is one of their type, and lies where they do.
+    if (!*bound || (*bound)->node().is_scalar_leaf()) continue;
+    y = ops::anchored(ops::as_held_operand("clip", y, ops::dtype_beside(y, **bound)), (*bound)->device());
+  }
+  ops::check_domain("clip", ScalarDomain::numeric, y.dtype());
   if (low) {
     broadcast_shapes(y.shape(), low->shape(), "clip");
-    y = not_below(y, *low);
+    y = not_below(y, saturated(*low, y.dtype()));
   }
   if (high) {
     broadcast_shapes(y.shape(), high->shape(), "clip");
-    y = not_above(y, *high);
+    y = not_above(y, saturated(*high, y.dtype()));
   }
   return y;
 }
@@ -93,8 +104,12 @@ LazyTensor fmin(const LazyTensor& a, const LazyTensor& b) {
 }
 
 LazyTensor fmod(const LazyTensor& a, const LazyTensor& b) {
-  // The remainder of magnitudes is exact, and the sign is that of a.
   return ops::numeric_function("fmod", a, b, [](const LazyTensor& x, const LazyTensor& y) {
+    if (!is_floating(x.dtype())) {  // the least integer has no magnitude
+      const LazyTensor rest = remainder(x, y);
+      return where(logical_and(rest != 0, logical_xor(rest < 0, x < 0)), rest - y, rest);
+    }
+    // The remainder of magnitudes is exact, and the sign is that of a.
     const LazyTensor rest = remainder(abs(x), abs(y));
     const LazyTensor of_zero = where(rest == 0, x, rest);
     return where(x > 0, rest, where(x < 0, -rest, of_zero));

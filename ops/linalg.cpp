@@ -73,7 +73,8 @@ System checked_system(const char* op, const LazyTensor& a, const LazyTensor& b, 
 }
 
 double tolerance_of(const char* op, const LazyTensor& x, std::optional<double> rtol) {
-  if (rtol && !(*rtol >= 0)) throw ValueError(fmt::format("{}: rtol is {}, which is less than 0", op, *rtol));
+  // Written so that NaN is refused too.
+  if (rtol && !(*rtol >= 0)) throw ValueError(fmt::format("{}: rtol is {}, want 0 or more", op, *rtol));
   const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
                                                  : std::numeric_limits<float>::epsilon();
   return rtol.value_or(epsilon * static_cast<double>(std::max(x.shape(-2), x.shape(-1))));
@@ -112,7 +113,12 @@ LazyTensor norm_of(const char* op, const LazyTensor& x, std::string_view ord, bo
 template <class Order>
 LazyTensor condition(const LazyTensor& x, Order ord) {
   check_square("cond", x);
-  return norm_of("cond", x, ord, false) * norm_of("cond", inv(x), ord, false);
+  // Singular matrices have no inverse, and the condition infinity.
+  const LazyTensor singular = equal(slogdet(stop_gradient(x)).sign, 0.0);
+  const LazyTensor each = expand_dims(expand_dims(singular, -1), -1);
+  const LazyTensor regular = where(each, matrices::identity_beside(x, x.shape(-1)), x);
+  const LazyTensor value = norm_of("cond", x, ord, false) * norm_of("cond", inv(regular), ord, false);
+  return where(singular, full_like(value, std::numeric_limits<double>::infinity()), value);
 }
 
 }  // namespace
@@ -227,7 +233,7 @@ LazyTensor cond(const LazyTensor& x, std::string_view ord) { return condition(x,
 LazyTensor matrix_power(const LazyTensor& x, std::int64_t n) {
   check_square("matrix_power", x);
   if (n == 0) return zeros_like(x) + matrices::identity_beside(x, x.shape(-1));
-  LazyTensor square = n < 0 ? inv(x) : x;
+  LazyTensor square = n < 0 ? to(matrices::power_inverse_node(on_host(x)), x.device()) : x;
   LazyTensor out;
   for (std::uint64_t left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {
     if ((left & 1) != 0) out = out.defined() ? matmul(out, square) : square;

@@ -87,7 +87,7 @@ LazyTensor matrix_norm(const LazyTensor& x, double ord, bool keepdims = false);
 /// The condition number in the 2-norm: the largest over the least singular value, infinite for singular
 /// matrices.
 LazyTensor cond(const LazyTensor& x);
-/// The same in another norm: norm(x) norm(inv(x)).
+/// The same in another norm: norm(x) norm(inv(x)), infinite for singular matrices.
 LazyTensor cond(const LazyTensor& x, double ord);
 LazyTensor cond(const LazyTensor& x, std::string_view ord);
 

@@ -2,24 +2,28 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ops/build.h"
 
 namespace caldera::ops {
 
-LossOperands::LossOperands(const char* op, std::initializer_list<LazyTensor> operands)
+LossOperands::LossOperands(const char* op, std::initializer_list<LazyTensor> operands,
+                           std::initializer_list<LazyTensor> others)
     : op_(op), operands_(operands) {
+  const auto is_number = [](const LazyTensor& x) { return x.node().is_scalar_leaf(); };
+  const auto tensor = std::ranges::find_if_not(operands_, is_number);
+  device_ = tensor == operands_.end() ? device_of(others) : tensor->device();
   std::optional<DType> type;
   for (const LazyTensor& x : operands_) {
-    // A number takes the type of the tensors.
-    const DType own = dtype_beside(x, &x == operands_.data() ? operands_.back() : operands_.front());
+    const DType own = tensor == operands_.end() ? x.dtype() : dtype_beside(x, *tensor);
     check_domain(op, ScalarDomain::floating, own);
     type = type ? promote(*type, own) : own;
     shape_ = broadcast_shapes(shape_, x.shape(), op);
   }
   type_ = type.value();
-  for (LazyTensor& x : operands_) x = as_operand(x, compute_type(type_));
+  for (LazyTensor& x : operands_) x = anchored(as_operand(x, compute_type(type_)), device_);
 }
 
 LazyTensor LossOperands::beside(const LazyTensor& x, std::string_view what) const {
@@ -30,7 +34,7 @@ LazyTensor LossOperands::beside(const LazyTensor& x, std::string_view what) cons
   if (broadcast_shapes(shape_, x.shape(), op_) != shape_)
     throw ShapeError(fmt::format("{}: {} {} does not broadcast to {}", op_, what, x.shape().to_string(),
                                  shape_.to_string()));
-  return as_operand(x, compute_type(type_));
+  return anchored(as_operand(x, compute_type(type_)), device_);
 }
 
 LazyTensor LossOperands::reduced(const LazyTensor& losses, Reduction reduction) const {

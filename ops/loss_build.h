@@ -14,7 +14,10 @@ namespace caldera::ops {
 class LossOperands {
  public:
   /// Throws DTypeError for what is not floating, ShapeError for what does not broadcast; both name `op`.
-  LossOperands(const char* op, std::initializer_list<LazyTensor> operands);
+  /// Numbers take the type of the first tensor among the operands, and lie where it or the first tensor of
+  /// `others` does, which are what will stand beside them (or undefined).
+  LossOperands(const char* op, std::initializer_list<LazyTensor> operands,
+               std::initializer_list<LazyTensor> others = {});
 
   const LazyTensor& operator[](std::size_t i) const { return operands_[i]; }
   /// Of the operands broadcast against each other.
@@ -30,6 +33,7 @@ class LossOperands {
   std::vector<LazyTensor> operands_;
   DType type_ = DType::f32;
   Shape shape_;
+  Device device_;
 };
 
 /// In the type that the losses have.

@@ -7,6 +7,7 @@
 #include "ops/build.h"
 #include "ops/class_targets.h"
 #include "ops/loss_build.h"
+#include "ops/real_functions.h"
 #include "ops/table/families.h"
 #include "ops/table/samples.h"
 
@@ -18,9 +19,9 @@ CrossEntropyTerms terms_of(const char* op, const LazyTensor& logits, const LazyT
                            const CrossEntropyOptions& options) {
   const ops::ClassTargets classes(op, logits, targets, options.ignore_index);
   // Written so that NaN is refused too.
-  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw ValueError(
-        fmt::format("{}: label_smoothing is {}, want it in [0, 1)", op, options.label_smoothing));
+        fmt::format("{}: label_smoothing is {}, want it in [0, 1]", op, options.label_smoothing));
   const LazyTensor x = astype(logits, compute_type(logits.dtype()));
 
   // The loss does not depend on the constant that is subtracted, so no gradient need pass through the max.
@@ -63,9 +64,11 @@ CrossEntropyTerms cross_entropy_terms(const LazyTensor& logits, const LazyTensor
 
 LazyTensor CrossEntropyTerms::mean() const { return ops::weighted_ratio(losses, weights); }
 
-LazyTensor weighted_mean(const LazyTensor& values, const LazyTensor& weights) {
-  for (const LazyTensor* operand : {&values, &weights})
-    ops::check_domain("weighted_mean", ScalarDomain::floating, operand->dtype());
+LazyTensor weighted_mean(const LazyTensor& given, const LazyTensor& factors) {
+  for (const DType type : {ops::dtype_beside(given, factors), ops::dtype_beside(factors, given)})
+    ops::check_domain("weighted_mean", ScalarDomain::floating, type);
+  const auto [values, weights] =
+      ops::paired("weighted_mean", given, factors, ops::common_type(given, factors));
   const Shape shape = broadcast_shapes(values.shape(), weights.shape(), "weighted_mean");
   const LazyTensor each = broadcast_to(weights, shape), x = broadcast_to(values, shape);
   // NaN and infinities of weight 0 are replaced ahead of the product, so that they spoil no gradient either.

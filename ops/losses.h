@@ -13,7 +13,7 @@ namespace caldera {
 struct CrossEntropyOptions {
   /// Positions whose target equals this count for nothing, smoothing included.
   std::optional<std::int64_t> ignore_index = {};
-  /// Share of the probability spread evenly over all classes, in [0, 1), as in PyTorch's label_smoothing.
+  /// Share of the probability spread evenly over all classes, in [0, 1], as in PyTorch's label_smoothing.
   double label_smoothing = 0;
   /// A factor (classes) for each class: of the loss of positions whose target it is, and of its part in what
   /// smoothing adds. Undefined: all 1.

@@ -166,7 +166,8 @@ std::vector<LazyTensor> chunk(const LazyTensor& x, std::int64_t count, int axis)
   return split(x, extent / count + (extent % count != 0 ? 1 : 0), axis);
 }
 
-std::vector<LazyTensor> meshgrid(const std::vector<LazyTensor>& vectors, GridIndexing indexing) {
+std::vector<LazyTensor> meshgrid(const std::vector<LazyTensor>& given, GridIndexing indexing) {
+  const std::vector<LazyTensor> vectors = ops::as_tensors("meshgrid", given);
   if (vectors.size() > static_cast<std::size_t>(kMaxRank))
     throw ShapeError(fmt::format("meshgrid: {} vectors give more than {} axes", vectors.size(), kMaxRank));
   Shape shape;
@@ -194,7 +195,8 @@ std::vector<LazyTensor> broadcast_arrays(const std::vector<LazyTensor>& tensors)
   for (const LazyTensor& x : tensors) shape = broadcast_shapes(shape, x.shape(), "broadcast_arrays");
   std::vector<LazyTensor> out;
   out.reserve(tensors.size());
-  for (const LazyTensor& x : tensors) out.push_back(broadcast_to(x, shape));
+  for (const LazyTensor& x : ops::as_tensors("broadcast_arrays", tensors))
+    out.push_back(broadcast_to(x, shape));
   return out;
 }
 

@@ -61,19 +61,19 @@ LazyTensor pairwise_distance(const LazyTensor& a, const LazyTensor& b, double p,
 
 LazyTensor hinge_embedding_loss(const LazyTensor& input, const LazyTensor& target, double margin,
                                 Reduction reduction) {
-  const ops::LossOperands x("hinge_embedding_loss", {input});
+  const ops::LossOperands x("hinge_embedding_loss", {input}, {target});
   const LazyTensor y = x.beside(target, "target");
   return x.reduced(by_sign(y, x[0], relu(margin - x[0])), reduction);
 }
 
 LazyTensor margin_ranking_loss(const LazyTensor& a, const LazyTensor& b, const LazyTensor& target,
                                double margin, Reduction reduction) {
-  const ops::LossOperands x("margin_ranking_loss", {a, b});
+  const ops::LossOperands x("margin_ranking_loss", {a, b}, {target});
   return x.reduced(relu(margin - x.beside(target, "target") * (x[0] - x[1])), reduction);
 }
 
 LazyTensor soft_margin_loss(const LazyTensor& input, const LazyTensor& target, Reduction reduction) {
-  const ops::LossOperands x("soft_margin_loss", {input});
+  const ops::LossOperands x("soft_margin_loss", {input}, {target});
   return x.reduced(-log_sigmoid(x.beside(target, "target") * x[0]), reduction);
 }
 
@@ -83,7 +83,7 @@ LazyTensor multilabel_soft_margin_loss(const LazyTensor& input, const LazyTensor
   if (input.shape() != target.shape())
     throw ShapeError(fmt::format("{}: input {} and target {} must have the same shape", op,
                                  input.shape().to_string(), target.shape().to_string()));
-  const ops::LossOperands x(op, {input, target});
+  const ops::LossOperands x(op, {input, target}, {weight});
   vectors(op, x.shape());
   const LazyTensor each =
       binary_cross_entropy_with_logits(x[0], x[1], x.beside(weight, "weight"), Reduction::none);
@@ -117,7 +117,7 @@ LazyTensor triplet_margin_loss(const LazyTensor& anchor, const LazyTensor& posit
 LazyTensor cosine_embedding_loss(const LazyTensor& a, const LazyTensor& b, const LazyTensor& target,
                                  double margin, Reduction reduction) {
   const char* op = "cosine_embedding_loss";
-  const ops::LossOperands x(op, {a, b});
+  const ops::LossOperands x(op, {a, b}, {target});
   const Shape rows = vectors(op, x.shape());
   if (target.shape() != rows)
     throw ShapeError(fmt::format("{}: target {} is not one number for each vector of {}", op,

@@ -11,6 +11,8 @@ LazyTensor cholesky_node(const LazyTensor& a);
 LazyTensor solve_node(const LazyTensor& a, const LazyTensor& b);
 LazyTensor solve_triangular_node(const LazyTensor& a, const LazyTensor& b, bool upper);
 LazyTensor inv_node(const LazyTensor& a);
+/// The same for matrix_power, by whose name a singular matrix is refused.
+LazyTensor power_inverse_node(const LazyTensor& a);
 LazyTensor det_node(const LazyTensor& a);
 /// (..., 2): sign, log|det|.
 LazyTensor slogdet_node(const LazyTensor& a);

@@ -113,6 +113,7 @@ const OpDef kCholesky = definition("cholesky", cholesky_vjp, cholesky_jvp);
 const OpDef kSolve = definition("solve", solve_vjp, solve_jvp);
 const OpDef kSolveTriangular = definition("solve_triangular", solve_triangular_vjp, solve_triangular_jvp);
 const OpDef kInv = definition("inv", inv_vjp, inv_jvp);
+const OpDef kPowerInverse = definition("matrix_power", inv_vjp, inv_jvp);
 const OpDef kDet = definition("det", det_vjp, det_jvp);
 const OpDef kSlogdet = definition("slogdet", slogdet_vjp, slogdet_jvp);
 const OpDef kCofactor = definition("cofactor", cofactor_vjp, cofactor_jvp);
@@ -134,6 +135,9 @@ LazyTensor solve_triangular_node(const LazyTensor& a, const LazyTensor& b, bool 
                    upper);
 }
 LazyTensor inv_node(const LazyTensor& a) { return square_node(kInv, MatrixRoutine::inv, a); }
+LazyTensor power_inverse_node(const LazyTensor& a) {
+  return square_node(kPowerInverse, MatrixRoutine::inv, a);
+}
 LazyTensor det_node(const LazyTensor& a) { return make_node(kDet, MatrixRoutine::det, {a}, {}); }
 LazyTensor slogdet_node(const LazyTensor& a) { return packed_node(kSlogdet, MatrixRoutine::slogdet, a); }
 

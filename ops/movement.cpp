@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "ops/build.h"
@@ -152,6 +153,9 @@ LazyTensor expand_dims(const LazyTensor& x, int axis) {
     throw ShapeError(
         fmt::format("expand_dims: axis {} is out of range for shape {}", axis, x.shape().to_string()));
   }
+  if (rank > kMaxRank)
+    throw ShapeError(
+        fmt::format("expand_dims: {} has {} axes, the most there are", x.shape().to_string(), kMaxRank));
   Shape out = x.shape();
   out.insert(axis < 0 ? axis + rank : axis, 1);
   return reshape(x, out);
@@ -171,11 +175,14 @@ LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape) {
 }
 
 LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
-                 std::optional<std::int64_t> stop, std::int64_t step) {
+                 std::optional<std::int64_t> stop, std::int64_t given_step) {
   const int at = x.shape().normalize_axis(axis, "slice");
   const std::int64_t extent = x.shape()[at];
-  if (step == 0)
+  if (given_step == 0)
     throw ShapeError(fmt::format("slice: step 0 along axis {} of shape {}", axis, x.shape().to_string()));
+  // Any step of the extent or more reaches the first element alone; sums with larger ones could overflow.
+  const std::int64_t longest = std::max<std::int64_t>(extent, 1);
+  const std::int64_t step = std::clamp(given_step, -longest, longest);
   const auto clamp = [&](std::int64_t bound) {
     if (bound < 0) bound += extent;
     return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
@@ -214,6 +221,8 @@ Shape shape_argument(const Arguments& a) {
   for (const std::int64_t extent : a.integers("shape")) shape.push_back(extent);
   return shape;
 }
+
+constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max();
 
 Arguments bounds(std::int64_t at, std::int64_t start, std::int64_t stop, std::int64_t step) {
   return {{"axis", at}, {"start", start}, {"stop", stop}, {"step", step}};
@@ -328,7 +337,8 @@ std::span<const Operation> movement_operations() {
                  {{{{0, 3}}}, axis(1)}};
        },
        .errors = [](const Operation&) -> Errors {
-         return {{Refusal::shape, {{{2, 3}}}, axis(3), "(2, 3)"}};
+         return {{Refusal::shape, {{{2, 3}}}, axis(3), "(2, 3)"},
+                 {Refusal::shape, {{{1, 1, 1, 1, 1, 1, 1, 2}}}, axis(0), "8 axes"}};
        }},
       {.name = "broadcast_to",
        .family = "movement",
@@ -366,7 +376,13 @@ std::span<const Operation> movement_operations() {
                  {{{{2, 3, 4}}}, bounds(-1, 1, 3, 1)},
                  {{{{4}}}, {{"axis", std::int64_t{0}}, {"step", std::int64_t{-1}}}},
                  {{{{0, 3}}}, bounds(0, 0, 2, 1)},
-                 {{{{0, 3}}}, bounds(1, 2, 0, -1)}};
+                 {{{{0, 3}}}, bounds(1, 2, 0, -1)},
+                 {{{{4}}}, {{"axis", std::int64_t{0}}, {"step", std::int64_t{4}}}},
+                 {{{{4}}}, {{"axis", std::int64_t{0}}, {"step", kFarthest}}},
+                 {{{{4, 2}}}, {{"axis", std::int64_t{0}}, {"step", -kFarthest - 1}}},
+                 {{{{1, 2}}}, {{"axis", std::int64_t{0}}, {"step", kFarthest}}},
+                 {{{{0, 2}}}, {{"axis", std::int64_t{0}}, {"step", -kFarthest}}},
+                 {{{{4}}}, bounds(0, 3, 1, -kFarthest)}};
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, bounds(0, 0, 2, 0), "(2, 3)"},

@@ -150,7 +150,8 @@ LazyTensor embedding(const LazyTensor& weight, const LazyTensor& indices,
   if (*padding_idx < -count || *padding_idx >= count)
     throw ValueError(fmt::format("embedding: padding_idx {} is outside of {} rows", *padding_idx, count));
   const auto at = static_cast<int>(*padding_idx < 0 ? *padding_idx + count : *padding_idx);
-  return where(equal(expand_dims(indices, -1), at), stop_gradient(rows), rows);
+  const LazyTensor is_padding = equal(ops::anchored(indices, weight.device()), at);
+  return where(expand_dims(is_padding, -1), stop_gradient(rows), rows);
 }
 
 namespace ops {

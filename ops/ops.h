@@ -2,8 +2,9 @@
 // call, which throws ShapeError / DTypeError / DeviceError naming the operation and the operands' shapes.
 //
 // Binary operations broadcast and promote by the rules of the Python Array API standard 2023.12; numbers
-// given as C++ scalars take the tensor's dtype. Axes may be negative. Operands of one operation live on one
-// device; `to` moves them.
+// given as C++ scalars take the tensor's dtype and device. An integer that the dtype does not hold is refused
+// (ValueError) but for comparisons and clip, which take it as it is. Axes may be negative. Operands of one
+// operation live on one device; `to` moves them.
 #pragma once
 
 #include <array>
@@ -126,8 +127,8 @@ LazyTensor matmul(const LazyTensor& a, const LazyTensor& b);
 
 // ---- indexing
 // -------------------------------------------------------------------------------------------------------
-/// x[..., indices, ...] along `axis`: the shape of `indices` (i32) replaces that axis. An index outside gives
-/// NaN (or 0).
+/// x[..., indices, ...] along `axis`: the shape of `indices` (integers) replaces that axis. An index outside
+/// gives NaN (or 0).
 LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis = 0);
 /// base with updates added at `indices` along `axis`; repeated indices add up, in order. Indices outside are
 /// dropped.

@@ -35,6 +35,9 @@ struct Pool {
       if (padding[i] > kernel[i] / 2)
         throw ValueError(
             fmt::format("{}: padding {} is more than half of the kernel's {}", op, padding[i], kernel[i]));
+      if (x.shape(static_cast<int>(i) + kLead) == 0)
+        throw ShapeError(fmt::format("{}: {} has an empty axis, of which windows would see padding alone", op,
+                                     x.shape().to_string()));
       const std::int64_t extent = x.shape(static_cast<int>(i) + kLead) + padding[i],
                          left = extent + padding[i] - dilation[i] * (kernel[i] - 1) - 1;
       const std::int64_t over = left < 0 ? 0 : left % stride[i];
@@ -194,7 +197,8 @@ std::vector<Sample> avg_pool_samples(const Operation& operation) {
 }
 
 std::vector<ErrorSample> pool_errors(const Operation&) {
-  return {{Refusal::shape, {{{2, 3}}}, {{"kernel", Integers{2}}}, "(2, 3)"},
+  return {{Refusal::shape, {{{1, 1, 0}}}, {{"kernel", Integers{2}}, {"padding", Integers{1}}}, "(1, 1, 0)"},
+          {Refusal::shape, {{{2, 3}}}, {{"kernel", Integers{2}}}, "(2, 3)"},
           {Refusal::shape, {{{1, 2, 3}}}, {{"kernel", Integers{4}}}, "4"},
           {Refusal::value, {{{1, 2, 3}}}, {{"kernel", Integers{2}}, {"padding", Integers{2}}}, "padding 2"},
           {Refusal::value, {{{1, 2, 3}}}, {{"kernel", Integers{0}}}, "kernel is 0"},

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "ops/build.h"
@@ -30,8 +32,10 @@ LazyTensor triangle(const char* op, const LazyTensor& x, std::int64_t k,
 
 }  // namespace
 
-LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b,
+LazyTensor tensordot(const LazyTensor& x, const LazyTensor& y,
                      const std::pair<std::vector<int>, std::vector<int>>& axes) {
+  const std::vector<LazyTensor> both = ops::as_tensors("tensordot", std::array{x, y});
+  const LazyTensor &a = both[0], &b = both[1];
   ops::check_domain("tensordot", ScalarDomain::numeric, promote(a.dtype(), b.dtype()));
   const auto refuse = [&](const std::string& why) {
     throw ShapeError(
@@ -87,11 +91,14 @@ LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b, int axes) {
 LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, int axis) {
   const DType type = promote(a.dtype(), b.dtype());
   ops::check_domain("vecdot", ScalarDomain::numeric, type);
-  const int at = -1 - axis;  // from the end, so that the others broadcast
-  if (axis >= 0 || at >= std::min(a.rank(), b.rank()) || a.shape(axis) != b.shape(axis))
-    throw ShapeError(
-        fmt::format("vecdot: {} and {} have no axis {} of the same extent (counted from the end: -1 ...)",
-                    a.shape().to_string(), b.shape().to_string(), axis));
+  const auto refuse = [&](const char* why) {
+    throw ShapeError(fmt::format("vecdot: {} and {} along axis {}: {}", a.shape().to_string(),
+                                 b.shape().to_string(), axis, why));
+  };
+  const int least = std::min(a.rank(), b.rank());
+  if (axis >= 0 && a.rank() != b.rank()) refuse("of different ranks axes are counted from the end, -1 ...");
+  if (axis >= least || axis < -least) refuse("they do not both have it");
+  if (a.shape(axis) != b.shape(axis)) refuse("its extents differ");
   broadcast_shapes(a.shape(), b.shape(), "vecdot");
   return astype(sum(a * b, axis), type);
 }
@@ -184,7 +191,12 @@ LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool k
     norm =
         ops::root_without_kink(sum(square(y), axes, keepdims), [](const LazyTensor& t) { return sqrt(t); });
   } else {
-    norm = ops::root_without_kink(sum(pow(abs(y), ord), axes, keepdims),
+    // The slope of |y|^ord at 0 may be infinite, and that of |y| is 0: their product is taken for 0.
+    const LazyTensor size = abs(y);
+    const LazyTensor zero = equal(size, 0.0);
+    const LazyTensor of_zero = full_like(size, ord > 0 ? 0.0 : std::numeric_limits<double>::infinity());
+    const LazyTensor powers = where(zero, of_zero, pow(where(zero, ones_like(size), size), ord));
+    norm = ops::root_without_kink(sum(powers, axes, keepdims),
                                   [&](const LazyTensor& t) { return pow(t, 1 / ord); });
   }
   return astype(norm, x.dtype());

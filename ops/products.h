@@ -25,7 +25,8 @@ LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b, int axes = 2);
 /// of b.
 LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b,
                      const std::pair<std::vector<int>, std::vector<int>>& axes);
-/// sum(a * b) over one axis; the others broadcast.
+/// sum(a * b) over one axis, which has the same extent in both; the others broadcast. Of different ranks it
+/// is counted from the end: -1 ...
 LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, int axis = -1);
 /// a[i] * b[j] for vectors a and b.
 LazyTensor outer(const LazyTensor& a, const LazyTensor& b);

@@ -26,6 +26,7 @@ std::vector<Sample> einsum_samples(const Operation&) {
           call("i,j->ij", {{{3}}, {{4}}}),
           call("i,i", {{{7}}, {{7}}}),
           call("i,i->i", {{{7}}, {{7}}}),
+          call("...i,i->i", {{{7}}, {{7}}}),
           call("ii->i", {{{3, 3}}}),
           call("ii", {{{3, 3}}}),
           call("iji->j", {{{3, 2, 3}}}),
@@ -54,6 +55,8 @@ std::vector<ErrorSample> einsum_errors(const Operation&) {
           bad(Refusal::value, "i1->i", {{{2, 3}}}, "'1'"),
           bad(Refusal::value, "i..->i", {{{2, 3}}}, "..."),
           bad(Refusal::value, "ij->i->j", {{{2, 3}}}, "'-'"),
+          bad(Refusal::value, "...i,...i->i", {{{2, 3}}, {{2, 3}}}, "'...'"),
+          bad(Refusal::shape, "abcdef,ghijkl", {{{1, 1, 1, 1, 1, 1}}, {{1, 1, 1, 1, 1, 1}}}, "12 axes"),
           bad(Refusal::value, "", {{{2}}, {{2}}}, "1 terms for 2")};
 }
 
@@ -185,10 +188,19 @@ std::span<const Operation> product_operations() {
                                              {{0, 3}, {3}},
                                              {{3, 0}, {0}}});
             out.push_back({{{{2, 3}}, {{2, 3}}}, {{"axis", std::int64_t{-2}}}});
+            out.push_back({{{{2, 3}}, {{2, 3}}}, {{"axis", std::int64_t{0}}}});
             return out;
           },
           [](const Operation&) -> std::vector<ErrorSample> {
             return {{.refusal = Refusal::shape, .operands = {{{2, 3}}, {{2, 4}}}, .mentions = "(2, 4)"},
+                    {.refusal = Refusal::shape,
+                     .operands = {{{2, 3}}, {{2, 3}}},
+                     .arguments = {{"axis", std::int64_t{2}}},
+                     .mentions = "both have it"},
+                    {.refusal = Refusal::shape,
+                     .operands = {{{2, 3}}, {{3}}},
+                     .arguments = {{"axis", std::int64_t{0}}},
+                     .mentions = "different ranks"},
                     {.refusal = Refusal::shape, .operands = {{{2, 3}}, {{4, 3}}}, .mentions = "(4, 3)"},
                     {.refusal = Refusal::shape, .operands = {{{}}, {{3}}}, .mentions = "()"}};
           }),

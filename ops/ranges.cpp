@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "ops/build.h"
 #include "ops/table/families.h"
@@ -14,8 +16,12 @@ namespace {
 
 Device device_or_default(std::optional<Device> device) { return device ? *device : default_device(); }
 
-void refuse_range(double start, double stop, double step, const char* why) {
+void refuse_range(double start, double stop, double step, std::string_view why) {
   throw ValueError(fmt::format("arange: from {} to {} in steps of {}: {}", start, stop, step, why));
+}
+
+std::string beyond(DType dtype) {
+  return fmt::format("{} is from {} to {}", name(dtype), facts(dtype).lowest, facts(dtype).highest);
 }
 
 constexpr const char* kTooMany = "more than 2^31 - 1 elements";  // kernels count in 32 bits
@@ -24,9 +30,10 @@ constexpr const char* kTooMany = "more than 2^31 - 1 elements";  // kernels coun
 
 LazyTensor detail::arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           std::optional<Device> device) {
-  const auto refuse = [&](const char* why) {
+  const auto refuse = [&](std::string_view why) {
     refuse_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), why);
   };
+  ops::check_domain("arange", ScalarDomain::numeric, dtype);
   if (step == 0) refuse("they lead nowhere");
   std::int64_t last = start, count = 0;
   if ((step > 0) == (start < stop) && start != stop) {
@@ -42,6 +49,9 @@ LazyTensor detail::arange(std::int64_t start, std::int64_t stop, std::int64_t st
     last = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
                                      (elements - 1) * static_cast<std::uint64_t>(step));
   }
+  if (count > 0 && is_integral(dtype) &&
+      (std::min(start, last) < facts(dtype).lowest || std::max(start, last) > facts(dtype).highest))
+    refuse(beyond(dtype));
   constexpr std::int64_t kLow = std::numeric_limits<std::int32_t>::min(),
                          kHigh = std::numeric_limits<std::int32_t>::max();
   const auto narrow = [&](std::int64_t value) { return value >= kLow && value <= kHigh; };
@@ -52,11 +62,14 @@ LazyTensor detail::arange(std::int64_t start, std::int64_t stop, std::int64_t st
 }
 
 LazyTensor detail::arange(double start, double stop, double step, DType dtype, std::optional<Device> device) {
+  ops::check_domain("arange", ScalarDomain::numeric, dtype);
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
     refuse_range(start, stop, step, "not finite");
   if (step == 0) refuse_range(start, stop, step, "they lead nowhere");
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count <= std::numeric_limits<std::int32_t>::max())) refuse_range(start, stop, step, kTooMany);
+  if (count > 0 && !(ops::holds(dtype, start) && ops::holds(dtype, start + (count - 1) * step)))
+    refuse_range(start, stop, step, beyond(dtype));
   const DType computed = is_floating(dtype) ? compute_type(dtype) : DType::f64;
   const Shape shape{static_cast<std::int64_t>(count)};
   const LazyTensor places = iota(shape, 0, computed, device_or_default(device));
@@ -67,6 +80,8 @@ LazyTensor linspace(double start, double stop, std::int64_t num, DType dtype, bo
                     std::optional<Device> device) {
   ops::check_domain("linspace", ScalarDomain::floating, dtype);
   if (num < 0) throw ValueError(fmt::format("linspace: num is {}, want 0 or more", num));
+  if (!std::isfinite(start) || !std::isfinite(stop))
+    throw ValueError(fmt::format("linspace: from {} to {}: not finite", start, stop));
   ops::check_extents("linspace", Shape{num}, dtype);
   const DType computed = compute_type(dtype);
   const LazyTensor place = iota(Shape{num}, 0, computed, device_or_default(device));
@@ -200,13 +215,38 @@ std::span<const Operation> range_operations() {
             const auto real = [](double start, double stop, double step) {
               return Arguments{{"start", start}, {"stop", stop}, {"step", step}};
             };
-            return {{.refusal = Refusal::shape, .arguments = {{"n", std::int64_t{-1}}}, .mentions = "-1"},
-                    {.refusal = Refusal::value, .arguments = real(0, 1, 0), .mentions = "lead nowhere"},
-                    {.refusal = Refusal::value, .arguments = real(0, HUGE_VAL, 1), .mentions = "not finite"},
-                    {.refusal = Refusal::value, .arguments = real(0, 1, 1e-10), .mentions = "2^31"},
-                    {.refusal = Refusal::value,
-                     .arguments = {{"from", std::int64_t{0}}, {"to", std::int64_t{1} << 40}},
-                     .mentions = "2^31"}};
+            return {
+                {.refusal = Refusal::shape, .arguments = {{"n", std::int64_t{-1}}}, .mentions = "-1"},
+                {.refusal = Refusal::value, .arguments = real(0, 1, 0), .mentions = "lead nowhere"},
+                {.refusal = Refusal::value, .arguments = real(0, HUGE_VAL, 1), .mentions = "not finite"},
+                {.refusal = Refusal::value, .arguments = real(0, 1, 1e-10), .mentions = "2^31"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"from", std::int64_t{0}}, {"to", std::int64_t{1} << 40}},
+                 .mentions = "2^31"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"from", std::int64_t{2147483646}}, {"to", std::int64_t{2147483650}}},
+                 .mentions = "int32"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"from", std::int64_t{250}}, {"to", std::int64_t{260}}, {"dtype", DType::u8}},
+                 .mentions = "uint8 is from 0 to 255"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"from", std::int64_t{2}},
+                               {"to", std::int64_t{-3}},
+                               {"by", std::int64_t{-1}},
+                               {"dtype", DType::u32}},
+                 .mentions = "uint32"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"start", 100.0}, {"stop", 130.0}, {"dtype", DType::i8}},
+                 .mentions = "int8"},
+                {.refusal = Refusal::value,
+                 .arguments = {{"n", std::int64_t{257}}, {"dtype", DType::u8}},
+                 .mentions = "uint8"},
+                {.refusal = Refusal::dtype,
+                 .arguments = {{"from", std::int64_t{0}}, {"to", std::int64_t{3}}, {"dtype", DType::boolean}},
+                 .mentions = "bool"},
+                {.refusal = Refusal::dtype,
+                 .arguments = {{"n", std::int64_t{3}}, {"dtype", DType::boolean}},
+                 .mentions = "bool"}};
           }),
       entry(
           "linspace", "linspace(start, stop, num, dtype=float32, endpoint=true)",
@@ -219,10 +259,13 @@ std::span<const Operation> range_operations() {
                                              spaced(0, 1, 8, false), spaced(2, -3, 1, false)});
           },
           [](const Operation&) -> Errors {
-            return {{.refusal = Refusal::value, .arguments = spaced(0, 1, -1), .mentions = "num is -1"},
-                    {.refusal = Refusal::dtype,
-                     .arguments = {{"num", std::int64_t{3}}, {"dtype", DType::i32}},
-                     .mentions = "int32"}};
+            return {
+                {.refusal = Refusal::value, .arguments = spaced(0, 1, -1), .mentions = "num is -1"},
+                {.refusal = Refusal::value, .arguments = spaced(0, HUGE_VAL, 3), .mentions = "not finite"},
+                {.refusal = Refusal::value, .arguments = spaced(NAN, 1, 3), .mentions = "not finite"},
+                {.refusal = Refusal::dtype,
+                 .arguments = {{"num", std::int64_t{3}}, {"dtype", DType::i32}},
+                 .mentions = "int32"}};
           }),
       entry(
           "eye", "eye(rows, columns=rows, k=0, dtype=float32)",

@@ -22,7 +22,8 @@ concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 }  // namespace detail
 
 /// start, start + step, ... as far as they lie before stop. Of integers i32, unless a type is named;
-/// otherwise f32. ValueError for a step of 0 or numbers that are not finite.
+/// otherwise f32. ValueError for a step of 0, numbers that are not finite, or integers that the type does not
+/// hold; DTypeError for bool.
 template <detail::Number Start, detail::Number Stop, detail::Number Step = int>
 LazyTensor arange(Start start, Stop stop, Step step = 1, std::optional<DType> dtype = {},
                   std::optional<Device> device = {}) {
@@ -35,7 +36,7 @@ LazyTensor arange(Start start, Stop stop, Step step = 1, std::optional<DType> dt
   }
 }
 /// `num` numbers from start to stop, both exactly as given; without `endpoint` stop would be the next one.
-/// `dtype` is floating (DTypeError).
+/// `dtype` is floating (DTypeError), start and stop are finite (ValueError).
 LazyTensor linspace(double start, double stop, std::int64_t num, DType dtype = DType::f32,
                     bool endpoint = true, std::optional<Device> device = {});
 /// Ones on the diagonal k of a matrix of zeros with `rows` rows and `columns` (by default as many) columns.

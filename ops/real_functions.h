@@ -21,15 +21,13 @@ LazyTensor real_function(const LazyTensor& x, const F& f) {
 struct Pair {
   LazyTensor a, b;
 };
-/// Both operands in `type` and broadcast. A number beside a tensor becomes one on its device: what is
-/// computed from numbers alone would land on the default device. `op` is for the message where shapes do not
-/// broadcast.
+/// Both operands in `type` and broadcast, numbers beside a tensor where that is. `op` is for the messages
+/// where shapes do not broadcast or a number does not fit.
 inline Pair paired(const char* op, const LazyTensor& a, const LazyTensor& b, DType type) {
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), op);
   const auto operand = [&](const LazyTensor& x, const LazyTensor& other) {
-    const LazyTensor y = as_operand(x, type);
-    const bool anchored = !x.node().is_scalar_leaf() || other.node().is_scalar_leaf();
-    return anchored ? broadcast_operand(y, shape) : y * ones_like(as_operand(other, type));
+    const LazyTensor y = as_held_operand(op, x, type);
+    return broadcast_operand(other.node().is_scalar_leaf() ? y : anchored(y, other.device()), shape);
   };
   return {operand(a, b), operand(b, a)};
 }

@@ -83,7 +83,7 @@ LazyTensor scatter_min(const LazyTensor& base, const LazyTensor& indices, const 
 
 LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int axis) {
   const int at = x.shape().normalize_axis(axis, "take_along_axis");
-  const LazyTensor which = ops::checked_indices(indices, "take_along_axis");
+  const LazyTensor which = ops::indices_along("take_along_axis", indices, x, at);
   const Shape beside = around("take_along_axis", x, which, at);
   return ops::gathered(broadcast_to(x, with_extent(beside, at, x.shape(at))),
                        broadcast_to(which, with_extent(beside, at, which.shape(at))), at, Indices::aligned);
@@ -92,12 +92,13 @@ LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int a
 LazyTensor put_along_axis(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& values,
                           int axis, Scatter how) {
   const int at = base.shape().normalize_axis(axis, "put_along_axis");
-  const LazyTensor which = ops::checked_indices(indices, "put_along_axis");
+  const LazyTensor which = ops::indices_along("put_along_axis", indices, base, at);
   if (around("put_along_axis", base, which, at) != with_extent(base.shape(), at, 1))
     throw ShapeError(fmt::format("put_along_axis: indices {} do not broadcast to {} but along axis {}",
                                  which.shape().to_string(), base.shape().to_string(), at));
   const Shape places = with_extent(base.shape(), at, which.shape(at));
-  const LazyTensor updates = ops::as_operand(values, base.dtype());
+  const LazyTensor updates =
+      ops::anchored(ops::as_held_operand("put_along_axis", values, base.dtype()), base.device());
   if (broadcast_shapes(updates.shape(), places, "put_along_axis") != places)
     throw ShapeError(fmt::format("put_along_axis: values {} do not broadcast to the {} places of the indices",
                                  values.shape().to_string(), places.to_string()));
@@ -112,7 +113,7 @@ LazyTensor masked_fill(const LazyTensor& x, const LazyTensor& mask, const LazyTe
   if (value.rank() != 0)
     throw ShapeError(fmt::format("masked_fill: the value is one number, got {}; use where for more",
                                  value.shape().to_string()));
-  return where(mask, ops::as_operand(value, x.dtype()), x);
+  return where(mask, ops::as_held_operand("masked_fill", value, x.dtype()), x);
 }
 
 LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64_t size, FillValue fill) {
@@ -120,9 +121,10 @@ LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
   const std::int64_t n = shape.numel();
   const LazyTensor at = positions("masked_select", broadcast_to(mask, shape), size);
-  LazyTensor rest = LazyTensor::full(Shape{size}, fill, x.dtype(), x.device());
+  LazyTensor rest = LazyTensor::full(Shape{size}, fill, x.dtype(), mask.device());
   if (n == 0) return rest;
-  return where(at < n, take(reshape(broadcast_to(x, shape), Shape{n}), at), rest);
+  const LazyTensor all = broadcast_to(ops::anchored(x, mask.device()), shape);
+  return where(at < n, take(reshape(all, Shape{n}), at), rest);
 }
 
 std::vector<LazyTensor> nonzero(const LazyTensor& x, std::int64_t size, std::int64_t fill) {
@@ -179,6 +181,7 @@ std::vector<ErrorSample> scatter_errors(const Operation&) {
   return {{Refusal::shape, {{{3, 2}}, indices({4}, {0, 0, 0, 0}), {{4, 3}}}, {}, "(4, 3)"},
           {Refusal::shape, {{{3}}, indices({1}, {0}), {{1}}}, along(1), "(3,)"},
           {Refusal::shape, {{{}}, indices({1}, {0}), {{1}}}, {}, "()"},
+          {Refusal::dtype, {{{3}}, indices({2}, {0, 1}), {.shape = {2}, .dtype = DType::f64}}, {}, "float64"},
           {Refusal::dtype, {{{3}}, {{2}}, {{2}}}, {}, "float32"}};
 }
 

@@ -155,11 +155,13 @@ LazyTensor searchsorted(const LazyTensor& given, const LazyTensor& values, bool 
         sorted.shape().to_string(), values.shape().to_string()));
   }
   if (values.numel() == 0 || sorted.numel() == 0) return no_positions(values.shape(), sorted.device());
-  const DType wide = compute_type(type);
+  // A number may lie beyond the type of the sequence.
+  const DType wide = ops::holds(type, values) ? compute_type(type) : DType::i64;
   const std::int64_t n = sorted.shape(-1);
   const std::int64_t rows = shared ? 1 : sorted.numel() / n;
   const LazyTensor sequence = stop_gradient(as_rows(ops::as_operand(sorted, wide), rows));
-  const LazyTensor wanted = stop_gradient(as_rows(ops::as_operand(values, wide), rows));
+  const LazyTensor wanted =
+      stop_gradient(as_rows(ops::anchored(ops::as_operand(values, wide), sorted.device()), rows));
   const LazyTensor found =
       right ? preceding(sequence, wanted,
                         [](const LazyTensor& s, const LazyTensor& v) { return logical_not(is_less(v, s)); })

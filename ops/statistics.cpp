@@ -42,8 +42,19 @@ Shape kept_shape(const Shape& shape, const Dims& axes) {
 
 LazyTensor is_true(const LazyTensor& x) { return x.dtype() == DType::boolean ? x : not_equal(x, 0); }
 
-LazyTensor count(const LazyTensor& hits, const Axes& axes, bool keepdims) {
-  return sum(astype(hits, DType::i32), axes, keepdims);
+constexpr std::int64_t kMostCounted = std::numeric_limits<std::int32_t>::max();
+
+/// How many elements each sum over the axes is of.
+std::int64_t elements_along(const char* op, const LazyTensor& x, const Axes& axes) {
+  std::int64_t n = 1;
+  for (const std::int64_t axis : ops::resolve_axes(axes, x.shape(), op)) n *= x.shape(static_cast<int>(axis));
+  return n;
+}
+
+/// Whether more than none of the elements hold.
+LazyTensor any_of(const char* op, const LazyTensor& hits, const Axes& axes, bool keepdims) {
+  const bool many = elements_along(op, hits, axes) > kMostCounted;
+  return greater(sum(astype(hits, many ? DType::i64 : DType::i32), axes, keepdims), 0);
 }
 
 /// The first position at which x attains its extremum.
@@ -59,7 +70,7 @@ LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, co
   const std::int64_t n = flat.shape(at);
   if (n == 0)
     throw ShapeError(fmt::format("{}: {} has no element along axis {}", op, x.shape().to_string(), at));
-  if (n > std::numeric_limits<std::int32_t>::max())
+  if (n > kMostCounted)
     throw ShapeError(fmt::format("{}: {} has more elements than int32 can count", op, x.shape().to_string()));
   const LazyTensor best = extremum(flat, at, true);
   // The extremum is NaN if any element is.
@@ -122,18 +133,20 @@ LazyTensor std(const LazyTensor& x, const Axes& axes, double correction, bool ke
 }
 
 LazyTensor any(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  ops::resolve_axes(axes, x.shape(), "any");
-  return greater(count(is_true(x), axes, keepdims), 0);
+  return any_of("any", is_true(x), axes, keepdims);
 }
 
 LazyTensor all(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  ops::resolve_axes(axes, x.shape(), "all");
-  return equal(count(logical_not(is_true(x)), axes, keepdims), 0);
+  return logical_not(any_of("all", logical_not(is_true(x)), axes, keepdims));
 }
 
 LazyTensor count_nonzero(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  ops::resolve_axes(axes, x.shape(), "count_nonzero");
-  return count(is_true(x), axes, keepdims);
+  const std::int64_t n = elements_along("count_nonzero", x, axes);
+  if (n > kMostCounted)
+    throw ShapeError(
+        fmt::format("count_nonzero: {} has {} elements along the axes, more than int32 can count",
+                    x.shape().to_string(), n));
+  return sum(astype(is_true(x), DType::i32), axes, keepdims);
 }
 
 LazyTensor argmax(const LazyTensor& x, std::optional<int> axis, bool keepdims) {

@@ -16,6 +16,8 @@ LazyTensor prod(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdim
 /// infinite where n <= correction.
 LazyTensor var(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
 /// sqrt(var(x)). The gradient where all elements are equal is 0 (PyTorch 1.13 and vector_norm agree).
+/// With `using namespace caldera` write caldera::std(x): `std` alone is the standard library's
+/// namespace, too, and no compiler chooses between them.
 LazyTensor std(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
 /// Whether any, or every, element is true: not 0 (NaN is not). Of no elements: false, true.
 LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);

@@ -10,8 +10,9 @@ Spatial each(const char* op, const char* what, const Spatial& given, int n, std:
   if (given.size() != 1 && given.size() != static_cast<std::size_t>(n))
     throw ValueError(fmt::format("{}: {} has {} values for {} spatial axes", op, what, given.size(), n));
   for (const std::int64_t value : given) {
-    if (value < least || value > std::numeric_limits<std::int32_t>::max())
-      throw ValueError(fmt::format("{}: {} is {}, want {} or more", op, what, value, least));
+    if (value < least) throw ValueError(fmt::format("{}: {} is {}, want {} or more", op, what, value, least));
+    if (value > std::numeric_limits<std::int32_t>::max())
+      throw ValueError(fmt::format("{}: {} is {}, want less than 2^31", op, what, value));
   }
   return given.size() == 1 ? Spatial(static_cast<std::size_t>(n), given[0]) : given;
 }

@@ -13,7 +13,8 @@ constexpr const char* kAboutTypes = R"(
 ## Types and promotion
 
 A type that is *computed in* another is one of memory alone: loads widen, and results are rounded (floating) or wrapped
-(integers) to it. Integer arithmetic wraps; division by 0 gives 0. Casts of integers wrap. Casts from floating types
+(integers) to it. Integer arithmetic wraps; division by 0 gives 0. Integers given as C++ numbers have to be held by the type
+(ValueError), but for comparisons and clip, which take them as they are. Casts of integers wrap. Casts from floating types
 truncate; NaN gives 0 and what is out of range the nearest number of the type (on Vulkan the doctor holds drivers to that
 for the narrow types alone). Sums and products of elements of bool and of integers narrower than int32 are int32.
 

@@ -199,6 +199,51 @@ TEST_P(OfOperation, MapsLikeALoop) {
   }
 }
 
+TEST_P(OfOperation, NumbersStandBesideTensorsOfAnotherDeviceThanTheDefault) {
+  const Device device{DeviceKind::vulkan, 0};
+  CALDERA_REQUIRE_DEVICE(device);
+  const DType type = operation().types.contains(DType::f32) ? DType::f32 : call_types(operation())[0];
+  std::set<std::size_t> compared;
+  for (const Sample& sample : samples()) {
+    if (sample.operands.size() < 2) continue;
+    const std::vector<LazyTensor> tensors = operands_of(sample, type, Layout::plain, device);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const DType own = sample.operands[i].dtype.value_or(type);
+      if (own == DType::boolean) continue;  // C++ numbers are not
+      SCOPED_TRACE(sample.to_string() + ", operand " + std::to_string(i));
+      const ops::Operand single{{}, sample.operands[i].range, sample.operands[i].dtype, {}};
+      double value = ops::values_of(single, i, type)[0];
+      if (!sample.operands[i].values.empty()) value = sample.operands[i].values[0];
+      std::vector<LazyTensor> operands = tensors;
+      operands[i] = upload(Host(Shape{}, {value}), own, device);
+      std::vector<LazyTensor> expected;
+      try {
+        expected = operation().call(operands, sample.arguments);
+      } catch (const Error&) {
+        continue;  // a tensor without axes does not fit there either
+      }
+      operands[i] = is_floating(own) ? LazyTensor(value) : LazyTensor(static_cast<std::int64_t>(value));
+      try {
+        const std::vector<LazyTensor> results = operation().call(operands, sample.arguments);
+        ASSERT_EQ(results.size(), expected.size());
+        for (std::size_t k = 0; k < results.size(); ++k) {
+          ASSERT_EQ(results[k].shape(), expected[k].shape());
+          ASSERT_EQ(results[k].device(), device);
+          if (compared.contains(i)) continue;  // one call of each tells its value
+          const std::vector<double> a = numbers(expected[k]), b = numbers(results[k]);
+          for (std::size_t e = 0; e < a.size(); ++e) {
+            if ((std::isnan(a[e]) && std::isnan(b[e])) || a[e] == b[e]) continue;
+            ASSERT_NEAR(a[e], b[e], 1e-5 * (1 + std::abs(a[e]))) << "element " << e;
+          }
+        }
+        compared.insert(i);
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+}
+
 CALDERA_FOR_EVERY_OPERATION(OfOperation);
 CALDERA_FOR_EVERY_OPERATION_AND_DEVICE(OnDevice);
 

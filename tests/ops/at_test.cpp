@@ -66,6 +66,15 @@ TEST_P(AtSlices, IndexTensorsBroadcastAndCountFromTheEnd) {
   EXPECT_THROW(at(x, rows, rows, rows).get(), ShapeError);
 }
 
+TEST_P(AtSlices, StepsOfAnyLength) {
+  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
+  const LazyTensor x = LazyTensor::from_vector(Floats{1, 2, 3}, {3}, device());
+  EXPECT_EQ(at(x, {{{}, {}, kLongest}}).get().to_vector<float>(), (Floats{1}));
+  EXPECT_EQ(at(x, {{{}, {}, -kLongest - 1}}).get().to_vector<float>(), (Floats{3}));
+  EXPECT_EQ(at(x, {{1, {}, kLongest}}).set(7).to_vector<float>(), (Floats{1, 7, 3}));
+  EXPECT_EQ(at(x, {{{}, {}, -kLongest - 1}}).add(4).to_vector<float>(), (Floats{1, 2, 7}));
+}
+
 TEST_P(AtSlices, Masks) {
   const LazyTensor x = LazyTensor::from_vector(Floats{1, -2, 3, -4, 5, -6}, {3, 2}, device());
   EXPECT_EQ(at(x, x < 0).set(0).to_vector<float>(), (Floats{1, 0, 3, 0, 5, 0}));

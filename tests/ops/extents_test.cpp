@@ -65,6 +65,10 @@ const std::vector<Row>& rows() {
          const std::int64_t side = std::int64_t{1} << 31;
          return matmul(LazyTensor::zeros({side, 1}), LazyTensor::zeros({1, side}));
        }},
+      {"count_nonzero",
+       [] {
+         return count_nonzero(broadcast_to(LazyTensor::ones({1}), {1 << 16, 1 << 16}));
+       }},
   };
   return kRows;
 }
@@ -78,6 +82,12 @@ TEST(Extents, WhatCannotBeAddressedIsRefusedAtTheCall) {
       EXPECT_NE(std::string(error.what()).find(row.op), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(Extents, CountsOfRowsMayBeManyTogether) {
+  const LazyTensor x = broadcast_to(LazyTensor::ones({1}), {1 << 16, 1 << 16});
+  EXPECT_EQ(count_nonzero(x, 0).shape(), (Shape{1 << 16}));
+  EXPECT_EQ(any(x).dtype(), DType::boolean);
 }
 
 TEST(Extents, EmptyIsNotTooLarge) {

@@ -235,7 +235,33 @@ TEST_P(Functions, NumbersStandBesideTensorsOfAnyDevice) {
   EXPECT_EQ(download(lerp(0, x, 0.5)), (std::vector<double>{2, -2}));
 }
 
+TEST_P(Functions, FmodOfIntegersHasTheSignOfTheFirstDownToTheLeast) {
+  for (const DType type : supported({DType::i8, DType::i16, DType::i32, DType::i64})) {
+    const std::int64_t least = facts(type).lowest, most = facts(type).highest;
+    for (const std::int64_t a :
+         {least, least + 1, std::int64_t{-7}, std::int64_t{0}, std::int64_t{7}, most}) {
+      for (const std::int64_t b :
+           {std::int64_t{3}, std::int64_t{-3}, std::int64_t{1}, std::int64_t{5}, most, least}) {
+        const LazyTensor x = astype(
+            reshape(LazyTensor::from_vector(std::vector<std::int64_t>{a, 0}, Shape{2}, device()), Shape{2}),
+            type);
+        EXPECT_EQ(fmod(x, b).astype(DType::i64).to_vector<std::int64_t>()[0], a % b)
+            << a << " " << b << " " << name(type);
+      }
+    }
+  }
+}
+
 TEST_P(Functions, GradientsAreFiniteWhereTheFunctionHasOne) {
+  for (const double ord : {0.5, 1.5, 3.0, -1.0}) {
+    SCOPED_TRACE(ord);
+    EXPECT_EQ(slopes([&](const auto& x) { return vector_norm(x, {}, ord); }, {0, 0, 0}),
+              (std::vector<double>{0, 0, 0}));
+    const auto some = slopes([&](const auto& x) { return vector_norm(x, {}, ord); }, {0, -2, 0});
+    EXPECT_EQ(some.at(0), 0);
+    EXPECT_NEAR(some.at(1), ord > 0 ? -1 : 0, 1e-6);
+    EXPECT_EQ(some.at(2), 0);
+  }
   EXPECT_EQ(slopes([](const auto& x) { return hypot(x, zeros_like(x)); }, {0, 3, -3}),
             (std::vector<double>{0, 1, -1}));
   EXPECT_EQ(slopes([](const auto& x) { return xlogy(x, ones_like(x) * 0); }, {0}), (std::vector<double>{0}));

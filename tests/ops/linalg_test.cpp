@@ -139,6 +139,8 @@ TEST_P(Linalg, MatricesWithoutAResultFailTheEvaluationAndNothingElse) {
                   "solve: the matrix is singular: pivot 2");
   EXPECT_MENTIONS(message(solve_triangular(tensor({1, 2, 2, 0}, {2, 2}), good)),
                   "solve_triangular: the matrix is singular");
+  EXPECT_MENTIONS(message(matrix_power(batch, -2)),
+                  "matrix_power: the matrix 2 of the batch of 4 is singular");
   const EvalFuture future = inv(tensor({0, 0, 0, 0}, {2, 2})).eval_async();
   EXPECT_MENTIONS(message_of<ValueError>([&] { future.get(); }), "inv");
   // What is computed of it fails, too; the engine goes on.
@@ -158,6 +160,9 @@ TEST_P(Linalg, SpecialValues) {
   EXPECT_TRUE(agrees(sign, Host({}, {0}), {}));
   EXPECT_TRUE(agrees(logarithm, Host({}, {-inf}), {}));
   EXPECT_TRUE(agrees(cond(tensor({0, 0, 0, 1}, {2, 2})), Host({}, {inf}), {}));
+  const LazyTensor one_singular = tensor({1, 2, 2, 4, 2, 0, 0, 4}, {2, 2, 2});
+  EXPECT_TRUE(agrees(cond(one_singular, 1), Host({2}, {inf, 2}), {}));
+  EXPECT_TRUE(agrees(cond(one_singular, "fro"), Host({2}, {inf, 2.5}), {1e-6}));
   EXPECT_TRUE(agrees(det(LazyTensor::zeros(Shape{2, 0, 0}, DType::f32, device())), Host({2}, {1, 1}), {}));
   EXPECT_EQ(svd(LazyTensor::zeros(Shape{3, 0}, DType::f32, device())).u.shape(), (Shape{3, 3}));
   EXPECT_EQ(distance(svd(LazyTensor::zeros(Shape{3, 0}, DType::f32, device())).u, eye(x, 3)), 0);

@@ -89,7 +89,16 @@ TEST_P(Losses, ClassesOfEqualWeightAreUnweighted) {
     options.weight = vector({0, 1, 1});
     options.label_smoothing = 0;
     EXPECT_EQ(mean_cross_entropy(x, indices({0, 0, 0}), options).item(), 0.0F);
+    options.label_smoothing = smoothing;
+    EXPECT_EQ(mean_cross_entropy(x, indices({0, 0, 0}), options).item(), 0.0F);
+    EXPECT_TRUE(std::isnan(mean_cross_entropy(x, indices({0, 3, 0}), options).item()));
   }
+}
+
+TEST_P(Losses, SmoothingOfOneLeavesTheTargetsOut) {
+  const LazyTensor x = LazyTensor::from_vector(Floats{1, 2, 4, 3, 2, 1}, {2, 3}, device());
+  const LazyTensor uniform = -mean(log_softmax(x));
+  EXPECT_NEAR(mean_cross_entropy(x, indices({0, 1}), {.label_smoothing = 1}).item(), uniform.item(), 1e-6F);
 }
 
 TEST_P(Losses, NumbersTakeTheTypeOfTheTensor) {

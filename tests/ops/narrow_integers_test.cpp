@@ -314,8 +314,7 @@ TEST_P(NarrowIntegers, MadeMovedAndRead) {
     const I low = facts(type).lowest, high = facts(type).highest;
     EXPECT_EQ(read(LazyTensor::full(Shape{2}, static_cast<double>(high), type)),
               (std::vector<I>{high, high}));
-    EXPECT_EQ(read(LazyTensor::full(Shape{1}, static_cast<double>(high + 1), type)),
-              (std::vector<I>{held_by(high + 1, type)}));
+    EXPECT_THROW(LazyTensor::full(Shape{1}, static_cast<double>(high + 1), type), ValueError);
     EXPECT_EQ(read(arange(4, type, device())), (std::vector<I>{0, 1, 2, 3}));
     EXPECT_EQ(read(one_hot(LazyTensor::from_vector<std::int32_t>({1}, Shape{1}, device()), 3, type)),
               (std::vector<I>{0, 1, 0}));
@@ -323,8 +322,8 @@ TEST_P(NarrowIntegers, MadeMovedAndRead) {
     EXPECT_EQ(read(pad(x, {1}, {1}, 3)), (std::vector<I>{3, low, 1, high, 3}));
     EXPECT_EQ(read(concatenate({x, of({7}, type, device())})), (std::vector<I>{low, 1, high, 7}));
     EXPECT_EQ(read(slice(x, 0, std::nullopt, std::nullopt, -1)), (std::vector<I>{high, 1, low}));
-    EXPECT_EQ(read(x + static_cast<int>(300)),
-              (std::vector<I>{held_by(low + 300, type), held_by(301, type), held_by(high + 300, type)}));
+    EXPECT_EQ(read(x + 100),
+              (std::vector<I>{held_by(low + 100, type), held_by(101, type), held_by(high + 100, type)}));
     EXPECT_EQ(slice(x, 0, 0, 1).item<std::int64_t>(), low);
     EXPECT_EQ(slice(x, 0, 2, 3).item<double>(), static_cast<double>(high));
     EXPECT_THROW(x.to_vector<std::int64_t>(), DTypeError);
