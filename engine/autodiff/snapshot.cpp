@@ -5,12 +5,55 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/graph/lineage.h"
+
 namespace caldera {
 namespace {
 
 LazyTensor handle(Node* node) {
   node->add_ref();
   return LazyTensor(NodePtr(node));
+}
+
+bool is_barrier(const Snapshot::Entry& entry) {
+  return entry.tensor.node().op().kind == OpClass::barrier && !entry.inputs.empty();
+}
+
+/// What gradients of the outputs come by, whether they go on to a target or not.
+std::vector<bool> reached_by_gradients(const Snapshot& s) {
+  std::vector<bool> reached(s.entries.size(), false);
+  for (const std::uint32_t output : s.outputs) reached[output] = true;
+  for (std::size_t i = s.entries.size(); i-- > 0;) {
+    const Snapshot::Entry& entry = s.entries[i];
+    if (!reached[i] || !carries_gradient(entry.tensor)) continue;
+    const std::size_t count = is_barrier(entry) ? 1 : entry.inputs.size();
+    for (std::size_t k = 0; k < count; ++k) reached[entry.inputs[k]] = true;
+  }
+  return reached;
+}
+
+/// Throws for a value on the way whose history was dropped, and which may have come from a target.
+void check_history(const Snapshot& s, std::string_view transform) {
+  std::vector<const LazyTensor*> dropped;
+  const std::vector<bool> reached = reached_by_gradients(s);
+  for (std::size_t i = 0; i < s.entries.size(); ++i) {
+    const Snapshot::Entry& entry = s.entries[i];
+    if (!reached[i] || !entry.is_detached || entry.is_target || !carries_gradient(entry.tensor)) continue;
+    dropped.push_back(&entry.tensor);
+  }
+  if (dropped.empty()) return;
+  const std::scoped_lock lock(graph_mutex());
+  for (const LazyTensor& target : s.target_tensors) {
+    const Origin origin(target.node());
+    for (const LazyTensor* value : dropped) {
+      if (!origin.may_be_of(value->node())) continue;
+      throw GradientError(fmt::format(
+          "{}: the way to an input of shape {} may lead through a value of shape {} ({}) that was evaluated "
+          "before, so its history is gone; differentiate before evaluating it, or evaluate it inside of the "
+          "function that value_and_grad or jvp is given, or pass stop_gradient() of it if it is a constant",
+          transform, target.shape().to_string(), value->shape().to_string(), value->node().op().name));
+    }
+  }
 }
 
 }  // namespace
@@ -34,7 +77,7 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
   for (const LazyTensor& output : outputs) roots.push_back(&output.node());
   std::uint64_t oldest = ~std::uint64_t{0};
   for (const LazyTensor& target : targets) oldest = std::min(oldest, target.node_id());
-  s.oldest_target = oldest;
+  s.target_tensors.assign(targets.begin(), targets.end());
   std::unordered_set<const Node*> last;
   if (walk_on == Targets::end_walk) {
     for (const LazyTensor& target : targets) last.insert(&target.node());
@@ -75,17 +118,10 @@ void mark_differentiable(Snapshot& s, std::string_view transform) {
       continue;
     }
     if (!carries_gradient(entry.tensor)) continue;
-    if (entry.is_detached && entry.tensor.node_id() > s.oldest_target) {
-      throw GradientError(
-          fmt::format("{}: the way to the inputs leads through a value of shape {} ({}) that was evaluated "
-                      "before, so its history is gone; differentiate before evaluating it, or use detach() "
-                      "if it is a constant",
-                      transform, entry.tensor.shape().to_string(), entry.tensor.node().op().name));
-    }
     // What else a barrier waits for has nothing to do with its value.
-    const bool is_barrier = entry.tensor.node().op().kind == OpClass::barrier && !entry.inputs.empty();
-    entry.depends = is_barrier ? s.entries[entry.inputs[0]].depends : s.has_path(entry);
+    entry.depends = is_barrier(entry) ? s.entries[entry.inputs[0]].depends : s.has_path(entry);
   }
+  check_history(s, transform);
 }
 
 }  // namespace caldera

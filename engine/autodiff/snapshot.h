@@ -22,7 +22,7 @@ struct Snapshot {
   std::vector<Entry> entries;  // topological
   std::vector<std::uint32_t> outputs;
   std::vector<std::int64_t> targets;  // position of each target, -1 if no output reaches it
-  std::uint64_t oldest_target = 0;    // id, whether reached or not
+  std::vector<LazyTensor> target_tensors;
 
   /// Whether an input of the entry depends on a target.
   bool has_path(const Entry& entry) const;
@@ -36,8 +36,9 @@ enum class Targets : std::uint8_t { are_passed, end_walk };
 Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets,
                        Targets walk = Targets::are_passed);
 
-/// Marks what depends on a target through edges that carry a gradient. A value whose history was dropped may
-/// have depended on one, if it is younger: that is a GradientError naming `transform`.
+/// Marks what depends on a target through edges that carry a gradient. A value on the way to the outputs
+/// whose history was dropped, and which may have come from a target (see engine/graph/lineage.h), is a
+/// GradientError naming `transform`. Takes graph_mutex().
 void mark_differentiable(Snapshot& s, std::string_view transform);
 
 /// Floating, and of an operation whose derivative is not zero by nature.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/graph/lineage.h"
 #include "engine/runtime/capture.h"
 #include "engine/runtime/cut.h"
 #include "engine/runtime/devices.h"
@@ -239,10 +240,14 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
     for (const Node* output : c.outputs) released += output->inputs().size();
   }
   bin.reserve(released);
+  std::vector<LineagePtr> lineages;
+  for (std::size_t i = 0; i < work.used; ++i) Lineage::append(work.captures[i].outputs, lineages);
+  auto lineage = lineages.begin();
   for (std::size_t i = 0; i < work.used; ++i) {
     Launch& launch = scheduled.launches[i];
     const Capture& c = work.captures[i];
     for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+      c.outputs[k]->set_lineage(std::move(*lineage++));
       c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
       c.outputs[k]->settle(bin);
     }
@@ -263,9 +268,12 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   InnerValues inner;
   scheduled.launches = launches_of(outputs, inner);
   bin.reserve(released);
-  for (Node* output : outputs) {
-    output->set_value(std::move(inner.at(output)));
-    output->settle(bin);
+  std::vector<LineagePtr> lineages;
+  Lineage::append(outputs, lineages);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    outputs[k]->set_lineage(std::move(lineages[k]));
+    outputs[k]->set_value(std::move(inner.at(outputs[k])));
+    outputs[k]->settle(bin);
   }
   // By the streams' own threads: one that ran them all itself would be in the way of those that wait.
   for (const Launch& launch : scheduled.launches) launch.device->stream->enqueue(launch.job, false);
