@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/autodiff/call.h"
+#include "engine/autodiff/given.h"
 #include "ops/build.h"
 #include "ops/indexed.h"
 #include "ops/ops.h"
@@ -19,11 +20,12 @@ namespace {
 struct BatchContext {
   const Node& node;
   std::span<const Batched> inputs;
-  std::int64_t size;
+  const Examples& examples;
 
   std::span<const std::int64_t> attributes() const { return node.attributes().values(); }
   const LazyTensor& value(std::size_t i) const { return inputs[i].value; }
-  LazyTensor mapped(std::size_t i) const { return with_mapped_axis(inputs[i], size); }
+  std::int64_t size() const { return examples.size; }
+  LazyTensor mapped(std::size_t i) const { return with_mapped_axis(inputs[i], examples); }
 };
 
 /// The shape of all examples.
@@ -42,7 +44,7 @@ Shape widened(const Shape& shape, std::int64_t size, std::string_view what) {
 /// The same operation with other inputs, attributes and extents.
 LazyTensor remade(const BatchContext& c, std::span<const LazyTensor> inputs,
                   std::span<const std::int64_t> attributes) {
-  const Shape shape = widened(c.node.shape(), c.size, c.node.op().name);
+  const Shape shape = widened(c.node.shape(), c.size(), c.node.op().name);
   ops::check_extents(c.node.op().name, shape, c.node.dtype());
   std::vector<Node*> nodes;
   nodes.reserve(inputs.size());
@@ -79,9 +81,9 @@ LazyTensor batch_reduce(const BatchContext& c) {
 LazyTensor batch_contract(const BatchContext& c) {
   const LazyTensor& a = c.value(0);
   const LazyTensor& b = c.value(1);
-  widened(c.node.shape(), c.size, c.node.op().name);
+  widened(c.node.shape(), c.size(), c.node.op().name);
   if (!c.inputs[0].is_mapped && a.rank() == 2 && b.shape(-1) == 1) {
-    const LazyTensor rows = reshape(b, Shape{c.size, b.shape(1)});
+    const LazyTensor rows = reshape(b, Shape{c.size(), b.shape(1)});
     return expand_dims(matmul(rows, transpose(a)), -1);
   }
   return matmul(a, b);
@@ -144,7 +146,7 @@ LazyTensor batch_gather(const BatchContext& c) {
   if (has_aligned_indices(c)) return ops::gathered(c.mapped(0), c.mapped(1), axis + 1, ops::Indices::aligned);
   const LazyTensor& x = c.value(0);
   const LazyTensor& indices = c.value(1);
-  widened(c.node.shape(), c.size, c.node.op().name);
+  widened(c.node.shape(), c.size(), c.node.op().name);
   if (!c.inputs[1].is_mapped) return take(x, indices, axis + 1);
   if (!c.inputs[0].is_mapped) {
     const LazyTensor taken = take(x, indices, axis);
@@ -258,11 +260,11 @@ BatchRule batch_rule_of(OpClass kind) {
 }
 
 /// Nothing is computed: the value is that of input 0, mapped or not, and the other inputs come along.
-Batched batch_in_name(const Node& node, std::span<const Batched> inputs, std::int64_t size) {
+Batched batch_in_name(const Node& node, std::span<const Batched> inputs, const Examples& examples) {
   Batched value = inputs[0];
   // The rule of a mapped call takes all its results as mapped.
   const bool is_custom = is_result(node) && rule_of(inputs[1].value.node()) != nullptr;
-  if (is_custom && inputs[1].is_mapped) value = {with_mapped_axis(value, size), true};
+  if (is_custom && inputs[1].is_mapped) value = {with_mapped_axis(value, examples), true};
   std::vector<Node*> nodes{&value.value.node()};
   for (std::size_t i = 1; i < inputs.size(); ++i) nodes.push_back(&inputs[i].value.node());
   return {LazyTensor(Node::make(node.op(), value.value.shape(), node.dtype(), node.device(), nodes,
@@ -272,24 +274,24 @@ Batched batch_in_name(const Node& node, std::span<const Batched> inputs, std::in
 
 }  // namespace
 
-LazyTensor with_mapped_axis(const Batched& x, std::int64_t size) {
+LazyTensor with_mapped_axis(const Batched& x, const Examples& examples) {
   if (x.is_mapped) return x.value;
-  const LazyTensor& value = x.value;
-  const Shape shape = widened(value.shape(), size, value.node().op().name);
+  const LazyTensor value = placed_beside(x.value, examples.placeholders[0]);
+  const Shape shape = widened(value.shape(), examples.size, value.node().op().name);
   return broadcast_to(value, shape);
 }
 
-Batched batch(const Node& node, std::span<const Batched> inputs, std::int64_t size) {
+Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples) {
   const OpClass kind = node.op().kind;
-  if (is_call(node)) return batch_call(node, inputs, size);
-  if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs, size);
+  if (is_call(node)) return batch_call(node, inputs, examples);
+  if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs, examples);
   const bool any = std::any_of(inputs.begin(), inputs.end(), [](const Batched& x) { return x.is_mapped; });
   const BatchRule rule = batch_rule_of(kind);
   if (rule == nullptr) {
     throw GradientError(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
                                     node.shape().to_string()));
   }
-  if (any) return {rule({node, inputs, size}), true};
+  if (any) return {rule({node, inputs, examples}), true};
   // Rewritten, but the same for every example.
   std::vector<Node*> nodes;
   nodes.reserve(inputs.size());

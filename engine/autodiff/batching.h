@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/graph/lazy_tensor.h"
 
@@ -16,11 +17,18 @@ struct Batched {
   bool is_mapped = false;
 };
 
-/// `x` with the mapped axis of extent `size`: repeated along it if it has none.
-LazyTensor with_mapped_axis(const Batched& x, std::int64_t size);
+/// What the mapped arguments of a function are.
+struct Examples {
+  std::int64_t size = 0;                 // extent of the mapped axis
+  std::vector<LazyTensor> placeholders;  // stand for the mapped arguments inside of the function
+};
+
+/// `x` with the mapped axis: repeated along it if it has none. A bare number gets the device of the mapped
+/// arguments, and the dtype that it has beside the first of them.
+LazyTensor with_mapped_axis(const Batched& x, const Examples& examples);
 
 /// The operation of `node`, which is one example's, on all of them. Throws ShapeError when that takes more
 /// than kMaxRank axes, and GradientError for a class of operations that cannot be mapped (naming it).
-Batched batch(const Node& node, std::span<const Batched> inputs, std::int64_t size);
+Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples);
 
 }  // namespace caldera

@@ -84,7 +84,7 @@ LazyTensor rebuilt(const Node& node, std::span<Node* const> inputs) {
   return again;
 }
 
-Batched batch_call(const Node& call, std::span<const Batched> inputs, std::int64_t size) {
+Batched batch_call(const Node& call, std::span<const Batched> inputs, const Examples& examples) {
   std::vector<LazyTensor> all;
   all.reserve(inputs.size());
   const auto count = static_cast<std::size_t>(call.attributes()[2]);
@@ -96,13 +96,14 @@ Batched batch_call(const Node& call, std::span<const Batched> inputs, std::int64
     // All results of a rule of its own differ between the examples if one does: its mapped rule takes them
     // so.
     const bool is_value = i >= count;
-    all.push_back(rule && any && is_value ? with_mapped_axis(inputs[i], size) : inputs[i].value);
+    all.push_back(rule && any && is_value ? with_mapped_axis(inputs[i], examples) : inputs[i].value);
     if (!is_value) is_mapped.push_back(inputs[i].is_mapped);
   }
   const std::span<const LazyTensor> span(all);
   const auto arguments = span.first(count), values = span.subspan(count);
   if (!rule) return {checkpoint_call(arguments, values), any};
-  return {custom_call(any ? mapped_rule(rule, is_mapped) : rule, arguments, values), any};
+  return {custom_call(any ? mapped_rule(rule, is_mapped, examples.placeholders) : rule, arguments, values),
+          any};
 }
 
 }  // namespace caldera

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,21 +51,26 @@ using Cotangents = std::vector<std::pair<LazyTensor, LazyTensor>>;
 /// Throws GradientError if value k of a custom call depends on a target past the arguments: that part of the
 /// derivative would be lost.
 void check_captured(const Call& call, const std::function<bool(std::size_t k)>& depends);
-/// What the call sends back for the cotangents of its values (empty where zero).
+/// What the call sends back for the cotangents of its values (empty where zero). Throws ShapeError,
+/// DTypeError or DeviceError when the rule gave what does not fit its argument.
 Cotangents pull_back_custom(const Call& call, std::span<const LazyTensor> cotangents);
-/// Computes the values anew from the arguments, behind barriers. `depends` tells whether the cotangent of a
-/// tensor is wanted: the stretch may use others than the arguments.
+/// Computes the values anew from the arguments, behind barriers, as a checkpoint of its own: what is
+/// differentiated again is computed again as well. `depends` tells whether the cotangent of a tensor is
+/// wanted: the stretch may use others than the arguments.
 Cotangents pull_back_checkpoint(const Call& call, std::span<const LazyTensor> cotangents,
-                                const std::function<bool(const LazyTensor&)>& depends);
+                                const std::function<bool(const LazyTensor&)>& depends,
+                                std::string_view transform);
 
 /// Tangents of the values for those of arguments and values (empty where zero), as tangents of the results.
-std::vector<LazyTensor> push_custom(const Call& call, std::span<const LazyTensor> tangents);
+/// Throws as pull_back_custom, and NoTangentRule naming `transform`.
+std::vector<LazyTensor> push_custom(const Call& call, std::span<const LazyTensor> tangents,
+                                    std::string_view transform);
 std::vector<LazyTensor> push_checkpoint(const Call& call, std::span<const LazyTensor> tangents);
 
 /// The operation of `node` on other inputs of the same shapes. A call keeps its rule.
 LazyTensor rebuilt(const Node& node, std::span<Node* const> inputs);
 
 /// The call of all examples, for batch().
-Batched batch_call(const Node& call, std::span<const Batched> inputs, std::int64_t size);
+Batched batch_call(const Node& call, std::span<const Batched> inputs, const Examples& examples);
 
 }  // namespace caldera

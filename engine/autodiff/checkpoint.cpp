@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/autodiff/call.h"
+#include "engine/autodiff/given.h"
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"
@@ -41,11 +42,14 @@ LazyTensor argument_of(const LazyTensor& x) { return ops::make(kArgument, x.shap
 }  // namespace
 
 VectorFunction checkpoint(VectorFunction function) {
+  check_callable(function, "checkpoint");
   return [function = std::move(function)](std::span<const LazyTensor> arguments) {
+    check_defined(arguments, "checkpoint", "argument");
     std::vector<LazyTensor> inside;
     inside.reserve(arguments.size());
     for (const LazyTensor& x : arguments) inside.push_back(argument_of(x));
     const std::vector<LazyTensor> values = function(inside);
+    check_defined(values, "checkpoint", "result");
     return results_of(checkpoint_call(inside, values), values);
   };
 }
@@ -57,18 +61,19 @@ TensorFunction checkpoint(TensorFunction function) {
 }
 
 UnaryFunction checkpoint(UnaryFunction function) {
-  const TensorFunction of_list = [function = std::move(function)](std::span<const LazyTensor> arguments) {
-    return function(arguments[0]);
+  return [all = checkpoint(as_tensor_function(std::move(function)))](const LazyTensor& x) {
+    return all({&x, 1});
   };
-  return [all = checkpoint(of_list)](const LazyTensor& x) { return all({&x, 1}); };
 }
 
 Cotangents pull_back_checkpoint(const Call& call, std::span<const LazyTensor> cotangents,
-                                const std::function<bool(const LazyTensor&)>& depends) {
+                                const std::function<bool(const LazyTensor&)>& depends,
+                                std::string_view transform) {
   // The stretch between arguments and values, built again.
   Snapshot s = take_snapshot(call.values, call.arguments, Targets::end_walk);
   std::vector<LazyTensor> again(s.entries.size());
   std::vector<LazyTensor> sources, targets;  // what gets a cotangent, and what stands for it in the copy
+  std::vector<LazyTensor> arguments;         // of the copy, and of what is differentiated there
   std::unordered_set<std::uint64_t> captured;
   for (std::size_t i = 0; i < s.entries.size(); ++i) {
     Snapshot::Entry& entry = s.entries[i];
@@ -77,6 +82,7 @@ Cotangents pull_back_checkpoint(const Call& call, std::span<const LazyTensor> co
     if (!entry.depends) continue;
     if (entry.is_target) {
       again[i] = behind_barrier(entry.tensor, cotangents);
+      arguments.push_back(again[i]);
       if (!is_floating(entry.tensor.dtype())) continue;
       sources.push_back(entry.tensor);
       targets.push_back(again[i]);
@@ -105,13 +111,19 @@ Cotangents pull_back_checkpoint(const Call& call, std::span<const LazyTensor> co
       targets.push_back(value);
     }
     outputs.push_back(again[s.outputs[k]]);
-    along.push_back(cotangents[k]);
+    along.push_back(argument_of(cotangents[k]));
+    arguments.push_back(along.back());
   }
-  const std::vector<LazyTensor> grads = pull_back(outputs, targets, along, Targets::end_walk);
+  std::vector<LazyTensor> grads = pull_back(outputs, targets, along, transform, Targets::end_walk);
   Cotangents out;
+  std::vector<LazyTensor> values;
   for (std::size_t i = 0; i < grads.size(); ++i) {
-    if (grads[i].defined()) out.emplace_back(sources[i], grads[i]);
+    if (!grads[i].defined()) continue;
+    out.emplace_back(sources[i], LazyTensor());
+    values.push_back(grads[i]);
   }
+  const std::vector<LazyTensor> results = results_of(checkpoint_call(arguments, values), values);
+  for (std::size_t i = 0; i < results.size(); ++i) out[i].second = results[i];
   return out;
 }
 

@@ -2,21 +2,68 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/autodiff/call.h"
+#include "engine/autodiff/forward.h"
+#include "engine/autodiff/given.h"
 #include "engine/autodiff/vmap.h"
 #include "ops/ops.h"
 
 namespace caldera {
 namespace {
 
-void check_count(const CustomVjp& rule, const char* which, std::size_t given, std::size_t wanted,
-                 const char* what) {
-  if (given == wanted) return;
-  throw ShapeError(
-      fmt::format("{}: the {} rule gave {} tensors for {} {}", rule.name, which, given, wanted, what));
+/// What messages call it.
+std::string title(const CustomVjp& rule) {
+  return rule.name == "custom_vjp" ? rule.name : fmt::format("custom_vjp '{}'", rule.name);
+}
+
+/// What a rule (`which`) gave for some tensors (each a `what`), checked against them and brought to their
+/// dtypes and devices. Empty where it is zero, or the tensor is not floating.
+std::vector<LazyTensor> fitted(const CustomVjp& rule, std::string_view which,
+                               std::span<const LazyTensor> given, std::span<const LazyTensor> wanted,
+                               std::string_view what) {
+  if (given.size() != wanted.size()) {
+    throw ShapeError(fmt::format("{}: the {} rule gave {} tensors for {} {}s", title(rule), which,
+                                 given.size(), wanted.size(), what));
+  }
+  std::vector<LazyTensor> out(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const LazyTensor &g = given[i], &x = wanted[i];
+    if (!g.defined() || !is_floating(x.dtype())) continue;
+    if (!is_floating(g.dtype()) && !g.node().is_scalar_leaf()) {
+      throw DTypeError(fmt::format("{}: the {} rule gave {} for {} {}, which is {}; a derivative is floating",
+                                   title(rule), which, name(g.dtype()), what, i, name(x.dtype())));
+    }
+    const std::string source =
+        fmt::format("{}: what the {} rule gave for {} {}", title(rule), which, what, i);
+    out[i] = derivative_of(x, g, source, fmt::format("the {}", what));
+  }
+  return out;
+}
+
+/// Throws GradientError if what a mapped rule gave depends on one of the placeholders (their ids, sorted) in
+/// another way than through what the rule was given: the map has ended, and they stand for nothing any more.
+void check_escaped(const CustomVjp& rule, std::string_view which, std::span<const LazyTensor> gave,
+                   std::span<const LazyTensor> given, const std::vector<std::uint64_t>& placeholders) {
+  std::vector<Node*> roots;
+  for (const LazyTensor& x : gave) roots.push_back(&x.node());
+  std::unordered_set<const Node*> known;
+  for (const LazyTensor& x : given) known.insert(&x.node());
+  const std::scoped_lock lock(graph_mutex());
+  const auto is_leaf = [&](const Node& node) {
+    return node.id() < placeholders.front() || known.contains(&node);
+  };
+  for (const Node* node : topological_order(roots, is_leaf)) {
+    if (!std::binary_search(placeholders.begin(), placeholders.end(), node->id())) continue;
+    throw GradientError(fmt::format(
+        "{}: the {} rule captures a tensor that vmap maps (an example has shape {}), which has no "
+        "value outside of the mapped function; pass it as an argument",
+        title(rule), which, node->shape().to_string()));
+  }
 }
 
 std::vector<LazyTensor> filled(std::span<const LazyTensor> given, std::span<const LazyTensor> like) {
@@ -65,13 +112,15 @@ VectorFunction custom_vjp(CustomVjp rule) {
     throw ValueError(
         fmt::format("{}: a function with a gradient of its own needs both its rules, forward and "
                     "backward",
-                    rule.name));
+                    title(rule)));
   }
   return [rule = std::make_shared<const CustomVjp>(std::move(rule))](std::span<const LazyTensor> arguments) {
+    check_defined(arguments, title(*rule), "argument");
     std::vector<LazyTensor> inside;
     inside.reserve(arguments.size());
     for (const LazyTensor& x : arguments) inside.push_back(stop_gradient(x));
     const std::vector<LazyTensor> values = rule->forward(inside);
+    check_defined(values, title(*rule), "result");
     return results_of(custom_call(rule, arguments, values), values);
   };
 }
@@ -96,15 +145,19 @@ TensorFunction custom_vjp(
 }
 
 std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomVjp>& rule,
-                                             const std::vector<bool>& is_mapped) {
+                                             const std::vector<bool>& is_mapped,
+                                             std::span<const LazyTensor> placeholders) {
+  std::vector<std::uint64_t> ids;
+  for (const LazyTensor& placeholder : placeholders) ids.push_back(placeholder.node_id());
   auto mapped = std::make_shared<CustomVjp>();
   mapped->name = rule->name;
-  mapped->backward = [rule, is_mapped](std::span<const LazyTensor> arguments,
-                                       std::span<const LazyTensor> results,
-                                       std::span<const LazyTensor> cotangents) {
+  mapped->backward = [rule, is_mapped, ids](std::span<const LazyTensor> arguments,
+                                            std::span<const LazyTensor> results,
+                                            std::span<const LazyTensor> cotangents) {
     const VectorFunction one = on_one_list(rule->backward, arguments.size(), results.size(), true);
-    std::vector<LazyTensor> grads = vmap(one, axes_of(is_mapped, results.size(), false),
-                                         0)(joined(arguments, results, filled(cotangents, results)));
+    const std::vector<LazyTensor> given = joined(arguments, results, filled(cotangents, results));
+    std::vector<LazyTensor> grads = vmap(one, axes_of(is_mapped, results.size(), false), 0)(given);
+    check_escaped(*rule, "backward", grads, given, ids);
     // An argument that all examples share gets the sum of what each sends back.
     for (std::size_t i = 0; i < grads.size() && i < is_mapped.size(); ++i) {
       if (!is_mapped[i]) grads[i] = sum(grads[i], 0);
@@ -112,12 +165,14 @@ std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomV
     return grads;
   };
   if (rule->tangent) {
-    mapped->tangent = [rule, is_mapped](std::span<const LazyTensor> arguments,
-                                        std::span<const LazyTensor> results,
-                                        std::span<const LazyTensor> tangents) {
+    mapped->tangent = [rule, is_mapped, ids](std::span<const LazyTensor> arguments,
+                                             std::span<const LazyTensor> results,
+                                             std::span<const LazyTensor> tangents) {
       const VectorFunction one = on_one_list(rule->tangent, arguments.size(), results.size(), false);
-      std::vector<std::optional<int>> axes = axes_of(is_mapped, results.size(), true);
-      return vmap(one, axes, 0)(joined(arguments, results, filled(tangents, arguments)));
+      const std::vector<LazyTensor> given = joined(arguments, results, filled(tangents, arguments));
+      std::vector<LazyTensor> out = vmap(one, axes_of(is_mapped, results.size(), true), 0)(given);
+      check_escaped(*rule, "tangent", out, given, ids);
+      return out;
     };
   }
   return mapped;
@@ -131,7 +186,7 @@ void check_captured(const Call& call, const std::function<bool(std::size_t k)>& 
     throw GradientError(
         fmt::format("{}: its result {} depends on a tensor under differentiation that is not among its "
                     "arguments; pass it as one, or detach() it",
-                    rule_of(call.node.node())->name, k));
+                    title(*rule_of(call.node.node())), k));
   }
 }
 
@@ -139,39 +194,28 @@ Cotangents pull_back_custom(const Call& call, std::span<const LazyTensor> cotang
   const std::shared_ptr<const CustomVjp> rule = rule_of(call.node.node());
   const std::vector<LazyTensor> results = results_of(call.node, call.values);
   const std::vector<LazyTensor> grads = rule->backward(call.arguments, results, filled(cotangents, results));
-  check_count(*rule, "backward", grads.size(), call.arguments.size(), "arguments");
+  const std::vector<LazyTensor> fitting = fitted(*rule, "backward", grads, call.arguments, "argument");
   Cotangents out;
-  for (std::size_t i = 0; i < grads.size(); ++i) {
-    const LazyTensor& x = call.arguments[i];
-    if (!grads[i].defined() || !is_floating(x.dtype())) continue;
-    if (grads[i].shape() != x.shape()) {
-      throw ShapeError(fmt::format("{}: the backward rule gave shape {} for argument {} of shape {}",
-                                   rule->name, grads[i].shape().to_string(), i, x.shape().to_string()));
-    }
-    out.emplace_back(x, grads[i]);
+  for (std::size_t i = 0; i < fitting.size(); ++i) {
+    if (fitting[i].defined()) out.emplace_back(call.arguments[i], fitting[i]);
   }
   return out;
 }
 
-std::vector<LazyTensor> push_custom(const Call& call, std::span<const LazyTensor> tangents) {
+std::vector<LazyTensor> push_custom(const Call& call, std::span<const LazyTensor> tangents,
+                                    std::string_view transform) {
   const std::shared_ptr<const CustomVjp> rule = rule_of(call.node.node());
   const auto count = call.arguments.size();
   if (!rule->tangent) {
-    throw GradientError(fmt::format(
-        "jvp: '{}' has a gradient of its own (custom_vjp) and no tangent rule; give it one, or use "
+    throw NoTangentRule(fmt::format(
+        "{}: '{}' has a gradient of its own (custom_vjp) and no tangent rule; give it one, or use "
         "reverse mode",
-        rule->name));
+        transform, rule->name));
   }
   const std::vector<LazyTensor> results = results_of(call.node, call.values);
-  std::vector<LazyTensor> out =
+  const std::vector<LazyTensor> out =
       rule->tangent(call.arguments, results, filled(tangents.first(count), call.arguments));
-  check_count(*rule, "tangent", out.size(), results.size(), "results");
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    if (!out[k].defined() || out[k].shape() == results[k].shape()) continue;
-    throw ShapeError(fmt::format("{}: the tangent rule gave shape {} for result {} of shape {}", rule->name,
-                                 out[k].shape().to_string(), k, results[k].shape().to_string()));
-  }
-  return out;
+  return fitted(*rule, "tangent", out, results, "result");
 }
 
 }  // namespace caldera

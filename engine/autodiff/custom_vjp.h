@@ -30,8 +30,16 @@ struct CustomVjp {
 
 /// A function that computes what rule.forward does and is differentiated by rule.backward. No gradient passes
 /// through the inside of `forward`; one that would reach it past the arguments, through a tensor that it
-/// captured, is a GradientError. Throws ValueError when forward or backward is missing, and where it is
-/// differentiated, ShapeError when a rule gives another number of tensors, or other shapes, than it must.
+/// captured, is a GradientError. Evaluating inside of `forward` is allowed.
+///
+/// Throws ValueError when forward or backward is missing. What a rule gives must fit what it is for, or
+/// differentiation is an error that names the function and the position: ShapeError for another number of
+/// tensors or other shapes, DTypeError for integers or booleans (another floating type is converted),
+/// DeviceError for another device. Bare numbers fit every device.
+///
+/// Under vmap the rules are mapped with the function: they are called on one example, once for all. They may
+/// capture what is the same for every example; one that captured a mapped tensor is a GradientError when it
+/// is used from outside of the mapped function (pass the tensor as an argument).
 ///
 /// The rule is shared by the graph's nodes and lives as long as one of them can be differentiated. It may be
 /// called from any thread that differentiates them.
@@ -45,8 +53,10 @@ TensorFunction custom_vjp(
         backward,
     std::string name = "custom_vjp");
 
-/// The rule of all examples under vmap; `is_mapped` tells of each argument. Results are all mapped. Internal.
+/// The rule of all examples under vmap; `is_mapped` tells of each argument. Results are all mapped. What
+/// stands for mapped arguments (`placeholders`, the oldest first) must not be captured by the rule. Internal.
 std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomVjp>& rule,
-                                             const std::vector<bool>& is_mapped);
+                                             const std::vector<bool>& is_mapped,
+                                             std::span<const LazyTensor> placeholders);
 
 }  // namespace caldera

@@ -1,208 +1,20 @@
 #include "engine/autodiff/jvp.h"
 
-#include <fmt/core.h>
-
-#include <memory>
-#include <unordered_map>
-
-#include "engine/autodiff/autodiff.h"
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/snapshot.h"
-#include "engine/autodiff/traced.h"
-#include "engine/autodiff/written_softmax.h"
-#include "engine/graph/jvp.h"
-#include "engine/graph/vjp.h"
-#include "ops/build.h"
-#include "ops/ops.h"
+#include "engine/autodiff/forward.h"
+#include "engine/autodiff/given.h"
+#include "engine/autodiff/reverse.h"
 
 namespace caldera {
-namespace {
-
-/// `tangent` in the dtype of its input, on its device, checked.
-LazyTensor fitted(const LazyTensor& tangent, const LazyTensor& input) {
-  if (tangent.shape() != input.shape()) {
-    throw ShapeError(fmt::format("jvp: a tangent of shape {} was given for an input of shape {}",
-                                 tangent.shape().to_string(), input.shape().to_string()));
-  }
-  // A bare number has no device yet.
-  if (tangent.node().is_scalar_leaf()) return zeros_like(input) + ops::as_operand(tangent, input.dtype());
-  return astype(tangent, input.dtype());
-}
-
-void check_arguments(std::span<const LazyTensor> inputs, std::span<const LazyTensor> tangents) {
-  if (inputs.size() != tangents.size()) {
-    throw ShapeError(fmt::format("jvp: {} inputs but {} tangents", inputs.size(), tangents.size()));
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (is_floating(inputs[i].dtype()) || !tangents[i].defined()) continue;
-    throw GradientError(
-        fmt::format("jvp: input {} of shape {} is {}; only floating tensors have tangents, give an empty one",
-                    i, inputs[i].shape().to_string(), name(inputs[i].dtype())));
-  }
-}
-
-/// The Jacobian of an element-wise operation is diagonal, so the gradient rule for an input, given that
-/// input's tangent for a cotangent, is its share of the tangent.
-LazyTensor elementwise_tangent(const LazyTensor& output, std::span<const LazyTensor> inputs,
-                               std::span<const LazyTensor> tangents) {
-  const auto needed = std::make_unique<bool[]>(inputs.size());
-  LazyTensor total;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!tangents[i].defined()) continue;
-    needed[i] = true;
-    const LazyTensor along = astype(broadcast_to(tangents[i], output.shape()), output.dtype());
-    VjpContext context{.inputs = inputs,
-                       .output = output,
-                       .cotangent = along,
-                       .needed = {needed.get(), inputs.size()},
-                       .grads = std::vector<LazyTensor>(inputs.size())};
-    output.node().op().vjp(context);
-    needed[i] = false;
-    if (!context.grads[i].defined()) {
-      throw GradientError(fmt::format("jvp: the gradient rule of '{}' gives nothing for its input {}",
-                                      output.node().op().name, i));
-    }
-    const LazyTensor share = astype(context.grads[i], output.dtype());
-    total = total.defined() ? total + share : share;
-  }
-  return total;
-}
-
-class Forward {
- public:
-  explicit Forward(Snapshot& s) : s_(s), slots_(s.entries.size()) {}
-
-  void add(std::size_t at, const LazyTensor& tangent) {
-    slots_[at] = slots_[at].defined() ? slots_[at] + tangent : tangent;
-  }
-  const LazyTensor& operator[](std::size_t at) const { return slots_[at]; }
-
-  void run() {
-    for (std::size_t i = 0; i < s_.entries.size(); ++i) {
-      const Snapshot::Entry& entry = s_.entries[i];
-      if (!entry.depends || !carries_gradient(entry.tensor)) continue;
-      if (is_result(entry.tensor.node())) {
-        take_result(i);
-        continue;
-      }
-      if (!has_tangent(entry)) continue;
-      if (is_call(entry.tensor.node())) {
-        push_call(i);
-        continue;
-      }
-      const LazyTensor tangent = tangent_of(i);
-      if (tangent.shape() != entry.tensor.shape()) {
-        throw ShapeError(fmt::format("jvp: the rule of '{}' gave shape {} for a value of shape {}",
-                                     entry.tensor.node().op().name, tangent.shape().to_string(),
-                                     entry.tensor.shape().to_string()));
-      }
-      add(i, astype(tangent, entry.tensor.dtype()));
-    }
-  }
-
- private:
-  bool has_tangent(const Snapshot::Entry& entry) const {
-    for (std::uint32_t input : entry.inputs) {
-      if (slots_[input].defined()) return true;
-    }
-    return false;
-  }
-
-  std::vector<LazyTensor> tangents_into(const Snapshot::Entry& entry) const {
-    std::vector<LazyTensor> tangents;
-    tangents.reserve(entry.inputs.size());
-    for (std::uint32_t input : entry.inputs) tangents.push_back(slots_[input]);
-    return tangents;
-  }
-
-  void push_call(std::size_t i) {
-    const Snapshot::Entry& entry = s_.entries[i];
-    const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    const std::vector<LazyTensor> tangents = tangents_into(entry);
-    const Call call(entry.tensor, inputs);
-    if (rule_of(entry.tensor.node()) != nullptr) {
-      check_captured(call, [&](std::size_t k) { return tangents[call.arguments.size() + k].defined(); });
-      results_[i] = push_custom(call, tangents);
-    } else {
-      results_[i] = push_checkpoint(call, tangents);
-    }
-  }
-
-  /// The tangent of one result of a call.
-  void take_result(std::size_t i) {
-    const Snapshot::Entry& entry = s_.entries[i];
-    if (entry.inputs.empty()) return;  // evaluated before: a constant, or the target itself
-    const auto call = results_.find(entry.inputs[1]);
-    if (call == results_.end()) return;
-    const LazyTensor& tangent = call->second[result_index(entry.tensor.node())];
-    if (tangent.defined()) add(i, astype(tangent, entry.tensor.dtype()));
-  }
-
-  LazyTensor tangent_of(std::size_t i) {
-    const Snapshot::Entry& entry = s_.entries[i];
-    const OpDef& op = entry.tensor.node().op();
-    const auto softmax = read_softmax(s_, static_cast<std::uint32_t>(i));
-    if (softmax && slots_[softmax->x].defined()) {
-      const LazyTensor& p = entry.tensor;
-      const LazyTensor& along = slots_[softmax->x];
-      return p * (along - sum(p * along, softmax->axis, true));
-    }
-    const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    const std::vector<LazyTensor> tangents = tangents_into(entry);
-    if (op.jvp != nullptr) {
-      JvpContext context{.inputs = inputs, .output = entry.tensor, .tangents = tangents, .tangent = {}};
-      op.jvp(context);
-      return context.tangent;
-    }
-    if (op.kind == OpClass::elementwise && op.vjp != nullptr) {
-      return elementwise_tangent(entry.tensor, inputs, tangents);
-    }
-    throw GradientError(
-        fmt::format("jvp: '{}' has no tangent rule (shape {}); use stop_gradient if its inputs are constants",
-                    op.name, entry.tensor.shape().to_string()));
-  }
-
-  Snapshot& s_;
-  std::vector<LazyTensor> slots_;                                     // tangents; empty where zero
-  std::unordered_map<std::size_t, std::vector<LazyTensor>> results_;  // of calls: tangents of their results
-};
-
-}  // namespace
 
 std::vector<LazyTensor> jvp(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
                             std::span<const LazyTensor> tangents) {
-  check_arguments(inputs, tangents);
-  std::vector<LazyTensor> targets, along;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!tangents[i].defined()) continue;
-    targets.push_back(inputs[i]);
-    along.push_back(fitted(tangents[i], inputs[i]));
-  }
-  std::vector<LazyTensor> out;
-  out.reserve(outputs.size());
-  Snapshot s = take_snapshot(outputs, targets);
-  mark_differentiable(s, "jvp");
-  Forward forward(s);
-  for (std::size_t k = 0; k < targets.size(); ++k) {
-    if (s.targets[k] >= 0) forward.add(static_cast<std::size_t>(s.targets[k]), along[k]);
-  }
-  forward.run();
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const LazyTensor& tangent = forward[s.outputs[k]];
-    out.push_back(tangent.defined() ? tangent : zeros_like(outputs[k]));
-  }
-  return out;
+  return push_forward(outputs, inputs, tangents, "jvp");
 }
 
 std::pair<std::vector<LazyTensor>, std::vector<LazyTensor>> jvp(const VectorFunction& function,
                                                                 std::span<const LazyTensor> primals,
                                                                 std::span<const LazyTensor> tangents) {
-  check_arguments(primals, tangents);
-  const TraceScope scope;
-  const std::vector<LazyTensor> traced = scope.traced(primals);
-  std::vector<LazyTensor> outputs = function(traced);
-  std::vector<LazyTensor> along = jvp(outputs, traced, tangents);
-  return {std::move(outputs), std::move(along)};
+  return value_and_tangents(function, primals, tangents, "jvp");
 }
 
 std::pair<LazyTensor, LazyTensor> jvp(const TensorFunction& function, std::span<const LazyTensor> primals,
@@ -213,10 +25,13 @@ std::pair<LazyTensor, LazyTensor> jvp(const TensorFunction& function, std::span<
 
 std::vector<LazyTensor> hvp(const TensorFunction& function, std::span<const LazyTensor> primals,
                             std::span<const LazyTensor> tangents) {
+  check_callable(function, "hvp");
+  check_defined(primals, "hvp", "argument");
+  const FloatingTensors varied(primals, "hvp");
   const VectorFunction gradients = [&](std::span<const LazyTensor> arguments) {
-    return value_and_grad(function, arguments).second;
+    return value_and_gradients(function, arguments, "hvp").second;
   };
-  return jvp(gradients, primals, tangents).second;
+  return varied.spread(value_and_tangents(gradients, primals, tangents, "hvp").second, primals.size());
 }
 
 }  // namespace caldera

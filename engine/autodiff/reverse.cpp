@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "engine/autodiff/call.h"
+#include "engine/autodiff/given.h"
+#include "engine/autodiff/traced.h"
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/vjp.h"
 #include "ops/ops.h"
@@ -14,25 +16,28 @@
 namespace caldera {
 namespace {
 
-/// Adds `g` to the cotangent in `slot`, brought to the shape and dtype of the value it belongs to. Only
-/// scalar leaves need that: element-wise operations take them unbroadcast.
-void accumulate(LazyTensor& slot, LazyTensor g, const LazyTensor& value) {
-  if (g.shape() != value.shape() && value.rank() == 0) g = sum(g);
-  if (g.shape() != value.shape()) {
-    throw ShapeError(fmt::format("grad: a rule gave shape {} for a value of shape {}", g.shape().to_string(),
-                                 value.shape().to_string()));
-  }
-  g = astype(g, value.dtype());
-  slot = slot.defined() ? slot + g : g;
+void accumulate(LazyTensor& slot, const LazyTensor& g) { slot = slot.defined() ? slot + g : g; }
+
+/// What the rule of `op` gave for its input `i`, brought to that input's shape, dtype and device. Only scalar
+/// leaves need another shape: element-wise operations take them unbroadcast.
+LazyTensor fitted(LazyTensor g, const LazyTensor& input, const OpDef& op, std::size_t i,
+                  std::string_view transform) {
+  if (g.shape() != input.shape() && input.rank() == 0) g = sum(g);
+  const bool fits = g.shape() == input.shape() && g.device() == input.device() && !g.node().is_scalar_leaf();
+  if (fits) return astype(g, input.dtype());
+  return derivative_of(
+      input, g, fmt::format("{}: what the gradient rule of '{}' gave for input {}", transform, op.name, i),
+      "the input");
 }
 
-void apply_rule(const Snapshot& s, std::size_t position, std::vector<LazyTensor>& cotangents) {
+void apply_rule(const Snapshot& s, std::size_t position, std::vector<LazyTensor>& cotangents,
+                std::string_view transform) {
   const Snapshot::Entry& entry = s.entries[position];
   const OpDef& op = entry.tensor.node().op();
   if (op.vjp == nullptr) {
-    throw GradientError(fmt::format(
-        "grad: '{}' has no gradient rule (shape {}); use stop_gradient if its inputs are constants", op.name,
-        entry.tensor.shape().to_string()));
+    throw GradientError(
+        fmt::format("{}: '{}' has no gradient rule (shape {}); use stop_gradient if its inputs are constants",
+                    transform, op.name, entry.tensor.shape().to_string()));
   }
   const std::size_t count = entry.inputs.size();
   const std::vector<LazyTensor> inputs = s.inputs_of(entry);
@@ -48,20 +53,20 @@ void apply_rule(const Snapshot& s, std::size_t position, std::vector<LazyTensor>
     if (!needed[i]) continue;
     if (!context.grads[i].defined()) {
       throw GradientError(
-          fmt::format("grad: the rule of '{}' gives no gradient for its input {}", op.name, i));
+          fmt::format("{}: the rule of '{}' gives no gradient for its input {}", transform, op.name, i));
     }
-    accumulate(cotangents[entry.inputs[i]], context.grads[i], inputs[i]);
+    accumulate(cotangents[entry.inputs[i]], fitted(context.grads[i], inputs[i], op, i, transform));
   }
 }
 
 /// The walk from outputs to inputs.
 class Reverse {
  public:
-  explicit Reverse(const Snapshot& s) : s_(s), slots_(s.entries.size()) {}
+  Reverse(const Snapshot& s, std::string_view transform)
+      : s_(s), transform_(transform), slots_(s.entries.size()) {}
 
-  void add(std::size_t at, const LazyTensor& cotangent) {
-    accumulate(slots_[at], cotangent, s_.entries[at].tensor);
-  }
+  /// The cotangent has the shape, the dtype and the device of the entry.
+  void add(std::size_t at, const LazyTensor& cotangent) { accumulate(slots_[at], cotangent); }
   const LazyTensor& operator[](std::size_t at) const { return slots_[at]; }
 
   void run() {
@@ -81,7 +86,7 @@ class Reverse {
       std::vector<LazyTensor>& waiting = waiting_[entry.inputs[1]];
       const std::size_t k = result_index(entry.tensor.node());
       if (waiting.size() <= k) waiting.resize(k + 1);
-      accumulate(waiting[k], slots_[i], entry.tensor);
+      accumulate(waiting[k], slots_[i]);
       return;
     }
     if (entry.tensor.node().op().kind == OpClass::barrier) {
@@ -90,7 +95,7 @@ class Reverse {
     }
     const auto softmax = read_softmax(s_, static_cast<std::uint32_t>(i));
     if (!softmax || !s_.entries[softmax->x].depends) {
-      apply_rule(s_, i, slots_);
+      apply_rule(s_, i, slots_, transform_);
       return;
     }
     const LazyTensor& p = entry.tensor;
@@ -112,8 +117,9 @@ class Reverse {
     };
     const bool is_custom = rule_of(call.node.node()) != nullptr;
     if (is_custom) check_captured(call, [&](std::size_t k) { return depends(call.values[k]); });
-    for (const auto& [x, cotangent] :
-         is_custom ? pull_back_custom(call, cotangents) : pull_back_checkpoint(call, cotangents, depends)) {
+    for (const auto& [x, cotangent] : is_custom
+                                          ? pull_back_custom(call, cotangents)
+                                          : pull_back_checkpoint(call, cotangents, depends, transform_)) {
       if (depends(x)) add(*position(x), cotangent);
     }
   }
@@ -128,6 +134,7 @@ class Reverse {
   }
 
   const Snapshot& s_;
+  std::string_view transform_;
   std::vector<LazyTensor> slots_;                                       // cotangents; empty where zero
   std::unordered_map<std::uint32_t, std::vector<LazyTensor>> waiting_;  // of the results of calls
   std::unordered_map<std::uint64_t, std::size_t> positions_;            // by node; made when first needed
@@ -136,26 +143,28 @@ class Reverse {
 }  // namespace
 
 std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
-                                  std::span<const LazyTensor> cotangents, Targets targets) {
+                                  std::span<const LazyTensor> cotangents, std::string_view transform,
+                                  Targets targets) {
+  check_defined(outputs, transform, "output");
+  check_defined(inputs, transform, "input");
   if (cotangents.size() != outputs.size()) {
-    throw ShapeError(fmt::format("vjp: {} outputs but {} cotangents", outputs.size(), cotangents.size()));
+    throw ShapeError(
+        fmt::format("{}: {} outputs but {} cotangents", transform, outputs.size(), cotangents.size()));
   }
-  for (const LazyTensor& input : inputs) {
-    if (!is_floating(input.dtype())) {
-      throw GradientError(
-          fmt::format("grad: an input of shape {} is {}; only floating tensors have gradients",
-                      input.shape().to_string(), name(input.dtype())));
-    }
+  check_defined(cotangents, transform, "cotangent");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_floating(inputs[i].dtype())) continue;
+    throw GradientError(fmt::format("{}: input {} of shape {} is {}; only floating tensors have gradients",
+                                    transform, i, inputs[i].shape().to_string(), name(inputs[i].dtype())));
   }
   Snapshot s = take_snapshot(outputs, inputs, targets);
-  mark_differentiable(s, "grad");
-  Reverse reverse(s);
+  mark_differentiable(s, transform);
+  Reverse reverse(s, transform);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    if (cotangents[k].shape() != outputs[k].shape()) {
-      throw ShapeError(fmt::format("vjp: cotangent {} does not have the output's shape {}",
-                                   cotangents[k].shape().to_string(), outputs[k].shape().to_string()));
-    }
-    if (s.entries[s.outputs[k]].depends) reverse.add(s.outputs[k], cotangents[k]);
+    const LazyTensor along =
+        derivative_of(outputs[k], cotangents[k], fmt::format("{}: cotangent {}", transform, k),
+                      fmt::format("output {}", k));
+    if (s.entries[s.outputs[k]].depends) reverse.add(s.outputs[k], along);
   }
   reverse.run();
   std::vector<LazyTensor> grads(inputs.size());
@@ -163,6 +172,33 @@ std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span
     if (s.targets[k] >= 0) grads[k] = reverse[static_cast<std::size_t>(s.targets[k])];
   }
   return grads;
+}
+
+void check_scalar(const LazyTensor& output, std::string_view transform) {
+  if (output.numel() == 1 && is_floating(output.dtype())) return;
+  throw GradientError(
+      fmt::format("{}: the output must be one floating number, got shape {} of {}; reduce it first "
+                  "(sum, mean) or use vjp",
+                  transform, output.shape().to_string(), name(output.dtype())));
+}
+
+std::pair<LazyTensor, std::vector<LazyTensor>> value_and_gradients(const TensorFunction& function,
+                                                                   std::span<const LazyTensor> arguments,
+                                                                   std::string_view transform) {
+  check_callable(function, transform);
+  check_defined(arguments, transform, "argument");
+  const TraceScope scope;
+  const std::vector<LazyTensor> traced = scope.traced(arguments);
+  const FloatingTensors varied(traced, transform);
+  const LazyTensor value = function(traced);
+  check_defined({&value, 1}, transform, "result");
+  check_scalar(value, transform);
+  const LazyTensor seed = ones_like(value);
+  std::vector<LazyTensor> grads = pull_back({&value, 1}, varied.tensors, {&seed, 1}, transform);
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) grads[i] = zeros_like(varied.tensors[i]);
+  }
+  return {value, std::move(grads)};
 }
 
 }  // namespace caldera

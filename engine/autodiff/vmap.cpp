@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "engine/autodiff/batching.h"
+#include "engine/autodiff/given.h"
 #include "engine/autodiff/snapshot.h"
 #include "ops/ops.h"
 
@@ -36,7 +38,7 @@ class Mapping {
         inner_.push_back(arguments[i]);
       }
     }
-    if (placeholders_.empty()) {
+    if (examples_.placeholders.empty()) {
       throw ShapeError("vmap: no argument is mapped; give at least one an axis in in_axes");
     }
   }
@@ -45,7 +47,7 @@ class Mapping {
 
   /// What the function gave, for all examples.
   std::vector<Batched> rewrite(std::span<const LazyTensor> results) const {
-    Snapshot s = take_snapshot(results, placeholders_);
+    Snapshot s = take_snapshot(results, examples_.placeholders);
     std::vector<Batched> slots(s.entries.size());
     std::vector<Batched> inputs;
     for (std::size_t k = 0; k < s.targets.size(); ++k) {
@@ -61,7 +63,7 @@ class Mapping {
       }
       inputs.clear();
       for (std::uint32_t input : entry.inputs) inputs.push_back(slots[input]);
-      slots[i] = batch(entry.tensor.node(), inputs, size_);
+      slots[i] = batch(entry.tensor.node(), inputs, examples_);
     }
     std::vector<Batched> out;
     out.reserve(s.outputs.size());
@@ -69,36 +71,36 @@ class Mapping {
     return out;
   }
 
-  std::int64_t size() const { return size_; }
+  const Examples& examples() const { return examples_; }
 
  private:
   void add_mapped(const LazyTensor& argument, int axis, std::size_t i) {
-    const int at = argument.shape().normalize_axis(axis, "vmap");
+    const int at =
+        argument.shape().normalize_axis(axis, fmt::format("vmap: argument {} (in_axes)", i).c_str());
     const std::int64_t extent = argument.shape()[at];
-    if (placeholders_.empty()) {
-      size_ = extent;
+    if (examples_.placeholders.empty()) {
+      examples_.size = extent;
       first_ = i;
-    } else if (extent != size_) {
+    } else if (extent != examples_.size) {
       throw ShapeError(
           fmt::format("vmap: argument {} has {} along its mapped axis, argument {} of shape {} has {} along "
                       "axis {}; mapped axes must have one length",
-                      first_, size_, i, argument.shape().to_string(), extent, axis));
+                      first_, examples_.size, i, argument.shape().to_string(), extent, axis));
     }
     Shape one = argument.shape();
     one.erase(at);
-    placeholders_.emplace_back(Node::make(kPlaceholder, one, argument.dtype(), argument.device()));
+    examples_.placeholders.emplace_back(Node::make(kPlaceholder, one, argument.dtype(), argument.device()));
     mapped_.push_back(moved_axis(argument, at, 0));
-    inner_.push_back(placeholders_.back());
+    inner_.push_back(examples_.placeholders.back());
   }
 
   std::vector<LazyTensor> inner_;
-  std::vector<LazyTensor> placeholders_;
   std::vector<LazyTensor> mapped_;  // what each stands for, with the mapped axis in front
-  std::int64_t size_ = 0;
+  Examples examples_;
   std::size_t first_ = 0;  // the first mapped argument
 };
 
-LazyTensor placed(const Batched& result, const Axis& axis, std::int64_t size, std::size_t k) {
+LazyTensor placed(const Batched& result, const Axis& axis, const Examples& examples, std::size_t k) {
   if (!axis) {
     if (!result.is_mapped) return result.value;
     throw ShapeError(
@@ -106,8 +108,9 @@ LazyTensor placed(const Batched& result, const Axis& axis, std::int64_t size, st
                     "it an out axis",
                     k));
   }
-  const LazyTensor all = with_mapped_axis(result, size);
-  return moved_axis(all, 0, all.shape().normalize_axis(*axis, "vmap"));
+  const LazyTensor all = with_mapped_axis(result, examples);
+  const std::string where = fmt::format("vmap: result {} (out_axes)", k);
+  return moved_axis(all, 0, all.shape().normalize_axis(*axis, where.c_str()));
 }
 
 }  // namespace
@@ -121,16 +124,19 @@ std::vector<Axis> MapAxes::of(std::size_t count, const char* what) const {
 }
 
 VectorFunction vmap(VectorFunction function, MapAxes in_axes, MapAxes out_axes) {
+  check_callable(function, "vmap");
   return [function = std::move(function), in_axes = std::move(in_axes),
           out_axes = std::move(out_axes)](std::span<const LazyTensor> arguments) {
+    check_defined(arguments, "vmap", "argument");
     const Mapping mapping(arguments, in_axes.of(arguments.size(), "arguments"));
     const std::vector<LazyTensor> results = function(mapping.inner());
+    check_defined(results, "vmap", "result");
     const std::vector<Axis> axes = out_axes.of(results.size(), "results");
     const std::vector<Batched> all = mapping.rewrite(results);
     std::vector<LazyTensor> out;
     out.reserve(all.size());
     for (std::size_t k = 0; k < all.size(); ++k) {
-      out.push_back(placed(all[k], axes[k], mapping.size(), k));
+      out.push_back(placed(all[k], axes[k], mapping.examples(), k));
     }
     return out;
   };
@@ -142,10 +148,9 @@ TensorFunction vmap(TensorFunction function, MapAxes in_axes, MapAxes out_axes) 
 }
 
 UnaryFunction vmap(UnaryFunction function, int in_axis, int out_axis) {
-  const TensorFunction of_list = [function = std::move(function)](std::span<const LazyTensor> arguments) {
-    return function(arguments[0]);
+  return [all = vmap(as_tensor_function(std::move(function)), in_axis, out_axis)](const LazyTensor& x) {
+    return all({&x, 1});
   };
-  return [all = vmap(of_list, in_axis, out_axis)](const LazyTensor& x) { return all({&x, 1}); };
 }
 
 }  // namespace caldera

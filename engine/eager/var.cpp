@@ -56,7 +56,13 @@ std::pair<Tensor, std::vector<Tensor>> value_and_grad(const std::function<Tensor
                                                       std::span<const Var> variables) {
   std::vector<LazyTensor> arguments;
   arguments.reserve(variables.size());
-  for (const Var& variable : variables) arguments.push_back(variable.tensor().lazy());
+  for (const Var& variable : variables) {
+    arguments.push_back(variable.tensor().lazy());
+    if (is_floating(arguments.back().dtype())) continue;
+    throw GradientError(fmt::format(
+        "value_and_grad: variable {} of shape {} is {}; only floating ones have gradients",
+        arguments.size() - 1, arguments.back().shape().to_string(), name(arguments.back().dtype())));
+  }
 
   auto [value, grads] = caldera::value_and_grad(
       [&](std::span<const LazyTensor> traced) {

@@ -154,5 +154,17 @@ TEST_P(EagerGradient, LeavesTheVariablesAsTheyWere) {
 INSTANTIATE_TEST_SUITE_P(Devices, EagerGradient, ::testing::ValuesIn(caldera::testing::tested_devices()),
                          caldera::testing::device_test_name);
 
+TEST(EagerGradientErrors, AVariableIsFloating) {
+  const Var x(random_tensor({3}, 1, Device::cpu()));
+  const Var k(Tensor(std::vector<std::int32_t>{1, 2, 3}, {3}));
+  const std::vector<Var> variables{x, k};
+  try {
+    value_and_grad([&] { return (x.tensor() * x.tensor()).sum(); }, variables);
+    FAIL() << "an integer has no gradient";
+  } catch (const GradientError& error) {
+    EXPECT_NE(std::string(error.what()).find("variable 1"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace caldera::v1

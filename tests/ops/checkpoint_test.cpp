@@ -142,6 +142,23 @@ TEST(CheckpointGradients, OfIntegersRandomTensorsAndUnusedResults) {
   EXPECT_EQ(gradients_of(function(true), at), gradients_of(function(false), at));
 }
 
+TEST(CheckpointGradients, OfResultsOfWhichOneIsNotAskedFor) {
+  // Evaluation meets a call whose other value is outside of what it walks.
+  LazyTensor unused;
+  const VectorFunction two = [&](Inputs a) {
+    unused = a[0] * 3.0;
+    return Tensors{a[0] * 2.0, unused};
+  };
+  const LazyTensor x = vector_of({1, 2});
+  LazyTensor y = checkpoint(two)({&x, 1})[0];
+  LazyTensor late = x;
+  for (int i = 0; i < 20000; ++i) late = late + 1.0;
+  plan_for({late + unused});  // a walk on which it comes late
+  unused = LazyTensor();
+  y = y + 1.0;
+  EXPECT_EQ(y.to_vector<double>(), (Doubles{3, 5}));
+}
+
 TEST(CheckpointGradients, AllowEvaluationInside) {
   const Tensors at{vector_of({1, 2})};
   const TensorFunction layer = [](Inputs a) {
@@ -259,6 +276,55 @@ TEST(CheckpointNesting, ReverseOverForwardComputesTheTangentsAgainToo) {
   EXPECT_LT(plan_for({checked})->arena_bytes * 3, plan_for({plain})->arena_bytes * 2);
   const Doubles ours = checked.to_vector<double>(), theirs = plain.to_vector<double>();
   for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 1e-12) << "element " << i;
+}
+
+TEST(CheckpointNesting, ReverseOverReverseComputesTheBackwardPassAgainToo) {
+  const auto values = [](const Shape& shape, std::uint64_t seed) {
+    return cpu_tensor(random_values(shape.numel(), 0.01, 0.2, true, seed), shape);
+  };
+  const LazyTensor x = values({1024, 32}, 1), v = values({1024, 32}, 3), w = values({32, 32}, 2);
+  const auto product = [&](bool checked) {
+    const TensorFunction along = [&](Inputs a) {
+      const TensorFunction chain = [&](Inputs b) {
+        const UnaryFunction segment = [&](const LazyTensor& c) {
+          LazyTensor h = c;
+          for (int i = 0; i < 6; ++i) h = tanh(matmul(h, w));
+          return h;
+        };
+        LazyTensor y = b[0];
+        for (int i = 0; i < 6; ++i) y = checked ? checkpoint(segment)(y) : segment(y);
+        return sum(y * y);
+      };
+      return sum(value_and_grad(chain, a).second[0] * v);
+    };
+    return value_and_grad(along, {&x, 1}).second[0];
+  };
+  const LazyTensor plain = product(false), checked = product(true);
+  EXPECT_LT(plan_for({checked})->arena_bytes * 3, plan_for({plain})->arena_bytes * 2);
+  const Doubles ours = checked.to_vector<double>(), theirs = plain.to_vector<double>();
+  for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 1e-12) << "element " << i;
+}
+
+TEST(CheckpointNesting, ThirdDerivativesOfCapturedAndSharedTensors) {
+  const Tensors at{vector_of({0.3, -0.2}), vector_of({0.7, 0.4})};
+  const auto third = [&](bool checked) {
+    const TensorFunction function = [=](Inputs a) {
+      const LazyTensor& w = a[1];
+      const UnaryFunction inside = [w](const LazyTensor& y) { return sin(y * w) * y + w * w * w; };
+      const UnaryFunction f = checked ? checkpoint(inside) : inside;
+      return sum(f(f(a[0])) * a[0]);
+    };
+    const auto slope = [](const TensorFunction& f) -> TensorFunction {
+      return [f](Inputs a) {
+        const Tensors grads = value_and_grad(f, a).second;
+        return sum(grads[0] * 2.0 + grads[1] * grads[0]);
+      };
+    };
+    return gradients_of(slope(slope(function)), at);
+  };
+  const Doubles ours = third(true), theirs = third(false);
+  ASSERT_EQ(ours.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(ours[i], theirs[i], 1e-12 * (1 + std::abs(theirs[i])));
 }
 
 }  // namespace

@@ -189,7 +189,92 @@ TEST(CustomVjp, ErrorsNameTheRuleThatIsWrong) {
   EXPECT_MENTIONS(message_of<ShapeError>([&] { slope_of(gives({}), x); }), "wrong");
   const std::string text = message_of<ShapeError>([&] { slope_of(gives({vector_of({1})}), x); });
   EXPECT_MENTIONS(text, "wrong");
-  EXPECT_MENTIONS(text, "(1,)");
+  EXPECT_MENTIONS(text, "argument 0 has shape (1,)");
+}
+
+TEST(CustomVjp, ADerivativeIsFloating) {
+  const LazyTensor x = vector_of({1, 2});
+  const auto gives = [](const LazyTensor& derivative) {
+    const auto rule = [=](Inputs, Inputs, Inputs) { return Tensors{{}, derivative}; };
+    return custom_vjp(CustomVjp{.name = "whole",
+                                .forward =
+                                    [](Inputs a) {
+                                      return Tensors{a[0] * a[1], a[0] + a[1]};
+                                    },
+                                .backward = rule,
+                                .tangent = rule});
+  };
+  const Tensors at{x, x};
+  for (const DType type : {DType::i32, DType::u8, DType::boolean}) {
+    const Tensors y = gives(ones_like(x, type))(at);
+    const std::string backward = message_of<DTypeError>([&] { grad(sum(y[0]), at[0]); });
+    EXPECT_MENTIONS(backward, "custom_vjp 'whole': the backward rule gave " + std::string(name(type)));
+    EXPECT_MENTIONS(backward, "argument 1, which is float64");
+    EXPECT_MENTIONS(message_of<DTypeError>([&] { jvp(y, {&x, 1}, {&x, 1}); }), "result 1");
+  }
+  const Tensors narrow = gives(ones_like(x, DType::f32))(at);
+  EXPECT_EQ(grad(sum(narrow[0]), x).dtype(), DType::f64) << "of another width it is converted";
+}
+
+TEST(CustomVjp, EvaluatesInsideWhereverItIsDifferentiated) {
+  // What the inside evaluates has lost its history, which no gradient would have used.
+  const TensorFunction function = custom_vjp(
+      [](Inputs a) {
+        const LazyTensor h = sin(a[0]).eval();
+        return h * 1.0;
+      },
+      [](Inputs a, const LazyTensor&, const LazyTensor& g) { return Tensors{g * cos(a[0])}; });
+  const LazyTensor x = vector_of({0.5, 2});
+  EXPECT_EQ(grad(sum(function({&x, 1})), x).to_vector<double>(), cos(x).to_vector<double>());
+  const LazyTensor later = (x * 1.0).eval(), lazy = x * 1.0;
+  EXPECT_EQ(grad(sum(function({&later, 1})), later).to_vector<double>(), cos(x).to_vector<double>());
+  EXPECT_EQ(grad(sum(function({&lazy, 1})), lazy).to_vector<double>(), cos(x).to_vector<double>());
+  const LazyTensor evaluated = function({&x, 1}).eval();
+  EXPECT_THROW(grad(sum(evaluated * x), x), GradientError) << "a gradient did go through the call";
+}
+
+TEST(CustomVjp, ARuleMustNotCaptureAMappedTensor) {
+  const auto scaled_by = [](const LazyTensor& s, bool with_tangent) {
+    CustomVjp rule{.name = "scaled", .forward = [](Inputs a) { return Tensors{a[0] * 2.0}; }};
+    rule.backward = [s](Inputs, Inputs, Inputs g) { return Tensors{g[0] * (s + 0.0)}; };
+    if (with_tangent) rule.tangent = [s](Inputs, Inputs, Inputs t) { return Tensors{t[0] * s}; };
+    return custom_vjp(rule);
+  };
+  const TensorFunction one = [&](Inputs a) { return scaled_by(a[1], true)(a.first(1))[0]; };
+  const LazyTensor x = vector_of({1, 2, 3}), s = vector_of({4, 5, 6});
+  const Tensors both{x, s};
+  EXPECT_EQ(vmap(one)(both).to_vector<double>(), (Doubles{2, 4, 6})) << "without a gradient it works";
+  const std::string text = message_of<GradientError>([&] { grad(sum(vmap(one)(both)), x); });
+  EXPECT_MENTIONS(text, "custom_vjp 'scaled': the backward rule captures");
+  EXPECT_MENTIONS(text, "pass it as an argument");
+  const LazyTensor y = vmap(one)(both);
+  EXPECT_MENTIONS(message_of<GradientError>([&] {
+                    jvp({&y, 1}, {&x, 1}, {&x, 1});
+                  }),
+                  "tangent rule captures");
+  // Of the outer of two maps.
+  const TensorFunction nested = [&](Inputs a) {
+    const LazyTensor& outer = a[1];
+    const UnaryFunction inner = [&](const LazyTensor& b) { return scaled_by(outer, false)({&b, 1})[0]; };
+    return sum(vmap(inner)(a[0]));
+  };
+  const Tensors square{cpu_tensor({1, 2, 3, 4, 5, 6}, {3, 2}), s};
+  EXPECT_MENTIONS(message_of<GradientError>([&] { grad(sum(vmap(nested)(square)), square[0]); }), "captures");
+  // What is the same for every example may be captured; and so may what is mapped, inside of the map.
+  const UnaryFunction constant = [&](const LazyTensor& a) { return sum(scaled_by(s, false)({&a, 1})[0]); };
+  const LazyTensor rows = cpu_tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+  EXPECT_EQ(slope_of([&](Inputs a) { return vmap(constant)(a[0]); }, rows), (Doubles{4, 5, 6, 4, 5, 6}));
+  const TensorFunction inside = [&](Inputs a) {
+    const auto f = scaled_by(a[1], false);
+    return value_and_grad([&](Inputs b) { return sum(f(b)[0]); }, a.first(1)).second[0];
+  };
+  EXPECT_EQ(vmap(inside)(both).to_vector<double>(), (Doubles{4, 5, 6}));
+  const TensorFunction inside_outer = [&](Inputs a) {
+    const LazyTensor& outer = a[1];
+    const UnaryFunction inner = [&](const LazyTensor& b) { return scaled_by(outer, false)({&b, 1})[0]; };
+    return value_and_grad([&](Inputs b) { return sum(vmap(inner)(b[0])); }, a.first(1)).second[0];
+  };
+  EXPECT_EQ(vmap(inside_outer)(square).to_vector<double>(), (Doubles{4, 4, 5, 5, 6, 6}));
 }
 
 // ---- lifetime

@@ -3,8 +3,10 @@
 
 #include <functional>
 
-#include "engine/autodiff/autodiff.h"
+#include "engine/caldera.h"
+#include "ops/build.h"
 #include "ops/losses.h"
+#include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
@@ -120,6 +122,79 @@ TEST_P(GradientDevices, AgreeWithF64) {
           << "input " << i;
     }
   }
+}
+
+// ---- what comes from another device. Graphs are built and refused without being run, so the null device
+// will do.
+
+const Shape kHere{2, 3};
+LazyTensor on_null(const Shape& shape) { return LazyTensor::zeros(shape, DType::f32, Device::null()); }
+LazyTensor on_cpu(const Shape& shape) { return LazyTensor::zeros(shape, DType::f32, Device::cpu()); }
+
+void expect_device_error(const std::function<void()>& body, const std::string& what) {
+  const std::string text = message_of<DeviceError>(body);
+  EXPECT_MENTIONS(text, what);
+  EXPECT_MENTIONS(text, Device::cpu().to_string());
+  EXPECT_MENTIONS(text, Device::null().to_string());
+}
+
+TEST(DevicesOfDerivatives, CotangentsAndTangentsLieWhereTheirTensorsDo) {
+  const LazyTensor x = on_null(kHere), elsewhere = on_cpu(kHere);
+  const LazyTensor outputs[] = {sum(x, 0), reshape(x, Shape{6}), x, x * 2.0};
+  for (const LazyTensor& y : outputs) {
+    const LazyTensor g = on_cpu(y.shape());
+    expect_device_error([&] { vjp({&y, 1}, {&x, 1}, {&g, 1}); }, "vjp: cotangent 0");
+    expect_device_error([&] { jvp({&y, 1}, {&x, 1}, {&elsewhere, 1}); }, "jvp: tangent 0");
+  }
+  const LazyTensor number = 1.0, scalar = on_null(Shape{}), y = scalar * 2.0;
+  EXPECT_EQ(vjp({&y, 1}, {&scalar, 1}, {&number, 1})[0].device(), Device::null());
+  EXPECT_EQ(vjp({&scalar, 1}, {&scalar, 1}, {&number, 1})[0].device(), Device::null());
+  EXPECT_EQ(jvp({&scalar, 1}, {&scalar, 1}, {&number, 1})[0].device(), Device::null());
+}
+
+TEST(DevicesOfDerivatives, WhatACustomRuleGivesLiesWhereItsTensorDoes) {
+  const auto gives = [](const LazyTensor& derivative) {
+    const auto rule = [=](Inputs, Inputs, Inputs) { return std::vector<LazyTensor>{derivative}; };
+    return custom_vjp(CustomVjp{.name = "strays",
+                                .forward = [](Inputs a) { return std::vector<LazyTensor>{a[0] * 2.0}; },
+                                .backward = rule,
+                                .tangent = rule});
+  };
+  const LazyTensor x = on_null(kHere);
+  const LazyTensor y = gives(on_cpu(kHere))({&x, 1})[0];
+  expect_device_error([&] { grad(sum(y), x); }, "custom_vjp 'strays'");
+  expect_device_error([&] { jvp({&y, 1}, {&x, 1}, {&x, 1}); }, "custom_vjp 'strays'");
+  const LazyTensor scalar = on_null(Shape{});
+  const LazyTensor z = gives(3.0)({&scalar, 1})[0];
+  EXPECT_EQ(grad(z, scalar).device(), Device::null()) << "a bare number fits";
+}
+
+TEST(DevicesOfDerivatives, TheRuleOfAnOperationStaysOnItsDevice) {
+  static const OpDef kStrays{.name = "strays", .kind = OpClass::identity, .vjp = [](VjpContext& c) {
+                               c.grads[0] = on_cpu(c.inputs[0].shape());
+                             }};
+  const LazyTensor x = on_null(kHere);
+  expect_device_error([&] { grad(sum(ops::make(kStrays, x.shape(), x.dtype(), {x})), x); }, "'strays'");
+}
+
+TEST(DevicesOfDerivatives, FollowATensorThatMoves) {
+  const LazyTensor x = on_null(kHere);
+  EXPECT_EQ(grad(sum(x.to(Device::cpu()) * 2.0), x).device(), Device::null());
+}
+
+TEST(DevicesOfDerivatives, VmapPutsBareNumbersBesideItsArguments) {
+  const UnaryFunction constant = [](const LazyTensor&) { return LazyTensor(2.0); };
+  const LazyTensor there = vmap(constant)(on_null(kHere));
+  EXPECT_EQ(there.device(), Device::null());
+  EXPECT_EQ(there.shape(), Shape{2});
+  for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const LazyTensor x = LazyTensor::zeros(kHere, type, Device::cpu());
+    EXPECT_EQ(vmap(constant)(x).dtype(), type);
+    EXPECT_EQ((vmap(constant)(x) + x.reshape(Shape{3, 2})).dtype(), type);
+  }
+  const LazyTensor k = LazyTensor::zeros(kHere, DType::i64, Device::cpu());
+  EXPECT_EQ(vmap(UnaryFunction([](const LazyTensor&) { return LazyTensor(7); }))(k).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{7, 7}));
 }
 
 }  // namespace

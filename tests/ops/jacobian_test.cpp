@@ -176,5 +176,83 @@ TEST(Hessian, OfASmallNetworkMatchesDifferencesOfItsGradient) {
   }
 }
 
+// ---- functions without tangent rules, and several arguments
+
+UnaryFunction sine_without_tangent() {
+  const TensorFunction f = custom_vjp(
+      [](Inputs a) { return sin(a[0]); },
+      [](Inputs a, const LazyTensor&, const LazyTensor& g) { return std::vector<LazyTensor>{g * cos(a[0])}; },
+      "own_sine");
+  return [f](const LazyTensor& x) { return f({&x, 1}); };
+}
+
+TEST(Jacobian, FallsBackToReverseWithoutATangentRule) {
+  const LazyTensor x = vector_of({0.3, 1.2});
+  const Doubles c = cos(x).to_vector<double>(), s = sin(x).to_vector<double>();
+  const UnaryFunction f = sine_without_tangent();
+  expect_near(jacobian(f, x), {c[0], 0, 0, c[1]});
+  expect_near(jacobian([&](const LazyTensor& a) { return sum(f(a)); }, x), c);
+  EXPECT_MENTIONS(message_of<GradientError>([&] { jacobian(f, x, JacobianMode::forward); }), "own_sine");
+  expect_near(vmap(jacobian(f))(stack({x, x})), {c[0], 0, 0, c[1], c[0], 0, 0, c[1]});
+  const UnaryFunction total = [&](const LazyTensor& a) { return sum(f(a)); };
+  expect_near(hessian(total, x), {-s[0], 0, 0, -s[1]});
+  expect_near(jacobian(jacobian(total, JacobianMode::reverse), x, JacobianMode::reverse),
+              {-s[0], 0, 0, -s[1]});
+  const UnaryFunction wrong = [](const LazyTensor& a) -> LazyTensor { return a * vector_of({1, 2, 3}); };
+  EXPECT_THROW(jacobian(wrong, x), ShapeError) << "other errors are not swallowed";
+}
+
+TEST(Jacobian, HasTheDtypeOfTheArgument) {
+  const LazyTensor wide = vector_of({1, 2, 3});
+  const LazyTensor narrow = astype(wide, DType::f32);
+  for (const JacobianMode mode : kModes) {
+    const UnaryFunction narrows = [](const LazyTensor& a) { return astype(a * a, DType::f32); };
+    const UnaryFunction widens = [](const LazyTensor& a) { return astype(a * a, DType::f64); };
+    const UnaryFunction to_one = [](const LazyTensor& a) { return sum(astype(a, DType::f32)); };
+    EXPECT_EQ(jacobian(narrows, wide, mode).dtype(), DType::f64);
+    EXPECT_EQ(jacobian(to_one, wide, mode).dtype(), DType::f64);
+    EXPECT_EQ(jacobian(widens, narrow, mode).dtype(), DType::f32);
+    EXPECT_EQ(jacobian(narrows, wide, mode).to_vector<double>(), (Doubles{2, 0, 0, 0, 4, 0, 0, 0, 6}));
+  }
+}
+
+TEST(Jacobian, OfSeveralArgumentsAndResults) {
+  const LazyTensor x = vector_of({1, 2}), y = vector_of({3, 4, 5});
+  const LazyTensor which = LazyTensor::from_vector<std::int32_t>({2, 0}, Shape{2}, Device::cpu());
+  const VectorFunction function = [](Inputs a) {
+    return std::vector<LazyTensor>{a[0] * take(a[2], a[1]), sum(a[2] * a[2])};
+  };
+  const LazyTensor arguments[] = {x, which, y};
+  for (const JacobianMode mode : kModes) {
+    const auto table = jacobian(function, arguments, mode);
+    ASSERT_EQ(table.size(), 2U);
+    ASSERT_EQ(table[0].size(), 3U);
+    EXPECT_EQ(table[0][0].to_vector<double>(), (Doubles{5, 0, 0, 3}));
+    EXPECT_EQ(table[0][2].shape(), (Shape{2, 3}));
+    EXPECT_EQ(table[0][2].to_vector<double>(), (Doubles{0, 0, 1, 2, 0, 0}));
+    EXPECT_EQ(table[1][0].to_vector<double>(), (Doubles{0, 0}));
+    EXPECT_EQ(table[1][2].to_vector<double>(), (Doubles{6, 8, 10}));
+    EXPECT_FALSE(table[0][1].defined());
+    EXPECT_FALSE(table[1][1].defined());
+  }
+  const VectorFunction half_whole = [](Inputs a) { return std::vector<LazyTensor>{a[0], a[1]}; };
+  EXPECT_MENTIONS(message_of<GradientError>([&] { jacobian(half_whole, arguments); }), "result 1");
+}
+
+TEST(Hessian, OfSeveralArguments) {
+  const LazyTensor x = vector_of({1, 2}), y = vector_of({3, 5});
+  const LazyTensor which = LazyTensor::from_vector<std::int32_t>({1, 0}, Shape{2}, Device::cpu());
+  const LazyTensor arguments[] = {x, which, y};
+  const auto blocks = hessian([](Inputs a) { return sum(a[0] * a[0] * take(a[2], a[1])); }, arguments);
+  EXPECT_EQ(blocks[0][0].to_vector<double>(), (Doubles{10, 0, 0, 6}));
+  EXPECT_EQ(blocks[0][2].to_vector<double>(), (Doubles{0, 2, 4, 0}));
+  EXPECT_EQ(blocks[2][0].to_vector<double>(), (Doubles{0, 4, 2, 0}));
+  EXPECT_EQ(blocks[2][2].to_vector<double>(), (Doubles(4, 0)));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(blocks[1][static_cast<std::size_t>(i)].defined());
+    EXPECT_FALSE(blocks[static_cast<std::size_t>(i)][1].defined());
+  }
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -66,8 +66,14 @@ TEST(Vmap, ErrorsSayWhatDoesNotFit) {
                     vmap(add_all, kUnmapped)(Tensors{x, x});
                   }),
                   "no argument is mapped");
-  EXPECT_MENTIONS(message_of<ShapeError>([&] { vmap(add_all, 2)(Tensors{x, x}); }), "vmap");
-  EXPECT_MENTIONS(message_of<ShapeError>([&] { vmap(add_all, 0, 5)(Tensors{x, x}); }), "vmap");
+  EXPECT_MENTIONS(message_of<ShapeError>([&] {
+                    vmap(add_all, {0, 2})(Tensors{x, x});
+                  }),
+                  "vmap: argument 1 (in_axes): axis 2");
+  EXPECT_MENTIONS(message_of<ShapeError>([&] {
+                    vmap(add_all, 0, 5)(Tensors{x, x});
+                  }),
+                  "vmap: result 0 (out_axes): axis 5");
   EXPECT_MENTIONS(message_of<ShapeError>([&] { vmap(add_all, 0, kUnmapped)(Tensors{x, x}); }), "out axis");
 }
 
