@@ -13,8 +13,9 @@ bool is_on_the_way(const Node& input) { return is_floating(input.dtype()) && !is
 bool is_always_origin(const Node& node) {
   if (node.op().kind == OpClass::identity || node.op().zero_gradient) return true;
   const auto inputs = node.inputs();
-  return !node.lineage() && std::none_of(inputs.begin(), inputs.end(),
-                                         [](const NodePtr& input) { return is_on_the_way(*input); });
+  return node.lineage() == nullptr && std::none_of(inputs.begin(), inputs.end(), [](const NodePtr& input) {
+           return is_on_the_way(*input);
+         });
 }
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -29,7 +30,8 @@ constexpr std::size_t kWalkedApart = 8;
 /// evaluation. One at a time, under graph_mutex(): the next one uses the same memory.
 class LineageWalk {
  public:
-  Lineage run(std::span<Node* const> roots, std::span<Node* const> outputs, std::uint64_t evaluation) {
+  void run(std::span<Node* const> roots, std::span<Node* const> outputs, std::uint64_t evaluation,
+           Lineage& into) {
     evaluation_ = evaluation;
     output_walk_ = next_walk();
     seen_output_walk_ = next_walk();
@@ -44,7 +46,7 @@ class LineageWalk {
       stack_.pop_back();
       visit(*node);
     }
-    return gathered(roots.size() == 1);
+    gather(roots.size() == 1, into);
   }
 
   static LineageWalk& shared() {
@@ -56,7 +58,7 @@ class LineageWalk {
   using Mark = Lineage::Mark;
 
   void visit(const Node& node) {
-    const Lineage* known = node.lineage().get();
+    const Lineage* known = node.lineage();
     const bool is_origin = is_always_origin(node);
     if (is_origin || known != nullptr) {
       found_.push_back(
@@ -78,7 +80,7 @@ class LineageWalk {
   }
 
   /// The marks that were found, and those of what was evaluated before.
-  Lineage gathered(bool are_sure) {
+  void gather(bool are_sure, Lineage& into) {
     unknown_ = 0;
     marks_.clear();
     std::sort(found_.begin(), found_.end(), [](const Mark& a, const Mark& b) { return a.id > b.id; });
@@ -89,12 +91,10 @@ class LineageWalk {
       add(parent->marks_);
       unknown_ = std::max(unknown_, parent->unknown_);
     }
-    Lineage out;
-    out.marks_.assign(marks_.begin(), marks_.end());
-    for (Mark& mark : out.marks_) mark.is_origin = mark.is_origin && are_sure;
-    out.unknown_ = unknown_;
-    out.evaluation_ = evaluation_;
-    return out;
+    into.marks_.assign(marks_.begin(), marks_.end());
+    for (Mark& mark : into.marks_) mark.is_origin = mark.is_origin && are_sure;
+    into.unknown_ = unknown_;
+    into.evaluation_ = evaluation_;
   }
 
   /// Adds marks to marks_. Both are sorted, the youngest node first.
@@ -126,10 +126,20 @@ class LineageWalk {
   std::vector<const Lineage*> parents_;
 };
 
-void Lineage::append(std::span<Node* const> outputs, std::vector<std::shared_ptr<const Lineage>>& to) {
+LineagePtr::LineagePtr(const LineagePtr& other) : lineage_(other.lineage_) {
+  if (lineage_ != nullptr) lineage_->refs_.fetch_add(1, std::memory_order_relaxed);
+}
+void LineagePtr::drop(const Lineage& lineage) {
+  if (lineage.refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &lineage;
+}
+
+void Lineage::append(std::span<Node* const> outputs, std::vector<LineagePtr>& to) {
   const std::uint64_t evaluation = ++evaluations;
   const auto walked = [&](std::span<Node* const> roots) {
-    return std::make_shared<const Lineage>(LineageWalk::shared().run(roots, outputs, evaluation));
+    auto* lineage = new Lineage;
+    LineagePtr owned(lineage);
+    LineageWalk::shared().run(roots, outputs, evaluation, *lineage);
+    return owned;
   };
   to.reserve(to.size() + outputs.size());
   if (outputs.size() > kWalkedApart) {
@@ -150,7 +160,9 @@ bool Lineage::may_name(std::uint64_t id) const {
 Origin::Origin(Node& x) : id_(x.id()), is_number_(is_bare_number(x)), is_origin_(is_always_origin(x)) {
   if (is_number_ || is_origin_) return;
   Node* const root = &x;
-  const Lineage own = x.lineage() ? *x.lineage() : LineageWalk::shared().run({&root, 1}, {}, kNever);
+  Lineage walked;
+  if (x.lineage() == nullptr) LineageWalk::shared().run({&root, 1}, {}, kNever, walked);
+  const Lineage& own = x.lineage() != nullptr ? *x.lineage() : walked;
   evaluation_ = own.evaluation_;
   for (const Lineage::Mark& mark : own.marks_) {
     if (mark.is_origin) origins_.push_back(mark.id);
@@ -159,7 +171,7 @@ Origin::Origin(Node& x) : id_(x.id()), is_number_(is_bare_number(x)), is_origin_
 
 bool Origin::may_be_of(const Node& value) const {
   if (value.id() <= id_) return false;  // a node is younger than what it is computed of
-  const Lineage* lineage = value.lineage().get();
+  const Lineage* lineage = value.lineage();
   if (lineage == nullptr || is_number_ || lineage->may_name(id_)) return true;
   if (is_origin_) return false;
   const bool was_lazy =

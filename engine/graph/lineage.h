@@ -13,8 +13,8 @@
 // origins that did not come from x. What is not known for sure counts as a way.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,11 +27,14 @@ class Lineage {
  public:
   /// Of nodes that are about to get values in one evaluation, before they drop their inputs: appends one for
   /// each. Many have the same, which is then that of all of them together. Under graph_mutex().
-  static void append(std::span<Node* const> outputs, std::vector<std::shared_ptr<const Lineage>>& to);
+  static void append(std::span<Node* const> outputs, std::vector<LineagePtr>& to);
 
  private:
-  friend class Origin;
+  friend class LineagePtr;
   friend class LineageWalk;
+  friend class Origin;
+
+  Lineage() = default;
 
   struct Mark {
     std::uint64_t id = 0;          // of a node
@@ -45,6 +48,7 @@ class Lineage {
   std::vector<Mark> marks_;       // the youngest node first, and no more than these
   std::uint64_t unknown_ = 0;     // nodes up to this id may have had marks
   std::uint64_t evaluation_ = 0;  // evaluations are counted
+  mutable std::atomic<std::uint32_t> refs_{1};
 };
 
 /// A node, to be looked for among what values came from.

@@ -46,6 +46,29 @@ class NodePtr {
   Node* node_ = nullptr;
 };
 
+/// Owning pointer to a Lineage (intrusive count: it has to fit into a node).
+class LineagePtr {
+ public:
+  LineagePtr() = default;
+  explicit LineagePtr(const Lineage* adopted) : lineage_(adopted) {}
+  LineagePtr(const LineagePtr& other);
+  LineagePtr(LineagePtr&& other) noexcept : lineage_(std::exchange(other.lineage_, nullptr)) {}
+  LineagePtr& operator=(LineagePtr other) noexcept {
+    std::swap(lineage_, other.lineage_);
+    return *this;
+  }
+  ~LineagePtr() {
+    if (lineage_ != nullptr) drop(*lineage_);
+  }
+
+  const Lineage* get() const { return lineage_; }
+
+ private:
+  static void drop(const Lineage& lineage);
+
+  const Lineage* lineage_ = nullptr;
+};
+
 /// Completion of a piece of asynchronous work. Set once. Any thread may wait.
 class Event {
  public:
@@ -114,9 +137,9 @@ class Node {
   /// The value was computed from inputs that have been dropped: differentiation cannot pass through.
   bool is_detached() const { return detached_.load(std::memory_order_relaxed); }
   /// Where the value came from. Null until it is scheduled, and for values that always were.
-  const std::shared_ptr<const Lineage>& lineage() const { return lineage_; }
+  const Lineage* lineage() const { return lineage_.get(); }
   /// Under graph_mutex(), before set_value.
-  void set_lineage(std::shared_ptr<const Lineage> lineage) { lineage_ = std::move(lineage); }
+  void set_lineage(LineagePtr lineage) { lineage_ = std::move(lineage); }
   /// Keeps its inputs when evaluated: it was built from an argument of a function under differentiation.
   bool is_traced() const;
   /// Before the node is shared.
@@ -168,7 +191,7 @@ class Node {
   std::uint64_t id_;
   Shape shape_;
   std::shared_ptr<Trace> trace_;
-  std::shared_ptr<const Lineage> lineage_;
+  LineagePtr lineage_;
   Value value_;
 };
 

@@ -240,7 +240,7 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
     for (const Node* output : c.outputs) released += output->inputs().size();
   }
   bin.reserve(released);
-  std::vector<std::shared_ptr<const Lineage>> lineages;
+  std::vector<LineagePtr> lineages;
   for (std::size_t i = 0; i < work.used; ++i) Lineage::append(work.captures[i].outputs, lineages);
   auto lineage = lineages.begin();
   for (std::size_t i = 0; i < work.used; ++i) {
@@ -268,7 +268,7 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   InnerValues inner;
   scheduled.launches = launches_of(outputs, inner);
   bin.reserve(released);
-  std::vector<std::shared_ptr<const Lineage>> lineages;
+  std::vector<LineagePtr> lineages;
   Lineage::append(outputs, lineages);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     outputs[k]->set_lineage(std::move(lineages[k]));

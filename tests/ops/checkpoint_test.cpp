@@ -309,7 +309,7 @@ TEST(CheckpointNesting, ThirdDerivativesOfCapturedAndSharedTensors) {
   const Tensors at{vector_of({0.3, -0.2}), vector_of({0.7, 0.4})};
   const auto third = [&](bool checked) {
     const TensorFunction function = [=](Inputs a) {
-      const LazyTensor w = a[1];
+      const LazyTensor& w = a[1];
       const UnaryFunction inside = [w](const LazyTensor& y) { return sin(y * w) * y + w * w * w; };
       const UnaryFunction f = checked ? checkpoint(inside) : inside;
       return sum(f(f(a[0])) * a[0]);

@@ -254,7 +254,7 @@ TEST(CustomVjp, ARuleMustNotCaptureAMappedTensor) {
                   "tangent rule captures");
   // Of the outer of two maps.
   const TensorFunction nested = [&](Inputs a) {
-    const LazyTensor outer = a[1];
+    const LazyTensor& outer = a[1];
     const UnaryFunction inner = [&](const LazyTensor& b) { return scaled_by(outer, false)({&b, 1})[0]; };
     return sum(vmap(inner)(a[0]));
   };
@@ -270,7 +270,7 @@ TEST(CustomVjp, ARuleMustNotCaptureAMappedTensor) {
   };
   EXPECT_EQ(vmap(inside)(both).to_vector<double>(), (Doubles{4, 5, 6}));
   const TensorFunction inside_outer = [&](Inputs a) {
-    const LazyTensor outer = a[1];
+    const LazyTensor& outer = a[1];
     const UnaryFunction inner = [&](const LazyTensor& b) { return scaled_by(outer, false)({&b, 1})[0]; };
     return value_and_grad([&](Inputs b) { return sum(vmap(inner)(b[0])); }, a.first(1)).second[0];
   };
