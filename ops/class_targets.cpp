@@ -58,12 +58,11 @@ LazyTensor ClassTargets::class_weights(const LazyTensor& weight, DType type) con
 }
 
 LazyTensor weighted_ratio(const LazyTensor& losses, const LazyTensor& weights) {
-  const LazyTensor total = sum(weights), of_losses = sum(losses);
-  const LazyTensor none = equal(total, 0.0);
-  // Smoothing leaves losses even where no weight is. NaN, of a target that is no class, stays.
-  const LazyTensor kept =
-      where(logical_and(none, logical_not(isnan(of_losses))), zeros_like(total), of_losses);
-  return kept / where(none, ones_like(total), total);
+  const LazyTensor total = sum(weights);
+  // Smoothing leaves losses even where no weight is: divided by infinity they are 0. NaN, of a target that is
+  // no class, stays.
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return sum(losses) / where(equal(total, 0.0), full_like(total, kInfinity), total);
 }
 
 }  // namespace caldera::ops
