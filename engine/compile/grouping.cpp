@@ -4,6 +4,8 @@
 #include <functional>
 #include <queue>
 
+#include "engine/compile/bit_set.h"
+
 namespace caldera {
 namespace {
 
@@ -17,19 +19,6 @@ constexpr std::size_t kWindow = 2048;
 constexpr std::int64_t kLongestRow = std::int64_t{1} << 18;
 constexpr std::int64_t kLongRow = std::int64_t{1} << 16;
 constexpr std::int64_t kEnoughRows = 16;
-
-class BitSet {
- public:
-  explicit BitSet(std::size_t bits = 0) : words_((bits + 63) / 64, 0) {}
-  void set(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
-  bool test(std::size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
-  void add(const BitSet& other) {
-    for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
-  }
-
- private:
-  std::vector<std::uint64_t> words_;
-};
 
 /// A group under construction.
 struct Draft : Group {
@@ -597,37 +586,6 @@ class Grouper {
 };
 
 }  // namespace
-
-bool is_per_row(const Group& group, const Shape& extents) {
-  return group.reduced != 0 && extents.numel() == group.rows && group.columns != 1;
-}
-
-std::optional<View> view_in_group(const Group& group, const Shape& member_extents, const View& view,
-                                  const Shape& operand_extents) {
-  if (!is_per_row(group, member_extents)) {
-    if (operand_extents == group.space) return view;
-    return reshape_view(view, operand_extents, group.space);
-  }
-  Shape kept = group.space;
-  for (int axis = 0; axis < kept.rank(); ++axis) {
-    if ((group.reduced >> axis & 1) != 0) kept[axis] = 1;
-  }
-  std::optional<View> out = operand_extents == kept ? view : reshape_view(view, operand_extents, kept);
-  if (!out) return out;
-  for (int axis = 0; axis < kept.rank(); ++axis) {
-    if ((group.reduced >> axis & 1) != 0) out->strides[axis] = 0;
-  }
-  return out;
-}
-
-bool Group::is_plain_reduction(const Regions& regions) const {
-  if (reduced == 0 || other != kNoRoot || outputs.size() != 1 || outputs[0] != members.back()) return false;
-  // One reduction, at the end, of values that are one a point.
-  return std::all_of(members.begin(), members.end(), [&](Id m) {
-    const bool reduces = regions.node(m).op->kind == OpClass::reduce;
-    return m == members.back() ? reduces : !reduces && !is_per_row(*this, regions.node(m).shape);
-  });
-}
 
 std::vector<Group> group(const Regions& regions, const CompileOptions& options) {
   return Grouper(regions, options).run();
