@@ -15,7 +15,12 @@ endif()
 find_program(CALDERA_CCACHE ccache)
 mark_as_advanced(CALDERA_CCACHE)
 if(CALDERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CALDERA_CCACHE}")
+  # What ccache asks for where headers are precompiled; without it it would only pass the compiler's work on.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CALDERA_CCACHE}")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
 endif()
 
 if(CALDERA_SANITIZE)
