@@ -1,6 +1,6 @@
 // caldera explain: what a task becomes: the plan, its kernels and their cost, its memory, and how long it
 // takes.
-#include "engine/runtime/explain.h"
+#include "engine/explain/explain.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "cli/explain_tasks.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"
-#include "engine/compile/levels.h"
+#include "engine/compile/order/levels.h"
 #include "training/io/atomic_file.h"
 
 namespace caldera::cli {

@@ -1,7 +1,7 @@
 # caldera_compile_shaders(<out-var>): compiles and optimises shaders/*.comp and embeds them in one generated source,
 # together with the text of shaders/*.glsl.
 #
-# The generated file defines the functions of engine/device/vulkan/embedded_shaders.h; a shader's name is its stem.
+# The generated file defines the functions of engine/device/vulkan/pipelines/embedded_shaders.h; a shader's name is its stem.
 function(caldera_compile_shaders out_var)
   set(dir "${PROJECT_SOURCE_DIR}/shaders")
   set(work "${PROJECT_BINARY_DIR}/shaders")

@@ -1,5 +1,5 @@
 // Moves between devices. The compiler never sees them: evaluation cuts the graph there
-// (engine/runtime/cut.h).
+// (engine/runtime/device_partition.h).
 #include <span>
 
 #include "ops/build.h"

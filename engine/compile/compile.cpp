@@ -1,12 +1,12 @@
 #include "engine/compile/compile.h"
 
-#include "engine/compile/attention.h"
-#include "engine/compile/emitter.h"
-#include "engine/compile/join.h"
-#include "engine/compile/levels.h"
-#include "engine/compile/products.h"
-#include "engine/compile/schedule.h"
-#include "engine/compile/simplify.h"
+#include "engine/compile/emit/emitter.h"
+#include "engine/compile/order/join.h"
+#include "engine/compile/order/levels.h"
+#include "engine/compile/order/schedule.h"
+#include "engine/compile/rewrite/attention.h"
+#include "engine/compile/rewrite/products.h"
+#include "engine/compile/rewrite/simplify.h"
 
 namespace caldera {
 

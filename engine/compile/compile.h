@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "engine/compile/plan.h"
-#include "engine/compile/program.h"
-#include "engine/compile/regions.h"
+#include "engine/compile/fuse/regions.h"
+#include "engine/compile/program/program.h"
+#include "engine/plan/plan.h"
 
 namespace caldera {
 

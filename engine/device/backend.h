@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/compile/plan.h"
 #include "engine/device/memory_budget.h"
+#include "engine/plan/plan.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/storage.h"
 

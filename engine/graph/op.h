@@ -27,7 +27,7 @@ enum class OpClass : std::uint8_t {
   random,       // ScalarOp of a seed (input 0, scalar i64) and the linear index
   reduce,       // attrs: axes as a bit mask. The output keeps reduced axes with extent 1
   contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N). The compiler makes such
-                // of several products (engine/compile/products.h)
+                // of several products (engine/compile/rewrite/products.h)
   gather,       // inputs x, idx. attrs: axis; 1 if idx is aligned: of x's rank, with its extents but along
                 // the axis, so that each place has indices of its own
   scatter_add,  // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
@@ -43,8 +43,8 @@ enum class OpClass : std::uint8_t {
                 // computed of it before, and after the other inputs (checkpoint)
   placeholder,  // a leaf that never has a value: an argument of a function under vmap
   transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
-                // engine/runtime/cut.h
-  // Made by the compiler (engine/compile/attention.h):
+                // engine/runtime/device_partition.h
+  // Made by the compiler (engine/compile/rewrite/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read
   attention_grad_kv,  // the same; the gradient of k

@@ -7,13 +7,13 @@
 
 #include "engine/compile/compile.h"
 #include "engine/graph/lineage.h"
-#include "engine/runtime/capture.h"
-#include "engine/runtime/cut.h"
+#include "engine/runtime/buffer_donation.h"
+#include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/donate.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
-#include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {

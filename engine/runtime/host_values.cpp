@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/runtime/capture.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/room.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "engine/compile/cost.h"
-#include "engine/runtime/capture.h"
-#include "engine/runtime/explain.h"
+#include "engine/explain/explain.h"
+#include "engine/plan/cost.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_cache.h"
-#include "engine/runtime/room.h"
 #include "engine/runtime/settings.h"
 #include "engine/runtime/stream.h"
 #include "engine/tensor/error.h"

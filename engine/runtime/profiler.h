@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/compile/cost.h"
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
+#include "engine/plan/cost.h"
 
 namespace caldera {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/compile/plan.h"
 #include "engine/device/backend.h"
 #include "engine/graph/lazy_tensor.h"
+#include "engine/plan/plan.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {

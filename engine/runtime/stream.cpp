@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/profiler.h"
-#include "engine/runtime/room.h"
 
 namespace caldera {
 

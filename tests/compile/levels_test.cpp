@@ -1,5 +1,5 @@
 // Barriers against the depth of the dispatches, which the tests derive element by element on their own.
-#include "engine/compile/levels.h"
+#include "engine/compile/order/levels.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/schedule.h"
+#include "engine/compile/order/schedule.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/devices.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
-#include "engine/compile/schedule.h"
+#include "engine/compile/order/schedule.h"
 #include "tests/compile/sound_plan.h"
 
 namespace caldera::testing {

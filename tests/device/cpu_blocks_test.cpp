@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/device/cpu/region_block.h"
+#include "engine/device/cpu/tiles/region_block.h"
 #include "tests/support/plan_case.h"
 
 namespace caldera::cpu {

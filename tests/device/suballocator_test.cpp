@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/device/vulkan/free_ranges.h"
-#include "engine/device/vulkan/slabs.h"
+#include "engine/device/vulkan/memory/free_ranges.h"
+#include "engine/device/vulkan/memory/slabs.h"
 
 namespace caldera::testing {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/context.h"
-#include "engine/device/vulkan/disk_cache.h"
-#include "engine/device/vulkan/pipeline_file.h"
+#include "engine/device/vulkan/pipelines/disk_cache.h"
+#include "engine/device/vulkan/pipelines/pipeline_file.h"
+#include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/device/vulkan/device.h"
+#include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "engine/device/vulkan/flight_log.h"
+#include "engine/device/vulkan/open/flight_log.h"
 
 namespace caldera::testing {
 namespace {

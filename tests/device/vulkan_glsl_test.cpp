@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/shader_compiler.h"
-#include "engine/kernel/glsl.h"
-#include "engine/kernel/glsl_epilogue.h"
+#include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/tensor/error.h"
 #include "tests/support/plan_case.h"
 

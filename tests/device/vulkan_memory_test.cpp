@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/device.h"
-#include "engine/device/vulkan/memory.h"
-#include "engine/device/vulkan/physical_device.h"
+#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/open/device.h"
+#include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

@@ -11,8 +11,8 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/device/vulkan/executable.h"
-#include "engine/device/vulkan/parts.h"
+#include "engine/device/vulkan/replay/executable.h"
+#include "engine/device/vulkan/replay/first_run_batches.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/device/doctor/families.h"
-#include "engine/device/vulkan/physical_device.h"
-#include "engine/device/vulkan/product_variants.h"
+#include "engine/device/vulkan/open/physical_device.h"
+#include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/executable.h"
+#include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/disk_cache.h"
-#include "engine/device/vulkan/embedded_shaders.h"
-#include "engine/device/vulkan/product_text.h"
-#include "engine/device/vulkan/shader_compiler.h"
+#include "engine/device/vulkan/pipelines/disk_cache.h"
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/pipelines/shader_compiler.h"
+#include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/engine_setup.h"

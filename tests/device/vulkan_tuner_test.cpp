@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/context.h"
-#include "engine/device/vulkan/encoder.h"
-#include "engine/device/vulkan/product_tuner.h"
+#include "engine/device/vulkan/products/product_tuner.h"
+#include "engine/device/vulkan/steps/context.h"
+#include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

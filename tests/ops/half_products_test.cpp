@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
-#include "engine/compile/plan.h"
+#include "engine/plan/plan.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "engine/caldera.h"
-#include "engine/device/vulkan/capabilities.h"
-#include "engine/device/vulkan/instance.h"
+#include "engine/device/vulkan/open/capabilities.h"
+#include "engine/device/vulkan/open/instance.h"
 #include "tests/support/devices.h"
 #include "tests/support/fault_workload.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "engine/device/vulkan/device.h"
+#include "engine/device/vulkan/open/device.h"
 #include "tests/support/devices.h"
 #include "tests/support/engine_setup.h"
 

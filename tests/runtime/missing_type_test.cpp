@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "engine/device/vulkan/physical_device.h"
+#include "engine/device/vulkan/open/physical_device.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

@@ -2,7 +2,7 @@
 // time. Shares no code with the compiler.
 #pragma once
 
-#include "engine/compile/plan.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::testing {
 

@@ -2,7 +2,7 @@
 // epilogue, attention and its gradients, joined steps. What the verifier's tests damage.
 #pragma once
 
-#include "engine/compile/plan.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::testing::forms {
 

@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "engine/device/vulkan/device.h"
-#include "engine/device/vulkan/instance.h"
+#include "engine/device/vulkan/open/device.h"
+#include "engine/device/vulkan/open/instance.h"
 
 namespace caldera::testing {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/vk.h"
+#include "engine/device/vulkan/open/vk.h"
 
 namespace caldera::testing {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <variant>
 
-#include "engine/device/cpu/allocator.h"
-#include "engine/device/cpu/attention.h"
-#include "engine/device/cpu/contract.h"
-#include "engine/device/cpu/cpu_info.h"
+#include "engine/device/cpu/attention/attention.h"
 #include "engine/device/cpu/gather_scatter.h"
-#include "engine/device/cpu/matrix_step.h"
-#include "engine/device/cpu/region_step.h"
+#include "engine/device/cpu/host/allocator.h"
+#include "engine/device/cpu/host/cpu_info.h"
+#include "engine/device/cpu/lapack/matrix_step.h"
+#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/tiles/region_step.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

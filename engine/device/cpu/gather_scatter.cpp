@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/device/cpu/threads.h"
+#include "engine/device/cpu/host/threads.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {

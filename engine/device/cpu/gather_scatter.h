@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compile/plan.h"
-#include "engine/device/cpu/region_step.h"
+#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::cpu {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile/plan.h"
 #include "engine/device/backend.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/reference_plan.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::reference {
 

@@ -1,5 +1,5 @@
 // An interpreter of plans, one element at a time in f64 and i64, written from the contracts in
-// engine/kernel/kernel.h and engine/compile/plan.h. It shares no code with any device. The steps run one
+// engine/plan/kernel.h and engine/plan/plan.h. It shares no code with any device. The steps run one
 // after another, each as if alone, so barriers and joined dispatches mean nothing to it.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compile/plan.h"
 #include "engine/device/reference/scalar_reference.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::reference {
 

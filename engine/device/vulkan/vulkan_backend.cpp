@@ -6,11 +6,11 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/device/vulkan/context.h"
-#include "engine/device/vulkan/executable.h"
-#include "engine/device/vulkan/instance.h"
-#include "engine/device/vulkan/physical_device.h"
-#include "engine/device/vulkan/transfer.h"
+#include "engine/device/vulkan/memory/transfer.h"
+#include "engine/device/vulkan/open/instance.h"
+#include "engine/device/vulkan/open/physical_device.h"
+#include "engine/device/vulkan/replay/executable.h"
+#include "engine/device/vulkan/steps/context.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

@@ -1,0 +1,142 @@
+// Attention: one step for the forward pass, one for the gradient of the queries, one for those of the keys
+// and the values.
+#include <algorithm>
+#include <array>
+
+#include "engine/compile/emit/causal.h"
+#include "engine/compile/emit/emitter.h"
+#include "engine/compile/rewrite/attention.h"
+
+namespace caldera {
+namespace {
+
+/// Dimensions of a step after the batch.
+enum : int { kQueries, kKeys, kHead, kValue, kInner };
+
+/// A view over (batch..., rows, columns) over all dimensions of a step: `rows` and `columns` name the step's
+/// (kInner: none).
+Dims spread(const View& view, int batch, int rows, int columns) {
+  Dims out = Dims::filled(batch + kInner, 0);
+  for (int d = 0; d < batch; ++d) out[d] = view.strides[d];
+  if (rows != kInner) out[batch + rows] = view.strides[batch];
+  if (columns != kInner) out[batch + columns] = view.strides[batch + 1];
+  return out;
+}
+
+/// Drops batch extents of 1 and merges neighbours that all operands walk as one.
+void collapse_batch(Step& step, int batch) {
+  for (int axis = batch - 1; axis >= 0; --axis) {
+    const bool merges =
+        axis + 1 < batch && std::all_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
+          return o.strides[axis] == o.strides[axis + 1] * step.dims[axis + 1];
+        });
+    if (merges) step.dims[axis + 1] *= step.dims[axis];
+    if (!merges && step.dims[axis] != 1) continue;
+    step.dims.erase(axis);
+    for (Operand& o : step.operands) o.strides.erase(axis);
+    --batch;
+  }
+}
+
+/// What the program computed instead of an attention step and nobody needs any more: all that leads to the
+/// nodes that its attributes name.
+void collect_absorbed(const Regions& regions, std::uint32_t attention, std::vector<std::uint32_t>& origins) {
+  std::vector<std::uint32_t> stack, seen;
+  for (std::int64_t i : regions.node(attention).attributes) stack.push_back(static_cast<std::uint32_t>(i));
+  while (!stack.empty()) {
+    const std::uint32_t root = regions.source(stack.back()).root;
+    stack.pop_back();
+    const OpClass kind = regions.node(root).op->kind;
+    const bool absorbed =
+        !regions.is_live(root) && (regions.is_expression(root) || kind == OpClass::contract);
+    if (!absorbed || std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
+    seen.push_back(root);
+    origins.push_back(regions.node(root).origin);
+    for (std::uint32_t input : regions.program().inputs_of(root)) stack.push_back(input);
+  }
+}
+
+}  // namespace
+
+void Emitter::attention(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const auto shape_of = [&](std::size_t k) -> const Shape& {
+    return node(regions_.operand(i, k).shape_of).shape;
+  };
+  const int batch = n.shape.rank() - 2;
+  Step step;
+  step.dtype = DType::f32;
+  step.dims = Shape(n.shape.span().first(static_cast<std::size_t>(batch)));
+  for (std::int64_t extent :
+       {shape_of(0)[batch], shape_of(1)[batch + 1], shape_of(0)[batch + 1], shape_of(2)[batch + 1]}) {
+    step.dims.push_back(extent);
+  }
+  const auto add = [&](const Placed& p, int rows, int columns) {
+    step.operands.push_back({p.buffer, p.view.offset, spread(p.view, batch, rows, columns)});
+  };
+  const auto add_result = [&](std::uint32_t root, int rows, int columns) {
+    add({destination(root), dense_view(node(root).shape)}, rows, columns);
+  };
+  const auto add_kernel = [&](RegionKernel built) {
+    for (const RegionKernel::Input& input : built.inputs) {
+      add({memory(input.root), input.view}, kQueries, kKeys);
+    }
+    for (const View& index : built.indices) add({-1, index}, kQueries, kKeys);
+    step.scalars.insert(step.scalars.end(), built.scalars.begin(), built.scalars.end());
+    return share(std::move(built.kernel));
+  };
+  // Further results have memory even where nobody reads them.
+  const auto other = [&](std::int64_t which, DType dtype, int rows, int columns, const Shape& shape) {
+    const auto reader = other_.find({i, which});
+    if (reader != other_.end()) return add_result(reader->second, rows, columns);
+    add({add_buffer(BufferRole::arena, dtype, shape.numel()), dense_view(shape)}, rows, columns);
+  };
+
+  const std::array<std::pair<int, int>, 7> places{{{kQueries, kHead},
+                                                   {kHead, kKeys},
+                                                   {kKeys, kValue},
+                                                   {kQueries, kValue},
+                                                   {kQueries, kInner},
+                                                   {kQueries, kInner},
+                                                   {kQueries, kInner}}};
+  const bool forward = n.op->kind == OpClass::attention;
+  // The matrices have one type, all of them: kernels of devices are made for it.
+  const std::size_t matrices = forward ? 3 : 4;
+  const DType type = type_in_memory(regions_.operand(i, 0));
+  bool alike = true;
+  for (std::size_t k = 1; k < matrices; ++k) alike = alike && type_in_memory(regions_.operand(i, k)) == type;
+  for (std::size_t k = 0; k < (forward ? 3U : 7U); ++k) {
+    const Source source = regions_.operand(i, k);
+    const bool widened = !alike && k < matrices && type_in_memory(source) != DType::f32;
+    add(widened ? written_out(source, DType::f32) : placed(source), places[k].first, places[k].second);
+  }
+  RegionKernel score = score_kernel(regions_, i);
+  step.causal = find_causal_mask(score);
+  step.kernel = add_kernel(std::move(score));
+  Shape row = n.shape;
+  row[batch] = step.dims[batch + kQueries];
+  row[batch + 1] = 1;
+  if (forward) {
+    step.kind = StepKind::attention;
+    add_result(i, kQueries, kValue);
+    other(1, DType::f32, kQueries, kInner, row);
+    other(2, DType::f32, kQueries, kInner, row);
+  } else {
+    step.gradient = add_kernel(gradient_kernel(regions_, i));
+    if (n.op->kind == OpClass::attention_grad_q) {
+      step.kind = StepKind::attention_grad_q;
+      add_result(i, kQueries, kHead);
+    } else {
+      step.kind = StepKind::attention_grad_kv;
+      add_result(i, kKeys, kHead);
+      Shape values = n.shape;
+      values[batch + 1] = step.dims[batch + kValue];
+      other(1, n.dtype, kKeys, kValue, values);
+    }
+  }
+  collapse_batch(step, batch);
+  collect_absorbed(regions_, i, origins_);
+  push(std::move(step));
+}
+
+}  // namespace caldera

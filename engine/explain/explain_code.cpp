@@ -1,0 +1,84 @@
+// The generated code of a step, as `explain` and CALDERA_DEBUG=4 show it.
+#include "engine/explain/explain.h"
+#include "engine/tensor/error.h"
+#if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/steps/region_space.h"
+#endif
+
+namespace caldera {
+namespace {
+
+#if CALDERA_HAS_VULKAN
+
+/// The shader of a region in the form that long rows get on a GPU.
+std::string region_shader(const Step& step) {
+  const Kernel& kernel = *step.kernel;
+  constexpr std::int64_t kShortRow = 16;
+  const vulkan::RegionSpace space = vulkan::make_space(step);
+  const bool by_group = space.reduced_points > kShortRow;
+  KernelVariant variant;
+  variant.rank = static_cast<std::uint8_t>(space.rank());
+  variant.reduce_rank = static_cast<std::uint8_t>(space.reduced.rank());
+  if (kernel.reduce) variant.form = by_group ? RegionForm::reduce_per_group : RegionForm::reduce_per_thread;
+  if (kernel.has_rows()) variant.form = by_group ? RegionForm::rows_per_group : RegionForm::rows_per_thread;
+  variant.access = vulkan::common_access(kernel, {&space, 1});
+  return to_glsl(kernel, variant, {});
+}
+
+/// The function that a contraction or an attention step calls for each of its values. `first`: the operand
+/// that follows the kernel's parameters; moves behind the kernel's operands.
+std::string called_function(const Step& step, const Kernel& kernel, int parameters, const char* name,
+                            std::size_t& first) {
+  const bool returns = step.kind != StepKind::contract;
+  const int space_rank = step.dims.rank() - (returns ? 2 : 1);
+  GlslEpilogue::Shape shape{.rank = space_rank, .parameters = parameters, .returns = returns, .access = {}};
+  const std::size_t operands = kernel.inputs.size() - static_cast<std::size_t>(parameters) +
+                               static_cast<std::size_t>(kernel.index_count) +
+                               (returns ? 0 : kernel.outputs.size());
+  for (const std::size_t end = first + operands; first < end; ++first) {
+    Access access = Access::scalar;
+    for (int d = 0; d < space_rank; ++d) {
+      if (step.operands[first].strides[d] != 0 && step.dims[d] > 1) access = Access::strided;
+    }
+    shape.access.push_back(access);
+  }
+  return GlslEpilogue(kernel, shape, name).function();
+}
+
+std::vector<GeneratedCode> shaders(const Step& step) {
+  std::vector<GeneratedCode> all;
+  if (step.kind == StepKind::region) {
+    all.push_back({"GLSL", region_shader(step)});
+    return all;
+  }
+  auto first = static_cast<std::size_t>(step.named_operands());
+  const char* name = step.kind == StepKind::contract ? "epilogue" : "score";
+  if (step.kernel)
+    all.push_back({"GLSL of the " + std::string(name), called_function(step, *step.kernel, 1, name, first)});
+  if (step.gradient)
+    all.push_back({"GLSL of the gradient", called_function(step, *step.gradient, 2, "gradient", first)});
+  return all;
+}
+
+#else
+
+std::vector<GeneratedCode> shaders(const Step&) { return {}; }
+
+#endif
+
+}  // namespace
+
+std::vector<GeneratedCode> generated_code(const Step& step) {
+  std::vector<GeneratedCode> all;
+  if (step.kernel) all.push_back({"kernel IR", step.kernel->to_string()});
+  if (step.gradient) all.push_back({"kernel IR of the gradient", step.gradient->to_string()});
+  try {
+    for (GeneratedCode& shader : shaders(step)) all.push_back(std::move(shader));
+  } catch (const DTypeError& error) {
+    all.push_back({"GLSL", std::string("none: ") + error.what() + "\n"});
+  }
+  return all;
+}
+
+}  // namespace caldera
