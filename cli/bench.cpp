@@ -19,7 +19,7 @@
 #include "cli/bench_peer.h"
 #include "cli/bench_report.h"
 #include "cli/bench_runner.h"
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "engine/runtime/runtime.h"
 #endif
 

@@ -11,7 +11,7 @@
 #include "cli/bench_case.h"
 #include "cli/bench_clock.h"
 #include "cli/bench_loops.h"
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 
 namespace caldera::cli {
 namespace {

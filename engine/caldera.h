@@ -11,6 +11,7 @@
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"
+#include "engine/device/threads.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"

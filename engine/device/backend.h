@@ -118,6 +118,14 @@ class Executable {
   std::shared_ptr<const Plan> plan_;
 };
 
+/// Generated code, for people.
+struct GeneratedCode {
+  std::string title;
+  std::string text;
+};
+/// What a device generates for a step. Throws DTypeError where it has no code for the step's types.
+using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
+
 /// A position on the device's timeline.
 using Ticket = std::uint64_t;
 
@@ -156,6 +164,8 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// Shows what is generated for a step; null where nothing is.
+  virtual CodeWriter code_writer() const { return nullptr; }
   /// Writes to disk what spares the next process work, such as compiled kernels. Called when the process ends
   /// while the device is open; a failure is nobody's concern.
   virtual void save_caches() noexcept {}

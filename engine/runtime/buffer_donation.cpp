@@ -14,7 +14,7 @@ std::atomic<std::uint64_t> donated_bytes{0};
 /// traced; a node whose owners were all such inputs is destroyed and drops its own. The owners of a node are
 /// counted by its references. A count equal to those found here cannot grow: another owner could only come by
 /// the node through one of them, and nobody walks graphs while the mutex is held.
-std::vector<bool> find_dying(const Capture& c) {
+std::vector<bool> find_dying(const GraphKey& c) {
   const std::vector<Node*>& order = c.walk.order;
   std::vector<std::uint32_t> released(order.size(), 0);
   std::vector<bool> is_output(order.size(), false);
@@ -37,7 +37,7 @@ std::vector<bool> find_dying(const Capture& c) {
 
 }  // namespace
 
-std::vector<std::int32_t> find_donors(const Capture& c, const Plan& plan) {
+std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan) {
   std::vector<std::int32_t> donors(c.outputs.size(), -1);
   std::vector<bool> given(c.data.size(), false);
   const std::vector<bool> dying = find_dying(c);

@@ -16,7 +16,7 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
 
 }  // namespace
 
-void Capture::fill() {
+void GraphKey::fill() {
   // A number's inputs, if it has any, are for differentiation (engine/autodiff/call.h).
   topological_order(
       outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
@@ -31,7 +31,7 @@ void Capture::fill() {
   if (!crosses) hash_structure();
 }
 
-void Capture::fill(const Part& part) {
+void GraphKey::fill(const Part& part) {
   reset(part.device);
   outputs = part.outputs;
   data.clear();
@@ -55,7 +55,7 @@ void Capture::fill(const Part& part) {
   hash_structure();
 }
 
-void Capture::hash_structure() {
+void GraphKey::hash_structure() {
   enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3 };
   scalars.clear();
   hash = {};
@@ -78,7 +78,7 @@ void Capture::hash_structure() {
   for (const Node* output : outputs) hash.mix(output->walk_index);
 }
 
-Program Capture::program() const {
+Program GraphKey::program() const {
   Program program;
   program.device = device;
   program.nodes.reserve(walk.order.size());

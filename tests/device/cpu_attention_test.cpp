@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/plan_case.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/row_kernels.h"
 

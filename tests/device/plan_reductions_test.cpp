@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/epilogue.h"
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/tensor/error.h"
 #include "tests/support/plan_case.h"

@@ -11,7 +11,7 @@
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
 #include "engine/device/reference/reference_plan.h"
-#include "engine/explain/explain.h"
+#include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
 #include "ops/matrix_nodes.h"
 #include "tests/support/gradcheck.h"

@@ -11,6 +11,7 @@
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/steps/context.h"
+#include "engine/device/vulkan/steps/step_code.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -95,6 +96,7 @@ class VulkanBackend final : public Backend {
 
   void set_memory_limit(std::uint64_t bytes) override { context_->device->memory().set_limit(bytes); }
 
+  CodeWriter code_writer() const override { return vulkan::code_of_step; }
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
     DeviceCounters c;

@@ -1,16 +1,12 @@
-// The lowering of the kernel IR to GLSL compute shaders. Text only: no Vulkan here, so it also builds and is
-// tested without it.
-//
-// A shader takes one push constant, the address of its argument blocks (see ArgumentLayout), one for every
-// workgroup along y: steps that are joined in one dispatch. The workgroups along x share the points of its
-// iteration space: any number of them is right, the caller picks it for speed.
+// What the text of a shader depends on besides its kernel: how operands are addressed, how points are shared
+// among invocations, and what the device offers.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "engine/plan/kernel.h"
+#include "engine/tensor/hash.h"
 
 namespace caldera {
 
@@ -55,26 +51,9 @@ struct GlslOptions {
   bool preserve_nan_inf = false;  // SPV_KHR_float_controls SignedZeroInfNanPreserve for f32 (and f64 if used)
 };
 
-/// Layout of an argument block. First 8-byte slots: the address of every memory operand (inputs, then
-/// outputs), then the scalar arguments. Then 4-byte integers: the number of points (of the kept dimensions),
-/// the number of reduced points (or points a row), `rank` extents, and per operand its bias (strided) and
-/// `rank` strides (strided; of what has one element a row as many as there are kept dimensions). An index
-/// operand has a bias whatever its access.
-struct ArgumentLayout {
-  int slots = 0;
-  int integers = 0;
-  /// From one block to the next.
-  int bytes() const { return (8 * slots + 4 * integers + 7) / 8 * 8; }
-};
 /// For every operand of a step (inputs, index operands, outputs) whether it has one element a row, that is
 /// strides over the kept dimensions only: the output of a reduction; of a row kernel outputs that are one a
 /// row and inputs that only load_row reads.
 std::vector<bool> row_operands(const Kernel& kernel);
-
-ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant);
-
-/// The shader. Throws DTypeError naming the operation when the kernel asks for one that GLSL lacks
-/// (transcendental functions of float64, 16-bit types).
-std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options);
 
 }  // namespace caldera

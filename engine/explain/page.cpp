@@ -1,4 +1,4 @@
-#include "engine/explain/explain_page.h"
+#include "engine/explain/page.h"
 
 namespace caldera::explain_page {
 

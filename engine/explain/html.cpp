@@ -4,8 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "engine/explain/explain.h"
-#include "engine/explain/explain_page.h"
+#include "engine/explain/explanation.h"
+#include "engine/explain/page.h"
 
 namespace caldera {
 namespace {
@@ -91,7 +91,7 @@ Json step_data(const Explanation& e, Json& code) {
       writes_output |= b >= 0 && plan.buffers[static_cast<std::size_t>(b)].role == BufferRole::output;
     }
     Json pieces = Json::array();
-    for (GeneratedCode& piece : generated_code(step)) {
+    for (GeneratedCode& piece : generated_code(step, e.code)) {
       const auto [at, is_new] = known.emplace(piece.title + '\n' + piece.text, code.size());
       if (is_new) code.push_back({{"title", std::move(piece.title)}, {"text", std::move(piece.text)}});
       pieces.push_back(at->second);

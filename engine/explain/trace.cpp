@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/explain/explain.h"
+#include "engine/explain/explanation.h"
 
 namespace caldera {
 namespace {

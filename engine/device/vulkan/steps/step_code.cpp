@@ -1,28 +1,24 @@
-// The generated code of a step, as `explain` and CALDERA_DEBUG=4 show it.
-#include "engine/explain/explain.h"
-#include "engine/tensor/error.h"
-#if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/steps/step_code.h"
+
 #include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/steps/region_space.h"
-#endif
 
-namespace caldera {
+namespace caldera::vulkan {
 namespace {
-
-#if CALDERA_HAS_VULKAN
 
 /// The shader of a region in the form that long rows get on a GPU.
 std::string region_shader(const Step& step) {
   const Kernel& kernel = *step.kernel;
   constexpr std::int64_t kShortRow = 16;
-  const vulkan::RegionSpace space = vulkan::make_space(step);
+  const RegionSpace space = make_space(step);
   const bool by_group = space.reduced_points > kShortRow;
   KernelVariant variant;
   variant.rank = static_cast<std::uint8_t>(space.rank());
   variant.reduce_rank = static_cast<std::uint8_t>(space.reduced.rank());
   if (kernel.reduce) variant.form = by_group ? RegionForm::reduce_per_group : RegionForm::reduce_per_thread;
   if (kernel.has_rows()) variant.form = by_group ? RegionForm::rows_per_group : RegionForm::rows_per_thread;
-  variant.access = vulkan::common_access(kernel, {&space, 1});
+  variant.access = common_access(kernel, {&space, 1});
   return to_glsl(kernel, variant, {});
 }
 
@@ -46,7 +42,9 @@ std::string called_function(const Step& step, const Kernel& kernel, int paramete
   return GlslEpilogue(kernel, shape, name).function();
 }
 
-std::vector<GeneratedCode> shaders(const Step& step) {
+}  // namespace
+
+std::vector<GeneratedCode> code_of_step(const Step& step) {
   std::vector<GeneratedCode> all;
   if (step.kind == StepKind::region) {
     all.push_back({"GLSL", region_shader(step)});
@@ -61,24 +59,4 @@ std::vector<GeneratedCode> shaders(const Step& step) {
   return all;
 }
 
-#else
-
-std::vector<GeneratedCode> shaders(const Step&) { return {}; }
-
-#endif
-
-}  // namespace
-
-std::vector<GeneratedCode> generated_code(const Step& step) {
-  std::vector<GeneratedCode> all;
-  if (step.kernel) all.push_back({"kernel IR", step.kernel->to_string()});
-  if (step.gradient) all.push_back({"kernel IR of the gradient", step.gradient->to_string()});
-  try {
-    for (GeneratedCode& shader : shaders(step)) all.push_back(std::move(shader));
-  } catch (const DTypeError& error) {
-    all.push_back({"GLSL", std::string("none: ") + error.what() + "\n"});
-  }
-  return all;
-}
-
-}  // namespace caldera
+}  // namespace caldera::vulkan

@@ -1,5 +1,5 @@
 // The page's script but for graphs: numbers, table, and what belongs together.
-#include "engine/explain/explain_page.h"
+#include "engine/explain/page.h"
 
 namespace caldera::explain_page {
 

@@ -1,4 +1,4 @@
-#include "engine/explain/explain.h"
+#include "engine/explain/explanation.h"
 
 #include <fmt/core.h>
 
@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "engine/compile/order/levels.h"
-#include "engine/runtime/graph_key.h"
-#include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -33,32 +31,13 @@ Accesses accesses_of(const Step& step) {
   return all;
 }
 
-Explanation with_costs(Explanation e) {
-  for (const Step& step : e.plan->steps) e.costs.push_back(cost_of(*e.plan, step));
-  return e;
-}
-
 }  // namespace
 
-Explanation explain(std::span<const LazyTensor> outputs) {
-  Explanation e;
-  e.plan = plan_for(outputs);
-  if (!e.plan) throw ValueError("explain: everything has been computed, there is nothing to plan");
-  // The same walk as that of an evaluation, so that positions are those of the plan.
-  const std::scoped_lock lock(graph_mutex());
-  Capture c;
-  for (const LazyTensor& output : outputs) {
-    Node* node = &output.node();
-    if (!node->has_value() && std::find(c.outputs.begin(), c.outputs.end(), node) == c.outputs.end())
-      c.outputs.push_back(node);
-  }
-  c.fill();
-  e.graph = record_graph(c);
-  return with_costs(std::move(e));
-}
-
-Explanation explain(std::initializer_list<LazyTensor> outputs) {
-  return explain(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
+std::vector<StepCost> costs_of(const Plan& plan) {
+  std::vector<StepCost> costs;
+  costs.reserve(plan.steps.size());
+  for (const Step& step : plan.steps) costs.push_back(cost_of(plan, step));
+  return costs;
 }
 
 Explanation explain(const RunRecord& run) {
@@ -80,7 +59,9 @@ Explanation explain(const RunRecord& run) {
       e.step_seconds[i] = seconds_of(kernel.time) * share;
     }
   }
-  return with_costs(std::move(e));
+  e.code = run.code;
+  e.costs = costs_of(*e.plan);
+  return e;
 }
 
 std::string to_json(const Explanation& e) {

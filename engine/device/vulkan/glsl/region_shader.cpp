@@ -1,4 +1,4 @@
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/region_shader.h"
 
 #include "engine/device/vulkan/glsl/forms.h"
 
@@ -24,15 +24,6 @@ std::string block_declaration(const GlslOperands& operands) {
 }
 
 }  // namespace
-
-Hash128 KernelVariant::hash() const {
-  Hash128 h;
-  h.mix(static_cast<std::uint64_t>(form) | std::uint64_t{rank} << 8 | std::uint64_t{reduce_rank} << 16 |
-        std::uint64_t{lanes} << 24 | std::uint64_t{kept} << 40);
-  h.mix(access.size());
-  for (Access a : access) h.mix(static_cast<std::uint64_t>(a));
-  return h;
-}
 
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
   const GlslOperands operands = make_operands(kernel, variant);

@@ -4,17 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/graph/lazy_tensor.h"
+#include "engine/explain/records.h"
 #include "engine/plan/cost.h"
 #include "engine/plan/plan.h"
-#include "engine/runtime/profiler.h"
 
 namespace caldera {
 
@@ -28,12 +26,9 @@ struct Explanation {
   std::uint64_t submits = 0;
   double seconds = 0;                // from submit until the results are there
   std::vector<double> step_seconds;  // of the plan's steps; empty where the device cannot tell
+  CodeWriter code = nullptr;         // of the device: what it generates for a step
 };
 
-/// How `outputs` (lazy, on one device) would be evaluated now. Plans, and computes nothing. Throws ValueError
-/// when nothing is left to compute. Call it from one thread at a time with evaluations of the same graph.
-Explanation explain(std::span<const LazyTensor> outputs);
-Explanation explain(std::initializer_list<LazyTensor> outputs);
 /// An evaluation that has been recorded and waited for.
 Explanation explain(const RunRecord& run);
 
@@ -64,17 +59,14 @@ std::string to_html(const Explanation& explanation);
 std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std::span<const HostSpan> spans,
                      std::span<const CopyRecord> copies = {});
 
-struct GeneratedCode {
-  std::string title;
-  std::string text;
-};
-/// The code that is generated for a step: its kernels' IR, and, where Vulkan is built in, GLSL: the whole
-/// shader of a region, the function that a contraction or attention calls. It is the portable form; a device
-/// may get other workgroups and subgroup arithmetic.
-std::vector<GeneratedCode> generated_code(const Step& step);
+/// The code that is generated for a step: its kernels' IR, and what the device makes of them, if `code` is
+/// given.
+std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code);
 
-// ---- For the writers of these formats
-// ------------------------------------------------------------------------------
+// ---- For the writers of these formats ----
+
+/// The costs of the plan's steps.
+std::vector<StepCost> costs_of(const Plan& plan);
 
 /// What a step does, finer than StepKind: "map" (element-wise), "copy", "reduce", "row", "contract",
 /// "attention", "index".

@@ -1,5 +1,5 @@
 // The page's script for graphs: layers from the inputs down, an order with few crossings, curves between.
-#include "engine/explain/explain_page.h"
+#include "engine/explain/page.h"
 
 namespace caldera::explain_page {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/explain/explain.h"
+#include "engine/explain/explanation.h"
 
 namespace caldera {
 namespace {
