@@ -6,6 +6,7 @@
 
 #include "cli/bench_case.h"
 #include "engine/eager/v1.h"
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

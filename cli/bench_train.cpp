@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/bench_case.h"
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "training/training.h"
 

@@ -1,4 +1,6 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
+#include "engine/runtime/evaluate.h"
+
 #include <fmt/core.h>
 
 #include <bit>

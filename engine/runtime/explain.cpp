@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"

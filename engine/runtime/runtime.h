@@ -3,14 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "engine/device/backend.h"
-#include "engine/graph/lazy_tensor.h"
-#include "engine/plan/plan.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {
@@ -54,12 +49,6 @@ struct DonationStats {
   std::uint64_t bytes = 0;
 };
 DonationStats donation_stats();
-
-/// The plan by which `outputs` (lazy, on one device) would be evaluated now; null if nothing is left to
-/// compute. Does not evaluate, and neither asks nor fills the cache. Throws ValueError where the graph
-/// crosses devices: it has several plans then.
-std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs);
-std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs);
 
 /// The most bytes that the device may take from the system or its driver at a time, from now on; 0: no limit.
 /// Backend::set_memory_limit says what counts. It is never exceeded by anything taken later: where there is

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/dispatch_depth.h"
 #include "tests/support/engine_setup.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/named_programs.h"
 

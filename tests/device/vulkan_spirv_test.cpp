@@ -21,6 +21,7 @@
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/vulkan_backend.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/named_programs.h"
@@ -105,7 +106,7 @@ TEST_F(VulkanSpirv, TheValidatorRefusesADamagedModule) {
 
 TEST_F(VulkanSpirv, BuiltInShaders) {
   int modules = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path("shaders"))) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path("shaders"))) {
     if (entry.path().extension() != ".comp") continue;
     SCOPED_TRACE(entry.path().string());
     const std::span<const std::uint32_t> words = vulkan::embedded_shader(entry.path().stem().string());

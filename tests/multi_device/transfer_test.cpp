@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/profiler.h"
 #include "tests/multi_device/two_devices.h"
 #include "tests/support/named_programs.h"

@@ -8,6 +8,7 @@
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/ops/accuracy.h"
 #include "tests/support/operation_calls.h"
 

@@ -8,6 +8,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/plan/plan.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {

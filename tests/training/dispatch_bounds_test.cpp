@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "ops/losses.h"
 #include "ops/optimizer_updates.h"

@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include "engine/device/doctor/checks.h"
+
 namespace caldera::doctor {
 namespace {
 

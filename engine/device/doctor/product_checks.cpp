@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/scalar_limits.h"
 

@@ -27,7 +27,7 @@ struct ProductShape {
   ProductLayout a_layout = ProductLayout::strided, b_layout = ProductLayout::strided;
 };
 
-/// The shader that a variant runs (shaders/matmul_<name>.glsl).
+/// The shader that a variant runs (shaders/matmul/matmul_<name>.glsl).
 enum class ProductKernel : std::uint8_t { tile, shared, vector, subgroup, cooperative };
 
 constexpr ProductKernel kProductKernels[] = {ProductKernel::tile, ProductKernel::shared,

@@ -18,7 +18,7 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr int kMaxBatchRank = 4;  // as in shaders/attention.glsl: kMaxRank less M, N, D, E
+constexpr int kMaxBatchRank = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
 constexpr std::int64_t kMaxHead = 256;
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
@@ -79,7 +79,7 @@ MatrixTypes matrix_types(const Plan& plan, const Step& step) {
   return {type(0), type(outputs)};
 }
 
-/// Definitions that shaders/attention.glsl asks for, and the functions of the kernels.
+/// Definitions that shaders/attention/attention.glsl asks for, and the functions of the kernels.
 std::string make_text(const Step& step, const MatrixTypes& types, const AttentionSpace& space,
                       const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
                       const GlslOptions& options) {
@@ -170,7 +170,7 @@ void encode_attention(Encoder& encoder, const Step& step) {
     return make_text(step, types, space, parts, b, vector_loads, context.glsl);
   });
 
-  // As shaders/attention.glsl declares it.
+  // As shaders/attention/attention.glsl declares it.
   TableWriter& table = encoder.table;
   const std::uint32_t block = table.begin();
   std::vector<std::int64_t> biases;
