@@ -1,4 +1,4 @@
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/argument_checks.h"
 
 #include "ops/build.h"
 

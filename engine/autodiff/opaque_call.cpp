@@ -1,4 +1,4 @@
-#include "engine/autodiff/call.h"
+#include "engine/autodiff/opaque_call.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 
 #include <memory>
 
