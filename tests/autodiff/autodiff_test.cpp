@@ -8,8 +8,8 @@
 #include "engine/graph/graph.h"
 #include "engine/runtime/runtime.h"
 #include "ops/build.h"
-#include "tests/support/gradcheck.h"
 #include "tests/support/messages.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "engine/caldera.h"
-#include "tests/support/gradcheck.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/runtime/settings.h"
 #include "ops/build.h"
-#include "tests/support/transform_cases.h"
+#include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ops/losses.h"
 #include "ops/optimizer_updates.h"
-#include "tests/support/transform_cases.h"
+#include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tests/support/transform_cases.h"
+#include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

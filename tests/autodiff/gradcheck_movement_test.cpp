@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/support/devices.h"
-#include "tests/support/transform_cases.h"
+#include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

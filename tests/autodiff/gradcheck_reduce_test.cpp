@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/support/transform_cases.h"
+#include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {
 namespace {

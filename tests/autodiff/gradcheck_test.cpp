@@ -1,6 +1,6 @@
 // The public gradcheck and gradgradcheck: what passes, what fails and why they say it does.
 // tests/operations/seeded_defects_test.cpp holds them to many wrong rules.
-#include "tests/support/gradcheck.h"
+#include "tests/support/transforms/gradcheck.h"
 
 #include <gtest/gtest.h>
 

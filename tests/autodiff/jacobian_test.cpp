@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "engine/caldera.h"
-#include "tests/support/gradcheck.h"
 #include "tests/support/messages.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

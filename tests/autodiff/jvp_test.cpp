@@ -6,9 +6,9 @@
 
 #include "engine/runtime/runtime.h"
 #include "ops/build.h"
-#include "tests/support/gradcheck.h"
-#include "tests/support/jvp_check.h"
 #include "tests/support/messages.h"
+#include "tests/support/transforms/gradcheck.h"
+#include "tests/support/transforms/jvp_check.h"
 
 namespace caldera::testing {
 namespace {

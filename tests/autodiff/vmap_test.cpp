@@ -6,8 +6,8 @@
 
 #include "engine/caldera.h"
 #include "ops/build.h"
-#include "tests/support/gradcheck.h"
 #include "tests/support/messages.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

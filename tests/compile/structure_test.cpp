@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/device/cpu/cpu_backend.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

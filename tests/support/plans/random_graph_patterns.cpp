@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/random_graph.h"
 
 namespace caldera::testing {
 namespace {

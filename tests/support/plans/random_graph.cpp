@@ -1,4 +1,4 @@
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/random_graph.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "tests/support/sound_forms_plan.h"
+#include "tests/support/plans/sound_forms_plan.h"
 
 #include <utility>
 

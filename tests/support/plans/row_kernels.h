@@ -2,4 +2,4 @@
 #pragma once
 
 #include "engine/device/reference/row_kernels.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "tests/support/dense_reference.h"
+#include "tests/support/plans/dense_reference.h"
 
 namespace caldera::testing {
 

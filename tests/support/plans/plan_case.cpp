@@ -1,4 +1,4 @@
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 #include <gtest/gtest.h>
 

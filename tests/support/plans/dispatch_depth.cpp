@@ -1,4 +1,4 @@
-#include "tests/support/dispatch_depth.h"
+#include "tests/support/plans/dispatch_depth.h"
 
 #include <algorithm>
 #include <cstdint>

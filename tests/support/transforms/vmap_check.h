@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/autodiff/vmap.h"
-#include "tests/support/gradcheck.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 

@@ -4,6 +4,8 @@
 #define CALDERA_HAS_VULKAN 0
 #endif
 #if CALDERA_HAS_VULKAN
+#include "engine/kernel/glsl.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,10 +14,9 @@
 #include <vector>
 
 #include "engine/device/vulkan/shader_compiler.h"
-#include "engine/kernel/glsl.h"
 #include "engine/kernel/glsl_epilogue.h"
 #include "engine/tensor/error.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -16,7 +16,7 @@
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

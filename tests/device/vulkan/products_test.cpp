@@ -20,7 +20,7 @@
 #include "engine/device/vulkan/product_variants.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"
 
 namespace caldera::testing {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "tests/support/attention_case.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
-#include "tests/support/row_kernels.h"
+#include "tests/support/plans/attention_case.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {

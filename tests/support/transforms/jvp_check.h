@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/autodiff/jvp.h"
-#include "tests/support/gradcheck.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 

@@ -2,7 +2,7 @@
 #define CALDERA_HAS_VULKAN 0
 #endif
 #if CALDERA_HAS_VULKAN
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan/faults.h"
 
 #include <array>
 #include <map>

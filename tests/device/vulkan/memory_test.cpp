@@ -3,6 +3,8 @@
 #define CALDERA_HAS_VULKAN 0
 #endif
 #if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/memory.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,12 +17,11 @@
 #include <vector>
 
 #include "engine/device/vulkan/device.h"
-#include "engine/device/vulkan/memory.h"
 #include "engine/device/vulkan/physical_device.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 #include <cmath>
 #include <stdexcept>

@@ -13,7 +13,7 @@
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan/faults.h"
 
 namespace caldera::testing {
 namespace {

@@ -21,7 +21,7 @@
 #include "engine/caldera.h"
 #include "tests/support/devices.h"
 #include "tests/support/fault_workload.h"
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan/faults.h"
 
 namespace caldera::testing {
 namespace {

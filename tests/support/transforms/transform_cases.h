@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/autodiff/checkpoint.h"
-#include "tests/support/gradcheck.h"
-#include "tests/support/jvp_check.h"
-#include "tests/support/vmap_check.h"
+#include "tests/support/transforms/gradcheck.h"
+#include "tests/support/transforms/jvp_check.h"
+#include "tests/support/transforms/vmap_check.h"
 
 namespace caldera::testing {
 

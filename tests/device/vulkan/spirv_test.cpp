@@ -21,12 +21,12 @@
 #include "engine/device/vulkan/product_text.h"
 #include "engine/device/vulkan/shader_compiler.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "tests/support/attention_case.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
-#include "tests/support/plan_case.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/row_kernels.h"
+#include "tests/support/plans/attention_case.h"
+#include "tests/support/plans/named_programs.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/random_graph.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {

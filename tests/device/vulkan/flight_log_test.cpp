@@ -3,11 +3,11 @@
 #define CALDERA_HAS_VULKAN 0
 #endif
 #if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/flight_log.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
-
-#include "engine/device/vulkan/flight_log.h"
 
 namespace caldera::testing {
 namespace {

@@ -3,6 +3,8 @@
 #define CALDERA_HAS_VULKAN 0
 #endif
 #if CALDERA_HAS_VULKAN
+#include "engine/device/vulkan/parts.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,10 +14,9 @@
 #include <vector>
 
 #include "engine/device/vulkan/executable.h"
-#include "engine/device/vulkan/parts.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/device/reference/attention_case.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 

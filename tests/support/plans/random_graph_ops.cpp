@@ -9,7 +9,7 @@
 #include <numeric>
 #include <optional>
 
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/random_graph.h"
 
 namespace caldera::testing {
 namespace {
