@@ -1,8 +1,4 @@
 // The cache of compiled shaders on disk: never trusted, never in the way.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -213,4 +209,3 @@ TEST_F(VulkanDiskCache, AFailedPipelineNamesItsKernelAndMayBeTriedAgain) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

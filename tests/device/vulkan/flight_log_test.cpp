@@ -1,8 +1,4 @@
 // What is said of a device that was lost: which evaluations it was at.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/flight_log.h"
 
 #include <gtest/gtest.h>
@@ -73,4 +69,3 @@ TEST(FlightLog, KeepsTheLastThatIsDoneAndForgetsWhatCouldNotBeSubmitted) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

@@ -1,9 +1,5 @@
 // The shaders that kernels lower to compile and are valid SPIR-V, whatever the device: no device is needed
 // here.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include "engine/kernel/glsl.h"
 
 #include <gtest/gtest.h>
@@ -275,4 +271,3 @@ TEST(VulkanGlsl, ARefusedShaderNamesTheKernel) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

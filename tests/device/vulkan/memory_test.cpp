@@ -1,8 +1,4 @@
 // Memory of the Vulkan device: pieces of blocks, reuse, limits, running out, staging.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/memory.h"
 
 #include <gtest/gtest.h>
@@ -345,4 +341,3 @@ TEST_F(VulkanMemory, WhatTheDriverHasLeftInAHeapIsRespected) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

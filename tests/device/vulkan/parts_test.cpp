@@ -1,8 +1,4 @@
 // First runs in parts, later runs whole: how many submits, what they compute, and what recording costs.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/parts.h"
 
 #include <gtest/gtest.h>
@@ -162,4 +158,3 @@ TEST_F(VulkanFirstRun, RecordingGrowsLinearly) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

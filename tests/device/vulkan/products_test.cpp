@@ -1,9 +1,5 @@
 // Every variant of the matrix product that the device can run, whatever it would choose itself: the doctor's
 // plans, and some that are harder.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -299,4 +295,3 @@ TEST(ProductVariants, LongSumsGoWhereTheDriversLoopLimitAllows) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

@@ -1,9 +1,5 @@
 // Recording and replay on the Vulkan device: one recording, one submit a replay, new inputs through the
 // table.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -323,4 +319,3 @@ TEST(VulkanDevices, TheListIsStable) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

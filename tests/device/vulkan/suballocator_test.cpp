@@ -1,8 +1,4 @@
 // The bookkeeping of device memory, without a device: free ranges and slabs beside a list of what is taken.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,4 +144,3 @@ TEST(Slabs, RandomUseNeverOverlapsAndNothingIsLost) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

@@ -1,8 +1,4 @@
 // Copies that swap which dimension is contiguous go through shared memory where the device is like a GPU.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -91,4 +87,3 @@ TEST_F(VulkanTranspose, OtherCopiesStayAsTheyAre) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

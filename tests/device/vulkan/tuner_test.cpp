@@ -1,8 +1,4 @@
 // The tuner of matrix products: measures once, remembers, trusts no file, and can be told.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -245,4 +241,3 @@ TEST_F(VulkanTuner, MeasuresOnTheDeviceAheadOfTheFirstRun) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

@@ -1,9 +1,5 @@
 // The workgroups that GPUs get for rows and attention, on any device: several subgroups, values kept in
 // registers.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -153,4 +149,3 @@ TEST_F(VulkanWide, AttentionAndItsGradients) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

@@ -3,10 +3,6 @@
 // Each time the work ends with an Error that says what happened, or gets by with the right results. Then, the
 // fault gone, the same work in the same process gives the same bits as ever, and no more memory is in use.
 // That nothing leaks on the device, the validation layers say when it is closed.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -293,4 +289,3 @@ TEST_F(Injected, ValuesOfALostDeviceAreErrors) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

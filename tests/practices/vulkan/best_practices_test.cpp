@@ -1,10 +1,7 @@
 // CALDERA_VALIDATION=2: the validation layer also says what it holds for bad practice. Whatever it says has
 // been mended, or stands in the table of accepted messages with the reason. A program of its own, since a
 // process has one instance.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN && defined(CALDERA_TEST_VALIDATION)
+#ifdef CALDERA_TEST_VALIDATION
 #include <gtest/gtest.h>
 
 #include <cstdlib>

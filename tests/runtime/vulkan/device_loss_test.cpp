@@ -1,8 +1,4 @@
 // A device that is lost, and opened again in the same process.
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -177,4 +173,3 @@ TEST_F(DeviceLoss, AtAnySubmitOfAFirstRunInParts) {
 
 }  // namespace
 }  // namespace caldera::testing
-#endif

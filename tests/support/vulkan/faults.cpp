@@ -1,7 +1,3 @@
-#ifndef CALDERA_HAS_VULKAN
-#define CALDERA_HAS_VULKAN 0
-#endif
-#if CALDERA_HAS_VULKAN
 #include "tests/support/vulkan/faults.h"
 
 #include <array>
@@ -213,4 +209,3 @@ std::size_t VulkanFaults::open_devices() {
 }
 
 }  // namespace caldera::testing
-#endif
