@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "cli/bench_runner.h"
+#include "benches/runner.h"
 
 namespace caldera::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/bench_loops.h"
+#include "benches/loops.h"
 
 namespace caldera::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/bench_case.h"
+#include "benches/case.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/bench_case.h"
-#include "cli/bench_limits.h"
-#include "cli/bench_peer.h"
+#include "benches/case.h"
+#include "benches/limits.h"
+#include "benches/peer.h"
 
 namespace caldera::cli {
 

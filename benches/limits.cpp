@@ -1,4 +1,4 @@
-#include "cli/bench_limits.h"
+#include "benches/limits.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,9 +8,9 @@
 #include <memory>
 #include <thread>
 
-#include "cli/bench_case.h"
-#include "cli/bench_clock.h"
-#include "cli/bench_loops.h"
+#include "benches/case.h"
+#include "benches/clock.h"
+#include "benches/loops.h"
 #include "engine/device/cpu/cpu_backend.h"
 
 namespace caldera::cli {

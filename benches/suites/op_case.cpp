@@ -1,4 +1,4 @@
-#include "cli/bench_op_case.h"
+#include "benches/suites/op_case.h"
 
 #include <fmt/format.h>
 

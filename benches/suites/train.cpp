@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "cli/bench_case.h"
+#include "benches/case.h"
 #include "engine/runtime/runtime.h"
 #include "training/training.h"
 

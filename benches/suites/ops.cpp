@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/bench_op_case.h"
+#include "benches/suites/op_case.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

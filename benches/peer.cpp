@@ -1,4 +1,4 @@
-#include "cli/bench_peer.h"
+#include "benches/peer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include <memory>
 #include <string_view>
 
-#include "cli/bench_worker_script.h"
+#include "benches/worker_script.h"
 #include "engine/caldera.h"
 
 extern char** environ;

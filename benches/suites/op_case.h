@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_case.h"
+#include "benches/case.h"
 
 namespace caldera::cli {
 

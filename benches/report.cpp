@@ -1,4 +1,4 @@
-#include "cli/bench_report.h"
+#include "benches/report.h"
 
 #include <fmt/format.h>
 

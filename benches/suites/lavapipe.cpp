@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/bench_case.h"
+#include "benches/case.h"
 
 namespace caldera::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/bench_runner.h"
+#include "benches/runner.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <exception>
 #include <thread>
 
-#include "cli/bench_clock.h"
+#include "benches/clock.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 

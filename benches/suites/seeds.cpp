@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cli/bench_case.h"
+#include "benches/case.h"
 #include "engine/eager/v1.h"
 #include "engine/runtime/runtime.h"
 
