@@ -14,11 +14,12 @@
 #include <optional>
 #include <regex>
 
-#include "cli/bench_case.h"
-#include "cli/bench_limits.h"
-#include "cli/bench_peer.h"
-#include "cli/bench_report.h"
-#include "cli/bench_runner.h"
+#include "benches/case.h"
+#include "benches/limits.h"
+#include "benches/peer.h"
+#include "benches/report.h"
+#include "benches/runner.h"
+#include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/threads.h"
 #include "engine/runtime/runtime.h"
 #endif

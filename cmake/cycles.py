@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds cycles between the folders and between the units of the library and the program.
+"""Finds cycles between the folders and between the units of the library, the benchmarks and the program.
 
     python3 cmake/cycles.py [BUILD]
 
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-ROOTS = ("engine", "ops", "training", "cli")
+ROOTS = ("engine", "ops", "training", "benches", "cli")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # A definition begins at the start of a line; the name before its parameters is the last one, without its class.
 DEFINITION = re.compile(r"^[A-Za-z_](?:[^\n;={}()]*[\s:&*])?(\w+)\(", re.MULTILINE)

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
 #include "ops/build.h"
 #include "ops/indexed.h"
 #include "ops/ops.h"

@@ -3,8 +3,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"

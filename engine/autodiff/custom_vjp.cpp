@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "engine/autodiff/call.h"
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/forward.h"
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/vmap.h"
 #include "ops/ops.h"
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/forward.h"
-#include "engine/autodiff/given.h"
 #include "engine/autodiff/reverse.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/vmap.h"
 #include "ops/ops.h"
 

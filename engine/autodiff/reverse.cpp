@@ -6,9 +6,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/vjp.h"
 #include "ops/ops.h"

@@ -5,7 +5,7 @@
 namespace caldera {
 namespace {
 
-/// A call (engine/autodiff/call.h) is of the class of numbers, but has inputs.
+/// A call (engine/autodiff/opaque_call.h) is of the class of numbers, but has inputs.
 bool is_bare_number(const Node& node) { return node.is_scalar_leaf() && node.inputs().empty(); }
 bool is_on_the_way(const Node& input) { return is_floating(input.dtype()) && !is_bare_number(input); }
 

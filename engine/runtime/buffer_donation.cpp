@@ -27,7 +27,7 @@ std::vector<bool> find_dying(const GraphKey& c) {
     const bool drops_inputs = is_output[i] ? !node.is_traced() : dying[i] && !node.has_value();
     if (!drops_inputs) continue;
     for (const NodePtr& input : node.inputs()) {
-      // The inputs of a call (engine/autodiff/call.h) need not be in the capture.
+      // The inputs of a call (engine/autodiff/opaque_call.h) need not be in the capture.
       const std::uint32_t at = input->walk_index;
       if (at < order.size() && order[at] == input.get()) ++released[at];
     }

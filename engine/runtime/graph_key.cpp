@@ -17,7 +17,7 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
 }  // namespace
 
 void GraphKey::fill() {
-  // A number's inputs, if it has any, are for differentiation (engine/autodiff/call.h).
+  // A number's inputs, if it has any, are for differentiation (engine/autodiff/opaque_call.h).
   topological_order(
       outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
   data.clear();

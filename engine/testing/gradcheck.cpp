@@ -8,7 +8,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/testing/steady_function.h"
 #include "ops/ops.h"
 

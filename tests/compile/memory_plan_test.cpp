@@ -19,7 +19,7 @@
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/devices.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tests/compile/damage.h"
-#include "tests/support/sound_forms_plan.h"
+#include "tests/support/plans/sound_forms_plan.h"
 
 namespace caldera::testing::forms {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/compile/compile.h"
 #include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

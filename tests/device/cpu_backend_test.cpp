@@ -10,7 +10,7 @@
 #include "engine/device/null/null_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "tests/support/plan_case.h"
-#include "tests/support/row_kernels.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {

@@ -179,7 +179,7 @@ constexpr Lacking kLacking[] = {
     {"random_truncated_normal", 32, "random"},
     {"random_uniform", 20, "random"},
     {"std", 5, "PyTorch has no corrections but 0 and 1"},
-    {"stop_gradient", 64, "a rule of differentiation: tests/ops"},
+    {"stop_gradient", 64, "a rule of differentiation: tests/autodiff"},
     {"var", 5, "PyTorch has no corrections but 0 and 1"},
 };
 

@@ -14,9 +14,9 @@
 #include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
 #include "ops/matrix_nodes.h"
-#include "tests/support/gradcheck.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

@@ -10,9 +10,9 @@
 #include "engine/runtime/runtime.h"
 #include "ops/losses.h"
 #include "ops/optimizer_updates.h"
-#include "tests/support/dispatch_depth.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/dispatch_depth.h"
+#include "tests/support/plans/named_programs.h"
 #include "training/training.h"
 
 namespace caldera::testing {
