@@ -1,6 +1,6 @@
 #include "engine/autodiff/given.h"
 
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 
 namespace caldera {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/runtime/runtime.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/jvp_check.h"
 #include "tests/support/messages.h"

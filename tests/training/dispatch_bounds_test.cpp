@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/runtime/runtime.h"
-#include "ops/losses.h"
-#include "ops/optimizer_updates.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/nn/optimizer_updates.h"
 #include "tests/support/dispatch_depth.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/named_programs.h"

@@ -1,0 +1,206 @@
+// Element-wise functions of one operand, with their gradients.
+#include <array>
+#include <numbers>
+
+#include "ops/core/node_builder.h"
+#include "ops/table/families.h"
+#include "ops/table/samples.h"
+
+namespace caldera {
+namespace {
+
+using Context = VjpContext;
+
+void neg_vjp(Context& c) { c.grads[0] = -c.cotangent; }
+void abs_vjp(Context& c) { c.grads[0] = c.cotangent * sign(c.inputs[0]); }
+void exp_vjp(Context& c) { c.grads[0] = c.cotangent * c.output; }
+// Not output + 1, which cancels far below 0.
+void expm1_vjp(Context& c) { c.grads[0] = c.cotangent * exp(c.inputs[0]); }
+void log_vjp(Context& c) { c.grads[0] = c.cotangent / c.inputs[0]; }
+void log1p_vjp(Context& c) { c.grads[0] = c.cotangent / (c.inputs[0] + 1); }
+void sqrt_vjp(Context& c) { c.grads[0] = c.cotangent * 0.5 / c.output; }
+void rsqrt_vjp(Context& c) { c.grads[0] = c.cotangent * (-0.5 * (c.output * c.output * c.output)); }
+void sin_vjp(Context& c) { c.grads[0] = c.cotangent * cos(c.inputs[0]); }
+void cos_vjp(Context& c) { c.grads[0] = -(c.cotangent * sin(c.inputs[0])); }
+void tan_vjp(Context& c) { c.grads[0] = c.cotangent * (c.output * c.output + 1); }
+void tanh_vjp(Context& c) { c.grads[0] = c.cotangent * (1 - c.output * c.output); }
+void sigmoid_vjp(Context& c) { c.grads[0] = c.cotangent * (c.output * (1 - c.output)); }
+void reciprocal_vjp(Context& c) { c.grads[0] = -(c.cotangent * (c.output * c.output)); }
+void cast_vjp(Context& c) { c.grads[0] = astype(c.cotangent, c.inputs[0].dtype()); }
+void erf_vjp(Context& c) {
+  c.grads[0] = c.cotangent * (2.0 * std::numbers::inv_sqrtpi * exp(-(c.inputs[0] * c.inputs[0])));
+}
+
+/// Casts change the dtype, so their gradient rule cannot serve both ways.
+constexpr OpDef unary(std::string_view name, ScalarOp function, VjpRule vjp, JvpRule jvp = nullptr) {
+  return {.name = name,
+          .kind = OpClass::elementwise,
+          .scalar = function,
+          .vjp = vjp,
+          .jvp = jvp,
+          .zero_gradient = vjp == nullptr};
+}
+
+const OpDef kNeg = unary("negative", ScalarOp::neg, neg_vjp);
+const OpDef kAbs = unary("abs", ScalarOp::abs, abs_vjp);
+const OpDef kSign = unary("sign", ScalarOp::sign, nullptr);
+const OpDef kFloor = unary("floor", ScalarOp::floor, nullptr);
+const OpDef kCeil = unary("ceil", ScalarOp::ceil, nullptr);
+const OpDef kRound = unary("round", ScalarOp::round, nullptr);
+const OpDef kTrunc = unary("trunc", ScalarOp::trunc, nullptr);
+const OpDef kExp = unary("exp", ScalarOp::exp, exp_vjp);
+const OpDef kExpm1 = unary("expm1", ScalarOp::expm1, expm1_vjp);
+const OpDef kLog = unary("log", ScalarOp::log, log_vjp);
+const OpDef kLog1p = unary("log1p", ScalarOp::log1p, log1p_vjp);
+const OpDef kSqrt = unary("sqrt", ScalarOp::sqrt, sqrt_vjp);
+const OpDef kRsqrt = unary("rsqrt", ScalarOp::rsqrt, rsqrt_vjp);
+const OpDef kSin = unary("sin", ScalarOp::sin, sin_vjp);
+const OpDef kCos = unary("cos", ScalarOp::cos, cos_vjp);
+const OpDef kTan = unary("tan", ScalarOp::tan, tan_vjp);
+const OpDef kTanh = unary("tanh", ScalarOp::tanh, tanh_vjp);
+const OpDef kSigmoid = unary("sigmoid", ScalarOp::sigmoid, sigmoid_vjp);
+const OpDef kErf = unary("erf", ScalarOp::erf, erf_vjp);
+const OpDef kReciprocal = unary("reciprocal", ScalarOp::reciprocal, reciprocal_vjp);
+const OpDef kLogicalNot = unary("logical_not", ScalarOp::logical_not, nullptr);
+const OpDef kIsNan = unary("isnan", ScalarOp::isnan, nullptr);
+const OpDef kCast = unary("astype", ScalarOp::cast, cast_vjp, ops::linear_jvp);
+
+/// Rounding functions leave integers as they are (Array API).
+LazyTensor rounding(const OpDef& op, const LazyTensor& x) {
+  return is_integral(x.dtype()) ? x : ops::elementwise(op, x);
+}
+
+}  // namespace
+
+LazyTensor negative(const LazyTensor& x) { return ops::elementwise(kNeg, x); }
+LazyTensor abs(const LazyTensor& x) { return ops::elementwise(kAbs, x); }
+LazyTensor sign(const LazyTensor& x) { return ops::elementwise(kSign, x); }
+LazyTensor floor(const LazyTensor& x) { return rounding(kFloor, x); }
+LazyTensor ceil(const LazyTensor& x) { return rounding(kCeil, x); }
+LazyTensor round(const LazyTensor& x) { return rounding(kRound, x); }
+LazyTensor trunc(const LazyTensor& x) { return rounding(kTrunc, x); }
+LazyTensor exp(const LazyTensor& x) { return ops::elementwise(kExp, x); }
+LazyTensor expm1(const LazyTensor& x) { return ops::elementwise(kExpm1, x); }
+LazyTensor log(const LazyTensor& x) { return ops::elementwise(kLog, x); }
+LazyTensor log1p(const LazyTensor& x) { return ops::elementwise(kLog1p, x); }
+LazyTensor sqrt(const LazyTensor& x) { return ops::elementwise(kSqrt, x); }
+LazyTensor rsqrt(const LazyTensor& x) { return ops::elementwise(kRsqrt, x); }
+LazyTensor sin(const LazyTensor& x) { return ops::elementwise(kSin, x); }
+LazyTensor cos(const LazyTensor& x) { return ops::elementwise(kCos, x); }
+LazyTensor tan(const LazyTensor& x) { return ops::elementwise(kTan, x); }
+LazyTensor tanh(const LazyTensor& x) { return ops::elementwise(kTanh, x); }
+LazyTensor sigmoid(const LazyTensor& x) { return ops::elementwise(kSigmoid, x); }
+LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
+LazyTensor reciprocal(const LazyTensor& x) { return ops::elementwise(kReciprocal, x); }
+LazyTensor logical_not(const LazyTensor& x) { return ops::elementwise(kLogicalNot, x); }
+LazyTensor isnan(const LazyTensor& x) { return ops::elementwise(kIsNan, x); }
+LazyTensor square(const LazyTensor& x) {
+  ops::check_domain("square", ScalarDomain::numeric, x.dtype());
+  return x * x;
+}
+
+LazyTensor astype(const LazyTensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return ops::make(kCast, x.shape(), dtype, {x});
+}
+
+namespace ops {
+namespace {
+
+constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
+                          Types types, ResultType result, Gradient gradient, Range range,
+                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&)) {
+  return {.name = name,
+          .family = "elementwise_unary",
+          .signature = signature,
+          .summary = summary,
+          .types = types,
+          .result = result,
+          .gradient = gradient,
+          .call = call,
+          .ranges = {range},
+          .samples = unary_samples,
+          .errors = no_errors};
+}
+
+std::vector<Sample> astype_samples(const Operation&) {
+  std::vector<Sample> out;
+  for (const DType to : kAllDTypes) {
+    // Casts of negative numbers to unsigned types are not defined by the standard.
+    const Range range{.low = is_unsigned(to) ? 0.0 : -2.0, .high = 2};
+    for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 3}, Shape{0, 3}}) {
+      out.push_back({{{shape, range}}, {{"dtype", to}}});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const Operation> elementwise_unary_operations() {
+  using R = ResultType;
+  using G = Gradient;
+  static const Operation kTable[] = {
+      entry("negative", "negative(x)", "-x.", kNumeric, R::same, G::full, {}, call_unary<caldera::negative>),
+      entry("abs", "abs(x)", "The magnitude of x. The slope at 0 is 0.", kNumeric, R::same, G::full,
+            {.away_from_zero = 0.125}, call_unary<caldera::abs>),
+      entry("sign", "sign(x)", "-1, 0 or 1; NaN stays NaN.", kNumeric, R::same, G::zero,
+            {.away_from_zero = 0.125}, call_unary<caldera::sign>),
+      entry("square", "square(x)", "x times x.", kNumeric, R::same, G::full, {}, call_unary<caldera::square>),
+      entry("floor", "floor(x)", "The largest integer that is not above x. Integers stay as they are.",
+            kNumeric, R::same, G::zero, {}, call_unary<caldera::floor>),
+      entry("ceil", "ceil(x)", "The smallest integer that is not below x. Integers stay as they are.",
+            kNumeric, R::same, G::zero, {}, call_unary<caldera::ceil>),
+      entry("round", "round(x)", "The nearest integer, halves to the even one. Integers stay as they are.",
+            kNumeric, R::same, G::zero, {}, call_unary<caldera::round>),
+      entry("trunc", "trunc(x)", "x without its fraction. Integers stay as they are.", kNumeric, R::same,
+            G::zero, {}, call_unary<caldera::trunc>),
+      entry("exp", "exp(x)", "e to the power of x.", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::exp>),
+      entry("expm1", "expm1(x)", "exp(x) - 1 without cancellation near 0.", kAnyType, R::floating, G::full,
+            {}, call_unary<caldera::expm1>),
+      entry("log", "log(x)", "The natural logarithm; NaN below 0, -inf at 0.", kAnyType, R::floating, G::full,
+            {.low = 0.25, .high = 4}, call_unary<caldera::log>),
+      entry("log1p", "log1p(x)", "log(1 + x) without cancellation near 0.", kAnyType, R::floating, G::full,
+            {.low = -0.75, .high = 4}, call_unary<caldera::log1p>),
+      entry("sqrt", "sqrt(x)", "The square root; NaN below 0.", kAnyType, R::floating, G::full,
+            {.low = 0.25, .high = 4}, call_unary<caldera::sqrt>),
+      entry("rsqrt", "rsqrt(x)", "1 / sqrt(x).", kAnyType, R::floating, G::full, {.low = 0.25, .high = 4},
+            call_unary<caldera::rsqrt>),
+      entry("sin", "sin(x)", "The sine of x in radians.", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::sin>),
+      entry("cos", "cos(x)", "The cosine of x in radians.", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::cos>),
+      entry("tan", "tan(x)", "The tangent of x in radians.", kAnyType, R::floating, G::full,
+            {.low = -1.25, .high = 1.25}, call_unary<caldera::tan>),
+      entry("tanh", "tanh(x)", "The hyperbolic tangent.", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::tanh>),
+      entry("sigmoid", "sigmoid(x)", "1 / (1 + exp(-x)).", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::sigmoid>),
+      entry("erf", "erf(x)", "The error function.", kAnyType, R::floating, G::full, {},
+            call_unary<caldera::erf>),
+      entry("reciprocal", "reciprocal(x)", "1 / x.", kAnyType, R::floating, G::full, {.low = 0.25, .high = 4},
+            call_unary<caldera::reciprocal>),
+      entry("logical_not", "logical_not(x)", "Whether x is false.", kBoolean, R::boolean, G::none, {},
+            call_unary<caldera::logical_not>),
+      entry("isnan", "isnan(x)", "Whether x is NaN.", kNumeric, R::boolean, G::none, {},
+            call_unary<caldera::isnan>),
+      {.name = "astype",
+       .family = "elementwise_unary",
+       .signature = "astype(x, dtype)",
+       .summary = "x in another type: floating to integer truncates, to bool tests for not 0, to a narrower "
+                  "floating type rounds to nearest even.",
+       .types = kAnyType,
+       .result = R::argument,
+       .gradient = G::full,
+       .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         return {caldera::astype(x[0], a.dtype("dtype", x[0].dtype()))};
+       },
+       .samples = astype_samples,
+       .errors = no_errors},
+  };
+  return kTable;
+}
+
+}  // namespace ops
+}  // namespace caldera
