@@ -1,12 +1,12 @@
-// What the files of losses are built with: operands of one type, weights, reductions, and their samples.
+// What the files of losses are built with: operands of one type, weights, reductions.
 #pragma once
 
 #include <initializer_list>
 #include <string_view>
 #include <vector>
 
+#include "engine/graph/lazy_tensor.h"
 #include "ops/loss/reduction.h"
-#include "ops/table/operands.h"
 
 namespace caldera::ops {
 
@@ -38,27 +38,5 @@ class LossOperands {
 
 /// In the type that the losses have.
 LazyTensor reduced(const LazyTensor& losses, Reduction reduction);
-
-// ---- for the table of operations
-
-/// The argument `reduction`: "mean" (also where it is absent), "sum", "none" or "batchmean". ValueError for
-/// others.
-Reduction reduction_of(const Arguments& arguments);
-
-/// Losses of two tensors: shapes that are equal and shapes that broadcast, each reduction, and a few shapes
-/// with each of the `variants`.
-std::vector<Sample> loss_samples(const Operation& operation, const std::vector<Arguments>& variants = {});
-/// The same without broadcasting.
-std::vector<Sample> unbroadcast_loss_samples(const Operation& operation,
-                                             const std::vector<Arguments>& variants = {});
-/// Two operands whose shapes do not fit.
-std::vector<ErrorSample> loss_errors(const Operation& operation);
-
-/// Where two operands have these ranges, no difference of theirs is a multiple of 1/64: kinks at 0 and at
-/// round margins are between values.
-inline constexpr Range kOnGrid{};
-inline constexpr Range kOffGrid{.offset = 1.0 / 128};
-/// Probabilities that are neither 0 nor 1.
-inline constexpr Range kProbability{.low = 1.0 / 16, .high = 15.0 / 16};
 
 }  // namespace caldera::ops

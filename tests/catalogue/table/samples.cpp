@@ -1,6 +1,6 @@
-#include "ops/table/samples.h"
+#include "tests/catalogue/table/samples.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 using Integers = Arguments::Integers;
 
@@ -111,4 +111,4 @@ std::vector<ErrorSample> refused_values(
 
 std::vector<ErrorSample> no_errors(const Operation&) { return {}; }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

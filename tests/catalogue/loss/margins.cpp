@@ -2,11 +2,12 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/loss/loss_operands.h"
 #include "ops/loss/ranking.h"
-#include "ops/table/families.h"
+#include "tests/catalogue/loss/loss_samples.h"
+#include "tests/catalogue/table/families.h"
+#include "tests/catalogue/table/operands.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 namespace {
 
 using Results = std::vector<LazyTensor>;
@@ -286,4 +287,4 @@ std::span<const Operation> margin_operations() {
   return kTable;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -8,9 +8,9 @@
 
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
-#include "ops/table/arguments.h"
+#include "tests/catalogue/table/arguments.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// Where the values of an operand are drawn from: evenly between `low` and `high`, in steps of 1/64 (1/16 for
 /// bfloat16's sake above 2), so that every floating type holds them. Integers are drawn from the same
@@ -56,4 +56,4 @@ struct ErrorSample {
   DType type = DType::f32;
 };
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -11,7 +11,7 @@
 
 #include "engine/tensor/dtype.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// Named arguments of a call, in the order in which they are written. An argument that is absent has the
 /// default of the function called. Every getter throws Error, naming the argument, when the value is of
@@ -47,4 +47,4 @@ class Arguments {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

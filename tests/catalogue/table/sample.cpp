@@ -1,11 +1,11 @@
-#include "ops/table/sample.h"
+#include "tests/catalogue/table/sample.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 namespace {
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
@@ -96,4 +96,4 @@ std::string Sample::to_string() const {
   return named.empty() ? shapes : fmt::format("{}: {}", shapes, named);
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

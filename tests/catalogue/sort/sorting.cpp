@@ -1,11 +1,12 @@
 // The entries of sorting.cpp in the table of operations.
-#include "ops/ops.h"
 #include "ops/sort/sorting.h"
-#include "ops/table/families.h"
-#include "ops/table/operands.h"
-#include "ops/table/samples.h"
 
-namespace caldera::ops {
+#include "ops/ops.h"
+#include "tests/catalogue/table/families.h"
+#include "tests/catalogue/table/operands.h"
+#include "tests/catalogue/table/samples.h"
+
+namespace caldera::catalogue {
 namespace {
 
 using Results = std::vector<LazyTensor>;
@@ -209,4 +210,4 @@ std::span<const Operation> sorting_operations() {
   return kTable;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/table/samples.h"
+#include "tests/catalogue/table/samples.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// The entries of special_functions.cpp and of limits.cpp; those of functions.cpp stand before them.
 std::span<const Operation> special_functions();
@@ -54,4 +54,4 @@ inline Operation with(Operation operation, std::vector<Sample> (*samples)(const 
   return operation;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -1,12 +1,13 @@
 // The entries of products.cpp and einsum.cpp in the table of operations.
+#include "ops/linalg/products.h"
+
 #include <cmath>
 #include <limits>
 
-#include "ops/linalg/products.h"
-#include "ops/table/families.h"
-#include "ops/table/samples.h"
+#include "tests/catalogue/table/families.h"
+#include "tests/catalogue/table/samples.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 namespace {
 
 using Results = std::vector<LazyTensor>;
@@ -273,4 +274,4 @@ std::span<const Operation> product_operations() {
   return kTable;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -1,6 +1,6 @@
-// Operation: an entry of the table of operations. Each public operation is declared once, beside its
-// implementation; documentation, golden files and tests read the entry, and hold the implementation to it.
-// How to add one: docs/adding-operations.md.
+// Operation: an entry of the catalogue of operations. Each public operation has one;
+// documentation, golden files and tests read the entry, and hold the implementation to it. The library knows
+// none. How to add one: docs/adding-operations.md.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
-#include "ops/table/sample.h"
+#include "tests/catalogue/table/sample.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// A set of element types.
 class Types {
@@ -63,7 +63,7 @@ using Tensors = std::span<const LazyTensor>;
 
 struct Operation {
   std::string_view name;       // as in C++: caldera::<name>
-  std::string_view family;     // heading of the documentation, and the file in ops/
+  std::string_view family;     // heading of the documentation, and the golden file
   std::string_view signature;  // "softmax(x, axis=-1)"
   std::string_view summary;  // one or two sentences: what it computes; ties, edges and where it differs from
                              // others
@@ -81,4 +81,4 @@ std::span<const Operation* const> operations();
 /// The operation of that name, or null.
 const Operation* find_operation(std::string_view name);
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

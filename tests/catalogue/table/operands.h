@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// The operand in that place, or an undefined tensor where there are fewer.
 inline LazyTensor optional_operand(Tensors x, std::size_t position) {
@@ -18,4 +18,4 @@ inline Operand index_operand(const Shape& shape, std::vector<double> values) {
   return {.shape = shape, .dtype = DType::i32, .values = std::move(values)};
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

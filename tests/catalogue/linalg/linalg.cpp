@@ -1,14 +1,15 @@
 // The table's entries of linear algebra. Samples have a diagonal that outweighs the rest of each row, and
 // whose elements lie apart: so no matrix is near a singular one, and no two singular values or eigenvalues
 // are near each other.
+#include "ops/linalg/linalg.h"
+
 #include <cmath>
 
-#include "ops/linalg/linalg.h"
 #include "ops/ops.h"
-#include "ops/table/families.h"
-#include "ops/table/samples.h"
+#include "tests/catalogue/table/families.h"
+#include "tests/catalogue/table/samples.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 namespace {
 
 using Results = std::vector<LazyTensor>;
@@ -354,4 +355,4 @@ std::span<const Operation> linalg_operations() {
   return kTable;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

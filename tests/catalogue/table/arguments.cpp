@@ -1,4 +1,4 @@
-#include "ops/table/arguments.h"
+#include "tests/catalogue/table/arguments.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "engine/tensor/error.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 namespace {
 
 std::string literal(const Arguments::Value& value) {
@@ -92,4 +92,4 @@ std::string Arguments::to_string() const {
   return out;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 /// Calls of functions of tensors alone.
 template <auto F>
@@ -67,4 +67,4 @@ std::vector<ErrorSample> refused_values(
 /// For operations that refuse nothing but types.
 std::vector<ErrorSample> no_errors(const Operation& operation);
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

@@ -1,8 +1,8 @@
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 
-#include "ops/table/families.h"
+#include "tests/catalogue/table/families.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 DType result_type(ResultType rule, DType type, const Arguments& arguments) {
   switch (rule) {
@@ -74,4 +74,4 @@ const Operation* find_operation(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue

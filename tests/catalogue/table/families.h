@@ -1,11 +1,11 @@
-// The families of operations: each file of ops/ gives the entries of the operations it implements.
+// The families of operations: each file of the catalogue gives the entries of one.
 #pragma once
 
 #include <span>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 
-namespace caldera::ops {
+namespace caldera::catalogue {
 
 std::span<const Operation> elementwise_unary_operations();
 std::span<const Operation> elementwise_binary_operations();
@@ -41,4 +41,4 @@ std::span<const Operation> regression_operations();
 std::span<const Operation> likelihood_operations();
 std::span<const Operation> margin_operations();
 
-}  // namespace caldera::ops
+}  // namespace caldera::catalogue
