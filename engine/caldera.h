@@ -21,6 +21,6 @@
 #include "engine/tensor/error.h"
 #include "engine/tensor/shape.h"
 #include "engine/testing/gradcheck.h"
-#include "ops/losses.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/nn/optimizer_updates.h"
 #include "ops/ops.h"
-#include "ops/optimizer_updates.h"

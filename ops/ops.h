@@ -15,30 +15,30 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
-#include "ops/activations.h"
-#include "ops/at.h"
-#include "ops/axes.h"
-#include "ops/bitwise.h"
-#include "ops/channel_normalization.h"
-#include "ops/convolution.h"
-#include "ops/cumulative.h"
-#include "ops/functions.h"
-#include "ops/interpolation.h"
-#include "ops/likelihoods.h"
-#include "ops/linalg.h"
-#include "ops/manipulation.h"
-#include "ops/margins.h"
-#include "ops/network.h"
-#include "ops/padding.h"
-#include "ops/products.h"
-#include "ops/random.h"
-#include "ops/ranges.h"
-#include "ops/regression.h"
-#include "ops/repetition.h"
-#include "ops/scatter.h"
-#include "ops/sorting.h"
-#include "ops/statistics.h"
-#include "ops/type_info.h"
+#include "engine/tensor/axes.h"
+#include "ops/core/ranges.h"
+#include "ops/core/type_info.h"
+#include "ops/elementwise/bitwise.h"
+#include "ops/elementwise/trigonometry.h"
+#include "ops/index/at.h"
+#include "ops/index/scatter.h"
+#include "ops/linalg/linalg.h"
+#include "ops/linalg/products.h"
+#include "ops/loss/nll.h"
+#include "ops/loss/ranking.h"
+#include "ops/loss/regression.h"
+#include "ops/nn/activations.h"
+#include "ops/nn/attention.h"
+#include "ops/nn/channel_normalization.h"
+#include "ops/nn/convolution.h"
+#include "ops/nn/interpolation.h"
+#include "ops/random/distributions.h"
+#include "ops/reduce/cumulative.h"
+#include "ops/reduce/statistics.h"
+#include "ops/shape/manipulation.h"
+#include "ops/shape/padding.h"
+#include "ops/shape/repetition.h"
+#include "ops/sort/sorting.h"
 
 namespace caldera {
 
@@ -163,7 +163,7 @@ LazyTensor stack(const std::vector<LazyTensor>& parts, int axis = 0);
 
 // ---- creation
 // -------------------------------------------------------------------------------------------------------
-/// 0, 1, …, n - 1; from other numbers on and in other steps: ops/ranges.h.
+/// 0, 1, …, n - 1; from other numbers on and in other steps: ops/core/ranges.h.
 LazyTensor arange(std::int64_t n, DType dtype = DType::i32);
 LazyTensor arange(std::int64_t n, DType dtype, Device device);
 /// The coordinate along `axis` at every point of `shape`.

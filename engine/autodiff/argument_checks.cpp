@@ -1,6 +1,6 @@
 #include "engine/autodiff/argument_checks.h"
 
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 
 namespace caldera {
 

@@ -9,8 +9,8 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/opaque_call.h"
-#include "ops/build.h"
-#include "ops/indexed.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/node_builder.h"
 #include "ops/ops.h"
 
 namespace caldera {

@@ -9,7 +9,7 @@
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"
 #include "engine/graph/vjp.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 #include "ops/ops.h"
 
 namespace caldera {

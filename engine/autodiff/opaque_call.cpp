@@ -4,7 +4,7 @@
 
 #include "engine/autodiff/custom_vjp.h"
 #include "engine/tensor/storage.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 
 namespace caldera {
 namespace {

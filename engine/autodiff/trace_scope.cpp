@@ -4,7 +4,7 @@
 
 #include "engine/graph/trace.h"
 #include "engine/graph/vjp.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 
 namespace caldera {
 namespace {

@@ -7,7 +7,7 @@
 #include "engine/caldera.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/runtime.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 #include "tests/support/messages.h"
 #include "tests/support/transforms/gradcheck.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/runtime/settings.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 #include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "ops/losses.h"
-#include "ops/optimizer_updates.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/nn/optimizer_updates.h"
 #include "tests/support/transforms/transform_cases.h"
 
 namespace caldera::testing {

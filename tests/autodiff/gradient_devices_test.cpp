@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "engine/caldera.h"
-#include "ops/build.h"
-#include "ops/losses.h"
+#include "ops/core/node_builder.h"
+#include "ops/loss/cross_entropy.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
 

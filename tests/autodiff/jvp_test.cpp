@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/runtime/runtime.h"
-#include "ops/build.h"
+#include "ops/core/node_builder.h"
 #include "tests/support/messages.h"
 #include "tests/support/transforms/gradcheck.h"
 #include "tests/support/transforms/jvp_check.h"

@@ -13,7 +13,7 @@
 namespace caldera::testing {
 namespace {
 
-using ops::Operation;
+using catalogue::Operation;
 
 /// How far a result may be off, relative to the largest of the results: a few roundings of the type, and for
 /// Vulkan's f32 the precision that its elementary functions must have.
@@ -185,7 +185,7 @@ constexpr Lacking kLacking[] = {
 
 TEST(GoldenFiles, LackOnlyWhatPyTorchLacks) {
   std::size_t records = 0;
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     std::size_t missing = 0;
     for (const GoldenCall& call : golden_calls(*operation)) {
       const GoldenRecord* record = golden_record(*operation, call);

@@ -13,7 +13,7 @@
 #include "engine/device/reference/reference_plan.h"
 #include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
-#include "ops/matrix_nodes.h"
+#include "ops/linalg/matrix_nodes.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
 #include "tests/support/transforms/gradcheck.h"

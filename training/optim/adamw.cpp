@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/nn/optimizer_updates.h"
 #include "ops/ops.h"
-#include "ops/optimizer_updates.h"
 
 namespace caldera {
 namespace {

@@ -20,8 +20,8 @@ struct AdamWOptions {
   void validate() const;
 };
 
-/// Lazy AdamW over a fixed list of parameters, by the formula of adamw_update (ops/optimizer_updates.h). The
-/// moments of 16-bit parameters are f32. A training step is
+/// Lazy AdamW over a fixed list of parameters, by the formula of adamw_update (ops/nn/optimizer_updates.h).
+/// The moments of 16-bit parameters are f32. A training step is
 ///
 ///   auto grads = grad(loss, optimizer.inputs());
 ///   optimizer.step(grads, lr);                 // builds nodes, computes nothing

@@ -1,7 +1,5 @@
 // The shaders that kernels lower to compile and are valid SPIR-V, whatever the device: no device is needed
 // here.
-#include "engine/device/vulkan/glsl/region_shader.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>

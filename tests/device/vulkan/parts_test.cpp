@@ -1,6 +1,4 @@
 // First runs in parts, later runs whole: how many submits, what they compute, and what recording costs.
-#include "engine/device/vulkan/replay/first_run_batches.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
