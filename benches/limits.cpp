@@ -11,6 +11,7 @@
 #include "benches/case.h"
 #include "benches/clock.h"
 #include "benches/loops.h"
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/threads.h"
 

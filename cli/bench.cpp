@@ -2,6 +2,7 @@
 // reaches.
 #include "cli/command.h"
 #include "cli/domains.h"
+#include "engine/device/backend.h"
 
 #if CALDERA_HAS_BENCHMARK
 #include <fmt/chrono.h>

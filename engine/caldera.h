@@ -14,7 +14,6 @@
 #include "engine/device/threads.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/lazy_tensor.h"
-#include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "benches/case.h"
+#include "engine/device/backend.h"
 #include "engine/eager/v1.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"

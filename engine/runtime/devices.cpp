@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/runtime/plan_cache.h"
@@ -83,6 +84,8 @@ std::shared_ptr<OpenDevice> open_device(Device device) {
   if (r.devices.empty()) std::atexit(drain_at_exit);
   return r.devices.emplace(key, std::move(opened)).first->second;
 }
+
+DeviceCounters device_counters(Device device) { return backend(device).counters(); }
 
 void reopen_device(Device device) {
   std::shared_ptr<OpenDevice> before;  // released outside the mutex: its stream may have work to finish

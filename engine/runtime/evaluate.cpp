@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
 #include "engine/graph/lineage.h"
 #include "engine/runtime/buffer_donation.h"

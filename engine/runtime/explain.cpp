@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/profiler.h"

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/tensor/error.h"
 

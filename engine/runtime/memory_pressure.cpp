@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/job.h"

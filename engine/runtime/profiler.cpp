@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/job.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/explain/records.h"
 
 namespace caldera {

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/device/backend.h"
+#include "engine/device/device_info.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {
+
+class Backend;
 
 /// The device's backend, opened on first use and kept until reopen_device. Thread-safe. Throws DeviceError
 /// when there is no such device.
@@ -20,6 +22,9 @@ Backend& backend(Device device);
 /// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be
 /// opened.
 void reopen_device(Device device);
+
+/// What the device has done since it was opened. Opens it if need be; throws as backend() does. Thread-safe.
+DeviceCounters device_counters(Device device);
 
 /// What there is: the CPU, then Vulkan devices, best first.
 std::vector<DeviceInfo> list_devices();

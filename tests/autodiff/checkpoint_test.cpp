@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
 #include "tests/support/transforms/gradcheck.h"

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/messages.h"
 #include "tests/support/transforms/gradcheck.h"
 

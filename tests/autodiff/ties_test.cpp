@@ -9,6 +9,7 @@
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {

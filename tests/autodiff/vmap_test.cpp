@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "ops/core/node_builder.h"
 #include "tests/support/messages.h"
 #include "tests/support/transforms/gradcheck.h"

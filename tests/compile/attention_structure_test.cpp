@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/named_programs.h"
 

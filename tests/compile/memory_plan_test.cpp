@@ -16,6 +16,8 @@
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/order/schedule.h"
+#include "engine/device/backend.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/devices.h"

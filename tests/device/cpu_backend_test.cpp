@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/tensor/error.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/doctor/families.h"
 #include "engine/tensor/error.h"

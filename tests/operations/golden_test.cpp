@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/device/backend.h"
 #include "tests/operations/every_operation.h"
 
 namespace caldera::testing {

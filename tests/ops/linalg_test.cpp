@@ -11,6 +11,7 @@
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
 #include "engine/device/reference/reference_plan.h"
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
 #include "ops/linalg/matrix_nodes.h"

@@ -180,7 +180,7 @@ class Run {
                     what, value, step, options_.iterations));
   }
 
-  std::uint64_t peak_bytes() const { return backend(model_.device()).counters().peak_bytes; }
+  std::uint64_t peak_bytes() const { return device_counters(model_.device()).peak_bytes; }
 
   Llama& model_;
   const TrainOptions& options_;

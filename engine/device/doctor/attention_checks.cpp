@@ -2,6 +2,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/attention_case.h"
 

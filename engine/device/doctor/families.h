@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/examination.h"
 
 namespace caldera::doctor {

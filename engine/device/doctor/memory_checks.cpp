@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/tensor/error.h"

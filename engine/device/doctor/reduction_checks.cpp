@@ -1,6 +1,7 @@
 // Reductions over inner, outer, middle and all dimensions; long ones, empty ones, of expressions.
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 

@@ -2,6 +2,7 @@
 // workgroups that GPUs get.
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/row_kernels.h"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/memory/transfer.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/pipelines/pipeline_file.h"
 #include "engine/device/vulkan/steps/context.h"

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/replay/first_run_batches.h"
 #include "engine/device/vulkan/vulkan_backend.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/vulkan_backend.h"

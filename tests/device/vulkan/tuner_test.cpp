@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/products/product_tuner.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/encoder.h"

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/attention_case.h"

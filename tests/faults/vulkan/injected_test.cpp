@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/fault_workload.h"
 #include "tests/support/vulkan/faults.h"

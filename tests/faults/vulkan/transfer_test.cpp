@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

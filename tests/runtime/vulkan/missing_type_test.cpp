@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "tests/support/engine_setup.h"
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/device/backend.h"
 #include "tests/support/devices.h"
 
 namespace caldera::testing {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/reference/plan_case.h"
 #include "tests/support/reference.h"
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "engine/device/backend.h"
+
 namespace caldera::testing {
 namespace {
 

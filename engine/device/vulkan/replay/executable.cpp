@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/commands.h"
 #include "engine/device/vulkan/replay/first_run_batches.h"
 #include "engine/device/vulkan/steps/encoder.h"
