@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/compile/compile.h"
-#include "engine/graph/lineage.h"
+#include "engine/graph/lineage_walk.h"
 #include "engine/runtime/capture.h"
 #include "engine/runtime/cut.h"
 #include "engine/runtime/devices.h"

@@ -1,5 +1,5 @@
 // Lineages against a record of what every value was really computed of: none that matters may be missed.
-#include "engine/graph/lineage.h"
+#include "engine/graph/lineage_walk.h"
 
 #include <gtest/gtest.h>
 

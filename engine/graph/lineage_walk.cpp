@@ -1,4 +1,4 @@
-#include "engine/graph/lineage.h"
+#include "engine/graph/lineage_walk.h"
 
 #include <algorithm>
 
