@@ -5,9 +5,7 @@
 namespace caldera {
 namespace {
 
-/// A call (engine/autodiff/opaque_call.h) is of the class of numbers, but has inputs.
-bool is_bare_number(const Node& node) { return node.is_scalar_leaf() && node.inputs().empty(); }
-bool is_on_the_way(const Node& input) { return is_floating(input.dtype()) && !is_bare_number(input); }
+bool is_on_the_way(const Node& input) { return is_floating(input.dtype()) && !input.is_scalar_leaf(); }
 
 /// Whether it leaves a mark at all times, evaluated or not.
 bool is_always_origin(const Node& node) {
@@ -23,8 +21,6 @@ std::uint64_t evaluations = 0;  // under graph_mutex()
 
 /// Above this many outputs of one evaluation, a walk for each would cost more than it is worth.
 constexpr std::size_t kWalkedApart = 8;
-
-}  // namespace
 
 /// The walk from `roots` through what was not evaluated before. `outputs` get their values in this
 /// evaluation. One at a time, under graph_mutex(): the next one uses the same memory.
@@ -62,7 +58,7 @@ class LineageWalk {
     const bool is_origin = is_always_origin(node);
     if (is_origin || known != nullptr) {
       found_.push_back(
-          {.id = node.id(), .evaluation = known ? known->evaluation_ : 0, .is_origin = is_origin});
+          {.id = node.id(), .evaluation = known ? known->evaluation : 0, .is_origin = is_origin});
     }
     if (node.op().zero_gradient) return;
     if (known != nullptr) {
@@ -88,13 +84,13 @@ class LineageWalk {
     std::sort(parents_.begin(), parents_.end());
     parents_.erase(std::unique(parents_.begin(), parents_.end()), parents_.end());
     for (const Lineage* parent : parents_) {
-      add(parent->marks_);
-      unknown_ = std::max(unknown_, parent->unknown_);
+      add(parent->marks);
+      unknown_ = std::max(unknown_, parent->unknown);
     }
-    into.marks_.assign(marks_.begin(), marks_.end());
-    for (Mark& mark : into.marks_) mark.is_origin = mark.is_origin && are_sure;
-    into.unknown_ = unknown_;
-    into.evaluation_ = evaluation_;
+    into.marks.assign(marks_.begin(), marks_.end());
+    for (Mark& mark : into.marks) mark.is_origin = mark.is_origin && are_sure;
+    into.unknown = unknown_;
+    into.evaluation = evaluation_;
   }
 
   /// Adds marks to marks_. Both are sorted, the youngest node first.
@@ -126,14 +122,9 @@ class LineageWalk {
   std::vector<const Lineage*> parents_;
 };
 
-LineagePtr::LineagePtr(const LineagePtr& other) : lineage_(other.lineage_) {
-  if (lineage_ != nullptr) lineage_->refs_.fetch_add(1, std::memory_order_relaxed);
-}
-void LineagePtr::drop(const Lineage& lineage) {
-  if (lineage.refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &lineage;
-}
+}  // namespace
 
-void Lineage::append(std::span<Node* const> outputs, std::vector<LineagePtr>& to) {
+void append_lineages(std::span<Node* const> outputs, std::vector<LineagePtr>& to) {
   const std::uint64_t evaluation = ++evaluations;
   const auto walked = [&](std::span<Node* const> roots) {
     auto* lineage = new Lineage;
@@ -149,22 +140,14 @@ void Lineage::append(std::span<Node* const> outputs, std::vector<LineagePtr>& to
   }
 }
 
-bool Lineage::may_name(std::uint64_t id) const {
-  if (id <= unknown_) return true;
-  const auto found =
-      std::lower_bound(marks_.begin(), marks_.end(), id,
-                       [](const Mark& mark, std::uint64_t wanted) { return mark.id > wanted; });
-  return found != marks_.end() && found->id == id;
-}
-
-Origin::Origin(Node& x) : id_(x.id()), is_number_(is_bare_number(x)), is_origin_(is_always_origin(x)) {
+Origin::Origin(Node& x) : id_(x.id()), is_number_(x.is_scalar_leaf()), is_origin_(is_always_origin(x)) {
   if (is_number_ || is_origin_) return;
   Node* const root = &x;
   Lineage walked;
   if (x.lineage() == nullptr) LineageWalk::shared().run({&root, 1}, {}, kNever, walked);
   const Lineage& own = x.lineage() != nullptr ? *x.lineage() : walked;
-  evaluation_ = own.evaluation_;
-  for (const Lineage::Mark& mark : own.marks_) {
+  evaluation_ = own.evaluation;
+  for (const Lineage::Mark& mark : own.marks) {
     if (mark.is_origin) origins_.push_back(mark.id);
   }
 }
@@ -175,8 +158,8 @@ bool Origin::may_be_of(const Node& value) const {
   if (lineage == nullptr || is_number_ || lineage->may_name(id_)) return true;
   if (is_origin_) return false;
   const bool was_lazy =
-      evaluation_ > lineage->evaluation_ ||
-      std::any_of(lineage->marks_.begin(), lineage->marks_.end(), [&](const Lineage::Mark& mark) {
+      evaluation_ > lineage->evaluation ||
+      std::any_of(lineage->marks.begin(), lineage->marks.end(), [&](const Lineage::Mark& mark) {
         return mark.id > id_ && mark.evaluation != 0 && mark.evaluation < evaluation_;
       });
   return was_lazy && std::all_of(origins_.begin(), origins_.end(),
