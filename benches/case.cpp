@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace caldera::cli {
+namespace caldera::bench {
 
-LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale, DType dtype) {
+LazyTensor random_input(const Shape& shape, std::uint64_t seed, Device device, double scale, DType dtype) {
   const LazyTensor values = random_normal(shape, seed, DType::f32, device);
   return (scale == 1 ? values : values * scale).astype(dtype).eval().detach();
 }
@@ -27,4 +27,4 @@ std::string type_suffix(DType dtype) {
   }
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

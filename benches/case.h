@@ -11,14 +11,14 @@
 
 #include "engine/caldera.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 
 /// The epsilon of norms, as Llama has it.
 inline constexpr double kNormEps = 1e-5;
 
 /// A case made ready: its inputs are on the device. One iteration either builds lazy outputs, which the
 /// runner then evaluates and waits for, or does everything itself (`run`: eager calls, node building).
-struct BenchWork {
+struct Work {
   /// The lazy outputs of one iteration. Timed.
   std::function<std::vector<LazyTensor>()> build;
   /// After an iteration's values are there: what makes the next one start from leaves. Timed.
@@ -34,7 +34,7 @@ struct BenchWork {
   std::shared_ptr<void> scope;
 };
 
-struct BenchCase {
+struct Case {
   std::string name;          // "ops/softmax/named/1024x1024": suite, what, how, size
   std::string shape;         // of the operands, for people
   DType dtype = DType::f32;  // of the result
@@ -49,18 +49,12 @@ struct BenchCase {
   double aim_ratio = 0;
   /// What benches/torch_worker.py is asked to run; null: there is nothing to compare with.
   nlohmann::json peer;
-  std::function<BenchWork(Device)> make;
+  std::function<Work(Device)> make;
 };
 
-// One file a suite.
-std::vector<BenchCase> bench_seeds();
-std::vector<BenchCase> bench_ops();
-std::vector<BenchCase> bench_train();
-std::vector<BenchCase> bench_lavapipe();  // cases of the others, with bounds
-
 /// A leaf of normally distributed values, evaluated.
-LazyTensor bench_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1,
-                       DType dtype = DType::f32);
+LazyTensor random_input(const Shape& shape, std::uint64_t seed, Device device, double scale = 1,
+                        DType dtype = DType::f32);
 /// "4x16x1024"
 std::string dims_text(const Shape& shape);
 /// A shape as the peer's request spells it.
@@ -76,4 +70,4 @@ inline constexpr DType kHalfTypes[] = {DType::f16, DType::bf16};
 /// What a case's name says of its type: "" of f32, the usual one; "/f16", "/bf16".
 std::string type_suffix(DType dtype);
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

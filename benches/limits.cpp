@@ -15,7 +15,7 @@
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/threads.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 /// Memory first touched by the thread that uses it.
@@ -78,7 +78,7 @@ constexpr int kRounds = 8;
 constexpr int kPeakRounds = 40;
 constexpr double kLongEnough = 0.5;  // seconds
 
-double measured_bandwidth(const BenchLoops& loops, double working_set, int threads) {
+double measured_bandwidth(const Loops& loops, double working_set, int threads) {
   const auto turns = static_cast<int>(std::clamp(kBytesPerRound / working_set, 1.0, 20'000.0));
   // Multiples of 64 floats, as the loops want them.
   const std::size_t all = static_cast<std::size_t>(working_set / threads / sizeof(float)) / 192 * 192;
@@ -100,7 +100,7 @@ double measured_bandwidth(const BenchLoops& loops, double working_set, int threa
   return f32_bytes(static_cast<double>(all)) * threads * turns / std::min(read, triad) / 1e9;
 }
 
-double measured_peak(const BenchLoops& loops, int threads) {
+double measured_peak(const Loops& loops, int threads) {
   constexpr std::int64_t kTurns = 500'000;
   const double seconds = best_seconds(threads, kPeakRounds, [&]() -> std::function<void()> {
     return [&loops] { sink = loops.multiply_add(kTurns); };
@@ -125,7 +125,7 @@ double best_run(const std::function<LazyTensor()>& build) {
 double product_peak(Device device, DType dtype) {
   double peak = 0;
   for (const std::int64_t n : {512, 1024}) {
-    const LazyTensor a = bench_input({n, n}, 1, device, 1, dtype);
+    const LazyTensor a = random_input({n, n}, 1, device, 1, dtype);
     const double flops = 2 * std::pow(static_cast<double>(n), 3);
     peak = std::max(peak, flops / best_run([&] { return matmul(a, a); }) / 1e9);
   }
@@ -134,10 +134,10 @@ double product_peak(Device device, DType dtype) {
 
 }  // namespace
 
-BenchLimits BenchLimits::measure_cpu() {
-  const BenchLoops loops = bench_loops();
+Limits Limits::measure_cpu() {
+  const Loops loops = widest_loops();
   const int threads = cpu_threads();
-  BenchLimits limits;
+  Limits limits;
   limits.method_ = "the program's own loops: the better of reading and a triad; multiply-adds in registers";
   for (const double kib : {32.0, 128.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 131072.0}) {
     const double bytes = kib * 1024 * threads;
@@ -147,12 +147,12 @@ BenchLimits BenchLimits::measure_cpu() {
   return limits;
 }
 
-BenchLimits BenchLimits::measure_device(Device device, std::span<const DType> types) {
-  BenchLimits limits;
+Limits Limits::measure_device(Device device, std::span<const DType> types) {
+  Limits limits;
   limits.method_ = "the engine's own copies and products";
   double best = 0;
   for (const std::int64_t mebi : {4, 16}) {
-    const LazyTensor x = bench_input({mebi << 20}, 1, device);
+    const LazyTensor x = random_input({mebi << 20}, 1, device);
     const double bytes = 2 * f32_bytes(static_cast<double>(x.numel()));
     best = std::max(best, bytes / best_run([&] { return x + 1.0; }) / 1e9);
   }
@@ -164,8 +164,8 @@ BenchLimits BenchLimits::measure_device(Device device, std::span<const DType> ty
   return limits;
 }
 
-BenchLimits BenchLimits::measure(Device device, std::span<const DType> types) {
-  BenchLimits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
+Limits Limits::measure(Device device, std::span<const DType> types) {
+  Limits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
   // A small set that was disturbed is still no slower than a larger one.
   for (std::size_t i = limits.bandwidth_.size(); i-- > 1;) {
     Bandwidth& smaller = limits.bandwidth_[i - 1];
@@ -174,7 +174,7 @@ BenchLimits BenchLimits::measure(Device device, std::span<const DType> types) {
   return limits;
 }
 
-double BenchLimits::bandwidth_for(double bytes) const {
+double Limits::bandwidth_for(double bytes) const {
   const auto above = std::find_if(bandwidth_.begin(), bandwidth_.end(),
                                   [&](const Bandwidth& measured) { return measured.bytes > bytes; });
   if (above == bandwidth_.begin()) return bandwidth_.front().gb_per_s;
@@ -184,14 +184,14 @@ double BenchLimits::bandwidth_for(double bytes) const {
   return below.gb_per_s + share * (above->gb_per_s - below.gb_per_s);
 }
 
-std::optional<double> BenchLimits::limit_us(double bytes, double flops, DType dtype) const {
+std::optional<double> Limits::limit_us(double bytes, double flops, DType dtype) const {
   if (bytes <= 0 && flops <= 0) return std::nullopt;
   const auto own = gflop_per_s_of_.find(dtype);
   const double gflop_per_s = own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
   return std::max(bytes / bandwidth_for(bytes) / 1e3, flops / gflop_per_s / 1e3);
 }
 
-nlohmann::ordered_json BenchLimits::to_json() const {
+nlohmann::ordered_json Limits::to_json() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Bandwidth& b : bandwidth_)
     list.push_back({{"bytes", b.bytes}, {"gb_per_s", std::round(b.gb_per_s * 10) / 10}});
@@ -203,4 +203,4 @@ nlohmann::ordered_json BenchLimits::to_json() const {
           {"method", method_}};
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -10,16 +10,16 @@
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 
-class BenchLimits {
+class Limits {
  public:
   /// Measures, for about a second. On the CPU with plain loops of this program's own, over as many threads
   /// as the engine may use: reading and a triad at sizes from the L1 caches to memory, and chains of
   /// multiply-adds in registers. On other devices with the engine's largest copies and products, so a limit
   /// there says no more than what the engine itself reached; products are measured in f32 and in those of
   /// `types` that have 16 bits and that the device has.
-  static BenchLimits measure(Device device, std::span<const DType> types);
+  static Limits measure(Device device, std::span<const DType> types);
 
   /// No run of so many bytes and so many operations on values of `dtype` can be shorter. Nothing for a case
   /// without either.
@@ -34,8 +34,8 @@ class BenchLimits {
     double bytes = 0;  // working set
     double gb_per_s = 0;
   };
-  static BenchLimits measure_cpu();
-  static BenchLimits measure_device(Device device, std::span<const DType> types);
+  static Limits measure_cpu();
+  static Limits measure_device(Device device, std::span<const DType> types);
   /// Between two measured sizes the proportional share of both, on a logarithmic scale: part of such a set
   /// lies in the faster memory.
   double bandwidth_for(double bytes) const;
@@ -46,4 +46,4 @@ class BenchLimits {
   const char* method_ = "";
 };
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -1,6 +1,6 @@
 #include "benches/loops.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 // NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot stand in parentheses.
@@ -44,7 +44,7 @@ namespace {
     a += b + c + d + e + f + g + h + i + j;                                                             \
     return a[0];                                                                                        \
   }                                                                                                     \
-  constexpr BenchLoops kLoops{read, triad, multiply_add, std::int64_t{10} * 2 * std::int64_t{kLanes}};  \
+  constexpr Loops kLoops{read, triad, multiply_add, std::int64_t{10} * 2 * std::int64_t{kLanes}};       \
   }
 
 // NOLINTEND(bugprone-macro-parentheses)
@@ -57,7 +57,7 @@ CALDERA_BENCH_LOOPS(avx512, 64, __attribute__((target("avx512f,fma"), noinline))
 
 }  // namespace
 
-BenchLoops bench_loops() {
+Loops widest_loops() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return avx512::kLoops;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::kLoops;
@@ -65,4 +65,4 @@ BenchLoops bench_loops() {
   return plain::kLoops;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace caldera::cli {
+namespace caldera::bench {
 
 /// Pointers are aligned to 64 bytes; counts are of floats, multiples of 64.
-struct BenchLoops {
+struct Loops {
   /// Sums n floats.
   float (*read)(const float* a, std::size_t n);
   /// a = b + c / 2.
@@ -18,6 +18,6 @@ struct BenchLoops {
 };
 
 /// With the widest vectors that this core has.
-BenchLoops bench_loops();
+Loops widest_loops();
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -21,7 +21,7 @@
 
 extern char** environ;
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -155,7 +155,7 @@ Peer::Peer(const std::string& command, int threads, bool on_gpu) {
   std::vector<std::vector<std::string>> candidates;
   if (command.empty()) {
     for (const char* python : {"python3", "/usr/bin/python3"})
-      candidates.push_back({python, "-u", "-c", kBenchWorkerScript});
+      candidates.push_back({python, "-u", "-c", kWorkerScript});
   } else {
     candidates.push_back({"sh", "-c", command});
   }
@@ -230,4 +230,4 @@ void Peer::close() {
   chosen_ = nullptr;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

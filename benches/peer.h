@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace caldera::cli {
+namespace caldera::bench {
 
 /// One worker process. Requests and answers are JSON, a line each, over its standard input and output:
 ///
@@ -82,4 +82,4 @@ class Peer {
   std::string error_;
 };
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -11,7 +11,7 @@
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 constexpr const char* kBegin = "<!-- bench:begin -->\n";
@@ -38,47 +38,47 @@ std::string short_number(const std::optional<double>& value) {
   return value ? short_number(*value) : std::string("-");
 }
 
-const BenchResult::PeerFigure* find_peer(const BenchResult& r, bool named) {
+const Result::PeerFigure* find_peer(const Result& r, bool named) {
   for (const auto& [name, figure] : r.peers)
     if ((name == "named") == named) return &figure;
   return nullptr;
 }
 
-std::string ratio(const BenchResult& r, const BenchResult::PeerFigure* peer) {
+std::string ratio(const Result& r, const Result::PeerFigure* peer) {
   return peer != nullptr ? fmt::format("{:.2f}", r.total_us / peer->us) : "-";
 }
 
 struct Column {
   const char* title;
-  std::function<std::string(const BenchResult&)> text;
+  std::function<std::string(const Result&)> text;
 };
 
 const std::vector<Column>& columns() {
   static const std::vector<Column> kAll{
-      {"total us", [](const BenchResult& r) { return short_number(r.total_us); }},
-      {"spread", [](const BenchResult& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
-      {"submit us", [](const BenchResult& r) { return short_number(r.submit_us); }},
-      {"device us", [](const BenchResult& r) { return short_number(r.device_us); }},
-      {"limit us", [](const BenchResult& r) { return short_number(r.limit_us); }},
+      {"total us", [](const Result& r) { return short_number(r.total_us); }},
+      {"spread", [](const Result& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
+      {"submit us", [](const Result& r) { return short_number(r.submit_us); }},
+      {"device us", [](const Result& r) { return short_number(r.device_us); }},
+      {"limit us", [](const Result& r) { return short_number(r.limit_us); }},
       {"x limit",
-       [](const BenchResult& r) {
+       [](const Result& r) {
          return r.limit_us ? short_number(r.total_us / *r.limit_us) : std::string("-");
        }},
-      {"GB/s", [](const BenchResult& r) { return short_number(r.gb_per_s); }},
-      {"GFLOP/s", [](const BenchResult& r) { return short_number(r.gflop_per_s); }},
+      {"GB/s", [](const Result& r) { return short_number(r.gb_per_s); }},
+      {"GFLOP/s", [](const Result& r) { return short_number(r.gflop_per_s); }},
       {"peer us",
-       [](const BenchResult& r) {
+       [](const Result& r) {
          const auto* peer = find_peer(r, false);
          return peer != nullptr ? short_number(peer->us) : std::string("-");
        }},
-      {"ratio", [](const BenchResult& r) { return ratio(r, find_peer(r, false)); }},
-      {"to named", [](const BenchResult& r) { return ratio(r, find_peer(r, true)); }},
+      {"ratio", [](const Result& r) { return ratio(r, find_peer(r, false)); }},
+      {"to named", [](const Result& r) { return ratio(r, find_peer(r, true)); }},
   };
   return kAll;
 }
 
 /// An aim, a bound or the time of one of many operations stands beside the name: few rows have them.
-std::string remark(const BenchResult& r) {
+std::string remark(const Result& r) {
   std::string text;
   if (r.operations > 1)
     text += fmt::format(" ({} ns an operation)", short_number(1e3 * r.total_us / r.operations));
@@ -87,7 +87,7 @@ std::string remark(const BenchResult& r) {
   return text;
 }
 
-std::string markdown_table(std::span<const BenchResult> results, std::string_view suite) {
+std::string markdown_table(std::span<const Result> results, std::string_view suite) {
   std::string text = fmt::format("### {}\n\n| case |", suite);
   std::string rule = "|---|";
   for (const Column& column : columns()) {
@@ -95,7 +95,7 @@ std::string markdown_table(std::span<const BenchResult> results, std::string_vie
     rule += "---:|";
   }
   text += "\n" + rule + "\n";
-  for (const BenchResult& r : results) {
+  for (const Result& r : results) {
     if (!r.name.starts_with(fmt::format("{}/", suite))) continue;
     text += fmt::format("| {}{} |", r.name.substr(suite.size() + 1), remark(r));
     for (const Column& column : columns()) text += fmt::format(" {} |", column.text(r));
@@ -127,7 +127,7 @@ std::string describe(const nlohmann::ordered_json& environment) {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const BenchResult& r) {
+nlohmann::ordered_json to_json(const Result& r) {
   nlohmann::ordered_json peers = nlohmann::ordered_json::object();
   nlohmann::ordered_json ratios = nlohmann::ordered_json::object();
   nlohmann::ordered_json details = nlohmann::ordered_json::object();
@@ -157,17 +157,17 @@ nlohmann::ordered_json to_json(const BenchResult& r) {
           {"iterations", r.iterations}};
 }
 
-std::string to_table(std::span<const BenchResult> results) {
+std::string to_table(std::span<const Result> results) {
   std::size_t name_width = 4;
   std::vector<std::string> names;
-  for (const BenchResult& r : results) {
+  for (const Result& r : results) {
     names.push_back(r.name + remark(r));
     name_width = std::max(name_width, names.back().size());
   }
   std::vector<std::size_t> widths;
   for (const Column& column : columns()) {
     std::size_t width = std::string_view(column.title).size();
-    for (const BenchResult& r : results) width = std::max(width, column.text(r).size());
+    for (const Result& r : results) width = std::max(width, column.text(r).size());
     widths.push_back(width);
   }
   std::string text = fmt::format("{:<{}}", "name", name_width);
@@ -194,7 +194,7 @@ void check_markdown(const std::filesystem::path& file) {
   }
 }
 
-void write_markdown(const std::filesystem::path& file, std::span<const BenchResult> results,
+void write_markdown(const std::filesystem::path& file, std::span<const Result> results,
                     const nlohmann::ordered_json& environment) {
   check_markdown(file);
   std::string text = read_text_file(file);
@@ -202,7 +202,7 @@ void write_markdown(const std::filesystem::path& file, std::span<const BenchResu
   const std::size_t end = text.find(kEnd);
   std::string tables = "\n" + describe(environment);
   for (const char* suite : {"seeds", "ops", "train"}) {
-    const auto in_suite = [&](const BenchResult& r) { return r.name.starts_with(fmt::format("{}/", suite)); };
+    const auto in_suite = [&](const Result& r) { return r.name.starts_with(fmt::format("{}/", suite)); };
     if (std::any_of(results.begin(), results.end(), in_suite)) tables += markdown_table(results, suite);
   }
   const std::size_t after = begin + std::string_view(kBegin).size();
@@ -210,4 +210,4 @@ void write_markdown(const std::filesystem::path& file, std::span<const BenchResu
   write_text_file(file, text);
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

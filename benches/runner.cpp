@@ -13,7 +13,7 @@
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 constexpr std::int64_t kMaxIterations = 1'000'000;
@@ -55,7 +55,7 @@ class Collector final : public benchmark::BenchmarkReporter {
 
 class Runner {
  public:
-  Runner(const BenchCase& c, Device device, Peer* peer, const BenchOptions& options)
+  Runner(const Case& c, Device device, Peer* peer, const Options& options)
       : case_(c), device_(device), work_(c.make(device)), peer_(peer), options_(options) {}
 
   void warm_up() {
@@ -104,8 +104,8 @@ class Runner {
     seconds_ = std::move(collector.seconds);
   }
 
-  BenchResult result() const {
-    BenchResult r;
+  Result result() const {
+    Result r;
     r.name = case_.name;
     r.shape = case_.shape;
     r.dtype = name(case_.dtype);
@@ -214,11 +214,11 @@ class Runner {
     if (total > 0) device_seconds_.push_back(total / static_cast<double>(count));
   }
 
-  const BenchCase& case_;
+  const Case& case_;
   Device device_;
-  BenchWork work_;
+  Work work_;
   Peer* peer_;
-  const BenchOptions& options_;
+  const Options& options_;
   std::optional<Peer::Case> peer_case_;
   std::int64_t iterations_ = 1;
   std::int64_t rival_iterations_ = 1;
@@ -234,13 +234,13 @@ class Runner {
 
 }  // namespace
 
-BenchResult run_case(const BenchCase& c, Device device, const BenchLimits& limits, Peer* peer,
-                     const BenchOptions& options, const std::function<void(const std::string&)>& note) {
+Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, const Options& options,
+                const std::function<void(const std::string&)>& note) {
   Runner runner(c, device, peer, options);
   runner.warm_up();
   runner.open_peer(note);
   runner.run();
-  BenchResult result = runner.result();
+  Result result = runner.result();
   result.device = device.to_string();
   result.limit_us = limits.limit_us(c.bytes, c.flops, c.dtype);
   return result;
@@ -258,4 +258,4 @@ nlohmann::ordered_json machine_json() {
   return {{"cpus", cpu.num_cpus}, {"mhz", std::round(cpu.cycles_per_second / 1e6)}, {"caches", caches}};
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -9,16 +9,16 @@
 #include "benches/limits.h"
 #include "benches/peer.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 
-struct BenchOptions {
+struct Options {
   int repetitions = 7;
   /// Length of one repetition; at least one iteration.
   double repetition_seconds = 0.05;
 };
 
 /// Figures of one case. Times are microseconds an iteration: medians of the repetitions.
-struct BenchResult {
+struct Result {
   std::string name;
   std::string shape;
   std::string dtype;
@@ -52,10 +52,10 @@ struct BenchResult {
 
 /// Throws what the case throws. Where the peer cannot run a case, `note` says why and the case goes on
 /// without it.
-BenchResult run_case(const BenchCase& c, Device device, const BenchLimits& limits, Peer* peer,
-                     const BenchOptions& options, const std::function<void(const std::string&)>& note);
+Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, const Options& options,
+                const std::function<void(const std::string&)>& note);
 
 /// What Google Benchmark knows of the machine: {"cpus","mhz","caches":[{"type","level","bytes","sharing"}]}.
 nlohmann::ordered_json machine_json();
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "benches/case.h"
+#include "benches/suites/suites.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 struct Rival {
@@ -28,15 +29,15 @@ constexpr Rival kRivals[] = {
 
 }  // namespace
 
-std::vector<BenchCase> bench_lavapipe() {
-  std::vector<BenchCase> all = bench_seeds();
-  for (BenchCase& c : bench_ops()) all.push_back(std::move(c));
-  std::vector<BenchCase> cases;
+std::vector<Case> lavapipe_suite() {
+  std::vector<Case> all = seeds_suite();
+  for (Case& c : ops_suite()) all.push_back(std::move(c));
+  std::vector<Case> cases;
   cases.reserve(std::size(kRivals));
   for (const Rival& rival : kRivals) {
-    const auto found = std::ranges::find(all, std::string_view(rival.name), &BenchCase::name);
+    const auto found = std::ranges::find(all, std::string_view(rival.name), &Case::name);
     if (found == all.end()) throw Error(std::string("no case is named ") + rival.name);
-    BenchCase c = std::move(*found);
+    Case c = std::move(*found);
     c.name = "lavapipe/" + c.name;
     c.bound_us = rival.ggml_us * rival.share;
     c.aim_ratio = 0;
@@ -46,4 +47,4 @@ std::vector<BenchCase> bench_lavapipe() {
   return cases;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

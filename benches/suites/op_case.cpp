@@ -4,7 +4,7 @@
 
 #include "engine/runtime/runtime.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 std::string size_of_operands(const OpCase& op) {
@@ -43,9 +43,9 @@ std::function<Tensors()> builder(const TensorFunction& function, const Tensors& 
   };
 }
 
-BenchCase to_case(const OpCase& op) {
+Case to_case(const OpCase& op) {
   const LazyTensor result = result_of(op);
-  BenchCase c;
+  Case c;
   c.name = fmt::format("ops/{}{}{}", op.name, type_suffix(op.dtype), op.gradients > 0 ? "+grad" : "");
   c.shape = size_of_operands(op);
   c.dtype = result.dtype();
@@ -72,10 +72,10 @@ BenchCase to_case(const OpCase& op) {
   c.make = [op, shape = result.shape(), dtype = result.dtype()](Device device) {
     Tensors operands;
     for (std::size_t i = 0; i < op.operands.size(); ++i)
-      operands.push_back(bench_input(op.operands[i], i + 1, device, i == 0 ? 1 : op.scale, op.dtype));
+      operands.push_back(random_input(op.operands[i], i + 1, device, i == 0 ? 1 : op.scale, op.dtype));
     if (op.indices > 0) operands.push_back(scattered_indices(op.indices, op.index_limit, device));
-    const LazyTensor g = op.gradients > 0 ? bench_input(shape, 99, device, 1, dtype) : LazyTensor();
-    BenchWork work;
+    const LazyTensor g = op.gradients > 0 ? random_input(shape, 99, device, 1, dtype) : LazyTensor();
+    Work work;
     work.build = builder(op.function, operands, g, op.gradients);
     if (op.named) {
       work.rival = [build = builder(op.named, operands, g, op.gradients)] { eval(build()); };
@@ -88,9 +88,9 @@ BenchCase to_case(const OpCase& op) {
 
 }  // namespace
 
-void add(std::vector<BenchCase>& cases, const OpCase& op) { cases.push_back(to_case(op)); }
+void add(std::vector<Case>& cases, const OpCase& op) { cases.push_back(to_case(op)); }
 
-void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops) {
+void add_both(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops) {
   add(cases, op);
   op.gradients = count;
   op.gradient_flops = gradient_flops;
@@ -98,18 +98,18 @@ void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, doubl
   add(cases, op);
 }
 
-void add_half(std::vector<BenchCase>& cases, OpCase op) {
+void add_half(std::vector<Case>& cases, OpCase op) {
   for (const DType type : kHalfTypes) {
     op.dtype = type;
     add(cases, op);
   }
 }
 
-void add_both_half(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops) {
+void add_both_half(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops) {
   for (const DType type : kHalfTypes) {
     op.dtype = type;
     add_both(cases, op, count, gradient_flops);
   }
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -6,7 +6,7 @@
 
 #include "benches/case.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 
 using Tensors = std::vector<LazyTensor>;
 using TensorFunction = std::function<LazyTensor(const Tensors&)>;
@@ -36,11 +36,11 @@ struct OpCase {
 };
 
 /// Forward, or with gradients where the case asks for them.
-void add(std::vector<BenchCase>& cases, const OpCase& op);
+void add(std::vector<Case>& cases, const OpCase& op);
 /// Forward, and forward with the gradients of `count` operands.
-void add_both(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops);
+void add_both(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops);
 /// The same in each of the 16-bit types.
-void add_half(std::vector<BenchCase>& cases, OpCase op);
-void add_both_half(std::vector<BenchCase>& cases, OpCase op, std::size_t count, double gradient_flops);
+void add_half(std::vector<Case>& cases, OpCase op);
+void add_both_half(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops);
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "benches/suites/op_case.h"
+#include "benches/suites/suites.h"
 #include "engine/runtime/runtime.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 // ---- Element-wise ---------------------------------------------------------------------------------------
@@ -19,7 +20,7 @@ LazyTensor chain_of_eight(const LazyTensor& x) {
   return y;
 }
 
-void add_elementwise(std::vector<BenchCase>& cases) {
+void add_elementwise(std::vector<Case>& cases) {
   const Shape large{std::int64_t{4} << 20};
   const double n = static_cast<double>(large.numel());
   const auto unary = [&](const std::string& name, double flops, TensorFunction function) {
@@ -67,7 +68,7 @@ void add_elementwise(std::vector<BenchCase>& cases) {
 
 // ---- Reductions and rows --------------------------------------------------------------------------------
 
-void add_reductions(std::vector<BenchCase>& cases) {
+void add_reductions(std::vector<Case>& cases) {
   const Shape matrix{4096, 1024};
   const double n = static_cast<double>(matrix.numel());
   const auto reduction = [&](const std::string& name, const std::string& peer, nlohmann::json parameters,
@@ -102,7 +103,7 @@ LazyTensor rms_norm_by_hand(const LazyTensor& x, const LazyTensor& weight) {
   return x * rsqrt(mean(square(x), -1, true) + kNormEps) * weight;
 }
 
-void add_rows(std::vector<BenchCase>& cases) {
+void add_rows(std::vector<Case>& cases) {
   const Shape matrix{1024, 1024};
   const Shape row{1024};
   const double n = static_cast<double>(matrix.numel());
@@ -163,7 +164,7 @@ LazyTensor rotary(const LazyTensor& x, const LazyTensor& cosine, const LazyTenso
   return x * cosine + turned * sine;
 }
 
-void add_rotary(std::vector<BenchCase>& cases) {
+void add_rotary(std::vector<Case>& cases) {
   const Shape heads{4, 8, 512, 64};
   const double n = static_cast<double>(heads.numel());
   add_both(cases,
@@ -187,7 +188,7 @@ OpCase product(const std::string& name, const Shape& a, const Shape& b, double f
           .scale = 0.05};
 }
 
-void add_contractions(std::vector<BenchCase>& cases) {
+void add_contractions(std::vector<Case>& cases) {
   const auto cube = [](double n) { return 2 * n * n * n; };
   const TensorFunction plain = [](const Tensors& t) { return matmul(t[0], t[1]); };
   for (const std::int64_t n : {512, 1024, 2048}) {
@@ -242,7 +243,7 @@ LazyTensor attention(const Tensors& t, bool causal) {
   return matmul(softmax(scores), t[2]);
 }
 
-void add_attention(std::vector<BenchCase>& cases) {
+void add_attention(std::vector<Case>& cases) {
   for (const bool causal : {false, true}) {
     for (const std::int64_t length : {128, 1024}) {
       const Shape heads{1, 8, length, 64};
@@ -263,7 +264,7 @@ void add_attention(std::vector<BenchCase>& cases) {
 
 // ---- Losses, indexing, movement, types ------------------------------------------------------------------
 
-void add_indexed(std::vector<BenchCase>& cases) {
+void add_indexed(std::vector<Case>& cases) {
   constexpr std::int64_t kRows = 32000;
   constexpr std::int64_t kWidth = 512;
   constexpr std::int64_t kCount = 4096;
@@ -295,7 +296,7 @@ void add_indexed(std::vector<BenchCase>& cases) {
            1, 3 * n);
 }
 
-void add_movement(std::vector<BenchCase>& cases) {
+void add_movement(std::vector<Case>& cases) {
   const Shape half{2048, 1024};
   const Shape matrix{2048, 2048};
   const auto move = [&](const std::string& name, std::vector<Shape> operands, const std::string& peer,
@@ -326,16 +327,16 @@ void add_movement(std::vector<BenchCase>& cases) {
 }
 
 /// Creation has no operands whose device it could take.
-BenchCase random_case() {
+Case random_case() {
   const Shape matrix{2048, 2048};
-  BenchCase c;
+  Case c;
   c.name = "ops/random/normal";
   c.shape = dims_text(matrix);
   c.bytes = f32_bytes(static_cast<double>(matrix.numel()));
   c.peer = {
       {"op", "randn"}, {"operands", nlohmann::json::array()}, {"shape", dims_json(matrix)}, {"gradients", 0}};
   c.make = [=](Device device) {
-    BenchWork work;
+    Work work;
     work.build = [=] { return Tensors{random_normal(matrix, 7, DType::f32, device)}; };
     return work;
   };
@@ -344,8 +345,8 @@ BenchCase random_case() {
 
 }  // namespace
 
-std::vector<BenchCase> bench_ops() {
-  std::vector<BenchCase> cases;
+std::vector<Case> ops_suite() {
+  std::vector<Case> cases;
   add_elementwise(cases);
   add_reductions(cases);
   add_rows(cases);
@@ -358,4 +359,4 @@ std::vector<BenchCase> bench_ops() {
   return cases;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "benches/case.h"
+#include "benches/suites/suites.h"
 #include "engine/device/backend.h"
 #include "engine/eager/v1.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 using LazyFunction = std::function<LazyTensor(const std::vector<LazyTensor>&)>;
@@ -36,7 +37,7 @@ struct Seed {
 std::vector<LazyTensor> make_operands(const Seed& seed, Device device) {
   std::vector<LazyTensor> operands;
   for (std::size_t i = 0; i < seed.operands.size(); ++i)
-    operands.push_back(bench_input(seed.operands[i], i + 1, device, i == 0 ? 1 : 0.1, seed.dtype));
+    operands.push_back(random_input(seed.operands[i], i + 1, device, i == 0 ? 1 : 0.1, seed.dtype));
   return operands;
 }
 
@@ -52,14 +53,14 @@ double least_bytes(const Seed& seed, bool with_gradient) {
   return bytes_of(elements, seed.dtype);
 }
 
-BenchWork lazy_work(const Seed& seed, bool with_gradient, Device device) {
+Work lazy_work(const Seed& seed, bool with_gradient, Device device) {
   const std::vector<LazyTensor> operands = make_operands(seed, device);
-  BenchWork work;
+  Work work;
   if (!with_gradient) {
     work.build = [=, lazy = seed.lazy] { return std::vector<LazyTensor>{lazy(operands)}; };
     return work;
   }
-  const LazyTensor g = bench_input(seed.result, 99, device, 1, seed.dtype);
+  const LazyTensor g = random_input(seed.result, 99, device, 1, seed.dtype);
   work.build = [=, lazy = seed.lazy, count = seed.trainable] {
     const LazyTensor loss = sum(lazy(operands) * g);
     std::vector<LazyTensor> outputs = grad(loss, std::span(operands.data(), count));
@@ -69,15 +70,15 @@ BenchWork lazy_work(const Seed& seed, bool with_gradient, Device device) {
   return work;
 }
 
-BenchWork eager_work(const Seed& seed, bool with_gradient, Device device) {
+Work eager_work(const Seed& seed, bool with_gradient, Device device) {
   std::vector<v1::Var> operands;
   for (const LazyTensor& operand : make_operands(seed, device)) operands.emplace_back(v1::Tensor(operand));
-  BenchWork work;
+  Work work;
   if (!with_gradient) {
     work.run = [=, eager = seed.eager] { (void)eager(operands); };
     return work;
   }
-  const v1::Tensor g(bench_input(seed.result, 99, device));
+  const v1::Tensor g(random_input(seed.result, 99, device));
   const std::vector<v1::Var> trainable(operands.begin(),
                                        operands.begin() + static_cast<std::ptrdiff_t>(seed.trainable));
   work.run = [=, eager = seed.eager] {
@@ -86,7 +87,7 @@ BenchWork eager_work(const Seed& seed, bool with_gradient, Device device) {
   return work;
 }
 
-void add_seed(std::vector<BenchCase>& cases, const Seed& seed) {
+void add_seed(std::vector<Case>& cases, const Seed& seed) {
   for (const bool with_gradient : {false, true}) {
     nlohmann::json peer = seed.peer;
     peer["operands"] = nlohmann::json::array();
@@ -95,7 +96,7 @@ void add_seed(std::vector<BenchCase>& cases, const Seed& seed) {
     peer["dtype"] = name(seed.dtype);
     for (const bool eager : {false, true}) {
       if (eager && seed.dtype != DType::f32) continue;
-      BenchCase c;
+      Case c;
       c.name = fmt::format("seeds/{}/{}{}/{}{}", seed.name, eager ? "eager" : "lazy",
                            with_gradient ? "+grad" : "", seed.size, type_suffix(seed.dtype));
       c.dtype = seed.dtype;
@@ -180,8 +181,8 @@ LazyTensor chain_of_additions(const LazyTensor& x, const LazyTensor& y, int leng
   return sum;
 }
 
-BenchCase graph_case(const std::string& what, int length, std::function<BenchWork(Device)> make) {
-  BenchCase c;
+Case graph_case(const std::string& what, int length, std::function<Work(Device)> make) {
+  Case c;
   c.name = fmt::format("seeds/graph/{}/{}", what, length);
   c.shape = fmt::format("{} additions on {} floats", length, kSmall);
   c.operations = length;
@@ -207,11 +208,11 @@ class WithoutFusion {
 };
 
 /// Nodes alone: built and dropped, never evaluated.
-BenchCase build_case(int length) {
+Case build_case(int length) {
   return graph_case("build", length, [=](Device device) {
-    const LazyTensor x = bench_input({kSmall}, 1, device);
-    const LazyTensor y = bench_input({kSmall}, 2, device);
-    BenchWork work;
+    const LazyTensor x = random_input({kSmall}, 1, device);
+    const LazyTensor y = random_input({kSmall}, 2, device);
+    Work work;
     work.run = [=] { (void)chain_of_additions(x, y, length); };
     return work;
   });
@@ -219,12 +220,12 @@ BenchCase build_case(int length) {
 
 /// From a built graph to a submitted job on a device that computes nothing: the walk, the structural hash,
 /// the look-up in the plan cache, the binding of inputs and outputs.
-BenchCase hash_case(int length, bool fused) {
+Case hash_case(int length, bool fused) {
   return graph_case(fused ? "hash" : "hash_unfused", length, [=](Device) {
     const LazyTensor x = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
     const LazyTensor y = LazyTensor::zeros({kSmall}, DType::f32, Device::null()).eval();
     auto graph = std::make_shared<LazyTensor>();
-    BenchWork work;
+    Work work;
     if (!fused) work.scope = std::make_shared<WithoutFusion>();
     work.before = [=] { *graph = chain_of_additions(x, y, length); };
     work.run = [=] { graph->eval(); };
@@ -268,15 +269,15 @@ class BoundPlan {
 };
 
 /// The submit alone of a plan that has run before; the device's work is waited for outside.
-BenchCase submit_case(int length) {
-  BenchCase c = graph_case("submit", length, [=](Device device) {
+Case submit_case(int length) {
+  Case c = graph_case("submit", length, [=](Device device) {
     const WithoutFusion scope;
-    const LazyTensor x = bench_input({kSmall}, 1, device);
-    const LazyTensor sum = chain_of_additions(x, bench_input({kSmall}, 2, device), length);
+    const LazyTensor x = random_input({kSmall}, 1, device);
+    const LazyTensor sum = chain_of_additions(x, random_input({kSmall}, 2, device), length);
     auto plan = std::make_shared<BoundPlan>(plan_for({sum}), device);
     plan->prepare();
     plan->submit();
-    BenchWork work;
+    Work work;
     work.before = [=] { plan->wait(); };
     work.run = [=] { plan->submit(); };
     return work;
@@ -286,15 +287,15 @@ BenchCase submit_case(int length) {
 }
 
 /// A plan of dispatches without a hazard among them, prepared and submitted for the first time.
-BenchCase record_case(int length) {
-  BenchCase c = graph_case("record", length, [=](Device device) {
+Case record_case(int length) {
+  Case c = graph_case("record", length, [=](Device device) {
     const WithoutFusion scope;
-    const LazyTensor x = bench_input({kSmall}, 1, device);
+    const LazyTensor x = random_input({kSmall}, 1, device);
     std::vector<LazyTensor> sums;
     sums.reserve(static_cast<std::size_t>(length));
     for (int i = 0; i < length; ++i) sums.push_back(x + static_cast<double>(i));
     auto plan = std::make_shared<BoundPlan>(plan_for(sums), device);
-    BenchWork work;
+    Work work;
     work.before = [=] { plan->drop(); };
     work.run = [=] {
       plan->prepare();
@@ -308,11 +309,11 @@ BenchCase record_case(int length) {
 }
 
 /// Built, looked up, replayed, waited for.
-BenchCase replay_case(int length, bool fused, double aim = 0) {
-  BenchCase c = graph_case(fused ? "replay" : "replay_unfused", length, [=](Device device) {
-    const LazyTensor x = bench_input({kSmall}, 1, device);
-    const LazyTensor y = bench_input({kSmall}, 2, device);
-    BenchWork work;
+Case replay_case(int length, bool fused, double aim = 0) {
+  Case c = graph_case(fused ? "replay" : "replay_unfused", length, [=](Device device) {
+    const LazyTensor x = random_input({kSmall}, 1, device);
+    const LazyTensor y = random_input({kSmall}, 2, device);
+    Work work;
     if (!fused) work.scope = std::make_shared<WithoutFusion>();
     work.build = [=] { return std::vector<LazyTensor>{chain_of_additions(x, y, length)}; };
     return work;
@@ -324,11 +325,11 @@ BenchCase replay_case(int length, bool fused, double aim = 0) {
   return c;
 }
 
-BenchCase eager_add_case(int length) {
-  BenchCase c = graph_case("eager", length, [=](Device device) {
-    const v1::Tensor x(bench_input({kSmall}, 1, device));
-    const v1::Tensor y(bench_input({kSmall}, 2, device));
-    BenchWork work;
+Case eager_add_case(int length) {
+  Case c = graph_case("eager", length, [=](Device device) {
+    const v1::Tensor x(random_input({kSmall}, 1, device));
+    const v1::Tensor y(random_input({kSmall}, 2, device));
+    Work work;
     work.run = [=] {
       v1::Tensor sum = x;
       for (int i = 0; i < length; ++i) sum = sum + y;
@@ -343,8 +344,8 @@ BenchCase eager_add_case(int length) {
 
 }  // namespace
 
-std::vector<BenchCase> bench_seeds() {
-  std::vector<BenchCase> cases;
+std::vector<Case> seeds_suite() {
+  std::vector<Case> cases;
   add_seed(cases, lora({1, 128}, 512, 8, false));
   add_seed(cases, lora({1, 128}, 512, 8, true));
   for (const std::int64_t features : {512, 1024, 2048}) add_seed(cases, lora({1, 1}, features, 8, true));
@@ -371,4 +372,4 @@ std::vector<BenchCase> bench_seeds() {
   return cases;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "benches/case.h"
+#include "benches/suites/suites.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "training/training.h"
 
-namespace caldera::cli {
+namespace caldera::bench {
 namespace {
 
 using Tensors = std::vector<LazyTensor>;
@@ -131,12 +132,12 @@ Counts count(const ModelConfig& c) {
 }
 
 /// In 16 bits: mixed precision, as `caldera finetune --dtype` trains, without loss scaling.
-BenchCase step_case(const std::string& name, Part part, DType dtype = DType::f32) {
+Case step_case(const std::string& name, Part part, DType dtype = DType::f32) {
   const ModelConfig config = small_llama();
   const Counts n = count(config);
   const double tokens = static_cast<double>(kBatch * kLength);
   const double forward = 2 * tokens * n.matrix + n.score_flops;
-  BenchCase c;
+  Case c;
   c.name = "train/llama_3.3M/" + name + type_suffix(dtype);
   c.dtype = dtype;
   c.shape = fmt::format("d {}, {} layers, {} heads, batch {} x {}", config.hidden_size,
@@ -171,7 +172,7 @@ BenchCase step_case(const std::string& name, Part part, DType dtype = DType::f32
             {"rank", kRank}};
   c.make = [=](Device device) {
     auto setup = std::make_shared<Setup>(config, part, device, dtype);
-    BenchWork work;
+    Work work;
     work.build = [=] { return setup->step(); };
     work.finish = [=] { setup->finish(); };
     return work;
@@ -180,15 +181,15 @@ BenchCase step_case(const std::string& name, Part part, DType dtype = DType::f32
 }
 
 /// From the built graph of a step to its plan, without the cache. The graph is built before the clock starts.
-BenchCase plan_case(const std::string& name, Part part) {
-  BenchCase c;
+Case plan_case(const std::string& name, Part part) {
+  Case c;
   c.name = "train/plan_5_layers/" + name;
   c.shape = "training step of a 5-layer Llama";
   c.bound_us = 50'000;
   c.make = [=](Device device) {
     auto setup = std::make_shared<Setup>(five_layers(), part, device);
     auto outputs = std::make_shared<Tensors>(setup->dry_step());
-    BenchWork work;
+    Work work;
     work.run = [=] { (void)plan_for(*outputs); };
     work.scope = setup;
     return work;
@@ -197,13 +198,13 @@ BenchCase plan_case(const std::string& name, Part part) {
 }
 
 /// The graph of the step alone: model, gradients, optimiser; nothing planned or computed.
-BenchCase build_case(const std::string& name, Part part) {
-  BenchCase c;
+Case build_case(const std::string& name, Part part) {
+  Case c;
   c.name = "train/build_5_layers/" + name;
   c.shape = "training step of a 5-layer Llama";
   c.make = [=](Device device) {
     auto setup = std::make_shared<Setup>(five_layers(), part, device);
-    BenchWork work;
+    Work work;
     work.run = [=] { (void)setup->dry_step(); };
     return work;
   };
@@ -212,9 +213,9 @@ BenchCase build_case(const std::string& name, Part part) {
 
 }  // namespace
 
-std::vector<BenchCase> bench_train() {
-  std::vector<BenchCase> cases{step_case("forward", Part::forward), step_case("step", Part::full),
-                               step_case("lora_step", Part::lora)};
+std::vector<Case> train_suite() {
+  std::vector<Case> cases{step_case("forward", Part::forward), step_case("step", Part::full),
+                          step_case("lora_step", Part::lora)};
   for (const DType type : kHalfTypes) cases.push_back(step_case("lora_step", Part::lora, type));
   cases.push_back(build_case("step", Part::full));
   cases.push_back(plan_case("step", Part::full));
@@ -222,4 +223,4 @@ std::vector<BenchCase> bench_train() {
   return cases;
 }
 
-}  // namespace caldera::cli
+}  // namespace caldera::bench

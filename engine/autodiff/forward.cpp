@@ -75,7 +75,7 @@ class Forward {
         continue;
       }
       if (!has_tangent(entry)) continue;
-      if (is_call(entry.tensor.node())) {
+      if (entry.tensor.node().is_call()) {
         push_call(i);
         continue;
       }
@@ -112,14 +112,8 @@ class Forward {
   void push_call(std::size_t i) {
     const Snapshot::Entry& entry = s_.entries[i];
     const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    const std::vector<LazyTensor> tangents = tangents_into(entry);
-    const Call call(entry.tensor, inputs);
-    if (rule_of(entry.tensor.node()) != nullptr) {
-      check_captured(call, [&](std::size_t k) { return tangents[call.arguments.size() + k].defined(); });
-      results_[i] = push_custom(call, tangents, transform_);
-    } else {
-      results_[i] = push_checkpoint(call, tangents);
-    }
+    const Call call = taken_apart(entry.tensor, inputs);
+    results_[i] = entry.tensor.node().call_rule()->push_forward(call, tangents_into(entry), transform_);
   }
 
   /// The tangent of one result of a call.

@@ -11,6 +11,7 @@
 #include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
 #include "engine/graph/lineage.h"
+#include "engine/graph/lineage_walk.h"
 #include "engine/runtime/buffer_donation.h"
 #include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"
@@ -245,7 +246,7 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
   }
   bin.reserve(released);
   std::vector<LineagePtr> lineages;
-  for (std::size_t i = 0; i < work.used; ++i) Lineage::append(work.captures[i].outputs, lineages);
+  for (std::size_t i = 0; i < work.used; ++i) append_lineages(work.captures[i].outputs, lineages);
   auto lineage = lineages.begin();
   for (std::size_t i = 0; i < work.used; ++i) {
     Launch& launch = scheduled.launches[i];
@@ -273,7 +274,7 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   scheduled.launches = launches_of(outputs, inner);
   bin.reserve(released);
   std::vector<LineagePtr> lineages;
-  Lineage::append(outputs, lineages);
+  append_lineages(outputs, lineages);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     outputs[k]->set_lineage(std::move(lineages[k]));
     outputs[k]->set_value(std::move(inner.at(outputs[k])));

@@ -62,8 +62,8 @@ RecordedGraph record_graph(const GraphKey& capture) {
     if (copy.is_data) {
       ++leaf;
     } else {
-      copy.inputs.reserve(node->inputs().size());
-      for (const NodePtr& input : node->inputs()) copy.inputs.push_back(input->walk_index);
+      copy.inputs.reserve(node->operands().size());
+      for (const NodePtr& input : node->operands()) copy.inputs.push_back(input->walk_index);
     }
     graph.nodes.push_back(std::move(copy));
   }
