@@ -12,6 +12,8 @@
 #include "cli/bench_clock.h"
 #include "cli/bench_loops.h"
 #include "engine/device/cpu/cpu_backend.h"
+#include "engine/runtime/runtime.h"
+#include "ops/linalg/matmul.h"
 
 namespace caldera::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/bench_op_case.h"
+#include "engine/caldera.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

@@ -17,7 +17,8 @@
 #include <string_view>
 
 #include "cli/bench_worker_script.h"
-#include "engine/caldera.h"
+#include "engine/graph/lazy_tensor.h"
+#include "ops/linalg/matmul.h"
 
 extern char** environ;
 

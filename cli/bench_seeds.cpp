@@ -5,8 +5,14 @@
 #include <utility>
 
 #include "cli/bench_case.h"
+#include "engine/autodiff/autodiff.h"
 #include "engine/eager/v1.h"
 #include "engine/runtime/runtime.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/lora.h"
+#include "ops/nn/normalization.h"
+#include "ops/nn/softmax.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::cli {
 namespace {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "cli/bench_case.h"
+#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
+#include "ops/loss/cross_entropy.h"
 #include "training/training.h"
 
 namespace caldera::cli {

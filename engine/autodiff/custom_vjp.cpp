@@ -11,7 +11,8 @@
 #include "engine/autodiff/forward.h"
 #include "engine/autodiff/given.h"
 #include "engine/autodiff/vmap.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

@@ -1,6 +1,8 @@
 #include "engine/autodiff/given.h"
 
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
 
 namespace caldera {
 

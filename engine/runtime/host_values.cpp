@@ -10,7 +10,7 @@
 #include "engine/runtime/devices.h"
 #include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
