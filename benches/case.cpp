@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/random/uniform_normal.h"
+
 namespace caldera::bench {
 
 LazyTensor random_input(const Shape& shape, std::uint64_t seed, Device device, double scale, DType dtype) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/caldera.h"
+#include "engine/graph/lazy_tensor.h"
 
 namespace caldera::bench {
 

@@ -14,6 +14,8 @@
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/threads.h"
+#include "engine/runtime/runtime.h"
+#include "ops/linalg/matmul.h"
 
 namespace caldera::bench {
 namespace {

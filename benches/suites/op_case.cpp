@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::bench {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "benches/suites/op_case.h"
 #include "benches/suites/suites.h"
+#include "engine/caldera.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::bench {

@@ -6,10 +6,16 @@
 
 #include "benches/case.h"
 #include "benches/suites/suites.h"
+#include "engine/autodiff/autodiff.h"
 #include "engine/device/backend.h"
 #include "engine/eager/v1.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/lora.h"
+#include "ops/nn/normalization.h"
+#include "ops/nn/softmax.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::bench {
 namespace {

@@ -5,8 +5,10 @@
 
 #include "benches/case.h"
 #include "benches/suites/suites.h"
+#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
+#include "ops/loss/cross_entropy.h"
 #include "training/training.h"
 
 namespace caldera::bench {

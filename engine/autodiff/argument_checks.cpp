@@ -1,6 +1,8 @@
 #include "engine/autodiff/argument_checks.h"
 
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
 
 namespace caldera {
 

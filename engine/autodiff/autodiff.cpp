@@ -4,7 +4,7 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/reverse.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 

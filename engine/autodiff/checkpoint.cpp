@@ -9,8 +9,8 @@
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"
 #include "engine/graph/vjp.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
-#include "ops/ops.h"
 
 namespace caldera {
 namespace {

@@ -12,7 +12,8 @@
 #include "engine/autodiff/forward.h"
 #include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/vmap.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

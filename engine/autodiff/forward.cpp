@@ -12,7 +12,10 @@
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/jvp.h"
 #include "engine/graph/vjp.h"
-#include "ops/ops.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

@@ -10,7 +10,10 @@
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/vmap.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/core/ranges.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {

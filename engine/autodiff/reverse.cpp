@@ -11,7 +11,9 @@
 #include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/vjp.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

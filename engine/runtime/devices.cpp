@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,34 +128,6 @@ std::vector<DeviceInfo> list_devices() {
 bool is_vulkan_available() {
   static bool available = list_devices().size() > 1;
   return available;
-}
-
-namespace {
-
-std::mutex default_device_mutex;
-std::optional<Device> chosen_default;
-
-Device device_of_environment() {
-  const char* text = std::getenv("CALDERA_DEVICE");
-  const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
-  try {
-    return named ? Device::parse(text) : Device::cpu();
-  } catch (const ValueError& error) {
-    throw ValueError(fmt::format("CALDERA_DEVICE: {}", error.what()));
-  }
-}
-
-}  // namespace
-
-Device default_device() {
-  const std::scoped_lock lock(default_device_mutex);
-  if (!chosen_default) chosen_default = device_of_environment();
-  return *chosen_default;
-}
-
-void set_default_device(Device device) {
-  const std::scoped_lock lock(default_device_mutex);
-  chosen_default = device;
 }
 
 }  // namespace caldera

@@ -10,7 +10,7 @@
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/trace_scope.h"
 #include "engine/testing/steady_function.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
 
 namespace caldera::testing {
 namespace {

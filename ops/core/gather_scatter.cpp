@@ -1,4 +1,3 @@
-// Gathers and scatters along one axis, with their gradients.
 #include "ops/core/gather_scatter.h"
 
 #include <fmt/core.h>
@@ -7,7 +6,15 @@
 #include <limits>
 #include <string>
 
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {
@@ -63,7 +70,7 @@ LazyTensor are_last(const Along& a, const LazyTensor& base, const LazyTensor& in
                                  ? iota(indices.shape(), axis, DType::i32, device) + 1
                                  : reshape(arange(indices.numel(), DType::i32, device) + 1, indices.shape());
   const Shape places = aligned ? base.shape() : Shape{base.shape(a.axis)};
-  const LazyTensor none = LazyTensor::zeros(places, DType::i32, device);
+  const LazyTensor none = zeros(places, DType::i32, device);
   const LazyTensor last = scattered(Scatter::set, none, indices, numbers, axis, a.kind);
   return a.beside(gathered(last, indices, axis, a.kind) == numbers, updates);
 }
@@ -120,11 +127,24 @@ void scatter_extremum_jvp(JvpContext& c) {
   c.tangent = total / at.counts;
 }
 
+/// Linear in base and updates together: what has no tangent counts as zeros.
+void scatter_jvp(JvpContext& c) {
+  std::vector<LazyTensor> inputs(c.inputs.begin(), c.inputs.end());
+  for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) {
+    if (c.tangents[i].defined())
+      inputs[i] = c.tangents[i];
+    else if (is_floating(inputs[i].dtype()))
+      inputs[i] = zeros_like(inputs[i]);
+  }
+  const Node& node = c.output.node();
+  c.tangent = ops::make(node.op(), node.shape(), node.dtype(), inputs, node.attributes().values());
+}
+
 const OpDef kGather{.name = "take", .kind = OpClass::gather, .vjp = gather_vjp, .jvp = ops::linear_jvp};
 const OpDef kScatterAdd{
-    .name = "scatter_add", .kind = OpClass::scatter_add, .vjp = scatter_add_vjp, .jvp = ops::linear_jvp};
+    .name = "scatter_add", .kind = OpClass::scatter_add, .vjp = scatter_add_vjp, .jvp = scatter_jvp};
 const OpDef kScatterSet{
-    .name = "scatter", .kind = OpClass::scatter_add, .vjp = scatter_set_vjp, .jvp = ops::linear_jvp};
+    .name = "scatter", .kind = OpClass::scatter_add, .vjp = scatter_set_vjp, .jvp = scatter_jvp};
 const OpDef kScatterMax{.name = "scatter_max",
                         .kind = OpClass::scatter_add,
                         .vjp = scatter_extremum_vjp,

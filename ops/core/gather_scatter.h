@@ -1,10 +1,22 @@
-// Gathers and scatters along one axis: what the files of ops/ and vmap build them with.
+// Gathers and scatters along one axis, and what others are built with. Part of ops/ops.h.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// x[..., indices, ...] along `axis`: the shape of `indices` (integers) replaces that axis. An index outside
+/// gives NaN (or 0).
+LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis = 0);
+/// base with updates added at `indices` along `axis`; repeated indices add up, in order. Indices outside are
+/// dropped.
+LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
+                       int axis = 0);
+
+}  // namespace caldera
 
 namespace caldera::ops {
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 
 namespace caldera::ops {
@@ -35,7 +36,6 @@ std::string shapes_of(std::span<const LazyTensor> inputs) {
   return text;
 }
 
-bool is_scalar_leaf(const LazyTensor& x) { return x.node().is_scalar_leaf(); }
 bool is_weak(const LazyTensor& x) { return is_scalar_leaf(x) && x.node().attributes()[1] != 0; }
 
 LazyTensor make_scalar(std::int64_t bits, DType dtype, bool weak) {
@@ -57,6 +57,13 @@ void check_extents(std::string_view op, const Shape& shape, DType dtype) {
   if (overflow) {
     throw ShapeError(fmt::format("{}: shape {} of {} has more bytes than can be addressed", op,
                                  shape.to_string(), name(dtype)));
+  }
+}
+
+void check_countable(const Shape& shape, const char* op) {
+  check_extents(op, shape, DType::i32);
+  if (shape.numel() > std::numeric_limits<std::int32_t>::max()) {
+    throw ShapeError(fmt::format("{}: shape {} has more than 2^31 - 1 elements", op, shape.to_string()));
   }
 }
 
@@ -88,21 +95,15 @@ LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device 
   return make_on(op, shape, dtype, device, {inputs.begin(), inputs.size()}, attributes);
 }
 
-LazyTensor scalar(FillValue value, DType dtype) { return make_scalar(value.bits(dtype), dtype, false); }
+LazyTensor scalar(FillValue value, DType dtype) { return scalar_of_bits(value.bits(dtype), dtype); }
+
+LazyTensor scalar_of_bits(std::int64_t bits, DType dtype) { return make_scalar(bits, dtype, false); }
 
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
   if (!is_weak(x) || is_weak(other)) return x.dtype();
   if (is_floating(other.dtype())) return other.dtype();
   if (is_integral(other.dtype()) && is_integral(x.dtype())) return other.dtype();
   return x.dtype();
-}
-
-LazyTensor as_operand(const LazyTensor& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  if (!is_scalar_leaf(x)) return astype(x, dtype);
-  const std::int64_t bits = x.node().attributes()[0];
-  if (is_floating(x.dtype()) == is_floating(dtype)) return make_scalar(bits, dtype, false);
-  return is_floating(dtype) ? scalar(bits, dtype) : scalar(std::bit_cast<double>(bits), dtype);
 }
 
 bool holds(DType dtype, const LazyTensor& x) {
@@ -113,17 +114,6 @@ bool holds(DType dtype, const LazyTensor& x) {
   // The fraction is cut off. No double holds the greatest int64; the number above it is one.
   const double value = std::trunc(std::bit_cast<double>(bits));
   return value >= static_cast<double>(range.lowest) && value < static_cast<double>(range.highest) + 1;
-}
-
-LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype) {
-  if (!holds(dtype, x)) {
-    const std::int64_t bits = x.node().attributes()[0];
-    const std::string number =
-        is_floating(x.dtype()) ? fmt::format("{}", std::bit_cast<double>(bits)) : fmt::format("{}", bits);
-    throw ValueError(fmt::format("{}: {} is no {}, which is from {} to {}; convert the tensor with astype()",
-                                 op, number, name(dtype), facts(dtype).lowest, facts(dtype).highest));
-  }
-  return as_operand(x, dtype);
 }
 
 Device device_of(std::initializer_list<LazyTensor> operands) {
@@ -137,19 +127,6 @@ LazyTensor anchored(const LazyTensor& x, Device device) {
   return is_scalar_leaf(x) ? make_on(kAnchored, Shape{}, x.dtype(), device, {&x, 1}, {}) : x;
 }
 
-std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands) {
-  std::vector<LazyTensor> out(operands.begin(), operands.end());
-  const auto tensor = std::ranges::find_if_not(operands, is_scalar_leaf);
-  if (tensor == operands.end()) return out;
-  for (LazyTensor& x : out) x = anchored(as_held_operand(op, x, dtype_beside(x, *tensor)), tensor->device());
-  return out;
-}
-
-LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
-  if (is_scalar_leaf(x) || x.shape() == shape) return x;
-  return broadcast_to(x, shape);
-}
-
 void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
   if (in_domain(domain, dtype)) return;
   constexpr const char* kWanted[] = {"any", "numeric", "floating", "boolean", "integer"};
@@ -157,53 +134,9 @@ void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
                                kWanted[static_cast<int>(domain)], name(dtype)));
 }
 
-LazyTensor elementwise(const OpDef& op, const LazyTensor& x) {
-  const ScalarOpInfo& traits = info(op.scalar);
-  const bool cast = traits.domain == ScalarDomain::floating && !is_floating(x.dtype());
-  const DType dtype = cast ? DType::f32 : x.dtype();
-  check_domain(op.name, traits.domain, dtype);
-  const LazyTensor converted = cast ? as_operand(x, dtype) : LazyTensor();
-  return make(op, x.shape(), traits.gives_boolean ? DType::boolean : dtype, {cast ? &converted : &x, 1});
-}
-
-LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
-  const ScalarOpInfo& traits = info(op.scalar);
-  const Node& x = a.node();
-  const Node& y = b.node();
-  const bool alike = x.dtype() == y.dtype() && x.shape() == y.shape() && x.device() == y.device() &&
-                     !x.is_scalar_leaf() && !y.is_scalar_leaf();
-  if (alike && in_domain(traits.domain, x.dtype())) {
-    // Nothing to convert, and extents that some tensor has already.
-    const std::array<Node*, 2> nodes{&a.node(), &b.node()};
-    return LazyTensor(
-        Node::make(op, x.shape(), traits.gives_boolean ? DType::boolean : x.dtype(), x.device(), nodes));
-  }
-  const std::array<const LazyTensor*, 2> given{&a, &b};
-  DType dtype = promote(dtype_beside(a, b), dtype_beside(b, a));
-  Shape shape = x.shape();
-  if (x.shape() != y.shape()) {
-    shape = broadcast_shapes(x.shape(), y.shape(), std::string(op.name).c_str());
-    check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
-  }
-  if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
-  // Numbers beyond a type can be compared with its elements, in a type that holds both.
-  if (traits.gives_boolean && !(holds(dtype, a) && holds(dtype, b))) dtype = DType::i64;
-  check_domain(op.name, traits.domain, dtype);
-  std::array<LazyTensor, 2> operands;
-  for (std::size_t i = 0; i < 2; ++i)
-    operands[i] = broadcast_operand(as_held_operand(op.name, *given[i], dtype), shape);
-  return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
-              std::span<const LazyTensor>(operands));
-}
-
 void linear_jvp(JvpContext& c) {
   std::vector<LazyTensor> inputs(c.inputs.begin(), c.inputs.end());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (c.tangents[i].defined())
-      inputs[i] = c.tangents[i];
-    else if (is_floating(inputs[i].dtype()))
-      inputs[i] = zeros_like(inputs[i]);
-  }
+  inputs[0] = c.tangents[0];
   const Node& node = c.output.node();
   c.tangent = make(node.op(), node.shape(), node.dtype(), inputs, node.attributes().values());
 }
@@ -230,13 +163,6 @@ Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op) {
 }  // namespace caldera::ops
 
 namespace caldera {
-
-Axes::Axes(std::span<const int> axes) : count_(static_cast<int>(axes.size())) {
-  if (axes.size() > axes_.size()) {
-    throw ShapeError(fmt::format("{} axes are named, a tensor has at most {}", axes.size(), kMaxRank));
-  }
-  std::copy(axes.begin(), axes.end(), axes_.begin());
-}
 
 LazyTensor::LazyTensor(double value)
     : LazyTensor(ops::make_scalar(std::bit_cast<std::int64_t>(value), DType::f32, true)) {}

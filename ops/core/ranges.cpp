@@ -8,7 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
 
 namespace caldera {
 namespace {
@@ -26,6 +30,16 @@ std::string beyond(DType dtype) {
 constexpr const char* kTooMany = "more than 2^31 - 1 elements";  // kernels count in 32 bits
 
 }  // namespace
+
+LazyTensor arange(std::int64_t n, DType dtype, Device device) {
+  ops::check_extents("arange", Shape{n}, dtype);
+  ops::check_domain("arange", ScalarDomain::numeric, dtype);
+  if (is_integral(dtype) && n - 1 > facts(dtype).highest)
+    throw ValueError(fmt::format("arange: 0 to {} are beyond {}, whose highest number is {}", n - 1,
+                                 name(dtype), facts(dtype).highest));
+  return iota(Shape{n}, 0, dtype, device);
+}
+LazyTensor arange(std::int64_t n, DType dtype) { return arange(n, dtype, default_device()); }
 
 LazyTensor detail::arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           std::optional<Device> device) {
@@ -110,7 +124,7 @@ LazyTensor eye(std::int64_t rows, std::optional<std::int64_t> columns, std::int6
 
 LazyTensor empty(const Shape& shape, DType dtype, std::optional<Device> device) {
   ops::check_extents("empty", shape, dtype);
-  return LazyTensor::zeros(shape, dtype, device_or_default(device));
+  return zeros(shape, dtype, device_or_default(device));
 }
 LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype) {
   return zeros_like(x, dtype.value_or(x.dtype()));

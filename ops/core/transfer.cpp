@@ -1,8 +1,9 @@
-// Moves between devices. The compiler never sees them: evaluation cuts the graph there
-// (engine/runtime/device_partition.h).
+#include "ops/core/transfer.h"
+
 #include <span>
 
-#include "ops/core/node_builder.h"
+#include "engine/graph/jvp.h"
+#include "engine/graph/vjp.h"
 
 namespace caldera {
 namespace {

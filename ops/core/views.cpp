@@ -1,11 +1,11 @@
-// Views: reshape, permutation, slices, broadcasting. They cost nothing where the consumer can read by
-// strides.
+#include "ops/core/views.h"
+
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "ops/core/node_builder.h"
 
@@ -23,45 +23,9 @@ void permute_vjp(VjpContext& c) {
   c.grads[0] = permute_dims(c.cotangent, inverse);
 }
 
-void broadcast_vjp(VjpContext& c) {
-  std::vector<int> stretched;
-  const Shape& from = c.inputs[0].shape();
-  for (int i = 0; i < from.rank(); ++i) {
-    if (from[i] != c.output.shape()[i]) stretched.push_back(i);
-  }
-  c.grads[0] = sum(c.cotangent, stretched, true);
-}
-
-void slice_vjp(VjpContext& c) {
-  const auto attributes = c.output.node().attributes().values();
-  const Shape& from = c.inputs[0].shape();
-  const auto rank = static_cast<std::size_t>(from.rank());
-  LazyTensor g = c.cotangent;
-  std::vector<std::int64_t> low(rank), high(rank), interior(rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto axis = static_cast<int>(i);
-    std::int64_t start = attributes[i];
-    std::int64_t step = attributes[rank + i];
-    const std::int64_t count = g.shape()[axis];
-    if (step < 0) {  // reading backwards: turn the cotangent round and place it forwards
-      g = slice(g, axis, std::nullopt, std::nullopt, -1);
-      start += (count - 1) * step;
-      step = -step;
-    }
-    const std::int64_t covered = count == 0 ? 0 : (count - 1) * step + 1;
-    low[i] = count == 0 ? 0 : start;
-    interior[i] = step - 1;
-    high[i] = from[axis] - low[i] - covered;
-  }
-  c.grads[0] = ops::pad_with_zeros(g, low, high, interior);
-}
-
 const OpDef kReshape{.name = "reshape", .kind = OpClass::reshape, .vjp = reshape_vjp, .jvp = ops::linear_jvp};
 const OpDef kPermute{
     .name = "permute_dims", .kind = OpClass::permute, .vjp = permute_vjp, .jvp = ops::linear_jvp};
-const OpDef kSlice{.name = "slice", .kind = OpClass::slice, .vjp = slice_vjp, .jvp = ops::linear_jvp};
-const OpDef kBroadcast{
-    .name = "broadcast_to", .kind = OpClass::broadcast, .vjp = broadcast_vjp, .jvp = ops::linear_jvp};
 
 }  // namespace
 
@@ -157,49 +121,6 @@ LazyTensor expand_dims(const LazyTensor& x, int axis) {
   Shape out = x.shape();
   out.insert(axis < 0 ? axis + rank : axis, 1);
   return reshape(x, out);
-}
-
-LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape) {
-  if (x.shape() == shape) return x;
-  if (x.rank() > shape.rank() || broadcast_shapes(x.shape(), shape, "broadcast_to") != shape) {
-    throw ShapeError(fmt::format("broadcast_to: shape {} does not broadcast to {}", x.shape().to_string(),
-                                 shape.to_string()));
-  }
-  Shape aligned = x.shape();
-  while (aligned.rank() < shape.rank()) aligned.insert(0, 1);
-  LazyTensor y = reshape(x, aligned);
-  if (aligned == shape) return y;
-  return ops::make(kBroadcast, shape, x.dtype(), {y});
-}
-
-LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
-                 std::optional<std::int64_t> stop, std::int64_t given_step) {
-  const int at = x.shape().normalize_axis(axis, "slice");
-  const std::int64_t extent = x.shape()[at];
-  if (given_step == 0)
-    throw ShapeError(fmt::format("slice: step 0 along axis {} of shape {}", axis, x.shape().to_string()));
-  // Any step of the extent or more reaches the first element alone; sums with larger ones could overflow.
-  const std::int64_t longest = std::max<std::int64_t>(extent, 1);
-  const std::int64_t step = std::clamp(given_step, -longest, longest);
-  const auto clamp = [&](std::int64_t bound) {
-    if (bound < 0) bound += extent;
-    return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
-                    : std::clamp<std::int64_t>(bound, -1, extent - 1);
-  };
-  const std::int64_t first = start ? clamp(*start) : (step > 0 ? 0 : extent - 1);
-  const std::int64_t last = stop ? clamp(*stop) : (step > 0 ? extent : -1);
-  const std::int64_t count = step > 0 ? std::max<std::int64_t>(0, (last - first + step - 1) / step)
-                                      : std::max<std::int64_t>(0, (first - last - step - 1) / -step);
-  if (count == extent && step == 1) return x;
-
-  const auto rank = static_cast<std::size_t>(x.rank());
-  std::array<std::int64_t, 2 * kMaxRank> attributes{};
-  std::fill_n(attributes.begin() + static_cast<std::ptrdiff_t>(rank), rank, 1);
-  attributes[static_cast<std::size_t>(at)] = count == 0 ? 0 : first;
-  attributes[rank + static_cast<std::size_t>(at)] = step;
-  Shape out = x.shape();
-  out[at] = count;
-  return ops::make(kSlice, out, x.dtype(), {x}, std::span<const std::int64_t>(attributes.data(), 2 * rank));
 }
 
 }  // namespace caldera

@@ -2,21 +2,19 @@
 
 #include <vector>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/comparison.h"
+#include "ops/core/elementwise_op.h"
+#include "ops/core/operands.h"
 
 namespace caldera {
 namespace {
 
-constexpr OpDef of_bits(std::string_view name, ScalarOp function) {
-  return {.name = name, .kind = OpClass::elementwise, .scalar = function, .zero_gradient = true};
-}
-
-const OpDef kAnd = of_bits("bitwise_and", ScalarOp::bit_and);
-const OpDef kOr = of_bits("bitwise_or", ScalarOp::bit_or);
-const OpDef kXor = of_bits("bitwise_xor", ScalarOp::bit_xor);
-const OpDef kInvert = of_bits("bitwise_invert", ScalarOp::bit_not);
-const OpDef kLeftShift = of_bits("bitwise_left_shift", ScalarOp::shift_left);
-const OpDef kRightShift = of_bits("bitwise_right_shift", ScalarOp::shift_right);
+const OpDef kAnd = ops::elementwise_op("bitwise_and", ScalarOp::bit_and);
+const OpDef kOr = ops::elementwise_op("bitwise_or", ScalarOp::bit_or);
+const OpDef kXor = ops::elementwise_op("bitwise_xor", ScalarOp::bit_xor);
+const OpDef kInvert = ops::elementwise_op("bitwise_invert", ScalarOp::bit_not);
+const OpDef kLeftShift = ops::elementwise_op("bitwise_left_shift", ScalarOp::shift_left);
+const OpDef kRightShift = ops::elementwise_op("bitwise_right_shift", ScalarOp::shift_right);
 
 /// A bool is one bit: the logical operation.
 LazyTensor on_bits(const OpDef& op, LazyTensor (*logical)(const LazyTensor&, const LazyTensor&),

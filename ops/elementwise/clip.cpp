@@ -1,8 +1,13 @@
-// Functions that choose between values or change their signs: copysign, clip, fmax and the like.
-#include <limits>
-#include <string>
+#include "ops/elementwise/clip.h"
 
+#include <limits>
+
+#include "ops/core/comparison.h"
+#include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
 #include "ops/elementwise/real_function.h"
+#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {
@@ -10,15 +15,6 @@ namespace {
 using ops::real_function;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-void copysign_vjp(VjpContext& c) {
-  if (c.needed[0])
-    c.grads[0] = c.cotangent * sign(c.inputs[0]) * copysign(ones_like(c.cotangent), c.inputs[1]);
-  if (c.needed[1]) c.grads[1] = zeros_like(c.cotangent);
-}
-
-const OpDef kCopysign{
-    .name = "copysign", .kind = OpClass::elementwise, .scalar = ScalarOp::copysign, .vjp = copysign_vjp};
 
 /// `low` where x lies below it: of a bound that is NaN nothing is left.
 LazyTensor not_below(const LazyTensor& x, const LazyTensor& low) {
@@ -56,25 +52,6 @@ double largest(DType type) {
 
 }  // namespace
 
-LazyTensor copysign(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kCopysign, a, b); }
-
-LazyTensor signbit(const LazyTensor& x) {
-  ops::check_domain("signbit", ScalarDomain::numeric, x.dtype());
-  return is_floating(x.dtype()) ? copysign(ones_like(x), x) < 0 : x < 0;
-}
-LazyTensor isfinite(const LazyTensor& x) {
-  ops::check_domain("isfinite", ScalarDomain::numeric, x.dtype());
-  return is_floating(x.dtype()) ? abs(x) < kInfinity : x == x;
-}
-LazyTensor isinf(const LazyTensor& x) {
-  ops::check_domain("isinf", ScalarDomain::numeric, x.dtype());
-  return is_floating(x.dtype()) ? abs(x) == kInfinity : x != x;
-}
-LazyTensor positive(const LazyTensor& x) {
-  ops::check_domain("positive", ScalarDomain::numeric, x.dtype());
-  return x;
-}
-
 LazyTensor clip(const LazyTensor& x, const std::optional<LazyTensor>& low,
                 const std::optional<LazyTensor>& high) {
   LazyTensor y = x;
@@ -100,30 +77,6 @@ LazyTensor fmax(const LazyTensor& a, const LazyTensor& b) {
 }
 LazyTensor fmin(const LazyTensor& a, const LazyTensor& b) {
   return ops::numeric_function("fmin", a, b, number_of<minimum>);
-}
-
-LazyTensor fmod(const LazyTensor& a, const LazyTensor& b) {
-  return ops::numeric_function("fmod", a, b, [](const LazyTensor& x, const LazyTensor& y) {
-    if (!is_floating(x.dtype())) {  // the least integer has no magnitude
-      const LazyTensor rest = remainder(x, y);
-      return where(logical_and(rest != 0, logical_xor(rest < 0, x < 0)), rest - y, rest);
-    }
-    // The remainder of magnitudes is exact, and the sign is that of a.
-    const LazyTensor rest = remainder(abs(x), abs(y));
-    const LazyTensor of_zero = where(rest == 0, x, rest);
-    return where(x > 0, rest, where(x < 0, -rest, of_zero));
-  });
-}
-
-LazyTensor frac(const LazyTensor& x) {
-  ops::check_domain("frac", ScalarDomain::floating, x.dtype());
-  return x - trunc(x);
-}
-
-LazyTensor heaviside(const LazyTensor& x, const LazyTensor& values) {
-  return ops::numeric_function("heaviside", x, values, [](const LazyTensor& y, const LazyTensor& at_zero) {
-    return where(y > 0, 1, where(y < 0, 0, where(y == 0, at_zero, stop_gradient(y))));
-  });
 }
 
 LazyTensor nan_to_num(const LazyTensor& x, double nan, std::optional<double> positive_infinity,

@@ -4,7 +4,10 @@
 #include <iterator>
 #include <string_view>
 
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
 
 namespace caldera::ops {
 

@@ -1,11 +1,22 @@
-// Functions that integrals define: the error function's relatives, and log Gamma with its derivative. The
-// coefficients are Chebyshev fits of 60-digit values made with mpmath; each list says what it fits, where,
-// and how well.
+// The coefficients are Chebyshev fits of 60-digit values made with mpmath; each list says what it fits,
+// where, and how well.
+#include "ops/elementwise/special.h"
+
 #include <limits>
 #include <numbers>
 #include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/elementwise_op.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
+#include "ops/elementwise/rounding.h"
+#include "ops/elementwise/sign.h"
+#include "ops/elementwise/trigonometry.h"
 
 namespace caldera {
 namespace {
@@ -30,6 +41,11 @@ LazyTensor gauss(const LazyTensor& x) {
 }
 
 // ---- the error function
+
+void erf_vjp(VjpContext& c) {
+  c.grads[0] = c.cotangent * (2.0 * std::numbers::inv_sqrtpi * exp(-(c.inputs[0] * c.inputs[0])));
+}
+const OpDef kErf = ops::elementwise_op("erf", ScalarOp::erf, erf_vjp);
 
 LazyTensor erfc_slope(const LazyTensor& x, const LazyTensor&) {
   return -2 * std::numbers::inv_sqrtpi * exp(-(x * x));
@@ -145,6 +161,8 @@ LazyTensor digamma_above(const LazyTensor& x) {
 }
 
 }  // namespace
+
+LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
 
 LazyTensor sinc(const LazyTensor& x) {
   return real_function(x, [](const LazyTensor& y) {

@@ -1,13 +1,16 @@
 #include "ops/elementwise/trigonometry.h"
 
-#include <fmt/core.h>
-
-#include <limits>
 #include <numbers>
-#include <string>
-#include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/creation.h"
+#include "ops/core/elementwise_op.h"
+#include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
+#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {
@@ -15,20 +18,25 @@ namespace {
 using ops::real_function;
 using std::numbers::ln2;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // ---- primitives
 
-void exp2_vjp(VjpContext& c) { c.grads[0] = c.cotangent * (c.output * ln2); }
-void log2_vjp(VjpContext& c) { c.grads[0] = c.cotangent * std::numbers::log2e / c.inputs[0]; }
-void log10_vjp(VjpContext& c) { c.grads[0] = c.cotangent * std::numbers::log10e / c.inputs[0]; }
-constexpr OpDef primitive(std::string_view name, ScalarOp function, VjpRule vjp) {
-  return {.name = name, .kind = OpClass::elementwise, .scalar = function, .vjp = vjp};
+void sin_vjp(VjpContext& c) { c.grads[0] = c.cotangent * cos(c.inputs[0]); }
+void cos_vjp(VjpContext& c) { c.grads[0] = -(c.cotangent * sin(c.inputs[0])); }
+void tan_vjp(VjpContext& c) { c.grads[0] = c.cotangent * (c.output * c.output + 1); }
+void tanh_vjp(VjpContext& c) { c.grads[0] = c.cotangent * (1 - c.output * c.output); }
+void atan2_vjp(VjpContext& c) {
+  const LazyTensor y = ops::anchored(c.inputs[0], c.output.device());
+  const LazyTensor x = ops::anchored(c.inputs[1], c.output.device());
+  const LazyTensor scaled = c.cotangent / (x * x + y * y);
+  if (c.needed[0]) c.grads[0] = scaled * x;
+  if (c.needed[1]) c.grads[1] = -(scaled * y);
 }
 
-const OpDef kExp2 = primitive("exp2", ScalarOp::exp2, exp2_vjp);
-const OpDef kLog2 = primitive("log2", ScalarOp::log2, log2_vjp);
-const OpDef kLog10 = primitive("log10", ScalarOp::log10, log10_vjp);
+const OpDef kSin = ops::elementwise_op("sin", ScalarOp::sin, sin_vjp);
+const OpDef kCos = ops::elementwise_op("cos", ScalarOp::cos, cos_vjp);
+const OpDef kTan = ops::elementwise_op("tan", ScalarOp::tan, tan_vjp);
+const OpDef kTanh = ops::elementwise_op("tanh", ScalarOp::tanh, tanh_vjp);
+const OpDef kAtan2 = ops::elementwise_op("atan2", ScalarOp::atan2, atan2_vjp);
 
 // ---- derivatives that have formulas of their own
 
@@ -43,7 +51,6 @@ LazyTensor sinh_slope(const LazyTensor& x, const LazyTensor&) { return cosh(x); 
 LazyTensor acosh_slope(const LazyTensor& x, const LazyTensor&) { return rsqrt(x - 1) * rsqrt(x + 1); }
 LazyTensor asinh_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(hypot(x, ones_like(x))); }
 LazyTensor atanh_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(complement(x)); }
-LazyTensor logit_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(x * (1 - x)); }
 
 const OpDef kAcos = ops::sloped<acos_slope>("acos");
 const OpDef kAsin = ops::sloped<asin_slope>("asin");
@@ -53,7 +60,6 @@ const OpDef kSinh = ops::sloped<sinh_slope>("sinh");
 const OpDef kAcosh = ops::sloped<acosh_slope>("acosh");
 const OpDef kAsinh = ops::sloped<asinh_slope>("asinh");
 const OpDef kAtanh = ops::sloped<atanh_slope>("atanh");
-const OpDef kLogit = ops::sloped<logit_slope>("logit");
 
 /// f with the derivative that `op` has. Values are computed aside, where no gradient follows.
 template <class F>
@@ -80,6 +86,12 @@ Exponent split_exponent(const LazyTensor& magnitude) {
 }
 
 }  // namespace
+
+LazyTensor sin(const LazyTensor& x) { return ops::elementwise(kSin, x); }
+LazyTensor cos(const LazyTensor& x) { return ops::elementwise(kCos, x); }
+LazyTensor tan(const LazyTensor& x) { return ops::elementwise(kTan, x); }
+LazyTensor tanh(const LazyTensor& x) { return ops::elementwise(kTanh, x); }
+LazyTensor atan2(const LazyTensor& y, const LazyTensor& x) { return ops::elementwise(kAtan2, y, x); }
 
 LazyTensor acos(const LazyTensor& x) {
   return sloped_function(kAcos, x, [](const auto& y) { return atan2(sqrt(complement(y)), y); });
@@ -129,44 +141,6 @@ LazyTensor atanh(const LazyTensor& x) {
   return sloped_function(kAtanh, x, [](const auto& y) {
     const LazyTensor a = abs(y);
     return odd(y, 0.5 * log1p((a + a) / (1 - a)));
-  });
-}
-
-LazyTensor exp2(const LazyTensor& x) { return ops::elementwise(kExp2, x); }
-LazyTensor log2(const LazyTensor& x) { return ops::elementwise(kLog2, x); }
-LazyTensor log10(const LazyTensor& x) { return ops::elementwise(kLog10, x); }
-
-LazyTensor hypot(const LazyTensor& a, const LazyTensor& b) {
-  return real_function("hypot", a, b, [](const LazyTensor& x, const LazyTensor& y) {
-    // The scale divides out, so it may count as a constant in differentiation.
-    const LazyTensor longer = stop_gradient(maximum(abs(x), abs(y)));
-    const LazyTensor usable = logical_and(longer > 0, longer < kInfinity);
-    const LazyTensor scale = where(usable, longer, ones_like(longer));
-    const LazyTensor square = caldera::square(x / scale) + caldera::square(y / scale);
-    const LazyTensor is_zero = longer == 0;
-    const LazyTensor root = scale * sqrt(where(is_zero, ones_like(square), square));
-    const LazyTensor finite = where(is_zero, zeros_like(root), root);
-    return where(logical_or(isinf(x), isinf(y)), full_like(root, kInfinity), finite);
-  });
-}
-
-LazyTensor xlogy(const LazyTensor& x, const LazyTensor& y) {
-  return real_function("xlogy", x, y, [](const LazyTensor& a, const LazyTensor& b) {
-    const LazyTensor is_limit = logical_and(a == 0, logical_or(b <= 0, b == kInfinity));
-    return a * log(where(is_limit, ones_like(b), b));
-  });
-}
-
-LazyTensor logit(const LazyTensor& x, std::optional<double> eps) {
-  if (eps && !(*eps >= 0 && *eps <= 0.5)) {
-    throw ValueError(fmt::format("logit: eps is {}, but x is limited to [eps, 1 - eps]", *eps));
-  }
-  return real_function(x, [&](const LazyTensor& given) {
-    const LazyTensor y = eps ? clip(given, *eps, 1 - *eps) : given;
-    // Near 1/2 the logarithms cancel, but 2 y - 1 is exact.
-    const LazyTensor middle = log1p((y + y - 1) / (1 - y));
-    const LazyTensor value = where(abs(y - 0.5) < 0.25, middle, log(y) - log1p(-y));
-    return ops::with_slope(kLogit, value, y);
   });
 }
 

@@ -6,7 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
 
 namespace caldera {
 
@@ -66,7 +71,7 @@ LazyTensor At::spread(const LazyTensor& values, double rest) const {
 void At::check_numeric() const { ops::check_domain("at", ScalarDomain::numeric, x_.dtype()); }
 
 LazyTensor At::selected() const {
-  return pad(LazyTensor::full(shape_, 1, DType::boolean, x_.device()), low_, high_, 0, interior_);
+  return pad(full(shape_, 1, DType::boolean, x_.device()), low_, high_, 0, interior_);
 }
 
 LazyTensor At::set(const LazyTensor& values) const { return where(selected(), spread(values, 0), x_); }

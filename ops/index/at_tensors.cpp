@@ -4,8 +4,14 @@
 #include <limits>
 #include <utility>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
 #include "ops/index/at.h"
 
 namespace caldera {

@@ -1,5 +1,4 @@
-// Elements read and written at positions that tensors give, and elements that a mask chooses. Part of
-// ops/ops.h.
+// Elements read and written at positions that tensors give. Part of ops/ops.h.
 //
 // Positions are integers. One outside of its axis, as are negative ones, gives NaN (or 0) where it is read,
 // and what is written there is dropped. Every result is the same on every device and at every run.
@@ -32,14 +31,5 @@ LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int a
 /// scatter_add, scatter_max and scatter_min; for booleans add is "any".
 LazyTensor put_along_axis(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& values,
                           int axis = -1, Scatter how = Scatter::set);
-
-/// x with `value`, a number or a tensor of rank 0, wherever mask holds; mask and x broadcast.
-LazyTensor masked_fill(const LazyTensor& x, const LazyTensor& mask, const LazyTensor& value);
-/// The first `size` elements for which mask holds, in row-major order, and `fill` where there are fewer:
-/// shapes do not depend on values here. mask and x broadcast.
-LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64_t size, FillValue fill = 0);
-/// The coordinates of the first `size` elements that are not 0, in row-major order: for each axis of x an i32
-/// vector. `fill` where there are fewer.
-std::vector<LazyTensor> nonzero(const LazyTensor& x, std::int64_t size, std::int64_t fill = 0);
 
 }  // namespace caldera

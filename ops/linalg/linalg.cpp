@@ -5,8 +5,22 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/transfer.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/sign.h"
+#include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"
+#include "ops/linalg/matrix_rules.h"
+#include "ops/linalg/products.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {

@@ -1,7 +1,11 @@
-// Matrix product and what is made of it.
+#include "ops/linalg/matmul.h"
+
 #include <fmt/core.h>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {
@@ -79,18 +83,6 @@ LazyTensor matmul(const LazyTensor& a, const LazyTensor& b) {
   if (b.rank() == 1) out = squeeze(out, -1);
   if (a.rank() == 1) out = squeeze(out, b.rank() == 1 ? -1 : -2);
   return out;
-}
-
-LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor& b, double scale) {
-  if (a.rank() != 2 || b.rank() != 2 || x.rank() == 0 || x.shape(-1) != a.shape(0) ||
-      a.shape(1) != b.shape(0)) {
-    throw ShapeError(
-        fmt::format("lora_delta: expected x (..., in), a (in, rank), b (rank, out), got {}, {}, {}",
-                    x.shape().to_string(), a.shape().to_string(), b.shape().to_string()));
-  }
-  for (const LazyTensor* operand : {&x, &a, &b})
-    ops::check_domain("lora_delta", ScalarDomain::floating, operand->dtype());
-  return matmul(matmul(x, a), b) * scale;
 }
 
 }  // namespace caldera

@@ -6,8 +6,15 @@
 #include <initializer_list>
 
 #include "engine/graph/matrix_routine.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
 #include "ops/linalg/matrix_nodes.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::matrices {
 

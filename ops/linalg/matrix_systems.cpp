@@ -2,7 +2,21 @@
 // collection of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008);
 // I. Murray, "Differentiation of the Cholesky decomposition" (2016). They are made of ordinary operations, so
 // they have derivatives in turn.
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/sign.h"
+#include "ops/linalg/matmul.h"
+#include "ops/linalg/matrix_nodes.h"
 #include "ops/linalg/matrix_rules.h"
+#include "ops/reduce/reductions.h"
+#include "ops/reduce/statistics.h"
+#include "ops/shape/diagonals.h"
+#include "ops/shape/joining.h"
 
 namespace caldera::matrices {
 namespace {

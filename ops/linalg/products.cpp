@@ -8,7 +8,23 @@
 #include <limits>
 #include <string>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/root_without_kink.h"
+#include "ops/elementwise/sign.h"
+#include "ops/linalg/matmul.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/diagonals.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {
@@ -17,17 +33,6 @@ void check_matrix(const char* op, const LazyTensor& x) {
   if (x.rank() < 2)
     throw ShapeError(
         fmt::format("{}: {} has no matrices; it wants two axes or more", op, x.shape().to_string()));
-}
-
-/// x where column - row, compared with k, says so; 0 elsewhere.
-LazyTensor triangle(const char* op, const LazyTensor& x, std::int64_t k,
-                    LazyTensor (*keeps)(const LazyTensor&, const LazyTensor&)) {
-  check_matrix(op, x);
-  const std::int64_t rows = x.shape(-2), columns = x.shape(-1);
-  const std::int64_t diagonal = std::clamp(k, -rows - 1, columns + 1);
-  const Shape matrix{rows, columns};
-  const LazyTensor ahead = iota(matrix, 1, DType::i32, x.device()) - iota(matrix, 0, DType::i32, x.device());
-  return where(keeps(ahead, static_cast<int>(diagonal)), x, zeros_like(x));
 }
 
 }  // namespace
@@ -130,33 +135,6 @@ LazyTensor cross(const LazyTensor& a, const LazyTensor& b, int axis) {
   return concatenate(parts, at);
 }
 
-LazyTensor diagonal(const LazyTensor& x, std::int64_t offset, int axis1, int axis2) {
-  check_matrix("diagonal", x);
-  const int row = x.shape().normalize_axis(axis1, "diagonal"),
-            column = x.shape().normalize_axis(axis2, "diagonal");
-  if (row == column)
-    throw ShapeError(
-        fmt::format("diagonal: axes {} and {} of {} are the same", axis1, axis2, x.shape().to_string()));
-  std::vector<int> order;
-  Shape shape;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i == row || i == column) continue;
-    order.push_back(i);
-    shape.push_back(x.shape(i));
-  }
-  order.insert(order.end(), {row, column});
-  const std::int64_t rows = x.shape(row), columns = x.shape(column);
-  shape.push_back(rows * columns);
-  const std::int64_t first_row = std::clamp<std::int64_t>(-offset, 0, rows),
-                     first = std::clamp<std::int64_t>(offset, 0, columns);
-  const std::int64_t count = std::min(rows - first_row, columns - first);
-  const int last = shape.rank() - 1;
-  const LazyTensor flat = reshape(permute_dims(x, order), shape);
-  if (count == 0) return slice(flat, last, 0, 0);
-  const std::int64_t start = first_row * columns + first;
-  return slice(flat, last, start, start + (count - 1) * (columns + 1) + 1, columns + 1);
-}
-
 LazyTensor trace(const LazyTensor& x, std::int64_t offset) {
   check_matrix("trace", x);
   return sum(diagonal(x, offset), -1);
@@ -166,9 +144,6 @@ LazyTensor trace(const LazyTensor& x, std::int64_t offset, DType dtype) {
   check_matrix("trace", x);
   return sum(diagonal(x, offset), -1, dtype);
 }
-
-LazyTensor tril(const LazyTensor& x, std::int64_t k) { return triangle("tril", x, k, less_equal); }
-LazyTensor triu(const LazyTensor& x, std::int64_t k) { return triangle("triu", x, k, greater_equal); }
 
 LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool keepdims) {
   ops::check_domain("vector_norm", ScalarDomain::floating, x.dtype());

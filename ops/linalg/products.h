@@ -34,15 +34,10 @@ LazyTensor outer(const LazyTensor& a, const LazyTensor& b);
 /// The cross product of vectors of 3 along the axis; the others broadcast.
 LazyTensor cross(const LazyTensor& a, const LazyTensor& b, int axis = -1);
 
-/// The elements x[..., i, i + offset], as the last axis. Matrices are the two axes named.
-LazyTensor diagonal(const LazyTensor& x, std::int64_t offset = 0, int axis1 = -2, int axis2 = -1);
 /// The sums of the diagonals of the last two axes, of the types that sum() gives; with a dtype the elements
 /// are cast to it first, and the sums are of it.
 LazyTensor trace(const LazyTensor& x, std::int64_t offset = 0);
 LazyTensor trace(const LazyTensor& x, std::int64_t offset, DType dtype);
-/// The lower (upper) triangle of the last two axes up to (from) diagonal number k; zeros elsewhere.
-LazyTensor tril(const LazyTensor& x, std::int64_t k = 0);
-LazyTensor triu(const LazyTensor& x, std::int64_t k = 0);
 
 /// (sum |x|^ord)^(1/ord) over the axes. ord: infinity is the largest |x|, -infinity the smallest, 0 counts
 /// what is not 0. The gradient at 0 is 0. ShapeError for the largest or smallest of no elements.

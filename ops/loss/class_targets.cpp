@@ -4,8 +4,15 @@
 
 #include <limits>
 
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::ops {
 

@@ -4,10 +4,21 @@
 
 #include <vector>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
+#include "ops/elementwise/sign.h"
 #include "ops/loss/class_targets.h"
 #include "ops/loss/loss_operands.h"
+#include "ops/loss/reduction.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/loss/reduction.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::ops {
 

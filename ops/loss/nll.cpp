@@ -5,8 +5,15 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/loss/loss_operands.h"
+#include "ops/loss/reduction.h"
+#include "ops/nn/activations.h"
 
 namespace caldera {
 namespace {

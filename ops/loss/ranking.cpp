@@ -4,9 +4,20 @@
 
 #include <cmath>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/linalg/products.h"
 #include "ops/loss/class_targets.h"
 #include "ops/loss/loss_operands.h"
+#include "ops/loss/nll.h"
+#include "ops/loss/reduction.h"
+#include "ops/nn/activations.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

@@ -2,8 +2,12 @@
 
 #include <fmt/core.h>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/comparison.h"
+#include "ops/core/selection.h"
+#include "ops/elementwise/sign.h"
 #include "ops/loss/loss_operands.h"
+#include "ops/loss/reduction.h"
 
 namespace caldera {
 namespace {

@@ -4,7 +4,16 @@
 
 #include <numbers>
 
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/sign.h"
+#include "ops/elementwise/special.h"
+#include "ops/elementwise/trigonometry.h"
 
 namespace caldera {
 namespace {

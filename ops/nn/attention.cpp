@@ -6,7 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/softmax.h"
 
 namespace caldera {
 namespace {
@@ -90,17 +97,6 @@ LazyTensor attend_in_groups(const LazyTensor& q, const LazyTensor& k, const Lazy
   return reshape(out, shape);
 }
 
-/// x where a number drawn for each place of `mask`, which broadcasts to x, is p or more.
-LazyTensor dropped(const char* op, const LazyTensor& x, double p, std::uint64_t seed, const Shape& mask) {
-  ops::check_domain(op, ScalarDomain::floating, x.dtype());
-  // Written so that NaN is refused too.
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: probability {} is not in [0, 1]", op, p));
-  if (p == 0) return x;
-  const LazyTensor drawn = random_uniform(mask, seed, DType::f32, x.device());
-  // For p = 1 nothing is chosen; what is not chosen must be finite for the sake of the gradient.
-  return where(greater_equal(drawn, p), x * (p < 1 ? 1 / (1 - p) : 0), zeros_like(x));
-}
-
 }  // namespace
 
 LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
@@ -119,36 +115,6 @@ LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t off
 }
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset) {
   return causal_mask(queries, keys, offset, default_device());
-}
-
-LazyTensor dropout(const LazyTensor& x, double p, std::uint64_t seed) {
-  return dropped("dropout", x, p, seed, x.shape());
-}
-
-LazyTensor channel_dropout(const LazyTensor& x, double p, std::uint64_t seed) {
-  if (x.rank() < 2)
-    throw ShapeError(fmt::format("channel_dropout: {} is not (batch, channels, ...)", x.shape().to_string()));
-  Shape channels{x.shape(0), x.shape(1)};
-  for (int i = 2; i < x.rank(); ++i) channels.push_back(1);
-  return dropped("channel_dropout", x, p, seed, channels);
-}
-
-LazyTensor embedding(const LazyTensor& weight, const LazyTensor& indices,
-                     std::optional<std::int64_t> padding_idx) {
-  ops::check_domain("embedding", ScalarDomain::floating, weight.dtype());
-  if (weight.rank() != 2)
-    throw ShapeError(
-        fmt::format("embedding: weight {} is not a matrix (count, features)", weight.shape().to_string()));
-  if (!is_integral(indices.dtype()))
-    throw DTypeError(fmt::format("embedding: indices are {}, want integers", name(indices.dtype())));
-  LazyTensor rows = take(weight, indices, 0);
-  if (!padding_idx) return rows;
-  const std::int64_t count = weight.shape(0);
-  if (*padding_idx < -count || *padding_idx >= count)
-    throw ValueError(fmt::format("embedding: padding_idx {} is outside of {} rows", *padding_idx, count));
-  const auto at = static_cast<int>(*padding_idx < 0 ? *padding_idx + count : *padding_idx);
-  const LazyTensor is_padding = equal(ops::anchored(indices, weight.device()), at);
-  return where(expand_dims(is_padding, -1), stop_gradient(rows), rows);
 }
 
 }  // namespace caldera

@@ -1,4 +1,4 @@
-// What networks are made of besides products: attention, dropout, embeddings. Part of ops/ops.h.
+// Attention and its masks. Part of ops/ops.h.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +33,5 @@ LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k
 /// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device);
-
-/// Zero with probability p, else x / (1 - p) (Srivastava et al. 2014). What is kept is a pure function of
-/// `seed` and the shape, the same on every device; the seed is an argument of the plan. ValueError unless 0
-/// <= p <= 1.
-LazyTensor dropout(const LazyTensor& x, double p, std::uint64_t seed);
-/// The same for whole channels (axis 1 of (batch, channels, ...)) at once (Tompson et al. 2015).
-LazyTensor channel_dropout(const LazyTensor& x, double p, std::uint64_t seed);
-
-/// Rows of `weight` (count, features), which replace the axis-less `indices` (int32): (..., features). An
-/// index outside gives NaN. The gradient of row `padding_idx` (negative: from the end) is 0, if one is named;
-/// ValueError if it is outside.
-LazyTensor embedding(const LazyTensor& weight, const LazyTensor& indices,
-                     std::optional<std::int64_t> padding_idx = {});
 
 }  // namespace caldera

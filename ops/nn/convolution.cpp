@@ -8,7 +8,12 @@
 #include <vector>
 
 #include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/spatial.h"
 #include "ops/nn/windows.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {

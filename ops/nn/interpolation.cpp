@@ -8,7 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "ops/core/cast.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
 #include "ops/shape/repetition.h"
 
 namespace caldera {

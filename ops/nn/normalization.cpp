@@ -1,17 +1,17 @@
-// Softmax and its relatives, RMSNorm, LayerNorm, gates: composites of primitives.
+#include "ops/nn/normalization.h"
+
 #include <fmt/core.h>
 
-#include <limits>
 #include <string>
-#include <utility>
 
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {
-
-/// Subtracting the maximum cannot change the result, so no gradient needs to pass through it.
-LazyTensor shifted(const LazyTensor& x, int axis) { return x - stop_gradient(max(x, axis, true)); }
 
 /// The type of the result: that of x, if it is floating.
 DType result_type(const LazyTensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::f32; }
@@ -44,36 +44,6 @@ LazyTensor flattened(const LazyTensor& x, int axes) {
 
 }  // namespace
 
-LazyTensor softmax(const LazyTensor& x, int axis) {
-  return ops::along_axis("softmax", x, axis, [](const LazyTensor& given, int at) {
-    if (given.numel() == 0) return astype(given, result_type(given));
-    const LazyTensor e = exp(shifted(as_computed(given), at));
-    return astype(e / sum(e, at, true), result_type(given));
-  });
-}
-
-LazyTensor log_softmax(const LazyTensor& x, int axis) {
-  return ops::along_axis("log_softmax", x, axis, [](const LazyTensor& given, int at) {
-    if (given.numel() == 0) return astype(given, result_type(given));
-    const LazyTensor d = shifted(as_computed(given), at);
-    return astype(d - log(sum(exp(d), at, true)), result_type(given));
-  });
-}
-
-LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
-  return ops::along_axis("logsumexp", x, axis, [&](const LazyTensor& given, int at) {
-    const LazyTensor y = as_computed(given);
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (given.shape(at) == 0) return astype(sum(y, at, keepdims) - kInfinity, result_type(given));  // log(0)
-    const LazyTensor highest = stop_gradient(max(y, at, true));
-    // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
-    const LazyTensor infinite = abs(highest) == kInfinity;
-    const LazyTensor top = where(infinite, zeros_like(highest), highest);
-    const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, result_type(given));
-    return keepdims ? out : squeeze(out, at);
-  });
-}
-
 LazyTensor rms_norm(const LazyTensor& x, double eps, const LazyTensor& weight) {
   ops::check_domain("rms_norm", ScalarDomain::floating, x.dtype());
   if (x.rank() == 0) throw ShapeError("rms_norm: () has no last axis");
@@ -105,13 +75,6 @@ LazyTensor layer_norm(const LazyTensor& x, double eps, const LazyTensor& weight,
   }
   out = astype(out, type);
   return axes == 1 ? out : reshape(out, x.shape());
-}
-
-LazyTensor one_hot(const LazyTensor& indices, std::int64_t classes, DType dtype) {
-  if (classes < 0) throw ValueError(fmt::format("one_hot: there are no {} classes", classes));
-  Shape shape = indices.shape();
-  shape.push_back(classes);
-  return astype(expand_dims(indices, -1) == iota(shape, -1, DType::i32, indices.device()), dtype);
 }
 
 }  // namespace caldera

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/elementwise/exponential.h"
 
 namespace caldera {
 

@@ -1,12 +1,16 @@
-// Pooling over 1, 2 or 3 spatial axes; declared beside the convolutions, whose windows it shares.
+#include "ops/nn/pooling.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
-#include "ops/core/node_builder.h"
-#include "ops/nn/convolution.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/nn/spatial.h"
 #include "ops/nn/windows.h"
 
 namespace caldera {

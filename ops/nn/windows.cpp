@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
+#include "ops/nn/spatial.h"
 
 namespace caldera::windows {
 

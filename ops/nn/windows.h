@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ops/nn/convolution.h"
-#include "ops/ops.h"
+#include "ops/core/slicing.h"
+#include "ops/nn/spatial.h"
 
 namespace caldera::windows {
 

@@ -9,8 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/random/normal_quantile.h"
+#include "ops/random/uniform_normal.h"
+#include "ops/reduce/extrema.h"
+#include "ops/sort/sorting.h"
 
 namespace caldera {
 namespace {

@@ -8,7 +8,8 @@
 #include <numbers>
 #include <span>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
+#include "ops/elementwise/exponential.h"
 
 namespace caldera::ops {
 namespace {

@@ -5,8 +5,16 @@
 #include <limits>
 #include <vector>
 
+#include "ops/core/along_axis.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
+#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {

@@ -9,7 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/root_without_kink.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {
@@ -53,31 +62,6 @@ std::int64_t elements_along(const char* op, const LazyTensor& x, const Axes& axe
 LazyTensor any_of(const char* op, const LazyTensor& hits, const Axes& axes, bool keepdims) {
   const bool many = elements_along(op, hits, axes) > kMostCounted;
   return greater(sum(astype(hits, many ? DType::i64 : DType::i32), axes, keepdims), 0);
-}
-
-/// The first position at which x attains its extremum.
-LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, const Axes&, bool),
-                    const LazyTensor& x, std::optional<int> axis, bool keepdims) {
-  ops::check_domain(op, ScalarDomain::numeric, x.dtype());
-  if (axis && x.rank() == 0)
-    return ops::along_axis(op, x, *axis, [&](const LazyTensor& row, int at) {
-      return first_of(op, extremum, row, at, keepdims);
-    });
-  const LazyTensor flat = axis ? x : reshape(x, Shape{x.numel()});
-  const int at = axis ? x.shape().normalize_axis(*axis, op) : 0;
-  const std::int64_t n = flat.shape(at);
-  if (n == 0)
-    throw ShapeError(fmt::format("{}: {} has no element along axis {}", op, x.shape().to_string(), at));
-  if (n > kMostCounted)
-    throw ShapeError(fmt::format("{}: {} has more elements than int32 can count", op, x.shape().to_string()));
-  const LazyTensor best = extremum(flat, at, true);
-  // The extremum is NaN if any element is.
-  const LazyTensor hits =
-      is_floating(x.dtype()) ? logical_or(equal(flat, best), isnan(flat)) : equal(flat, best);
-  const LazyTensor index = iota(flat.shape(), at, DType::i32, x.device());
-  const LazyTensor first = min(where(hits, index, full_like(index, n - 1)), at, true);
-  if (!keepdims) return squeeze(first, at);
-  return axis ? first : reshape(first, kept_shape(x.shape(), ops::resolve_axes({}, x.shape(), op)));
 }
 
 }  // namespace
@@ -145,13 +129,6 @@ LazyTensor count_nonzero(const LazyTensor& x, const Axes& axes, bool keepdims) {
         fmt::format("count_nonzero: {} has {} elements along the axes, more than int32 can count",
                     x.shape().to_string(), n));
   return sum(astype(is_true(x), DType::i32), axes, keepdims);
-}
-
-LazyTensor argmax(const LazyTensor& x, std::optional<int> axis, bool keepdims) {
-  return first_of("argmax", caldera::max, x, axis, keepdims);
-}
-LazyTensor argmin(const LazyTensor& x, std::optional<int> axis, bool keepdims) {
-  return first_of("argmin", caldera::min, x, axis, keepdims);
 }
 
 }  // namespace caldera

@@ -1,7 +1,5 @@
-// Statistics and searches over axes: composites of primitives. Part of ops/ops.h.
+// Products, variances, and what holds of any or every element: composites of primitives. Part of ops/ops.h.
 #pragma once
-
-#include <optional>
 
 #include "engine/graph/lazy_tensor.h"
 #include "engine/tensor/axes.h"
@@ -25,9 +23,5 @@ LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false
 LazyTensor all(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// How many elements are not 0, as i32.
 LazyTensor count_nonzero(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
-/// The index (i32) of the first largest or smallest element along the axis, or without one among all elements
-/// in row-major order. The first NaN counts as both. Throws ShapeError where there is nothing to choose from.
-LazyTensor argmax(const LazyTensor& x, std::optional<int> axis = {}, bool keepdims = false);
-LazyTensor argmin(const LazyTensor& x, std::optional<int> axis = {}, bool keepdims = false);
 
 }  // namespace caldera

@@ -1,37 +1,28 @@
-// Padding and concatenation: the operations that write parts of a larger result.
+#include "ops/shape/joining.h"
+
 #include <fmt/core.h>
 
 #include <array>
 
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {
 
-/// x[..., start:start + count*step:step, ...] along one axis, without Python's conventions.
-LazyTensor window(const LazyTensor& x, int axis, std::int64_t start, std::int64_t count, std::int64_t step) {
-  return slice(x, axis, start, start + (count == 0 ? 0 : (count - 1) * step + 1), step);
-}
-
-void pad_vjp(VjpContext& c) {
-  const auto attributes = c.output.node().attributes().values();
-  const Shape& from = c.inputs[0].shape();
-  const auto rank = static_cast<std::size_t>(from.rank());
-  LazyTensor inner = c.cotangent;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto axis = static_cast<int>(i);
-    inner = window(inner, axis, attributes[i], from[axis], attributes[2 * rank + i] + 1);
+/// Parts without a tangent of their own have zeros.
+void concatenate_jvp(JvpContext& c) {
+  std::vector<LazyTensor> parts(c.tangents.begin(), c.tangents.end());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].defined())
+      parts[i] = is_floating(c.inputs[i].dtype()) ? zeros_like(c.inputs[i]) : c.inputs[i];
   }
-  if (c.needed[0]) c.grads[0] = inner;
-  if (c.inputs.size() > 1 && c.needed[1]) c.grads[1] = sum(c.cotangent) - sum(inner);
-}
-
-void pad_jvp(JvpContext& c) {
   const Node& node = c.output.node();
-  // The fill is a number; padded with the tangent that it may have all the same, or with zeros.
-  std::vector<LazyTensor> inputs{c.tangents[0].defined() ? c.tangents[0] : zeros_like(c.inputs[0])};
-  if (c.tangents.size() > 1 && c.tangents[1].defined()) inputs.push_back(c.tangents[1]);
-  c.tangent = ops::make(node.op(), node.shape(), node.dtype(), inputs, node.attributes().values());
+  c.tangent = ops::make(node.op(), node.shape(), node.dtype(), parts, node.attributes().values());
 }
 
 void concatenate_vjp(VjpContext& c) {
@@ -39,76 +30,13 @@ void concatenate_vjp(VjpContext& c) {
   std::int64_t start = 0;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const std::int64_t extent = c.inputs[i].shape()[axis];
-    if (c.needed[i]) c.grads[i] = window(c.cotangent, axis, start, extent, 1);
+    if (c.needed[i]) c.grads[i] = ops::window(c.cotangent, axis, start, extent, 1);
     start += extent;
   }
 }
 
-const OpDef kPad{.name = "pad", .kind = OpClass::pad, .vjp = pad_vjp, .jvp = pad_jvp};
 const OpDef kConcatenate{
-    .name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp, .jvp = ops::linear_jvp};
-
-}  // namespace
-
-namespace {
-
-/// Without `fill`, zeros: the compiler may rely on them.
-LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
-                  const std::vector<std::int64_t>& high, const FillValue* fill,
-                  const std::vector<std::int64_t>& interior) {
-  const auto rank = static_cast<std::size_t>(x.rank());
-  if (low.size() != rank || high.size() != rank || (!interior.empty() && interior.size() != rank)) {
-    throw ShapeError(fmt::format("pad: shape {} needs {} margins on each side, got {} and {}",
-                                 x.shape().to_string(), rank, low.size(), high.size()));
-  }
-  std::array<std::int64_t, 3 * kMaxRank> attributes{};
-  Shape out = x.shape();
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::int64_t between = interior.empty() ? 0 : interior[i];
-    if (low[i] < 0 || high[i] < 0 || between < 0) {
-      throw ShapeError(
-          fmt::format("pad: margins must not be negative for shape {}; use slice to remove elements",
-                      x.shape().to_string()));
-    }
-    attributes[i] = low[i];
-    attributes[rank + i] = high[i];
-    attributes[2 * rank + i] = between;
-    const std::int64_t extent = x.shape()[static_cast<int>(i)];
-    std::int64_t gaps = 0;
-    std::int64_t total = extent;
-    const bool overflow = (extent > 1 && __builtin_mul_overflow(extent - 1, between, &gaps)) ||
-                          __builtin_add_overflow(total, gaps, &total) ||
-                          __builtin_add_overflow(total, low[i], &total) ||
-                          __builtin_add_overflow(total, high[i], &total);
-    if (overflow) {
-      throw ShapeError(
-          fmt::format("pad: the margins of axis {} of shape {} give more elements than can be counted", i,
-                      x.shape().to_string()));
-    }
-    out[static_cast<int>(i)] = total;
-  }
-  if (out == x.shape()) return x;
-  const std::span<const std::int64_t> margins(attributes.data(), 3 * rank);
-  if (fill == nullptr) return ops::make(kPad, out, x.dtype(), {x}, margins);
-  const LazyTensor value = ops::as_held_operand("pad", ops::scalar(*fill, x.dtype()), x.dtype());
-  return ops::make(kPad, out, x.dtype(), {x, value}, margins);
-}
-
-}  // namespace
-
-LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
-               const std::vector<std::int64_t>& high, FillValue value,
-               const std::vector<std::int64_t>& interior) {
-  return padded(x, low, high, &value, interior);
-}
-
-LazyTensor ops::pad_with_zeros(const LazyTensor& x, const std::vector<std::int64_t>& low,
-                               const std::vector<std::int64_t>& high,
-                               const std::vector<std::int64_t>& interior) {
-  return padded(x, low, high, nullptr, interior);
-}
-
-namespace {
+    .name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp, .jvp = concatenate_jvp};
 
 LazyTensor joined(const char* op, const std::vector<LazyTensor>& parts, int axis) {
   if (parts.empty()) throw ShapeError(fmt::format("{}: no tensors were given", op));

@@ -6,7 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "ops/core/broadcast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {

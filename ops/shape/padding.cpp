@@ -5,7 +5,9 @@
 #include <limits>
 #include <optional>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/slicing.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {

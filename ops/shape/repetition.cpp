@@ -5,7 +5,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/shape/joining.h"
 #include "ops/shape/manipulation.h"
 
 namespace caldera {
@@ -109,40 +115,6 @@ LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, 
   }
   const Shape shape{static_cast<std::int64_t>(indices.size())};
   return take(y, LazyTensor::from_vector(indices, shape, x.device()), at);
-}
-
-LazyTensor diag(const LazyTensor& x, std::int64_t offset) {
-  if (x.rank() == 1) return diag_embed(x, offset);
-  if (x.rank() == 2) return diagonal(x, offset);
-  throw ShapeError(fmt::format("diag: {} is neither a vector nor a matrix; see diag_embed and diagonal",
-                               x.shape().to_string()));
-}
-
-LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset, int axis1, int axis2) {
-  check_room("diag_embed", x);
-  const int last = x.shape().normalize_axis(-1, "diag_embed");
-  constexpr std::int64_t kFarthest = std::numeric_limits<std::int32_t>::max();
-  if (offset < -kFarthest || offset > kFarthest)
-    throw ShapeError(fmt::format("diag_embed: no matrix has a diagonal {}", offset));
-  const std::int64_t n = x.shape(last), extent = n + std::abs(offset);
-  Shape shape = x.shape();
-  shape[last] = extent;
-  shape.push_back(extent);
-  ops::check_extents("diag_embed", shape, x.dtype());
-  const int row = shape.normalize_axis(axis1, "diag_embed"),
-            column = shape.normalize_axis(axis2, "diag_embed");
-  if (row == column)
-    throw ShapeError(
-        fmt::format("diag_embed: axes {} and {} of {} are the same", axis1, axis2, shape.to_string()));
-  // In row-major order the elements of a diagonal are a row and one element apart.
-  const auto rank = static_cast<std::size_t>(x.rank());
-  std::vector<std::int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
-  low.back() = offset >= 0 ? offset : -offset * extent;
-  interior.back() = extent;
-  const std::int64_t covered = n == 0 ? 0 : (n - 1) * (extent + 1) + 1;
-  high.back() = extent * extent - low.back() - covered;
-  const LazyTensor matrices = reshape(ops::pad_with_zeros(x, low, high, interior), shape);
-  return moveaxis(matrices, {-2, -1}, {row, column});
 }
 
 LazyTensor unfold(const LazyTensor& x, int axis, std::int64_t size, std::int64_t step) {

@@ -1,4 +1,4 @@
-// Elements repeated, placed on diagonals, seen through windows, and their differences. Part of ops/ops.h.
+// Elements repeated, seen through windows, and their differences. Part of ops/ops.h.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,6 @@ LazyTensor tile(const LazyTensor& x, const std::vector<std::int64_t>& repetition
 LazyTensor repeat(const LazyTensor& x, std::int64_t count, std::optional<int> axis = {});
 /// A count for each element along the axis (or one for all). ShapeError for another number of counts.
 LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, std::optional<int> axis = {});
-
-/// A vector on the diagonal `offset` of a matrix of zeros; of a matrix its diagonal.
-LazyTensor diag(const LazyTensor& x, std::int64_t offset = 0);
-/// The last axis on the diagonal `offset` of matrices of zeros, whose rows are axis1 of the result and whose
-/// columns are axis2.
-LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset = 0, int axis1 = -2, int axis2 = -1);
 
 /// Windows of `size` elements along an axis, `step` apart: the axis counts the windows, a new last axis their
 /// elements (Tensor.unfold of PyTorch). ShapeError if not even one fits.

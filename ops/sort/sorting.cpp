@@ -9,7 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "ops/core/along_axis.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/index/scatter.h"
+#include "ops/reduce/reductions.h"
 #include "ops/sort/sorting_network.h"
 
 namespace caldera {
@@ -59,9 +70,7 @@ LazyTensor positions_of(const Rows& rows, bool descending, std::int64_t count) {
   return ops::order_of_rows(rows.flat(), descending, count);
 }
 
-LazyTensor no_positions(const Shape& shape, Device device) {
-  return LazyTensor::zeros(shape, DType::i32, device);
-}
+LazyTensor no_positions(const Shape& shape, Device device) { return zeros(shape, DType::i32, device); }
 
 /// a < b where NaN is the largest.
 LazyTensor is_less(const LazyTensor& a, const LazyTensor& b) {
@@ -80,7 +89,7 @@ LazyTensor preceding(const LazyTensor& sorted, const LazyTensor& values, Precede
     return sum(astype(precedes(expand_dims(sorted, 1), expand_dims(values, 2)), DType::i32), -1);
   }
   const LazyTensor all = reshape(sorted, Shape{sorted.numel()});
-  LazyTensor found = LazyTensor::zeros(values.shape(), DType::i32, values.device());
+  LazyTensor found = zeros(values.shape(), DType::i32, values.device());
   const LazyTensor first = iota(Shape{sorted.shape(0), 1}, 0, DType::i32, values.device()) * n;
   for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); step > 0;
        step /= 2) {

@@ -9,7 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "ops/core/node_builder.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/joining.h"
 
 namespace caldera::ops {
 namespace {

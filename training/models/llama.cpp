@@ -4,7 +4,8 @@
 
 #include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/core/selection.h"
 #include "ops/nn/optimizer_updates.h"
-#include "ops/ops.h"
 
 namespace caldera {
 namespace {

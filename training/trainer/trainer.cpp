@@ -9,7 +9,8 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/shape/joining.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/clip.h"
 
