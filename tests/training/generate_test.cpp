@@ -13,6 +13,7 @@
 #include "engine/runtime/runtime.h"
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
+#include "training/models/llama.h"
 #include "training/text/tokenizer.h"
 
 namespace caldera {

@@ -39,6 +39,10 @@ void TensorProblems::throw_if_any(const std::string& where) const {
   throw FileError(message);
 }
 
+bool is_lora_factor(const Parameter& parameter) {
+  return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight");
+}
+
 void write_parameters(StagedFiles& files, const std::filesystem::path& path,
                       const std::vector<Parameter>& parameters, const std::string& prefix) {
   std::vector<LazyTensor> tensors;
