@@ -7,8 +7,8 @@
 #include "training/io/model_weights.h"
 #include "training/io/safetensors.h"
 #include "training/models/causal_lm.h"
+#include "training/models/tensor_files.h"
 #include "training/nn/precision.h"
-#include "training/nn/tensor_files.h"
 
 namespace caldera {
 

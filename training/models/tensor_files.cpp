@@ -1,4 +1,4 @@
-#include "training/nn/tensor_files.h"
+#include "training/models/tensor_files.h"
 
 #include <fmt/format.h>
 
