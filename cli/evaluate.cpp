@@ -10,6 +10,7 @@
 #include "cli/domains.h"
 #include "cli/inputs.h"
 #include "cli/training_run.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "cli/model_flags.h"
 #include "training/generate/generator.h"
 #include "training/text/byte_tokenizer.h"
+#include "training/text/load_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {

@@ -8,6 +8,7 @@
 #include "cli/model_flags.h"
 #include "cli/training_run.h"
 #include "training/lora/lora.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

@@ -13,6 +13,7 @@
 #include "cli/outputs.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
+#include "training/text/load_tokenizer.h"
 #include "training/text/stream_decoder.h"
 
 namespace caldera::cli {

@@ -30,6 +30,7 @@
 #include "training/optim/schedule.h"
 #include "training/optim/sgd.h"
 #include "training/text/dataset.h"
+#include "training/text/load_tokenizer.h"
 #include "training/text/tokenizer.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/observer.h"

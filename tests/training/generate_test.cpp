@@ -14,7 +14,7 @@
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
 #include "training/models/llama.h"
-#include "training/text/tokenizer.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera {
 namespace {
