@@ -147,11 +147,6 @@ class ExplainCommand : public Command {
       if (option->count() > 0 && !fits)
         throw UsageError(fmt::format("{} does not go with --task {}", option->get_name(), task_));
     }
-    try {
-      flags_.targets = resolve_lora_targets(flags_.targets);
-    } catch (const ValueError& error) {
-      throw UsageError(fmt::format("--target-modules: {}", error.what()));
-    }
     if (!dot_.empty()) check_output_file(dot_, "--dot");
     if (!html_.empty()) check_output_file(html_, "--html");
     if (!trace_.empty()) check_output_file(trace_, "--trace");

@@ -75,16 +75,14 @@ class Setup {
     model_.materialize();
     if (part == Part::forward) return;
     optimizer_ = std::make_unique<AdamW>(model_.trainable_parameters());
-    eval(optimizer_->state());  // moments that are leaves from the first step on
-    optimizer_->detach();
   }
 
   /// The graph of one step: everything that must be evaluated.
   Tensors step() {
     const LazyTensor loss = cross_entropy(model_.forward(ids_), targets_);
     if (!optimizer_) return {loss};
-    optimizer_->step(grad(loss, optimizer_->inputs()));
-    Tensors outputs = optimizer_->state();
+    optimizer_->update(grad(loss, optimizer_->inputs()));
+    Tensors outputs = optimizer_->outputs();
     outputs.push_back(loss);
     return outputs;
   }
@@ -95,10 +93,9 @@ class Setup {
   /// The step's graph without a lasting effect: parameters and moments stay what they are.
   Tensors dry_step() {
     const std::vector<LazyTensor> parameters = optimizer_->inputs();
-    const std::vector<LazyTensor> first = optimizer_->first_moments();
-    const std::vector<LazyTensor> second = optimizer_->second_moments();
+    const OptimizerState state = optimizer_->state();
     Tensors outputs = step();
-    optimizer_->restore(0, first, second);
+    optimizer_->restore(state);
     for (std::size_t i = 0; i < parameters.size(); ++i) *optimizer_->parameters()[i].tensor = parameters[i];
     return outputs;
   }

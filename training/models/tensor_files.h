@@ -24,6 +24,9 @@ class TensorProblems {
   std::vector<std::string> lines_;
 };
 
+/// Whether a parameter belongs to a LoRA adapter, and not to the model beneath it: by its name.
+bool is_lora_factor(const Parameter& parameter);
+
 /// Evaluates `parameters` and adds a file with them to `files`, each under `prefix` + its name.
 void write_parameters(StagedFiles& files, const std::filesystem::path& path,
                       const std::vector<Parameter>& parameters, const std::string& prefix);

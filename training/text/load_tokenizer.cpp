@@ -1,4 +1,4 @@
-#include "training/text/tokenizer.h"
+#include "training/text/load_tokenizer.h"
 
 #include <fmt/format.h>
 

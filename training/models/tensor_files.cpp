@@ -1,4 +1,4 @@
-#include "training/nn/tensor_files.h"
+#include "training/models/tensor_files.h"
 
 #include <fmt/format.h>
 
@@ -37,6 +37,10 @@ void TensorProblems::throw_if_any(const std::string& where) const {
     message += (i == 0 ? "" : "; ") + lines_[i];
   if (lines_.size() > kMostLines) message += fmt::format("; and {} more", lines_.size() - kMostLines);
   throw FileError(message);
+}
+
+bool is_lora_factor(const Parameter& parameter) {
+  return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight");
 }
 
 void write_parameters(StagedFiles& files, const std::filesystem::path& path,
