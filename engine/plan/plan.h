@@ -14,7 +14,7 @@
 
 #include "engine/graph/matrix_routine.h"
 #include "engine/graph/op.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"

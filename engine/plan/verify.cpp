@@ -11,7 +11,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/plan/verify_donation.h"
-#include "engine/plan/verify_form.h"
+#include "engine/plan/steps/step_form.h"
 #include "engine/plan/verify_memory.h"
 #include "engine/tensor/error.h"
 

@@ -1,5 +1,5 @@
 // An interpreter of plans, one element at a time in f64 and i64, written from the contracts in
-// engine/plan/kernel.h and engine/plan/plan.h. It shares no code with any device. The steps run one
+// engine/plan/kernel/kernel.h and engine/plan/plan.h. It shares no code with any device. The steps run one
 // after another, each as if alone, so barriers and joined dispatches mean nothing to it.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/device/cpu/tiles/tile_values.h"
-#include "engine/plan/row_reduction.h"
+#include "engine/plan/kernel/row_reduction.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {

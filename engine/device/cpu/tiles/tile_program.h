@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/device/cpu/simd/micro_ops.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::cpu {
 

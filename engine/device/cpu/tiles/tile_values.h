@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/device/cpu/tiles/tile_program.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::cpu {
 

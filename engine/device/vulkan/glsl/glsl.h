@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 

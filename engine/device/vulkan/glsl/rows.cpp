@@ -11,8 +11,8 @@
 #include "engine/device/vulkan/glsl/forms.h"
 #include "engine/device/vulkan/glsl/reduction.h"
 #include "engine/device/vulkan/glsl/space.h"
-#include "engine/plan/row_reduction.h"
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_reduction.h"
+#include "engine/plan/kernel/row_walks.h"
 
 namespace caldera {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_space.h"
 #include "engine/device/vulkan/steps/transpose_step.h"
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_walks.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {

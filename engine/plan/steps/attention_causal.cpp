@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/plan/verify_form.h"
+#include "engine/plan/steps/step_form.h"
 
 namespace caldera::verify {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/plan/verify_form.h"
+#include "engine/plan/steps/step_form.h"
 
 namespace caldera::verify {
 namespace {

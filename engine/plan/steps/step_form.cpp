@@ -1,4 +1,4 @@
-#include "engine/plan/verify_form.h"
+#include "engine/plan/steps/step_form.h"
 
 #include <fmt/core.h>
 

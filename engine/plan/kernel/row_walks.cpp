@@ -1,4 +1,4 @@
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_walks.h"
 
 #include <algorithm>
 #include <array>

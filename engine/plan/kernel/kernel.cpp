@@ -1,4 +1,4 @@
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 #include <fmt/core.h>
 
