@@ -76,10 +76,6 @@ std::vector<GeneratedCode> generated_code(const Step& step);
 // ---- For the writers of these formats
 // ------------------------------------------------------------------------------
 
-/// What a step does, finer than StepKind: "map" (element-wise), "copy", "reduce", "row", "contract",
-/// "attention", "index".
-const char* form_of(const Step& step);
-
 /// "12.5 KiB"
 std::string format_bytes(std::int64_t bytes);
 

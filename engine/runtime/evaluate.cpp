@@ -7,6 +7,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/graph/lineage.h"
+#include "engine/plan/verify.h"
 #include "engine/runtime/buffer_donation.h"
 #include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
+#include "engine/plan/verify.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/named_programs.h"
 

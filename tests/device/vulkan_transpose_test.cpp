@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/device/vulkan/steps/context.h"
-#include "engine/device/vulkan/steps/encoder.h"
+#include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plan_case.h"

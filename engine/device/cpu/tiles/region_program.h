@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/device/cpu/tiles/tile_form.h"
 #include "engine/device/cpu/tiles/tile_program.h"
 #include "engine/plan/kernel/kernel.h"
 
