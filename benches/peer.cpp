@@ -17,7 +17,6 @@
 #include <string_view>
 
 #include "benches/worker_script.h"
-#include "cli/bench_worker_script.h"
 #include "engine/caldera.h"
 #include "engine/graph/lazy_tensor.h"
 #include "ops/linalg/matmul.h"

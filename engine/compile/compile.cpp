@@ -1,8 +1,10 @@
 #include "engine/compile/compile.h"
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/compile/order/hazards.h"
 #include "engine/compile/order/join.h"
 #include "engine/compile/order/levels.h"
+#include "engine/compile/order/memory_plan.h"
 #include "engine/compile/order/schedule.h"
 #include "engine/compile/rewrite/attention.h"
 #include "engine/compile/rewrite/products.h"
@@ -15,8 +17,8 @@ std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions
   if (options.fusion) {
     simple = find_attention(sum_products(simple));
   }
-  const Regions regions(simple, options);
-  auto plan = std::make_shared<Plan>(Emitter(regions).run(group(regions, options)));
+  const Regions regions(simple, options.fusion);
+  auto plan = std::make_shared<Plan>(Emitter(regions).run(group(regions, options.fusion)));
   plan->node_count = static_cast<std::int64_t>(program.nodes.size());
   schedule(*plan);
   if (options.fusion) join_steps(*plan);

@@ -6,8 +6,10 @@ namespace caldera {
 
 std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code) {
   std::vector<GeneratedCode> all;
-  if (step.kernel) all.push_back({"kernel IR", step.kernel->to_string()});
-  if (step.gradient) all.push_back({"kernel IR of the gradient", step.gradient->to_string()});
+  for (const StepKernel& used : step.kernels()) {
+    const char* title = all.empty() ? "kernel IR" : "kernel IR of the gradient";
+    all.push_back({title, used.kernel->to_string()});
+  }
   if (code == nullptr) return all;
   try {
     for (GeneratedCode& piece : code(step)) all.push_back(std::move(piece));

@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "engine/compile/order/levels.h"
+#include "engine/plan/dependencies.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -21,12 +24,12 @@ struct Accesses {
 
 Accesses accesses_of(const Step& step) {
   Accesses all;
-  const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+  const std::size_t first_output = step.first_output();
   for (std::size_t k = 0; k < step.operands.size(); ++k) {
     if (step.operands[k].buffer < 0) continue;
     const auto buffer = static_cast<std::size_t>(step.operands[k].buffer);
     if (k >= first_output) all.writes.push_back(buffer);
-    if (k < first_output || step.kind == StepKind::scatter_add) all.reads.push_back(buffer);
+    if (k < first_output || step.accumulates()) all.reads.push_back(buffer);
   }
   return all;
 }
@@ -72,12 +75,12 @@ std::string to_json(const Explanation& e) {
     const Step& step = plan.steps[i];
     const StepCost& cost = e.costs[i];
     Json item{{"kernel", step.name()},
-              {"kind", name(step.kind)},
+              {"kind", step.kind()},
               {"ops", cost.ops},
               {"flops", cost.flops},
               {"bytes", cost.bytes()},
               {"scratch_bytes", cost.scratch_bytes},
-              {"form", form_of(step)},
+              {"form", step.form()},
               {"label", step.label},
               {"dims", std::vector<std::int64_t>(step.dims.begin(), step.dims.end())},
               {"dtype", name(step.dtype)},
@@ -101,30 +104,6 @@ std::string to_json(const Explanation& e) {
                       {"recomputed", Json::array()},
                       {"cache", e.executed ? Json(e.cache_hit ? "hit" : "miss") : Json(nullptr)}};
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-const char* form_of(const Step& step) {
-  switch (step.kind) {
-    case StepKind::contract:
-      return "contract";
-    case StepKind::gather:
-    case StepKind::scatter_add:
-      return "index";
-    case StepKind::attention:
-    case StepKind::attention_grad_q:
-    case StepKind::attention_grad_kv:
-      return "attention";
-    case StepKind::linalg:
-      return "linalg";
-    case StepKind::region:
-      break;
-  }
-  if (step.kernel->has_rows()) return "row";
-  if (step.kernel->reduce) return "reduce";
-  const bool moves_only =
-      std::all_of(step.kernel->code.begin(), step.kernel->code.end(),
-                  [](const Instruction& i) { return info(i.op).arity == 0 || i.op == ScalarOp::cast; });
-  return moves_only ? "copy" : "map";
 }
 
 std::string format_bytes(std::int64_t bytes) {
@@ -159,7 +138,7 @@ std::vector<BufferLife> arena_lives(const Plan& plan) {
   std::vector<std::optional<BufferLife>> found(plan.buffers.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    const std::size_t first_output = step.first_output();
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const Operand& operand = step.operands[k];
       if (operand.buffer < 0) continue;

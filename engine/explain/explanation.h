@@ -68,10 +68,6 @@ std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code);
 /// The costs of the plan's steps.
 std::vector<StepCost> costs_of(const Plan& plan);
 
-/// What a step does, finer than StepKind: "map" (element-wise), "copy", "reduce", "row", "contract",
-/// "attention", "index".
-const char* form_of(const Step& step);
-
 /// "12.5 KiB"
 std::string format_bytes(std::int64_t bytes);
 

@@ -98,7 +98,7 @@ Json step_data(const Explanation& e, Json& code) {
     }
     Json item{{"name", step.name()},
               {"label", step.label},
-              {"form", form_of(step)},
+              {"form", step.form()},
               {"dims", extents(step.dims)},
               {"dtype", name(step.dtype)},
               {"joined", step.joined},

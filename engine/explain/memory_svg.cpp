@@ -174,7 +174,7 @@ class MemoryPicture {
         "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"><title>buffer {}: "
         "{}\n"
         "{} {}, {} ({} bytes) at {}\nsteps {} to {}, written by step {}</title></rect>",
-        form_of(step), left, top, width, tall, life.buffer, escaped(name), life.shape.to_string(),
+        step.form(), left, top, width, tall, life.buffer, escaped(name), life.shape.to_string(),
         caldera::name(b.dtype), format_bytes(b.bytes), b.bytes, b.arena_offset, life.first, life.last,
         life.writer.value_or(life.first));
     const std::string shown = (step.label.empty() ? name : step.label) + " " + life.shape.to_string();

@@ -92,7 +92,7 @@ class TraceWriter {
 Json kernel_arguments(const Plan& plan, const KernelRun& kernel) {
   const Step& step = plan.steps[kernel.first];
   const double seconds = seconds_of(kernel.time);
-  return {{"kind", name(step.kind)},
+  return {{"kind", step.kind()},
           {"dims", step.dims.to_string()},
           {"steps", kernel.count},
           {"ops", kernel.cost.ops},

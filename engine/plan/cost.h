@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "engine/plan/plan.h"
 
@@ -34,8 +33,5 @@ struct StepCost {
 };
 
 StepCost cost_of(const Plan& plan, const Step& step);
-
-/// "region", "contract", "gather", "scatter_add", "attention" ...
-std::string_view name(StepKind kind);
 
 }  // namespace caldera

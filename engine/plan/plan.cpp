@@ -6,57 +6,6 @@
 
 namespace caldera {
 
-namespace {
-
-constexpr const char* kKindNames[] = {
-    "region", "matmul", "gather", "scatter_add", "attention", "attention_grad_q", "attention_grad_kv",
-    "linalg"};
-
-}  // namespace
-
-int Step::output_count() const {
-  switch (kind) {
-    case StepKind::region:
-      return static_cast<int>(kernel->outputs.size());
-    case StepKind::contract:
-      return kernel ? static_cast<int>(kernel->outputs.size()) : 1;
-    case StepKind::attention:
-      return 3;
-    case StepKind::attention_grad_kv:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
-int Step::named_operands() const {
-  switch (kind) {
-    case StepKind::region:
-      return 0;
-    case StepKind::contract:
-      return 2 * static_cast<int>(segments.size());
-    case StepKind::attention:
-      return 3;
-    case StepKind::attention_grad_q:
-    case StepKind::attention_grad_kv:
-      return 7;
-    default:
-      return 2;
-  }
-}
-
-Shape Step::operand_dims(std::size_t k) const {
-  Shape extents = dims;
-  if (kind == StepKind::contract && k < 2 * segments.size()) extents[dims.rank() - 1] = segments[k / 2].k;
-  return extents;
-}
-
-std::string Step::name() const {
-  const std::string own = kind == StepKind::region ? kernel->name : kKindNames[static_cast<int>(kind)];
-  const std::string whole = kind == StepKind::contract && kernel ? own + "+" + kernel->name : own;
-  return label.empty() || label == own ? whole : label + ": " + whole;
-}
-
 int Plan::barrier_count() const {
   return static_cast<int>(
       std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.barrier_before; }));

@@ -1,6 +1,8 @@
-// The plan verifier. It shares no code with the passes that it checks: it derives from the contracts which
-// elements every step touches (verify_form.h) and replays the plan over a model of memory in which every byte
+// The verifier shares no code with the passes that it checks: it derives from the contracts which elements
+// every step touches (steps/step_form.h) and replays the plan over a model of memory in which every byte
 // knows which buffer wrote it last and when it was last touched (verify_memory.h).
+#include "engine/plan/verify.h"
+
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -9,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
+#include "engine/plan/kernel/fault.h"
+#include "engine/plan/steps/step_form.h"
 #include "engine/plan/verify_donation.h"
-#include "engine/plan/verify_form.h"
 #include "engine/plan/verify_memory.h"
 #include "engine/tensor/error.h"
 
@@ -51,9 +53,7 @@ class Verifier {
 
   std::string where() const {
     if (step_ >= plan_.steps.size()) return "the end";
-    const Step& step = plan_.steps[step_];
-    const bool named = step.kind != StepKind::region || step.kernel;
-    return fmt::format("step {} ({})", step_, named ? step.name() : "region");
+    return fmt::format("step {} ({})", step_, plan_.steps[step_].name());
   }
 
   void check_buffers() {
@@ -77,17 +77,29 @@ class Verifier {
     }
   }
 
+  /// Everything about a step but its accesses to memory: the fields of its kind, the kernels, scalar
+  /// arguments, and that its operands are of the right number, type and rank and stand still where they must.
+  std::vector<OperandForm> forms_of(const Step& step) const {
+    for (std::int64_t extent : step.dims) {
+      if (extent < 0) throw Fault{"a negative extent"};
+    }
+    verify::StepForm form(step, plan_.buffers, plan_.scalars);
+    step.visit([&](const auto& kind) { kind.check(form); });
+    std::vector<OperandForm> forms = form.finish();
+    step.check_values();
+    return forms;
+  }
+
   void check_step(const Step& step) {
     accesses_.clear();
-    const std::vector<OperandForm> forms = verify::check_form(plan_, step);
+    const std::vector<OperandForm> forms = forms_of(step);
     for (const OperandForm& form : forms) accesses_.push_back({form, {}});
     check_joined(step);
     if (step.barrier_before) ++epoch_;
     donations_->step(step, forms, epoch_);
     for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
-    const bool accumulates = step.kind == StepKind::scatter_add;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
-      if (accesses_[k].form.role == OperandRole::read || accumulates) note_read(step, k);
+      if (accesses_[k].form.role == OperandRole::read || accesses_[k].form.accumulated) note_read(step, k);
     }
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       if (accesses_[k].form.role == OperandRole::written) note_write(step, k);
@@ -99,9 +111,10 @@ class Verifier {
     if (!step.joined) return;
     if (step_ == 0) throw Fault{"joined to a step before the first"};
     const Step& before = plan_.steps[step_ - 1];
-    if (step.kind != StepKind::region || before.kind != StepKind::region)
+    if (!step.is<RegionStep>() || !before.is<RegionStep>())
       throw Fault{"joined steps that are not both regions"};
-    if (step.kernel->hash != before.kernel->hash) throw Fault{"joined to a step with another kernel"};
+    if (step.as<RegionStep>().kernel->hash != before.as<RegionStep>().kernel->hash)
+      throw Fault{"joined to a step with another kernel"};
     if (step.barrier_before) throw Fault{"a barrier within a dispatch"};
   }
 
@@ -132,11 +145,10 @@ class Verifier {
       strides.push_back(operand.strides[d]);
     }
     // Any element of the indexed axis may be touched. The elements of an accumulation meet there in order.
-    const bool gathered = step.kind == StepKind::gather && k == 0;
-    if (gathered || (step.kind == StepKind::scatter_add && k == 2)) {
-      if (step.axis_extent == 0) return;
-      extents.push_back(step.axis_extent);
-      strides.push_back(step.axis_stride);
+    if (form.indexed) {
+      if (form.indexed->extent == 0) return;
+      extents.push_back(form.indexed->extent);
+      strides.push_back(form.indexed->stride);
     }
     std::optional<Walk> walk = verify::walk_of(operand.offset, extents, strides);
     if (!walk) throw Fault{fmt::format("operand {} touches elements beyond 64 bits", k)};

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "engine/plan/kernel/fault.h"
+
 namespace caldera::verify {
 
 DonationCheck::DonationCheck(const Plan& plan) : plan_(plan) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/plan/plan.h"
-#include "engine/plan/verify_form.h"
+#include "engine/plan/steps/step_form.h"
 
 namespace caldera::verify {
 

@@ -12,6 +12,7 @@
 #include "engine/explain/debug_print.h"
 #include "engine/graph/lineage.h"
 #include "engine/graph/lineage_walk.h"
+#include "engine/plan/verify.h"
 #include "engine/runtime/buffer_donation.h"
 #include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"

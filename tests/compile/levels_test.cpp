@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/dependencies.h"
+#include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/engine_setup.h"
@@ -91,7 +93,7 @@ TEST(Levels, MemoryIsNotSpentWithoutLimit) {
     plan.steps.push_back(region_step(sum_of(1, 1), {kUnits * kUnit}, {{0, 0, {0}}, {large, 0, {1}}}));
     Step total =
         region_step(row_total(), {kUnit, kUnits}, {{large, 0, {kUnits, 1}}, {totals.back(), 0, {1, 0}}});
-    total.reduce_rank = 1;
+    total.as<RegionStep>().reduce_rank = 1;
     plan.steps.push_back(std::move(total));
   }
   plan.steps.push_back(pointwise_step(totals, {1}));
@@ -110,7 +112,7 @@ TEST(Levels, JoinedStepsMoveTogether) {
   std::rotate(plan.steps.begin() + 1, plan.steps.begin() + 3,
               plan.steps.begin() + 4);  // both first steps first
   plan.steps[1].joined = true;
-  plan.steps[1].kernel = plan.steps[0].kernel;
+  plan.steps[1].as<RegionStep>().kernel = plan.steps[0].as<RegionStep>().kernel;
   plan_memory(plan);
   plan_barriers(plan);
   plan_levels(plan);

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
+#include "engine/compile/order/hazards.h"
+#include "engine/compile/order/memory_plan.h"
 #include "engine/compile/order/schedule.h"
 #include "tests/compile/sound_plan.h"
 

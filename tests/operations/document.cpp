@@ -159,7 +159,7 @@ class ScopedDefaultDevice {
 bool is_by_lapack(const Operation& operation) {
   const auto plan = plan_for(try_call(operation, usual_type(operation)).results);
   return plan != nullptr && std::any_of(plan->steps.begin(), plan->steps.end(),
-                                        [](const Step& step) { return step.kind == StepKind::linalg; });
+                                        [](const Step& step) { return step.is<LinalgStep>(); });
 }
 
 /// Whether the call's results can be computed there, and whether that is by LAPACK after all.

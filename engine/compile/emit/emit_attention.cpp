@@ -5,7 +5,7 @@
 
 #include "engine/compile/emit/causal.h"
 #include "engine/compile/emit/emitter.h"
-#include "engine/compile/rewrite/attention.h"
+#include "engine/compile/fuse/attention_kernels.h"
 
 namespace caldera {
 namespace {
@@ -111,29 +111,30 @@ void Emitter::attention(std::uint32_t i) {
     add(widened ? written_out(source, DType::f32) : placed(source), places[k].first, places[k].second);
   }
   RegionKernel score = score_kernel(regions_, i);
-  step.causal = find_causal_mask(score);
-  step.kernel = add_kernel(std::move(score));
+  AttentionStep work;
+  work.causal = find_causal_mask(score);
+  work.score = add_kernel(std::move(score));
   Shape row = n.shape;
   row[batch] = step.dims[batch + kQueries];
   row[batch + 1] = 1;
   if (forward) {
-    step.kind = StepKind::attention;
     add_result(i, kQueries, kValue);
     other(1, DType::f32, kQueries, kInner, row);
     other(2, DType::f32, kQueries, kInner, row);
   } else {
-    step.gradient = add_kernel(gradient_kernel(regions_, i));
+    work.gradient = add_kernel(gradient_kernel(regions_, i));
     if (n.op->kind == OpClass::attention_grad_q) {
-      step.kind = StepKind::attention_grad_q;
+      work.pass = AttentionPass::grad_q;
       add_result(i, kQueries, kHead);
     } else {
-      step.kind = StepKind::attention_grad_kv;
+      work.pass = AttentionPass::grad_kv;
       add_result(i, kKeys, kHead);
       Shape values = n.shape;
       values[batch + 1] = step.dims[batch + kValue];
       other(1, n.dtype, kKeys, kValue, values);
     }
   }
+  step.work = std::move(work);
   collapse_batch(step, batch);
   collect_absorbed(regions_, i, origins_);
   push(std::move(step));

@@ -55,11 +55,9 @@ void Emitter::gather(std::uint32_t i) {
   const Placed x = three_dimensional(regions_.operand(i, 0), axis, extents);
   const Indices idx = indices(i, axis);
   Step step;
-  step.kind = StepKind::gather;
   step.dtype = n.dtype;
   step.dims = Shape{extents[0], idx.count, extents[2]};
-  step.axis_extent = extents[1];
-  step.axis_stride = x.view.strides[1];
+  step.work = GatherStep{.axis = {extents[1], x.view.strides[1]}};
   const Dims across{x.view.strides[0], 0, x.view.strides[2]};
   step.operands = {{x.buffer, x.view.offset, across}, idx.operand, {destination(i), 0, step.dims.strides()}};
   push(std::move(step));
@@ -86,12 +84,9 @@ void Emitter::scatter_add(std::uint32_t i) {
   const std::int32_t out = type == n.dtype ? result : add_buffer(BufferRole::arena, type, n.shape.numel());
   copy(regions_.operand(i, 0), n.shape, out, dense_view(n.shape));
   Step step;
-  step.kind = StepKind::scatter_add;
   step.dtype = type;
   step.dims = update_extents;
-  step.axis_extent = extents[1];
-  step.axis_stride = extents[2];
-  step.scatter = static_cast<Scatter>(n.attributes[2]);
+  step.work = ScatterStep{.axis = {extents[1], extents[2]}, .combine = static_cast<Scatter>(n.attributes[2])};
   step.operands = {
       {u.buffer, u.view.offset, u.view.strides}, idx.operand, {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));

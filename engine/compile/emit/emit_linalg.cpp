@@ -19,10 +19,9 @@ void Emitter::linalg(std::uint32_t i) {
   const Program::Node& n = node(i);
   const auto routine = static_cast<MatrixRoutine>(n.attributes[kRoutine]);
   Step step;
-  step.kind = StepKind::linalg;
   step.dtype = n.dtype;
-  step.routine = routine;
-  step.routine_option = n.attributes[kOption] != 0;
+  const bool option = n.attributes[kOption] != 0;
+  step.work = LinalgStep{.routine = routine, .option = option};
   if (has_tolerance(routine)) step.scalars = {node(regions_.operand(i, 1).root).slot};
   Shape left, right{0, 0, 0};
   const Placed a = matrices(regions_.operand(i, 0), left);
@@ -33,7 +32,7 @@ void Emitter::linalg(std::uint32_t i) {
     step.operands.push_back(
         {b.buffer, b.view.offset, {b.view.strides[0], b.view.strides[1], 0, b.view.strides[2], 0}});
   }
-  const std::int64_t size = result_size(routine, step.routine_option, left[1], left[2], right[2]);
+  const std::int64_t size = result_size(routine, option, left[1], left[2], right[2]);
   step.dims = Shape{left[0], left[1], left[2], right[2], size};
   step.operands.push_back({destination(i), 0, {size, 0, 0, 0, 1}});
   push(std::move(step));

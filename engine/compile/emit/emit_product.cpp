@@ -47,7 +47,7 @@ void collapse_lead(Step& step) {
     } else if (step.dims[axis] != 1) {
       // A batch of single rows is rows, if all of them meet the same B.
       bool one_b = true;
-      for (std::size_t s = 0; s < step.segments.size(); ++s) {
+      for (std::size_t s = 0; s < step.as<ContractStep>().segments.size(); ++s) {
         one_b = one_b && step.operands[2 * s + 1].strides[axis] == 0;
       }
       if (step.dims[next] != 1 || (next == step.dims.rank() - 3 && !one_b)) continue;
@@ -64,7 +64,8 @@ std::int64_t k_parts(const Step& step) {
   constexpr std::int64_t kLongSum = 8192;
   constexpr std::int64_t kShortestPart = 1024;
   constexpr std::int64_t kMostParts = 32;
-  if (step.kernel || step.segments.size() != 1 || step.dims.rank() >= kMaxRank) return 1;
+  const auto& contract = step.as<ContractStep>();
+  if (contract.epilogue || contract.segments.size() != 1 || step.dims.rank() >= kMaxRank) return 1;
   const std::int64_t k = step.dims.back();
   if (k < kLongSum || step.dims.numel() / k > kFewResults) return 1;
   for (std::int64_t parts = std::min(kMostParts, k / kShortestPart); parts > 1; --parts) {
@@ -97,7 +98,7 @@ void Emitter::product(const Group& group) {
   const Shape& space = group.members.empty() ? n.shape : group.space;
   const SegmentList list = segments_of(n);
   Step step;
-  step.kind = StepKind::contract;
+  auto& contract = step.work.emplace<ContractStep>();
   step.dtype = compute_type(n.dtype);
   step.dims = space;
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
@@ -117,9 +118,9 @@ void Emitter::product(const Group& group) {
     step.operands.push_back({b.buffer, columns.offset, columns.strides});
     Segment segment{.k = own_a.back()};
     if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
-    step.segments.push_back(segment);
+    contract.segments.push_back(segment);
   }
-  step.dims.push_back(step.segments[0].k);
+  step.dims.push_back(contract.segments[0].k);
 
   const auto add = [&](Placed place) {
     place.view.strides.push_back(0);
@@ -133,7 +134,7 @@ void Emitter::product(const Group& group) {
     for (const View& index : built.indices) add({-1, index});
     for (std::uint32_t out : group.outputs) add(result(group, out));
     step.scalars = std::move(built.scalars);
-    step.kernel = share(std::move(built.kernel));
+    contract.epilogue = share(std::move(built.kernel));
   }
   collapse_lead(step);
   if (const std::int64_t parts = k_parts(step); parts > 1) {
@@ -151,7 +152,7 @@ void Emitter::product_of_copies(std::uint32_t i) {
   const std::int64_t rows = n.shape[kMaxRank - 2], columns = n.shape.back();
   const std::int64_t batch = n.shape.numel() / (rows * columns);
   Step step;
-  step.kind = StepKind::contract;
+  auto& contract = step.work.emplace<ContractStep>();
   step.dtype = compute_type(n.dtype);
   step.dims = Shape{batch, rows, columns};
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
@@ -163,9 +164,9 @@ void Emitter::product_of_copies(std::uint32_t i) {
     step.operands.push_back({written_out(sb, factor_type(sb)).buffer, 0, {k * columns, 0, 1, columns}});
     Segment segment{.k = k};
     if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
-    step.segments.push_back(segment);
+    contract.segments.push_back(segment);
   }
-  step.dims.push_back(step.segments[0].k);
+  step.dims.push_back(contract.segments[0].k);
   step.operands.push_back({destination(i), 0, {rows * columns, columns, 1, 0}});
   push_product(std::move(step));
 }
@@ -173,7 +174,8 @@ void Emitter::product_of_copies(std::uint32_t i) {
 /// A result of a type of memory is computed in the type for it: an epilogue stores it.
 void Emitter::push_product(Step step) {
   const DType type = plan_.buffers[static_cast<std::size_t>(step.operands.back().buffer)].dtype;
-  if (!step.kernel && type != step.dtype) step.kernel = share(build_store_kernel(step.dtype, type));
+  auto& epilogue = step.as<ContractStep>().epilogue;
+  if (!epilogue && type != step.dtype) epilogue = share(build_store_kernel(step.dtype, type));
   push(std::move(step));
 }
 
@@ -190,7 +192,7 @@ void Emitter::split_k(Step step, std::int64_t parts) {
 
   step.dims[rank - 1] = k;
   step.dims.insert(0, parts);
-  step.segments[0].k = k;
+  step.as<ContractStep>().segments[0].k = k;
   for (std::size_t o = 0; o < 2; ++o) {
     step.operands[o].strides.insert(0, step.operands[o].strides[rank - 1] * k);
   }
@@ -199,13 +201,12 @@ void Emitter::split_k(Step step, std::int64_t parts) {
   push(std::move(step));
 
   Step sum;
-  sum.kind = StepKind::region;
   sum.dtype = plan_.buffers[static_cast<std::size_t>(out.buffer)].dtype;
   Kernel add = build_store_kernel(plan_.steps.back().dtype, sum.dtype);
   add.name = "sum of partial products";
   add.reduce = Combine::sum;
   add.finish();
-  sum.kernel = share(std::move(add));
+  sum.work = RegionStep{.kernel = share(std::move(add))};
   sum.dims = partial_shape;
   Dims to = out.strides;
   to.erase(rank - 1);

@@ -10,7 +10,7 @@ namespace {
 /// Redirects the result of a reduction to a column of the partial results.
 void write_partial(Step& step, std::int32_t partial, std::int64_t column, const Dims& strides) {
   Dims out = Dims::filled(step.dims.rank(), 0);
-  const int kept = step.dims.rank() - step.reduce_rank;
+  const int kept = step.dims.rank() - step.as<RegionStep>().reduce_rank;
   for (int d = 0; d < kept; ++d) out[d] = strides[d];
   step.operands.back() = {partial, column, out};
 }
@@ -69,7 +69,8 @@ void Emitter::convert(std::int32_t from, std::int32_t to, const Shape& shape) {
   step.dtype = plan_.buffers[static_cast<std::size_t>(to)].dtype;
   step.dims = shape;
   step.operands = {{from, 0, shape.strides()}, {to, 0, shape.strides()}};
-  step.kernel = share(build_store_kernel(plan_.buffers[static_cast<std::size_t>(from)].dtype, step.dtype));
+  step.work = RegionStep{
+      .kernel = share(build_store_kernel(plan_.buffers[static_cast<std::size_t>(from)].dtype, step.dtype))};
   order_and_collapse(step, 0);
   push(std::move(step));
 }
@@ -104,18 +105,18 @@ void Emitter::add_operands(Step& step, const RegionKernel& built) {
 void Emitter::kernel_step(RegionKernel built, const Shape& space, const std::vector<Placed>& results,
                           std::int64_t reduced) {
   Step step;
-  step.kind = StepKind::region;
   step.dtype = plan_.buffers[static_cast<std::size_t>(results[0].buffer)].dtype;
   step.scalars = std::move(built.scalars);
   add_operands(step, built);
   for (const Placed& out : results) step.operands.push_back({out.buffer, out.view.offset, out.view.strides});
   step.dims = space;
   order_and_collapse(step, reduced);
-  const bool writes_nothing = std::any_of(step.dims.begin(), step.dims.end() - step.reduce_rank,
+  auto& region = step.as<RegionStep>();
+  const bool writes_nothing = std::any_of(step.dims.begin(), step.dims.end() - region.reduce_rank,
                                           [](std::int64_t extent) { return extent == 0; });
   if (writes_nothing) return;
-  step.kernel = share(std::move(built.kernel));
-  if (step.kernel->reduce)
+  region.kernel = share(std::move(built.kernel));
+  if (region.kernel->reduce)
     push_in_stages(std::move(step));
   else
     push(std::move(step));
@@ -126,7 +127,7 @@ void Emitter::kernel_step(RegionKernel built, const Shape& space, const std::vec
 void Emitter::push_in_stages(Step step) {
   constexpr std::int64_t kLongest = std::int64_t{1} << 22;
   constexpr std::int64_t kPart = std::int64_t{1} << 16;
-  const int kept = step.dims.rank() - step.reduce_rank;
+  const int kept = step.dims.rank() - step.as<RegionStep>().reduce_rank;
   std::int64_t points = 1;
   for (int d = kept; d < step.dims.rank(); ++d) points *= step.dims[d];
   if (points <= kLongest || step.dims.rank() == kMaxRank) {
@@ -135,7 +136,7 @@ void Emitter::push_in_stages(Step step) {
   }
   // Several reduced dimensions: the outermost numbers the parts. One: it is cut, and what is left over is a
   // part too.
-  const bool cut = step.reduce_rank == 1;
+  const bool cut = step.as<RegionStep>().reduce_rank == 1;
   const std::int64_t length = step.dims[kept];
   const std::int64_t parts = cut ? length / kPart : length;
   const std::int64_t rest = cut ? length - parts * kPart : 0;
@@ -149,10 +150,10 @@ void Emitter::push_in_stages(Step step) {
 
   Step last = step;
   step.dtype = type;
-  step.kernel = stored_as(type, *step.kernel);
+  auto& region = step.as<RegionStep>();
   last.dims = partial_shape;
-  last.reduce_rank = 1;
-  last.kernel = reload_kernel(*last.kernel);
+  last.work = RegionStep{.kernel = reload_kernel(*region.kernel), .reduce_rank = 1};
+  region.kernel = stored_as(type, *region.kernel);
   last.scalars.clear();
   last.operands = {{partial, 0, partial_strides}, step.operands.back()};
   last.operands.back().strides =
@@ -166,7 +167,7 @@ void Emitter::push_in_stages(Step step) {
     step.dims.insert(kept, parts);
     for (Operand& operand : step.operands) operand.strides.insert(kept, operand.strides[kept] * kPart);
   } else {
-    --step.reduce_rank;
+    --region.reduce_rank;
   }
   write_partial(step, partial, 0, partial_strides);
   push_in_stages(std::move(step));
@@ -229,7 +230,7 @@ void order_and_collapse(Step& step, std::int64_t inner) {
   for (int axis = 0; axis < rank; ++axis) {
     if ((inner >> axis & 1) != 0) append(axis, kept);
   }
-  step.reduce_rank = static_cast<std::int8_t>(dims.rank() - kept);
+  step.as<RegionStep>().reduce_rank = static_cast<std::int8_t>(dims.rank() - kept);
   step.dims = dims;
   for (std::size_t k = 0; k < strides.size(); ++k) step.operands[k].strides = strides[k];
 }

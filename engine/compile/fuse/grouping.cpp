@@ -29,12 +29,12 @@ struct Draft : Group {
 
 class Grouper {
  public:
-  Grouper(const Regions& regions, const CompileOptions& options)
+  Grouper(const Regions& regions, bool fusion)
       : regions_(regions), count_(static_cast<Id>(regions.program().nodes.size())) {
     draft_of_.assign(count_, kNoRoot);
     build_readers();
-    make_drafts(options.fusion);
-    if (options.fusion) {
+    make_drafts(fusion);
+    if (fusion) {
       absorb();
       std::size_t begin = 0;
       for (std::size_t end : window_ends()) {
@@ -587,8 +587,6 @@ class Grouper {
 
 }  // namespace
 
-std::vector<Group> group(const Regions& regions, const CompileOptions& options) {
-  return Grouper(regions, options).run();
-}
+std::vector<Group> group(const Regions& regions, bool fusion) { return Grouper(regions, fusion).run(); }
 
 }  // namespace caldera

@@ -44,6 +44,6 @@ std::optional<View> view_in_group(const Group& group, const Shape& member_extent
                                   const Shape& operand_extents);
 
 /// All groups in an order in which they can run.
-std::vector<Group> group(const Regions& regions, const CompileOptions& options);
+std::vector<Group> group(const Regions& regions, bool fusion);
 
 }  // namespace caldera

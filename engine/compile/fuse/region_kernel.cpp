@@ -148,9 +148,9 @@ class Builder {
     return emit({.op = narrowing(n.dtype), .type = type, .a = value});
   }
 
-  /// The value as one a point, where it is the same all along the row (see KernelLevels).
+  /// The value as one a point, where it is the same all along the row (see RowPhases).
   std::uint16_t at_points(std::uint16_t value) {
-    if (!levels(out_.kernel).per_row[value]) return value;
+    if (!row_phases(out_.kernel).per_row[value]) return value;
     const std::uint16_t i = index({0, Dims::filled(group_.space.rank(), 0)});
     const std::uint16_t always = emit({.op = ScalarOp::equal, .type = DType::boolean, .a = i, .b = i});
     const DType type = out_.kernel.code[value].type;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/compile/fuse/grouping.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 

@@ -46,7 +46,7 @@ constexpr int kMostGenerated = 12;  // instructions
 
 }  // namespace
 
-Regions::Regions(const Program& program, const CompileOptions& options) : program_(&program) {
+Regions::Regions(const Program& program, bool fusion) : program_(&program) {
   const std::size_t count = program.nodes.size();
   root_.resize(count);
   view_.resize(count);
@@ -58,7 +58,7 @@ Regions::Regions(const Program& program, const CompileOptions& options) : progra
   find_views();
   find_barriers();
   find_outputs_and_live();
-  if (!options.fusion) return;
+  if (!fusion) return;
   find_generated();
   find_placements();
 }

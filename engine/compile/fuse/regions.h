@@ -15,10 +15,6 @@
 
 namespace caldera {
 
-struct CompileOptions {
-  bool fusion = true;
-};
-
 /// An operand of a root: elements of another root, seen through a view with the extents of node `shape_of`.
 struct Source {
   std::uint32_t root = 0;
@@ -34,7 +30,7 @@ struct Placement {
 
 class Regions {
  public:
-  Regions(const Program& program, const CompileOptions& options);
+  Regions(const Program& program, bool fusion);
 
   const Program& program() const { return *program_; }
   const Program::Node& node(std::uint32_t i) const { return program_->nodes[i]; }

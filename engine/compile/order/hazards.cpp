@@ -1,4 +1,5 @@
-// Hazards: a barrier stands before a dispatch only if it conflicts with one since the last barrier.
+#include "engine/compile/order/hazards.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -6,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
 #include "engine/compile/order/in_place.h"
 #include "engine/plan/byte_range.h"
 
@@ -79,13 +79,13 @@ struct Accesses {
     writes.clear();
   }
   void add(const Plan& plan, const Step& step) {
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    const std::size_t first_output = step.first_output();
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const Operand& operand = step.operands[k];
       if (operand.buffer < 0) continue;
       const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(operand.buffer)];
       if (buffer.role == BufferRole::input) continue;
-      Access access{0, byte_comb(plan, step, operand)};
+      Access access{0, byte_comb(plan, step, k)};
       if (access.bytes.hull.empty()) continue;
       if (buffer.role == BufferRole::output) {
         access.space = operand.buffer + 1;
@@ -94,7 +94,7 @@ struct Accesses {
         access.bytes.hull.end += buffer.arena_offset;
       }
       if (k >= first_output) writes.push_back(access);
-      if (k < first_output || step.kind == StepKind::scatter_add) reads.push_back(access);
+      if (k < first_output || step.accumulates()) reads.push_back(access);
     }
   }
 };

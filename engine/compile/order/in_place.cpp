@@ -5,18 +5,6 @@
 namespace caldera {
 namespace {
 
-/// Whether the points of the step read operand k in step with their writes.
-bool is_pointwise(const Step& step, std::size_t k) {
-  switch (step.kind) {
-    case StepKind::region:
-      return !step.kernel->reduce.has_value();
-    case StepKind::contract:
-      return k >= static_cast<std::size_t>(step.named_operands());
-    default:
-      return false;
-  }
-}
-
 /// When a buffer outside the arena is touched: numbers of dispatches, and how many of their steps.
 struct Touches {
   std::int32_t first = -1;
@@ -42,7 +30,7 @@ struct Touches {
 bool may_write_over(const Plan& plan, const Step& step, std::size_t out, std::size_t in) {
   const Operand& to = step.operands[out];
   const Operand& from = step.operands[in];
-  if (from.buffer < 0 || from.buffer == to.buffer || !is_pointwise(step, in)) return false;
+  if (from.buffer < 0 || from.buffer == to.buffer || !step.reads_in_place(in)) return false;
   const PlanBuffer& written = plan.buffers[static_cast<std::size_t>(to.buffer)];
   const PlanBuffer& read = plan.buffers[static_cast<std::size_t>(from.buffer)];
   if (written.bytes != read.bytes || size_of(written.dtype) != size_of(read.dtype)) return false;
@@ -78,7 +66,7 @@ void find_donations(Plan& plan) {
   std::int32_t now = -1;
   for (const Step& step : plan.steps) {
     if (!step.joined || now < 0) ++now;
-    const std::size_t outputs = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    const std::size_t outputs = step.first_output();
     std::size_t found = 0;
     for (std::size_t out = outputs; out < step.operands.size(); ++out) {
       const std::int32_t to = step.operands[out].buffer;

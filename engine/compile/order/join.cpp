@@ -14,6 +14,9 @@ namespace {
 constexpr std::int64_t kSlack = std::int64_t{1} << 20;
 constexpr std::size_t kMostJoined = 1024;
 
+/// Of a region.
+Hash128 kernel_of(const Step& step) { return step.as<RegionStep>().kernel->hash; }
+
 class Joiner {
  public:
   explicit Joiner(Plan& plan) : plan_(plan), pending_of_(plan.buffers.size()) {}
@@ -23,7 +26,7 @@ class Joiner {
     std::unordered_map<Hash128, int> counts;
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       waits_.push_back(may_wait(i));
-      if (waits_[i]) ++counts[plan_.steps[i].kernel->hash];
+      if (waits_[i]) ++counts[kernel_of(plan_.steps[i])];
     }
     std::vector<Step> steps = std::move(plan_.steps);
     plan_.steps.clear();
@@ -31,7 +34,7 @@ class Joiner {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       Step& step = steps[i];
       flush_what_it_needs(step);
-      if (waits_[i] && counts[step.kernel->hash] > 1) {
+      if (waits_[i] && counts[kernel_of(step)] > 1) {
         defer(std::move(step));
       } else {
         plan_.steps.push_back(std::move(step));
@@ -64,8 +67,8 @@ class Joiner {
   /// does not live yet.
   bool may_wait(std::size_t i) const {
     const Step& step = plan_.steps[i];
-    if (step.kind != StepKind::region) return false;
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    if (!step.is<RegionStep>()) return false;
+    const std::size_t first_output = step.first_output();
     std::int64_t freed = 0, taken = 0;
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       if (!in_memory(step.operands[k])) continue;
@@ -84,11 +87,11 @@ class Joiner {
 
   /// Batches that write what the step touches, or read what it writes, run first.
   void flush_what_it_needs(const Step& step) {
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    const std::size_t first_output = step.first_output();
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const Operand& operand = step.operands[k];
       if (!in_memory(operand)) continue;
-      const Use own{{}, k >= first_output, byte_range(plan_, step, operand)};
+      const Use own{{}, k >= first_output, byte_range(plan_, step, k)};
       while (const Batch* batch = conflicting(operand.buffer, own)) {
         flush(static_cast<std::size_t>(batch - batches_.data()));
       }
@@ -107,15 +110,15 @@ class Joiner {
   }
 
   void defer(Step step) {
-    const Hash128 kernel = step.kernel->hash;
+    const Hash128 kernel = kernel_of(step);
     auto batch =
         std::find_if(batches_.begin(), batches_.end(), [&](const Batch& b) { return b.kernel == kernel; });
     if (batch == batches_.end()) batch = batches_.insert(batches_.end(), Batch{kernel, {}});
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
+    const std::size_t first_output = step.first_output();
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       if (!in_memory(step.operands[k])) continue;
       pending_of_[static_cast<std::size_t>(step.operands[k].buffer)].push_back(
-          {kernel, k >= first_output, byte_range(plan_, step, step.operands[k])});
+          {kernel, k >= first_output, byte_range(plan_, step, k)});
     }
     batch->steps.push_back(std::move(step));
     if (batch->steps.size() >= kMostJoined) flush(static_cast<std::size_t>(batch - batches_.begin()));

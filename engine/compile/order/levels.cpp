@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
+#include "engine/compile/order/hazards.h"
 #include "engine/compile/order/memory_plan.h"
 #include "engine/compile/order/step_graph.h"
 
@@ -137,12 +137,6 @@ std::int64_t most_bytes(std::int64_t arena_bytes) {
 }
 
 }  // namespace
-
-int depth_of(const Plan& plan) {
-  if (plan.steps.empty()) return 0;
-  const StepGraph graph(plan);
-  return static_cast<int>(Levels(plan, graph).depth());
-}
 
 void plan_levels(Plan& plan) {
   if (plan.barrier_count() == 0) return;

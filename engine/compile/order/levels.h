@@ -9,11 +9,6 @@
 
 namespace caldera {
 
-/// Dispatches on the longest way of dependencies through the plan. A dispatch depends on another if it
-/// touches what that writes, or writes what that touches, in the same buffer; that two buffers share memory
-/// of the arena counts for nothing. 0 for a plan without steps.
-int depth_of(const Plan& plan);
-
 /// For a plan with its memory and barriers planned: if there are more barriers than depth_of() less one,
 /// moves dispatches side by side and plans memory anew so that what is reused adds no barrier, and then
 /// barriers. That takes more memory, as what runs together is alive together; where it would take more than

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/compile/compile.h"
-
 namespace caldera {
 namespace {
 

@@ -1,4 +1,5 @@
-// Memory planning for an order of steps that is only considered yet. Internal to the compiler.
+// Memory planning: intermediates at offsets of one arena, for the order that a plan has or one that is only
+// considered yet.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,8 @@ Places find_places(const StepGraph& graph, const Timeline& timeline);
 
 /// Gives the plan's arena buffers their offsets, and sets its arena_bytes and peak_bytes.
 void apply(Plan& plan, const StepGraph& graph, const Places& places, const ArenaLayout& layout);
+
+/// Places the arena buffers of a plan whose steps are final: a buffer lives from its first to its last step.
+void plan_memory(Plan& plan);
 
 }  // namespace caldera

@@ -5,144 +5,18 @@
 #include <optional>
 
 #include "engine/compile/program/rebuild.h"
+#include "engine/compile/rewrite/attention_patterns.h"
 
 namespace caldera {
 namespace {
 
 using Id = std::uint32_t;
 
-constexpr std::size_t kMostOperations = 24;  // of a score, or of its gradient
-constexpr std::size_t kMostReads = 8;
-
 const OpDef kAttention{.name = "attention", .kind = OpClass::attention};
 const OpDef kGradQ{.name = "attention_grad_q", .kind = OpClass::attention_grad_q};
 const OpDef kGradKV{.name = "attention_grad_kv", .kind = OpClass::attention_grad_kv};
 const OpDef kOther{.name = "other_result", .kind = OpClass::other_result};
 const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
-
-// Attributes: positions in the program of the raw product and of the score; then, of the forward pass, of the
-// probabilities; of the gradients, of the cotangents of the score and of the raw product.
-enum : std::size_t { kRaw, kScore, kScoreGrad, kRawGrad };
-
-/// Element-wise operations of one shape between some given nodes and a result.
-struct Expression {
-  std::vector<Id> operations;  // ascending
-  std::vector<Id> reads;       // what else they read, but numbers
-};
-
-/// Reads a program for the patterns.
-class Patterns {
- public:
-  explicit Patterns(const Program& program) : program_(program) {}
-
-  const Program::Node& node(Id i) const { return program_.nodes[i]; }
-  Id in(Id i, std::size_t k) const { return program_.inputs_of(i)[k]; }
-  bool is(Id i, ScalarOp op) const {
-    return node(i).op->kind == OpClass::elementwise && node(i).op->scalar == op;
-  }
-  bool is(Id i, OpClass kind) const { return node(i).op->kind == kind; }
-  bool is_product(Id i) const { return is(i, OpClass::contract) && node(i).input_count == 2; }
-  bool is_row_reduction(Id i, ScalarOp op) const {
-    if (i == kNoRoot) return false;
-    const Program::Node& n = node(i);
-    return n.op->kind == OpClass::reduce && n.op->scalar == op &&
-           n.attributes[0] == std::int64_t{1} << (n.shape.rank() - 1);
-  }
-  /// What a broadcast repeats, through reshapes that come back to its extents; kNoRoot if it is none such.
-  Id behind_broadcast(Id i) const {
-    if (!is(i, OpClass::broadcast)) return i;
-    const Shape& seen = node(in(i, 0)).shape;
-    i = in(i, 0);
-    while (is(i, OpClass::reshape)) i = in(i, 0);
-    return node(i).shape == seen ? i : kNoRoot;
-  }
-  /// What is converted between f32 and a 16-bit type to become `i`: attention keeps such values in f32.
-  Id behind_casts(Id i) const {
-    while (is(i, ScalarOp::cast) && is_f32(i) && is_f32(in(i, 0))) i = in(i, 0);
-    return i;
-  }
-  bool is_f32(Id i) const { return compute_type(node(i).dtype) == DType::f32; }
-  /// Whether a is b with its last two axes exchanged, or the other way about.
-  bool transposes(Id a, Id b) const { return is_transpose(a, b) || is_transpose(b, a); }
-  bool is_transpose(Id a, Id b) const {
-    if (!is(a, OpClass::permute) || in(a, 0) != b) return false;
-    const auto order = node(a).attributes;
-    const std::size_t rank = order.size();
-    if (rank < 2) return false;
-    for (std::size_t d = 0; d + 2 < rank; ++d) {
-      if (order[d] != static_cast<std::int64_t>(d)) return false;
-    }
-    return order[rank - 1] == static_cast<std::int64_t>(rank - 2);
-  }
-
-  /// What lies between `result` and the given nodes. Nothing where it is no element-wise function of them.
-  std::optional<Expression> between(Id result, std::initializer_list<Id> given) const {
-    Expression e;
-    const Shape& shape = node(result).shape;
-    std::vector<Id> stack{result};
-    const auto known = [](const std::vector<Id>& list, Id i) {
-      return std::find(list.begin(), list.end(), i) != list.end();
-    };
-    while (!stack.empty()) {
-      const Id i = stack.back();
-      stack.pop_back();
-      if (std::find(given.begin(), given.end(), i) != given.end() || known(e.operations, i)) continue;
-      if (is(i, OpClass::scalar)) continue;
-      if (is(i, OpClass::elementwise) && node(i).shape == shape) {
-        e.operations.push_back(i);
-        if (e.operations.size() > kMostOperations) return {};
-        for (Id input : program_.inputs_of(i)) stack.push_back(input);
-      } else if (!known(e.reads, i)) {
-        e.reads.push_back(i);
-        if (e.reads.size() > kMostReads) return {};
-      }
-    }
-    std::sort(e.operations.begin(), e.operations.end());
-    std::sort(e.reads.begin(), e.reads.end());
-    return e;
-  }
-
-  /// softmax over the last axis, and the product that its argument is made of.
-  struct Softmax {
-    Id probabilities = kNoRoot, exponentials = kNoRoot, total = kNoRoot, score = kNoRoot, raw = kNoRoot;
-    Expression expression;
-  };
-  std::optional<Softmax> softmax(Id p) const {
-    if (!is(p, ScalarOp::div) || node(p).dtype != DType::f32) return {};
-    Softmax s;
-    s.probabilities = p;
-    s.exponentials = in(p, 0);
-    s.total = in(p, 1);
-    if (!is(s.exponentials, ScalarOp::exp) || !is(s.total, OpClass::broadcast)) return {};
-    const Id sum = behind_broadcast(s.total);
-    if (!is_row_reduction(sum, ScalarOp::add) || in(sum, 0) != s.exponentials) return {};
-    s.score = in(s.exponentials, 0);
-    if (is(s.score, ScalarOp::sub)) {
-      const Id highest = behind_broadcast(in(s.score, 1));
-      if (is_row_reduction(highest, ScalarOp::maximum) && in(highest, 0) == in(s.score, 0)) {
-        s.score = in(s.score, 0);
-      }
-    }
-    return with_raw(s);
-  }
-
- private:
-  /// Goes down from the score to the one product of its shape.
-  std::optional<Softmax> with_raw(Softmax s) const {
-    const auto all = between(s.score, {});
-    if (!all) return {};
-    for (Id read : all->reads) {
-      if (!is_product(read) || node(read).shape != node(s.score).shape) continue;
-      if (s.raw != kNoRoot) return {};
-      s.raw = read;
-    }
-    if (s.raw == kNoRoot || !is_f32(s.raw) || node(s.score).dtype != DType::f32) return {};
-    s.expression = between(s.score, {s.raw}).value();
-    return s;
-  }
-
-  const Program& program_;
-};
 
 class AttentionFinder {
  public:
@@ -168,8 +42,6 @@ class AttentionFinder {
   }
 
  private:
-  using Softmax = Patterns::Softmax;
-
   /// v, as the forward product has it, and the type of that product.
   struct Value {
     Id v;
@@ -450,31 +322,6 @@ Program find_attention(Program program) {
   AttentionFinder finder(program);
   if (!finder.found()) return program;
   return finder.run();
-}
-
-namespace {
-
-RegionKernel expression_kernel(const Regions& regions, Id result, const std::vector<Id>& given) {
-  const Patterns match(regions.program());
-  const auto e =
-      given.size() == 1 ? match.between(result, {given[0]}) : match.between(result, {given[0], given[1]});
-  return build_expression_kernel(regions, given, e.value().operations, result);
-}
-
-Id attribute(const Regions& regions, std::uint32_t attention, std::size_t which) {
-  return static_cast<Id>(regions.node(attention).attributes[which]);
-}
-
-}  // namespace
-
-RegionKernel score_kernel(const Regions& regions, std::uint32_t attention) {
-  return expression_kernel(regions, attribute(regions, attention, kScore),
-                           {attribute(regions, attention, kRaw)});
-}
-
-RegionKernel gradient_kernel(const Regions& regions, std::uint32_t attention) {
-  return expression_kernel(regions, attribute(regions, attention, kRawGrad),
-                           {attribute(regions, attention, kScoreGrad), attribute(regions, attention, kRaw)});
 }
 
 }  // namespace caldera

@@ -7,7 +7,6 @@
 // differentiation gives: both become kernels inside the attention steps.
 #pragma once
 
-#include "engine/compile/fuse/region_kernel.h"
 #include "engine/compile/program/program.h"
 
 namespace caldera {
@@ -16,10 +15,5 @@ namespace caldera {
 inline constexpr std::int64_t kMaxHeadSize = 256;
 
 Program find_attention(Program program);
-
-/// The score of an attention node, or the gradient of the raw product, as a kernel (see Step::kernel and
-/// Step::gradient).
-RegionKernel score_kernel(const Regions& regions, std::uint32_t attention);
-RegionKernel gradient_kernel(const Regions& regions, std::uint32_t attention);
 
 }  // namespace caldera

@@ -144,7 +144,7 @@ void compile_once(const PhysicalDevice& physical) {
     fill->outputs = {{0, DType::f32}};
     fill->finish();
     Step step;
-    step.kernel = std::move(fill);
+    step.work = RegionStep{.kernel = std::move(fill)};
     step.operands = {{.buffer = 0, .offset = 0, .strides = {}}};
     step.scalars = {0};
     auto plan = std::make_shared<Plan>();

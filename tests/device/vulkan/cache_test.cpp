@@ -96,7 +96,7 @@ TEST_F(VulkanDiskCache, ADeviceStartsFromItAndSurvivesItsDamage) {
     plan->buffers = {{BufferRole::input, DType::f32, 12, 0}, {BufferRole::output, DType::f32, 12, 0}};
     plan->input_count = plan->output_count = 1;
     Step step;
-    step.kernel = one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
+    step.as<RegionStep>().kernel = one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
     step.dims = Shape{3};
     step.operands = {view(0, {1}), view(1, {1})};
     plan->steps = {step};
@@ -187,8 +187,7 @@ TEST_F(VulkanDiskCache, AFailedPipelineNamesItsKernelAndMayBeTriedAgain) {
   const int x = c.input(DType::f32, 64);
   const int w = c.input(DType::f32, 64);
   const int z = c.output(DType::f32, 64);
-  c.step(StepKind::contract, DType::f32, {8, 8, 8},
-         {view(x, {8, 0, 1}), view(w, {0, 1, 8}), view(z, {8, 1, 0})});
+  c.contract(DType::f32, {8, 8, 8}, {view(x, {8, 0, 1}), view(w, {0, 1, 8}), view(z, {8, 1, 0})});
   {
     const auto backend = make_vulkan_backend(0);
     vulkan::set_table_hook(nullptr);

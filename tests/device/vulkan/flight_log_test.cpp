@@ -15,7 +15,7 @@ std::shared_ptr<const Plan> plan_of(std::initializer_list<const char*> kernels) 
     auto kernel = std::make_shared<Kernel>();
     kernel->name = name;
     Step step;
-    step.kernel = std::move(kernel);
+    step.as<RegionStep>().kernel = std::move(kernel);
     plan->steps.push_back(std::move(step));
   }
   return plan;

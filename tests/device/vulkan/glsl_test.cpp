@@ -110,7 +110,7 @@ Kernel row_kernel(DType type) {
 TEST(VulkanGlsl, RowsAreValid) {
   for (DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
     const Kernel kernel = row_kernel(type);
-    ASSERT_EQ(levels(kernel).passes, 3);
+    ASSERT_EQ(row_phases(kernel).passes, 3);
     for (Access access : {Access::linear, Access::strided}) {
       for (int row_rank : {0, 2}) {
         KernelVariant v = elementwise(kernel, access, row_rank + 2);

@@ -103,7 +103,7 @@ TEST_F(VulkanMemory, StagingCarriesTensorsOfAnySize) {
                      {BufferRole::output, DType::f32, 4 * n, 0}};
     plan->input_count = plan->output_count = 1;
     Step step;
-    step.kernel = one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
+    step.as<RegionStep>().kernel = one_op_kernel(ScalarOp::neg, DType::f32, DType::f32);
     step.dims = Shape{n};
     step.operands = {view(0, {1}, 1), view(1, {1})};
     plan->steps = {step};

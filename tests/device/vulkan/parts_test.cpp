@@ -37,7 +37,7 @@ std::shared_ptr<Plan> additions(std::int64_t count, std::int64_t n, bool chained
   kernel->finish();
   for (std::int64_t i = 0; i < count; ++i) {
     Step step;
-    step.kernel = kernel;
+    step.as<RegionStep>().kernel = kernel;
     step.dims = Shape{n};
     const std::int64_t offset = chained ? 0 : i * n;
     step.operands = {view(chained && i > 0 ? 1 : 0, {1}, offset), view(1, {1}, offset)};

@@ -181,7 +181,7 @@ TEST_P(VulkanProducts, OperandsOfSixteenBits) {
         const std::int64_t m = 34, n = 68, ks[2] = {72, 13};
         Sixteen problem(*backend_);
         Step step;
-        step.kind = StepKind::contract;
+        auto& contract = step.work.emplace<ContractStep>();
         step.dtype = DType::f32;
         step.dims = {m, n, ks[0]};
         for (std::size_t s = 0; s < segments; ++s) {
@@ -190,7 +190,7 @@ TEST_P(VulkanProducts, OperandsOfSixteenBits) {
           const int b = problem.input(t[2 * s + 1], k * n);
           step.operands.push_back(transposed ? view(a, {1, 0, m}) : view(a, {k, 0, 1}));
           step.operands.push_back(transposed ? view(b, {0, k, 1}) : view(b, {0, 1, n}));
-          step.segments.push_back({.k = k});
+          contract.segments.push_back({.k = k});
         }
         step.operands.push_back(view(0, {n, 1, 0}));
         const std::vector<Operand> operands = step.operands;

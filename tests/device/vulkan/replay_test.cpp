@@ -56,12 +56,12 @@ std::shared_ptr<Plan> two_step_plan(std::int64_t n) {
   scale->outputs = {{2, DType::f32}};
   scale->finish();
   Step first;
-  first.kernel = scale;
+  first.as<RegionStep>().kernel = scale;
   first.dims = Shape{n};
   first.operands = {view(0, {1}), view(2, {1})};
   first.scalars = {0};
   Step second;
-  second.kernel = one_op_kernel(ScalarOp::add, DType::f32, DType::f32);
+  second.as<RegionStep>().kernel = one_op_kernel(ScalarOp::add, DType::f32, DType::f32);
   second.dims = Shape{n};
   second.operands = {view(2, {1}), view(0, {1}), view(1, {1})};
   second.barrier_before = true;
@@ -137,14 +137,14 @@ TEST_F(VulkanReplay, KernelsAreSharedByPlans) {
 /// Every other step is transposed.
 std::shared_ptr<Plan> joined_plan(const std::vector<Shape>& extents) {
   auto plan = std::make_shared<Plan>(*two_step_plan(1));
-  const auto kernel = plan->steps[0].kernel;
+  const auto kernel = plan->steps[0].as<RegionStep>().kernel;
   plan->steps.clear();
   plan->scalars.clear();
   plan->arena_bytes = 0;
   std::int64_t elements = 0;
   for (const Shape& shape : extents) {
     Step s;
-    s.kernel = kernel;
+    s.as<RegionStep>().kernel = kernel;
     s.dims = shape;
     const bool transposed = plan->steps.size() % 2 == 1;
     const Operand dense = view(0, {shape[1], 1}, elements), turned = view(0, {1, shape[0]}, elements);

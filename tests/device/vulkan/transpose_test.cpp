@@ -6,7 +6,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/steps/context.h"
-#include "engine/device/vulkan/steps/encoder.h"
+#include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"

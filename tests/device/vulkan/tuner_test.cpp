@@ -10,7 +10,7 @@
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/products/product_tuner.h"
 #include "engine/device/vulkan/steps/context.h"
-#include "engine/device/vulkan/steps/encoder.h"
+#include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"

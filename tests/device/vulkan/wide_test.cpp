@@ -75,9 +75,9 @@ constexpr std::int64_t kLengths[] = {17, 33, 64, 300, 1025, 4096, 6001};
 Step row_step(const std::shared_ptr<const Kernel>& kernel, std::int64_t rows, std::int64_t length,
               std::vector<Operand> operands) {
   Step step;
-  step.kernel = kernel;
+  step.as<RegionStep>().kernel = kernel;
   step.dims = Shape{rows, length};
-  step.reduce_rank = 1;
+  step.as<RegionStep>().reduce_rank = 1;
   step.operands = std::move(operands);
   return step;
 }

@@ -39,11 +39,14 @@ Walk walk_of(const Step& step, std::size_t k) {
     walk.dims.emplace_back(extents[d], operand.strides[d]);
     walk.is_empty = walk.is_empty || extents[d] == 0;
   }
-  const bool is_indexed = (step.kind == StepKind::gather && k == 0) ||
-                          (step.kind == StepKind::scatter_add && k + 1 == step.operands.size());
-  if (is_indexed) {  // any element along the axis
-    walk.dims.emplace_back(step.axis_extent, step.axis_stride);
-    walk.is_empty = walk.is_empty || step.axis_extent == 0;
+  const auto* gather = step.if_a<GatherStep>();
+  const auto* scatter = step.if_a<ScatterStep>();
+  const IndexedAxis* axis = gather != nullptr && k == 0                           ? &gather->axis
+                            : scatter != nullptr && k + 1 == step.operands.size() ? &scatter->axis
+                                                                                  : nullptr;
+  if (axis != nullptr) {  // any element along the axis
+    walk.dims.emplace_back(axis->extent, axis->stride);
+    walk.is_empty = walk.is_empty || axis->extent == 0;
   }
   // Widest stride first, so that elements are met in order.
   std::sort(walk.dims.begin(), walk.dims.end(),
@@ -99,7 +102,7 @@ int depth(const Plan& plan, bool overwriting_waits) {
       const std::int32_t b = step.operands[k].buffer;
       if (b < 0 || plan.buffers[static_cast<std::size_t>(b)].role == BufferRole::input) continue;
       const bool writes = k >= outputs;
-      const bool reads = !writes || step.kind == StepKind::scatter_add;
+      const bool reads = !writes || step.is<ScatterStep>();
       visit(buffers[static_cast<std::size_t>(b)], walk_of(step, k), reads, writes);
     }
   };

@@ -10,11 +10,10 @@ namespace {
 constexpr DType kF = DType::f32;
 using KernelPtr = std::shared_ptr<const Kernel>;
 
-Step make_step(StepKind kind, KernelPtr kernel, const Shape& dims, std::vector<Operand> operands,
+Step make_step(Step::Work work, const Shape& dims, std::vector<Operand> operands,
                std::vector<std::int32_t> scalars, bool barrier) {
   Step step;
-  step.kind = kind;
-  step.kernel = std::move(kernel);
+  step.work = std::move(work);
   step.dims = dims;
   step.operands = std::move(operands);
   step.scalars = std::move(scalars);
@@ -121,34 +120,38 @@ void add_attention(Plan& plan) {
   const CausalMask causal{kFill, 1, kOffset};
   const std::vector<std::int32_t> scalars{kScale, kOffset, kFill, kScale, kOffset, kZero};
 
-  Step forward = make_step(StepKind::attention, score_kernel(), dims,
+  const auto attention = [&](AttentionPass pass) {
+    return AttentionStep{.pass = pass,
+                         .score = score_kernel(),
+                         .gradient = pass == AttentionPass::forward ? nullptr : gradient_kernel(),
+                         .causal = causal};
+  };
+  Step forward = make_step(attention(AttentionPass::forward), dims,
                            {q, k, v, shift, m, n, {kO, 0, {8, 2, 0, 0, 1}}, highest, total},
                            {kScale, kOffset, kFill}, false);
-  Step of_q = make_step(StepKind::attention_grad_q, score_kernel(), dims,
+  Step of_q = make_step(attention(AttentionPass::grad_q), dims,
                         {q, k, v, go, highest, total, delta, shift, m, n, m, n, dq}, scalars, true);
-  Step of_kv = make_step(StepKind::attention_grad_kv, score_kernel(), dims,
+  Step of_kv = make_step(attention(AttentionPass::grad_kv), dims,
                          {q, k, v, go, highest, total, delta, shift, m, n, m, n, dk, dv}, scalars, false);
-  of_q.gradient = of_kv.gradient = gradient_kernel();
-  forward.causal = of_q.causal = of_kv.causal = causal;
   plan.steps.push_back(std::move(forward));
 
-  Step lora = make_step(StepKind::contract, epilogue_kernel(), {4, 6, 8},
-                        {{kSoft, 0, {8, 0, 1}},
-                         {kW, 0, {0, 1, 6}},
-                         {kLow, 0, {2, 0, 1}},
-                         {kHigh, 0, {0, 1, 6}},
-                         {kBias, 0, {0, 1, 0}},
-                         {kTotals, 0, {1, 0, 0}},
-                         {kResidual, 0, {6, 1, 0}},
-                         {-1, 0, {1, 0, 0}},
-                         {kSum, 0, {6, 1, 0}}},
-                        {}, true);
-  lora.segments = {{.k = 8}, {.k = 2, .scale = kScale}};
+  Step lora = make_step(
+      ContractStep{.segments = {{.k = 8}, {.k = 2, .scale = kScale}}, .epilogue = epilogue_kernel()},
+      {4, 6, 8},
+      {{kSoft, 0, {8, 0, 1}},
+       {kW, 0, {0, 1, 6}},
+       {kLow, 0, {2, 0, 1}},
+       {kHigh, 0, {0, 1, 6}},
+       {kBias, 0, {0, 1, 0}},
+       {kTotals, 0, {1, 0, 0}},
+       {kResidual, 0, {6, 1, 0}},
+       {-1, 0, {1, 0, 0}},
+       {kSum, 0, {6, 1, 0}}},
+      {}, true);
   plan.steps.push_back(std::move(lora));
 
-  Step sum_up = make_step(StepKind::region, product_sum_kernel(), {8, 2},
+  Step sum_up = make_step(RegionStep{product_sum_kernel(), 1}, {8, 2},
                           {{kGo, 0, {2, 1}}, {kO, 0, {2, 1}}, {kDelta, 0, {1, 0}}}, {}, false);
-  sum_up.reduce_rank = 1;
   plan.steps.push_back(std::move(sum_up));
   plan.steps.push_back(std::move(of_q));
   plan.steps.push_back(std::move(of_kv));
@@ -161,26 +164,25 @@ Plan sound_forms_plan() {
   plan.device = Device::null();
   plan.scalars = {kF, kF, DType::i32, kF, kF, kF};
   add_buffers(plan);
-  const auto region = StepKind::region;
-  Step largest = make_step(region, reduce_kernel(Combine::maximum, kF), {4, 8},
+  Step largest = make_step(RegionStep{reduce_kernel(Combine::maximum, kF), 1}, {4, 8},
                            {{kX, 0, {8, 1}}, {kLargest, 0, {1, 0}}}, {}, false);
-  largest.reduce_rank = 1;
   plan.steps.push_back(std::move(largest));
   plan.steps.push_back(
-      make_step(region, copy_kernel(), {24}, {{kBefore, 0, {1}}, {kResidual, 0, {1}}}, {}, false));
-  plan.steps.push_back(make_step(region, copy_kernel(), {24}, {{kQueries, 0, {1}}, {kQ, 0, {1}}}, {}, false));
+      make_step(RegionStep{copy_kernel()}, {24}, {{kBefore, 0, {1}}, {kResidual, 0, {1}}}, {}, false));
+  plan.steps.push_back(
+      make_step(RegionStep{copy_kernel()}, {24}, {{kQueries, 0, {1}}, {kQ, 0, {1}}}, {}, false));
   Step rows = make_step(
-      region, rows_kernel(), {4, 8},
+      RegionStep{rows_kernel(), 1}, {4, 8},
       {{kX, 0, {8, 1}}, {kGain, 0, {0, 1}}, {kLargest, 0, {1, 0}}, {kSoft, 0, {8, 1}}, {kTotals, 0, {1, 0}}},
       {}, true);
-  rows.reduce_rank = 1;
   plan.steps.push_back(std::move(rows));
   add_attention(plan);
-  Step first = make_step(region, update_kernel(), {24}, {{kSum, 0, {1}}, {kUpdated, 0, {1}}}, {kRate}, false);
-  Step second = make_step(region, update_kernel(), {2, 5}, {{kGain, 0, {0, 1}}, {kUpdated, 24, {5, 1}}},
+  Step first =
+      make_step(RegionStep{update_kernel()}, {24}, {{kSum, 0, {1}}, {kUpdated, 0, {1}}}, {kRate}, false);
+  Step second = make_step(RegionStep{update_kernel()}, {2, 5}, {{kGain, 0, {0, 1}}, {kUpdated, 24, {5, 1}}},
                           {kRate}, false);
   Step third =
-      make_step(region, update_kernel(), {8}, {{kDelta, 0, {1}}, {kUpdated, 34, {1}}}, {kOther}, false);
+      make_step(RegionStep{update_kernel()}, {8}, {{kDelta, 0, {1}}, {kUpdated, 34, {1}}}, {kOther}, false);
   second.joined = third.joined = true;
   for (Step* step : {&first, &second, &third}) plan.steps.push_back(std::move(*step));
   return plan;

@@ -42,7 +42,8 @@ class Pieces {
 
 }  // namespace
 
-AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.kind), mask_(step.causal) {
+PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention)
+    : pass_(attention.pass), mask_(attention.causal) {
   const int rank = step.dims.rank();
   const int n = rank - 3;
   const int d = rank - 2;
@@ -50,7 +51,7 @@ AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.ki
   const auto shared = [&](std::size_t operand) { return step.operands[operand].strides[rank - 5] == 0; };
   // One query of each head of a group, as in decoding: rows of one matrix.
   grouped_ =
-      rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) && kind_ != StepKind::attention_grad_kv;
+      rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) && pass_ != AttentionPass::grad_kv;
   query_dim_ = grouped_ ? rank - 5 : rank - 4;
   const int m = query_dim_;
   queries_ = step.dims[m];
@@ -65,7 +66,7 @@ AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.ki
   k_ = matrix(plan, step, 1, n, d);
   v_ = matrix(plan, step, 2, n, e);
   const std::size_t last = step.operands.size() - 1;
-  if (kind_ == StepKind::attention) {
+  if (pass_ == AttentionPass::forward) {
     out_ = matrix(plan, step, last - 2, m, e);
     highest_ = matrix(plan, step, last - 1, m, -1);
     total_ = matrix(plan, step, last, m, -1);
@@ -74,7 +75,7 @@ AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.ki
     highest_ = matrix(plan, step, 4, m, -1);
     total_ = matrix(plan, step, 5, m, -1);
     delta_ = matrix(plan, step, 6, m, -1);
-    if (kind_ == StepKind::attention_grad_q) {
+    if (pass_ == AttentionPass::grad_q) {
       out_ = matrix(plan, step, last, m, d);
     } else {
       out_ = matrix(plan, step, last - 1, n, d);
@@ -82,18 +83,18 @@ AttentionStep::AttentionStep(const Plan& plan, const Step& step) : kind_(step.ki
     }
   }
   const auto named = static_cast<std::size_t>(step.named_operands());
-  const Kernel& score = *step.kernel;
+  const Kernel& score = *attention.score;
   score_.emplace(score_kernel(step, score, 1, named, 0));
-  if (step.gradient != nullptr) {
+  if (attention.gradient != nullptr) {
     const std::size_t after_score =
         named + score.inputs.size() - 1 + static_cast<std::size_t>(score.index_count);
-    gradient_.emplace(score_kernel(step, *step.gradient, 2, after_score, score.scalars.size()));
+    gradient_.emplace(score_kernel(step, *attention.gradient, 2, after_score, score.scalars.size()));
   }
   choose_blocks();
 }
 
-AttentionStep::Matrix AttentionStep::matrix(const Plan& plan, const Step& step, std::size_t operand,
-                                            int row_dim, int column_dim) const {
+PreparedAttention::Matrix PreparedAttention::matrix(const Plan& plan, const Step& step, std::size_t operand,
+                                                    int row_dim, int column_dim) const {
   const Operand& o = step.operands[operand];
   Matrix x;
   x.buffer = o.buffer;
@@ -112,8 +113,8 @@ AttentionStep::Matrix AttentionStep::matrix(const Plan& plan, const Step& step, 
   return x;
 }
 
-ScoreKernel AttentionStep::score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
-                                        std::size_t first_operand, std::size_t first_scalar) const {
+ScoreKernel PreparedAttention::score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
+                                            std::size_t first_operand, std::size_t first_scalar) const {
   const std::size_t count = kernel.inputs.size() - given + static_cast<std::size_t>(kernel.index_count);
   std::vector<ScoreOperand> operands;
   for (std::size_t i = first_operand; i < first_operand + count; ++i) {
@@ -131,8 +132,8 @@ ScoreKernel AttentionStep::score_kernel(const Step& step, const Kernel& kernel, 
           std::span<const std::int32_t>(step.scalars).subspan(first_scalar, kernel.scalars.size())};
 }
 
-void AttentionStep::choose_blocks() {
-  const bool by_keys = kind_ == StepKind::attention_grad_kv;
+void PreparedAttention::choose_blocks() {
+  const bool by_keys = pass_ == AttentionPass::grad_kv;
   std::int64_t& own = by_keys ? key_block_ : query_block_;
   std::int64_t& other = by_keys ? query_block_ : key_block_;
   const std::int64_t own_rows = by_keys ? keys_ : queries_;
@@ -151,7 +152,7 @@ void AttentionStep::choose_blocks() {
   nanoseconds_ = points * (0.01 * products + point) * (mask_.fill >= 0 ? 0.6 : 1);
 }
 
-std::int64_t AttentionStep::element(const Matrix& x, std::int64_t batch) const {
+std::int64_t PreparedAttention::element(const Matrix& x, std::int64_t batch) const {
   std::int64_t element = x.offset;
   for (std::size_t d = batch_.size(); d-- > 0;) {
     element += batch % batch_[d] * x.batch[d];
@@ -160,7 +161,7 @@ std::int64_t AttentionStep::element(const Matrix& x, std::int64_t batch) const {
   return element;
 }
 
-AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_t batch) const {
+PreparedAttention::Place PreparedAttention::place(const RunContext& context, std::int64_t batch) const {
   const auto data = [&](const Matrix& x) {
     return reinterpret_cast<const float*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
            element(x, batch);
@@ -173,7 +174,7 @@ AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_
   place.q = view(q_);
   place.k = view(k_);
   place.v = view(v_);
-  if (kind_ == StepKind::attention) return place;
+  if (pass_ == AttentionPass::forward) return place;
   place.go = view(go_);
   place.highest = data(highest_);
   place.total = data(total_);
@@ -181,8 +182,8 @@ AttentionStep::Place AttentionStep::place(const RunContext& context, std::int64_
   return place;
 }
 
-MatrixView AttentionStep::rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
-                                  std::byte* line) {
+MatrixView PreparedAttention::rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
+                                      std::byte* line) {
   const Matrix& x = *whole.matrix;
   const std::byte* data = whole.data + first * x.row * static_cast<std::int64_t>(size_of(x.type));
   if (x.type == DType::f32) {
@@ -201,8 +202,9 @@ MatrixView AttentionStep::rows_of(const Located& whole, std::int64_t first, std:
   return {to, x.columns, 1};
 }
 
-void AttentionStep::store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
-                          std::int64_t count, const float* from, std::byte* line) const {
+void PreparedAttention::store(const RunContext& context, const Matrix& x, std::int64_t batch,
+                              std::int64_t first, std::int64_t count, const float* from,
+                              std::byte* line) const {
   const auto copy = [&](auto* to, const auto* values) {
     if (x.column == 1)
       std::copy_n(values, x.columns, to);
@@ -222,9 +224,9 @@ void AttentionStep::store(const RunContext& context, const Matrix& x, std::int64
   }
 }
 
-std::size_t AttentionStep::lay_out(Work& work, std::byte* memory) const {
-  const bool forward = kind_ == StepKind::attention;
-  const bool by_keys = kind_ == StepKind::attention_grad_kv;
+std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
+  const bool forward = pass_ == AttentionPass::forward;
+  const bool by_keys = pass_ == AttentionPass::grad_kv;
   Pieces pieces(memory);
   const std::int64_t points = query_block_ * key_block_;
   work.scores = pieces.floats(points);
@@ -246,7 +248,7 @@ std::size_t AttentionStep::lay_out(Work& work, std::byte* memory) const {
   return pieces.used();
 }
 
-AttentionStep::Causal AttentionStep::causal(const RunContext& context) const {
+PreparedAttention::Causal PreparedAttention::causal(const RunContext& context) const {
   Causal causal;
   if (mask_.fill < 0) return causal;
   const auto bits = [&](std::int32_t scalar) {
@@ -259,18 +261,19 @@ AttentionStep::Causal AttentionStep::causal(const RunContext& context) const {
   return causal;
 }
 
-std::int64_t AttentionStep::visible_keys(const Causal& causal, std::int64_t query_end) const {
+std::int64_t PreparedAttention::visible_keys(const Causal& causal, std::int64_t query_end) const {
   if (!causal.known) return keys_;
   return std::clamp<std::int64_t>((grouped_ ? 1 : query_end) + causal.offset, 0, keys_);
 }
 
-bool AttentionStep::hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const {
+bool PreparedAttention::hides_masked_keys(const Causal& causal, const Place& place,
+                                          std::int64_t query) const {
   // Without a total, as where a score is NaN, all of the row's weights are NaN.
   return causal.fill - place.highest[query * highest_.row] < kExpVanishes &&
          !std::isnan(place.total[query * total_.row]);
 }
 
-void AttentionStep::run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const {
+void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const {
   thread_local Scratch scratch;
   Work work;
   lay_out(work, scratch.get(lay_out(work, nullptr)));
@@ -284,16 +287,16 @@ void AttentionStep::run_tasks(const RunContext& context, std::int64_t begin, std
     if (mask_.fill >= 0) block = block % 2 == 0 ? block / 2 : blocks_ - 1 - block / 2;
     work.score->seek(batch);
     if (gradient_) work.gradient->seek(batch);
-    if (kind_ == StepKind::attention)
+    if (pass_ == AttentionPass::forward)
       forward(context, work, batch, block);
-    else if (kind_ == StepKind::attention_grad_q)
+    else if (pass_ == AttentionPass::grad_q)
       gradient_q(context, work, batch, block);
     else
       gradient_kv(context, work, batch, block);
   }
 }
 
-void AttentionStep::run(const RunContext& context) const {
+void PreparedAttention::run(const RunContext& context) const {
   const std::int64_t tasks = batches_ * blocks_;
   if (tasks == 0) return;
   const int threads = threads_for(nanoseconds_, tasks);

@@ -18,9 +18,10 @@
 
 namespace caldera::cpu {
 
-class AttentionStep {
+/// An attention step made ready.
+class PreparedAttention {
  public:
-  AttentionStep(const Plan& plan, const Step& step);
+  PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention);
   void run(const RunContext& context) const;
 
  private:
@@ -102,7 +103,7 @@ class AttentionStep {
   /// Whether masked keys have no weight for the query, in a gradient step.
   bool hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const;
 
-  StepKind kind_;
+  AttentionPass pass_;
   std::vector<std::int64_t> batch_;
   std::int64_t batches_ = 1;
   std::int64_t queries_ = 0, keys_ = 0, head_ = 0, value_ = 0;  // M, N, D, E

@@ -6,8 +6,8 @@
 
 namespace caldera::cpu {
 
-void AttentionStep::forward(const RunContext& context, Work& work, std::int64_t batch,
-                            std::int64_t block) const {
+void PreparedAttention::forward(const RunContext& context, Work& work, std::int64_t batch,
+                                std::int64_t block) const {
   const AttentionOps& ops = attention_ops();
   const Place at = place(context, batch);
   const Causal mask = causal(context);

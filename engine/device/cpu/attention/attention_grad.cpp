@@ -7,8 +7,9 @@
 namespace caldera::cpu {
 
 /// Leaves P in `scores` and dR in `products`.
-void AttentionStep::gradient_block(Work& work, const Place& place, const Block& block, const MatrixView& q,
-                                   const MatrixView& k, const MatrixView& v, const MatrixView& go) const {
+void PreparedAttention::gradient_block(Work& work, const Place& place, const Block& block,
+                                       const MatrixView& q, const MatrixView& k, const MatrixView& v,
+                                       const MatrixView& go) const {
   const AttentionOps& ops = attention_ops();
   const std::int64_t keys = block.keys;
   float* raw = gradient_->uses(1) ? work.raw : work.scores;
@@ -32,8 +33,8 @@ void AttentionStep::gradient_block(Work& work, const Place& place, const Block& 
   }
 }
 
-void AttentionStep::gradient_q(const RunContext& context, Work& work, std::int64_t batch,
-                               std::int64_t block) const {
+void PreparedAttention::gradient_q(const RunContext& context, Work& work, std::int64_t batch,
+                                   std::int64_t block) const {
   const Place at = place(context, batch);
   const Causal mask = causal(context);
   const std::int64_t first = block * query_block_;
@@ -56,8 +57,8 @@ void AttentionStep::gradient_q(const RunContext& context, Work& work, std::int64
   store(context, out_, batch, first, queries, work.sum, work.line);
 }
 
-void AttentionStep::gradient_kv(const RunContext& context, Work& work, std::int64_t batch,
-                                std::int64_t block) const {
+void PreparedAttention::gradient_kv(const RunContext& context, Work& work, std::int64_t batch,
+                                    std::int64_t block) const {
   const Place at = place(context, batch);
   const Causal mask = causal(context);
   const std::int64_t key = block * key_block_;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::cpu {
 

@@ -44,15 +44,15 @@ double number_of(std::uint64_t bits) {
 
 }  // namespace
 
-MatrixStep::MatrixStep(const Step& step)
+PreparedRoutine::PreparedRoutine(const Step& step, const LinalgStep& linalg)
     : type_(step.dtype), name_(step.label.empty() ? step.name() : step.label), count_(step.dims[0]) {
   for (int d = 1; d < 4; ++d) {
     if (step.dims[d] > std::numeric_limits<int>::max())
       throw ShapeError(name_ + ": a matrix of shape " + step.dims.to_string() +
                        " is larger than LAPACK can count");
   }
-  problem_ = {.routine = step.routine,
-              .option = step.routine_option,
+  problem_ = {.routine = linalg.routine,
+              .option = linalg.option,
               .m = static_cast<int>(step.dims[1]),
               .n = static_cast<int>(step.dims[2]),
               .k = static_cast<int>(step.dims[3])};
@@ -72,7 +72,7 @@ MatrixStep::MatrixStep(const Step& step)
 }
 
 template <class T>
-void MatrixStep::run_typed(const RunContext& context) const {
+void PreparedRoutine::run_typed(const RunContext& context) const {
   const auto base = [&](const Place& place) {
     return reinterpret_cast<T*>(context.buffers[static_cast<std::size_t>(place.buffer)]) + place.offset;
   };
@@ -110,7 +110,7 @@ void MatrixStep::run_typed(const RunContext& context) const {
   failure.rethrow();
 }
 
-void MatrixStep::run(const RunContext& context) const {
+void PreparedRoutine::run(const RunContext& context) const {
   if (count_ == 0) return;
   if (type_ == DType::f32)
     run_typed<float>(context);

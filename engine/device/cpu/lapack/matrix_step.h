@@ -11,10 +11,10 @@
 
 namespace caldera::cpu {
 
-class MatrixStep {
+class PreparedRoutine {
  public:
   /// Throws Error where LAPACK is missing, ShapeError where it cannot count that far.
-  explicit MatrixStep(const Step& step);
+  PreparedRoutine(const Step& step, const LinalgStep& linalg);
   /// Throws ValueError naming the operation, and the first matrix of the batch for which it has no result.
   void run(const RunContext& context) const;
 

@@ -68,13 +68,14 @@ OpenBlas::Gemv<T> gemv_of(const OpenBlas& blas) {
 
 }  // namespace
 
-ContractStep::ContractStep(const Plan& plan, const Step& step, std::shared_ptr<const RegionProgram> epilogue)
-    : type_(step.kernel ? step.kernel->inputs.at(0) : step.dtype), size_(size_of(type_)) {
+PreparedProduct::PreparedProduct(const Plan& plan, const Step& step, const ContractStep& contract,
+                                 std::shared_ptr<const RegionProgram> epilogue)
+    : type_(contract.epilogue ? contract.epilogue->inputs.at(0) : step.dtype), size_(size_of(type_)) {
   product_ = find_matrix_product(type_);
   if (product_ == nullptr) throw DTypeError("matmul: the CPU has no products of " + std::string(name(type_)));
-  read_operands(plan, step);
+  read_operands(plan, step, contract);
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
-  if (step.kernel) read_epilogue(step, std::move(epilogue));
+  if (contract.epilogue) read_epilogue(step, std::move(epilogue));
   merge_batches();
   free_strides();
   if (!epilogue_) arrange(c_, m_, n_, true);
@@ -82,7 +83,7 @@ ContractStep::ContractStep(const Plan& plan, const Step& step, std::shared_ptr<c
   choose_tasks();
 }
 
-void ContractStep::read_operands(const Plan& plan, const Step& step) {
+void PreparedProduct::read_operands(const Plan& plan, const Step& step, const ContractStep& contract) {
   const int rank = step.dims.rank();
   m_ = step.dims[rank - 3];
   n_ = step.dims[rank - 2];
@@ -98,25 +99,25 @@ void ContractStep::read_operands(const Plan& plan, const Step& step) {
       if (step.dims[d] != 1) x.batch.push_back(o.strides[d]);
     return x;
   };
-  for (std::size_t s = 0; s < step.segments.size(); ++s) {
-    if (step.segments[s].k == 0) continue;
+  for (std::size_t s = 0; s < contract.segments.size(); ++s) {
+    if (contract.segments[s].k == 0) continue;
     Segment segment;
-    segment.k = step.segments[s].k;
-    segment.scale = step.segments[s].scale;
+    segment.k = contract.segments[s].k;
+    segment.scale = contract.segments[s].scale;
     segment.a = read(2 * s, rank - 3, rank - 1);
     segment.b = read(2 * s + 1, rank - 1, rank - 2);
     k_ += segment.k;
     segments_.push_back(std::move(segment));
   }
   // The first output says in which order the result lies in memory.
-  c_ = read(step.operands.size() - static_cast<std::size_t>(step.output_count()), rank - 3, rank - 2);
+  c_ = read(step.first_output(), rank - 3, rank - 2);
   for (int d = 0; d + 3 < rank; ++d) {
     if (step.dims[d] != 1) batch_.push_back(step.dims[d]);
     batches_ *= step.dims[d];
   }
 }
 
-void ContractStep::read_epilogue(const Step& step, std::shared_ptr<const RegionProgram> program) {
+void PreparedProduct::read_epilogue(const Step& step, std::shared_ptr<const RegionProgram> program) {
   const int rank = step.dims.rank();
   const bool swapped = m_ != 1 && n_ != 1 && c_.column != 1 && c_.row == 1;
   if (swapped) swap_sides();
@@ -161,7 +162,7 @@ void ContractStep::read_epilogue(const Step& step, std::shared_ptr<const RegionP
 }
 
 /// C^T = B^T A^T.
-void ContractStep::swap_sides() {
+void PreparedProduct::swap_sides() {
   std::swap(m_, n_);
   std::swap(c_.row, c_.column);
   for (Segment& s : segments_) {
@@ -171,7 +172,7 @@ void ContractStep::swap_sides() {
   }
 }
 
-void ContractStep::merge_batches() {
+void PreparedProduct::merge_batches() {
   const auto follows = [](std::int64_t stride, std::int64_t inner_extent, std::int64_t inner) {
     return inner_extent == 1 || stride == inner * inner_extent;
   };
@@ -211,7 +212,7 @@ void ContractStep::merge_batches() {
 }
 
 /// Strides of a dim of one element are free: dense ones fit the most cases.
-void ContractStep::free_strides() {
+void PreparedProduct::free_strides() {
   for (Segment& s : segments_) {
     if (s.k == 1) {
       s.a.column = 1;
@@ -226,7 +227,8 @@ void ContractStep::free_strides() {
 }
 
 /// How gemm sees a matrix of rows x columns, or that it must be packed.
-void ContractStep::arrange(Matrix& x, std::int64_t rows, std::int64_t columns, bool rows_dense_only) const {
+void PreparedProduct::arrange(Matrix& x, std::int64_t rows, std::int64_t columns,
+                              bool rows_dense_only) const {
   constexpr std::int64_t limit = std::numeric_limits<int>::max();
   const bool plain = (x.column == 1 || columns == 1) && (x.row >= columns || rows == 1) && x.row <= limit;
   const bool transposed =
@@ -242,7 +244,7 @@ void ContractStep::arrange(Matrix& x, std::int64_t rows, std::int64_t columns, b
   }
 }
 
-void ContractStep::choose_method(Segment& segment) const {
+void PreparedProduct::choose_method(Segment& segment) const {
   if (is_half(segment.a.type) || is_half(segment.b.type)) {
     segment.method = Method::halves;
     return;
@@ -263,7 +265,7 @@ void ContractStep::choose_method(Segment& segment) const {
   arrange(segment.b, segment.k, n_, false);
 }
 
-void ContractStep::choose_tasks() {
+void PreparedProduct::choose_tasks() {
   const double points = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_);
   nanoseconds_ = points * static_cast<double>(k_) * (is_floating(type_) ? 0.01 : 0.5) +
                  static_cast<double>(batches_ * m_) * epilogue_nanoseconds_;
@@ -285,7 +287,7 @@ void ContractStep::choose_tasks() {
   row_blocks_ = (m_ + row_block_ - 1) / row_block_;
 }
 
-std::int64_t ContractStep::batch_offset(const Matrix& x, std::int64_t index) const {
+std::int64_t PreparedProduct::batch_offset(const Matrix& x, std::int64_t index) const {
   std::int64_t offset = x.offset;
   for (std::size_t d = batch_.size(); d-- > 0;) {
     offset += index % batch_[d] * x.batch[d];
@@ -295,8 +297,8 @@ std::int64_t ContractStep::batch_offset(const Matrix& x, std::int64_t index) con
 }
 
 template <class T>
-void ContractStep::multiply_blas(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows,
-                                 T* out, std::int64_t out_row, bool add) const {
+void PreparedProduct::multiply_blas(const Segment& segment, T alpha, const T* a, const T* b,
+                                    std::int64_t rows, T* out, std::int64_t out_row, bool add) const {
   const OpenBlas& blas = openblas();
   const auto trans = [](const Matrix& x) { return x.transposed ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
   const auto opposite = [](const Matrix& x) { return x.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans; };
@@ -324,8 +326,8 @@ void ContractStep::multiply_blas(const Segment& segment, T alpha, const T* a, co
 }
 
 template <class T>
-void ContractStep::multiply(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows,
-                            T* out, std::int64_t out_row, bool add) const {
+void PreparedProduct::multiply(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows,
+                               T* out, std::int64_t out_row, bool add) const {
   // OpenBLAS does not multiply by 0 but leaves the product out, NaN and infinities included.
   const bool blas = segment.method != Method::product && alpha != T(0);
   const bool copies = blas ? segment.b.packed : n_ > 1 && segment.b.column != 1;
@@ -339,9 +341,9 @@ void ContractStep::multiply(const Segment& segment, T alpha, const T* a, const T
   }
 }
 
-void ContractStep::multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
-                                   std::int64_t row, std::int64_t rows, float alpha, float* out,
-                                   std::int64_t out_row, bool add) const {
+void PreparedProduct::multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
+                                      std::int64_t row, std::int64_t rows, float alpha, float* out,
+                                      std::int64_t out_row, bool add) const {
   const auto data = [&](const Matrix& x, std::int64_t first) {
     const std::int64_t element = batch_offset(x, matrix) + first * x.row;
     return HalfMatrix{context.buffers[static_cast<std::size_t>(x.buffer)] +
@@ -354,8 +356,8 @@ void ContractStep::multiply_halves(const RunContext& context, const Segment& seg
 
 /// Rows [row, row + rows) of a matrix of the product, to `out`.
 template <class T>
-void ContractStep::multiply(const RunContext& context, std::int64_t matrix, std::int64_t row,
-                            std::int64_t rows, T* out, std::int64_t out_row) const {
+void PreparedProduct::multiply(const RunContext& context, std::int64_t matrix, std::int64_t row,
+                               std::int64_t rows, T* out, std::int64_t out_row) const {
   const auto data = [&](const Matrix& x) {
     return reinterpret_cast<const T*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
            batch_offset(x, matrix);
@@ -379,7 +381,7 @@ void ContractStep::multiply(const RunContext& context, std::int64_t matrix, std:
 }
 
 /// Where the whole product goes if output 0 can hold it until the epilogue has seen it; nullptr if not.
-std::byte* ContractStep::product_in_output(const RunContext& context) const {
+std::byte* PreparedProduct::product_in_output(const RunContext& context) const {
   if (!epilogue_->in_output) return nullptr;
   const auto begin = [&](const Extent& x) {
     return context.buffers[static_cast<std::size_t>(x.buffer)] + x.first * x.size;
@@ -394,8 +396,8 @@ std::byte* ContractStep::product_in_output(const RunContext& context) const {
 }
 
 /// The epilogue of rows [row, row + rows), counted over all matrices.
-void ContractStep::finish(const RunContext& context, const std::byte* product, std::int64_t row,
-                          std::int64_t rows) const {
+void PreparedProduct::finish(const RunContext& context, const std::byte* product, std::int64_t row,
+                             std::int64_t rows) const {
   BlockRunner runner(epilogue_->block, context, scratch(kEpilogue));
   const std::int64_t together = n_ >= kWideRow ? 1 : rows;
   for (std::int64_t r = 0; r < rows; r += together) {
@@ -406,8 +408,8 @@ void ContractStep::finish(const RunContext& context, const std::byte* product, s
 
 /// `alone`: on the calling thread, so that threads are free for what is inside of a task.
 template <class T>
-void ContractStep::run_range(const RunContext& context, std::int64_t begin, std::int64_t end,
-                             bool alone) const {
+void PreparedProduct::run_range(const RunContext& context, std::int64_t begin, std::int64_t end,
+                                bool alone) const {
   std::byte* whole = epilogue_ ? product_in_output(context) : nullptr;
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t matrix = i / row_blocks_;
@@ -438,7 +440,7 @@ void ContractStep::run_range(const RunContext& context, std::int64_t begin, std:
   }
 }
 
-void ContractStep::run(const RunContext& context) const {
+void PreparedProduct::run(const RunContext& context) const {
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
   // Many matrices: some to each thread, where OpenBLAS finds itself in a parallel region and stays on it. Few
   // or large ones: OpenBLAS's own threads, if the work is worth their waking.

@@ -14,11 +14,12 @@
 
 namespace caldera::cpu {
 
-class ContractStep {
+class PreparedProduct {
  public:
-  /// `epilogue`: the program of the step's kernel; null if it has none. Throws DTypeError for a type without
-  /// products. A and B have the types of their buffers.
-  ContractStep(const Plan& plan, const Step& step, std::shared_ptr<const RegionProgram> epilogue);
+  /// `epilogue`: the program of the contraction's epilogue; null if it has none. Throws DTypeError for a type
+  /// without products. A and B have the types of their buffers.
+  PreparedProduct(const Plan& plan, const Step& step, const ContractStep& contract,
+                  std::shared_ptr<const RegionProgram> epilogue);
   void run(const RunContext& context) const;
 
  private:
@@ -62,7 +63,7 @@ class ContractStep {
     std::vector<Extent> inputs;
   };
 
-  void read_operands(const Plan& plan, const Step& step);
+  void read_operands(const Plan& plan, const Step& step, const ContractStep& contract);
   void read_epilogue(const Step& step, std::shared_ptr<const RegionProgram> program);
   void swap_sides();
   void merge_batches();

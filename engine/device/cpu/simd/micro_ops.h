@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "engine/graph/scalar_op.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 #include "engine/tensor/dtype.h"
 
 namespace caldera::cpu {

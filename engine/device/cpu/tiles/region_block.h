@@ -34,7 +34,7 @@ class RegionBlock {
 
  private:
   friend class BlockRunner;
-  RegionStep step_;
+  PreparedRegion step_;
 };
 
 /// Runs blocks on one thread. Keeps its tile buffers in `scratch`, which nobody else may use as long as the

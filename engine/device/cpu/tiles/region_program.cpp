@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/device/cpu/tiles/tile_decoder.h"
+
 namespace caldera::cpu {
 namespace {
 
@@ -53,10 +55,10 @@ double cost_of(ScalarOp op, DType type) {
 /// Rough time of one point on one thread, nanoseconds.
 double point_cost(const Kernel& kernel) {
   double cost = 0;
-  const KernelLevels kernel_levels = levels(kernel);
+  const RowPhases phases = row_phases(kernel);
   for (std::size_t v = 0; v < kernel.code.size(); ++v) {
     const Instruction& i = kernel.code[v];
-    if (info(i.op).arity == 0 || (kernel_levels.per_row[v] && !is_row_reduction(i.op))) continue;
+    if (info(i.op).arity == 0 || (phases.per_row[v] && !is_row_reduction(i.op))) continue;
     cost += cost_of(i.op, kernel.code[i.op == ScalarOp::select ? i.b : i.a].type);
   }
   // Every operand crosses the memory bus once, at some 40 GB/s: L2 more, DRAM less.

@@ -6,8 +6,9 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/device/cpu/tiles/tile_form.h"
 #include "engine/device/cpu/tiles/tile_program.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::cpu {
 

@@ -18,7 +18,7 @@ Scratch& partial_scratch() {
 
 }  // namespace
 
-void RegionStep::run(const RunContext& context) const {
+void PreparedRegion::run(const RunContext& context) const {
   switch (mode_) {
     case Mode::nothing:
       return;
@@ -34,7 +34,7 @@ void RegionStep::run(const RunContext& context) const {
 }
 
 /// Tiles of an element-wise kernel without a look at where operands lie: small regions cost little else.
-void RegionStep::run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const {
+void PreparedRegion::run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const {
   const TileProgram& program = *layout_.program;
   const std::size_t locations = program.locations();
   const std::size_t pointer_bytes = (locations * sizeof(std::byte*) + 63) / 64 * 64;
@@ -80,7 +80,7 @@ void RegionStep::run_contiguous(const RunContext& context, std::int64_t begin, s
   }
 }
 
-void RegionStep::run_elementwise(const RunContext& context) const {
+void PreparedRegion::run_elementwise(const RunContext& context) const {
   parallel_ranges(tiles_, threads_for(nanoseconds_, tiles_), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
     if (contiguous_) return run_contiguous(context, begin, end);
@@ -103,8 +103,8 @@ void RegionStep::run_elementwise(const RunContext& context) const {
   });
 }
 
-void RegionStep::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column,
-                                     std::int64_t chunk, void* wide) const {
+void PreparedRegion::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column,
+                                         std::int64_t chunk, void* wide) const {
   const ReduceOps& ops = *layout_.program->reduce;
   const std::int64_t first = column * column_chunk_;
   const std::int64_t width = std::min(column_chunk_, width_ - first);
@@ -135,7 +135,7 @@ void RegionStep::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std:
   if (unfolded > 0) ops.fold(wide, acc, width);
 }
 
-void RegionStep::run_columns(const RunContext& context) const {
+void PreparedRegion::run_columns(const RunContext& context) const {
   const ReduceOps& ops = *layout_.program->reduce;
   const std::int64_t blocks = outer_ * column_chunks_;  // of outputs
   const std::int64_t tasks = blocks * parts_;

@@ -37,7 +37,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 }  // namespace
 
 /// The iteration space with one row of strides an operand.
-struct RegionStep::Space {
+struct PreparedRegion::Space {
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> strides;  // [operand][dim]
   std::vector<std::int64_t> offsets;
@@ -121,8 +121,8 @@ struct RegionStep::Space {
   }
 };
 
-void RegionStep::list_operands(std::span<const Operand> operands, std::size_t given_inputs,
-                               std::size_t given_outputs) {
+void PreparedRegion::list_operands(std::span<const Operand> operands, std::size_t given_inputs,
+                                   std::size_t given_outputs) {
   const Kernel& kernel = region_->kernel();
   layout_.inputs.resize(kernel.inputs.size());
   layout_.indices.resize(static_cast<std::size_t>(kernel.index_count));
@@ -139,9 +139,9 @@ void RegionStep::list_operands(std::span<const Operand> operands, std::size_t gi
   }
 }
 
-RegionStep::RegionStep(std::shared_ptr<const RegionProgram> program, const Shape& space,
-                       std::span<const Operand> operands, std::span<const std::int32_t> scalars,
-                       int given_inputs, int given_outputs)
+PreparedRegion::PreparedRegion(std::shared_ptr<const RegionProgram> program, const Shape& space,
+                               std::span<const Operand> operands, std::span<const std::int32_t> scalars,
+                               int given_inputs, int given_outputs)
     : region_(std::move(program)) {
   layout_.scalars.assign(scalars.begin(), scalars.end());
   list_operands(operands, static_cast<std::size_t>(given_inputs), static_cast<std::size_t>(given_outputs));
@@ -151,12 +151,13 @@ RegionStep::RegionStep(std::shared_ptr<const RegionProgram> program, const Shape
   prepare_elementwise(points);
 }
 
-RegionStep::RegionStep(const Step& step, std::shared_ptr<const RegionProgram> program)
+PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
+                               std::shared_ptr<const RegionProgram> program)
     : region_(std::move(program)) {
   layout_.scalars = step.scalars;
   list_operands(step.operands, 0, 0);
   const Kernel& kernel = region_->kernel();
-  Space space(step.dims, step.operands, step.dims.rank() - step.reduce_rank);
+  Space space(step.dims, step.operands, step.dims.rank() - region.reduce_rank);
   total_ = product(space.dims);
   nanoseconds_ = static_cast<double>(total_) * region_->nanoseconds_per_element;
   space.collapse();
@@ -168,7 +169,7 @@ RegionStep::RegionStep(const Step& step, std::shared_ptr<const RegionProgram> pr
   }
 }
 
-void RegionStep::prepare_reduction(Space space) {
+void PreparedRegion::prepare_reduction(Space space) {
   const auto kept = static_cast<std::size_t>(space.kept);
   outer_ = product(std::span(space.dims).first(kept));
   reduced_ = product(std::span(space.dims).subspan(kept));
@@ -189,7 +190,7 @@ void RegionStep::prepare_reduction(Space space) {
   prepare_rows(space);
 }
 
-TileForm RegionStep::form_of(const Space& space, std::size_t row_dims) const {
+TileForm PreparedRegion::form_of(const Space& space, std::size_t row_dims) const {
   TileForm form;
   const bool empty = product(std::span(space.dims).subspan(row_dims)) < 2;
   std::size_t o = 0;
@@ -204,7 +205,7 @@ TileForm RegionStep::form_of(const Space& space, std::size_t row_dims) const {
   return form;
 }
 
-void RegionStep::bind(const Space& space, std::size_t row_dims) {
+void PreparedRegion::bind(const Space& space, std::size_t row_dims) {
   const TileProgram& program = *layout_.program;
   const std::span<const std::int64_t> dims(space.dims);
   std::size_t o = 0;
@@ -237,7 +238,7 @@ void RegionStep::bind(const Space& space, std::size_t row_dims) {
   }
 }
 
-void RegionStep::prepare_elementwise(const Space& space) {
+void PreparedRegion::prepare_elementwise(const Space& space) {
   mode_ = Mode::elementwise;
   // Tiles within rows let every operand be used in place; short rows share tiles.
   const std::int64_t inner = space.dims.empty() ? 1 : space.dims.back();
@@ -257,7 +258,7 @@ void RegionStep::prepare_elementwise(const Space& space) {
   contiguous_ = row_dims == 0 && is_contiguous();
 }
 
-bool RegionStep::is_contiguous() const {
+bool PreparedRegion::is_contiguous() const {
   const TileProgram& program = *layout_.program;
   const auto in_one_run = [&](std::uint16_t i) {
     return layout_.inputs[i].buffer >= 0 && layout_.inputs[i].access.contiguous();
@@ -270,7 +271,7 @@ bool RegionStep::is_contiguous() const {
   return all;
 }
 
-void RegionStep::prepare_rows(const Space& space) {
+void PreparedRegion::prepare_rows(const Space& space) {
   const auto row_dims = static_cast<std::size_t>(space.kept);
   TileForm form = form_of(space, row_dims);
   form.reduces_rows = true;
@@ -303,7 +304,7 @@ void RegionStep::prepare_rows(const Space& space) {
   bind(space, row_dims);
 }
 
-void RegionStep::prepare_columns(const Space& space) {
+void PreparedRegion::prepare_columns(const Space& space) {
   mode_ = Mode::columns;
   one_row_a_tile_ = width_ >= kShortRun;
   const std::size_t row_dims = one_row_a_tile_ ? space.dims.size() - 1 : 0;

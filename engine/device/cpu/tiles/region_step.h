@@ -18,14 +18,14 @@ namespace caldera::cpu {
 
 class TileRunner;
 
-class RegionStep {
+class PreparedRegion {
  public:
-  RegionStep(const Step& step, std::shared_ptr<const RegionProgram> program);
+  PreparedRegion(const Step& step, const RegionStep& region, std::shared_ptr<const RegionProgram> program);
   /// An element-wise kernel to be run block by block (RegionBlock): no operands for its first inputs and
   /// outputs, whose memory is named at run time.
-  RegionStep(std::shared_ptr<const RegionProgram> program, const Shape& space,
-             std::span<const Operand> operands, std::span<const std::int32_t> scalars, int given_inputs,
-             int given_outputs);
+  PreparedRegion(std::shared_ptr<const RegionProgram> program, const Shape& space,
+                 std::span<const Operand> operands, std::span<const std::int32_t> scalars, int given_inputs,
+                 int given_outputs);
   void run(const RunContext& context) const;
 
  private:

@@ -27,7 +27,7 @@ std::uint32_t reductions_of(const TileProgram::Pass& pass) {
 
 }  // namespace
 
-void RegionStep::run_short_rows(const RunContext& context) const {
+void PreparedRegion::run_short_rows(const RunContext& context) const {
   const std::int64_t tasks = (outer_ + layout_.rows - 1) / layout_.rows;
   parallel_ranges(tasks, threads_for(nanoseconds_, tasks), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
@@ -42,8 +42,8 @@ void RegionStep::run_short_rows(const RunContext& context) const {
 }
 
 /// One part of one pass over a row. `wide` receives what its reductions give for the part.
-void RegionStep::run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
-                          std::byte* wide) const {
+void PreparedRegion::run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
+                              std::byte* wide) const {
   const TileProgram& program = *layout_.program;
   const TileProgram::Pass& p = program.passes[pass];
   for (std::uint32_t r = 0; r < reductions_of(p); ++r)
@@ -56,7 +56,7 @@ void RegionStep::run_part(TileRunner& tiles, std::size_t pass, std::int64_t row,
 }
 
 /// The parts' results, one after another, merged into the first in their order.
-void RegionStep::merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const {
+void PreparedRegion::merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const {
   const TileProgram& program = *layout_.program;
   const TileProgram::Pass& p = program.passes[pass];
   const std::int64_t part_bytes = reductions_of(p) * kWideBytes;
@@ -66,7 +66,7 @@ void RegionStep::merge_parts(std::size_t pass, std::byte* wide, std::int64_t par
                                                             wide + part * part_bytes + r * kWideBytes, 1);
 }
 
-void RegionStep::run_long_rows(const RunContext& context) const {
+void PreparedRegion::run_long_rows(const RunContext& context) const {
   // Rows of several parts are shared by the threads where there are too few to go round.
   const int threads = threads_for(nanoseconds_, outer_ * parts_);
   if (parts_ > 1 && threads > 1 && outer_ < 2 * threads) return run_split_rows(context, threads);
@@ -97,7 +97,7 @@ void RegionStep::run_long_rows(const RunContext& context) const {
 
 /// Row by row and pass by pass, the threads share the parts. Every thread computes what is one a row for
 /// itself, from the results of the passes before.
-void RegionStep::run_split_rows(const RunContext& context, int threads) const {
+void PreparedRegion::run_split_rows(const RunContext& context, int threads) const {
   const TileProgram& program = *layout_.program;
   const auto reductions = static_cast<std::int64_t>(program.reductions.size());
   // Of each reduction its parts; a pass's reductions lie side by side in every part.

@@ -1,6 +1,6 @@
 // A kernel decoded for the CPU: micro-operations over tiles, with tile buffers assigned by liveness.
 //
-// A tile is a stretch of one row, or some whole rows. What a row is, the step decides: the reduced dimensions
+// A tile is a part of one row, or some whole rows. What a row is, the step decides: the reduced dimensions
 // of a row kernel, the innermost dimension of an element-wise one, or the whole space. Values are of two
 // kinds: one a point, computed n at a time for the n points of the tile; or uniform, one a row, computed q at
 // a time for the q rows of the tile. Where an operation has operands of both kinds, it runs row by row with
@@ -15,21 +15,9 @@
 #include <vector>
 
 #include "engine/device/cpu/simd/micro_ops.h"
-#include "engine/plan/kernel.h"
+#include "engine/tensor/dtype.h"
 
 namespace caldera::cpu {
-
-/// What the values of a kernel are decoded for.
-struct TileForm {
-  std::vector<bool> uniform_inputs;   // of each input: one element a row (load_row or not)
-  std::vector<bool> uniform_indices;  // of each index operand
-  bool reduces_rows = false;          // Kernel::reduce combines each row; else its operand is only evaluated
-  bool expand = false;                // rows are too short to be gone through one by one
-  bool recompute = false;             // no value is kept from one pass over the row to the next
-  bool flat = false;                  // element-wise kernels: every value but scalar arguments is one a point
-
-  friend bool operator==(const TileForm&, const TileForm&) = default;
-};
 
 struct MicroInstruction {
   MicroFn fn = nullptr;
@@ -44,7 +32,7 @@ struct MicroInstruction {
 };
 
 struct TileProgram {
-  /// A half-open stretch of a list.
+  /// A half-open part of a list.
   struct Range {
     std::uint32_t begin = 0, end = 0;
   };
@@ -98,8 +86,5 @@ struct TileProgram {
   }
   std::size_t locations() const { return first_output() + outputs.size(); }
 };
-
-/// Decodes a kernel. Throws DTypeError naming the kernel and the operation where the CPU has no function.
-TileProgram decode(const Kernel& kernel, const TileForm& form);
 
 }  // namespace caldera::cpu

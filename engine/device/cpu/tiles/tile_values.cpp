@@ -15,11 +15,11 @@ TileValues::TileValues(const Kernel& kernel, const TileForm& form, std::vector<D
     : kernel_(kernel), code_(kernel.code), form_(form), indices_(std::move(indices)) {
   form_.uniform_inputs.resize(kernel.inputs.size(), false);
   form_.uniform_indices.resize(indices_.size(), false);
-  const KernelLevels kernel_levels = levels(kernel);
+  const RowPhases phases = row_phases(kernel);
   const bool has_rows = kernel.has_rows();
   for (const Kernel::Output& output : kernel.outputs) {
     // A value that happens to be uniform here is stored at every point all the same.
-    per_row_.push_back(kernel.reduce ? form_.reduces_rows : has_rows && kernel_levels.per_row[output.value]);
+    per_row_.push_back(kernel.reduce ? form_.reduces_rows : has_rows && phases.per_row[output.value]);
   }
   classify();
   find_needed();

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/device/cpu/tiles/tile_program.h"
-#include "engine/plan/kernel.h"
+#include "engine/device/cpu/tiles/tile_form.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::cpu {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 

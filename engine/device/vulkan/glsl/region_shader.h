@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/device/vulkan/glsl/variant.h"
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 

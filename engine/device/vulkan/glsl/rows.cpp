@@ -11,8 +11,8 @@
 #include "engine/device/vulkan/glsl/forms.h"
 #include "engine/device/vulkan/glsl/reduction.h"
 #include "engine/device/vulkan/glsl/space.h"
-#include "engine/plan/row_reduction.h"
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_reduction.h"
+#include "engine/plan/kernel/row_walks.h"
 
 namespace caldera {
 namespace {
@@ -23,7 +23,7 @@ class RowWriter {
       : form_(form),
         kernel_(form.kernel),
         body_(form.body),
-        levels_(levels(form.kernel)),
+        phases_(row_phases(form.kernel)),
         live_(live_values(form.kernel)),
         plan_(row_walks(form.kernel, form.variant.kept > 0)) {}
 
@@ -40,7 +40,7 @@ class RowWriter {
   GlslForm& form_;
   const Kernel& kernel_;
   GlslBody& body_;
-  const KernelLevels levels_;
+  const RowPhases phases_;
   const std::vector<bool> live_;
   const RowWalks plan_;
   bool share_once_ = false;
@@ -60,7 +60,7 @@ GlslReductions RowWriter::reductions_of(const RowWalk& walk) const {
 void RowWriter::row_values(int phase) {
   std::vector<bool> wanted(kernel_.code.size());
   for (std::size_t v = 0; v < wanted.size(); ++v)
-    wanted[v] = live_[v] && levels_.per_row[v] && levels_.phase[v] == phase &&
+    wanted[v] = live_[v] && phases_.per_row[v] && phases_.phase[v] == phase &&
                 !is_row_reduction(kernel_.code[v].op) && !form_.evaluator.same_everywhere(v);
   form_.evaluator.evaluate(wanted);
 }
@@ -123,7 +123,7 @@ bool RowWriter::reads_last() const {
 
 void RowWriter::store_row_values() {
   bool any = false;
-  for (const Kernel::Output& o : kernel_.outputs) any |= levels_.per_row[o.value];
+  for (const Kernel::Output& o : kernel_.outputs) any |= phases_.per_row[o.value];
   if (!any) return;
   if (form_.by_group()) {
     if (reads_last()) {
@@ -136,7 +136,7 @@ void RowWriter::store_row_values() {
   }
   for (int o = 0; o < static_cast<int>(kernel_.outputs.size()); ++o) {
     const std::uint16_t v = kernel_.outputs[static_cast<std::size_t>(o)].value;
-    if (levels_.per_row[v])
+    if (phases_.per_row[v])
       form_.evaluator.store(o, form_.evaluator.value(v), fmt::format("k{}", form_.operands.output(o)));
   }
   if (form_.by_group()) body_.close();
@@ -156,7 +156,7 @@ void RowWriter::write() {
       body_.line("{} h{}_{};", glsl_type(kernel_.code[v].type), v, e);
   }
   row_values(0);
-  for (int pass = 0; pass < levels_.passes; ++pass) {
+  for (int pass = 0; pass < phases_.passes; ++pass) {
     walk(plan_.walks[static_cast<std::size_t>(pass)]);
     row_values(pass + 1);
   }

@@ -18,9 +18,9 @@ std::vector<bool> row_operands(const Kernel& kernel) {
   if (kernel.reduce) {
     for (std::size_t o = 0; o < kernel.outputs.size(); ++o) rows[first_output + o] = true;
   } else if (kernel.has_rows()) {
-    const KernelLevels l = levels(kernel);
+    const RowPhases phases = row_phases(kernel);
     for (std::size_t o = 0; o < kernel.outputs.size(); ++o)
-      rows[first_output + o] = l.per_row[kernel.outputs[o].value];
+      rows[first_output + o] = phases.per_row[kernel.outputs[o].value];
     for (const Instruction& i : kernel.code) {
       if (i.op == ScalarOp::load_row) rows[i.a] = true;
     }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {

@@ -10,11 +10,11 @@ using Axis = AttentionAxis;
 constexpr std::int64_t kLargeWork = std::int64_t{1} << 24;  // multiplications: milliseconds on a processor
 
 /// Loop iterations of the busiest invocation: every level of every loop.
-std::int64_t count_iterations(const Step& step, const AttentionSpace& space, const AttentionBlocking& b,
-                              std::int64_t tasks_each) {
+std::int64_t count_iterations(const AttentionStep& attention, const AttentionSpace& space,
+                              const AttentionBlocking& b, std::int64_t tasks_each) {
   const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
-  const bool forward = step.kind == StepKind::attention;
-  const bool of_keys = step.kind == StepKind::attention_grad_kv;
+  const bool forward = attention.pass == AttentionPass::forward;
+  const bool of_keys = attention.pass == AttentionPass::grad_kv;
   const std::int64_t along = space.size(of_keys ? Axis::queries : Axis::keys);
   const auto product = [&](std::int64_t length) {
     return b.small_code ? length + 2 : length / 4 + length % 4 + 3;
@@ -23,7 +23,7 @@ std::int64_t count_iterations(const Step& step, const AttentionSpace& space, con
   std::int64_t block = 1 + product(d) + tile + b.columns() + 1;
   block += forward ? tile : product(e);
   if (of_keys) block += b.columns() + 1;
-  if (of_keys && step.causal.fill >= 0) block += b.columns() + 1;
+  if (of_keys && attention.causal.fill >= 0) block += b.columns() + 1;
   const std::int64_t blocks = (along + b.columns() - 1) / b.columns();
   const std::int64_t around = b.rows() + 2 * (b.tile_rows + 1) + b.tile_rows * (b.lane_columns + 1) +
                               10 * (space.batch.rank() + 1);  // ten views
@@ -32,18 +32,18 @@ std::int64_t count_iterations(const Step& step, const AttentionSpace& space, con
 
 }  // namespace
 
-std::vector<AttentionOperand> attention_operands(const Step& step) {
-  const std::size_t outputs = step.operands.size() - static_cast<std::size_t>(step.output_count());
+std::vector<AttentionOperand> attention_operands(const Step& step, const AttentionStep& attention) {
+  const std::size_t outputs = step.first_output();
   std::vector<AttentionOperand> list = {
       {0, Axis::queries, Axis::d}, {1, Axis::keys, Axis::d}, {2, Axis::keys, Axis::e}};
-  if (step.kind == StepKind::attention) {
+  if (attention.pass == AttentionPass::forward) {
     list.push_back({outputs, Axis::queries, Axis::e});
     for (std::size_t row : {outputs + 1, outputs + 2}) list.push_back({row, Axis::queries, Axis::none});
     return list;
   }
   list.push_back({3, Axis::queries, Axis::e});
   for (std::size_t row : {4U, 5U, 6U}) list.push_back({row, Axis::queries, Axis::none});
-  if (step.kind == StepKind::attention_grad_q) {
+  if (attention.pass == AttentionPass::grad_q) {
     list.push_back({outputs, Axis::queries, Axis::d});
   } else {
     list.push_back({outputs, Axis::keys, Axis::d});
@@ -94,12 +94,13 @@ Dims AttentionSpace::batch_strides(std::size_t operand) const {
   return Dims(strides[operand].span().first(static_cast<std::size_t>(batch.rank())));
 }
 
-AttentionBlocking::AttentionBlocking(const Context& context, const Step& step, const AttentionSpace& space) {
+AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep& attention,
+                                     const AttentionSpace& space) {
   const Capabilities& can = context.device->capabilities();
-  const bool of_keys = step.kind == StepKind::attention_grad_kv;
+  const bool of_keys = attention.pass == AttentionPass::grad_kv;
   const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
   const std::int64_t all_rows = space.size(of_keys ? Axis::keys : Axis::queries);
-  const std::int64_t head = of_keys ? std::max(d, e) : step.kind == StepKind::attention ? e : d;
+  const std::int64_t head = of_keys ? std::max(d, e) : attention.pass == AttentionPass::forward ? e : d;
   const std::int64_t work = space.batches() * space.size(Axis::queries) * space.size(Axis::keys) * (d + e);
   // A subgroup on the host's processor, where wide workgroups are slow; else a square of 64.
   const std::int64_t lanes = context.few_cores ? std::clamp<std::int64_t>(can.subgroup_size, 1, 32) : 64;
@@ -120,7 +121,7 @@ AttentionBlocking::AttentionBlocking(const Context& context, const Step& step, c
   // Short loops as long as the driver does not end them, then fewer and larger turns.
   small_code = context.few_cores;
   const auto too_many = [&] {
-    iterations = count_iterations(step, space, *this, tasks_each);
+    iterations = count_iterations(attention, space, *this, tasks_each);
     return can.loop_limit > 0 && iterations > can.loop_limit;
   };
   if (too_many()) small_code = false;

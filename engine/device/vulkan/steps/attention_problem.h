@@ -18,7 +18,7 @@ struct AttentionOperand {
 };
 
 /// The operands that the shaders' text knows, in its order: the step's named ones, then its outputs.
-std::vector<AttentionOperand> attention_operands(const Step& step);
+std::vector<AttentionOperand> attention_operands(const Step& step, const AttentionStep& attention);
 
 /// The iteration space after merging: batch extents, then M, N, D, E; every operand's strides over all of
 /// them.
@@ -37,7 +37,7 @@ struct AttentionSpace {
 
 /// How a workgroup shares a block of scores: see shaders/attention/attention.glsl.
 struct AttentionBlocking {
-  AttentionBlocking(const Context& context, const Step& step, const AttentionSpace& space);
+  AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space);
 
   std::int64_t lane_rows = 1, lane_columns = 1, tile_rows = 1, tile_columns = 4;
   std::int64_t each = 1;      // columns of an output that an invocation keeps

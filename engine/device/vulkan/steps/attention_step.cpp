@@ -1,5 +1,6 @@
-// Attention forward and backward: puts the shader together from its text and the kernels, writes its
-// arguments.
+// Puts the shader of an attention step together from its text and the kernels, and writes its arguments.
+#include "engine/device/vulkan/steps/attention_step.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
 #include "engine/device/vulkan/steps/attention_problem.h"
-#include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/tensor/error.h"
 
@@ -33,12 +33,12 @@ struct Part {
   }
 };
 
-std::vector<Part> kernels(const Step& step) {
+std::vector<Part> kernels(const Step& step, const AttentionStep& attention) {
   const auto named = static_cast<std::size_t>(step.named_operands());
-  std::vector<Part> parts{{step.kernel.get(), "score_of", 1, named, 0}};
-  if (step.kind != StepKind::attention)
-    parts.push_back(
-        {step.gradient.get(), "gradient_of", 2, named + parts[0].operands(), step.kernel->scalars.size()});
+  std::vector<Part> parts{{attention.score.get(), "score_of", 1, named, 0}};
+  if (attention.gradient)
+    parts.push_back({attention.gradient.get(), "gradient_of", 2, named + parts[0].operands(),
+                     attention.score->scalars.size()});
   return parts;
 }
 
@@ -66,21 +66,32 @@ GlslEpilogue::Shape shape(const AttentionSpace& space, const Part& part) {
   return s;
 }
 
-/// How the matrices of a step lie in memory: see StepKind::attention.
+/// How the matrices of a step lie in memory: see AttentionStep.
 struct MatrixTypes {
   DType operands, results;
 };
 
 MatrixTypes matrix_types(const Plan& plan, const Step& step) {
-  const std::size_t outputs = step.operands.size() - static_cast<std::size_t>(step.output_count());
   const auto type = [&](std::size_t operand) {
     return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer)].dtype;
   };
-  return {type(0), type(outputs)};
+  return {type(0), type(step.first_output())};
+}
+
+const char* shader_name(AttentionPass pass) {
+  switch (pass) {
+    case AttentionPass::forward:
+      break;
+    case AttentionPass::grad_q:
+      return "attention_grad_q";
+    case AttentionPass::grad_kv:
+      return "attention_grad_kv";
+  }
+  return "attention_forward";
 }
 
 /// Definitions that shaders/attention/attention.glsl asks for, and the functions of the kernels.
-std::string make_text(const Step& step, const MatrixTypes& types, const AttentionSpace& space,
+std::string make_text(const AttentionStep& attention, const MatrixTypes& types, const AttentionSpace& space,
                       const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
                       const GlslOptions& options) {
   GlslNeeds needs;
@@ -118,7 +129,7 @@ std::string make_text(const Step& step, const MatrixTypes& types, const Attentio
   text += fmt::format("#define SYNC {}\n", b.one_subgroup ? "subgroupBarrier" : "barrier");
   if (b.small_code) text += "#define SMALL_CODE\n";
   if (vector_loads) text += "#define VECTOR_LOADS\n";
-  if (step.causal.fill >= 0) text += "#define CAUSAL\n";
+  if (attention.causal.fill >= 0) text += "#define CAUSAL\n";
   text += fmt::format("#define KERNEL_SLOTS {}\n#define KERNEL_INTEGERS {}\n", one_line(slots),
                       one_line(integers));
   text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(loads));
@@ -126,14 +137,12 @@ std::string make_text(const Step& step, const MatrixTypes& types, const Attentio
   text += fmt::format("#define SCORE(raw, query, key) score_of(raw, {}query, key)\n", batch.names);
   text += fmt::format("#define GRADIENT(d_score, raw, query, key) gradient_of(d_score, raw, {}query, key)\n",
                       batch.names);
-  return text + whole_shader_text(step.kind == StepKind::attention          ? "attention_forward"
-                                  : step.kind == StepKind::attention_grad_q ? "attention_grad_q"
-                                                                            : "attention_grad_kv");
+  return text + whole_shader_text(shader_name(attention.pass));
 }
 
 }  // namespace
 
-void encode_attention(Encoder& encoder, const Step& step) {
+void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& attention) {
   Context& context = encoder.context;
   const AttentionSpace space(step);
   const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
@@ -141,12 +150,12 @@ void encode_attention(Encoder& encoder, const Step& step) {
     throw DTypeError(fmt::format("{} has no kernel on {}", name(step.dtype), context.device->name()));
   if (std::max(d, e) > kMaxHead)
     throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHead));
-  const AttentionBlocking b(context, step, space);
+  const AttentionBlocking b(context, attention, space);
   if (b.tasks == 0) return;
   TableWriter::check_fits(b.tasks, step);
 
-  const std::vector<AttentionOperand> named = attention_operands(step);
-  const std::vector<Part> parts = kernels(step);
+  const std::vector<AttentionOperand> named = attention_operands(step, attention);
+  const std::vector<Part> parts = kernels(step, attention);
   const MatrixTypes types = matrix_types(encoder.plan, step);
   bool vector_loads =
       types.operands == DType::f32 && !(context.device->capabilities().scalar_loads && context.few_cores);
@@ -157,9 +166,9 @@ void encode_attention(Encoder& encoder, const Step& step) {
   }
 
   Hash128 key;
-  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(step.kind),
+  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(attention.pass),
                       name(types.operands), name(types.results), b.lane_rows, b.lane_columns, b.tile_rows,
-                      b.tile_columns, b.each, b.small_code, vector_loads, step.causal.fill >= 0));
+                      b.tile_columns, b.each, b.small_code, vector_loads, attention.causal.fill >= 0));
   for (const Part& part : parts) {
     for (const Hash128& h : {part.kernel->hash, shape(space, part).hash()}) {
       key.mix(h.lo);
@@ -167,7 +176,7 @@ void encode_attention(Encoder& encoder, const Step& step) {
     }
   }
   const VkPipeline pipeline = context.pipelines.generated(key, step.name(), b.one_subgroup, [&] {
-    return make_text(step, types, space, parts, b, vector_loads, context.glsl);
+    return make_text(attention, types, space, parts, b, vector_loads, context.glsl);
   });
 
   // As shaders/attention/attention.glsl declares it.
@@ -187,7 +196,7 @@ void encode_attention(Encoder& encoder, const Step& step) {
     biases.push_back(bias(extents, strides));
     table.address(step.operands[operand.operand], biases.back());
   }
-  for (std::int32_t scalar : {step.causal.fill, step.causal.offset_scalar}) {
+  for (std::int32_t scalar : {attention.causal.fill, attention.causal.offset_scalar}) {
     if (scalar >= 0) {
       table.scalar(scalar);
     } else {
@@ -202,7 +211,7 @@ void encode_attention(Encoder& encoder, const Step& step) {
                              std::int64_t{space.batch.rank()}})
     table.integer(value, step);
   for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
-  table.integer(step.causal.offset, step);
+  table.integer(attention.causal.offset, step);
   for (std::size_t i = 0; i < named.size(); ++i) {
     const Dims strides = space.batch_strides(named[i].operand);
     table.integer(biases[i], step);

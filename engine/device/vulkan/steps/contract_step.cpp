@@ -1,4 +1,5 @@
-// Contractions: picks the variant and its shader, writes the argument block.
+#include "engine/device/vulkan/steps/contract_step.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,9 +8,7 @@
 
 #include "engine/device/vulkan/products/product_problem.h"
 #include "engine/device/vulkan/products/product_text.h"
-#include "engine/device/vulkan/products/product_timing.h"
 #include "engine/device/vulkan/products/product_variants.h"
-#include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/tensor/error.h"
 
@@ -44,9 +43,10 @@ KernelArguments epilogue_arguments(const Step& step, const ProductProblem& p) {
 }
 
 /// The types of A (0) or B (1) in memory, a segment each.
-std::vector<DType> memory_types(const Encoder& encoder, const Step& step, std::size_t side) {
+std::vector<DType> memory_types(const Encoder& encoder, const Step& step, const ContractStep& contract,
+                                std::size_t side) {
   std::vector<DType> types;
-  for (std::size_t s = 0; s < step.segments.size(); ++s) {
+  for (std::size_t s = 0; s < contract.segments.size(); ++s) {
     const Operand& operand = step.operands[2 * s + side];
     const DType type = encoder.plan.buffers[static_cast<std::size_t>(operand.buffer)].dtype;
     if (type != step.dtype && (step.dtype != DType::f32 || !is_half(type)))
@@ -57,9 +57,9 @@ std::vector<DType> memory_types(const Encoder& encoder, const Step& step, std::s
 }
 
 /// How A (0) or B (1) lies in memory in all segments: one text serves all of them.
-ProductLayout layout_of(const Step& step, const ProductProblem& p, std::size_t side) {
+ProductLayout layout_of(const ContractStep& contract, const ProductProblem& p, std::size_t side) {
   ProductLayout common = ProductLayout::strided;
-  for (std::size_t s = 0; s < step.segments.size(); ++s) {
+  for (std::size_t s = 0; s < contract.segments.size(); ++s) {
     const ProductProblem::View& view = p.views[2 * s + side];
     const std::int64_t along_k = side == 0 ? view.columns : view.rows;
     const std::int64_t across_k = side == 0 ? view.rows : view.columns;
@@ -72,15 +72,15 @@ ProductLayout layout_of(const Step& step, const ProductProblem& p, std::size_t s
 }
 
 /// The text's part of the choice. `tile` takes vectors where they are all inside and worth it.
-ProductForm make_form(const Encoder& encoder, const Step& step, const ProductShape& shape,
-                      const ProductVariant& variant) {
+ProductForm make_form(const Encoder& encoder, const Step& step, const ContractStep& contract,
+                      const ProductShape& shape, const ProductVariant& variant) {
   const Context& context = encoder.context;
   ProductForm form;
   form.type = step.dtype;
   form.kernel = variant.kernel;
   form.subgroups = variant.subgroups;
-  for (std::size_t side : {0U, 1U}) form.memory[side] = memory_types(encoder, step, side);
-  for (const Segment& segment : step.segments) {
+  for (std::size_t side : {0U, 1U}) form.memory[side] = memory_types(encoder, step, contract, side);
+  for (const Segment& segment : contract.segments) {
     if (segment.scale < 0) continue;
     const DType scale = encoder.plan.scalars[static_cast<std::size_t>(segment.scale)];
     if (form.scaled && scale != form.scale)
@@ -127,8 +127,8 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
 }
 
 /// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
-std::string embedded_name(const Step& step, const ProductForm& form) {
-  if (step.kernel || form.segments() != 1 || form.scaled ||
+std::string embedded_name(const ContractStep& contract, const ProductForm& form) {
+  if (contract.epilogue || form.segments() != 1 || form.scaled ||
       (!form.plain_memory() && form.kernel != ProductKernel::cooperative))
     return {};
   const char* const type = product_type_name(form.type);
@@ -153,25 +153,26 @@ bool needs_full_subgroups(const ProductVariant& variant) {
   return variant.kernel == ProductKernel::cooperative || variant.kernel == ProductKernel::subgroup;
 }
 
-VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const ProductProblem& p,
-                         const ProductShape& shape, const ProductVariant& variant, const ProductForm& form) {
+VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const ContractStep& contract,
+                         const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
+                         const ProductForm& form) {
   Context& context = encoder.context;
-  if (const std::string name = embedded_name(step, form); !name.empty())
+  if (const std::string name = embedded_name(contract, form); !name.empty())
     return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
                                       needs_full_subgroups(variant));
   Hash128 key = form.hash();
   GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
-  if (step.kernel) {
+  if (contract.epilogue) {
     for (std::size_t i = 2 * form.segments(); i < p.views.size(); ++i)
       epilogue_shape.access.push_back(scalar_or_strided(view_strides(p.views[i])));
-    for (const Hash128& h : {step.kernel->hash, epilogue_shape.hash()}) {
+    for (const Hash128& h : {contract.epilogue->hash, epilogue_shape.hash()}) {
       key.mix(h.lo);
       key.mix(h.hi);
     }
   }
   const auto text = [&] {
-    if (!step.kernel) return product_text(form, nullptr, 0, context.glsl);
-    const GlslEpilogue epilogue(*step.kernel, epilogue_shape, "epilogue");
+    if (!contract.epilogue) return product_text(form, nullptr, 0, context.glsl);
+    const GlslEpilogue epilogue(*contract.epilogue, epilogue_shape, "epilogue");
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
   return context.pipelines.generated(key, step.name(), needs_full_subgroups(variant), text,
@@ -180,7 +181,7 @@ VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const Product
 
 }  // namespace
 
-void encode_contract(Encoder& encoder, const Step& step) {
+void encode_contract(Encoder& encoder, const Step& step, const ContractStep& contract) {
   Context& context = encoder.context;
   const ProductProblem p = make_problem(step);
   const std::int64_t batches = p.batches();
@@ -194,35 +195,34 @@ void encode_contract(Encoder& encoder, const Step& step) {
                      .batches = batches,
                      .m = p.m,
                      .n = p.n,
-                     .segments = static_cast<int>(step.segments.size()),
-                     .epilogue = step.kernel != nullptr,
-                     .a_layout = layout_of(step, p, 0),
-                     .b_layout = layout_of(step, p, 1)};
-  shape.a = memory_types(encoder, step, 0)[0];
-  shape.b = memory_types(encoder, step, 1)[0];
+                     .segments = static_cast<int>(contract.segments.size()),
+                     .epilogue = contract.epilogue != nullptr,
+                     .a_layout = layout_of(contract, p, 0),
+                     .b_layout = layout_of(contract, p, 1)};
+  shape.a = memory_types(encoder, step, contract, 0)[0];
+  shape.b = memory_types(encoder, step, contract, 1)[0];
   for (std::size_t side : {0U, 1U}) {
-    for (DType type : memory_types(encoder, step, side))
+    for (DType type : memory_types(encoder, step, contract, side))
       shape.mixed_memory |= type != (side == 0 ? shape.a : shape.b);
   }
-  for (const Segment& segment : step.segments) shape.k += segment.k;
+  for (const Segment& segment : contract.segments) shape.k += segment.k;
   const ProductVariant& variant =
       encoder.forced != nullptr
           ? *encoder.forced
-          : context.tuner.choose(shape, can, context.few_cores, [&](const ProductVariant& v) {
-              return time_product(context, encoder.plan, step, v);
-            });
+          : context.tuner.choose(shape, can, context.few_cores,
+                                 [&](const ProductVariant& v) { return encoder.time_product(step, v); });
   encoder.recording.variants.push_back(
       {encoder.step, {variant.name, context.tuner.why_not_pinned(shape, can)}});
-  const ProductForm form = make_form(encoder, step, shape, variant);
+  const ProductForm form = make_form(encoder, step, contract, shape, variant);
   const std::int64_t tiles = variant.tiles(shape);
   TableWriter::check_fits(tiles, step);
-  const VkPipeline pipeline = make_pipeline(encoder, step, p, shape, variant, form);
+  const VkPipeline pipeline = make_pipeline(encoder, step, contract, p, shape, variant, form);
 
   TableWriter& table = encoder.table;
   const std::size_t named = 2 * form.segments();
   std::vector<std::int64_t> biases;
   for (std::size_t i = 0; i < named; ++i) {
-    const std::int64_t k = step.segments[i / 2].k;
+    const std::int64_t k = contract.segments[i / 2].k;
     biases.push_back(
         view_bias(i % 2 == 0 ? view_extents(p, p.m, k) : view_extents(p, k, p.n), p.views[i], step));
   }
@@ -231,14 +231,14 @@ void encode_contract(Encoder& encoder, const Step& step) {
   for (std::size_t s = 0; s < form.segments(); ++s) {
     table.address(step.operands[2 * s], biases[2 * s]);
     table.address(step.operands[2 * s + 1], biases[2 * s + 1]);
-    if (step.segments[s].scale >= 0) {
-      table.scalar(step.segments[s].scale);
+    if (contract.segments[s].scale >= 0) {
+      table.scalar(contract.segments[s].scale);
     } else {
       table.integer(unit_scale(form.scale).low, step);
       table.integer(unit_scale(form.scale).high, step);
     }
   }
-  if (step.kernel) {
+  if (contract.epilogue) {
     epilogue_arguments(step, p).write_slots(table, step.scalars);
   } else {
     biases.push_back(view_bias(view_extents(p, p.m, p.n), p.views[named], step));
@@ -246,9 +246,9 @@ void encode_contract(Encoder& encoder, const Step& step) {
   }
   for (std::int64_t value : {batches, p.m, p.n, std::int64_t{p.batch.rank()}}) table.integer(value, step);
   for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
-  for (const Segment& segment : step.segments) table.integer(segment.k, step);
+  for (const Segment& segment : contract.segments) table.integer(segment.k, step);
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
-  if (step.kernel) epilogue_arguments(step, p).write_integers(table);
+  if (contract.epilogue) epilogue_arguments(step, p).write_integers(table);
 
   const std::uint32_t groups =
       encoder.groups(tiles, variant.kernel == ProductKernel::tile ? variant.lanes : 1);

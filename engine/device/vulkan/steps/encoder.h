@@ -1,17 +1,15 @@
-// Steps of a plan to dispatches: chooses the shader and its variant, writes the argument block.
+// Encoder: what turns the steps of a plan into dispatches.
 #pragma once
 
-#include <span>
+#include <functional>
+#include <optional>
 
 #include "engine/device/vulkan/record/recording.h"
 #include "engine/device/vulkan/steps/context.h"
 
 namespace caldera::vulkan {
 
-/// The dispatches of a plan. Makes the pipelines that are missing. Throws Error naming the step.
-Recording encode(const Plan& plan, Context& context);
-
-/// What the functions of single steps work on.
+/// What the functions of single kinds of step work on. A step without work (an extent of 0) adds nothing.
 struct Encoder {
   const Plan& plan;
   Context& context;
@@ -20,6 +18,8 @@ struct Encoder {
   std::size_t step = 0;                    // of the plan: number of the one that is being encoded
   bool barrier_next = false;               // the next dispatch waits for those before it
   const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
+  /// Seconds for one run of a contraction by a variant; nothing where that cannot be measured.
+  std::function<std::optional<double>(const Step&, const ProductVariant&)> time_product;
 
   /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
   /// device.
@@ -29,13 +29,5 @@ struct Encoder {
   void dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
                 std::int64_t iterations, std::uint32_t instances = 1);
 };
-
-// One function a kind, each in its own file. A step without work (an extent of 0) adds nothing. Regions come
-// with the steps that are joined to them.
-void encode_region(Encoder& encoder, std::span<const Step> joined);
-void encode_contract(Encoder& encoder, const Step& step);
-void encode_gather(Encoder& encoder, const Step& step);
-void encode_scatter_add(Encoder& encoder, const Step& step);
-void encode_attention(Encoder& encoder, const Step& step);  // the three attention kinds
 
 }  // namespace caldera::vulkan

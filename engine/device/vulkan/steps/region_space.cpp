@@ -50,7 +50,7 @@ Dims RegionSpace::extents() const {
 
 RegionSpace make_space(const Step& step) {
   RegionSpace space;
-  const int kept = step.dims.rank() - step.reduce_rank;
+  const int kept = step.dims.rank() - step.as<RegionStep>().reduce_rank;
   space.strides.resize(step.operands.size());
   for (int d = 0; d < step.dims.rank(); ++d) {
     (d < kept ? space.kept_points : space.reduced_points) *= step.dims[d];

@@ -22,7 +22,7 @@ struct RegionSpace {
   Dims extents() const;
 };
 
-RegionSpace make_space(const Step& step);
+RegionSpace make_space(const Step& step);  // of a region
 
 /// The spaces of steps of one kernel given the same ranks, by extents of 1. False, with the spaces as they
 /// were, if that takes more than kMaxRank dimensions.

@@ -1,4 +1,6 @@
 // Regions: picks the form and its workgroups, writes the argument blocks.
+#include "engine/device/vulkan/steps/region_step.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_space.h"
 #include "engine/device/vulkan/steps/transpose_step.h"
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_walks.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -25,8 +27,8 @@ constexpr std::int64_t kMostRegisters = 32;
 constexpr std::int64_t kMostUnrolled = 512;
 
 /// A software device starts a workgroup in about 0.1 us and runs the subgroups of one after the other, each
-/// over all of its points. So workgroups there are single subgroups with a stretch of at least so many loop
-/// iterations, and no more of them than keep a few cores busy.
+/// over all of its points. So workgroups there are single subgroups with at least so many loop
+/// iterations each, and no more of them than keep a few cores busy.
 constexpr std::int64_t kSoftwareIterations = 64;
 constexpr std::int64_t kSoftwareGroups = 1024;
 constexpr std::int64_t kFewestSoftwareGroups = 8;
@@ -156,9 +158,8 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
 }
 
 /// One block, in the order that ArgumentLayout states.
-void write_block(TableWriter& table, const Step& step, const RegionSpace& space, const KernelVariant& variant,
-                 std::int64_t points) {
-  const Kernel& kernel = *step.kernel;
+void write_block(TableWriter& table, const Kernel& kernel, const Step& step, const RegionSpace& space,
+                 const KernelVariant& variant, std::int64_t points) {
   const std::size_t inputs = kernel.inputs.size();
   const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
   const std::vector<bool> one_a_row = row_operands(kernel);
@@ -206,7 +207,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const std::uint32_t block = encoder.table.begin();
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
     const std::int64_t points = points_of(batch.spaces[i]);
-    write_block(encoder.table, *batch.steps[i], batch.spaces[i], variant, points);
+    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
     most_points = std::max(most_points, points);
   }
   const auto iterations_with = [&](std::int64_t groups) {
@@ -234,8 +235,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
 
 }  // namespace
 
-void encode_region(Encoder& encoder, std::span<const Step> joined) {
-  const Kernel& kernel = *joined[0].kernel;
+void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step> joined) {
   for (const Instruction& i : kernel.code) {
     // A seed is read as two words; whatever else has a type that the device cannot compute with is refused.
     if (i.op != ScalarOp::scalar && !encoder.context.supports(i.type))
@@ -251,7 +251,7 @@ void encode_region(Encoder& encoder, std::span<const Step> joined) {
     batch.spaces.push_back(std::move(space));
   }
   if (batch.steps.empty()) return;
-  if (batch.steps.size() == 1 && encode_transpose(encoder, *batch.steps[0], batch.spaces[0])) return;
+  if (batch.steps.size() == 1 && encode_transpose(encoder, kernel, *batch.steps[0], batch.spaces[0])) return;
   if (batch.steps.size() <= kMaxJoined && make_alike(batch.spaces)) {
     dispatch(encoder, batch);
     return;

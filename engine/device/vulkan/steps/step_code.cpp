@@ -9,7 +9,7 @@ namespace {
 
 /// The shader of a region in the form that long rows get on a GPU.
 std::string region_shader(const Step& step) {
-  const Kernel& kernel = *step.kernel;
+  const Kernel& kernel = *step.as<RegionStep>().kernel;
   constexpr std::int64_t kShortRow = 16;
   const RegionSpace space = make_space(step);
   const bool by_group = space.reduced_points > kShortRow;
@@ -24,12 +24,12 @@ std::string region_shader(const Step& step) {
 
 /// The function that a contraction or an attention step calls for each of its values. `first`: the operand
 /// that follows the kernel's parameters; moves behind the kernel's operands.
-std::string called_function(const Step& step, const Kernel& kernel, int parameters, const char* name,
-                            std::size_t& first) {
-  const bool returns = step.kind != StepKind::contract;
+std::string called_function(const Step& step, const StepKernel& used, std::size_t& first) {
+  const Kernel& kernel = *used.kernel;
+  const bool returns = !step.is<ContractStep>();
   const int space_rank = step.dims.rank() - (returns ? 2 : 1);
-  GlslEpilogue::Shape shape{.rank = space_rank, .parameters = parameters, .returns = returns, .access = {}};
-  const std::size_t operands = kernel.inputs.size() - static_cast<std::size_t>(parameters) +
+  GlslEpilogue::Shape shape{.rank = space_rank, .parameters = used.given, .returns = returns, .access = {}};
+  const std::size_t operands = kernel.inputs.size() - static_cast<std::size_t>(used.given) +
                                static_cast<std::size_t>(kernel.index_count) +
                                (returns ? 0 : kernel.outputs.size());
   for (const std::size_t end = first + operands; first < end; ++first) {
@@ -39,23 +39,17 @@ std::string called_function(const Step& step, const Kernel& kernel, int paramete
     }
     shape.access.push_back(access);
   }
-  return GlslEpilogue(kernel, shape, name).function();
+  return GlslEpilogue(kernel, shape, std::string(used.role)).function();
 }
 
 }  // namespace
 
 std::vector<GeneratedCode> code_of_step(const Step& step) {
+  if (step.is<RegionStep>()) return {{"GLSL", region_shader(step)}};
   std::vector<GeneratedCode> all;
-  if (step.kind == StepKind::region) {
-    all.push_back({"GLSL", region_shader(step)});
-    return all;
-  }
   auto first = static_cast<std::size_t>(step.named_operands());
-  const char* name = step.kind == StepKind::contract ? "epilogue" : "score";
-  if (step.kernel)
-    all.push_back({"GLSL of the " + std::string(name), called_function(step, *step.kernel, 1, name, first)});
-  if (step.gradient)
-    all.push_back({"GLSL of the gradient", called_function(step, *step.gradient, 2, "gradient", first)});
+  for (const StepKernel& used : step.kernels())
+    all.push_back({"GLSL of the " + std::string(used.role), called_function(step, used, first)});
   return all;
 }
 

@@ -32,12 +32,11 @@ bool only_copies(const Kernel& kernel) {
 
 }  // namespace
 
-bool encode_transpose(Encoder& encoder, const Step& step, const RegionSpace& space) {
+bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, const RegionSpace& space) {
   const Context& context = encoder.context;
   const Capabilities& can = context.device->capabilities();
   // Processors have caches that make up for scattered stores, and pay for barriers.
-  if (context.few_cores || !only_copies(*step.kernel) || space.reduced.rank() > 0 ||
-      can.max_invocations < kLanes)
+  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 || can.max_invocations < kLanes)
     return false;
   const Dims &from = space.strides[0], &to = space.strides[1];
   const auto backwards = [](std::int64_t s) { return s < 0; };
@@ -67,7 +66,7 @@ bool encode_transpose(Encoder& encoder, const Step& step, const RegionSpace& spa
   if (can.loop_limit > 0 && iterations > can.loop_limit) return false;
 
   const VkPipeline pipeline =
-      encoder.context.pipelines.embedded(fmt::format("transpose_{}", 8 * size_of(step.kernel->inputs[0])));
+      encoder.context.pipelines.embedded(fmt::format("transpose_{}", 8 * size_of(kernel.inputs[0])));
   TableWriter& table = encoder.table;
   const std::uint32_t block = table.begin();
   table.address(step.operands[0]);

@@ -6,9 +6,9 @@
 
 namespace caldera::vulkan {
 
-/// Encodes a region step that only copies, whose input is contiguous along one dimension and whose output
+/// Encodes a region whose kernel only copies, whose input is contiguous along one dimension and whose output
 /// along another one, both of some length, where the device gains by it. Otherwise does nothing and returns
 /// false.
-bool encode_transpose(Encoder& encoder, const Step& step, const RegionSpace& space);
+bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, const RegionSpace& space);
 
 }  // namespace caldera::vulkan

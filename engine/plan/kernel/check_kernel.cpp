@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "engine/plan/kernel/check_kernel.h"
 
-#include "engine/plan/verify_form.h"
+#include <algorithm>
 
 namespace caldera::verify {
 namespace {

@@ -1,7 +1,7 @@
 // What a row reduction combines with.
 #pragma once
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 

@@ -7,9 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "engine/plan/verify_form.h"
+#include "engine/plan/kernel/fault.h"
+#include "engine/plan/steps/attention.h"
 
-namespace caldera::verify {
+namespace caldera {
 namespace {
 
 /// An integer or truth value; the fill; or anything.
@@ -67,13 +68,13 @@ class Sample {
  public:
   /// `first_index`: the step's operand for the kernel's first index operand. `shift`: a value of the scalar
   /// offset.
-  Sample(const Step& step, std::size_t first_index, std::int64_t shift)
-      : step_(step), first_index_(first_index), shift_(shift) {}
+  Sample(const StepHeader& step, const AttentionStep& attention, std::size_t first_index, std::int64_t shift)
+      : step_(step), attention_(attention), first_index_(first_index), shift_(shift) {}
 
   bool is_fill(const std::vector<std::int64_t>& point) const {
     std::vector<Known> values;
-    for (const Instruction& i : step_.kernel->code) values.push_back(value_of(i, point, values));
-    return values[step_.kernel->outputs[0].value].kind == Known::Kind::fill;
+    for (const Instruction& i : attention_.score->code) values.push_back(value_of(i, point, values));
+    return values[attention_.score->outputs[0].value].kind == Known::Kind::fill;
   }
 
  private:
@@ -82,8 +83,8 @@ class Sample {
     switch (i.op) {
       case ScalarOp::scalar: {
         const std::int32_t slot = step_.scalars[i.a];
-        if (slot == step_.causal.fill) return {Known::Kind::fill, 0};
-        if (slot == step_.causal.offset_scalar) return number(shift_);
+        if (slot == attention_.causal.fill) return {Known::Kind::fill, 0};
+        if (slot == attention_.causal.offset_scalar) return number(shift_);
         return {};
       }
       case ScalarOp::index: {
@@ -116,29 +117,32 @@ class Sample {
     return result ? number(*result) : Known{};
   }
 
-  const Step& step_;
+  const StepHeader& step_;
+  const AttentionStep& attention_;
   std::size_t first_index_;
   std::int64_t shift_;
 };
 
 }  // namespace
 
-void check_causal_score(const Step& step) {
+void AttentionStep::check_values(const StepHeader& step) const {
+  if (causal.fill == -1) return;
   for (std::int64_t extent : step.dims) {
     if (extent == 0) return;
   }
   const int rank = step.dims.rank();
   const std::int64_t queries = step.dims[rank - 4];
   const std::int64_t keys = step.dims[rank - 3];
-  // What the form calls for, not what Step counts: the verifier is to notice where those differ.
-  const std::size_t named = step.kind == StepKind::attention ? 3 : 7;
-  const std::size_t first_index = named + step.kernel->inputs.size() - 1;
+  // What the contract calls for, not what named_operands() counts: the verifier is to notice where those
+  // differ.
+  const std::size_t named = pass == AttentionPass::forward ? 3 : 7;
+  const std::size_t first_index = named + score->inputs.size() - 1;
   const std::array<std::int64_t, 5> shifts{0, 1, -1, keys / 2, keys - queries};
-  const std::size_t tried = step.causal.offset_scalar == -1 ? 1 : shifts.size();
+  const std::size_t tried = causal.offset_scalar == -1 ? 1 : shifts.size();
   for (std::size_t s = 0; s < tried; ++s) {
-    const Sample sample(step, first_index, shifts[s]);
+    const Sample sample(step, *this, first_index, shifts[s]);
     for (const std::int64_t m : {std::int64_t{0}, std::int64_t{1}, queries / 2, queries - 1}) {
-      const std::int64_t first = m + step.causal.offset + shifts[s] + 1;
+      const std::int64_t first = m + causal.offset + shifts[s] + 1;
       for (const std::int64_t n : {std::int64_t{0}, first, first + 1, (first + keys) / 2, keys - 1}) {
         if (m >= queries || n < first || n < 0 || n >= keys) continue;
         for (const bool last : {false, true}) {
@@ -146,11 +150,11 @@ void check_causal_score(const Step& step) {
           for (int d = 0; last && d < rank - 4; ++d) point[static_cast<std::size_t>(d)] = step.dims[d] - 1;
           point[static_cast<std::size_t>(rank - 4)] = m;
           point[static_cast<std::size_t>(rank - 3)] = n;
-          if (!sample.is_fill(point)) throw Fault{"a causal mask that the score does not have"};
+          if (!sample.is_fill(point)) throw verify::Fault{"a causal mask that the score does not have"};
         }
       }
     }
   }
 }
 
-}  // namespace caldera::verify
+}  // namespace caldera

@@ -1,4 +1,4 @@
-#include "engine/plan/row_walks.h"
+#include "engine/plan/kernel/row_walks.h"
 
 #include <algorithm>
 #include <array>
@@ -29,30 +29,30 @@ std::vector<bool> live_values(const Kernel& kernel) {
 }
 
 RowWalks row_walks(const Kernel& kernel, bool remember) {
-  const KernelLevels level = levels(kernel);
+  const RowPhases phases = row_phases(kernel);
   const std::vector<bool> live = live_values(kernel);
   const std::size_t count = kernel.code.size();
   RowWalks result;
   result.kept.assign(count, false);
   std::vector<bool> known(count);
-  for (int pass = 0; pass < level.passes; ++pass) {
+  for (int pass = 0; pass < phases.passes; ++pass) {
     RowWalk walk;
     walk.computed.assign(count, false);
     walk.recalled.assign(count, false);
     std::vector<bool> wanted(count);
     for (std::size_t v = 0; v < count; ++v) {
-      if (!live[v] || !is_row_reduction(kernel.code[v].op) || level.phase[v] != pass + 1) continue;
+      if (!live[v] || !is_row_reduction(kernel.code[v].op) || phases.phase[v] != pass + 1) continue;
       walk.reductions.push_back(static_cast<std::uint16_t>(v));
       wanted[kernel.code[v].a] = true;
     }
-    for (std::size_t o = 0; pass == level.passes - 1 && o < kernel.outputs.size(); ++o) {
+    for (std::size_t o = 0; pass == phases.passes - 1 && o < kernel.outputs.size(); ++o) {
       const std::uint16_t v = kernel.outputs[o].value;
-      if (level.per_row[v]) continue;
+      if (phases.per_row[v]) continue;
       walk.outputs.push_back(static_cast<int>(o));
       wanted[v] = true;
     }
     for (std::size_t v = count; v-- > 0;) {  // operands stand before what they are used by
-      if (!wanted[v] || level.per_row[v]) continue;
+      if (!wanted[v] || phases.per_row[v]) continue;
       if (remember && known[v]) {
         walk.recalled[v] = result.kept[v] = true;
         continue;

@@ -1,27 +1,18 @@
-#include "engine/device/cpu/tiles/tile_program.h"
+#include "engine/device/cpu/tiles/tile_decoder.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
+#include "engine/device/cpu/tiles/tile_locations.h"
 #include "engine/device/cpu/tiles/tile_values.h"
-#include "engine/plan/row_reduction.h"
+#include "engine/plan/kernel/row_reduction.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {
 
-/// Bytes that the tile buffers of a program may take together, so that they stay in the L1 cache.
-constexpr std::size_t kTileBudget = 32 * 1024;
-constexpr std::int64_t kLargestTile = 1024;
-constexpr std::int64_t kSmallestTile = 256;
-
-// Until their numbers are known, locations of these kinds are numbered from here.
-constexpr std::uint16_t kKept = 0x4000;       // one a point, lasts from pass to pass
-constexpr std::uint16_t kTemporary = 0x6000;  // one a point
-constexpr std::uint16_t kRow = 0x8000;        // one a row
-constexpr std::uint16_t kOutput = 0xc000;
 constexpr std::size_t kNone = ~std::size_t{0};
 
 /// The comparison that says the same with its operands exchanged.
@@ -66,10 +57,10 @@ class Decoder {
     list_outputs();
     emit_row_code(0, program_.first_row_code);
     for (int p = 0; p < values_.passes(); ++p) emit_pass(p);
-    number_locations();
-    find_direct_outputs();
+    number_locations(program_);
+    find_direct_outputs(program_);
     find_operands();
-    choose_tile();
+    choose_tile(program_, kernel_);
     return std::move(program_);
   }
 
@@ -354,53 +345,7 @@ class Decoder {
     }
   }
 
-  // ---- Afterwards
-
   std::uint32_t position() const { return static_cast<std::uint32_t>(program_.code.size()); }
-
-  void number_locations() {
-    const int plain = program_.temporaries;
-    program_.temporaries += program_.kept;
-    const auto renumber = [&](std::uint16_t& l) {
-      const auto from = [&](std::uint16_t base, std::size_t first) {
-        l = static_cast<std::uint16_t>(l - base + first);
-      };
-      if (l >= kOutput)
-        from(kOutput, program_.first_output());
-      else if (l >= kRow)
-        from(kRow, program_.first_row_temporary());
-      else if (l >= kTemporary)
-        from(kTemporary, program_.first_row_temporary() - static_cast<std::size_t>(plain));
-      else if (l >= kKept)
-        from(kKept, program_.first_temporary());
-    };
-    for (MicroInstruction& m : program_.code)
-      for (std::uint16_t* l : {&m.out, &m.a, &m.b, &m.c}) renumber(*l);
-    for (TileProgram::Reduction& r : program_.reductions) {
-      renumber(r.in);
-      renumber(r.out);
-    }
-    for (TileProgram::Output& o : program_.outputs) renumber(o.location);
-    renumber(program_.result);
-  }
-
-  void find_direct_outputs() {
-    bool read_later = false;
-    const auto read = [&](std::uint16_t l) { read_later = read_later || l < program_.inputs.size(); };
-    const auto walk = [&](TileProgram::Range range) {
-      for (std::uint32_t at = range.end; at-- > range.begin;) {
-        const MicroInstruction& m = program_.code[at];
-        if (m.out >= program_.first_output())
-          program_.outputs[m.out - program_.first_output()].direct = !read_later;
-        for (std::uint16_t l : {m.a, m.b, m.c}) read(l);
-      }
-    };
-    const TileProgram::Pass& last = program_.passes.back();
-    walk(last.row_code);
-    for (std::uint32_t r = last.reductions.begin; r < last.reductions.end; ++r)
-      read(program_.reductions[r].in);
-    walk(last.code);
-  }
 
   void find_operands() {
     std::vector<bool> row_inputs(program_.inputs.size(), false);
@@ -410,52 +355,7 @@ class Decoder {
       if (code_[v].op == ScalarOp::load || code_[v].op == ScalarOp::load_row) row_inputs[code_[v].a] = true;
       if (code_[v].op == ScalarOp::index) row_indices[code_[v].a] = true;
     }
-    list(row_inputs, program_.row_inputs);
-    list(row_indices, program_.row_indices);
-
-    std::vector<bool> all_inputs(program_.inputs.size(), false);
-    std::vector<bool> all_indices(program_.indices.size(), false);
-    for (TileProgram::Pass& pass : program_.passes) {
-      std::vector<bool> inputs(program_.inputs.size(), false);
-      std::vector<bool> indices(program_.indices.size(), false);
-      const auto read = [&](std::uint16_t l) {
-        if (l < program_.inputs.size())
-          all_inputs[l] = inputs[l] = !row_inputs[l];
-        else if (l >= program_.first_index() && l < program_.first_temporary())
-          all_indices[l - program_.first_index()] = indices[l - program_.first_index()] =
-              !row_indices[l - program_.first_index()];
-      };
-      for (std::uint32_t at = pass.code.begin; at < pass.code.end; ++at)
-        for (std::uint16_t l : {program_.code[at].a, program_.code[at].b, program_.code[at].c}) read(l);
-      for (std::uint32_t r = pass.reductions.begin; r < pass.reductions.end; ++r)
-        read(program_.reductions[r].in);
-      if (only_evaluates()) read(program_.result);
-      list(inputs, pass.inputs);
-      list(indices, pass.indices);
-    }
-    list(all_inputs, program_.point_inputs);
-    list(all_indices, program_.point_indices);
-  }
-
-  static void list(const std::vector<bool>& flags, std::vector<std::uint16_t>& numbers) {
-    for (std::size_t i = 0; i < flags.size(); ++i)
-      if (flags[i]) numbers.push_back(static_cast<std::uint16_t>(i));
-  }
-
-  void choose_tile() {
-    std::size_t widest = 1;
-    const auto widen = [&](DType t) { widest = std::max(widest, size_of(t)); };
-    for (const Instruction& i : code_) widen(i.type);
-    for (DType t : program_.inputs) widen(t);
-    for (const auto& o : program_.outputs) widen(o.type);
-    program_.element_bytes = widest;
-    // Operands pass by; what is computed stays until it is used.
-    const std::size_t buffers = static_cast<std::size_t>(program_.temporaries) + program_.outputs.size() +
-                                std::min<std::size_t>(program_.point_inputs.size(), 3);
-    program_.tile = kLargestTile;
-    while (program_.tile > kSmallestTile &&
-           buffers * widest * static_cast<std::size_t>(program_.tile) > kTileBudget)
-      program_.tile /= 2;
+    list_operands(program_, row_inputs, row_indices, only_evaluates());
   }
 
   const Kernel& kernel_;

@@ -1,4 +1,4 @@
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 #include <fmt/core.h>
 
@@ -34,11 +34,11 @@ bool Kernel::has_rows() const {
   return std::any_of(code.begin(), code.end(), [](const Instruction& i) { return is_row_reduction(i.op); });
 }
 
-KernelLevels levels(const Kernel& kernel) {
-  KernelLevels l;
+RowPhases row_phases(const Kernel& kernel) {
+  RowPhases result;
   const std::size_t count = kernel.code.size();
-  l.per_row.assign(count, false);
-  l.phase.assign(count, 0);
+  result.per_row.assign(count, false);
+  result.phase.assign(count, 0);
   int last = 0;  // the latest pass that anything needs
   for (std::size_t v = 0; v < count; ++v) {
     const Instruction& i = kernel.code[v];
@@ -49,22 +49,22 @@ KernelLevels levels(const Kernel& kernel) {
     std::uint8_t phase = 0;
     for (int k = 0; k < arity; ++k) {
       const std::uint16_t operand = operands[static_cast<std::size_t>(k)];
-      per_row = per_row && l.per_row[operand];
-      phase = std::max(phase, l.phase[operand]);
+      per_row = per_row && result.per_row[operand];
+      phase = std::max(phase, result.phase[operand]);
     }
     if (is_row_reduction(i.op)) {
       last = std::max<int>(last, phase);
       ++phase;
       per_row = true;
     }
-    l.per_row[v] = per_row;
-    l.phase[v] = phase;
+    result.per_row[v] = per_row;
+    result.phase[v] = phase;
   }
   for (const Kernel::Output& output : kernel.outputs) {
-    if (!l.per_row[output.value]) last = std::max<int>(last, l.phase[output.value]);
+    if (!result.per_row[output.value]) last = std::max<int>(last, result.phase[output.value]);
   }
-  l.passes = last + 1;
-  return l;
+  result.passes = last + 1;
+  return result;
 }
 
 std::string Kernel::to_string() const {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/plan/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera {
 
@@ -21,7 +21,7 @@ struct RowWalks {
   int kept_count() const;
 };
 
-/// The walks of a row kernel; levels(kernel).passes of them, though one may have nothing to do. With
+/// The walks of a row kernel; row_phases(kernel).passes of them, though one may have nothing to do. With
 /// `remember`, what a walk computed is recalled in later ones; without it is computed anew. Values that
 /// nothing needs are in none.
 RowWalks row_walks(const Kernel& kernel, bool remember);

@@ -11,7 +11,7 @@
 //                 outer dimensions. Rows of any length, in any order of memory.
 //   row           `code` has row reductions (ScalarOp::row_sum ...). The innermost `reduce_rank` dimensions
 //                 are the row. A value is either one for each point or one for the whole row (see
-//                 KernelLevels); where an operation has operands of both kinds, the latter stand for each of
+//                 RowPhases); where an operation has operands of both kinds, the latter stand for each of
 //                 the row's points. An output whose value is one a row has stride 0 along the row and stores
 //                 one element for it; the others store every point. Softmax, for one:
 //                   v0 = load #0; v1 = row_max v0; v2 = sub v0, v1; v3 = exp v2; v4 = row_sum v3;
@@ -78,7 +78,7 @@ struct Kernel {
 };
 
 /// What a kernel of the row form computes when.
-struct KernelLevels {
+struct RowPhases {
   /// For each value: one for the whole row (row reductions, load_row, scalars, and functions of such alone),
   /// not one a point.
   std::vector<bool> per_row;
@@ -90,6 +90,6 @@ struct KernelLevels {
   int passes = 1;
 };
 
-KernelLevels levels(const Kernel& kernel);
+RowPhases row_phases(const Kernel& kernel);
 
 }  // namespace caldera

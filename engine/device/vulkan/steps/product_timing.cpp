@@ -1,9 +1,10 @@
-#include "engine/device/vulkan/products/product_timing.h"
+#include "engine/device/vulkan/steps/product_timing.h"
 
 #include <chrono>
 #include <cstring>
 #include <map>
 
+#include "engine/device/vulkan/steps/contract_step.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/tensor/error.h"
 
@@ -123,7 +124,8 @@ std::optional<double> time_product(Context& context, const Plan& plan, const Ste
     Recording recording;
     Encoder encoder{alone.plan, context, recording, TableWriter(alone.plan, recording)};
     encoder.forced = &variant;
-    encode_contract(encoder, alone.plan.steps[0]);
+    const Step& only = alone.plan.steps[0];
+    encode_contract(encoder, only, only.as<ContractStep>());
     for (const AddressPatch& patch : recording.addresses) {
       const VkDeviceAddress address =
           scratch.address() +
