@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/autodiff/custom_vjp.h"
 #include "engine/tensor/storage.h"
 #include "ops/core/node_builder.h"
 

@@ -9,8 +9,6 @@
 
 #include "engine/compile/order/levels.h"
 #include "engine/plan/dependencies.h"
-#include "engine/runtime/graph_key.h"
-#include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

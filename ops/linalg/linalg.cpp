@@ -130,7 +130,7 @@ LazyTensor condition(const LazyTensor& x, Order ord) {
   // Singular matrices have no inverse, and the condition infinity.
   const LazyTensor singular = equal(slogdet(stop_gradient(x)).sign, 0.0);
   const LazyTensor each = expand_dims(expand_dims(singular, -1), -1);
-  const LazyTensor regular = where(each, matrices::identity_beside(x, x.shape(-1)), x);
+  const LazyTensor regular = where(each, matrices::identity_like(x, x.shape(-1)), x);
   const LazyTensor value = norm_of("cond", x, ord, false) * norm_of("cond", inv(regular), ord, false);
   return where(singular, full_like(value, std::numeric_limits<double>::infinity()), value);
 }
@@ -246,7 +246,7 @@ LazyTensor cond(const LazyTensor& x, std::string_view ord) { return condition(x,
 
 LazyTensor matrix_power(const LazyTensor& x, std::int64_t n) {
   check_square("matrix_power", x);
-  if (n == 0) return zeros_like(x) + matrices::identity_beside(x, x.shape(-1));
+  if (n == 0) return zeros_like(x) + matrices::identity_like(x, x.shape(-1));
   LazyTensor square = n < 0 ? to(matrices::power_inverse_node(on_host(x)), x.device()) : x;
   LazyTensor out;
   for (std::uint64_t left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {

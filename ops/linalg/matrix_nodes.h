@@ -37,7 +37,4 @@ struct Eigh {
 };
 Eigh eigh_factors(const LazyTensor& a);
 
-/// The identity beside the square matrices of x.
-LazyTensor identity_beside(const LazyTensor& x, std::int64_t n);
-
 }  // namespace caldera::matrices

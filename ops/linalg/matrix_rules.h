@@ -13,7 +13,7 @@
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/linalg/matrix_nodes.h"
+#include "ops/linalg/identity.h"
 #include "ops/reduce/reductions.h"
 
 namespace caldera::matrices {
@@ -85,7 +85,7 @@ inline LazyTensor reciprocal_or_zero(const LazyTensor& x) {
 }
 
 inline LazyTensor with_diagonal(const LazyTensor& values) {
-  return expand_dims(values, -1) * identity_beside(values, values.shape(-1));
+  return expand_dims(values, -1) * identity_like(values, values.shape(-1));
 }
 
 /// 1 / (x_j - x_i), and 0 where they are equal.

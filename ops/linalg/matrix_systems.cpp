@@ -24,7 +24,7 @@ namespace {
 // ---- cholesky (Murray) ----
 
 /// The lower triangle with half of the diagonal.
-LazyTensor lower_half(const LazyTensor& x) { return tril(x) - x * identity_beside(x, x.shape(-1)) * 0.5; }
+LazyTensor lower_half(const LazyTensor& x) { return tril(x) - x * identity_like(x, x.shape(-1)) * 0.5; }
 
 void cholesky_vjp(VjpContext& c) {
   const LazyTensor& l = c.output;
@@ -94,7 +94,7 @@ LazyTensor products_of_others(const LazyTensor& s) {
       logical_or(equal(coordinate(0), coordinate(2)), equal(coordinate(1), coordinate(2)));
   const LazyTensor each = expand_dims(expand_dims(s, -2), -2);
   const LazyTensor products = prod(where(left_out, ones_like(each), each), -1);
-  return products * (1.0 - identity_beside(s, n));
+  return products * (1.0 - identity_like(s, n));
 }
 
 /// The second derivative of det along g, which is linear in g and its own transpose. With a = u diag(s) vh,
@@ -154,10 +154,5 @@ LazyTensor power_inverse_node(const LazyTensor& a) {
 }
 LazyTensor det_node(const LazyTensor& a) { return make_node(kDet, MatrixRoutine::det, {a}, {}); }
 LazyTensor slogdet_node(const LazyTensor& a) { return packed_node(kSlogdet, MatrixRoutine::slogdet, a); }
-
-LazyTensor identity_beside(const LazyTensor& x, std::int64_t n) {
-  const auto coordinate = [&](int axis) { return iota(Shape{n, n}, axis, DType::i32, x.device()); };
-  return astype(equal(coordinate(0), coordinate(1)), x.dtype());
-}
 
 }  // namespace caldera::matrices
