@@ -56,8 +56,8 @@ class CheckpointRule : public CallRule {
 
 /// One serves all calls, mapped ones too: it knows nothing of them.
 const std::shared_ptr<const CallRule>& checkpoint_rule() {
-  static const std::shared_ptr<const CallRule> rule = std::make_shared<CheckpointRule>();
-  return rule;
+  static const std::shared_ptr<const CallRule> kRule = std::make_shared<CheckpointRule>();
+  return kRule;
 }
 
 std::shared_ptr<const CallRule> CheckpointRule::mapped(const std::vector<bool>&,

@@ -75,7 +75,7 @@ const Family& family(std::string_view name) {
   const auto found = loaded.find(name);
   if (found != loaded.end()) return found->second;
   Family read;
-  Reader reader(fmt::format("tests/golden/{}.golden", name));
+  Reader reader(fmt::format("tests/golden/values/{}.golden", name));
   if (reader.exists()) {
     read.records = reader.read();
     read.digests = reader.digests_;
