@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/lineage.h"
 #include "engine/runtime/capture.h"
 #include "engine/runtime/cut.h"
@@ -18,6 +19,9 @@
 
 namespace caldera {
 namespace {
+
+/// Operations that need tensors of host data ask the graph for them, which knows no device.
+[[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {

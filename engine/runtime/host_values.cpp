@@ -6,21 +6,13 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/graph/data_leaf.h"
 #include "engine/runtime/capture.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
-#include "ops/core/creation.h"
 
 namespace caldera {
-
-LazyTensor LazyTensor::detach() const {
-  const Node& n = node();
-  if (!n.has_value()) return stop_gradient(*this);
-  LazyTensor leaf(Node::make(kDataOp, n.shape(), n.dtype(), n.device()));
-  leaf.node().set_value(n.value());
-  return leaf;
-}
 
 LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
                                   Device device) {
@@ -39,9 +31,7 @@ LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dty
                                  name(dtype), shape.to_string(), count));
   }
   StoragePtr storage = place_value(*open_device(device), data, bytes, "from_span", dtype, shape);
-  LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
-  leaf.node().set_value({std::move(storage), 0, nullptr});
-  return leaf;
+  return data_leaf(shape, dtype, device, {std::move(storage), 0, nullptr});
 }
 
 void LazyTensor::copy_to_host(void* out) const {

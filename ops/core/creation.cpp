@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "engine/graph/data_leaf.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
@@ -74,5 +75,10 @@ LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
 }
 
 LazyTensor stop_gradient(const LazyTensor& x) { return ops::make(kStopGradient, x.shape(), x.dtype(), {x}); }
+
+LazyTensor LazyTensor::detach() const {
+  const Node& n = node();
+  return n.has_value() ? data_leaf(n.shape(), n.dtype(), n.device(), n.value()) : stop_gradient(*this);
+}
 
 }  // namespace caldera
