@@ -52,6 +52,7 @@
 #include "ops/nn/softmax.h"
 #include "ops/nn/spatial.h"
 #include "ops/random/distributions.h"
+#include "ops/random/generator.h"
 #include "ops/random/uniform_normal.h"
 #include "ops/reduce/cumulative.h"
 #include "ops/reduce/extrema.h"

@@ -64,6 +64,14 @@ LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype) {
   return full(x.shape(), value, dtype, x.device());
 }
 
+LazyTensor empty(const Shape& shape, DType dtype, std::optional<Device> device) {
+  ops::check_extents("empty", shape, dtype);
+  return zeros(shape, dtype, device ? *device : default_device());
+}
+LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype) {
+  return zeros_like(x, dtype.value_or(x.dtype()));
+}
+
 LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
   const int at = shape.normalize_axis(axis, "iota");
   ops::check_countable(shape, "iota");
