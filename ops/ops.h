@@ -24,6 +24,7 @@
 #include "ops/elementwise/bitwise.h"
 #include "ops/elementwise/clip.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/elementwise/rounding.h"
 #include "ops/elementwise/sign.h"
 #include "ops/elementwise/special.h"

@@ -1,12 +1,13 @@
 // The primitives of determinants. Sources of the rules: M. Giles, "An extended collection of matrix
 // derivative results for forward and reverse mode algorithmic differentiation" (2008). They are made of
 // ordinary operations, so they have derivatives in turn.
+
+#include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/sign.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"
 #include "ops/linalg/matrix_rules.h"
