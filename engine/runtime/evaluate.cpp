@@ -10,6 +10,7 @@
 #include "engine/compile/compile.h"
 #include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/lineage.h"
 #include "engine/graph/lineage_walk.h"
 #include "engine/plan/verify.h"
@@ -24,6 +25,9 @@
 
 namespace caldera {
 namespace {
+
+/// Operations that need tensors of host data ask the graph for them, which knows no device.
+[[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {

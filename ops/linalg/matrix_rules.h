@@ -35,6 +35,11 @@ inline LazyTensor make_node(const OpDef& op, MatrixRoutine routine, std::initial
   return ops::make(op, followed_by(batch_of(a), extents), a.dtype(), inputs, attributes);
 }
 
+/// A square matrix of the extents of a.
+inline LazyTensor square_node(const OpDef& op, MatrixRoutine routine, const LazyTensor& a) {
+  return make_node(op, routine, {a}, {a.shape(-1), a.shape(-1)});
+}
+
 inline bool option_of(const LazyTensor& output) { return output.node().attributes()[kOption] != 0; }
 
 /// All results of a matrix as one node's last axis.
