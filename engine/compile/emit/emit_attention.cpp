@@ -40,19 +40,20 @@ void collapse_batch(Step& step, int batch) {
 
 /// What the program computed instead of an attention step and nobody needs any more: all that leads to the
 /// nodes that its attributes name.
-void collect_absorbed(const Regions& regions, std::uint32_t attention, std::vector<std::uint32_t>& origins) {
+void collect_absorbed(const Placement& placement, std::uint32_t attention,
+                      std::vector<std::uint32_t>& origins) {
   std::vector<std::uint32_t> stack, seen;
-  for (std::int64_t i : regions.node(attention).attributes) stack.push_back(static_cast<std::uint32_t>(i));
+  for (std::int64_t i : placement.node(attention).attributes) stack.push_back(static_cast<std::uint32_t>(i));
   while (!stack.empty()) {
-    const std::uint32_t root = regions.source(stack.back()).root;
+    const std::uint32_t root = placement.source(stack.back()).root;
     stack.pop_back();
-    const OpClass kind = regions.node(root).op->kind;
+    const OpClass kind = placement.node(root).op->kind;
     const bool absorbed =
-        !regions.is_live(root) && (regions.is_expression(root) || kind == OpClass::contract);
+        !placement.is_live(root) && (placement.is_expression(root) || kind == OpClass::contract);
     if (!absorbed || std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
     seen.push_back(root);
-    origins.push_back(regions.node(root).origin);
-    for (std::uint32_t input : regions.program().inputs_of(root)) stack.push_back(input);
+    origins.push_back(placement.node(root).origin);
+    for (std::uint32_t input : placement.program().inputs_of(root)) stack.push_back(input);
   }
 }
 
@@ -61,7 +62,7 @@ void collect_absorbed(const Regions& regions, std::uint32_t attention, std::vect
 void Emitter::attention(std::uint32_t i) {
   const Program::Node& n = node(i);
   const auto shape_of = [&](std::size_t k) -> const Shape& {
-    return node(regions_.operand(i, k).shape_of).shape;
+    return node(placement_.operand(i, k).shape_of).shape;
   };
   const int batch = n.shape.rank() - 2;
   Step step;
@@ -102,15 +103,16 @@ void Emitter::attention(std::uint32_t i) {
   const bool forward = n.op->kind == OpClass::attention;
   // The matrices have one type, all of them: kernels of devices are made for it.
   const std::size_t matrices = forward ? 3 : 4;
-  const DType type = type_in_memory(regions_.operand(i, 0));
+  const DType type = type_in_memory(placement_.operand(i, 0));
   bool alike = true;
-  for (std::size_t k = 1; k < matrices; ++k) alike = alike && type_in_memory(regions_.operand(i, k)) == type;
+  for (std::size_t k = 1; k < matrices; ++k)
+    alike = alike && type_in_memory(placement_.operand(i, k)) == type;
   for (std::size_t k = 0; k < (forward ? 3U : 7U); ++k) {
-    const Source source = regions_.operand(i, k);
+    const Source source = placement_.operand(i, k);
     const bool widened = !alike && k < matrices && type_in_memory(source) != DType::f32;
     add(widened ? written_out(source, DType::f32) : placed(source), places[k].first, places[k].second);
   }
-  RegionKernel score = score_kernel(regions_, i);
+  RegionKernel score = score_kernel(placement_, i);
   AttentionStep work;
   work.causal = find_causal_mask(score);
   work.score = add_kernel(std::move(score));
@@ -122,7 +124,7 @@ void Emitter::attention(std::uint32_t i) {
     other(1, DType::f32, kQueries, kInner, row);
     other(2, DType::f32, kQueries, kInner, row);
   } else {
-    work.gradient = add_kernel(gradient_kernel(regions_, i));
+    work.gradient = add_kernel(gradient_kernel(placement_, i));
     if (n.op->kind == OpClass::attention_grad_q) {
       work.pass = AttentionPass::grad_q;
       add_result(i, kQueries, kHead);
@@ -136,7 +138,7 @@ void Emitter::attention(std::uint32_t i) {
   }
   step.work = std::move(work);
   collapse_batch(step, batch);
-  collect_absorbed(regions_, i, origins_);
+  collect_absorbed(placement_, i, origins_);
   push(std::move(step));
 }
 
