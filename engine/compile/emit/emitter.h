@@ -83,6 +83,10 @@ class Emitter {
 
   // ---- attention (emit_attention.cpp) ----
   void attention(std::uint32_t i);
+  void add_matrix(Step& step, const Placed& p, int rows, int columns);
+  void add_attention_inputs(Step& step, std::uint32_t i, bool forward);
+  std::shared_ptr<const Kernel> add_attention_kernel(Step& step, RegionKernel built);
+  void add_attention_results(Step& step, std::uint32_t i, AttentionPass pass);
 
   // ---- matrix routines (emit_linalg.cpp) ----
   Placed matrices(const Source& source, Shape& extents);
