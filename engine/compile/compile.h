@@ -1,7 +1,11 @@
 // The compiler: a graph becomes a plan.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/compile/program/program.h"
 #include "engine/plan/plan.h"
@@ -9,13 +13,18 @@
 namespace caldera {
 
 struct CompileOptions {
-  bool fusion = true;
+  bool fusion =
+      true;  // without it: no sums of products, attention, groups of several operations, joined steps
+  /// Called after each pass with its name. `text` says what there is by then: the program, where its values
+  /// live, the groups or the plan.
+  std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;
 };
 
-/// simplify -> sum products -> find attention -> find regions -> group them -> emit steps -> schedule -> join
-/// -> plan memory -> find hazards -> move side by side (without fusion: no sums, attention, groups, joins).
-/// Near-linear in the size of the program: whatever is not, works on windows of bounded size. Pure: the same
-/// program and options give the same plan.
+/// Runs the passes (see compile.cpp, and docs/compiler.md). Near-linear in the size of the program: whatever
+/// is not, works on windows of bounded size. Pure: the same program and options give the same plan.
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options);
+
+/// The names of the passes, in the order in which they run.
+std::vector<std::string_view> pass_names();
 
 }  // namespace caldera

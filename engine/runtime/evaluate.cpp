@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -46,11 +49,22 @@ void check_types(const Program& program, const Backend& backend) {
   }
 }
 
+CompileOptions compile_options() {
+  CompileOptions options{.fusion = settings().fusion};
+  const std::string& wanted = settings().debug_pass;
+  if (!wanted.empty()) {
+    options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {
+      if (wanted == "all" || wanted == pass) fmt::print(stderr, "caldera: after {}:\n{}", pass, text());
+    };
+  }
+  return options;
+}
+
 std::shared_ptr<const Plan> make_plan(const GraphKey& c) {
   const ProfileSpan span("compile");
   const Program program = c.program();
   check_types(program, backend(c.device));
-  auto plan = compile(program, {.fusion = settings().fusion});
+  auto plan = compile(program, compile_options());
   if (settings().verify) verify_plan(*plan);
   print_plan(*plan, settings().debug, backend(c.device).code_writer());
   return plan;

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/order/hazards.h"
-#include "engine/compile/order/memory_plan.h"
 #include "engine/plan/verify.h"
 #include "tests/compile/damage.h"
 #include "tests/compile/sound_plan.h"
@@ -97,8 +95,7 @@ TEST(MemoryPlan, JoinedStepsKeepTheirMemoryApart) {
                 pointwise_step({6, 7}, {1})};
   plan.steps[3].joined = true;
   plan.steps[5].joined = true;
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_EQ(offset_of(plan, 4), offset_of(plan, 2)) << "in place within a step";
   EXPECT_EQ(offset_of(plan, 5), offset_of(plan, 3));
   for (int written : {6, 7}) {
@@ -119,8 +116,7 @@ TEST(MemoryPlan, ABarrierBeforeADispatchCoversAllOfIt) {
   plan.output_count = 1;
   plan.steps = {pointwise_step({0}, {2}), pointwise_step({0}, {3}), pointwise_step({2}, {1})};
   plan.steps[2].joined = true;
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_TRUE(plan.steps[1].barrier_before);
   EXPECT_FALSE(plan.steps[2].barrier_before);
   EXPECT_NE(offset_of(plan, 2), offset_of(plan, 3));

@@ -1,6 +1,4 @@
 // Barriers against the depth of the dispatches, which the tests derive element by element on their own.
-#include "engine/compile/order/levels.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile/order/order_and_place.h"
 #include "engine/plan/dependencies.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
@@ -69,7 +68,7 @@ TEST(Levels, BranchesRunSideBySide) {
   Plan plan = comb_of_chains(5, 7, 1);
   plan_whole(plan);
   EXPECT_GT(plan.barrier_count(), 4 * 7) << "one branch after the other";
-  plan_levels(plan);
+  order_and_place(plan);
   EXPECT_EQ(plan.barrier_count(), 7);
   EXPECT_EQ(depth_by_elements(plan), 8);
   EXPECT_NO_THROW(verify_plan(plan));
@@ -100,7 +99,7 @@ TEST(Levels, MemoryIsNotSpentWithoutLimit) {
   plan_whole(plan);
   const std::int64_t before = plan.arena_bytes;
   const int barriers = plan.barrier_count();
-  plan_levels(plan);
+  order_and_place(plan);
   EXPECT_EQ(depth_of(plan), 3);
   EXPECT_EQ(plan.arena_bytes, before);
   EXPECT_EQ(plan.barrier_count(), barriers);
@@ -113,9 +112,7 @@ TEST(Levels, JoinedStepsMoveTogether) {
               plan.steps.begin() + 4);  // both first steps first
   plan.steps[1].joined = true;
   plan.steps[1].as<RegionStep>().kernel = plan.steps[0].as<RegionStep>().kernel;
-  plan_memory(plan);
-  plan_barriers(plan);
-  plan_levels(plan);
+  order_and_place(plan);
   EXPECT_TRUE(plan.steps[1].joined);
   EXPECT_EQ(plan.barrier_count(), 3);
   expect_least_barriers(plan);

@@ -308,8 +308,7 @@ TEST(Schedule, WritersOfOneBufferKeepTheirOrder) {
     if (step.operands.back().buffer == kOut) writers.push_back(step.name());
   }
   EXPECT_EQ(writers.size(), 3U);
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_NO_THROW(verify_plan(plan));
   const Plan original = sound_plan();
   std::vector<std::string> expected;

@@ -7,11 +7,11 @@
 
 namespace caldera {
 
-Emitter::Emitter(const Regions& regions)
-    : regions_(regions),
-      buffer_(regions.program().nodes.size(), -1),
-      in_place_(regions.program().nodes.size(), false) {
-  const Program& program = regions.program();
+Emitter::Emitter(const Placement& placement)
+    : placement_(placement),
+      buffer_(placement.program().nodes.size(), -1),
+      in_place_(placement.program().nodes.size(), false) {
+  const Program& program = placement.program();
   plan_.device = program.device;
   plan_.scalars = program.scalars;
   plan_.constants = program.constants;
@@ -22,8 +22,8 @@ Emitter::Emitter(const Regions& regions)
   }
   for (std::uint32_t output : program.outputs) add_buffer(BufferRole::output, program.nodes[output]);
   for (std::uint32_t i = 0; i < program.nodes.size(); ++i) {
-    if (regions.is_live(i) && program.nodes[i].op->kind == OpClass::other_result) {
-      other_[{regions.operand(i, 0).root, program.nodes[i].attributes[0]}] = i;
+    if (placement.is_live(i) && program.nodes[i].op->kind == OpClass::other_result) {
+      other_[{placement.operand(i, 0).root, program.nodes[i].attributes[0]}] = i;
     }
   }
 }
@@ -33,7 +33,7 @@ Plan Emitter::run(const std::vector<Group>& groups) {
     origins_.clear();
     for (std::uint32_t i : g.members) origins_.push_back(node(i).origin);
     if (g.other != kNoRoot) origins_.push_back(node(g.other).origin);
-    label_ = label_of(regions_, g);
+    label_ = label_of(placement_, g);
     if (g.other == kNoRoot) {
       region(g);
       continue;
@@ -71,10 +71,10 @@ Plan Emitter::run(const std::vector<Group>& groups) {
   }
   origins_.clear();
   label_.clear();
-  const Program& program = regions_.program();
+  const Program& program = placement_.program();
   for (std::size_t k = 0; k < program.outputs.size(); ++k) {
-    const Source source = regions_.source(program.outputs[k]);
-    if (regions_.output_of(source.root) == static_cast<std::int32_t>(k)) continue;
+    const Source source = placement_.source(program.outputs[k]);
+    if (placement_.output_of(source.root) == static_cast<std::int32_t>(k)) continue;
     const Shape& shape = node(source.shape_of).shape;
     origins_ = {node(program.outputs[k]).origin};
     copy(source, shape, plan_.input_count + static_cast<std::int32_t>(k), dense_view(shape));
@@ -90,7 +90,7 @@ std::int32_t Emitter::add_buffer(BufferRole role, DType dtype, std::int64_t elem
 
 std::int32_t Emitter::destination(std::uint32_t root) {
   if (buffer_[root] >= 0) return buffer_[root];
-  const std::int32_t output = regions_.output_of(root);
+  const std::int32_t output = placement_.output_of(root);
   buffer_[root] = output >= 0 ? plan_.input_count + output : add_buffer(BufferRole::arena, node(root));
   return buffer_[root];
 }

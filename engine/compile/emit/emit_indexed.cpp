@@ -37,7 +37,7 @@ Emitter::Placed Emitter::one_dimensional(const Source& source) {
 
 /// The indices of a gather or scatter along `axis` over (outer, indices, inner).
 Emitter::Indices Emitter::indices(std::uint32_t i, int axis) {
-  const Source source = regions_.operand(i, 1);
+  const Source source = placement_.operand(i, 1);
   const bool is_aligned = node(i).attributes[1] != 0;
   if (is_aligned) {
     Shape extents;
@@ -52,7 +52,7 @@ void Emitter::gather(std::uint32_t i) {
   const Program::Node& n = node(i);
   const auto axis = static_cast<int>(n.attributes[0]);
   Shape extents;
-  const Placed x = three_dimensional(regions_.operand(i, 0), axis, extents);
+  const Placed x = three_dimensional(placement_.operand(i, 0), axis, extents);
   const Indices idx = indices(i, axis);
   Step step;
   step.dtype = n.dtype;
@@ -73,7 +73,7 @@ void Emitter::scatter_add(std::uint32_t i) {
   const Shape update_extents{extents[0], idx.count, extents[2]};
   // Types of memory are added up in what they are computed in, and narrowed once.
   const DType type = compute_type(n.dtype);
-  const Source updates = regions_.operand(i, 2);
+  const Source updates = placement_.operand(i, 2);
   const Shape& update_shape = node(updates.shape_of).shape;
   const auto update_view = has_memory(updates.root) && node(updates.root).dtype == type
                                ? reshape_view(*updates.view, update_shape, update_extents)
@@ -82,7 +82,7 @@ void Emitter::scatter_add(std::uint32_t i) {
                                : Placed{written_out(updates, type).buffer, dense_view(update_extents)};
   const std::int32_t result = destination(i);
   const std::int32_t out = type == n.dtype ? result : add_buffer(BufferRole::arena, type, n.shape.numel());
-  copy(regions_.operand(i, 0), n.shape, out, dense_view(n.shape));
+  copy(placement_.operand(i, 0), n.shape, out, dense_view(n.shape));
   Step step;
   step.dtype = type;
   step.dims = update_extents;
@@ -99,11 +99,11 @@ void Emitter::pad(std::uint32_t i) {
   const View whole = dense_view(n.shape);
   if (n.input_count > 1) {
     const View nowhere{0, Dims::filled(n.shape.rank(), 0)};
-    copy({regions_.operand(i, 1).root, i, &nowhere}, n.shape, out, whole);
+    copy({placement_.operand(i, 1).root, i, &nowhere}, n.shape, out, whole);
   } else {
     fill(n.dtype, 0, n.shape, out);
   }
-  const Shape& inner = node(regions_.operand(i, 0).shape_of).shape;
+  const Shape& inner = node(placement_.operand(i, 0).shape_of).shape;
   View window = whole;
   for (int d = 0; d < inner.rank(); ++d) {
     const auto low = static_cast<std::size_t>(d);
@@ -111,7 +111,7 @@ void Emitter::pad(std::uint32_t i) {
     window.offset += n.attributes[low] * whole.strides[d];
     window.strides[d] = whole.strides[d] * (n.attributes[interior] + 1);
   }
-  copy(regions_.operand(i, 0), inner, out, window);
+  copy(placement_.operand(i, 0), inner, out, window);
 }
 
 void Emitter::concatenate(std::uint32_t i) {
@@ -119,8 +119,8 @@ void Emitter::concatenate(std::uint32_t i) {
   const auto axis = static_cast<int>(n.attributes[0]);
   const std::int32_t out = destination(i);
   View window = dense_view(n.shape);
-  for (std::size_t k = 0; k < regions_.operand_count(i); ++k) {
-    const Source source = regions_.operand(i, k);
+  for (std::size_t k = 0; k < placement_.operand_count(i); ++k) {
+    const Source source = placement_.operand(i, k);
     const Shape& part = node(source.shape_of).shape;
     if (!in_place_[source.root]) copy(source, part, out, window);
     window.offset += part[axis] * window.strides[axis];

@@ -22,13 +22,13 @@ void Emitter::linalg(std::uint32_t i) {
   step.dtype = n.dtype;
   const bool option = n.attributes[kOption] != 0;
   step.work = LinalgStep{.routine = routine, .option = option};
-  if (has_tolerance(routine)) step.scalars = {node(regions_.operand(i, 1).root).slot};
+  if (has_tolerance(routine)) step.scalars = {node(placement_.operand(i, 1).root).slot};
   Shape left, right{0, 0, 0};
-  const Placed a = matrices(regions_.operand(i, 0), left);
+  const Placed a = matrices(placement_.operand(i, 0), left);
   step.operands = {
       {a.buffer, a.view.offset, {a.view.strides[0], a.view.strides[1], a.view.strides[2], 0, 0}}};
   if (has_right_side(routine)) {
-    const Placed b = matrices(regions_.operand(i, 1), right);
+    const Placed b = matrices(placement_.operand(i, 1), right);
     step.operands.push_back(
         {b.buffer, b.view.offset, {b.view.strides[0], b.view.strides[1], 0, b.view.strides[2], 0}});
   }

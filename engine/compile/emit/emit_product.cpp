@@ -103,8 +103,8 @@ void Emitter::product(const Group& group) {
   step.dims = space;
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
   for (int s = 0; s < list.count; ++s) {
-    const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
-    const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
+    const Source sa = placement_.operand(i, 2 * static_cast<std::size_t>(s));
+    const Source sb = placement_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
     const Shape& own_a = node(sa.shape_of).shape;
     Placed a = factor(sa);
     const Placed b = factor(sb);
@@ -117,7 +117,7 @@ void Emitter::product(const Group& group) {
     step.operands.push_back({a.buffer, rows->offset, rows->strides});
     step.operands.push_back({b.buffer, columns.offset, columns.strides});
     Segment segment{.k = own_a.back()};
-    if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
+    if ((list.scaled >> s & 1) != 0) segment.scale = node(placement_.operand(i, scale++).root).slot;
     contract.segments.push_back(segment);
   }
   step.dims.push_back(contract.segments[0].k);
@@ -129,7 +129,7 @@ void Emitter::product(const Group& group) {
   if (group.members.empty()) {
     add({destination(i), dense_view(n.shape)});
   } else {
-    RegionKernel built = build_group_kernel(regions_, group);
+    RegionKernel built = build_group_kernel(placement_, group);
     for (RegionKernel::Input& input : built.inputs) add({memory(input.root), input.view});
     for (const View& index : built.indices) add({-1, index});
     for (std::uint32_t out : group.outputs) add(result(group, out));
@@ -157,13 +157,13 @@ void Emitter::product_of_copies(std::uint32_t i) {
   step.dims = Shape{batch, rows, columns};
   std::size_t scale = 2 * static_cast<std::size_t>(list.count);
   for (int s = 0; s < list.count; ++s) {
-    const Source sa = regions_.operand(i, 2 * static_cast<std::size_t>(s));
-    const Source sb = regions_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
+    const Source sa = placement_.operand(i, 2 * static_cast<std::size_t>(s));
+    const Source sb = placement_.operand(i, 2 * static_cast<std::size_t>(s) + 1);
     const std::int64_t k = node(sa.shape_of).shape.back();
     step.operands.push_back({written_out(sa, factor_type(sa)).buffer, 0, {rows * k, k, 0, 1}});
     step.operands.push_back({written_out(sb, factor_type(sb)).buffer, 0, {k * columns, 0, 1, columns}});
     Segment segment{.k = k};
-    if ((list.scaled >> s & 1) != 0) segment.scale = node(regions_.operand(i, scale++).root).slot;
+    if ((list.scaled >> s & 1) != 0) segment.scale = node(placement_.operand(i, scale++).root).slot;
     contract.segments.push_back(segment);
   }
   step.dims.push_back(contract.segments[0].k);

@@ -18,16 +18,16 @@ void write_partial(Step& step, std::int32_t partial, std::int64_t column, const 
 }  // namespace
 
 void Emitter::region(const Group& group) {
-  RegionKernel built = build_group_kernel(regions_, group);
+  RegionKernel built = build_group_kernel(placement_, group);
   std::vector<Placed> results;
   results.reserve(group.outputs.size());
-  if (group.is_plain_reduction(regions_)) {
+  if (group.is_plain_reduction(placement_)) {
     // The result keeps reduced axes with extent 1: its strides over the space are its own, and 0 along those.
     const std::uint32_t i = group.members.back();
-    const auto& placement = regions_.placement(i);
-    Placed out{placement ? destination(placement->whole) : destination(i),
-               placement ? placement->view : dense_view(node(i).shape)};
-    in_place_[i] = placement.has_value();
+    const auto& part = placement_.part(i);
+    Placed out{part ? destination(part->whole) : destination(i),
+               part ? part->view : dense_view(node(i).shape)};
+    in_place_[i] = part.has_value();
     for (int axis = 0; axis < group.space.rank(); ++axis) {
       if ((group.reduced >> axis & 1) != 0) out.view.strides[axis] = 0;
     }
@@ -40,10 +40,10 @@ void Emitter::region(const Group& group) {
 
 Emitter::Placed Emitter::result(const Group& group, std::uint32_t i) {
   const Shape& shape = node(i).shape;
-  if (const auto& placement = regions_.placement(i)) {
-    if (const auto view = view_in_group(group, shape, placement->view, shape)) {
+  if (const auto& part = placement_.part(i)) {
+    if (const auto view = view_in_group(group, shape, part->view, shape)) {
       in_place_[i] = true;
-      return {destination(placement->whole), *view};
+      return {destination(part->whole), *view};
     }
   }
   const auto view = view_in_group(group, shape, dense_view(shape), shape);
@@ -53,12 +53,12 @@ Emitter::Placed Emitter::result(const Group& group, std::uint32_t i) {
 
 void Emitter::copy(const Source& source, const Shape& shape, std::int32_t buffer, const View& to) {
   const DType type = plan_.buffers[static_cast<std::size_t>(buffer)].dtype;
-  kernel_step(build_copy_kernel(regions_, source, type), shape, {{buffer, to}}, 0);
+  kernel_step(build_copy_kernel(placement_, source, type), shape, {{buffer, to}}, 0);
 }
 
 void Emitter::copy_root(std::uint32_t i) {
   // Written in the order of the source's extents, which is the order of the result's elements.
-  const Source source = regions_.operand(i, 0);
+  const Source source = placement_.operand(i, 0);
   const Shape& shape = node(source.shape_of).shape;
   copy(source, shape, destination(i), dense_view(shape));
 }

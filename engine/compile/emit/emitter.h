@@ -17,7 +17,7 @@ namespace caldera {
 
 class Emitter {
  public:
-  explicit Emitter(const Regions& regions);
+  explicit Emitter(const Placement& placement);
 
   Plan run(const std::vector<Group>& groups);
 
@@ -39,9 +39,9 @@ class Emitter {
   std::int32_t memory(std::uint32_t root);
   /// Neither a number nor a coordinate nor a function of such.
   bool has_memory(std::uint32_t root) const {
-    return !regions_.is_free(root) && !regions_.is_generated(root);
+    return !placement_.is_free(root) && !placement_.is_generated(root);
   }
-  /// Has memory that holds elements of the type that the source is seen with (see Regions::find_views).
+  /// Has memory that holds elements of the type that the source is seen with (see Placement::find_views).
   bool has_own_memory(const Source& source) const {
     return has_memory(source.root) && node(source.root).dtype == node(source.shape_of).dtype;
   }
@@ -83,6 +83,10 @@ class Emitter {
 
   // ---- attention (emit_attention.cpp) ----
   void attention(std::uint32_t i);
+  void add_matrix(Step& step, const Placed& p, int rows, int columns);
+  void add_attention_inputs(Step& step, std::uint32_t i, bool forward);
+  std::shared_ptr<const Kernel> add_attention_kernel(Step& step, RegionKernel built);
+  void add_attention_results(Step& step, std::uint32_t i, AttentionPass pass);
 
   // ---- matrix routines (emit_linalg.cpp) ----
   Placed matrices(const Source& source, Shape& extents);
@@ -102,9 +106,9 @@ class Emitter {
   void concatenate(std::uint32_t i);
 
   void push(Step step);
-  const Program::Node& node(std::uint32_t i) const { return regions_.node(i); }
+  const Program::Node& node(std::uint32_t i) const { return placement_.node(i); }
 
-  const Regions& regions_;
+  const Placement& placement_;
   Plan plan_;
   std::vector<std::int32_t> buffer_;  // of each root, -1 while it has none
   std::vector<bool> in_place_;        // roots that were written straight into their concatenation

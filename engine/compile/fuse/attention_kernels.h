@@ -10,7 +10,7 @@ namespace caldera {
 
 /// The score of an attention node, or the gradient of the raw product, as a kernel: see AttentionStep::score
 /// and AttentionStep::gradient.
-RegionKernel score_kernel(const Regions& regions, std::uint32_t attention);
-RegionKernel gradient_kernel(const Regions& regions, std::uint32_t attention);
+RegionKernel score_kernel(const Placement& placement, std::uint32_t attention);
+RegionKernel gradient_kernel(const Placement& placement, std::uint32_t attention);
 
 }  // namespace caldera

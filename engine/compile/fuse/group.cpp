@@ -1,7 +1,6 @@
-// A group as the rest of the compiler sees it: what is one value a row, and how operands lie over its space.
-#include <algorithm>
+#include "engine/compile/fuse/group.h"
 
-#include "engine/compile/fuse/grouping.h"
+#include <algorithm>
 
 namespace caldera {
 
@@ -27,12 +26,12 @@ std::optional<View> view_in_group(const Group& group, const Shape& member_extent
   return out;
 }
 
-bool Group::is_plain_reduction(const Regions& regions) const {
+bool Group::is_plain_reduction(const Placement& placement) const {
   if (reduced == 0 || other != kNoRoot || outputs.size() != 1 || outputs[0] != members.back()) return false;
   // One reduction, at the end, of values that are one a point.
   return std::all_of(members.begin(), members.end(), [&](std::uint32_t m) {
-    const bool reduces = regions.node(m).op->kind == OpClass::reduce;
-    return m == members.back() ? reduces : !reduces && !is_per_row(*this, regions.node(m).shape);
+    const bool reduces = placement.node(m).op->kind == OpClass::reduce;
+    return m == members.back() ? reduces : !reduces && !is_per_row(*this, placement.node(m).shape);
   });
 }
 

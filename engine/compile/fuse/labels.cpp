@@ -15,7 +15,7 @@ using Id = std::uint32_t;
 /// matter here: operands are roots.
 class Reader {
  public:
-  Reader(const Regions& regions, const Group& group) : regions_(regions), group_(group) {}
+  Reader(const Placement& placement, const Group& group) : placement_(placement), group_(group) {}
 
   std::string run() {
     const bool logsumexp = any(&Reader::is_logsumexp);
@@ -52,15 +52,15 @@ class Reader {
                        [&](Id i) { return (this->*matches)(i); });
   }
 
-  const Program::Node& node(Id i) const { return regions_.node(i); }
+  const Program::Node& node(Id i) const { return placement_.node(i); }
   bool is(Id i, ScalarOp op) const {
     return node(i).op->kind == OpClass::elementwise && node(i).op->scalar == op;
   }
   bool reduces(Id i, ScalarOp op) const {
     return node(i).op->kind == OpClass::reduce && node(i).op->scalar == op;
   }
-  Id in(Id i, std::size_t k) const { return regions_.operand(i, k).root; }
-  std::size_t count(Id i) const { return regions_.operand_count(i); }
+  Id in(Id i, std::size_t k) const { return placement_.operand(i, k).root; }
+  std::size_t count(Id i) const { return placement_.operand_count(i); }
   /// Whether some operand of i satisfies the condition; `other` is then the first of the others.
   template <class Condition>
   bool one_of(Id i, Condition condition, Id* other = nullptr) const {
@@ -137,41 +137,41 @@ class Reader {
     if (group_.outputs.size() != 2) return false;
     std::vector<Id> wholes;
     for (Id i : group_.outputs) {
-      const auto& placement = regions_.placement(i);
+      const auto& part = placement_.part(i);
       const bool mixes = is(i, ScalarOp::add) || is(i, ScalarOp::sub);
-      if (!placement || !mixes || !is(in(i, 0), ScalarOp::mul) || !is(in(i, 1), ScalarOp::mul)) return false;
-      wholes.push_back(placement->whole);
+      if (!part || !mixes || !is(in(i, 0), ScalarOp::mul) || !is(in(i, 1), ScalarOp::mul)) return false;
+      wholes.push_back(part->whole);
     }
     return wholes[0] == wholes[1];
   }
 
-  const Regions& regions_;
+  const Placement& placement_;
   const Group& group_;
   std::string label_;
 };
 
 /// A product whose later segments have a much smaller inner extent: a low-rank update beside it.
-bool is_low_rank(const Regions& regions, Id product) {
-  const SegmentList list = segments_of(regions.node(product));
+bool is_low_rank(const Placement& placement, Id product) {
+  const SegmentList list = segments_of(placement.node(product));
   if (list.count < 2) return false;
   const auto inner = [&](int s) {
-    return regions.node(regions.operand(product, 2 * static_cast<std::size_t>(s)).shape_of).shape.back();
+    return placement.node(placement.operand(product, 2 * static_cast<std::size_t>(s)).shape_of).shape.back();
   };
   return 2 * inner(list.count - 1) <= inner(0);
 }
 
 }  // namespace
 
-std::string label_of(const Regions& regions, const Group& group) {
+std::string label_of(const Placement& placement, const Group& group) {
   std::string label;
   if (group.other != kNoRoot) {
-    const OpClass kind = regions.node(group.other).op->kind;
-    if (kind == OpClass::contract && is_low_rank(regions, group.other)) label = "lora";
+    const OpClass kind = placement.node(group.other).op->kind;
+    if (kind == OpClass::contract && is_low_rank(placement, group.other)) label = "lora";
     if (kind == OpClass::attention) label = "attention";
-    if (kind == OpClass::linalg) label = regions.node(group.other).op->name;
+    if (kind == OpClass::linalg) label = placement.node(group.other).op->name;
   }
   if (group.members.empty()) return label;
-  const std::string inner = Reader(regions, group).run();
+  const std::string inner = Reader(placement, group).run();
   if (inner.empty()) return label;
   return label.empty() ? inner : label + "+" + inner;
 }

@@ -9,6 +9,6 @@
 namespace caldera {
 
 /// "softmax", "rms_norm", "lora" ..., or nothing.
-std::string label_of(const Regions& regions, const Group& group);
+std::string label_of(const Placement& placement, const Group& group);
 
 }  // namespace caldera

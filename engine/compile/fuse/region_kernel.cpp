@@ -39,49 +39,49 @@ ScalarOp row_reduction_of(ScalarOp op) {
 class Builder {
  public:
   /// `group` gives the space and its rows.
-  Builder(const Regions& regions, const Group& group) : regions_(regions), group_(group) {}
+  Builder(const Placement& placement, const Group& group) : placement_(placement), group_(group) {}
 
   /// A value that comes as the kernel's next input without being an operand: as it was computed, not
   /// narrowed.
   void given(std::uint32_t root) {
     const auto number = static_cast<std::uint16_t>(out_.kernel.inputs.size());
-    const DType type = compute_type(regions_.node(root).dtype);
+    const DType type = compute_type(placement_.node(root).dtype);
     out_.kernel.inputs.push_back(type);
     values_[root] =
-        wrapped(emit({.op = ScalarOp::load, .type = type, .a = number}), regions_.node(root).dtype);
+        wrapped(emit({.op = ScalarOp::load, .type = type, .a = number}), placement_.node(root).dtype);
   }
 
   /// An operand of a member with extents `extents`.
   std::uint16_t operand(const Source& source, const Shape& extents) {
     const auto found = values_.find(source.root);
     if (found != values_.end()) return found->second;
-    if (regions_.node(source.root).op->kind == OpClass::scalar) return scalar(regions_.node(source.root));
+    if (placement_.node(source.root).op->kind == OpClass::scalar) return scalar(placement_.node(source.root));
     if (is_uniform(source.root)) return generated(source.root, {});
-    const auto view = view_in_group(group_, extents, *source.view, regions_.node(source.shape_of).shape);
+    const auto view = view_in_group(group_, extents, *source.view, placement_.node(source.shape_of).shape);
     if (!view) throw PlanError("compile: an operand does not fit its region");
-    if (regions_.is_free(source.root) || regions_.is_generated(source.root)) {
+    if (placement_.is_free(source.root) || placement_.is_generated(source.root)) {
       return generated(source.root, *view);
     }
     return load(source.root, *view, is_per_row(group_, extents));
   }
 
   void member(std::uint32_t i) {
-    const Program::Node& n = regions_.node(i);
+    const Program::Node& n = placement_.node(i);
     if (n.op->kind == OpClass::reduce) {
-      const Source s = regions_.operand(i, 0);
-      const std::uint16_t a = at_points(operand(s, regions_.node(s.shape_of).shape));
+      const Source s = placement_.operand(i, 0);
+      const std::uint16_t a = at_points(operand(s, placement_.node(s.shape_of).shape));
       const ScalarOp op = row_reduction_of(n.op->scalar);
       const std::uint16_t value = emit({.op = op, .type = compute_type(n.dtype), .a = a});
       values_[i] = may_leave_range(op) ? wrapped(value, n.dtype) : value;
     } else if (n.op->kind == OpClass::random) {
       const auto view = view_in_group(group_, n.shape, dense_view(n.shape), n.shape);
-      const std::uint16_t seed = operand(regions_.operand(i, 0), n.shape);
+      const std::uint16_t seed = operand(placement_.operand(i, 0), n.shape);
       values_[i] =
           emit({.op = n.op->scalar, .type = compute_type(n.dtype), .a = seed, .b = index(view.value())});
     } else {
       std::array<std::uint16_t, 3> operands{};
-      for (std::size_t k = 0; k < regions_.operand_count(i); ++k) {
-        operands[k] = operand(regions_.operand(i, k), n.shape);
+      for (std::size_t k = 0; k < placement_.operand_count(i); ++k) {
+        operands[k] = operand(placement_.operand(i, k), n.shape);
       }
       values_[i] = function(n, operands);
     }
@@ -89,13 +89,13 @@ class Builder {
   }
 
   void store(std::uint32_t root) {
-    const Program::Node& n = regions_.node(root);
+    const Program::Node& n = placement_.node(root);
     const bool per_row = is_per_row(group_, n.shape);
     store(group_.reduced == 0 || per_row ? values_.at(root) : at_points(values_.at(root)), n.dtype);
   }
   /// In the type that it is computed in.
   void store_computed(std::uint32_t root) {
-    store(values_.at(root), compute_type(regions_.node(root).dtype));
+    store(values_.at(root), compute_type(placement_.node(root).dtype));
   }
   void store(std::uint16_t value, DType type) { out_.kernel.outputs.push_back({value, type}); }
   void reduce(Combine combine) { out_.kernel.reduce = combine; }
@@ -164,7 +164,7 @@ class Builder {
       }
     }
     const auto number = static_cast<std::uint16_t>(out_.kernel.inputs.size());
-    const DType type = regions_.node(root).dtype;
+    const DType type = placement_.node(root).dtype;
     out_.inputs.push_back({root, view});
     out_.kernel.inputs.push_back(type);
     load_is_row_.push_back(per_row);
@@ -174,17 +174,17 @@ class Builder {
   }
 
   bool is_uniform(std::uint32_t root) const {
-    if (regions_.node(root).op->kind == OpClass::scalar) return true;
-    if (!regions_.is_generated(root)) return false;
-    for (std::size_t k = 0; k < regions_.operand_count(root); ++k) {
-      if (!is_uniform(regions_.operand(root, k).root)) return false;
+    if (placement_.node(root).op->kind == OpClass::scalar) return true;
+    if (!placement_.is_generated(root)) return false;
+    for (std::size_t k = 0; k < placement_.operand_count(root); ++k) {
+      if (!is_uniform(placement_.operand(root, k).root)) return false;
     }
     return true;
   }
 
   /// A number, a coordinate or a function of such, seen through a view over the space.
   std::uint16_t generated(std::uint32_t root, const View& view) {
-    const Program::Node& n = regions_.node(root);
+    const Program::Node& n = placement_.node(root);
     if (n.op->kind == OpClass::scalar) return scalar(n);
     if (n.op->kind == OpClass::index) return index(view);
     const bool uniform = is_uniform(root);
@@ -192,8 +192,8 @@ class Builder {
       if (known.root == root && (uniform || known.view == view)) return known.value;
     }
     std::array<std::uint16_t, 3> operands{};
-    for (std::size_t k = 0; k < regions_.operand_count(root); ++k) {
-      const Source s = regions_.operand(root, k);
+    for (std::size_t k = 0; k < placement_.operand_count(root); ++k) {
+      const Source s = placement_.operand(root, k);
       View inner;
       if (!is_uniform(s.root)) {
         const auto composed = compose_views(*s.view, n.shape, view, group_.space);
@@ -235,7 +235,7 @@ class Builder {
     std::uint16_t value;
   };
 
-  const Regions& regions_;
+  const Placement& placement_;
   const Group& group_;
   RegionKernel out_;
   std::unordered_map<std::uint32_t, std::uint16_t> values_;  // of members
@@ -248,17 +248,17 @@ class Builder {
 
 }  // namespace
 
-RegionKernel build_group_kernel(const Regions& regions, const Group& group) {
-  Builder builder(regions, group);
+RegionKernel build_group_kernel(const Placement& placement, const Group& group) {
+  Builder builder(placement, group);
   if (group.other != kNoRoot) builder.given(group.other);
-  if (group.is_plain_reduction(regions)) {
+  if (group.is_plain_reduction(placement)) {
     const std::uint32_t last = group.members.back();
     for (std::uint32_t i : group.members) {
       if (i != last) builder.member(i);
     }
-    const Source s = regions.operand(last, 0);
-    const Program::Node& n = regions.node(last);
-    builder.store(builder.operand(s, regions.node(s.shape_of).shape), n.dtype);
+    const Source s = placement.operand(last, 0);
+    const Program::Node& n = placement.node(last);
+    builder.store(builder.operand(s, placement.node(s.shape_of).shape), n.dtype);
     builder.reduce(combine_of(n.op->scalar));
     return builder.finish(n.op->name);
   }
@@ -267,10 +267,10 @@ RegionKernel build_group_kernel(const Regions& regions, const Group& group) {
   return builder.finish();
 }
 
-RegionKernel build_copy_kernel(const Regions& regions, const Source& source, DType type) {
+RegionKernel build_copy_kernel(const Placement& placement, const Source& source, DType type) {
   Group group;
-  group.space = regions.node(source.shape_of).shape;
-  Builder builder(regions, group);
+  group.space = placement.node(source.shape_of).shape;
+  Builder builder(placement, group);
   builder.store(builder.operand(source, group.space), type);
   return builder.finish();
 }
@@ -285,11 +285,11 @@ Kernel build_store_kernel(DType from, DType to) {
   return kernel;
 }
 
-RegionKernel build_expression_kernel(const Regions& regions, const std::vector<std::uint32_t>& given,
+RegionKernel build_expression_kernel(const Placement& placement, const std::vector<std::uint32_t>& given,
                                      const std::vector<std::uint32_t>& between, std::uint32_t result) {
   Group group;
-  group.space = regions.node(result).shape;
-  Builder builder(regions, group);
+  group.space = placement.node(result).shape;
+  Builder builder(placement, group);
   for (std::uint32_t root : given) builder.given(root);
   for (std::uint32_t root : between) builder.member(root);
   builder.store_computed(result);

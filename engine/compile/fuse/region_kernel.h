@@ -22,11 +22,11 @@ struct RegionKernel {
 };
 
 /// The kernel of a group with members. With `other` (a contraction), input 0 is its product.
-RegionKernel build_group_kernel(const Regions& regions, const Group& group);
+RegionKernel build_group_kernel(const Placement& placement, const Group& group);
 
 /// The kernel that copies one operand over its own extents: load -> store, or a constant or coordinates ->
 /// store. `type`: of what is stored, that of the source or of the same compute_type().
-RegionKernel build_copy_kernel(const Regions& regions, const Source& source, DType type);
+RegionKernel build_copy_kernel(const Placement& placement, const Source& source, DType type);
 
 /// The kernel that stores its input 0, in memory a `from`, as a `to` of the same compute_type().
 Kernel build_store_kernel(DType from, DType to);
@@ -35,7 +35,7 @@ Kernel build_store_kernel(DType from, DType to);
 /// which are no operands) and whatever else the operations between them read. All of one shape. `between`
 /// are those operations, ascending, ending with `result`; empty if `result` is one of `given`. What is given
 /// and what is stored are of their compute_type().
-RegionKernel build_expression_kernel(const Regions& regions, const std::vector<std::uint32_t>& given,
+RegionKernel build_expression_kernel(const Placement& placement, const std::vector<std::uint32_t>& given,
                                      const std::vector<std::uint32_t>& between, std::uint32_t result);
 
 }  // namespace caldera

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/order/in_place.h"
 #include "engine/plan/byte_range.h"
 
 namespace caldera {
@@ -125,7 +124,6 @@ void plan_barriers(Plan& plan) {
     for (const Access& a : dispatch.writes) written.insert(a);
     first = end;
   }
-  find_donations(plan);
 }
 
 }  // namespace caldera

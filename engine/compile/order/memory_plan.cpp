@@ -1,5 +1,3 @@
-// Memory planning: intermediates at offsets of one arena. Space is reused as soon as its last reader is done,
-// and by what that reader writes where it may be.
 #include "engine/compile/order/memory_plan.h"
 
 #include <cstdint>
@@ -91,12 +89,6 @@ void apply(Plan& plan, const StepGraph& graph, const Places& places, const Arena
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.role == BufferRole::output) plan.peak_bytes += buffer.bytes;
   }
-}
-
-void plan_memory(Plan& plan) {
-  const StepGraph graph(plan);
-  const Places places = find_places(graph, one_after_the_other(plan));
-  apply(plan, graph, places, lay_out(places.places));
 }
 
 }  // namespace caldera

@@ -1,5 +1,6 @@
 // Memory planning: intermediates at offsets of one arena, for the order that a plan has or one that is only
-// considered yet.
+// considered yet. Space is reused as soon as its last reader is done, and by what that reader writes where it
+// may be.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,5 @@ Places find_places(const StepGraph& graph, const Timeline& timeline);
 
 /// Gives the plan's arena buffers their offsets, and sets its arena_bytes and peak_bytes.
 void apply(Plan& plan, const StepGraph& graph, const Places& places, const ArenaLayout& layout);
-
-/// Places the arena buffers of a plan whose steps are final: a buffer lives from its first to its last step.
-void plan_memory(Plan& plan);
 
 }  // namespace caldera

@@ -1,5 +1,5 @@
-// A contraction step made ready: batches merged into rows or columns where the strides allow, the way to
-// compute one matrix chosen for each segment, the epilogue bound.
+// A contraction step made ready: batches merged into rows or columns where the strides allow, the method
+// for one matrix chosen for each segment, the epilogue bound.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,9 @@ class PreparedProduct {
   void run(const RunContext& context) const;
 
  private:
+  /// Multiplications of one matrix above which OpenBLAS makes good use of all threads by itself.
+  static constexpr std::int64_t kLargeProduct = 4 * 1024 * 1024;
+
   enum class Method : std::uint8_t {
     gemm,     // OpenBLAS
     gemv,     // OpenBLAS, one row or column

@@ -35,6 +35,15 @@ HWY_INLINE void each(std::int64_t n, const Body& body) {
   for (; i < n; ++i) body(i);
 }
 
+/// R out = F::of(A), element by element.
+template <class F, class A, class R>
+void unary_loop(void* out, const void* a, const void*, const void*, std::int64_t n) {
+  auto* o = static_cast<R*>(out);
+  const auto* x = static_cast<const A*>(a);
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here, not a character
+  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i])); });
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace caldera::cpu

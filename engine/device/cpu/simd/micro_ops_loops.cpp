@@ -1,5 +1,5 @@
 // Micro-operations as plain loops, which the compiler vectorises once for every instruction set: integers,
-// booleans, comparisons, select, casts, and the floating functions that the C library computes.
+// booleans, comparisons, select, and the floating functions that the C library computes.
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -19,14 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-
-template <class F, class A, class R>
-void unary(void* out, const void* a, const void*, const void*, std::int64_t n) {
-  auto* o = static_cast<R*>(out);
-  const auto* x = static_cast<const A*>(a);
-  // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here, not a character
-  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = static_cast<R>(F::of(x[i])); });
-}
 
 template <class F, class A, class R>
 void binary(void* out, const void* a, const void* b, const void*, std::int64_t n) {
@@ -115,18 +107,18 @@ MicroFn integer_op(ScalarOp op) {
   using Byte = std::uint8_t;
   switch (op) {
     case ScalarOp::neg:
-      return unary<Neg, T, T>;
+      return unary_loop<Neg, T, T>;
     case ScalarOp::abs:
-      return unary<Abs, T, T>;
+      return unary_loop<Abs, T, T>;
     case ScalarOp::sign:
-      return unary<Sign, T, T>;
+      return unary_loop<Sign, T, T>;
     case ScalarOp::floor:
     case ScalarOp::ceil:
     case ScalarOp::round:
     case ScalarOp::trunc:
-      return unary<Same, T, T>;
+      return unary_loop<Same, T, T>;
     case ScalarOp::isnan:
-      return unary<IsNan, T, Byte>;
+      return unary_loop<IsNan, T, Byte>;
     case ScalarOp::add:
       return binary<Add, T, T>;
     case ScalarOp::sub:
@@ -134,7 +126,7 @@ MicroFn integer_op(ScalarOp op) {
     case ScalarOp::mul:
       return binary<Mul, T, T>;
     case ScalarOp::bit_not:
-      return unary<BitNot, T, T>;
+      return unary_loop<BitNot, T, T>;
     case ScalarOp::bit_and:
       return binary<BitAnd, T, T>;
     case ScalarOp::bit_or:
@@ -154,35 +146,35 @@ template <class T>
 MicroFn library_op(ScalarOp op) {
   switch (op) {
     case ScalarOp::sign:
-      return unary<Sign, T, T>;
+      return unary_loop<Sign, T, T>;
     case ScalarOp::exp:
-      return unary<Exp, T, T>;
+      return unary_loop<Exp, T, T>;
     case ScalarOp::expm1:
-      return unary<Expm1, T, T>;
+      return unary_loop<Expm1, T, T>;
     case ScalarOp::log:
-      return unary<Log, T, T>;
+      return unary_loop<Log, T, T>;
     case ScalarOp::log1p:
-      return unary<Log1p, T, T>;
+      return unary_loop<Log1p, T, T>;
     case ScalarOp::sin:
-      return unary<Sin, T, T>;
+      return unary_loop<Sin, T, T>;
     case ScalarOp::cos:
-      return unary<Cos, T, T>;
+      return unary_loop<Cos, T, T>;
     case ScalarOp::tan:
-      return unary<Tan, T, T>;
+      return unary_loop<Tan, T, T>;
     case ScalarOp::tanh:
-      return unary<Tanh, T, T>;
+      return unary_loop<Tanh, T, T>;
     case ScalarOp::sigmoid:
-      return unary<Sigmoid, T, T>;
+      return unary_loop<Sigmoid, T, T>;
     case ScalarOp::erf:
-      return unary<Erf, T, T>;
+      return unary_loop<Erf, T, T>;
     case ScalarOp::exp2:
-      return unary<Exp2, T, T>;
+      return unary_loop<Exp2, T, T>;
     case ScalarOp::log2:
-      return unary<Log2, T, T>;
+      return unary_loop<Log2, T, T>;
     case ScalarOp::log10:
-      return unary<Log10, T, T>;
+      return unary_loop<Log10, T, T>;
     case ScalarOp::isnan:
-      return unary<IsNan, T, std::uint8_t>;
+      return unary_loop<IsNan, T, std::uint8_t>;
     case ScalarOp::atan2:
       return binary<Atan2, T, T>;
     default:
@@ -196,7 +188,7 @@ MicroFn common_op(ScalarOp op) {
   using Byte = std::uint8_t;
   switch (op) {
     case ScalarOp::logical_not:
-      return unary<LogicalNot, T, Byte>;
+      return unary_loop<LogicalNot, T, Byte>;
     case ScalarOp::logical_and:
       return binary<LogicalAnd, T, Byte>;
     case ScalarOp::logical_or:
@@ -254,11 +246,11 @@ template <class From>
 MicroFn narrow_from(ScalarOp op) {
   switch (op) {
     case ScalarOp::narrow_i8:
-      return unary<Convert<From, std::int8_t>, From, std::int32_t>;
+      return unary_loop<Convert<From, std::int8_t>, From, std::int32_t>;
     case ScalarOp::narrow_i16:
-      return unary<Convert<From, std::int16_t>, From, std::int32_t>;
+      return unary_loop<Convert<From, std::int16_t>, From, std::int32_t>;
     case ScalarOp::narrow_u32:
-      return unary<Convert<From, std::uint32_t>, From, std::int64_t>;
+      return unary_loop<Convert<From, std::uint32_t>, From, std::int64_t>;
     default:
       return nullptr;
   }
@@ -304,118 +296,6 @@ MicroFn loop_op(ScalarOp op, DType operand, unsigned single) {
   return nullptr;
 }
 
-template <class Bits>
-void fill(void* out, const void* a, const void*, const void*, std::int64_t n) {
-  auto* o = static_cast<Bits*>(out);
-  const Bits x = static_cast<const Bits*>(a)[0];
-  each(n, [=](std::int64_t i) HWY_ATTR { o[i] = x; });
-}
-
-template <class Bits>
-void spread(void* out, const void* a, std::int64_t rows, std::int64_t n) {
-  auto* o = static_cast<Bits*>(out);
-  const auto* x = static_cast<const Bits*>(a);
-  // Rows shorter than a block are written as whole blocks, each over the end of the one before.
-  constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(Bits));
-  const Bits* end = o + rows * n;
-  std::int64_t r = 0;
-  if (n <= kBlock)
-    for (; r < rows && end - o >= kBlock; ++r, o += n) {
-      const Bits value = x[r];
-      for (std::int64_t j = 0; j < kBlock; ++j) o[j] = value;
-    }
-  for (; r < rows; ++r, o += n) {
-    const Bits value = x[r];
-    each(n, [=](std::int64_t i) HWY_ATTR { o[i] = value; });
-  }
-}
-
-SpreadFn spread_op(std::size_t size) {
-  return size == 1   ? spread<std::uint8_t>
-         : size == 2 ? spread<std::uint16_t>
-         : size == 4 ? spread<std::uint32_t>
-                     : spread<std::uint64_t>;
-}
-
-MicroFn fill_op(std::size_t size) {
-  return size == 1   ? fill<std::uint8_t>
-         : size == 2 ? fill<std::uint16_t>
-         : size == 4 ? fill<std::uint32_t>
-                     : fill<std::uint64_t>;
-}
-
-template <class T>
-void copy(void* out, const void* a, const void*, const void*, std::int64_t n) {
-  std::memmove(out, a, static_cast<std::size_t>(n) * sizeof(T));
-}
-
-template <class From>
-MicroFn cast_from(DType to) {
-  switch (to) {
-    case DType::boolean:
-      return unary<Truth, From, std::uint8_t>;
-    case DType::u8:
-      return unary<Convert<From, std::uint8_t>, From, std::uint8_t>;
-    case DType::i32:
-      return unary<Convert<From, std::int32_t>, From, std::int32_t>;
-    case DType::i64:
-      return unary<Convert<From, std::int64_t>, From, std::int64_t>;
-    case DType::f32:
-      return unary<Convert<From, float>, From, float>;
-    case DType::f64:
-      return unary<Convert<From, double>, From, double>;
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
-}
-
-/// Narrow integers are converted from and to what they are computed in alone: widened, or wrapped.
-template <class Narrow, class Computed>
-MicroFn narrow_cast(DType from, DType to) {
-  if (from == dtype_of<Narrow>() && to == dtype_of<Computed>())
-    return unary<Convert<Narrow, Computed>, Narrow, Computed>;
-  if (from == dtype_of<Computed>() && to == dtype_of<Narrow>())
-    return unary<Convert<Computed, Narrow>, Computed, Narrow>;
-  return nullptr;
-}
-
-MicroFn cast_op(DType from, DType to) {
-  if (from == to) {
-    return size_of(to) == 1   ? copy<char>
-           : size_of(to) == 2 ? copy<std::uint16_t>
-           : size_of(to) == 4 ? copy<float>
-                              : copy<double>;
-  }
-  switch (is_memory_type(to) ? to : from) {
-    case DType::u32:
-      return narrow_cast<std::uint32_t, std::int64_t>(from, to);
-    case DType::i8:
-      return narrow_cast<std::int8_t, std::int32_t>(from, to);
-    case DType::i16:
-      return narrow_cast<std::int16_t, std::int32_t>(from, to);
-    case DType::boolean:
-    case DType::u8:
-      return cast_from<std::uint8_t>(to);
-    case DType::i32:
-      return cast_from<std::int32_t>(to);
-    case DType::i64:
-      return cast_from<std::int64_t>(to);
-    case DType::f32:
-      return cast_from<float>(to);
-    case DType::f64:
-      return cast_from<double>(to);
-    case DType::f16:  // see find_half_cast
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
-}
-
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace caldera::cpu
@@ -426,20 +306,10 @@ namespace caldera::cpu {
 
 HWY_EXPORT(loop_op);
 HWY_EXPORT(narrow_op);
-HWY_EXPORT(cast_op);
-HWY_EXPORT(fill_op);
-HWY_EXPORT(spread_op);
 
 MicroFn find_loop_op(ScalarOp op, DType operand, unsigned single) {
   return HWY_DYNAMIC_DISPATCH(loop_op)(op, operand, single);
 }
-MicroFn find_fill(std::size_t size) { return HWY_DYNAMIC_DISPATCH(fill_op)(size); }
-SpreadFn find_spread(std::size_t size) { return HWY_DYNAMIC_DISPATCH(spread_op)(size); }
-MicroFn find_cast(DType from, DType to) {
-  if (from != to && (is_half(from) || is_half(to))) return find_half_cast(from, to);
-  return HWY_DYNAMIC_DISPATCH(cast_op)(from, to);
-}
-
 MicroFn find_micro_op(ScalarOp op, DType operand, DType result, unsigned single) {
   if (op == ScalarOp::philox_uniform || op == ScalarOp::philox_normal)
     return single <= 1 ? find_random_op(op, result) : nullptr;  // the seed is one element in any case

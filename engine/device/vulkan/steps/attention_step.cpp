@@ -140,6 +140,52 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   return text + whole_shader_text(shader_name(attention.pass));
 }
 
+/// The argument block, as shaders/attention/attention.glsl declares it.
+std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionStep& attention,
+                          const AttentionSpace& space, const std::vector<AttentionOperand>& named,
+                          const std::vector<Part>& parts) {
+  const std::uint32_t block = table.begin();
+  std::vector<std::int64_t> biases;
+  for (const AttentionOperand& operand : named) {
+    Dims extents = space.batch, strides = space.batch_strides(operand.operand);
+    for (Axis axis : {operand.rows, operand.columns}) {
+      extents.push_back(space.size(axis));
+      strides.push_back(space.stride(operand.operand, axis));
+    }
+    std::int64_t reach = 0;
+    for (int i = 0; i < extents.rank(); ++i)
+      reach += std::abs(strides[i]) * std::max<std::int64_t>(extents[i] - 1, 0);
+    TableWriter::check_fits(reach, step);
+    biases.push_back(bias(extents, strides));
+    table.address(step.operands[operand.operand], biases.back());
+  }
+  for (std::int32_t scalar : {attention.causal.fill, attention.causal.offset_scalar}) {
+    if (scalar >= 0) {
+      table.scalar(scalar);
+    } else {
+      table.integer(0, step);
+      table.integer(0, step);
+    }
+  }
+  for (const Part& part : parts)
+    arguments(step, space, part)
+        .write_slots(table, std::span(step.scalars).subspan(part.first_scalar, part.kernel->scalars.size()));
+  for (std::int64_t value : {space.batches(), space.size(Axis::queries), space.size(Axis::keys),
+                             space.size(Axis::d), space.size(Axis::e), std::int64_t{space.batch.rank()}})
+    table.integer(value, step);
+  for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
+  table.integer(attention.causal.offset, step);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const Dims strides = space.batch_strides(named[i].operand);
+    table.integer(biases[i], step);
+    table.integer(space.stride(named[i].operand, named[i].rows), step);
+    table.integer(space.stride(named[i].operand, named[i].columns), step);
+    for (int k = 0; k < kMaxBatchRank; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
+  }
+  for (const Part& part : parts) arguments(step, space, part).write_integers(table);
+  return block;
+}
+
 }  // namespace
 
 void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& attention) {
@@ -179,48 +225,7 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
     return make_text(attention, types, space, parts, b, vector_loads, context.glsl);
   });
 
-  // As shaders/attention/attention.glsl declares it.
-  TableWriter& table = encoder.table;
-  const std::uint32_t block = table.begin();
-  std::vector<std::int64_t> biases;
-  for (const AttentionOperand& operand : named) {
-    Dims extents = space.batch, strides = space.batch_strides(operand.operand);
-    for (Axis axis : {operand.rows, operand.columns}) {
-      extents.push_back(space.size(axis));
-      strides.push_back(space.stride(operand.operand, axis));
-    }
-    std::int64_t reach = 0;
-    for (int i = 0; i < extents.rank(); ++i)
-      reach += std::abs(strides[i]) * std::max<std::int64_t>(extents[i] - 1, 0);
-    TableWriter::check_fits(reach, step);
-    biases.push_back(bias(extents, strides));
-    table.address(step.operands[operand.operand], biases.back());
-  }
-  for (std::int32_t scalar : {attention.causal.fill, attention.causal.offset_scalar}) {
-    if (scalar >= 0) {
-      table.scalar(scalar);
-    } else {
-      table.integer(0, step);
-      table.integer(0, step);
-    }
-  }
-  for (const Part& part : parts)
-    arguments(step, space, part)
-        .write_slots(table, std::span(step.scalars).subspan(part.first_scalar, part.kernel->scalars.size()));
-  for (std::int64_t value : {space.batches(), space.size(Axis::queries), space.size(Axis::keys), d, e,
-                             std::int64_t{space.batch.rank()}})
-    table.integer(value, step);
-  for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
-  table.integer(attention.causal.offset, step);
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    const Dims strides = space.batch_strides(named[i].operand);
-    table.integer(biases[i], step);
-    table.integer(space.stride(named[i].operand, named[i].rows), step);
-    table.integer(space.stride(named[i].operand, named[i].columns), step);
-    for (int k = 0; k < kMaxBatchRank; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
-  }
-  for (const Part& part : parts) arguments(step, space, part).write_integers(table);
-
+  const std::uint32_t block = write_block(encoder.table, step, attention, space, named, parts);
   encoder.dispatch(step, pipeline, block, b.groups, b.iterations);
 }
 

@@ -1,9 +1,9 @@
-// Regions: where every value of a program lives, and what can be computed together.
+// Placement: where every value of a program lives, before it is decided what is computed together.
 //
 // Every node is either a view of another (movement operations whose result a consumer can read by strides,
 // and 16-bit data seen as f32) or a root. A root has memory of its own unless it is computed where it is
-// used: inside the region of its consumers, or again by each of them (numbers and coordinates, and cheap
-// functions of such). A region is a set of roots that one kernel computes, over one iteration space.
+// used: inside the group of its consumers, or again by each of them (numbers and coordinates, and cheap
+// functions of such). A part that only a concatenation reads is written straight to where it comes to lie.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct Source {
 };
 
 /// Where a root's elements lie inside the memory of a concatenation.
-struct Placement {
+struct Part {
   std::uint32_t whole = 0;
   View view;  // over the root's extents
 };
 
-class Regions {
+class Placement {
  public:
-  Regions(const Program& program, bool fusion);
+  Placement(const Program& program, bool fusion);
 
   const Program& program() const { return *program_; }
   const Program::Node& node(std::uint32_t i) const { return program_->nodes[i]; }
@@ -69,7 +69,7 @@ class Regions {
   /// A root whose kernel evaluates an expression for each element.
   bool is_expression(std::uint32_t i) const;
   /// A root that is written straight into a concatenation.
-  const std::optional<Placement>& placement(std::uint32_t i) const { return placement_[i]; }
+  const std::optional<Part>& part(std::uint32_t i) const { return part_[i]; }
 
  private:
   /// A conversion of 16-bit data to f32: what reads it may as well read the data, which is widened as it is
@@ -79,7 +79,7 @@ class Regions {
   void find_barriers();
   void find_outputs_and_live();
   void find_generated();
-  void find_placements();
+  void find_parts();
   bool generates(std::uint32_t root, const View& view, const Shape& space, int depth) const;
 
   const Program* program_;
@@ -88,10 +88,10 @@ class Regions {
   std::vector<bool> live_, is_output_, generated_;
   std::vector<std::int32_t> output_of_;
   std::vector<std::uint32_t> last_barrier_;  // of views: the nearest behind them. Empty without barriers
-  std::vector<std::optional<Placement>> placement_;
+  std::vector<std::optional<Part>> part_;
 };
 
 /// Extents over which the root's kernel runs: of its input for reductions and copies, its own otherwise.
-const Shape& iteration_shape(const Regions& regions, std::uint32_t root);
+const Shape& iteration_shape(const Placement& placement, std::uint32_t root);
 
 }  // namespace caldera

@@ -1,4 +1,4 @@
-#include "engine/compile/fuse/regions.h"
+#include "engine/compile/fuse/placement.h"
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ constexpr int kMostGenerated = 12;  // instructions
 
 }  // namespace
 
-Regions::Regions(const Program& program, bool fusion) : program_(&program) {
+Placement::Placement(const Program& program, bool fusion) : program_(&program) {
   const std::size_t count = program.nodes.size();
   root_.resize(count);
   view_.resize(count);
@@ -54,16 +54,16 @@ Regions::Regions(const Program& program, bool fusion) : program_(&program) {
   is_output_.assign(count, false);
   generated_.assign(count, false);
   output_of_.assign(count, -1);
-  placement_.resize(count);
+  part_.resize(count);
   find_views();
   find_barriers();
   find_outputs_and_live();
   if (!fusion) return;
   find_generated();
-  find_placements();
+  find_parts();
 }
 
-void Regions::find_views() {
+void Placement::find_views() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const Program::Node& n = node(i);
     root_[i] = i;
@@ -111,7 +111,7 @@ void Regions::find_views() {
   }
 }
 
-void Regions::find_barriers() {
+void Placement::find_barriers() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const bool is_barrier = node(i).op->kind == OpClass::barrier;
     if (is_barrier && last_barrier_.empty()) last_barrier_.assign(program_->nodes.size(), kNoRoot);
@@ -120,7 +120,7 @@ void Regions::find_barriers() {
   }
 }
 
-bool Regions::widens_data(std::uint32_t i) const {
+bool Placement::widens_data(std::uint32_t i) const {
   const Program::Node& n = node(i);
   if (n.op->kind != OpClass::elementwise || n.op->scalar != ScalarOp::cast || n.dtype != DType::f32)
     return false;
@@ -129,14 +129,14 @@ bool Regions::widens_data(std::uint32_t i) const {
          std::find(program_->outputs.begin(), program_->outputs.end(), i) == program_->outputs.end();
 }
 
-bool Regions::is_copy(std::uint32_t i) const { return root_[i] == i && is_movement(node(i).op->kind); }
+bool Placement::is_copy(std::uint32_t i) const { return root_[i] == i && is_movement(node(i).op->kind); }
 
-bool Regions::is_expression(std::uint32_t i) const {
+bool Placement::is_expression(std::uint32_t i) const {
   const OpClass kind = node(i).op->kind;
   return kind == OpClass::elementwise || kind == OpClass::random || kind == OpClass::reduce;
 }
 
-void Regions::find_outputs_and_live() {
+void Placement::find_outputs_and_live() {
   for (std::size_t k = 0; k < program_->outputs.size(); ++k) {
     const Source s = source(program_->outputs[k]);
     live_[s.root] = is_output_[s.root] = true;
@@ -153,7 +153,7 @@ void Regions::find_outputs_and_live() {
   }
 }
 
-void Regions::find_generated() {
+void Placement::find_generated() {
   const auto count = static_cast<std::uint32_t>(program_->nodes.size());
   std::vector<int> cost(count, 0);  // instructions; 0: no candidate
   std::vector<bool> uniform(count, false);
@@ -190,11 +190,11 @@ void Regions::find_generated() {
   }
 }
 
-bool Regions::can_generate(std::uint32_t root, const View& view, const Shape& space) const {
+bool Placement::can_generate(std::uint32_t root, const View& view, const Shape& space) const {
   return generates(root, view, space, 0);
 }
 
-bool Regions::generates(std::uint32_t root, const View& view, const Shape& space, int depth) const {
+bool Placement::generates(std::uint32_t root, const View& view, const Shape& space, int depth) const {
   const OpClass kind = node(root).op->kind;
   if (kind == OpClass::scalar || kind == OpClass::index) return true;
   if (!generated_[root] || depth > kMostGenerated) return false;
@@ -208,7 +208,7 @@ bool Regions::generates(std::uint32_t root, const View& view, const Shape& space
   return true;
 }
 
-void Regions::find_placements() {
+void Placement::find_parts() {
   const auto count = static_cast<std::uint32_t>(program_->nodes.size());
   std::vector<std::uint32_t> readers(count, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -226,17 +226,17 @@ void Regions::find_placements() {
       const bool alone = readers[s.root] == 1 && !is_output_[s.root] && !generated_[s.root];
       const bool writes_by_strides = is_expression(s.root);
       if (alone && writes_by_strides && is_dense(*s.view, part) && part.numel() == own.numel()) {
-        if (const auto view = reshape_view(window, part, own)) placement_[s.root] = {i, *view};
+        if (const auto view = reshape_view(window, part, own)) part_[s.root] = {i, *view};
       }
       window.offset += part[axis] * window.strides[axis];
     }
   }
 }
 
-const Shape& iteration_shape(const Regions& regions, std::uint32_t root) {
-  const Program::Node& n = regions.node(root);
-  if (n.op->kind != OpClass::reduce && !regions.is_copy(root)) return n.shape;
-  return regions.node(regions.operand(root, 0).shape_of).shape;
+const Shape& iteration_shape(const Placement& placement, std::uint32_t root) {
+  const Program::Node& n = placement.node(root);
+  if (n.op->kind != OpClass::reduce && !placement.is_copy(root)) return n.shape;
+  return placement.node(placement.operand(root, 0).shape_of).shape;
 }
 
 }  // namespace caldera
