@@ -9,7 +9,7 @@
 #include "cli/domains.h"
 #include "engine/device/threads.h"
 #include "engine/graph/lazy_tensor.h"
-#include "engine/runtime/byte_size.h"
+#include "engine/device/byte_size.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

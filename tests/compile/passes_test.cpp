@@ -24,7 +24,7 @@ struct Dump {
 Dump compile_with_dump(std::string_view program, bool fusion) {
   const std::vector<LazyTensor> outputs = named_program(program).build(Device::null());
   const std::scoped_lock lock(graph_mutex());
-  Capture capture;
+  GraphKey capture;
   for (const LazyTensor& output : outputs) capture.outputs.push_back(&output.node());
   capture.fill();
   Dump dump;
