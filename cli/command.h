@@ -8,16 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/usage_error.h"
 #include "engine/tensor/device.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cli {
-
-/// Bad arguments: the program ends with exit code 2. Every other exception ends it with 1.
-class UsageError : public Error {
- public:
-  using Error::Error;
-};
 
 /// One command. The program makes all of them, lets each declare its options, and runs the one that was asked
 /// for.

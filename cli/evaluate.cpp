@@ -10,6 +10,7 @@
 #include "cli/domains.h"
 #include "cli/inputs.h"
 #include "cli/training_run.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {
@@ -40,12 +41,13 @@ class EvaluateCommand : public Command {
 
   void run() override {
     const Device device = open_device();
-    const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
+    const std::unique_ptr<CausalLM> model = open_model(model_, device);
+    const ModelConfig& config = model->config();
     const std::int64_t seq_len = choose_seq_len(seq_len_, kEvaluationSeqLen, config);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     const TokenDataset data(load_examples(data_), *tokenizer, {.seq_len = seq_len});
     check_fits(data, config);
-    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device);
+    load_weights(*model, model_, adapter_);
 
     const Evaluation result = caldera::evaluate(*model, batches_for_evaluation(data, batch_size_));
     if (!std::isfinite(result.loss))

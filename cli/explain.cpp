@@ -1,6 +1,6 @@
 // caldera explain: what a task becomes: the plan, its kernels and their cost, its memory, and how long it
 // takes.
-#include "engine/explain/explain.h"
+#include "engine/runtime/explain.h"
 
 #include <fmt/format.h>
 
@@ -146,11 +146,6 @@ class ExplainCommand : public Command {
                                                : task_ != "train";
       if (option->count() > 0 && !fits)
         throw UsageError(fmt::format("{} does not go with --task {}", option->get_name(), task_));
-    }
-    try {
-      flags_.targets = resolve_lora_targets(flags_.targets);
-    } catch (const ValueError& error) {
-      throw UsageError(fmt::format("--target-modules: {}", error.what()));
     }
     if (!dot_.empty()) check_output_file(dot_, "--dot");
     if (!html_.empty()) check_output_file(html_, "--html");

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <optional>
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/model_flags.h"
 #include "training/generate/generator.h"
 #include "training/text/byte_tokenizer.h"
+#include "training/text/load_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {
@@ -84,7 +85,7 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
 }  // namespace
 
 SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
-  const std::unique_ptr<Llama> model =
+  const std::unique_ptr<CausalLM> model =
       load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
   const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), kDefaultTokens);
   const Profiler profiler;
@@ -101,7 +102,7 @@ SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
 
 SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
-  const std::unique_ptr<Llama> model =
+  const std::unique_ptr<CausalLM> model =
       load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
   const ModelConfig& config = model->config();
   const std::vector<std::int32_t> prompt = make_prompt(
@@ -134,13 +135,13 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
 }
 
 SteadyRun explain_train(ExplainFlags& flags, Device device) {
-  const ModelConfig config = ModelConfig::from_file(std::filesystem::path(flags.model) / "config.json");
-  const TokenDataset data = load_one_batch(flags, config);
-  const std::unique_ptr<Llama> model =
-      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<CausalLM> model = open_model(flags.model, device);
+  const std::vector<std::string> targets = resolve_targets(*model, flags.targets);
+  const TokenDataset data = load_one_batch(flags, model->config());
+  load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
   options.schedule = parse_schedule(flags.training.schedule);
-  if (flags.adapter.empty()) apply_lora(*model, flags.lora, flags.targets, options.seed);
+  if (flags.adapter.empty()) apply_lora(*model, flags.lora, targets, options.seed);
   options.iterations = 3;
   options.val_every = 0;
   const Profiler profiler;

@@ -8,6 +8,7 @@
 #include "cli/model_flags.h"
 #include "cli/training_run.h"
 #include "training/lora/lora.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {
@@ -26,17 +27,13 @@ class FinetuneCommand : public Command {
   }
 
   void run() override {
-    try {
-      targets_ = resolve_lora_targets(targets_);
-    } catch (const ValueError& error) {
-      throw UsageError(fmt::format("--target-modules: {}", error.what()));
-    }
     flags_.check({"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
-    const ModelConfig config = ModelConfig::from_file(std::filesystem::path(model_) / "config.json");
+    const std::unique_ptr<CausalLM> model = open_model(model_, device);
+    targets_ = resolve_targets(*model, targets_);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
-    const TrainingData data = load_training_data(flags_, *tokenizer, config);
-    const std::unique_ptr<Llama> model = load_model(model_, {}, device, parse_dtype(flags_.dtype));
+    const TrainingData data = load_training_data(flags_, *tokenizer, model->config());
+    load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 
     note(data.remark);

@@ -13,6 +13,7 @@
 #include "cli/outputs.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
+#include "training/text/load_tokenizer.h"
 #include "training/text/stream_decoder.h"
 
 namespace caldera::cli {
@@ -84,7 +85,7 @@ class GenerateCommand : public Command {
 
     const Device device = open_device();
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
-    const std::unique_ptr<Llama> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
     if (prompt_is_text) prompt = tokenizer->encode(prompt_);
     if (prompt.empty()) {
       throw ValueError(
@@ -113,7 +114,7 @@ class GenerateCommand : public Command {
     }
   }
 
-  void generate_text(Llama& model, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt) {
+  void generate_text(CausalLM& model, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt) {
     std::optional<StreamDecoder> decoder;
     std::string shown_prompt = prompt_;
     if (tokenizer != nullptr) {

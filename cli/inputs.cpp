@@ -5,16 +5,27 @@
 #include <charconv>
 #include <limits>
 
-#include "cli/command.h"
+#include "cli/usage_error.h"
 #include "training/lora/lora.h"
+#include "training/models/registry.h"
 
 namespace caldera::cli {
 
-std::unique_ptr<Llama> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                  Device device, DType dtype) {
-  std::unique_ptr<Llama> model = Llama::load(dir, device, dtype);
-  if (!adapter.empty()) load_adapter(*model, adapter);
-  model->set_training(false);
+std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device device) {
+  return make_causal_lm(dir / "config.json", device);
+}
+
+void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,
+                  DType dtype) {
+  model.load_weights(dir, dtype);
+  if (!adapter.empty()) load_adapter(model, adapter);
+  model.set_training(false);
+}
+
+std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
+                                     Device device, DType dtype) {
+  std::unique_ptr<CausalLM> model = open_model(dir, device);
+  load_weights(*model, dir, adapter, dtype);
   return model;
 }
 

@@ -7,14 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "training/models/llama.h"
+#include "training/models/causal_lm.h"
 
 namespace caldera::cli {
 
-/// The model in `dir` on `device`, in evaluation mode, with the adapter in `adapter` applied unless that is
-/// empty.
-std::unique_ptr<Llama> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                  Device device, DType dtype = DType::f32);
+/// The model that config.json in `dir` describes, before its weights are read: what is asked of its
+/// configuration needs no more.
+std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device device);
+/// Reads its weights, and applies the adapter in `adapter` unless that is empty. The model is in evaluation
+/// mode.
+void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,
+                  DType dtype = DType::f32);
+/// Both.
+std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
+                                     Device device, DType dtype = DType::f32);
 
 /// "f32", "f16" or "bf16", as --dtype gives it.
 DType parse_dtype(const std::string& text);

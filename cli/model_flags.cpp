@@ -1,6 +1,9 @@
 #include "cli/model_flags.h"
 
+#include <fmt/format.h>
+
 #include "cli/domains.h"
+#include "cli/usage_error.h"
 
 namespace caldera::cli {
 
@@ -42,12 +45,21 @@ void declare_lora(CLI::App& app, LoRAOptions& options, std::vector<std::string>&
       ->type_name("P")
       ->check(number_in(0, 1, false, true))
       ->capture_default_str();
-  app.add_option("--target-modules", targets,
-                 "Layers to adapt, separated by commas: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-                 "down_proj, or all-linear for all of these")
+  app.add_option(
+         "--target-modules", targets,
+         "Layers to adapt, separated by commas, by the model's names for them (of Llama and Qwen2: "
+         "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj), or all-linear for all of them")
       ->type_name("NAMES")
       ->delimiter(',')
       ->default_str("q_proj,v_proj");
+}
+
+std::vector<std::string> resolve_targets(CausalLM& model, const std::vector<std::string>& targets) {
+  try {
+    return resolve_lora_targets(model, targets);
+  } catch (const ValueError& error) {
+    throw UsageError(fmt::format("--target-modules: {}", error.what()));
+  }
 }
 
 }  // namespace caldera::cli

@@ -15,5 +15,7 @@ void declare_sampling(CLI::App& app, SamplingOptions& options);
 
 /// --rank, --alpha, --dropout, --target-modules.
 void declare_lora(CLI::App& app, LoRAOptions& options, std::vector<std::string>& targets);
+/// What --target-modules names of the model's layers (see resolve_lora_targets). Throws UsageError.
+std::vector<std::string> resolve_targets(CausalLM& model, const std::vector<std::string>& targets);
 
 }  // namespace caldera::cli

@@ -5,7 +5,7 @@
 
 #include <system_error>
 
-#include "cli/command.h"
+#include "cli/usage_error.h"
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 

@@ -8,6 +8,7 @@
 #include "cli/inputs.h"
 #include "cli/training_run.h"
 #include "training/io/atomic_file.h"
+#include "training/models/registry.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/text/tokenizer_json.h"
 
@@ -42,19 +43,19 @@ class PretrainCommand : public Command {
   void run() override {
     flags_.check({"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"});
     const Device device = open_device();
-    const ModelConfig config = ModelConfig::from_file(config_);
-    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
-    const TrainingData data = load_training_data(flags_, *tokenizer, config);
-    Llama model(config, device, flags_.options.seed);
-    model.set_dtype(parse_dtype(flags_.dtype));
+    const std::unique_ptr<CausalLM> model = make_causal_lm(config_, device, flags_.options.seed);
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(model->config());
+    const TrainingData data = load_training_data(flags_, *tokenizer, model->config());
+    model->materialize();
+    model->set_dtype(parse_dtype(flags_.dtype));
 
     note(data.remark);
-    note(fmt::format("training {} parameters, on {}", model.parameter_count(), device.to_string()));
-    const nlohmann::ordered_json trained = run_training(model, flags_, data);
+    note(fmt::format("training {} parameters, on {}", model->parameter_count(), device.to_string()));
+    const nlohmann::ordered_json trained = run_training(*model, flags_, data);
     fs::create_directories(flags_.out);
     StagedFiles files;
     copy_tokenizer(files);
-    model.save(flags_.out, files);
+    model->save(flags_.out, files);
     files.commit();
     report(trained);
   }

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "training/io/atomic_file.h"
-#include "training/text/tokenizer.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include "cli/domains.h"
 #include "cli/outputs.h"
 #include "training/evaluate/evaluate.h"
+#include "training/optim/registry.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
 
@@ -97,10 +98,14 @@ void TrainingFlags::declare(CLI::App& app) {
       ->type_name("N")
       ->check(integer_in(0, most))
       ->capture_default_str();
-  app.add_option("--weight-decay", options.optimizer.weight_decay, "Decoupled weight decay of AdamW")
-      ->type_name("R")
-      ->check(non_negative_number())
+  app.add_option("--optimizer", options.optimizer.name, "What updates the parameters")
+      ->check(CLI::IsMember(optimizer_names()))
+      ->type_name("NAME")
       ->capture_default_str();
+  app.add_option("--weight-decay", options.optimizer.weight_decay,
+                 "Weight decay (default: the optimizer's own; 0.01 of adamw)")
+      ->type_name("R")
+      ->check(non_negative_number());
   app.add_option("--max-grad-norm", options.max_grad_norm, "Clip the gradients' global norm; 0 is off")
       ->type_name("R")
       ->check(non_negative_number())
@@ -188,7 +193,7 @@ TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tok
   return data;
 }
 
-nlohmann::ordered_json run_training(Llama& model, TrainingFlags& flags, const TrainingData& data) {
+nlohmann::ordered_json run_training(CausalLM& model, TrainingFlags& flags, const TrainingData& data) {
   TrainOptions& options = flags.options;
   if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
 

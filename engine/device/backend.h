@@ -9,50 +9,23 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/device_info.h"
 #include "engine/device/memory_budget.h"
 #include "engine/plan/plan.h"
-#include "engine/tensor/device.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera {
 
-/// What `caldera devices` prints of a device.
-struct DeviceInfo {
-  Device device;
-  std::string name;
-  std::string type;  // "cpu", "discrete-gpu", "integrated-gpu", "virtual-gpu", "software"
-  std::string driver;
-  std::uint64_t memory_bytes = 0;
-  std::vector<std::string> features;
-};
-
-/// One of the ways in which a device computes matrix products.
-struct ProductWay {
+/// One of the variants of the matrix product that a device has.
+struct ProductVariantInfo {
   std::string name;     // that pins it: CALDERA_TUNE=<name>, read while the device is opened
   std::string why_not;  // what the device lacks for it, whatever the product; empty: nothing
 };
 
-/// The way in which a step is computed.
-struct StepWay {
-  std::string_view name;  // empty: there is one way only, or the step has nothing to compute
-  std::string why_not;    // why it is not the way that was pinned; empty if it is, or none was pinned
-};
-
-/// What a device has done since it was opened. Monotonic, but for what says "now" or "since".
-struct DeviceCounters {
-  std::uint64_t dispatches = 0;  // steps executed
-  std::uint64_t barriers = 0;
-  std::uint64_t submits = 0;        // plans executed
-  std::uint64_t queue_submits = 0;  // hand-overs of commands to a queue, also for copies; 0: it has no queue
-  std::uint64_t allocations = 0;    // blocks taken from the system or driver (not served from a cache)
-  std::uint64_t downloads = 0;
-  std::uint64_t kernels_compiled = 0;
-  std::uint64_t live_bytes = 0;  // in use now
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t reserved_bytes = 0;       // taken from the system or driver now: what a limit counts
-  std::uint64_t reserved_peak_bytes = 0;  // the most since the limit was set, or since the start
-  std::uint64_t limit_bytes = 0;          // 0: none
-  std::uint64_t trims = 0;                // times that unused memory was given back to make room
+/// The variant by which a step is computed.
+struct StepVariant {
+  std::string_view name;  // empty: there is one only, or the step has nothing to compute
+  std::string why_not;    // why it is not the one that was pinned; empty if it is, or none was pinned
 };
 
 /// Fills in what the counters say of `memory`.
@@ -110,13 +83,21 @@ class Executable {
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
   /// How step number `step` of the plan is computed.
-  virtual StepWay way_of([[maybe_unused]] std::size_t step) const { return {}; }
+  virtual StepVariant variant_of([[maybe_unused]] std::size_t step) const { return {}; }
   /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
   virtual std::size_t bytes() const { return 0; }
 
  private:
   std::shared_ptr<const Plan> plan_;
 };
+
+/// Generated code, for people.
+struct GeneratedCode {
+  std::string title;
+  std::string text;
+};
+/// What a device generates for a step. Throws DTypeError where it has no code for the step's types.
+using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
 
 /// A position on the device's timeline.
 using Ticket = std::uint64_t;
@@ -130,9 +111,9 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
-  /// The ways to compute matrix products that it has been written for, on this device or another of its kind.
-  /// Empty: one way, which has no name.
-  virtual std::vector<ProductWay> product_ways() const { return {}; }
+  /// The variants of the matrix product that it has been written for, on this device or another of its kind.
+  /// Empty: there is one, which has no name.
+  virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
   /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the
@@ -156,6 +137,8 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// Shows what is generated for a step; null where nothing is.
+  virtual CodeWriter code_writer() const { return nullptr; }
   /// Writes to disk what spares the next process work, such as compiled kernels. Called when the process ends
   /// while the device is open; a failure is nobody's concern.
   virtual void save_caches() noexcept {}

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/default_device.h"
 #include "engine/graph/fill_value.h"
 #include "engine/graph/node.h"
 #include "engine/tensor/device.h"
@@ -146,10 +147,19 @@ void eval(std::initializer_list<LazyTensor> outputs);
 EvalFuture eval_async(std::span<const LazyTensor> outputs);
 EvalFuture eval_async(std::initializer_list<LazyTensor> outputs);
 
-/// The device on which tensors are created when none is named. Initially CALDERA_DEVICE, or the CPU.
-/// Thread-safe.
-Device default_device();
-void set_default_device(Device device);
+/// The operators are the operations of their names (ops/ops.h): operands broadcast and promote, comparisons
+/// are made element by element and give bool. Nothing is computed yet.
+LazyTensor operator+(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator-(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator*(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator/(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator-(const LazyTensor& x);
+LazyTensor operator==(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator!=(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator<(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator<=(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator>(const LazyTensor& a, const LazyTensor& b);
+LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b);
 
 template <class T>
 LazyTensor LazyTensor::from_span(std::span<const T> data, const Shape& shape, Device device) {

@@ -1,6 +1,7 @@
 #include "engine/runtime/buffer_donation.h"
 
 #include <atomic>
+#include <unordered_map>
 
 #include "engine/runtime/runtime.h"
 
@@ -14,33 +15,50 @@ std::atomic<std::uint64_t> donated_bytes{0};
 /// traced; a node whose owners were all such inputs is destroyed and drops its own. The owners of a node are
 /// counted by its references. A count equal to those found here cannot grow: another owner could only come by
 /// the node through one of them, and nobody walks graphs while the mutex is held.
-std::vector<bool> find_dying(const Capture& c) {
-  const std::vector<Node*>& order = c.walk.order;
-  std::vector<std::uint32_t> released(order.size(), 0);
-  std::vector<bool> is_output(order.size(), false);
-  for (const Node* output : c.outputs) is_output[output->walk_index] = true;
-  std::vector<bool> dying(order.size(), false);
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const Node& node = *order[i];
-    dying[i] = !is_output[i] && node.ref_count() == released[i];
-    // What lies behind a leaf with a value is no part of the capture.
-    const bool drops_inputs = is_output[i] ? !node.is_traced() : dying[i] && !node.has_value();
-    if (!drops_inputs) continue;
-    for (const NodePtr& input : node.inputs()) {
-      // The inputs of a call (engine/autodiff/call.h) need not be in the capture.
-      const std::uint32_t at = input->walk_index;
-      if (at < order.size() && order[at] == input.get()) ++released[at];
+class Dying {
+ public:
+  explicit Dying(const GraphKey& c)
+      : order_(c.walk.order), released_(order_.size(), 0), is_dying_(order_.size(), false) {
+    std::vector<bool> is_output(order_.size(), false);
+    for (const Node* output : c.outputs) is_output[output->walk_index] = true;
+    for (const Node* output : c.outputs) {
+      if (!output->is_traced()) droppers_.push_back(output);
+    }
+    while (!droppers_.empty()) {
+      const Node& node = *droppers_.back();
+      droppers_.pop_back();
+      for (const NodePtr& input : node.inputs()) release(*input, is_output);
     }
   }
-  return dying;
-}
+  bool operator[](std::size_t position) const { return is_dying_[position]; }
+
+ private:
+  /// One of the node's owners lets go of it.
+  void release(const Node& node, const std::vector<bool>& is_output) {
+    const std::uint32_t at = node.walk_index;
+    if (at < order_.size() && order_[at] == &node) {
+      if (++released_[at] != node.ref_count() || is_output[at]) return;
+      is_dying_[at] = true;
+      // What lies behind a leaf with a value is no part of the capture.
+      if (!node.has_value()) droppers_.push_back(&node);
+    } else if (node.is_call() && ++released_calls_[&node] == node.ref_count()) {
+      droppers_.push_back(&node);
+    }
+  }
+
+  const std::vector<Node*>& order_;
+  std::vector<std::uint32_t> released_;  // by position
+  std::vector<bool> is_dying_;
+  std::unordered_map<const Node*, std::uint32_t> released_calls_;  // no part of a capture, but owners in it
+  std::vector<const Node*> droppers_;                              // let go of their inputs
+};
 
 }  // namespace
 
-std::vector<std::int32_t> find_donors(const Capture& c, const Plan& plan) {
+std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan) {
   std::vector<std::int32_t> donors(c.outputs.size(), -1);
   std::vector<bool> given(c.data.size(), false);
-  const std::vector<bool> dying = find_dying(c);
+  const Dying dying(c);
   for (const Donation& donation : plan.donations) {
     const auto output = static_cast<std::size_t>(donation.output - plan.input_count);
     const auto input = static_cast<std::size_t>(donation.input);

@@ -14,6 +14,6 @@ namespace caldera {
 /// given away only where the plan allows it, and where its value can be seen by nobody once this evaluation
 /// is scheduled: all owners of its node are nodes of this graph that go away, and all owners of its storage
 /// are that node. Under graph_mutex(), before any job holds the storages; counts what it gives away.
-std::vector<std::int32_t> find_donors(const Capture& c, const Plan& plan);
+std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan);
 
 }  // namespace caldera

@@ -27,7 +27,7 @@ struct Place {
 class Cutter {
  public:
   explicit Cutter(std::span<Node* const> outputs) {
-    topological_order(outputs, is_leaf, walk_);
+    evaluation_order(outputs, is_leaf, walk_);
     places_.resize(walk_.order.size());
     for (const Node* output : outputs) at(*output).is_pinned = at(*output).is_output = true;
   }
@@ -46,7 +46,7 @@ class Cutter {
     for (const Node* node : walk_.order) {
       if (is_leaf(*node)) continue;
       Place& place = at(*node);
-      for (const NodePtr& input : node->inputs()) {
+      for (const NodePtr& input : node->operands()) {
         if (is_leaf(*input)) continue;
         place.earliest = std::max(place.earliest, at(*input).earliest + (is_transfer(*node) ? 1 : 0));
       }
@@ -59,7 +59,7 @@ class Cutter {
       if (is_leaf(**node)) continue;
       Place& place = at(**node);
       if (place.is_pinned) place.stage = place.earliest;
-      for (const NodePtr& input : (*node)->inputs()) {
+      for (const NodePtr& input : (*node)->operands()) {
         if (is_transfer(**node))
           at(*input).is_pinned = true;
         else
@@ -71,7 +71,7 @@ class Cutter {
   void find_outputs() {
     for (const Node* node : walk_.order) {
       if (is_leaf(*node)) continue;
-      for (const NodePtr& input : node->inputs()) {
+      for (const NodePtr& input : node->operands()) {
         if (is_transfer(*node) || at(*input).stage != at(*node).stage) at(*input).is_output = true;
       }
     }

@@ -16,9 +16,8 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
 
 }  // namespace
 
-void Capture::fill() {
-  // A number's inputs, if it has any, are for differentiation (engine/autodiff/call.h).
-  topological_order(
+void GraphKey::fill() {
+  evaluation_order(
       outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
   data.clear();
   crosses = false;
@@ -31,7 +30,7 @@ void Capture::fill() {
   if (!crosses) hash_structure();
 }
 
-void Capture::fill(const Part& part) {
+void GraphKey::fill(const Part& part) {
   reset(part.device);
   outputs = part.outputs;
   data.clear();
@@ -44,7 +43,7 @@ void Capture::fill(const Part& part) {
     walk.order.push_back(node);
   };
   for (Node* node : part.nodes) {
-    for (const NodePtr& input : node->inputs()) {
+    for (const NodePtr& input : node->operands()) {
       if (input->walk == number) continue;  // of the part, or met before
       input->walk = number;
       append(input.get());
@@ -55,7 +54,7 @@ void Capture::fill(const Part& part) {
   hash_structure();
 }
 
-void Capture::hash_structure() {
+void GraphKey::hash_structure() {
   enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3 };
   scalars.clear();
   hash = {};
@@ -72,13 +71,13 @@ void Capture::hash_structure() {
       mix_shape(hash, *node, kNodeTag);
       hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
       for (std::int64_t value : node->attributes().values()) hash.mix(static_cast<std::uint64_t>(value));
-      for (const NodePtr& input : node->inputs()) hash.mix(input->walk_index);
+      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
     }
   }
   for (const Node* output : outputs) hash.mix(output->walk_index);
 }
 
-Program Capture::program() const {
+Program GraphKey::program() const {
   Program program;
   program.device = device;
   program.nodes.reserve(walk.order.size());
@@ -99,8 +98,8 @@ Program Capture::program() const {
       n.slot = static_cast<std::int32_t>(program.scalars.size());
       program.scalars.push_back(compute_type(node->dtype()));
     } else {
-      n.input_count = static_cast<std::uint32_t>(node->inputs().size());
-      for (const NodePtr& input : node->inputs()) program.inputs.push_back(input->walk_index);
+      n.input_count = static_cast<std::uint32_t>(node->operands().size());
+      for (const NodePtr& input : node->operands()) program.inputs.push_back(input->walk_index);
     }
     program.nodes.push_back(n);
   }

@@ -1,4 +1,4 @@
-// Capture: the graph behind some outputs on one device, in the order in which replays of its plan bind it.
+// GraphKey: the graph behind some outputs on one device, in the order in which replays of its plan bind it.
 // Internal to the runtime.
 #pragma once
 
@@ -21,7 +21,7 @@ inline std::size_t bytes_of(const Node& node) {
 }
 
 /// Filled anew for every evaluation; what it has allocated stays. All under graph_mutex().
-struct Capture {
+struct GraphKey {
   Device device;
   std::vector<Node*> outputs;  // distinct, lazy
   Walk walk;                   // inputs before users

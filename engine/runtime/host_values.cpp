@@ -10,7 +10,7 @@
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 

@@ -6,17 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/graph_key.h"
-#include "engine/runtime/plan_cache.h"
+#include "engine/runtime/job.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
-
-/// Plans keep memory of the device: argument tables.
-void drop_idle_plans(Backend& backend) { plan_cache().drop_unused(backend.info().device); }
 
 /// The result of `attempt`, which is made again after each way of making room.
 template <class Attempt, class Describe>
@@ -49,26 +47,6 @@ std::string describe_value(std::string_view what, DType dtype, const Shape& shap
   return fmt::format("{}: {} of shape {}", what, name(dtype), shape.to_string());
 }
 
-/// What a plan's arena is for, for people.
-std::string describe_intermediates(const Plan& plan) {
-  std::string text = fmt::format("intermediates of a plan of {} steps", plan.steps.size());
-  const Step* largest = nullptr;
-  std::int64_t most = 0;
-  for (const Step& step : plan.steps) {
-    for (std::size_t k = step.operands.size() - static_cast<std::size_t>(step.output_count());
-         k < step.operands.size(); ++k) {
-      const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(step.operands[k].buffer)];
-      if (buffer.role != BufferRole::arena || buffer.bytes <= most) continue;
-      most = buffer.bytes;
-      largest = &step;
-    }
-  }
-  if (largest != nullptr)
-    text += fmt::format(" (the largest: {} bytes of {} over {})", most, largest->name(),
-                        largest->dims.to_string());
-  return text;
-}
-
 }  // namespace
 
 StoragePtr allocate_value(const OpenDevice& target, const Node& node) {
@@ -95,19 +73,6 @@ void fetch_value(const OpenDevice& source, const Node& node, void* out) {
                                  bytes_of(node));
       },
       [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
-}
-
-Ticket submit_job(Backend& backend, const Job& job) {
-  try {
-    return backend.submit(*job.executable, job.bindings);
-  } catch (const OutOfMemoryError&) {
-    drop_idle_plans(backend);
-  }
-  try {
-    return backend.submit(*job.executable, job.bindings);
-  } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(describe_intermediates(job.executable->plan()) + ": " + error.what());
-  }
 }
 
 void set_memory_limit(Device device, std::uint64_t bytes) {

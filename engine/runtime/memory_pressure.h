@@ -25,9 +25,4 @@ StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t b
 /// The bytes of a node that has its value brought to the host, with the same patience.
 void fetch_value(const OpenDevice& source, const Node& node, void* out);
 
-/// Backend::submit. When the device is out of memory for the plan's intermediates: drops the plans that only
-/// the cache holds and tries again. Throws OutOfMemoryError that names the plan's steps and the operation
-/// with the largest intermediate.
-Ticket submit_job(Backend& backend, const Job& job);
-
 }  // namespace caldera

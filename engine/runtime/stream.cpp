@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "engine/runtime/memory_pressure.h"
+#include "engine/runtime/device_copy.h"
 #include "engine/runtime/profiler.h"
 
 namespace caldera {

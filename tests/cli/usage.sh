@@ -1,5 +1,6 @@
 # Help, exit codes, and flags that are refused rather than ignored.
 . tests/support/cli.sh
+. tests/support/tiny_model.sh
 
 # refused COMMAND...: exit code 2, one line that begins with the program's name, nothing on standard output.
 refused() {
@@ -54,12 +55,21 @@ for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dro
   "--iterations -5" "--epochs 0" "--iterations 2 --epochs 2" "--batch-size 0" "--seq-len 0" \
   "--grad-accumulation 0" "--learning-rate 0" "--learning-rate inf" "--schedule sine" "--warmup -1" \
   "--weight-decay -1" "--max-grad-norm -1" "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" \
-  "--target-modules q_proj,nonsense" "--device gpu" "--device vulkan:x" "--device null"; do
+  "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags
 done
 for flags in --resume "--resume DIR" "--save-every 10" "--report F.html"; do
   refused $finetune $flags
   says 'not available in this version'
+done
+# What may be adapted is the model's to say.
+make_config
+for model in llama qwen2; do
+  mkdir "$work/$model"
+  sed -e "s/LlamaForCausalLM/$(echo $model | sed 's/^./\U&/')ForCausalLM/; s/\"llama\"/\"$model\"/" "$work/config.json" \
+    >"$work/$model/config.json"
+  refused finetune --model "$work/$model" --data d --out "$work/out" --target-modules q_proj,nonsense
+  says "unknown LoRA target module 'nonsense'.*gate_proj"
 done
 for limit in nonsense 0 -1 12XiB 0.5B MiB "1 2" 1e30; do
   refused $finetune --memory-limit "$limit"

@@ -9,11 +9,12 @@
 #include "engine/compile/order/order_and_place.h"
 #include "engine/plan/dependencies.h"
 #include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/unit_plans.h"
-#include "tests/support/dispatch_depth.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/dispatch_depth.h"
+#include "tests/support/plans/named_programs.h"
+#include "tests/support/plans/random_graph.h"
 
 namespace caldera::testing {
 namespace {

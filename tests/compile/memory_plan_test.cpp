@@ -18,11 +18,13 @@
 #include "engine/caldera.h"
 #include "engine/compile/order/hazards.h"
 #include "engine/compile/order/schedule.h"
+#include "engine/device/backend.h"
 #include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/devices.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

@@ -6,8 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

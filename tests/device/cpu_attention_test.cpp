@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
-#include "tests/support/attention_case.h"
-#include "tests/support/plan_case.h"
+#include "engine/device/threads.h"
+#include "tests/support/plans/attention_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/cpu/tiles/region_block.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
 #include "training/io/adapter_config.h"
-#include "training/io/model_config.h"
+#include "training/models/llama.h"
 
 namespace caldera {
 namespace {
@@ -30,13 +30,13 @@ json minimal() {
 std::string with(const std::string& field, const json& value) {
   json config = minimal();
   config[field] = value;
-  auto message = error_of<FileError>([&] { ModelConfig::from_json(config.dump(), "dir/config.json"); });
+  auto message = error_of<FileError>([&] { LlamaConfig::from_json(config.dump(), "dir/config.json"); });
   EXPECT_CONTAINS(message, "dir/config.json: ");
   return message;
 }
 
 TEST(ModelConfig, DefaultsOfLlama) {
-  const auto config = ModelConfig::from_json(minimal().dump());
+  const auto config = LlamaConfig::from_json(minimal().dump());
   EXPECT_EQ(config.num_key_value_heads, 8);
   EXPECT_EQ(config.head_dim, 8);
   EXPECT_EQ(config.max_position_embeddings, 2048);
@@ -67,7 +67,7 @@ TEST(ModelConfig, ReadsEveryField) {
             {"hidden_act", "silu"},
             {"torch_dtype", "bfloat16"},
             {"use_cache", true}});
-  const auto config = ModelConfig::from_json(j.dump());
+  const auto config = LlamaConfig::from_json(j.dump());
   EXPECT_EQ(config.hidden_size, 64);
   EXPECT_EQ(config.intermediate_size, 172);
   EXPECT_EQ(config.num_hidden_layers, 2);
@@ -85,22 +85,22 @@ TEST(ModelConfig, ReadsEveryField) {
   EXPECT_EQ(config.eos_token_ids, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(config.initializer_range, 0.1);
   EXPECT_EQ(config.torch_dtype, "bfloat16");
-  EXPECT_EQ(ModelConfig::from_json(config.to_json()), config);
+  EXPECT_EQ(LlamaConfig::from_json(config.to_json()), config);
 
-  ModelConfig other = config;
+  LlamaConfig other = config;
   other.eos_token_ids = {2};
   EXPECT_EQ(json::parse(other.to_json()).at("eos_token_id"), 2);
-  EXPECT_EQ(ModelConfig::from_json(other.to_json()), other);
+  EXPECT_EQ(LlamaConfig::from_json(other.to_json()), other);
   other.eos_token_ids.clear();
   other.bos_token_id.reset();
-  EXPECT_EQ(ModelConfig::from_json(other.to_json()), other);
+  EXPECT_EQ(LlamaConfig::from_json(other.to_json()), other);
 }
 
 TEST(ModelConfig, RopeObjects) {
   json j = minimal();
   j["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 250000.0}};
-  EXPECT_EQ(ModelConfig::from_json(j.dump()).rope_theta, 250000.0);
-  EXPECT_EQ(ModelConfig::from_json([] {
+  EXPECT_EQ(LlamaConfig::from_json(j.dump()).rope_theta, 250000.0);
+  EXPECT_EQ(LlamaConfig::from_json([] {
               json k = minimal();
               k["rope_scaling"] = {{"type", "default"}};
               return k.dump();
@@ -117,12 +117,12 @@ TEST(ModelConfig, RopeObjects) {
 
 TEST(ModelConfig, ReadsARealFile) {
   CALDERA_REQUIRE_DATA(path, "stories260K/config.json");
-  const auto config = ModelConfig::from_file(path);
+  const auto config = LlamaConfig::from_file(path);
   EXPECT_EQ(config.num_key_value_heads, 4);
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
   EXPECT_TRUE(config.tie_word_embeddings);
   EXPECT_EQ(config.eos_token_ids, std::vector<std::int64_t>{2});
-  EXPECT_EQ(ModelConfig::from_json(config.to_json()), config);
+  EXPECT_EQ(LlamaConfig::from_json(config.to_json()), config);
 }
 
 TEST(ModelConfig, MissingFieldsAreNamed) {
@@ -130,16 +130,16 @@ TEST(ModelConfig, MissingFieldsAreNamed) {
        {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"}) {
     json j = minimal();
     j.erase(field);
-    const auto message = error_of<FileError>([&] { ModelConfig::from_json(j.dump(), "c.json"); });
+    const auto message = error_of<FileError>([&] { LlamaConfig::from_json(j.dump(), "c.json"); });
     EXPECT_EQ(message, std::string("c.json: field '") + field + "' is missing");
     EXPECT_CONTAINS(with(field, nullptr), "is missing");
   }
-  EXPECT_CONTAINS(error_of<FileError>([] { ModelConfig::from_json("{}"); }), "architectures");
+  EXPECT_CONTAINS(error_of<FileError>([] { LlamaConfig::from_json("{}"); }), "architectures");
   const TempFolder folder;
-  EXPECT_CONTAINS(error_of<FileError>([&] { ModelConfig::from_file(folder / "gone.json"); }), "gone.json");
-  EXPECT_CONTAINS(error_of<FileError>([&] { ModelConfig::from_file(folder.put("bad.json", "{\n,")); }),
+  EXPECT_CONTAINS(error_of<FileError>([&] { LlamaConfig::from_file(folder / "gone.json"); }), "gone.json");
+  EXPECT_CONTAINS(error_of<FileError>([&] { LlamaConfig::from_file(folder.put("bad.json", "{\n,")); }),
                   "bad.json: not valid JSON (line 2");
-  EXPECT_CONTAINS(error_of<FileError>([&] { ModelConfig::from_json("[1]", "w"); }), "w: ");
+  EXPECT_CONTAINS(error_of<FileError>([&] { LlamaConfig::from_json("[1]", "w"); }), "w: ");
 }
 
 TEST(ModelConfig, UnknownArchitecturesAreNamed) {
@@ -151,9 +151,9 @@ TEST(ModelConfig, UnknownArchitecturesAreNamed) {
   EXPECT_CONTAINS(with("architectures", "LlamaForCausalLM"), "list");
   json j = minimal();
   j.erase("architectures");
-  EXPECT_NO_THROW(ModelConfig::from_json(j.dump()));
+  EXPECT_NO_THROW(LlamaConfig::from_json(j.dump()));
   j.erase("model_type");
-  EXPECT_THROW(ModelConfig::from_json(j.dump()), FileError);
+  EXPECT_THROW(LlamaConfig::from_json(j.dump()), FileError);
 }
 
 TEST(ModelConfig, ValuesOutOfDomainAreNamed) {
@@ -182,7 +182,7 @@ TEST(ModelConfig, ValuesOutOfDomainAreNamed) {
   EXPECT_CONTAINS(with("eos_token_id", {"x"}), "eos_token_id");
   EXPECT_CONTAINS(with("quantization_config", {{"bits", 4}}), "quantization_config");
 
-  ModelConfig config = ModelConfig::from_json(minimal().dump());
+  LlamaConfig config = LlamaConfig::from_json(minimal().dump());
   config.hidden_size = -1;
   EXPECT_CONTAINS(error_of<ValueError>([&] { config.validate(); }), "hidden_size");
 }

@@ -10,6 +10,7 @@
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
 #include "training/text/byte_tokenizer.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera {
 namespace {

@@ -1,5 +1,3 @@
-#include "training/text/tokenizer.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "tests/io/small_tokenizer.h"
 #include "tests/support/test_data.h"
 #include "training/text/byte_tokenizer.h"
+#include "training/text/load_tokenizer.h"
 #include "training/text/stream_decoder.h"
 #include "training/text/tokenizer_json.h"
 #include "training/text/utf8.h"

@@ -10,13 +10,15 @@
 
 #include "engine/caldera.h"
 #include "engine/device/reference/reference_plan.h"
-#include "engine/explain/explain.h"
+#include "engine/explain/explanation.h"
 #include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
+#include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
-#include "ops/matrix_nodes.h"
-#include "tests/support/gradcheck.h"
+#include "ops/linalg/matrix_nodes.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {

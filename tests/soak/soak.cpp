@@ -23,6 +23,7 @@
 #include "engine/tensor/error.h"
 #include "tests/support/memory_watch.h"
 #include "training/lora/lora.h"
+#include "training/models/llama.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/trainer/trainer.h"
 

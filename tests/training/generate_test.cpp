@@ -13,7 +13,8 @@
 #include "engine/runtime/runtime.h"
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
-#include "training/text/tokenizer.h"
+#include "training/models/llama.h"
+#include "training/text/load_tokenizer.h"
 
 namespace caldera {
 namespace {

@@ -64,7 +64,7 @@ Doubles logits_of(Llama& model) {
 
 TEST_F(LlamaFilesTest, RoundTrip) {
   for (const bool tied : {false, true}) {
-    ModelConfig config = small_config(4, 2);
+    LlamaConfig config = small_config(4, 2);
     config.tie_word_embeddings = tied;
     config.attention_bias = !tied;
     Llama model(config, Device::cpu(), 1);
@@ -110,7 +110,7 @@ TEST_F(LlamaFilesTest, ShortFloatsAreWidened) {
 }
 
 TEST_F(LlamaFilesTest, HarmlessTensorsAreSkipped) {
-  ModelConfig config = small_config(4, 2);
+  LlamaConfig config = small_config(4, 2);
   config.tie_word_embeddings = true;
   Llama model(config, Device::cpu(), 1);
   model.save(dir_);

@@ -28,7 +28,7 @@ class LlamaTest : public ::testing::TestWithParam<Device> {
 TEST_P(LlamaTest, AgreesWithPlainLoops) {
   for (const auto& [heads, kv_heads] : {std::pair{4, 2}, std::pair{3, 3}, std::pair{6, 1}})
     for (const bool variant : {false, true}) {
-      ModelConfig config = small_config(heads, kv_heads);
+      LlamaConfig config = small_config(heads, kv_heads);
       config.tie_word_embeddings = variant;
       config.attention_bias = config.mlp_bias = !variant;
       Llama model(config, GetParam(), 3);
@@ -112,8 +112,8 @@ TEST_P(LlamaTest, TrainingWithAnAdapterMovesTheAdapterAlone) {
     const LazyTensor loss = cross_entropy(model.forward(model.make_ids(kIds, 2)), goal);
     std::vector<LazyTensor> grads = grad(loss, optimizer.inputs());
     const LazyTensor norm = clip_grad_norm(grads, 1.0);
-    optimizer.step(grads, 2e-2);
-    std::vector<LazyTensor> outputs = optimizer.state();
+    optimizer.update(grads, 2e-2);
+    std::vector<LazyTensor> outputs = optimizer.outputs();
     outputs.push_back(loss);
     outputs.push_back(norm);
     eval(outputs);
@@ -147,8 +147,8 @@ TEST_P(LlamaTest, RepeatedStepsReplayOnePlan) {
     const LazyTensor loss = cross_entropy(model.forward(model.make_ids(kIds, 2)), goal);
     std::vector<LazyTensor> grads = grad(loss, optimizer.inputs());
     clip_grad_norm(grads, 1.0);
-    optimizer.step(grads, 1e-3 * step);
-    std::vector<LazyTensor> outputs = optimizer.state();
+    optimizer.update(grads, 1e-3 * step);
+    std::vector<LazyTensor> outputs = optimizer.outputs();
     outputs.push_back(loss);
     eval(outputs);
     optimizer.detach();
@@ -174,7 +174,7 @@ TEST(LlamaArgumentsTest, AreChecked) {
 }
 
 TEST(LlamaInitTest, IsAFunctionOfTheSeed) {
-  ModelConfig config = small_config(4, 2);
+  LlamaConfig config = small_config(4, 2);
   config.initializer_range = 0.02;
   Llama a(config, Device::cpu(), 1);
   Llama b(config, Device::cpu(), 1);

@@ -74,7 +74,7 @@ TEST_F(LoraFilesTest, RoundTrip) {
     loaded->set_training(false);
     const Doubles base = logits_with(*loaded);
     const std::size_t modules = load_adapter(*loaded, dir_);
-    EXPECT_EQ(modules, resolve_lora_targets(targets).size() * 2);
+    EXPECT_EQ(modules, resolve_lora_targets(*loaded, targets).size() * 2);
     EXPECT_EQ(logits_with(*loaded), logits_with(*saved));
     EXPECT_NE(logits_with(*loaded), base);
     EXPECT_EQ(loaded->trainable_parameters().size(), modules * 2);

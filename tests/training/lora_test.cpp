@@ -3,7 +3,7 @@
 
 #include "ops/ops.h"
 #include "tests/support/devices.h"
-#include "tests/training/reference.h"
+#include "tests/training/reference_llama.h"
 
 namespace caldera::testing {
 namespace {
@@ -160,12 +160,16 @@ TEST(LoraArgumentsTest, OptionsAndTargets) {
   EXPECT_THROW((LoRAOptions{.alpha = 0}.validate()), ValueError);
   EXPECT_THROW((LoRAOptions{.dropout = 1}.validate()), ValueError);
   EXPECT_DOUBLE_EQ((LoRAOptions{.rank = 4, .alpha = 6}.scaling()), 1.5);
-  EXPECT_EQ(resolve_lora_targets({"all-linear"}).size(), 7U);
-  EXPECT_EQ(resolve_lora_targets({"v_proj", "q_proj", "v_proj"}),
+  Llama model(small_config(4, 2), Device::cpu(), 1);
+  EXPECT_EQ(resolve_lora_targets(model, {"all-linear"}),
+            (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                      "down_proj"}));
+  EXPECT_EQ(resolve_lora_targets(model, {"v_proj", "q_proj", "v_proj"}),
             (std::vector<std::string>{"q_proj", "v_proj"}));
-  EXPECT_THROW(resolve_lora_targets({}), ValueError);
+  EXPECT_THROW(resolve_lora_targets(model, {}), ValueError);
+  EXPECT_THROW(resolve_lora_targets(model, {"lm_head"}), ValueError);
   try {
-    resolve_lora_targets({"qproj"});
+    resolve_lora_targets(model, {"qproj"});
     FAIL() << "qproj was accepted";
   } catch (const ValueError& e) {
     EXPECT_NE(std::string(e.what()).find("gate_proj"), std::string::npos) << e.what();

@@ -12,6 +12,7 @@
 #include "training/evaluate/evaluate.h"
 #include "training/generate/generator.h"
 #include "training/lora/lora.h"
+#include "training/models/llama.h"
 #include "training/optim/clip.h"
 #include "training/optim/loss_scaler.h"
 #include "training/text/byte_tokenizer.h"

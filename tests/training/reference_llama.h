@@ -75,7 +75,7 @@ class LlamaReference {
     return project(inner, p + "down_proj", c_.intermediate_size, c_.hidden_size);
   }
 
-  ModelConfig c_;
+  LlamaConfig c_;
   std::map<std::string, Doubles> weights_;
 
  public:
@@ -83,8 +83,8 @@ class LlamaReference {
 };
 
 /// A small model whose sizes all differ; hidden_size is not heads * head_dim.
-inline ModelConfig small_config(std::int64_t heads, std::int64_t kv_heads) {
-  ModelConfig c;
+inline LlamaConfig small_config(std::int64_t heads, std::int64_t kv_heads) {
+  LlamaConfig c;
   c.hidden_size = 20;
   c.intermediate_size = 28;
   c.num_hidden_layers = 2;

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/devices.h"
 #include "training/lora/lora.h"
+#include "training/models/llama.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/trainer/trainer.h"
 

@@ -9,6 +9,7 @@
 #include "engine/runtime/runtime.h"
 #include "training/evaluate/evaluate.h"
 #include "training/lora/lora.h"
+#include "training/models/llama.h"
 #include "training/text/byte_tokenizer.h"
 
 namespace caldera {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
-CrossEntropySum batch_loss(Llama& model, const Batch& batch) {
+CrossEntropySum batch_loss(CausalLM& model, const Batch& batch) {
   const Shape shape{batch.batch_size, batch.seq_len};
   const LazyTensor logits = model.forward(model.make_ids(batch.inputs, batch.batch_size));
   return cross_entropy_sum(is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits,
@@ -14,7 +14,7 @@ CrossEntropySum batch_loss(Llama& model, const Batch& batch) {
                            LazyTensor::from_vector(batch.weights, shape, model.device()));
 }
 
-Evaluation evaluate(Llama& model, std::span<const Batch> batches) {
+Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {
   const EvaluationMode mode(model);
   double sum = 0;
   Evaluation result;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "training/models/llama.h"
+#include "training/models/causal_lm.h"
 #include "training/nn/loss.h"
 #include "training/text/dataset.h"
 
@@ -16,12 +16,12 @@ struct Evaluation {
 };
 
 /// Loss of a batch, lazily: the sum over the predictions that count, and their number.
-CrossEntropySum batch_loss(Llama& model, const Batch& batch);
+CrossEntropySum batch_loss(CausalLM& model, const Batch& batch);
 
 /// The mean over all predictions of all batches together, each with the same weight whatever batch it is in.
 /// Evaluates one batch at a time, in evaluation mode; the model's mode is put back. Throws ValueError when
 /// nothing counts, or for a token outside of the vocabulary.
-Evaluation evaluate(Llama& model, std::span<const Batch> batches);
+Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 
 /// Throws ValueError when a token of the dataset lies outside of the model's vocabulary, or a sequence is
 /// longer than its positions.

@@ -6,7 +6,7 @@
 #include <bit>
 #include <chrono>
 
-#include "ops/ops.h"
+#include "ops/core/slicing.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point start) {
 class Feeder {
  public:
   // At most `limit` tokens will be fed, the first `prompt_size` at once.
-  Feeder(Llama& model, std::int64_t prompt_size, std::int64_t limit, const GenerateOptions& options)
+  Feeder(CausalLM& model, std::int64_t prompt_size, std::int64_t limit, const GenerateOptions& options)
       : model_(model),
         options_(options),
         limit_(limit),
@@ -59,14 +59,14 @@ class Feeder {
     return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), limit_);
   }
 
-  Llama& model_;
+  CausalLM& model_;
   const GenerateOptions& options_;
   std::int64_t limit_;
   std::unique_ptr<KVCache> cache_;
   std::vector<float> host_;
 };
 
-void check(const Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+void check(const CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   const std::int64_t positions = model.config().max_position_embeddings;
   if (prompt.empty())
     throw ValueError("generate: the prompt has no tokens; give the model at least one to go on from");
@@ -87,7 +87,7 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config) {
   return ids;
 }
 
-Generation generate(Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   check(model, prompt, options);
   Sampler sampler(options.sampling);
   const EvaluationMode mode(model);

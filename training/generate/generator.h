@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "training/generate/sampler.h"
-#include "training/models/llama.h"
+#include "training/models/causal_lm.h"
 
 namespace caldera {
 
@@ -41,6 +41,6 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
 /// Continues `prompt`, in evaluation mode; the model's own mode is restored. The same arguments give the same
 /// tokens on one device. Throws ValueError for an empty prompt, one with more tokens than the model has
 /// positions, an id outside of the vocabulary, or options outside of their domains.
-Generation generate(Llama& model, std::span<const std::int32_t> prompt, const GenerateOptions& options);
+Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options);
 
 }  // namespace caldera

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
@@ -151,5 +152,32 @@ const nlohmann::json& JsonFields::require_array(const char* field) const {
   if (!value->is_array()) fail(field, fmt::format("must be a list, not {}", type_of(*value)));
   return *value;
 }
+
+std::vector<std::string> JsonFields::strings(const char* field) const {
+  std::vector<std::string> texts;
+  const auto* value = find(field);
+  if (value == nullptr) return texts;
+  if (!value->is_array()) fail(field, fmt::format("must be a list, not {}", type_of(*value)));
+  for (const auto& item : *value) {
+    if (!item.is_string()) fail(field, "must be a list of strings");
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+struct JsonDocument::Impl {
+  Impl(std::string_view text, std::string where_)
+      : where(std::move(where_)), json(parse_json(text, where)), fields(json, where) {}
+
+  std::string where;
+  nlohmann::json json;
+  JsonFields fields;
+};
+
+JsonDocument::JsonDocument(std::string_view text, std::string where)
+    : impl_(std::make_unique<Impl>(text, std::move(where))) {}
+JsonDocument::~JsonDocument() = default;
+
+const JsonFields& JsonDocument::fields() const { return impl_->fields; }
 
 }  // namespace caldera::detail

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caldera::detail {
 
@@ -30,6 +32,7 @@ class JsonFields {
   /// Keeps references to both arguments.
   JsonFields(const nlohmann::json& object, const std::string& where);
 
+  const std::string& where() const { return where_; }
   bool has(const char* field) const { return find(field) != nullptr; }
   /// The value, or nullptr where it is missing or null.
   const nlohmann::json* find(const char* field) const;
@@ -41,6 +44,8 @@ class JsonFields {
   std::optional<std::string> string(const char* field) const;
   std::string require_string(const char* field) const;
   const nlohmann::json& require_array(const char* field) const;
+  /// The strings of a list; none where it is missing.
+  std::vector<std::string> strings(const char* field) const;
 
   /// Throws FileError "where: field 'x' <problem>".
   [[noreturn]] void fail(const char* field, const std::string& problem) const;
@@ -48,6 +53,22 @@ class JsonFields {
  private:
   const nlohmann::json& object_;
   const std::string& where_;
+};
+
+/// A JSON object from a text, for readers that need no more of it than its fields.
+class JsonDocument {
+ public:
+  /// Throws FileError, beginning with `where`, for text that is not a JSON object.
+  JsonDocument(std::string_view text, std::string where);
+  ~JsonDocument();
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  const JsonFields& fields() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace caldera::detail

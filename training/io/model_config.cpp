@@ -1,13 +1,13 @@
 #include "training/io/model_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
-#include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
 
 namespace caldera {
@@ -16,42 +16,20 @@ namespace {
 using detail::JsonFields;
 using detail::printable;
 
-constexpr const char* kSupported = "LlamaForCausalLM (model_type \"llama\")";
-
 // Far above any model, far below where a product of two of them could overflow.
 constexpr std::int64_t kMaxWidth = 1 << 20;
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxVocabulary = 1 << 24;
 constexpr std::int64_t kMaxPositions = 1 << 28;
 
-/// Sets `architecture` and `model_type`, or refuses the file.
-void read_architecture(const JsonFields& fields, const std::string& where, ModelConfig& config) {
-  const auto refuse = [&](const std::string& what) {
-    throw FileError(fmt::format("{}: {} is not supported (supported: {})", where, what, kSupported));
-  };
-  const auto type = fields.string("model_type");
-  const auto* list = fields.find("architectures");
-  if (list == nullptr && !type) fields.fail("architectures", "is missing, and so is 'model_type'");
-  if (list != nullptr) {
-    if (!list->is_array() || list->empty() || !list->front().is_string()) {
-      fields.fail("architectures", "must be a list of strings");
-    }
-    const auto& architecture = list->front().get_ref<const std::string&>();
-    if (architecture != config.architecture) {
-      refuse(fmt::format("architecture '{}'", printable(architecture)));
-    }
-  }
-  if (type && *type != config.model_type) refuse(fmt::format("model_type '{}'", printable(*type)));
-}
-
 /// Frequencies of the rotary embedding: `rope_scaling` (older files) or `rope_parameters` (newer ones).
-void read_rope(const JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_rope(const JsonFields& fields, ModelConfig& config) {
   config.rope_theta = fields.number("rope_theta").value_or(config.rope_theta);
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const auto* object = fields.find(name);
     if (object == nullptr) continue;
     if (!object->is_object()) fields.fail(name, "must be an object or null");
-    const std::string inner_where = fmt::format("{}: {}", where, name);
+    const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
     const JsonFields inner(*object, inner_where);
     for (const char* key : {"rope_type", "type"}) {
       const auto type = inner.string(key);
@@ -91,13 +69,40 @@ void refuse_unsupported(const JsonFields& fields) {
 
 }  // namespace
 
-ModelConfig ModelConfig::from_json(std::string_view text, const std::string& where) {
-  const auto root = detail::parse_json(text, where);
-  const JsonFields fields(root, where);
-  ModelConfig config;
-  read_architecture(fields, where, config);
-  refuse_unsupported(fields);
+std::size_t detail::match_family(const JsonFields& fields, std::span<const FamilyName> known) {
+  const auto refuse = [&](const std::string& what) {
+    std::vector<std::string> names;
+    names.reserve(known.size());
+    for (const FamilyName& k : known)
+      names.push_back(fmt::format("{} (model_type \"{}\")", k.architecture, k.model_type));
+    throw FileError(
+        fmt::format("{}: {} is not supported (supported: {})", fields.where(), what, fmt::join(names, ", ")));
+  };
+  const auto type = fields.string("model_type");
+  const auto* list = fields.find("architectures");
+  if (list == nullptr && !type) fields.fail("architectures", "is missing, and so is 'model_type'");
+  std::string architecture;
+  if (list != nullptr) {
+    if (!list->is_array() || list->empty() || !list->front().is_string()) {
+      fields.fail("architectures", "must be a list of strings");
+    }
+    architecture = list->front().get_ref<const std::string&>();
+    if (std::ranges::find(known, architecture, &FamilyName::architecture) == known.end())
+      refuse(fmt::format("architecture '{}'", printable(architecture)));
+  }
+  if (type && std::ranges::find(known, *type, &FamilyName::model_type) == known.end())
+    refuse(fmt::format("model_type '{}'", printable(*type)));
+  const auto found = std::ranges::find_if(known, [&](const FamilyName& k) {
+    return (list == nullptr || k.architecture == architecture) && (!type || k.model_type == *type);
+  });
+  if (found == known.end())
+    refuse(fmt::format("architecture '{}' with model_type '{}'", architecture, *type));
+  return static_cast<std::size_t>(found - known.begin());
+}
 
+void detail::read_config(const JsonFields& fields, ModelConfig& config,
+                         std::initializer_list<std::string_view> activations) {
+  refuse_unsupported(fields);
   config.hidden_size = fields.require_integer("hidden_size");
   config.intermediate_size = fields.require_integer("intermediate_size");
   config.num_hidden_layers = fields.require_integer("num_hidden_layers");
@@ -117,10 +122,8 @@ ModelConfig ModelConfig::from_json(std::string_view text, const std::string& whe
     config.head_dim = config.hidden_size / config.num_attention_heads;
   }
   config.rms_norm_eps = fields.number("rms_norm_eps").value_or(config.rms_norm_eps);
-  read_rope(fields, where, config);
-  config.tie_word_embeddings = fields.boolean("tie_word_embeddings").value_or(false);
-  config.attention_bias = fields.boolean("attention_bias").value_or(false);
-  config.mlp_bias = fields.boolean("mlp_bias").value_or(false);
+  read_rope(fields, config);
+  config.tie_word_embeddings = fields.boolean("tie_word_embeddings").value_or(config.tie_word_embeddings);
   config.hidden_act = fields.string("hidden_act").value_or(config.hidden_act);
   config.initializer_range = fields.number("initializer_range").value_or(config.initializer_range);
   config.bos_token_id = fields.integer("bos_token_id");
@@ -130,53 +133,47 @@ ModelConfig ModelConfig::from_json(std::string_view text, const std::string& whe
   }
 
   try {
-    config.validate();
+    config.validate(activations);
   } catch (const ValueError& e) {
     // "config: field ..." -> "path: field ...": what a file holds is the file's fault.
     const std::string_view message = e.what();
-    throw FileError(fmt::format("{}{}", where, message.substr(message.find(':'))));
+    throw FileError(fmt::format("{}{}", fields.where(), message.substr(message.find(':'))));
   }
-  return config;
 }
 
-ModelConfig ModelConfig::from_file(const std::filesystem::path& path) {
-  return from_json(read_text_file(path), path.string());
-}
-
-std::string ModelConfig::to_json() const {
+std::string detail::config_json(const ModelConfig& config, const OwnFields& own) {
   nlohmann::ordered_json json;
-  json["architectures"] = {architecture};
-  json["model_type"] = model_type;
-  json["hidden_size"] = hidden_size;
-  json["intermediate_size"] = intermediate_size;
-  json["num_hidden_layers"] = num_hidden_layers;
-  json["num_attention_heads"] = num_attention_heads;
-  json["num_key_value_heads"] = num_key_value_heads;
-  json["head_dim"] = head_dim;
-  json["vocab_size"] = vocab_size;
-  json["max_position_embeddings"] = max_position_embeddings;
-  json["rms_norm_eps"] = rms_norm_eps;
-  json["rope_theta"] = rope_theta;
-  json["tie_word_embeddings"] = tie_word_embeddings;
-  json["attention_bias"] = attention_bias;
-  json["mlp_bias"] = mlp_bias;
-  json["hidden_act"] = hidden_act;
-  json["initializer_range"] = initializer_range;
-  if (bos_token_id)
-    json["bos_token_id"] = *bos_token_id;
+  json["architectures"] = {config.architecture};
+  json["model_type"] = config.model_type;
+  json["hidden_size"] = config.hidden_size;
+  json["intermediate_size"] = config.intermediate_size;
+  json["num_hidden_layers"] = config.num_hidden_layers;
+  json["num_attention_heads"] = config.num_attention_heads;
+  json["num_key_value_heads"] = config.num_key_value_heads;
+  json["head_dim"] = config.head_dim;
+  json["vocab_size"] = config.vocab_size;
+  json["max_position_embeddings"] = config.max_position_embeddings;
+  json["rms_norm_eps"] = config.rms_norm_eps;
+  json["rope_theta"] = config.rope_theta;
+  json["tie_word_embeddings"] = config.tie_word_embeddings;
+  for (const auto& [name, value] : own) std::visit([&](const auto& v) { json[name] = v; }, value);
+  json["hidden_act"] = config.hidden_act;
+  json["initializer_range"] = config.initializer_range;
+  if (config.bos_token_id)
+    json["bos_token_id"] = *config.bos_token_id;
   else
     json["bos_token_id"] = nullptr;
-  if (eos_token_ids.empty())
+  if (config.eos_token_ids.empty())
     json["eos_token_id"] = nullptr;
-  else if (eos_token_ids.size() == 1)
-    json["eos_token_id"] = eos_token_ids.front();
+  else if (config.eos_token_ids.size() == 1)
+    json["eos_token_id"] = config.eos_token_ids.front();
   else
-    json["eos_token_id"] = eos_token_ids;
-  json["torch_dtype"] = torch_dtype;
+    json["eos_token_id"] = config.eos_token_ids;
+  json["torch_dtype"] = config.torch_dtype;
   return json.dump(2) + "\n";
 }
 
-void ModelConfig::validate() const {
+void ModelConfig::validate(std::initializer_list<std::string_view> activations) const {
   const auto fail = [](const char* field, const std::string& problem) {
     throw ValueError(fmt::format("config: field '{}' {}", field, problem));
   };
@@ -214,9 +211,9 @@ void ModelConfig::validate() const {
   if (!(initializer_range >= 0 && std::isfinite(initializer_range))) {
     fail("initializer_range", fmt::format("is {}, but must not be negative", initializer_range));
   }
-  if (hidden_act != "silu") {
-    fail("hidden_act",
-         fmt::format("is '{}', which is not supported (supported: silu)", printable(hidden_act)));
+  if (std::ranges::find(activations, hidden_act) == activations.end()) {
+    fail("hidden_act", fmt::format("is '{}', which is not supported (supported: {})", printable(hidden_act),
+                                   fmt::join(activations, ", ")));
   }
   if (bos_token_id) token("bos_token_id", *bos_token_id);
   for (const auto id : eos_token_ids) token("eos_token_id", id);

@@ -8,8 +8,8 @@
 #include "training/io/atomic_file.h"
 #include "training/io/safetensors.h"
 #include "training/lora/lora.h"
-#include "training/models/llama.h"
-#include "training/nn/tensor_files.h"
+#include "training/models/causal_lm.h"
+#include "training/models/tensor_files.h"
 #include "training/text/utf8.h"
 
 namespace caldera {
@@ -21,7 +21,7 @@ constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kWeightsFile = "adapter_model.safetensors";
 
 /// The factors that an adapter with these targets has, by the names in its file.
-std::vector<std::pair<std::string, Shape>> expected_factors(Llama& model, int rank,
+std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, int rank,
                                                             const std::vector<std::string>& targets) {
   std::vector<std::pair<std::string, Shape>> factors;
   model.visit_projections(
@@ -33,13 +33,9 @@ std::vector<std::pair<std::string, Shape>> expected_factors(Llama& model, int ra
   return factors;
 }
 
-bool is_factor(const Parameter& p) {
-  return p.name.ends_with(".lora_A.weight") || p.name.ends_with(".lora_B.weight");
-}
-
 }  // namespace
 
-void save_adapter(Llama& model, const std::filesystem::path& dir, const std::string& base_model) {
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model) {
   AdapterConfig config;
   // A path may hold any bytes, JSON may not; the field is a note to people.
   config.base_model_name_or_path = detail::to_utf8(base_model);
@@ -55,7 +51,7 @@ void save_adapter(Llama& model, const std::filesystem::path& dir, const std::str
       });
   if (config.target_modules.empty()) throw ValueError("save_adapter: the model has no adapter");
   std::vector<Parameter> factors = model.parameters();
-  std::erase_if(factors, [](const Parameter& p) { return !is_factor(p); });
+  std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p); });
   detail::create_folder(dir);
   StagedFiles files;
   detail::write_parameters(files, dir / kWeightsFile, factors, kPrefix);
@@ -64,13 +60,13 @@ void save_adapter(Llama& model, const std::filesystem::path& dir, const std::str
   files.commit();
 }
 
-std::size_t load_adapter(Llama& model, const std::filesystem::path& dir) {
+std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
   const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
   const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
   const LoRAOptions options{.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
   std::vector<std::string> targets;
   try {
-    targets = resolve_lora_targets(config.target_modules);
+    targets = resolve_lora_targets(model, config.target_modules);
   } catch (const ValueError& e) {
     throw FileError(fmt::format("{}: {}", (dir / kConfigFile).string(), e.what()));
   }
@@ -90,7 +86,7 @@ std::size_t load_adapter(Llama& model, const std::filesystem::path& dir) {
 
   const std::size_t modules = apply_lora(model, options, targets, 0);
   for (const Parameter& p : model.parameters())
-    if (is_factor(p))
+    if (detail::is_lora_factor(p))
       *p.tensor = LazyTensor::from_vector(file.read_f32(kPrefix + p.name), p.tensor->shape(), model.device());
   return modules;
 }

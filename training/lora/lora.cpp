@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/ops.h"
-#include "training/models/llama.h"
+#include "ops/core/views.h"
+#include "ops/nn/dropout.h"
+#include "ops/nn/lora.h"
+#include "ops/random/uniform_normal.h"
+#include "training/models/causal_lm.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -83,14 +86,16 @@ void LoRALinear::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.module(join_name(prefix, "lora_dropout"), dropout_);
 }
 
-const std::vector<std::string>& lora_target_modules() {
-  static const std::vector<std::string> kNames{"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                               "gate_proj", "up_proj", "down_proj"};
-  return kNames;
+std::vector<std::string> lora_target_modules(CausalLM& model) {
+  std::vector<std::string> names;
+  model.visit_projections([&](const std::string&, const std::string& name, std::unique_ptr<Projection>&) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  });
+  return names;
 }
 
-std::vector<std::string> resolve_lora_targets(const std::vector<std::string>& targets) {
-  const std::vector<std::string>& valid = lora_target_modules();
+std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets) {
+  const std::vector<std::string> valid = lora_target_modules(model);
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
@@ -108,10 +113,10 @@ std::vector<std::string> resolve_lora_targets(const std::vector<std::string>& ta
   return chosen;
 }
 
-std::size_t apply_lora(Llama& model, const LoRAOptions& options, const std::vector<std::string>& targets,
+std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed) {
   options.validate();
-  const std::vector<std::string> names = resolve_lora_targets(targets);
+  const std::vector<std::string> names = resolve_lora_targets(model, targets);
   struct Site {
     std::string path;
     std::unique_ptr<Projection>* slot;

@@ -12,7 +12,7 @@
 
 namespace caldera {
 
-class Llama;
+class CausalLM;
 
 struct LoRAOptions {
   int rank = 8;
@@ -54,27 +54,28 @@ class LoRALinear final : public Projection {
   Dropout dropout_;
 };
 
-/// The modules LoRA can be attached to: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj.
-const std::vector<std::string>& lora_target_modules();
+/// The names of the modules of `model` that LoRA can be attached to, as visit_projections reports them, each
+/// once: "q_proj", "k_proj", ...
+std::vector<std::string> lora_target_modules(CausalLM& model);
 
-/// `targets` with "all-linear" replaced by all seven, in the fixed order, each once. Throws ValueError
-/// listing the valid names for an unknown one or an empty list.
-std::vector<std::string> resolve_lora_targets(const std::vector<std::string>& targets);
+/// `targets` with "all-linear" replaced by all of these (the head is not among them), in the model's order,
+/// each once. Throws ValueError listing the model's names for an unknown one or an empty list.
+std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets);
 
 /// Freezes the model, then wraps the target projections of every layer. The new factors are trainable.
 /// Returns the number of modules wrapped. Throws ValueError (and changes nothing) for bad options, an unknown
 /// target, a rank above min(in, out) of a module, or a model that has an adapter already.
-std::size_t apply_lora(Llama& model, const LoRAOptions& options, const std::vector<std::string>& targets,
+std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed);
 
 /// Writes adapter_config.json and adapter_model.safetensors as PEFT reads them: both are written before
 /// either is replaced. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws
 /// ValueError when the model has no adapter, FileError when writing fails.
-void save_adapter(Llama& model, const std::filesystem::path& dir, const std::string& base_model = {});
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model = {});
 
 /// Applies the adapter in `dir` to a model without one, with the rank, alpha, dropout and targets that the
 /// adapter itself names, and returns the number of modules. Throws FileError naming the tensors that are
 /// missing, unexpected or of the wrong shape; the model is then unchanged.
-std::size_t load_adapter(Llama& model, const std::filesystem::path& dir);
+std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir);
 
 }  // namespace caldera

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/nn/attention.h"
 
 namespace caldera {
 namespace {
@@ -13,11 +14,6 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
   if (p.in_features() != in || p.out_features() != out)
     throw ShapeError(fmt::format("Attention: {} maps {} to {} features, expected {} to {}", name,
                                  p.in_features(), p.out_features(), in, out));
-}
-
-/// (B, T, heads * dim) to (B, heads, T, dim).
-LazyTensor split_heads(const LazyTensor& x, std::int64_t heads, std::int64_t dim) {
-  return permute_dims(reshape(x, Shape{x.shape(0), x.shape(1), heads, dim}), {0, 2, 1, 3});
 }
 
 }  // namespace
@@ -46,6 +42,24 @@ LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, con
   return scaled_dot_product_attention(q, k, v, {.mask = mask, .scale = scale, .enable_gqa = true});
 }
 
+LazyTensor split_heads(const LazyTensor& x, std::int64_t heads) {
+  return permute_dims(reshape(x, Shape{x.shape(0), x.shape(1), heads, x.shape(2) / heads}), {0, 2, 1, 3});
+}
+
+LazyTensor merge_heads(const LazyTensor& x) {
+  return reshape(permute_dims(x, {0, 2, 1, 3}), Shape{x.shape(0), x.shape(2), x.shape(1) * x.shape(3)});
+}
+
+LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                  const AttentionContext& context, std::int64_t layer) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.shape(3)));
+  if (context.cache == nullptr) return grouped_query_attention(q, k, v, context.mask, scale);
+  context.cache->write(layer, k, v);
+  if (!context.attend_cache) return grouped_query_attention(q, k, v, context.mask, scale);
+  return grouped_query_attention(q, context.cache->keys(layer), context.cache->values(layer), context.mask,
+                                 scale);
+}
+
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
                      std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
                      std::unique_ptr<Projection> o)
@@ -67,30 +81,17 @@ LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& conte
   if (x.rank() != 3)
     throw ShapeError(
         fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
-  const LazyTensor q =
-      apply_rotary(split_heads(q_proj->forward(x), config_.heads, config_.head_dim), context.angles);
-  LazyTensor k =
-      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads, config_.head_dim), context.angles);
-  LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads, config_.head_dim);
-  if (context.cache != nullptr) {
-    context.cache->write(layer, k, v);
-    if (context.attend_cache) {
-      k = context.cache->keys(layer);
-      v = context.cache->values(layer);
-    }
-  }
-  const LazyTensor heads =
-      grouped_query_attention(q, k, v, context.mask, 1 / std::sqrt(static_cast<double>(config_.head_dim)));
-  const LazyTensor merged = reshape(permute_dims(heads, {0, 2, 1, 3}),
-                                    Shape{x.shape(0), x.shape(1), config_.heads * config_.head_dim});
-  return o_proj->forward(merged);
+  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles);
+  const LazyTensor k = apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles);
+  const LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads);
+  return o_proj->forward(merge_heads(attend(q, k, v, context, layer)));
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.module(join_name(prefix, "q_proj"), *q_proj);
-  visitor.module(join_name(prefix, "k_proj"), *k_proj);
-  visitor.module(join_name(prefix, "v_proj"), *v_proj);
-  visitor.module(join_name(prefix, "o_proj"), *o_proj);
+  visitor.projection(join_name(prefix, "q_proj"), q_proj);
+  visitor.projection(join_name(prefix, "k_proj"), k_proj);
+  visitor.projection(join_name(prefix, "v_proj"), v_proj);
+  visitor.projection(join_name(prefix, "o_proj"), o_proj);
 }
 
 }  // namespace caldera

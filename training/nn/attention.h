@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ops/network.h"
+#include "ops/nn/attention.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/rotary.h"
@@ -30,6 +30,24 @@ AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t le
 LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                                    const LazyTensor& mask, double scale);
 
+/// (B, T, heads * D) to (B, heads, T, D), and back.
+LazyTensor split_heads(const LazyTensor& x, std::int64_t heads);
+LazyTensor merge_heads(const LazyTensor& x);
+
+/// The heart of an attention layer: q (B, H, T, D), and k and v (B, K, T, D) of the call's own positions, q
+/// and k already rotated. Writes k and v to the context's cache, if it has one, and attends to the positions
+/// that the mask permits, with scale 1 / sqrt(D). `layer` is the layer's place in the cache. Returns (B, H,
+/// T, D).
+LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                  const AttentionContext& context, std::int64_t layer);
+
+/// What a decoder layer attends with.
+class SelfAttention : public Module {
+ public:
+  /// x (B, T, hidden) to the same shape. `layer` is this layer's place in the cache.
+  virtual LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) = 0;
+};
+
 struct AttentionConfig {
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
@@ -37,16 +55,15 @@ struct AttentionConfig {
   std::int64_t head_dim = 0;  // hidden_size need not be heads * head_dim
 };
 
-/// Projections "q_proj", "k_proj", "v_proj", "o_proj".
-class Attention final : public Module {
+/// Projections "q_proj", "k_proj", "v_proj", "o_proj", each with or without a bias.
+class Attention final : public SelfAttention {
  public:
   /// Throws ShapeError when a projection does not fit the configuration, ValueError when heads is not a
   /// multiple of kv_heads.
   Attention(const AttentionConfig& config, std::unique_ptr<Projection> q, std::unique_ptr<Projection> k,
             std::unique_ptr<Projection> v, std::unique_ptr<Projection> o);
 
-  /// x (B, T, hidden) to the same shape. `layer` is this layer's place in the cache.
-  LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer);
+  LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
   std::unique_ptr<Projection> q_proj;

@@ -8,12 +8,12 @@ namespace caldera {
 /// In training mode each element is zero with probability p, else x / (1 - p); in evaluation mode, or with p
 /// = 0, x itself. The mask is Philox of (seed, number of calls since the last set_random_seed): the same on
 /// every device, and an argument of the plan.
-class Dropout final : public Module {
+class Dropout final : public Layer {
  public:
   /// `stream` tells the layers of one model apart. Throws ValueError unless 0 <= p < 1.
   explicit Dropout(double p, std::uint64_t stream = 0);
 
-  LazyTensor forward(const LazyTensor& x);
+  LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
   double p() const { return p_; }
 

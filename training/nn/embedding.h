@@ -7,14 +7,14 @@ namespace caldera {
 
 /// ids (...) i32 to (..., dim). Parameter "weight" (count, dim). Ids are not checked here, because they may
 /// not have been computed: one outside of the table gives a row of NaN.
-class Embedding final : public Module {
+class Embedding final : public Layer {
  public:
   /// Throws ShapeError unless weight is 2-D.
   explicit Embedding(LazyTensor weight);
   /// normal(0, std) from Philox seeded with `seed`.
   Embedding(std::int64_t count, std::int64_t dim, double std, std::uint64_t seed, Device device);
 
-  LazyTensor forward(const LazyTensor& ids);
+  LazyTensor forward(const LazyTensor& ids) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
   const LazyTensor& weight() const { return weight_.tensor; }
 

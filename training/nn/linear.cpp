@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/random/uniform_normal.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -5,15 +5,6 @@
 
 namespace caldera {
 
-/// A linear map of the last axis: what attention and the feed-forward layers call, with or without LoRA.
-class Projection : public Module {
- public:
-  /// x (..., in) to (..., out). A 1-D x gives a 1-D result.
-  virtual LazyTensor forward(const LazyTensor& x) = 0;
-  virtual std::int64_t in_features() const = 0;
-  virtual std::int64_t out_features() const = 0;
-};
-
 /// y = x W^T + b with W (out, in) as PyTorch stores it. The transpose is a view. Parameters "weight" and, if
 /// given, "bias".
 class Linear final : public Projection {

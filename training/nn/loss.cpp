@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

@@ -26,6 +26,9 @@ std::int64_t element_count(const std::vector<Parameter>& parameters) {
 
 void ParameterVisitor::parameter(const std::string&, Weight&) {}
 void ParameterVisitor::module(const std::string& name, Module& module) { module.visit(name, *this); }
+void ParameterVisitor::projection(const std::string& name, std::unique_ptr<Projection>& slot) {
+  module(name, *slot);
+}
 
 std::vector<Parameter> Module::parameters() {
   Collector collector;

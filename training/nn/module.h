@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 namespace caldera {
 
 class Module;
+class Projection;
 
 /// A named parameter of a module. `tensor` points into the module: assigning to it changes the module. It
 /// stays valid while the module lives and keeps its structure (apply_lora changes structure).
@@ -32,6 +34,9 @@ class ParameterVisitor {
   virtual void parameter(const std::string& name, Weight& weight);
   /// Overrides call the base to descend into the module.
   virtual void module(const std::string& name, Module& module);
+  /// A projection that may be replaced by another one of the same widths: assign to `slot` once the walk is
+  /// over. The default treats it as any module.
+  virtual void projection(const std::string& name, std::unique_ptr<Projection>& slot);
 };
 
 /// Base of everything with parameters. Names are dotted paths, exactly those of Hugging Face checkpoints
@@ -43,9 +48,9 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// Reports the parameters and child modules, in a fixed order, with names that begin with `prefix` (empty
-  /// for the root): `visitor.parameter(join_name(prefix, "weight"), …)`, `visitor.module(join_name(prefix,
-  /// …), …)`.
+  /// Reports the parameters, the child modules and the projections that an adapter may wrap, in a fixed
+  /// order, with names that begin with `prefix` (empty for the root): `visitor.parameter(join_name(prefix,
+  /// "weight"), …)`, `visitor.module(join_name(prefix, …), …)`, `visitor.projection(…, …)`.
   virtual void visit(const std::string& prefix, ParameterVisitor& visitor) = 0;
 
   std::vector<Parameter> parameters();
@@ -71,6 +76,21 @@ class Module {
 
  private:
   bool training_ = true;
+};
+
+/// A module with one tensor in and one out, called as a function: `layer(x)`.
+class Layer : public Module {
+ public:
+  virtual LazyTensor forward(const LazyTensor& x) = 0;
+  LazyTensor operator()(const LazyTensor& x) { return forward(x); }
+};
+
+/// A linear map of the last axis, x (..., in) to (..., out): what attention and the feed-forward layers call,
+/// with or without an adapter.
+class Projection : public Layer {
+ public:
+  virtual std::int64_t in_features() const = 0;
+  virtual std::int64_t out_features() const = 0;
 };
 
 /// Puts a module into evaluation mode for a scope.

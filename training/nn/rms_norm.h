@@ -6,13 +6,13 @@
 namespace caldera {
 
 /// Parameter "weight" (dim), initially ones.
-class RMSNorm final : public Module {
+class RMSNorm final : public Layer {
  public:
   RMSNorm(LazyTensor weight, double eps);
   RMSNorm(std::int64_t dim, double eps, Device device);
 
   /// x (..., dim) to the same shape.
-  LazyTensor forward(const LazyTensor& x);
+  LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
   const LazyTensor& weight() const { return weight_.tensor; }
   double eps() const { return eps_; }

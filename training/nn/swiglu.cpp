@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/nn/activations.h"
 
 namespace caldera {
 
@@ -24,9 +24,9 @@ LazyTensor SwiGLU::forward(const LazyTensor& x) {
 }
 
 void SwiGLU::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.module(join_name(prefix, "gate_proj"), *gate_proj);
-  visitor.module(join_name(prefix, "up_proj"), *up_proj);
-  visitor.module(join_name(prefix, "down_proj"), *down_proj);
+  visitor.projection(join_name(prefix, "gate_proj"), gate_proj);
+  visitor.projection(join_name(prefix, "up_proj"), up_proj);
+  visitor.projection(join_name(prefix, "down_proj"), down_proj);
 }
 
 }  // namespace caldera

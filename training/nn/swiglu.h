@@ -8,13 +8,13 @@
 namespace caldera {
 
 /// Projections "gate_proj", "up_proj" (hidden to intermediate) and "down_proj" (back).
-class SwiGLU final : public Module {
+class SwiGLU final : public Layer {
  public:
   /// Throws ShapeError when the projections do not fit each other.
   SwiGLU(std::unique_ptr<Projection> gate, std::unique_ptr<Projection> up, std::unique_ptr<Projection> down);
 
   /// x (..., hidden) to the same shape.
-  LazyTensor forward(const LazyTensor& x);
+  LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
   std::unique_ptr<Projection> gate_proj;

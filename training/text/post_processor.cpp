@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,11 +36,5 @@ class Tokenizer {
  protected:
   Tokenizer() = default;
 };
-
-/// The tokenizer of a model folder: its tokenizer.json, or, where there is none, bytes, if config.json gives
-/// a vocab_size of 258 (256 bytes, bos, eos) or 256 (bytes only). Special tokens are named by
-/// tokenizer_config.json, else by config.json. Throws FileError for malformed files and features that are not
-/// supported.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir);
 
 }  // namespace caldera

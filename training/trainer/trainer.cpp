@@ -9,9 +9,11 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/shape/joining.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/clip.h"
+#include "training/optim/registry.h"
 
 namespace caldera {
 namespace {
@@ -28,14 +30,14 @@ double milliseconds(Clock::time_point from, Clock::time_point to) {
 
 class Run {
  public:
-  Run(Llama& model, const TokenDataset& data, const TokenDataset* valid, const TrainOptions& options,
+  Run(CausalLM& model, const TokenDataset& data, const TokenDataset* valid, const TrainOptions& options,
       std::span<TrainObserver* const> observers)
       : model_(model),
         options_(options),
         observers_(observers),
         schedule_{options.schedule, options.optimizer.learning_rate, options.warmup, options.iterations},
         batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)),
-        optimizer_(model.trainable_parameters(), options.optimizer) {
+        optimizer_(make_optimizer(model.trainable_parameters(), options.optimizer)) {
     if (model.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
@@ -118,10 +120,10 @@ class Run {
         LazyTensor norm =
             options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
         if (scaler_)
-          optimizer_.step_if(is_finite_scalar(norm), grads, learning_rate);
+          optimizer_->update_if(is_finite_scalar(norm), grads, learning_rate);
         else
-          optimizer_.step(grads, learning_rate);
-        std::vector<LazyTensor> outputs = optimizer_.state();
+          optimizer_->update(grads, learning_rate);
+        std::vector<LazyTensor> outputs = optimizer_->outputs();
         // One tensor, so that the host reads once a step.
         outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
         // These could be computed again only from the parameters as they were. Without them, the new
@@ -131,7 +133,7 @@ class Run {
         const std::vector<float> values = evaluate_outputs(outputs, host_start, times);
         record.loss += static_cast<double>(values[0]);
         record.grad_norm = static_cast<double>(values[1]);
-        optimizer_.detach();
+        optimizer_->detach();
       }
       host_start = Clock::now();
     }
@@ -140,7 +142,7 @@ class Run {
     if (scaler_) {
       scaler_->update(finite);
       record.skipped = !finite;
-      if (!finite) optimizer_.skip_step();
+      if (!finite) optimizer_->skip_update();
     }
     if (!finite && (!scaler_ || scaler_->is_exhausted())) diverged("gradient norm", record.grad_norm, step);
 
@@ -153,7 +155,7 @@ class Run {
   }
 
   void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss) {
-    const std::vector<LazyTensor> inputs = optimizer_.inputs();
+    const std::vector<LazyTensor> inputs = optimizer_->inputs();
     std::vector<LazyTensor> grads = grad(loss, inputs);
     if (sums.empty()) {
       sums = std::move(grads);
@@ -180,15 +182,15 @@ class Run {
                     what, value, step, options_.iterations));
   }
 
-  std::uint64_t peak_bytes() const { return backend(model_.device()).counters().peak_bytes; }
+  std::uint64_t peak_bytes() const { return device_counters(model_.device()).peak_bytes; }
 
-  Llama& model_;
+  CausalLM& model_;
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
   Schedule schedule_;
   BatchIterator batches_;
   std::vector<Batch> validation_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 
@@ -205,7 +207,6 @@ void TrainOptions::validate() const {
   require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
   require(val_every >= 0, "training: val_every must not be negative");
   require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
-  optimizer.validate();
   loss_scaling.validate();
 }
 
@@ -214,7 +215,7 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
   return (epochs * data.size() + a_step - 1) / a_step;
 }
 
-TrainResult train(Llama& model, const TokenDataset& data, const TokenDataset* valid,
+TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers) {
   options.validate();
   check_fits(data, model.config());

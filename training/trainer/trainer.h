@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 
-#include "training/models/llama.h"
-#include "training/optim/adamw.h"
+#include "training/models/causal_lm.h"
 #include "training/optim/loss_scaler.h"
+#include "training/optim/optimizer_options.h"
 #include "training/optim/schedule.h"
 #include "training/text/dataset.h"
 #include "training/trainer/observer.h"
@@ -21,7 +21,7 @@ struct TrainOptions {
   std::int64_t grad_accumulation = 1;  ///< batches a step
   ScheduleKind schedule = ScheduleKind::constant;
   std::int64_t warmup = 0;           ///< steps; see Schedule
-  AdamWOptions optimizer{};          ///< its learning rate is the schedule's peak
+  OptimizerOptions optimizer{};      ///< which one; its learning rate is the schedule's peak
   double max_grad_norm = 1;          ///< 0 does not clip
   std::int64_t val_every = 0;        ///< validate after so many steps; 0: only before and after the training
   std::int64_t val_batches = -1;     ///< batches a validation; -1: all
@@ -44,17 +44,17 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 
 /// Trains. `valid` may be null. Observers are called in order.
 ///
-/// A step draws batches, builds one graph of loss, gradients, clipping and AdamW's update, evaluates loss and
-/// new state together, and drops the graph. Shapes repeat (rows are padded to a multiple of 16), and learning
-/// rate and step enter as arguments, so plans do too. With gradient accumulation each batch but the last is
-/// evaluated to summed gradients; batches are weighted by their tokens, so that the loss is the mean over all
-/// tokens of the step, as if they had been one batch. A model that computes in f16 is trained with a loss
-/// scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU the same
-/// seed gives bit-identical losses.
+/// A step draws batches, builds one graph of loss, gradients, clipping and the optimiser's update, evaluates
+/// loss and new state together, and drops the graph. Shapes repeat (rows are padded to a multiple of 16), and
+/// learning rate and step enter as arguments, so plans do too. With gradient accumulation each batch but the
+/// last is evaluated to summed gradients; batches are weighted by their tokens, so that the loss is the mean
+/// over all tokens of the step, as if they had been one batch. A model that computes in f16 is trained with a
+/// loss scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU the
+/// same seed gives bit-identical losses.
 ///
 /// Throws ValueError for bad options or data that do not fit the model, and Error when a loss or gradient
 /// norm is not finite; the parameters are then of no use.
-TrainResult train(Llama& model, const TokenDataset& data, const TokenDataset* valid,
+TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers = {});
 
 }  // namespace caldera

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/attention/attention.h"
 #include "engine/device/cpu/gather_scatter.h"
 #include "engine/device/cpu/host/allocator.h"

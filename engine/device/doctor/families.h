@@ -5,30 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/examination.h"
 
 namespace caldera::doctor {
-
-// One file a family.
-void check_elementwise(Examination& x);
-void check_casts(Examination& x);
-void check_special_values(Examination& x);
-void check_random(Examination& x);
-void check_reductions(Examination& x);
-void check_rows(Examination& x);
-void check_products(Examination& x);
-void check_indexed(Examination& x);
-void check_attention(Examination& x);
-void check_replay(Examination& x);
-void check_transfers(Examination& x);
-void check_memory(Examination& x);
 
 struct Family {
   std::string name;
   std::function<void(Examination&)> run;
 };
 /// Those of a device: behind "products", which takes what the device takes, there is "products: <name>" for
-/// each of its ways to compute them.
+/// each variant that it has of them.
 std::vector<Family> families(const Backend& backend);
 
 struct Options {

@@ -2,7 +2,7 @@
 #include <random>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 
 namespace caldera::doctor {
 namespace {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "engine/device/backend.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

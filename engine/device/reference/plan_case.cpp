@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/device/backend.h"
+
 namespace caldera::reference {
 namespace {
 

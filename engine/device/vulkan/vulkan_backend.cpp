@@ -6,11 +6,13 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/device/backend.h"
 #include "engine/device/vulkan/memory/transfer.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/steps/context.h"
+#include "engine/device/vulkan/steps/step_code.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -36,11 +38,11 @@ class VulkanBackend final : public Backend {
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
-  std::vector<ProductWay> product_ways() const override {
-    std::vector<ProductWay> ways;
+  std::vector<ProductVariantInfo> product_variants() const override {
+    std::vector<ProductVariantInfo> variants;
     for (const vulkan::ProductVariant& v : vulkan::product_variants())
-      ways.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
-    return ways;
+      variants.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
+    return variants;
   }
 
   bool runs_ahead() const override { return true; }
@@ -95,6 +97,7 @@ class VulkanBackend final : public Backend {
 
   void set_memory_limit(std::uint64_t bytes) override { context_->device->memory().set_limit(bytes); }
 
+  CodeWriter code_writer() const override { return vulkan::code_of_step; }
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
     DeviceCounters c;

@@ -1,9 +1,9 @@
-// Threads of the CPU backend: how many, and a parallel loop that small work never enters.
+// Parallel loops of the CPU device, which small work never enters.
 #pragma once
 
 #include <cstdint>
 
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 
 namespace caldera::cpu {
 

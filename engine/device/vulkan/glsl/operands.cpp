@@ -2,27 +2,6 @@
 
 namespace caldera {
 
-std::vector<bool> row_operands(const Kernel& kernel) {
-  const std::size_t inputs = kernel.inputs.size();
-  const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
-  std::vector<bool> rows(first_output + kernel.outputs.size(), false);
-  if (kernel.reduce) {
-    for (std::size_t o = 0; o < kernel.outputs.size(); ++o) rows[first_output + o] = true;
-  } else if (kernel.has_rows()) {
-    const RowPhases phases = row_phases(kernel);
-    for (std::size_t o = 0; o < kernel.outputs.size(); ++o)
-      rows[first_output + o] = phases.per_row[kernel.outputs[o].value];
-    for (const Instruction& i : kernel.code) {
-      if (i.op == ScalarOp::load_row) rows[i.a] = true;
-    }
-    // What is also read a point keeps the strides of one.
-    for (const Instruction& i : kernel.code) {
-      if (i.op == ScalarOp::load) rows[i.a] = false;
-    }
-  }
-  return rows;
-}
-
 GlslOperands::GlslOperands(const Kernel& kernel, Shape shape)
     : kernel_(kernel),
       shape_(std::move(shape)),

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "engine/device/vulkan/glsl/expression.h"
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/variant.h"
 
 namespace caldera {
 

@@ -44,7 +44,7 @@ constexpr Quirk kQuirks[] = {
      is_llvmpipe, [](Capabilities& c) { c.compile_early = true; }},
 };
 
-/// Whether the device has the one kind of matrices that shaders/matmul_cooperative.glsl uses.
+/// Whether the device has the one kind of matrices that shaders/matmul/matmul_cooperative.glsl uses.
 bool has_cooperative_matrices(VkPhysicalDevice device) {
   if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV == nullptr) return false;
   VkPhysicalDeviceCooperativeMatrixFeaturesNV feature{

@@ -13,7 +13,7 @@
 namespace caldera::vulkan {
 namespace {
 
-/// Names and definitions as in shaders/matmul_*.comp.
+/// Names and definitions as in shaders/matmul/matmul_*.comp.
 struct TypeText {
   DType type;
   const char* name;

@@ -1,4 +1,4 @@
-// The text of a matrix product's shader, put together at run time from shaders/matmul*.glsl.
+// The text of a matrix product's shader, put together at run time from shaders/matmul/matmul*.glsl.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ struct ProductForm {
   Hash128 hash() const;
 };
 
-/// The name of the type in the names of shaders/matmul_*.comp. Throws DTypeError for one without kernels.
+/// The name of the type in the names of shaders/matmul/matmul_*.comp. Throws DTypeError for one without
+/// kernels.
 const char* product_type_name(DType type);
 
 /// Eight bytes of the table that mean 1 as a segment's factor.

@@ -9,12 +9,12 @@
 namespace caldera::vulkan {
 namespace {
 
-// As in shaders/matmul_tile.glsl.
+// As in shaders/matmul/matmul_tile.glsl.
 constexpr std::int64_t kTileColumns = 4;
 constexpr std::int64_t kTileRows = 8;
-// As in shaders/matmul_subgroup.glsl.
+// As in shaders/matmul/matmul_subgroup.glsl.
 constexpr std::int64_t kSubgroupSteps = 8;
-// Steps of K lie this many elements further apart than a tile is wide: shaders/matmul_shared.glsl.
+// Steps of K lie this many elements further apart than a tile is wide: shaders/matmul/matmul_shared.glsl.
 constexpr std::int64_t kPad = 4;
 
 // Sorted by how much of C a workgroup takes, which is_candidate and the default choice rely on.

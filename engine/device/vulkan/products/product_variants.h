@@ -1,4 +1,4 @@
-// The ways to compute a matrix product on a device, in one table: what each needs, what it is for, and which
+// The variants of the matrix product on a device, in one table: what each needs, what it is for, and which
 // one is taken where nothing was measured.
 #pragma once
 
@@ -27,7 +27,7 @@ struct ProductShape {
   ProductLayout a_layout = ProductLayout::strided, b_layout = ProductLayout::strided;
 };
 
-/// The shader that a variant runs (shaders/matmul_<name>.glsl).
+/// The shader that a variant runs (shaders/matmul/matmul_<name>.glsl).
 enum class ProductKernel : std::uint8_t { tile, shared, vector, subgroup, cooperative };
 
 constexpr ProductKernel kProductKernels[] = {ProductKernel::tile, ProductKernel::shared,

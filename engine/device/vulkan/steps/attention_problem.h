@@ -35,7 +35,7 @@ struct AttentionSpace {
   Dims batch_strides(std::size_t operand) const;
 };
 
-/// How a workgroup shares a block of scores: see shaders/attention.glsl.
+/// How a workgroup shares a block of scores: see shaders/attention/attention.glsl.
 struct AttentionBlocking {
   AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space);
 

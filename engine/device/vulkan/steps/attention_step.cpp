@@ -18,7 +18,7 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr int kMaxBatchRank = 4;  // as in shaders/attention.glsl: kMaxRank less M, N, D, E
+constexpr int kMaxBatchRank = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
 constexpr std::int64_t kMaxHead = 256;
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
@@ -90,7 +90,7 @@ const char* shader_name(AttentionPass pass) {
   return "attention_forward";
 }
 
-/// Definitions that shaders/attention.glsl asks for, and the functions of the kernels.
+/// Definitions that shaders/attention/attention.glsl asks for, and the functions of the kernels.
 std::string make_text(const AttentionStep& attention, const MatrixTypes& types, const AttentionSpace& space,
                       const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
                       const GlslOptions& options) {
@@ -140,7 +140,7 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   return text + whole_shader_text(shader_name(attention.pass));
 }
 
-/// The argument block, as shaders/attention.glsl declares it.
+/// The argument block, as shaders/attention/attention.glsl declares it.
 std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionStep& attention,
                           const AttentionSpace& space, const std::vector<AttentionOperand>& named,
                           const std::vector<Part>& parts) {

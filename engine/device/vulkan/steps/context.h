@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/variant.h"
 #include "engine/device/vulkan/memory/memory.h"
 #include "engine/device/vulkan/memory/storage.h"
 #include "engine/device/vulkan/open/device.h"

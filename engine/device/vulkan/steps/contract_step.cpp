@@ -15,11 +15,11 @@
 namespace caldera::vulkan {
 namespace {
 
-// As in shaders/matmul.glsl and matmul_tile.glsl.
+// As in shaders/matmul/matmul.glsl and matmul_tile.glsl.
 constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
 constexpr std::int64_t kBlock = 4;
 
-/// Writes one operand's View of shaders/matmul.glsl.
+/// Writes one operand's View of shaders/matmul/matmul.glsl.
 void write_view(TableWriter& table, const Step& step, const ProductProblem::View& view, std::int64_t bias) {
   table.integer(bias, step);
   table.integer(view.rows, step);
@@ -226,7 +226,7 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     biases.push_back(
         view_bias(i % 2 == 0 ? view_extents(p, p.m, k) : view_extents(p, k, p.n), p.views[i], step));
   }
-  // As shaders/matmul.glsl declares it.
+  // As shaders/matmul/matmul.glsl declares it.
   const std::uint32_t block = table.begin();
   for (std::size_t s = 0; s < form.segments(); ++s) {
     table.address(step.operands[2 * s], biases[2 * s]);

@@ -28,8 +28,8 @@ std::int64_t reach(const Dims& dims, const Dims& strides) {
   return sum;
 }
 
-/// Writes the block that shaders/indexed.glsl declares. `first` and `last` are the operands before and after
-/// the index; `axis_is_first` says which of them is addressed through it.
+/// Writes the block that shaders/indexed/indexed.glsl declares. `first` and `last` are the operands before
+/// and after the index; `axis_is_first` says which of them is addressed through it.
 std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis& indexed, bool axis_is_first,
                           std::int64_t points, std::int64_t fill_low, std::int64_t fill_high) {
   TableWriter& table = encoder.table;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/variant.h"
 #include "engine/device/vulkan/record/recording.h"
 
 namespace caldera::vulkan {
@@ -18,7 +18,7 @@ struct KernelView {
   Dims strides;
 };
 
-/// The parts of a block that ArgumentLayout (engine/device/vulkan/glsl/glsl.h) and GlslEpilogue describe.
+/// The parts of a block that ArgumentLayout (engine/device/vulkan/glsl/variant.h) and GlslEpilogue describe.
 class KernelArguments {
  public:
   /// Strides may be over the first dimensions of `extents` alone.

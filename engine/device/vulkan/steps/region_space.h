@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/vulkan/glsl/glsl.h"
+#include "engine/device/vulkan/glsl/variant.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::vulkan {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/device/vulkan/glsl/region_shader.h"
+#include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_space.h"
 #include "engine/device/vulkan/steps/transpose_step.h"

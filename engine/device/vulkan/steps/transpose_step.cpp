@@ -7,7 +7,7 @@
 namespace caldera::vulkan {
 namespace {
 
-// As in shaders/transpose.glsl.
+// As in shaders/transpose/transpose.glsl.
 constexpr std::int64_t kSize = 32;
 constexpr std::int64_t kLanes = 256;
 constexpr int kMaxBatchRank = 6;

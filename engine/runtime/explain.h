@@ -1,0 +1,18 @@
+// Explain: how a graph would be evaluated. What has run is explained from its record
+// (engine/explain/explanation.h).
+#pragma once
+
+#include <initializer_list>
+#include <span>
+
+#include "engine/explain/explanation.h"
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// How `outputs` (lazy, on one device) would be evaluated now. Plans, and computes nothing. Throws ValueError
+/// when nothing is left to compute. Call it from one thread at a time with evaluations of the same graph.
+Explanation explain(std::span<const LazyTensor> outputs);
+Explanation explain(std::initializer_list<LazyTensor> outputs);
+
+}  // namespace caldera

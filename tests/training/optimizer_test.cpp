@@ -1,0 +1,208 @@
+// The base of optimisers: state by name, saved and restored; eval with a loss; steps that are taken back; the
+// registry. SGD against a plain double loop.
+#include "training/optim/optimizer.h"
+
+#include "engine/runtime/runtime.h"
+#include "ops/ops.h"
+#include "tests/support/devices.h"
+#include "tests/training/reference.h"
+#include "training/optim/adamw.h"
+#include "training/optim/registry.h"
+#include "training/optim/sgd.h"
+
+namespace caldera::testing {
+namespace {
+
+/// torch.optim.SGD, single-tensor form.
+struct SGDReference {
+  SGDOptions options;
+  Doubles theta;
+  Doubles buffer{};
+
+  void step(const Doubles& grad, double lr) {
+    const bool first = buffer.empty();
+    if (first) buffer.resize(theta.size());
+    for (std::size_t i = 0; i < theta.size(); ++i) {
+      double g = grad[i] + options.weight_decay * theta[i];
+      if (options.momentum != 0) {
+        buffer[i] = first ? g : options.momentum * buffer[i] + (1 - options.dampening) * g;
+        g = options.nesterov ? g + options.momentum * buffer[i] : buffer[i];
+      }
+      theta[i] -= lr * g;
+    }
+  }
+};
+
+class OptimizerTest : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
+};
+
+TEST_P(OptimizerTest, SGDFollowsThePlainLoop) {
+  const std::vector<SGDOptions> variants{{},
+                                         {.weight_decay = 0.1},
+                                         {.momentum = 0.9},
+                                         {.momentum = 0.9, .dampening = 0.3, .weight_decay = 0.05},
+                                         {.momentum = 0.8, .weight_decay = 0.05, .nesterov = true}};
+  for (std::size_t variant = 0; variant < variants.size(); ++variant) {
+    const SGDOptions& options = variants[variant];
+    SGDReference first{options, random_doubles(7 * 3, 1)};
+    SGDReference second{options, random_doubles(33, 2)};
+    LazyTensor a = make_tensor(first.theta, Shape{7, 3}, DType::f32, GetParam());
+    LazyTensor b = make_tensor(second.theta, Shape{33}, DType::f32, GetParam());
+    SGD optimizer({{"a", &a, true}, {"b", &b, true}}, options);
+    std::uint64_t misses = 0;
+    for (std::uint64_t step = 0; step < 12; ++step) {
+      const Doubles ga = random_doubles(21, 100 + step);
+      const Doubles gb = random_doubles(33, 200 + step, -5, 5);
+      const double lr = 0.01 * (1 + 0.1 * static_cast<double>(step));
+      first.step(ga, lr);
+      second.step(gb, lr);
+      optimizer.update(std::vector{make_tensor(ga, Shape{7, 3}, DType::f32, GetParam()),
+                                   make_tensor(gb, Shape{33}, DType::f32, GetParam())},
+                       lr);
+      eval({}, optimizer);
+      const std::string what = "variant " + std::to_string(variant);
+      expect_close(a, first.theta, 1e-5, what);
+      expect_close(b, second.theta, 1e-5, what);
+      if (step == 1) misses = plan_cache_stats().misses;
+    }
+    EXPECT_EQ(plan_cache_stats().misses, misses) << "a step with another learning rate was planned anew";
+    EXPECT_EQ(optimizer.step_count(), 12);
+    EXPECT_EQ(optimizer.state().tensors.size(), options.momentum == 0 ? 0U : 2U);
+    if (options.momentum != 0)
+      expect_close(optimizer.state().tensors.at("b.momentum_buffer"), second.buffer, 1e-5);
+  }
+}
+
+// The closed form for f(x) = x^2 / 2 without momentum: x (1 - lr)^n.
+TEST_P(OptimizerTest, SGDDescendsAQuadraticByItsClosedForm) {
+  LazyTensor x = make_tensor({3, -2}, Shape{2}, DType::f32, GetParam());
+  SGD optimizer({{"x", &x, true}}, {.learning_rate = 0.1});
+  for (int i = 0; i < 10; ++i) {
+    const LazyTensor loss = sum(square(x)) * 0.5;
+    optimizer.update(grad(loss, optimizer.parameters()));
+    eval(loss, optimizer);
+    EXPECT_NEAR(loss.item<double>(), 13 * 0.5 * std::pow(0.9, 2 * i), 1e-4);
+  }
+  expect_close(x, {3 * std::pow(0.9, 10), -2 * std::pow(0.9, 10)}, 1e-5);
+}
+
+TEST_P(OptimizerTest, EvalIsOnePlanAndLeavesNoGraph) {
+  LazyTensor x = make_tensor(random_doubles(5, 1), Shape{5}, DType::f32, GetParam());
+  AdamW optimizer({{"x", &x, true}});
+  std::uint64_t submits = 0;
+  for (int i = 0; i < 4; ++i) {
+    const LazyTensor loss = sum(square(x));
+    const std::vector<LazyTensor> grads = grad(loss, optimizer.parameters());
+    optimizer.update(grads, 0.01);
+    submits = backend(GetParam()).counters().submits;
+    const LazyTensor norm = sum(grads[0]);
+    eval({loss, norm}, optimizer);
+    EXPECT_EQ(backend(GetParam()).counters().submits - submits, 1U);
+    EXPECT_GT(loss.item<double>(), 0);
+  }
+}
+
+TEST_P(OptimizerTest, AStepThatIsNotAppliedChangesNothing) {
+  for (const char* name : {"adamw", "sgd"}) {
+    OptimizerOptions options{.name = name, .learning_rate = 0.1};
+    if (options.name == "sgd") options.more["momentum"] = 0.9;
+    LazyTensor x = make_tensor(random_doubles(5, 1), Shape{5}, DType::f32, GetParam());
+    const auto optimizer = make_optimizer({{"x", &x, true}}, options);
+    const std::vector<LazyTensor> grads{make_tensor(random_doubles(5, 2), Shape{5}, DType::f32, GetParam())};
+    optimizer->update(grads);
+    eval({}, *optimizer);
+    const Doubles before = to_doubles(x);
+    const OptimizerState state = optimizer->state();
+    for (const bool apply : {false, true}) {
+      optimizer->update_if(
+          equal(LazyTensor::from_vector<float>({apply ? 1.0F : 0.0F}, Shape{}, GetParam()), 1.0), grads, 0.1);
+      eval({}, *optimizer);
+      if (!apply) optimizer->skip_update();
+      EXPECT_EQ(to_doubles(x) == before, !apply) << name;
+      EXPECT_EQ(optimizer->step_count(), apply ? 2 : 1);
+      for (const auto& [key, tensor] : optimizer->state().tensors)
+        EXPECT_EQ(to_doubles(tensor) == to_doubles(state.tensors.at(key)), !apply) << key;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OptimizerTest, ::testing::ValuesIn(tested_devices()), device_test_name);
+
+TEST(OptimizerStateTest, ARestoredRunOfAnyOptimizerContinuesExactly) {
+  for (const std::string& name : optimizer_names()) {
+    OptimizerOptions options{.name = name, .learning_rate = 0.01};
+    if (name == "sgd") options.more = {{"momentum", 0.9}, {"dampening", 0.2}};
+    const auto run = [](Optimizer& optimizer, int from, int to) {
+      for (int i = from; i < to; ++i) {
+        optimizer.update(
+            std::vector{make_tensor(random_doubles(4, to_size(i)), Shape{4}, DType::f32, Device::cpu())});
+        eval({}, optimizer);
+      }
+    };
+    LazyTensor x = make_tensor(random_doubles(4, 99), Shape{4}, DType::f32, Device::cpu());
+    LazyTensor y = make_tensor(random_doubles(4, 99), Shape{4}, DType::f32, Device::cpu());
+    const auto whole = make_optimizer({{"x", &x, true}}, options);
+    const auto half = make_optimizer({{"y", &y, true}}, options);
+    run(*whole, 0, 6);
+    run(*half, 0, 3);
+    const auto rest = make_optimizer({{"y", &y, true}}, options);
+    rest->restore(half->state());
+    EXPECT_EQ(rest->step_count(), 3);
+    run(*rest, 3, 6);
+    EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>()) << name;
+    rest->reset();
+    EXPECT_EQ(rest->step_count(), 0);
+  }
+}
+
+TEST(OptimizerStateTest, AStateThatDoesNotFitIsRefused) {
+  LazyTensor x = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  LazyTensor y = make_tensor({1, 2, 3}, Shape{3}, DType::f32, Device::cpu());
+  AdamW optimizer({{"x", &x, true}});
+  const OptimizerState good = optimizer.state();
+  EXPECT_EQ(good.tensors.size(), 2U);
+  OptimizerState state = good;
+  state.step = -1;
+  EXPECT_THROW(optimizer.restore(state), ValueError);
+  state = good;
+  state.tensors.erase("x.exp_avg");
+  EXPECT_THROW(optimizer.restore(state), ValueError);
+  state = good;
+  state.tensors["z.exp_avg"] = x;
+  EXPECT_THROW(optimizer.restore(state), ValueError);
+  state = good;
+  state.tensors["x.exp_avg"] = y;
+  EXPECT_THROW(optimizer.restore(state), ShapeError);
+  EXPECT_THROW(SGD({{"x", &x, true}}, {.momentum = 0.9}).restore(good), ValueError);
+}
+
+TEST(OptimizerRegistryTest, NamesAndOptionsAreChecked) {
+  LazyTensor x = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  const std::vector<Parameter> parameters{{"x", &x, true}};
+  EXPECT_EQ(optimizer_names(), (std::vector<std::string>{"adamw", "sgd"}));
+  const auto message_of = [&](const OptimizerOptions& options) {
+    try {
+      make_optimizer(parameters, options);
+    } catch (const ValueError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(message_of({.name = "lion"}).find("adamw, sgd"), std::string::npos);
+  EXPECT_NE(message_of({.more = {{"momentum", 0.9}}}).find("beta1"), std::string::npos);
+  EXPECT_NE(message_of({.learning_rate = -1}).find("learning_rate"), std::string::npos);
+  EXPECT_NE(message_of({.weight_decay = -1}).find("weight_decay"), std::string::npos);
+  EXPECT_NE(message_of({.name = "sgd", .more = {{"nesterov", 1}}}).find("nesterov"), std::string::npos);
+  EXPECT_THROW(make_optimizer({}, {}), ValueError);
+  const auto sgd = make_optimizer(parameters, {.name = "sgd", .learning_rate = 0.5});
+  EXPECT_EQ(dynamic_cast<SGD&>(*sgd).options().weight_decay, 0);
+  EXPECT_EQ(sgd->learning_rate(), 0.5);
+  const auto adamw = make_optimizer(parameters, {.more = {{"beta2", 0.95}}});
+  EXPECT_EQ(dynamic_cast<AdamW&>(*adamw).options().beta2, 0.95);
+  EXPECT_EQ(dynamic_cast<AdamW&>(*adamw).options().weight_decay, 0.01);
+}
+
+}  // namespace
+}  // namespace caldera::testing

@@ -1,0 +1,139 @@
+// The registry of model families: which one a folder holds, and what is said of one that is not known.
+#include "training/models/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "training/lora/lora.h"
+#include "training/models/llama.h"
+
+namespace caldera::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    dir_ = fs::path(::testing::TempDir()) / (std::string("caldera_registry_") + info->name());
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  fs::path put(const json& config) const {
+    const fs::path path = dir_ / "config.json";
+    std::ofstream(path) << config.dump();
+    return path;
+  }
+  std::string refused(const json& config) const {
+    try {
+      make_causal_lm(put(config), Device::cpu());
+      ADD_FAILURE() << "accepted: " << config.dump();
+    } catch (const FileError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("config.json: "), std::string::npos) << message;
+      return message;
+    }
+    return {};
+  }
+
+  fs::path dir_;
+};
+
+json minimal(const char* architecture, const char* model_type) {
+  return {{"architectures", {architecture}}, {"model_type", model_type}, {"hidden_size", 16},
+          {"intermediate_size", 24},         {"num_hidden_layers", 2},   {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},        {"vocab_size", 40}};
+}
+
+json with(json config, const char* field, const json& value) {
+  config[field] = value;
+  return config;
+}
+
+std::vector<std::string> biases_of(CausalLM& model) {
+  std::vector<std::string> names;
+  for (const Parameter& p : model.parameters())
+    if (p.name.ends_with(".bias") && p.name.find(".layers.1.") != std::string::npos)
+      names.push_back(p.name.substr(std::string("model.layers.1.").size()));
+  return names;
+}
+
+TEST_F(RegistryTest, TheConfigurationSaysWhichFamily) {
+  EXPECT_EQ(model_types(), (std::vector<std::string>{"llama", "qwen2"}));
+  const auto llama = make_causal_lm(put(minimal("LlamaForCausalLM", "llama")), Device::cpu());
+  EXPECT_NE(dynamic_cast<Llama*>(llama.get()), nullptr);
+  EXPECT_TRUE(biases_of(*llama).empty());
+  EXPECT_EQ(llama->config().max_position_embeddings, 2048);
+  const auto qwen = make_causal_lm(put(minimal("Qwen2ForCausalLM", "qwen2")), Device::cpu());
+  EXPECT_EQ(biases_of(*qwen), (std::vector<std::string>{"self_attn.q_proj.bias", "self_attn.k_proj.bias",
+                                                        "self_attn.v_proj.bias"}));
+  EXPECT_EQ(qwen->config().max_position_embeddings, 32768);
+  EXPECT_EQ(lora_target_modules(*qwen), lora_target_modules(*llama));
+
+  json unnamed = minimal("Qwen2ForCausalLM", "qwen2");
+  unnamed.erase("architectures");
+  EXPECT_EQ(make_causal_lm(put(unnamed), Device::cpu())->config().model_type, "qwen2");
+  unnamed = minimal("Qwen2ForCausalLM", "qwen2");
+  unnamed.erase("model_type");
+  EXPECT_EQ(make_causal_lm(put(unnamed), Device::cpu())->config().model_type, "qwen2");
+}
+
+TEST_F(RegistryTest, AnUnknownFamilyIsAnErrorThatNamesTheKnownOnes) {
+  for (const json& config : {minimal("MambaForCausalLM", "mamba"), minimal("LlamaForCausalLM", "mamba"),
+                             minimal("MambaForCausalLM", "llama"), minimal("LlamaForCausalLM", "qwen2")}) {
+    const std::string message = refused(config);
+    for (const char* known :
+         {"LlamaForCausalLM (model_type \"llama\")", "Qwen2ForCausalLM (model_type \"qwen2\")"})
+      EXPECT_NE(message.find(known), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_NE(refused(minimal("MambaForCausalLM", "mamba")).find("'MambaForCausalLM'"), std::string::npos);
+  EXPECT_THROW(make_causal_lm(dir_ / "absent.json", Device::cpu()), FileError);
+  EXPECT_THROW(load_causal_lm(dir_ / "absent", Device::cpu()), FileError);
+}
+
+TEST_F(RegistryTest, WhatAFamilyDoesNotComputeIsRefusedByName) {
+  const json config = minimal("Qwen2ForCausalLM", "qwen2");
+  const auto names = [&](const char* field, const json& value) {
+    EXPECT_NE(refused(with(config, field, value)).find(field), std::string::npos);
+  };
+  names("use_sliding_window", true);
+  names("use_sliding_window", "yes");
+  names("layer_types", {"full_attention", "sliding_attention"});
+  names("hidden_act", "gelu");
+  names("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
+  names("num_key_value_heads", 3);
+  EXPECT_NO_THROW(
+      make_causal_lm(put(with(config, "layer_types", {"full_attention", "full_attention"})), Device::cpu()));
+}
+
+TEST_F(RegistryTest, AnyFamilyIsSavedAndLoaded) {
+  for (const auto& [architecture, type] :
+       {std::pair{"LlamaForCausalLM", "llama"}, {"Qwen2ForCausalLM", "qwen2"}}) {
+    const auto model = make_causal_lm(put(minimal(architecture, type)), Device::cpu(), 3);
+    model->materialize();
+    model->save(dir_ / type);
+    const auto loaded = load_causal_lm(dir_ / type, Device::cpu());
+    EXPECT_EQ(loaded->config(), model->config());
+    EXPECT_FALSE(loaded->is_training());
+    const std::vector<std::int32_t> ids{1, 7, 39, 2};
+    EXPECT_EQ(loaded->forward(loaded->make_ids(ids)).to_vector<float>(),
+              model->forward(model->make_ids(ids)).to_vector<float>());
+    EXPECT_NE(make_causal_lm(dir_ / "config.json", Device::cpu(), 4)
+                  ->parameters()
+                  .front()
+                  .tensor->to_vector<float>(),
+              model->parameters().front().tensor->to_vector<float>())
+        << "the weights are a function of the seed";
+  }
+}
+
+}  // namespace
+}  // namespace caldera::testing

@@ -1,0 +1,85 @@
+// CausalLM: a language model that predicts the next token, whatever its family. The trainer, the generator,
+// evaluation, adapters and the program know models by this interface alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "training/io/model_config.h"
+#include "training/nn/kv_cache.h"
+#include "training/nn/module.h"
+
+namespace caldera {
+
+class StagedFiles;
+
+/// A family derives from it and says how ids become hidden states and those become logits. Parameter names
+/// are Hugging Face's. Activations have the model's dtype: see set_dtype. One thread at a time uses a model.
+class CausalLM : public Module {
+ public:
+  virtual const ModelConfig& config() const = 0;
+
+  /// ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions begin at
+  /// cache->position() and the cache advances by T: evaluate cache->state() together with what is made of the
+  /// result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
+  /// max_position_embeddings or the cache's capacity.
+  virtual LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) = 0;
+  /// Any of the hidden states (..., hidden) to logits (..., vocabulary).
+  virtual LazyTensor logits(const LazyTensor& hidden) = 0;
+  /// Both: ids (B, T) to logits (B, T, vocabulary).
+  LazyTensor forward(const LazyTensor& ids, KVCache* cache = nullptr) {
+    return logits(hidden_states(ids, cache));
+  }
+  LazyTensor operator()(const LazyTensor& ids, KVCache* cache = nullptr) { return forward(ids, cache); }
+
+  /// ids as a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside of
+  /// the vocabulary and its position, ShapeError unless batch divides their number.
+  LazyTensor make_ids(std::span<const std::int32_t> ids, std::int64_t batch = 1) const;
+  /// An empty cache that fits this model. Throws ValueError for a capacity above max_position_embeddings.
+  std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
+
+  /// Calls `visitor` with the path ("model.layers.0.self_attn.q_proj"), the name ("q_proj") and the slot of
+  /// each projection that the model's modules report, in a fixed order: what adapters may wrap. lm_head is
+  /// not among them. A slot may be assigned to once the walk is over.
+  using ProjectionVisitor = std::function<void(const std::string& path, const std::string& name,
+                                               std::unique_ptr<Projection>& slot)>;
+  void visit_projections(const ProjectionVisitor& visitor);
+
+  /// Computes in `dtype` (f32, f16 or bf16; see training/nn/precision.h) from now on. Parameters that are not
+  /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for
+  /// another type, or where the device does not compute with it.
+  void set_dtype(DType dtype);
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+
+  /// Replaces every parameter by that of a model folder (model.safetensors or its shards), and puts the model
+  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold. Throws FileError for
+  /// a tensor that is missing, of the wrong shape, or unexpected; nothing is changed then.
+  void load_weights(const std::filesystem::path& dir, DType dtype = DType::f32);
+  /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
+  /// weights are the base model's: an adapter is saved by save_adapter.
+  void save(const std::filesystem::path& dir);
+  /// The same together with other files: `files` is for the caller to commit.
+  void save(const std::filesystem::path& dir, StagedFiles& files);
+
+ protected:
+  explicit CausalLM(Device device) : device_(device) {}
+
+  /// The fields that the family's config.json has beside those of ModelConfig.
+  virtual detail::OwnFields own_fields() const = 0;
+  /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
+  /// lm_head.weight of a model whose embeddings are tied.
+  virtual bool is_harmless(const std::string& name) const;
+
+ private:
+  void check_dtype(DType dtype) const;
+
+  Device device_;
+  DType dtype_ = DType::f32;
+};
+
+}  // namespace caldera

@@ -1,0 +1,107 @@
+// Optimizer: what replaces parameters by better ones, given their gradients.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "training/nn/module.h"
+
+namespace caldera {
+
+/// What an optimiser remembers from step to step, beside the parameters: what a checkpoint saves. A tensor's
+/// name is its parameter's and PyTorch's name of the state: "model.norm.weight.exp_avg".
+struct OptimizerState {
+  std::int64_t step = 0;
+  std::map<std::string, LazyTensor> tensors;
+};
+
+/// A lazy optimiser over a fixed list of parameters. A training step is
+///
+///   const LazyTensor loss = ...;
+///   auto grads = grad(loss, optimizer.parameters());
+///   optimizer.update(grads);                   // builds nodes, computes nothing
+///   eval(loss, optimizer);                     // one plan: the loss, the new parameters and the new state
+///
+/// What changes from step to step (the learning rate, bias corrections) enters the plan as arguments: from
+/// the second step on the plan is in the cache. State of 16-bit parameters is f32. One thread at a time.
+///
+/// An optimiser derives from it and says what one parameter becomes; see docs/training.md.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// The parameters' present tensors: what to differentiate with respect to.
+  std::vector<LazyTensor> inputs() const;
+  /// The rate that update() takes where it is given none.
+  double learning_rate() const { return learning_rate_; }
+
+  /// Replaces the parameters and the state by their updated values. Throws ShapeError unless there is one
+  /// gradient of the parameter's shape for each; nothing is changed then.
+  void update(std::span<const LazyTensor> grads, double learning_rate);
+  void update(std::span<const LazyTensor> grads) { update(grads, learning_rate_); }
+  /// The same where `apply` (a boolean scalar) will turn out true; otherwise parameters and state keep their
+  /// values, and the caller takes the step back by `skip_update()` once it knows.
+  void update_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate);
+  void skip_update() { --step_; }
+
+  /// The parameters, then the state: what must be evaluated with the loss, in one eval.
+  std::vector<LazyTensor> outputs() const;
+  /// After that eval: replaces parameters and state by leaves with the same values, so that the next step's
+  /// graph does not grow from this one's.
+  void detach();
+
+  /// Updates so far.
+  std::int64_t step_count() const { return step_; }
+  OptimizerState state() const;
+  /// Continues a saved run. Throws ValueError for a tensor that is missing or unexpected, or a negative step,
+  /// ShapeError for one that has not its parameter's shape; nothing is changed then.
+  void restore(const OptimizerState& state);
+  /// Back to step 0 and a state of zeros.
+  void reset();
+
+ protected:
+  /// `name` begins messages; `slots` are the names of the tensors kept for each parameter, all of its shape
+  /// and zero at first. Keeps the pointers of `parameters`. Throws ValueError for an empty list or a negative
+  /// rate, DTypeError for a parameter that is not floating.
+  Optimizer(std::string name, std::vector<Parameter> parameters, std::vector<std::string> slots,
+            double learning_rate);
+
+  /// One parameter's update. All tensors have the dtype that the update is computed in.
+  struct Step {
+    LazyTensor parameter;
+    LazyTensor grad;
+    std::vector<LazyTensor> slots;
+    double learning_rate = 0;
+    std::int64_t number = 1;  ///< counts from 1
+  };
+  struct Updated {
+    LazyTensor parameter;
+    std::vector<LazyTensor> slots;
+  };
+  virtual Updated updated(const Step& step) const = 0;
+
+ private:
+  std::string name_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::string> slot_names_;
+  std::vector<std::vector<LazyTensor>> slots_;  // of each name, a tensor a parameter
+  double learning_rate_;
+  std::int64_t step_ = 0;
+};
+
+/// Evaluates the loss and the optimiser's new parameters and state in one plan, and detaches them.
+void eval(const LazyTensor& loss, Optimizer& optimizer);
+/// The same with several results: a loss and a norm, say.
+void eval(std::span<const LazyTensor> results, Optimizer& optimizer);
+void eval(std::initializer_list<LazyTensor> results, Optimizer& optimizer);
+
+/// The gradients of a scalar with respect to parameters, in their order: what update() takes.
+std::vector<LazyTensor> grad(const LazyTensor& loss, const std::vector<Parameter>& parameters);
+
+}  // namespace caldera

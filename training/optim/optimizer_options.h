@@ -1,0 +1,23 @@
+// Which optimiser, and its numbers: as a training run is asked for one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace caldera {
+
+struct OptimizerOptions {
+  std::string name = "adamw";  ///< of the registry: see optimizer_names()
+  double learning_rate = 1e-4;
+  std::optional<double> weight_decay;  ///< else the optimiser's own default
+  /// Options that not every optimiser has, by name: {"momentum", 0.9}. A flag is on unless it is 0.
+  std::map<std::string, double> more{};
+
+  double number(const std::string& option, double otherwise) const {
+    const auto found = more.find(option);
+    return found == more.end() ? otherwise : found->second;
+  }
+};
+
+}  // namespace caldera

@@ -1,0 +1,20 @@
+// The optimisers that Caldera has, by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "training/optim/optimizer.h"
+#include "training/optim/optimizer_options.h"
+
+namespace caldera {
+
+/// The names of all optimisers, in the registry's order: "adamw", "sgd", ...
+std::vector<std::string> optimizer_names();
+
+/// Throws ValueError for a name that is not known (naming those that are), an option that the optimiser does
+/// not have, and one outside of its domain; see also Optimizer.
+std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options);
+
+}  // namespace caldera

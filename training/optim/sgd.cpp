@@ -1,0 +1,56 @@
+#include "training/optim/sgd.h"
+
+#include <fmt/format.h>
+
+#include "ops/ops.h"
+#include "training/optim/kind.h"
+
+namespace caldera {
+
+void SGDOptions::validate() const {
+  const auto require = [](bool ok, const char* field, double value, const char* domain) {
+    if (!ok) throw ValueError(fmt::format("SGD: {} is {}, but must be {}", field, value, domain));
+  };
+  require(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
+  require(momentum >= 0, "momentum", momentum, "at least 0");
+  require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0");
+  if (nesterov && (momentum == 0 || dampening != 0))
+    throw ValueError("SGD: nesterov needs a momentum and no dampening");
+}
+
+SGD::SGD(std::vector<Parameter> parameters, const SGDOptions& options)
+    : Optimizer(
+          "SGD", std::move(parameters),
+          options.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"},
+          options.learning_rate),
+      options_(options) {
+  options_.validate();
+}
+
+Optimizer::Updated SGD::updated(const Step& step) const {
+  const LazyTensor g =
+      options_.weight_decay == 0 ? step.grad : step.grad + step.parameter * options_.weight_decay;
+  if (options_.momentum == 0) return {step.parameter - g * step.learning_rate, {}};
+  // The buffer begins as zeros. A factor and not a case, so that the first step has the plan of all later
+  // ones.
+  const double fresh = step.number == 1 ? 1 : 1 - options_.dampening;
+  LazyTensor buffer = step.slots[0] * options_.momentum;
+  buffer = buffer + (options_.dampening == 0 ? g : g * fresh);
+  const LazyTensor direction = options_.nesterov ? g + buffer * options_.momentum : buffer;
+  return {step.parameter - direction * step.learning_rate, {buffer}};
+}
+
+detail::OptimizerKind sgd_optimizer() {
+  return {"sgd",
+          {"momentum", "dampening", "nesterov"},
+          [](std::vector<Parameter> parameters, const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+            SGDOptions options{.learning_rate = o.learning_rate};
+            options.momentum = o.number("momentum", options.momentum);
+            options.dampening = o.number("dampening", options.dampening);
+            options.weight_decay = o.weight_decay.value_or(options.weight_decay);
+            options.nesterov = o.number("nesterov", 0) != 0;
+            return std::make_unique<SGD>(std::move(parameters), options);
+          }};
+}
+
+}  // namespace caldera
