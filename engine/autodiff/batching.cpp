@@ -245,7 +245,7 @@ BatchRule batch_rule_of(OpClass kind) {
       return batch_contract;
     case OpClass::gather:
       return batch_gather;
-    case OpClass::scatter_add:
+    case OpClass::scatter:
       return batch_scatter;
     case OpClass::reshape:
     case OpClass::broadcast:

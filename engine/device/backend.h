@@ -16,16 +16,16 @@
 
 namespace caldera {
 
-/// One of the ways in which a device computes matrix products.
-struct ProductWay {
+/// One of the variants of the matrix product that a device has.
+struct ProductVariantInfo {
   std::string name;     // that pins it: CALDERA_TUNE=<name>, read while the device is opened
   std::string why_not;  // what the device lacks for it, whatever the product; empty: nothing
 };
 
-/// The way in which a step is computed.
-struct StepWay {
-  std::string_view name;  // empty: there is one way only, or the step has nothing to compute
-  std::string why_not;    // why it is not the way that was pinned; empty if it is, or none was pinned
+/// The variant by which a step is computed.
+struct StepVariant {
+  std::string_view name;  // empty: there is one only, or the step has nothing to compute
+  std::string why_not;    // why it is not the one that was pinned; empty if it is, or none was pinned
 };
 
 /// Fills in what the counters say of `memory`.
@@ -83,7 +83,7 @@ class Executable {
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
   /// How step number `step` of the plan is computed.
-  virtual StepWay way_of([[maybe_unused]] std::size_t step) const { return {}; }
+  virtual StepVariant variant_of([[maybe_unused]] std::size_t step) const { return {}; }
   /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
   virtual std::size_t bytes() const { return 0; }
 
@@ -111,9 +111,9 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
-  /// The ways to compute matrix products that it has been written for, on this device or another of its kind.
-  /// Empty: one way, which has no name.
-  virtual std::vector<ProductWay> product_ways() const { return {}; }
+  /// The variants of the matrix product that it has been written for, on this device or another of its kind.
+  /// Empty: there is one, which has no name.
+  virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
   /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the

@@ -26,7 +26,7 @@ const char* kind_of(const GraphNode& node) {
     case OpClass::contract:
       return "contract";
     case OpClass::gather:
-    case OpClass::scatter_add:
+    case OpClass::scatter:
       return "index";
     case OpClass::linalg:
       return "linalg";

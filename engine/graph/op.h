@@ -30,7 +30,7 @@ enum class OpClass : std::uint8_t {
                 // of several products (engine/compile/rewrite/products.h)
   gather,       // inputs x, idx. attrs: axis; 1 if idx is aligned: of x's rank, with its extents but along
                 // the axis, so that each place has indices of its own
-  scatter_add,  // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
+  scatter,      // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
   reshape,      // same elements in row-major order
   permute,      // attrs: permutation
   slice,        // attrs: start per dimension, then step per dimension (may be negative)

@@ -142,15 +142,15 @@ void scatter_jvp(JvpContext& c) {
 
 const OpDef kGather{.name = "take", .kind = OpClass::gather, .vjp = gather_vjp, .jvp = ops::linear_jvp};
 const OpDef kScatterAdd{
-    .name = "scatter_add", .kind = OpClass::scatter_add, .vjp = scatter_add_vjp, .jvp = scatter_jvp};
+    .name = "scatter_add", .kind = OpClass::scatter, .vjp = scatter_add_vjp, .jvp = scatter_jvp};
 const OpDef kScatterSet{
-    .name = "scatter", .kind = OpClass::scatter_add, .vjp = scatter_set_vjp, .jvp = scatter_jvp};
+    .name = "scatter", .kind = OpClass::scatter, .vjp = scatter_set_vjp, .jvp = scatter_jvp};
 const OpDef kScatterMax{.name = "scatter_max",
-                        .kind = OpClass::scatter_add,
+                        .kind = OpClass::scatter,
                         .vjp = scatter_extremum_vjp,
                         .jvp = scatter_extremum_jvp};
 const OpDef kScatterMin{.name = "scatter_min",
-                        .kind = OpClass::scatter_add,
+                        .kind = OpClass::scatter,
                         .vjp = scatter_extremum_vjp,
                         .jvp = scatter_extremum_jvp};
 

@@ -24,16 +24,17 @@ struct Dump {
 Dump compile_with_dump(std::string_view program, bool fusion) {
   const std::vector<LazyTensor> outputs = named_program(program).build(Device::null());
   const std::scoped_lock lock(graph_mutex());
-  GraphKey capture;
-  for (const LazyTensor& output : outputs) capture.outputs.push_back(&output.node());
-  capture.fill();
+  GraphKey key;
+  key.reset(Device::null());
+  for (const LazyTensor& output : outputs) key.outputs.push_back(&output.node());
+  key.fill();
   Dump dump;
   CompileOptions options{.fusion = fusion};
   options.after_pass = [&](std::string_view pass, const std::function<std::string()>& text) {
     dump.names.emplace_back(pass);
     dump.texts.push_back(text());
   };
-  dump.plan = compile(capture.program(), options);
+  dump.plan = compile(key.program(), options);
   return dump;
 }
 

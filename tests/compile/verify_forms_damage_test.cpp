@@ -372,7 +372,7 @@ TEST(VerifyFormsDamage, HolesThatNobodyReadsAreHarmless) {
 
 TEST(VerifyFormsDamage, ElementsInTurnNeedNoBarrier) {
   Plan plan = sound_forms_plan();
-  // Two joined steps write the even and the odd elements of one stretch.
+  // Two joined steps write the even and the odd elements of one span.
   step(plan, kFirst).dims = {10};
   result(plan, kFirst) = {kUpdated, 0, {2}};
   operand(plan, kSecond, 1) = {kUpdated, 1, {10, 2}};

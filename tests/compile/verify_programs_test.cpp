@@ -78,8 +78,8 @@ TEST(VerifyPrograms, NoBarrierIsIdle) {
     const std::vector<int> writers = count_writers(plan);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       if (!plan.steps[i].barrier_before) continue;
-      // The planner looks at the stretch between the first and the last element of an operand, the verifier
-      // at each element: parts of one buffer (pad, concatenate) may be apart though their stretches are not.
+      // The planner looks at the span between the first and the last element of an operand, the verifier
+      // at each element: parts of one buffer (pad, concatenate) may be apart though their spans are not.
       if (writes_one_of_several(plan.steps[i], writers)) continue;
       Plan damaged = plan;
       damaged.steps[i].barrier_before = false;

@@ -26,28 +26,30 @@ struct Sickness {
   std::function<void(const Plan&)> on_submit;                           // may throw
   std::function<void(std::byte* bytes, std::size_t size)> on_download;  // changes what comes back
   std::function<bool(DType)> lacks;
-  // Ways to compute matrix products, which the CPU has none of. `way` is what it says of a product's step.
-  std::vector<ProductWay> product_ways;
-  std::function<StepWay(const Step&)> way;
+  // Variants of the matrix product, which the CPU has none of. `variant` is what it says of a product's step.
+  std::vector<ProductVariantInfo> product_variants;
+  std::function<StepVariant(const Step&)> variant;
 };
 
-/// What the CPU made of a plan, with another word on the ways of its steps.
+/// What the CPU made of a plan, with another word on the variants of its steps.
 class SickExecutable final : public Executable {
  public:
-  SickExecutable(std::unique_ptr<Executable> real, std::function<StepWay(const Step&)> way)
-      : Executable(real->plan_ptr()), real_(std::move(real)), way_(std::move(way)) {}
-  StepWay way_of(std::size_t step) const override { return way_ ? way_(plan().steps.at(step)) : StepWay{}; }
+  SickExecutable(std::unique_ptr<Executable> real, std::function<StepVariant(const Step&)> variant)
+      : Executable(real->plan_ptr()), real_(std::move(real)), variant_(std::move(variant)) {}
+  StepVariant variant_of(std::size_t step) const override {
+    return variant_ ? variant_(plan().steps.at(step)) : StepVariant{};
+  }
   Executable& real() { return *real_; }
 
  private:
   std::unique_ptr<Executable> real_;
-  std::function<StepWay(const Step&)> way_;
+  std::function<StepVariant(const Step&)> variant_;
 };
 
 class SickBackend : public Backend {
  public:
   explicit SickBackend(Sickness sickness) : sickness_(std::move(sickness)), real_(make_cpu_backend()) {}
-  std::vector<ProductWay> product_ways() const override { return sickness_.product_ways; }
+  std::vector<ProductVariantInfo> product_variants() const override { return sickness_.product_variants; }
 
   const DeviceInfo& info() const override { return real_->info(); }
   bool supports(DType type) const override {
@@ -63,7 +65,7 @@ class SickBackend : public Backend {
     if (sickness_.on_download) sickness_.on_download(static_cast<std::byte*>(to), bytes);
   }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
-    return std::make_unique<SickExecutable>(real_->prepare(std::move(plan)), sickness_.way);
+    return std::make_unique<SickExecutable>(real_->prepare(std::move(plan)), sickness_.variant);
   }
   Ticket submit(Executable& executable, const Bindings& bindings) override {
     if (sickness_.on_submit) sickness_.on_submit(executable.plan());
@@ -84,14 +86,15 @@ Report examine_family(const Sickness& sickness, const std::function<void(Examina
   return x.take_report();
 }
 
-/// A device with three ways to compute products, one of which it cannot take; it says `way` of each product.
-Sickness with_ways(std::function<StepWay(const Step&)> way) {
-  return {.product_ways = {{"first", ""}, {"second", ""}, {"third", "needs a third hand"}},
-          .way = std::move(way)};
+/// A device with three variants of the product, one of which it cannot take; it says `variant` of each
+/// product.
+Sickness with_variants(std::function<StepVariant(const Step&)> variant) {
+  return {.product_variants = {{"first", ""}, {"second", ""}, {"third", "needs a third hand"}},
+          .variant = std::move(variant)};
 }
 
-/// Products by the first way.
-Report examine_first_way(const Sickness& sickness) {
+/// Products by the first variant.
+Report examine_first_variant(const Sickness& sickness) {
   SickBackend backend(sickness);
   const auto again = [&](const char*, const char*) { return std::make_unique<SickBackend>(sickness); };
   return doctor::examine(backend, {.filter = "products: first", .progress = {}, .open_with = again});
@@ -152,15 +155,15 @@ TEST(Doctor, SeesFlippedBitsInEveryFamily) {
   sickness.on_download = [](std::byte* bytes, std::size_t size) {
     for (std::size_t i = 2; i < size; i += 16) bytes[i] ^= std::byte{0x40};
   };
-  sickness.product_ways = {{"first", ""}};
-  sickness.way = [](const Step&) { return StepWay{"first", ""}; };
+  sickness.product_variants = {{"first", ""}};
+  sickness.variant = [](const Step&) { return StepVariant{"first", ""}; };
   for (const doctor::Family& family : doctor::families(SickBackend(sickness)))
     EXPECT_GT(examine_family(sickness, family.run).failed(), 0) << family.name;
 }
 
 TEST(Doctor, ExaminesEveryWayToComputeProducts) {
-  const char* opened = nullptr;  // the way that the other backend was opened for
-  Sickness sickness = with_ways([&](const Step&) { return StepWay{opened, ""}; });
+  const char* opened = nullptr;  // the variant that the other backend was opened for
+  Sickness sickness = with_variants([&](const Step&) { return StepVariant{opened, ""}; });
   SickBackend backend(sickness);
   std::vector<std::string> families;
   const Report report = doctor::examine(
@@ -180,7 +183,7 @@ TEST(Doctor, ExaminesEveryWayToComputeProducts) {
       std::count_if(report.checks.begin(), report.checks.end(),
                     [](const Check& check) { return check.name.rfind("products: ", 0) != 0; }));
   EXPECT_GT(usual, 60U);
-  // In other types than f32 a pinned way has fewer shapes; and each has computed products.
+  // In other types than f32 a pinned variant has fewer shapes; and each has computed products.
   EXPECT_EQ((report.checks.size() - usual) % 2, 0U);
   EXPECT_GT(report.checks.size(), 2 * usual);
   ASSERT_NE(find(report, "products: second: product of float16, (8, 33, 65)"), nullptr);
@@ -190,8 +193,8 @@ TEST(Doctor, ExaminesEveryWayToComputeProducts) {
 }
 
 TEST(Doctor, SeesProductsThatGoAnotherWayThanThePinnedOne) {
-  const Report report = examine_first_way(with_ways([](const Step& step) {
-    return StepWay{step.as<ContractStep>().segments.size() > 1 ? "second" : "first", ""};
+  const Report report = examine_first_variant(with_variants([](const Step& step) {
+    return StepVariant{step.as<ContractStep>().segments.size() > 1 ? "second" : "first", ""};
   }));
   const Check* plain = find(report, "products: first: product of float32, (7, 5, 3)");
   ASSERT_NE(plain, nullptr);
@@ -203,8 +206,8 @@ TEST(Doctor, SeesProductsThatGoAnotherWayThanThePinnedOne) {
 }
 
 TEST(Doctor, CountsProductsThatThePinnedWayIsNotFor) {
-  const Report report = examine_first_way(with_ways([](const Step& step) {
-    return step.dtype == DType::f64 ? StepWay{"third", "is not for doubles"} : StepWay{"first", ""};
+  const Report report = examine_first_variant(with_variants([](const Step& step) {
+    return step.dtype == DType::f64 ? StepVariant{"third", "is not for doubles"} : StepVariant{"first", ""};
   }));
   EXPECT_EQ(find(report, "products: first: product of float64, (8, 33, 65)"), nullptr);
   ASSERT_NE(find(report, "products: first: product of int64, (8, 33, 65)"), nullptr);
@@ -215,8 +218,8 @@ TEST(Doctor, CountsProductsThatThePinnedWayIsNotFor) {
 }
 
 TEST(Doctor, AWayThatNoProductGoesIsNotTakenForRight) {
-  const Report report = examine_first_way(with_ways([](const Step&) {
-    return StepWay{"plain", "is for nothing"};
+  const Report report = examine_first_variant(with_variants([](const Step&) {
+    return StepVariant{"plain", "is for nothing"};
   }));
   const Check* check = find(report, "products: first: has computed products");
   ASSERT_NE(check, nullptr);

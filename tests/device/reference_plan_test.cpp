@@ -139,16 +139,16 @@ TEST(ReferencePlan, AttentionOfKnownNumbers) {
   EXPECT_NEAR(s.get(total, 0), 4.0 / 3, 1e-6);
 }
 
-/// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear:
-/// AttentionStep's formulas against differences of the forward step.
-TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
-  const std::size_t m = 3;
-  const std::size_t n = 4;
-  const std::size_t d = 2;
+/// tanh(raw * scale) + bias.
+std::shared_ptr<const Kernel> bent_score() {
   KernelBuilder score("score");
   const auto bent =
       score.op(ScalarOp::tanh, score.op(ScalarOp::mul, score.load(kPlanType), score.scalar(kPlanType)));
-  const auto score_kernel = score.store(score.op(ScalarOp::add, bent, score.load(kPlanType))).finish();
+  return score.store(score.op(ScalarOp::add, bent, score.load(kPlanType))).finish();
+}
+
+/// Its gradient by raw: ds * scale * (1 - tanh(raw * scale)^2).
+std::shared_ptr<const Kernel> gradient_of_bent_score() {
   KernelBuilder gradient("gradient");
   const auto ds = gradient.load(kPlanType);
   const auto raw = gradient.load(kPlanType);
@@ -156,8 +156,15 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const auto t = gradient.op(ScalarOp::tanh, gradient.op(ScalarOp::mul, raw, scale));
   const auto slope =
       gradient.op(ScalarOp::sub, scale, gradient.op(ScalarOp::mul, scale, gradient.op(ScalarOp::mul, t, t)));
-  const auto gradient_kernel = gradient.store(gradient.op(ScalarOp::mul, ds, slope)).finish();
+  return gradient.store(gradient.op(ScalarOp::mul, ds, slope)).finish();
+}
 
+/// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear:
+/// AttentionStep's formulas against differences of the forward step.
+TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
+  const std::size_t m = 3;
+  const std::size_t n = 4;
+  const std::size_t d = 2;
   Small s;
   std::mt19937 random(5);
   const auto random_buffer = [&](std::size_t count) {
@@ -179,7 +186,7 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const int dk = s.buffer(std::vector<double>(n * d));
   const int dv = s.buffer(std::vector<double>(n * d));
   Step forward;
-  forward.work = AttentionStep{.score = score_kernel, .gradient = {}, .causal = {}};
+  forward.work = AttentionStep{.score = bent_score(), .gradient = {}, .causal = {}};
   forward.dims = {3, 4, 2, 2};
   forward.scalars = {s.scalar(0.75)};
   const Operand of_q = view(q, {2, 0, 1, 0});
@@ -205,7 +212,7 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   Step backward = forward;
   auto& work = backward.as<AttentionStep>();
   work.pass = AttentionPass::grad_q;
-  work.gradient = gradient_kernel;
+  work.gradient = gradient_of_bent_score();
   backward.scalars.push_back(backward.scalars[0]);
   backward.operands = {of_q,
                        of_k,

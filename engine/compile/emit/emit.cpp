@@ -53,8 +53,8 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::gather:
         gather(i);
         break;
-      case OpClass::scatter_add:
-        scatter_add(i);
+      case OpClass::scatter:
+        scatter(i);
         break;
       case OpClass::linalg:
         linalg(i);

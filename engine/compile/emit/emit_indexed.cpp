@@ -63,7 +63,7 @@ void Emitter::gather(std::uint32_t i) {
   push(std::move(step));
 }
 
-void Emitter::scatter_add(std::uint32_t i) {
+void Emitter::scatter(std::uint32_t i) {
   const Program::Node& n = node(i);
   const auto axis = static_cast<int>(n.attributes[0]);
   Shape extents{1, n.shape[axis], 1};

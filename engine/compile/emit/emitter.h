@@ -101,7 +101,7 @@ class Emitter {
   };
   Indices indices(std::uint32_t i, int axis);
   void gather(std::uint32_t i);
-  void scatter_add(std::uint32_t i);
+  void scatter(std::uint32_t i);
   void pad(std::uint32_t i);
   void concatenate(std::uint32_t i);
 

@@ -24,7 +24,7 @@ struct Group {
   std::int64_t rows = 0, columns = 0;  // extents of the space outside and inside of the row, if reduced != 0
   std::vector<std::uint32_t> outputs;  // roots that need memory, ascending
 
-  /// A reduction that nothing follows in its kernel: it may be run in any way and in stages.
+  /// A reduction that nothing follows in its kernel: it may be run in any order and in stages.
   bool is_plain_reduction(const Placement& placement) const;
 };
 

@@ -173,7 +173,7 @@ struct Reversed {
 enum class Tie : std::uint8_t { earliest, newest };
 
 /// Always takes the ready step that leaves least alive. `edges` and `degree` may be those of the reversed
-/// graph: memory lives from its first step to its last, whichever way one looks.
+/// graph: memory lives from its first step to its last, in either direction.
 Order greedy(const StepGraph& graph, const Rows<std::uint32_t>& edges, std::vector<std::uint32_t> degree,
              Tie tie) {
   // The one step that has still to touch a block is known from the sum of those that have.

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/compile/program/rebuild.h"
+#include "engine/compile/program/program_builder.h"
 #include "engine/compile/rewrite/attention_patterns.h"
 
 namespace caldera {
@@ -308,7 +308,7 @@ class AttentionFinder {
   const Program& program_;
   std::vector<std::uint32_t> uses_;
   Patterns match_;
-  Rebuild build_;
+  ProgramBuilder build_;
   std::map<Id, Softmax> softmax_;
   std::map<Id, Value> value_;  // of a softmax
   std::map<Id, ScoreGrad> grads_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/compile/program/rebuild.h"
+#include "engine/compile/program/program_builder.h"
 
 namespace caldera {
 namespace {
@@ -158,7 +158,7 @@ class ProductSums {
   std::vector<std::uint32_t> uses_;
   std::vector<Id> user_;    // a reader of each node; the reader where there is one
   std::vector<int> terms_;  // of a sum: the products that it would join
-  Rebuild build_;
+  ProgramBuilder build_;
 };
 
 }  // namespace

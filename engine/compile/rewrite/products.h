@@ -1,7 +1,7 @@
 // Products: sums of matrix products become one contraction with several segments of K.
 //
 // A low-rank update is the case in mind: x W + s ((x A) B) is one contraction, over K of x and W and then
-// over the rank of x A and B, whichever way the sum is written, with a bias or residual among its terms, with
+// over the rank of x A and B, however the sum is written, with a bias or residual among its terms, with
 // any operand transposed. So are the gradients of a tensor that several products read.
 #pragma once
 

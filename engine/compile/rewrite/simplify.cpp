@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/compile/program/rebuild.h"
+#include "engine/compile/program/program_builder.h"
 
 namespace caldera {
 namespace {
@@ -343,7 +343,7 @@ class Simplifier {
   bool rewrite_;
   std::vector<std::uint32_t> uses_;
   std::vector<bool> only_sliced_;  // nothing but slices reads it
-  Rebuild build_;
+  ProgramBuilder build_;
   std::vector<std::uint32_t> new_uses_;  // of new nodes: the uses of the old node that each stands for
 };
 

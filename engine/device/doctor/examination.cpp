@@ -64,22 +64,22 @@ void Examination::add_error(const std::string& name, const char* source, const s
   report_.checks.push_back({name, kLargest, 0, source, {what}});
 }
 
-bool Examination::goes_pinned_way(const Executable& executable) {
+bool Examination::takes_pinned_variant(const Executable& executable) {
   bool goes = false;
   const std::vector<Step>& steps = executable.plan().steps;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::int64_t* const extents = steps[i].dims.begin();
     const std::int64_t* const depth = steps[i].dims.end() - 1;
     if (!steps[i].is<ContractStep>() || std::find(extents, depth, 0) != depth) continue;
-    const StepWay way = executable.way_of(i);
-    if (way.name == pinned_->name) {
+    const StepVariant variant = executable.variant_of(i);
+    if (variant.name == pinned_->name) {
       goes = true;
       ++pinned_->products;
-    } else if (!way.why_not.empty()) {
-      ++pinned_->others[way.why_not];
+    } else if (!variant.why_not.empty()) {
+      ++pinned_->others[variant.why_not];
     } else {
       throw Error("step " + std::to_string(i) + " over " + steps[i].dims.to_string() + " was computed by '" +
-                  std::string(way.name) + "' and not by '" + pinned_->name + "', for no reason");
+                  std::string(variant.name) + "' and not by '" + pinned_->name + "', for no reason");
     }
   }
   return goes;
@@ -87,7 +87,7 @@ bool Examination::goes_pinned_way(const Executable& executable) {
 
 std::optional<reference::DeviceRun> Examination::run(const PlanCase& plan) {
   const auto executable = backend_->prepare(plan.shared_plan());
-  if (pinned_ && !goes_pinned_way(*executable)) return std::nullopt;
+  if (pinned_ && !takes_pinned_variant(*executable)) return std::nullopt;
   return plan.run_on(*backend_, *executable);
 }
 
@@ -136,10 +136,10 @@ void Examination::skip(std::string name, std::string reason) {
   report_.skipped.push_back({std::move(name), std::move(reason)});
 }
 
-void Examination::on_product_way(const std::string& prefix, const std::string& way,
-                                 const std::function<void(Examination&)>& body) {
-  on_other_backend(prefix, "CALDERA_TUNE", way.c_str(), [&](Examination& other) {
-    other.pinned_ = Pinned{way, 0, {}};
+void Examination::on_product_variant(const std::string& prefix, const std::string& variant,
+                                     const std::function<void(Examination&)>& body) {
+  on_other_backend(prefix, "CALDERA_TUNE", variant.c_str(), [&](Examination& other) {
+    other.pinned_ = Pinned{variant, 0, {}};
     body(other);
     std::int64_t products = other.pinned_->products;
     for (const auto& [reason, count] : other.pinned_->others) products += count;

@@ -65,8 +65,8 @@ class Examination {
   std::vector<DType> supported(std::span<const DType> types) const;
   bool gpu() const { return device().kind == DeviceKind::vulkan; }
   bool has_feature(const char* name) const;
-  /// Inside of `on_product_way`: the same checks have run, or will, without.
-  bool on_pinned_way() const { return pinned_.has_value(); }
+  /// Inside of `on_product_variant`: the same checks have run, or will, without.
+  bool on_pinned_variant() const { return pinned_.has_value(); }
 
   /// One check: every output of the plan under one tolerance.
   void compare(const std::string& name, const PlanCase& plan, const Allowed& allowed);
@@ -81,12 +81,12 @@ class Examination {
              const std::function<std::vector<std::string>()>& body);
   void skip(std::string name, std::string reason);
 
-  /// The same on a backend that pins one of the device's ways to compute matrix products (see
-  /// Backend::product_ways). Plans none of whose products go that way are left out, and their products are
-  /// counted as skipped, with the device's reasons. It is a failed check if a product goes another way for no
-  /// reason, or if none goes that way.
-  void on_product_way(const std::string& prefix, const std::string& way,
-                      const std::function<void(Examination&)>& body);
+  /// The same on a backend that pins one of the variants of the matrix product (see
+  /// Backend::product_variants). Plans none of whose products take it are left out, and their products are
+  /// counted as skipped, with the device's reasons. It is a failed check if a product takes another for no
+  /// reason, or if none takes it.
+  void on_product_variant(const std::string& prefix, const std::string& variant,
+                          const std::function<void(Examination&)>& body);
 
   /// Runs `body` with everything on another backend of the device, names prefixed with `prefix`. Without an
   /// OpenWith `prefix` is skipped with the reason; a backend that cannot be opened is a failed check.
@@ -97,15 +97,15 @@ class Examination {
   Report take_report() { return std::move(report_); }
 
  private:
-  /// What is seen of a pinned way.
+  /// What is seen of a pinned variant.
   struct Pinned {
     std::string name;
     std::int64_t products = 0;                   // that went it
     std::map<std::string, std::int64_t> others;  // products that did not, by the reason
   };
-  /// Nothing where no step goes the way that is pinned.
+  /// Nothing where no step takes the variant that is pinned.
   std::optional<reference::DeviceRun> run(const PlanCase& plan);
-  bool goes_pinned_way(const Executable& executable);
+  bool takes_pinned_variant(const Executable& executable);
   void add(const std::string& name, const Allowed& allowed, const reference::Comparison& comparison);
   void add_error(const std::string& name, const char* source, const std::string& what);
 

@@ -8,11 +8,11 @@
 namespace caldera::doctor {
 namespace {
 
-Family products_by(const ProductWay& way) {
-  const std::string name = "products: " + way.name;
+Family products_by(const ProductVariantInfo& variant) {
+  const std::string name = "products: " + variant.name;
   return {name, [=](Examination& x) {
-            if (!way.why_not.empty()) return x.skip(name, way.why_not);
-            x.on_product_way(name, way.name, check_products);
+            if (!variant.why_not.empty()) return x.skip(name, variant.why_not);
+            x.on_product_variant(name, variant.name, check_products);
           }};
 }
 
@@ -29,7 +29,7 @@ std::vector<Family> families(const Backend& backend) {
       {"rows", check_rows},
       {"products", check_products},
   };
-  for (const ProductWay& way : backend.product_ways()) all.push_back(products_by(way));
+  for (const ProductVariantInfo& variant : backend.product_variants()) all.push_back(products_by(variant));
   all.insert(all.end(), {{"gather and scatter", check_indexed},
                          {"attention", check_attention},
                          {"replay", check_replay},

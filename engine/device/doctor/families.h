@@ -15,7 +15,7 @@ struct Family {
   std::function<void(Examination&)> run;
 };
 /// Those of a device: behind "products", which takes what the device takes, there is "products: <name>" for
-/// each of its ways to compute them.
+/// each variant that it has of them.
 std::vector<Family> families(const Backend& backend);
 
 struct Options {

@@ -28,7 +28,7 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65},   {1, 1, 1025},
                             {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {129, 130, 33}};
 /// Few rows, and several tiles of most kinds. Compiling kernels is most of the time on a processor, and
-/// running those that are made for GPUs: a pinned way takes all shapes in f32, and these in other types.
+/// running those that are made for GPUs: a pinned variant takes all shapes in f32, and these in other types.
 constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}};
 
 /// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
@@ -63,7 +63,7 @@ void check_transposes(Examination& x, DType left_type, DType right_type) {
   const DType type = compute_type(left_type);
   const std::string types =
       std::string(name(left_type)) + (left_type != right_type ? " by " + std::string(name(right_type)) : "");
-  const bool few = x.on_pinned_way() && right_type != kF;
+  const bool few = x.on_pinned_variant() && right_type != kF;
   for (const Sizes& s : few ? std::span<const Sizes>(kFewSizes) : kSizes) {
     PlanCase plan(x.device(), 3);
     const int a = plan.input(left_type, s.m * s.k);

@@ -38,11 +38,11 @@ class VulkanBackend final : public Backend {
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
-  std::vector<ProductWay> product_ways() const override {
-    std::vector<ProductWay> ways;
+  std::vector<ProductVariantInfo> product_variants() const override {
+    std::vector<ProductVariantInfo> variants;
     for (const vulkan::ProductVariant& v : vulkan::product_variants())
-      ways.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
-    return ways;
+      variants.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
+    return variants;
   }
 
   bool runs_ahead() const override { return true; }

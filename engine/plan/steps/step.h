@@ -65,7 +65,7 @@ struct Step : StepHeader {
   std::size_t heap_bytes() const;
   void check_values() const;
 
-  /// The number of operands that are read, but for what accumulates, or are index operands: outputs follow.
+  /// Where the outputs begin among the operands.
   std::size_t first_output() const { return operands.size() - static_cast<std::size_t>(output_count()); }
   /// For traces: label, and the kind's name.
   std::string name() const;

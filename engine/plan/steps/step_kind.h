@@ -35,25 +35,23 @@ struct IndexedAxis {
   std::int64_t stride = 0;  // elements
 };
 
-/// A kind of step, by the answers that it must give. What most kinds answer alike they may leave out; Step
-/// then answers for them, as said here:
-///   Shape operand_dims(step, k)    the extents that operand k walks: step.dims
-///   optional<IndexedAxis> indexed_axis(step, k)
-///                                  the axis of operand k that is indexed, so that any element along it may
-///                                  be touched: none
-///   bool may_interleave(k)         whether the gaps between the elements of operand k count, so that another
-///                                  step may touch those meanwhile: true
-///   bool accumulates()             whether the step also reads what it writes, as it goes on with what its
-///                                  outputs hold: false
-///   bool reads_in_place(k)         whether every point reads of operand k, an input, just the element at its
-///                                  own place before it writes there, so that an output may lie over it:
-///                                  false
-///   vector<StepKernel> kernels()   in the order of their scalar arguments: none
-///   int64 own_operations()         operations of the graph that the step stands for, apart from the
-///   arithmetic
-///                                  of its kernels: 1
-///   void check_values(step)        checks that need operands of the right form; throws verify::Fault: none
-///   size_t heap_bytes()            memory that the fields hold, but for kernels, which plans share: 0
+/// A kind of step, by the answers that it must give. A kind may leave out what most kinds answer alike; Step
+/// then gives the answer that stands in brackets here:
+///
+///   Shape operand_dims(step, k): the extents that operand k walks (step.dims).
+///   optional<IndexedAxis> indexed_axis(step, k): the axis of operand k that is indexed, so that any element
+///     along it may be touched (none).
+///   bool may_interleave(k): whether the gaps between the elements of operand k count: another step may touch
+///     those meanwhile (true).
+///   bool accumulates(): whether the step reads what it writes, as it goes on with what its outputs hold
+///     (false).
+///   bool reads_in_place(k): whether every point reads of operand k, an input, just the element at its own
+///     place before it writes there, so that an output may lie over it (false).
+///   vector<StepKernel> kernels(): in the order of their scalar arguments (none).
+///   int64 own_operations(): operations of the graph that the step stands for, without the arithmetic of its
+///     kernels (1).
+///   void check_values(step): checks that need operands of the right form. Throws verify::Fault (nothing).
+///   size_t heap_bytes(): memory that the fields hold, without kernels, which plans share (0).
 template <class Kind>
 concept StepKind = requires(const Kind& kind, const StepHeader& step, verify::StepForm& form) {
   /// For tools: "region", "contract", "gather" ...

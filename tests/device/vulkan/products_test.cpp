@@ -48,14 +48,14 @@ class VulkanProducts : public ::testing::TestWithParam<const ProductVariant*> {
 Tolerance tolerance_of(std::int64_t k) { return {4 * 6e-8, 16 * 6e-8 * static_cast<double>(k + 1)}; }
 
 /// The doctor's plans: types, transposes, layouts, batches, segments, epilogues, operands of 16 bits. It sees
-/// to it that products go this way.
+/// to it that products take it.
 TEST_P(VulkanProducts, PassTheDoctor) {
   Backend& usual = shared_backend(Device::vulkan(0));
   doctor::Examination x(usual, [](const char* variable, const char* value) {
     const ScopedVariable pin(variable, value);
     return make_vulkan_backend(0);
   });
-  x.on_product_way(GetParam()->name, GetParam()->name, doctor::check_products);
+  x.on_product_variant(GetParam()->name, GetParam()->name, doctor::check_products);
   for (const doctor::Check& check : x.report().checks)
     EXPECT_TRUE(check.good()) << check.name << ": " << check.complaints[0];
   EXPECT_GT(x.report().checks.size(), 20U);
@@ -234,8 +234,8 @@ TEST(ProductVariants, SoftwareDevicesRunAllButThese) {
   if (shared_backend(Device::vulkan(0)).info().type != "software")
     GTEST_SKIP() << "which variants a GPU runs is its own affair: caldera doctor lists them with reasons";
   std::vector<std::string> left_out;
-  for (const ProductWay& way : shared_backend(Device::vulkan(0)).product_ways())
-    if (!way.why_not.empty()) left_out.push_back(way.name);
+  for (const ProductVariantInfo& variant : shared_backend(Device::vulkan(0)).product_variants())
+    if (!variant.why_not.empty()) left_out.push_back(variant.name);
   EXPECT_EQ(left_out, std::vector<std::string>{"cooperative"});  // see vulkan_spirv_test.cpp
 }
 

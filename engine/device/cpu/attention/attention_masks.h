@@ -1,5 +1,5 @@
 // Masks that depend on coordinates alone, such as the causal one: where a kernel compares linear functions of
-// its index operands, a stretch of a row on which the outcome is known needs a simpler kernel.
+// its index operands, a span of a row on which the outcome is known needs a simpler kernel.
 #pragma once
 
 #include <cstdint>

@@ -216,7 +216,7 @@ ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison, std:
   return edge;
 }
 
-/// One row, in stretches on each of which all comparisons have one outcome.
+/// One row, in spans on each of which all comparisons have one outcome.
 void ScoreRunner::run_row(const Block& block, std::span<float* const> given, float* output) {
   std::array<Edge, kComparisons> edges{};
   for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i)

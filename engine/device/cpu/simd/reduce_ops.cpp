@@ -140,7 +140,7 @@ T combine_run(const T* p, std::int64_t n) {
   }
 }
 
-/// Long runs are combined in stretches, whose results are combined in the wide type.
+/// Long runs are combined in blocks, whose results are combined in the wide type.
 template <class C, class T>
 HWY_INLINE Wide<T> combine_wide(Wide<T> wide, const T* p, std::int64_t n) {
   constexpr std::int64_t kStretch = 1024;

@@ -1,4 +1,4 @@
-// A kernel and what it has been decoded to so far: one program for each way that its operands can lie.
+// A kernel and what it has been decoded to so far: one program for each layout of its operands.
 #pragma once
 
 #include <cstdint>

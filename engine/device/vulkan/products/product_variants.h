@@ -1,4 +1,4 @@
-// The ways to compute a matrix product on a device, in one table: what each needs, what it is for, and which
+// The variants of the matrix product on a device, in one table: what each needs, what it is for, and which
 // one is taken where nothing was measured.
 #pragma once
 

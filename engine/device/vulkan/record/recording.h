@@ -45,7 +45,7 @@ struct DispatchRange {
 /// What was chosen for a matrix product.
 struct ChosenVariant {
   std::size_t step = 0;  // of the plan
-  StepWay way;
+  StepVariant variant;
 };
 
 struct Recording {

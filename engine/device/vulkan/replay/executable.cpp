@@ -55,9 +55,9 @@ VulkanExecutable::VulkanExecutable(ContextPtr context, std::shared_ptr<const Pla
 
 VulkanExecutable::~VulkanExecutable() = default;
 
-StepWay VulkanExecutable::way_of(std::size_t step) const {
+StepVariant VulkanExecutable::variant_of(std::size_t step) const {
   const auto found = std::ranges::find(recording_.variants, step, &ChosenVariant::step);
-  return found != recording_.variants.end() ? found->way : StepWay{};
+  return found != recording_.variants.end() ? found->variant : StepVariant{};
 }
 
 std::size_t VulkanExecutable::bytes() const {

@@ -29,7 +29,7 @@ class VulkanExecutable final : public Executable {
   const Recording& recording() const { return recording_; }
   /// Command buffers of whole plans recorded so far.
   std::size_t instances() const { return instances_.size(); }
-  StepWay way_of(std::size_t step) const override;
+  StepVariant variant_of(std::size_t step) const override;
   /// As if it had all the instances that it may come to have.
   std::size_t bytes() const override;
 

@@ -1,4 +1,4 @@
-#include "engine/compile/program/rebuild.h"
+#include "engine/compile/program/program_builder.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ std::vector<std::uint32_t> count_uses(const Program& program) {
   return uses;
 }
 
-Rebuild::Rebuild(const Program& from) : from_(from), map_(from.nodes.size(), kNoRoot) {
+ProgramBuilder::ProgramBuilder(const Program& from) : from_(from), map_(from.nodes.size(), kNoRoot) {
   to_.device = from.device;
   to_.scalars = from.scalars;
   to_.constants = from.constants;
@@ -50,9 +50,9 @@ Rebuild::Rebuild(const Program& from) : from_(from), map_(from.nodes.size(), kNo
   }
 }
 
-bool Rebuild::is_leaf(std::uint32_t old) const { return is_leaf_class(from_.nodes[old].op->kind); }
+bool ProgramBuilder::is_leaf(std::uint32_t old) const { return is_leaf_class(from_.nodes[old].op->kind); }
 
-std::uint32_t Rebuild::copy(std::uint32_t old) {
+std::uint32_t ProgramBuilder::copy(std::uint32_t old) {
   const Program::Node& node = from_.nodes[old];
   std::array<std::uint32_t, 8> few{};
   std::vector<std::uint32_t> many;
@@ -66,9 +66,9 @@ std::uint32_t Rebuild::copy(std::uint32_t old) {
   return make(*node.op, node.dtype, node.shape, node.attributes, inputs, node.origin);
 }
 
-std::uint32_t Rebuild::make(const OpDef& op, DType dtype, const Shape& shape,
-                            std::span<const std::int64_t> attributes, std::span<const std::uint32_t> inputs,
-                            std::uint32_t origin) {
+std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& shape,
+                                   std::span<const std::int64_t> attributes,
+                                   std::span<const std::uint32_t> inputs, std::uint32_t origin) {
   Hash128 key;
   // By meaning, not by address: what a pass makes coincides with what the graph had.
   key.mix(static_cast<std::uint64_t>(op.kind) | static_cast<std::uint64_t>(op.scalar) << 8 |
@@ -94,14 +94,14 @@ std::uint32_t Rebuild::make(const OpDef& op, DType dtype, const Shape& shape,
   return found->second;
 }
 
-std::uint32_t Rebuild::make(const OpDef& op, DType dtype, const Shape& shape,
-                            std::initializer_list<std::int64_t> attributes,
-                            std::initializer_list<std::uint32_t> inputs, std::uint32_t origin) {
+std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& shape,
+                                   std::initializer_list<std::int64_t> attributes,
+                                   std::initializer_list<std::uint32_t> inputs, std::uint32_t origin) {
   return make(op, dtype, shape, std::span(attributes.begin(), attributes.size()),
               std::span(inputs.begin(), inputs.size()), origin);
 }
 
-std::uint32_t Rebuild::constant(double value, DType dtype, std::uint32_t origin) {
+std::uint32_t ProgramBuilder::constant(double value, DType dtype, std::uint32_t origin) {
   const std::uint64_t bits = dtype == DType::f64 ? std::bit_cast<std::uint64_t>(value)
                                                  : std::bit_cast<std::uint32_t>(static_cast<float>(value));
   to_.nodes.push_back({.op = &compiled_ops::kScalar,
@@ -113,7 +113,7 @@ std::uint32_t Rebuild::constant(double value, DType dtype, std::uint32_t origin)
   return static_cast<std::uint32_t>(to_.nodes.size() - 1);
 }
 
-Program Rebuild::finish() {
+Program ProgramBuilder::finish() {
   for (std::uint32_t output : from_.outputs) to_.outputs.push_back(map_[output]);
   return std::move(to_);
 }

@@ -1,4 +1,5 @@
-// Rebuild: how a pass makes a new program from an old one, node by node, inputs first. Equal nodes coincide.
+// ProgramBuilder: how a pass makes a new program from an old one, node by node, inputs first. Equal nodes
+// coincide.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@
 
 namespace caldera {
 
-class Rebuild {
+class ProgramBuilder {
  public:
   /// Leaves are taken over at once and keep their slots; the other nodes follow by `copy` or `make`.
-  explicit Rebuild(const Program& from);
+  explicit ProgramBuilder(const Program& from);
 
   const Program& from() const { return from_; }
   const Program::Node& node(std::uint32_t i) const { return to_.nodes[i]; }
