@@ -273,7 +273,7 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
     for (std::size_t k = 0; k < c.outputs.size(); ++k) {
       c.outputs[k]->set_lineage(std::move(*lineage++));
       c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
-      c.outputs[k]->settle(bin);
+      c.outputs[k]->release_inputs(bin);
     }
     launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
   }
@@ -297,7 +297,7 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     outputs[k]->set_lineage(std::move(lineages[k]));
     outputs[k]->set_value(std::move(inner.at(outputs[k])));
-    outputs[k]->settle(bin);
+    outputs[k]->release_inputs(bin);
   }
   // By the streams' own threads: one that ran them all itself would be in the way of those that wait.
   for (const Launch& launch : scheduled.launches) launch.device->stream->enqueue(launch.job, false);
