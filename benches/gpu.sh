@@ -33,7 +33,7 @@ die() {
   exit 1
 }
 
-tests="test_device test_ops test_runtime test_eager test_training test_multi_device"
+tests="test_device test_ops test_autodiff test_runtime test_eager test_training test_multi_device"
 
 # ---- Here --------------------------------------------------------------------------------------------------------
 
@@ -229,6 +229,7 @@ run() {
     case $quick:$test in
       yes:test_device) filter='VulkanReplay.*:VulkanMemory.*' ;;
       yes:test_ops) filter='*SpecialValues*' ;;
+      yes:test_autodiff) filter='*Ties*' ;;
       yes:test_runtime) filter='*Donating*' ;;
       yes:test_eager) filter='EagerDevice*' ;;
       yes:test_training) filter='*MixedPrecision.TheScale*' ;;

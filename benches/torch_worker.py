@@ -1,6 +1,6 @@
 """The PyTorch side of `caldera bench`: a process that runs one case at a time, as it is told over its standard input.
 
-Requests and answers are JSON objects, a line each; cli/bench_peer.h lists them. A case may be written in several ways
+Requests and answers are JSON objects, a line each; benches/peer.h lists them. A case may be written in several ways
 (VARIANTS below): `open` tries each and keeps the fastest, so that the figure is what a careful user would get.
 """
 import json

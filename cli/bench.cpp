@@ -2,6 +2,7 @@
 // reaches.
 #include "cli/command.h"
 #include "cli/domains.h"
+#include "engine/device/backend.h"
 
 #if CALDERA_HAS_BENCHMARK
 #include <fmt/chrono.h>
@@ -14,12 +15,14 @@
 #include <optional>
 #include <regex>
 
-#include "cli/bench_case.h"
-#include "cli/bench_limits.h"
-#include "cli/bench_peer.h"
-#include "cli/bench_report.h"
-#include "cli/bench_runner.h"
+#include "benches/case.h"
+#include "benches/limits.h"
+#include "benches/peer.h"
+#include "benches/report.h"
+#include "benches/runner.h"
+#include "benches/suites/suites.h"
 #include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "engine/runtime/runtime.h"
 #endif
 
@@ -73,20 +76,20 @@ class BenchCommand : public Command {
 
 #if CALDERA_HAS_BENCHMARK
 
-std::vector<BenchCase> cases_of(const std::string& suite, const std::string& filter) {
-  std::vector<BenchCase> cases;
-  const auto add = [&](const char* name, std::vector<BenchCase> (*make)()) {
+std::vector<bench::Case> cases_of(const std::string& suite, const std::string& filter) {
+  std::vector<bench::Case> cases;
+  const auto add = [&](const char* name, std::vector<bench::Case> (*make)()) {
     if (suite != "all" && suite != name) return;
-    for (BenchCase& c : make()) cases.push_back(std::move(c));
+    for (bench::Case& c : make()) cases.push_back(std::move(c));
   };
-  add("seeds", bench_seeds);
-  add("ops", bench_ops);
-  add("train", bench_train);
-  if (suite == "lavapipe") cases = bench_lavapipe();
+  add("seeds", bench::seeds_suite);
+  add("ops", bench::ops_suite);
+  add("train", bench::train_suite);
+  if (suite == "lavapipe") cases = bench::lavapipe_suite();
   if (filter.empty()) return cases;
   try {
     const std::regex pattern(filter, std::regex::ECMAScript);
-    std::erase_if(cases, [&](const BenchCase& c) { return !std::regex_search(c.name, pattern); });
+    std::erase_if(cases, [&](const bench::Case& c) { return !std::regex_search(c.name, pattern); });
   } catch (const std::regex_error& error) {
     throw UsageError(fmt::format("--filter: '{}' is no regular expression: {}", filter, error.what()));
   }
@@ -123,7 +126,7 @@ nlohmann::ordered_json describe_environment(Device device) {
   const DeviceInfo& info = backend(device).info();
   return {{"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
           {"cpu", cpu_name()},
-          {"machine", machine_json()},
+          {"machine", bench::machine_json()},
           {"load_average", load_average()},
           {"device", device.to_string()},
           {"device_name", info.name},
@@ -139,30 +142,30 @@ nlohmann::ordered_json describe_environment(Device device) {
 }
 
 void BenchCommand::run() {
-  const std::vector<BenchCase> cases = cases_of(suite_, filter_);
+  const std::vector<bench::Case> cases = cases_of(suite_, filter_);
   if (list_) {
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
-    for (const BenchCase& c : cases) names.push_back(c.name);
+    for (const bench::Case& c : cases) names.push_back(c.name);
     if (json()) return print_json(names);
-    for (const BenchCase& c : cases) fmt::print("{}\n", c.name);
+    for (const bench::Case& c : cases) fmt::print("{}\n", c.name);
     return;
   }
   const Device device = open_device();
-  if (!markdown_.empty()) check_markdown(markdown_);
+  if (!markdown_.empty()) bench::check_markdown(markdown_);
 
   nlohmann::ordered_json environment = describe_environment(device);
   note("bench: measuring the limits of " + device.to_string());
   std::vector<DType> types;
   types.reserve(cases.size());
-  for (const BenchCase& c : cases) types.push_back(c.dtype);
-  const BenchLimits limits = BenchLimits::measure(device, types);
+  for (const bench::Case& c : cases) types.push_back(c.dtype);
+  const bench::Limits limits = bench::Limits::measure(device, types);
   environment["limits"] = limits.to_json();
   environment["repetitions"] = repetitions_;
   environment["repetition_ms"] = repetition_ms_;
 
-  std::optional<Peer> peer;
+  std::optional<bench::Peer> peer;
   const bool wanted =
-      std::any_of(cases.begin(), cases.end(), [](const BenchCase& c) { return !c.peer.is_null(); });
+      std::any_of(cases.begin(), cases.end(), [](const bench::Case& c) { return !c.peer.is_null(); });
   if (peer_ != "none" && wanted) {
     peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads(), backend(device).info().type.ends_with("-gpu"));
     note(peer->available() ? fmt::format("bench: beside {}", peer->library())
@@ -170,12 +173,12 @@ void BenchCommand::run() {
     // What was opened for the peer has chosen OpenBLAS's kernels by now, if this program had not before.
     environment["variables"]["OPENBLAS_CORETYPE"] = variable("OPENBLAS_CORETYPE");
   }
-  Peer* const beside = peer && peer->available() ? &*peer : nullptr;
+  bench::Peer* const beside = peer && peer->available() ? &*peer : nullptr;
   environment["peer"] =
       beside != nullptr ? nlohmann::ordered_json(beside->library()) : nlohmann::ordered_json(nullptr);
 
-  const BenchOptions options{.repetitions = repetitions_, .repetition_seconds = repetition_ms_ / 1e3};
-  std::vector<BenchResult> results;
+  const bench::Options options{.repetitions = repetitions_, .repetition_seconds = repetition_ms_ / 1e3};
+  std::vector<bench::Result> results;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     note(fmt::format("bench: {}/{} {}", i + 1, cases.size(), cases[i].name));
@@ -185,8 +188,8 @@ void BenchCommand::run() {
       continue;
     }
     try {
-      results.push_back(run_case(cases[i], device, limits, beside, options,
-                                 [this](const std::string& line) { note("bench: " + line); }));
+      results.push_back(bench::run_case(cases[i], device, limits, beside, options,
+                                        [this](const std::string& line) { note("bench: " + line); }));
     } catch (const std::exception& error) {
       // The others' figures are worth having.
       failures.push_back(fmt::format("{}: {}", cases[i].name, error.what()));
@@ -196,12 +199,12 @@ void BenchCommand::run() {
 
   if (json()) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const BenchResult& result : results) list.push_back(to_json(result));
+    for (const bench::Result& result : results) list.push_back(bench::to_json(result));
     print_json({{"environment", environment}, {"results", list}});
   } else {
-    fmt::print("{}", to_table(results));
+    fmt::print("{}", bench::to_table(results));
   }
-  if (!markdown_.empty()) write_markdown(markdown_, results, environment);
+  if (!markdown_.empty()) bench::write_markdown(markdown_, results, environment);
   if (!failures.empty())
     throw Error(
         fmt::format("{} of {} cases failed; the first: {}", failures.size(), cases.size(), failures[0]));

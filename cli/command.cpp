@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/domains.h"
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/byte_size.h"
 #include "engine/runtime/runtime.h"

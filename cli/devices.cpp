@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

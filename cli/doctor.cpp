@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "engine/device/backend.h"
 #include "engine/device/doctor/families.h"
 #include "engine/runtime/runtime.h"
 #if CALDERA_HAS_VULKAN

@@ -14,7 +14,7 @@
 #include "cli/explain_tasks.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"
-#include "engine/compile/levels.h"
+#include "engine/plan/dependencies.h"
 #include "training/io/atomic_file.h"
 
 namespace caldera::cli {

@@ -52,7 +52,8 @@ if(CALDERA_WERROR)
 endif()
 
 # caldera_umbrella_header(<name> <path>): makes <caldera/name> forward to "path", in the build tree and when installed.
-function(caldera_umbrella_header name path)
+macro(caldera_umbrella_header name path)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/include/caldera/${name}"
        CONTENT "#pragma once\n#include \"${path}\"\n" @ONLY)
-endfunction()
+  list(APPEND CALDERA_UMBRELLAS "${path}")
+endmacro()

@@ -8,11 +8,12 @@ if(TARGET caldera_cli)
   install(TARGETS caldera_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-# The Vulkan device's own headers stay behind: they would ask users for Vulkan's.
-foreach(folder IN ITEMS engine ops training)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/caldera"
-          FILES_MATCHING PATTERN "*.h" PATTERN "device/vulkan" EXCLUDE)
-endforeach()
+# Headers that a user can reach from <caldera/...>, and no others.
+install(CODE "
+  set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(UMBRELLAS \"${CALDERA_UMBRELLAS}\")
+  set(TO \"${CMAKE_INSTALL_INCLUDEDIR}/caldera\")")
+install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/include/caldera/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/caldera")
 
 install(EXPORT CalderaTargets NAMESPACE Caldera:: DESTINATION "${package_dir}")

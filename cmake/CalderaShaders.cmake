@@ -1,22 +1,23 @@
-# caldera_compile_shaders(<out-var>): compiles and optimises shaders/*.comp and embeds them in one generated source,
-# together with the text of shaders/*.glsl.
+# caldera_compile_shaders(<out-var>): compiles and optimises shaders/*/*.comp and embeds them in one generated source,
+# together with the text of shaders/*/*.glsl.
 #
-# The generated file defines the functions of engine/device/vulkan/embedded_shaders.h; a shader's name is its stem.
+# The generated file defines the functions of engine/device/vulkan/pipelines/embedded_shaders.h; a
+# shader's name is its stem, so stems are unique.
 function(caldera_compile_shaders out_var)
   set(dir "${PROJECT_SOURCE_DIR}/shaders")
   set(work "${PROJECT_BINARY_DIR}/shaders")
   set(source "${work}/embedded_shaders.cpp")
   set(script "${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake")
   file(MAKE_DIRECTORY "${work}")
-  file(GLOB shaders CONFIGURE_DEPENDS "${dir}/*.comp")
+  file(GLOB_RECURSE shaders CONFIGURE_DEPENDS "${dir}/*.comp")
   # Any change to an included file recompiles every shader: they are few, and it is never wrong.
-  file(GLOB includes CONFIGURE_DEPENDS "${dir}/*.glsl")
+  file(GLOB_RECURSE includes CONFIGURE_DEPENDS "${dir}/*.glsl")
 
   # Cooperative matrices: only where this glslang knows them. SPIRV-Tools 2023.1 crashes on them, so they are not
   # optimised.
   execute_process(
-    COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 "-I${dir}"
-            -o "${work}/probe.spv" "${dir}/matmul_cooperative_f16.comp"
+    COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2
+            -o "${work}/probe.spv" "${dir}/matmul/matmul_cooperative_f16.comp"
     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed)
     message(STATUS "Caldera: this glslang compiles no cooperative matrices; products do without them")
@@ -35,7 +36,7 @@ function(caldera_compile_shaders out_var)
     endif()
     add_custom_command(
       OUTPUT "${binary}" BYPRODUCTS "${raw}"
-      COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 "-I${dir}" -o "${raw}" "${shader}"
+      COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 -o "${raw}" "${shader}"
       COMMAND ${optimise}
       DEPENDS "${shader}" ${includes}
       COMMENT "Compiling shader ${stem}"

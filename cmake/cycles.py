@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Finds cycles between the folders and between the units of the library and the program.
+"""Finds cycles between the folders and between the units of the library, the benchmarks and the program.
 
     python3 cmake/cycles.py [BUILD]
 
 A unit is a header with the sources that implement it: the source of the same name, and sources without a header of
-their own whose first include it is, on a line by itself at the top, as everywhere. It depends on the units that its files include and, where BUILD (a built tree)
+their own that define functions which it declares (of several such headers in their folder, most of them). It depends on the units that its files include and, where BUILD (a built tree)
 is given, on those whose symbols its objects use, by `nm`. A folder depends on what its own files depend on; folders
 inside of it are folders of their own.
 
@@ -18,9 +18,11 @@ import re
 import subprocess
 import sys
 
-ROOTS = ("engine", "ops", "training", "cli")
+ROOTS = ("engine", "ops", "training", "benches", "cli")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-OWN_HEADER = re.compile(r'(?:\s*//[^\n]*\n|\s*\n)*#include "([^"]+)"\n\n')
+# A definition begins at the start of a line; the name before its parameters is the last one, without its class.
+DEFINITION = re.compile(r"^[A-Za-z_](?:[^\n;={}()]*[\s:&*])?(\w+)\(", re.MULTILINE)
+CALLABLE = re.compile(r"\b(\w+)\(")
 
 
 def tracked_files():
@@ -40,17 +42,20 @@ def includes_of(files):
     return {file: [name for name in INCLUDE.findall(read(file)) if name in known] for file in files}
 
 
-def units_of(files):
+def units_of(files, includes):
     """The unit of each file: the path of its header or source, without the suffix."""
     known = set(files)
     unit = {}
     for file in files:
         stem = file.rsplit(".", 1)[0]
         unit[file] = stem
-        own = OWN_HEADER.match(read(file))
-        if file.endswith(".cpp") and stem + ".h" not in known and own and own[1] in known:
-            if os.path.dirname(own[1]) == os.path.dirname(file):
-                unit[file] = own[1].rsplit(".", 1)[0]
+        if file.endswith(".cpp") and stem + ".h" not in known:
+            defined = set(DEFINITION.findall(read(file)))
+            declared = {h: len(defined.intersection(CALLABLE.findall(read(h)))) for h in includes[file]
+                        if h.endswith(".h") and os.path.dirname(h) == os.path.dirname(file)}
+            most = max(declared, key=declared.get, default=None)
+            if most and declared[most]:
+                unit[file] = most.rsplit(".", 1)[0]
     return unit
 
 
@@ -148,7 +153,7 @@ def demangled(edges):
 def main():
     files = tracked_files()
     includes = includes_of(files)
-    unit = units_of(files)
+    unit = units_of(files, includes)
     reasons = [(a, b, f'{a} includes "{b}"') for a in files for b in includes[a]]
     linked = 0
     if len(sys.argv) > 1:

@@ -34,7 +34,7 @@ fi
 
 # ---- clang-tidy --------------------------------------------------------------------------------------------------
 
-# Left out: tests and benches, whose macros expand to code that is not ours and whose headers take most of the time.
+# Left out: tests, whose macros expand to code that is not ours and whose headers take most of the time.
 # Add an exception below with its reason; each is one extended regular expression on the path.
 exceptions='^$'
 
@@ -47,7 +47,7 @@ sed -n -e 's/^ *"command": "\(.*\)",$/\1/p' -e 's/^ *"file": "\(.*\)",\{0,1\}$/\
     >"$build/tidy/commands.tsv"
 total=0
 : >"$build/tidy/todo"
-for file in $(files 'engine/*.cpp' 'ops/*.cpp' 'training/*.cpp' 'cli/*.cpp' 'examples/*.cpp' |
+for file in $(files 'engine/*.cpp' 'ops/*.cpp' 'training/*.cpp' 'cli/*.cpp' 'benches/*.cpp' 'examples/*.cpp' |
   grep -Ev "$exceptions"); do
   # Sources outside the configured build (Vulkan's, on a machine without it) have no command.
   grep -q "^$file	" "$build/tidy/commands.tsv" || continue

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/reverse.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 

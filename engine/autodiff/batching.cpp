@@ -7,11 +7,17 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
-#include "ops/build.h"
-#include "ops/indexed.h"
-#include "ops/ops.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
+#include "ops/core/transfer.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 
 namespace caldera {
 namespace {
@@ -262,14 +268,40 @@ BatchRule batch_rule_of(OpClass kind) {
 /// Nothing is computed: the value is that of input 0, mapped or not, and the other inputs come along.
 Batched batch_in_name(const Node& node, std::span<const Batched> inputs, const Examples& examples) {
   Batched value = inputs[0];
-  // The rule of a mapped call takes all its results as mapped.
-  const bool is_custom = is_result(node) && rule_of(inputs[1].value.node()) != nullptr;
-  if (is_custom && inputs[1].is_mapped) value = {with_mapped_axis(value, examples), true};
+  const bool is_mapped_result = is_result(node) && inputs[1].is_mapped;
+  if (is_mapped_result && inputs[1].value.node().call_rule()->maps_all_results()) {
+    value = {with_mapped_axis(value, examples), true};
+  }
   std::vector<Node*> nodes{&value.value.node()};
   for (std::size_t i = 1; i < inputs.size(); ++i) nodes.push_back(&inputs[i].value.node());
   return {LazyTensor(Node::make(node.op(), value.value.shape(), node.dtype(), node.device(), nodes,
                                 node.attributes().values())),
           value.is_mapped};
+}
+
+/// The call of all examples. At least one of its inputs is mapped.
+LazyTensor batch_call(const Node& call, std::span<const Batched> inputs, const Examples& examples) {
+  const std::size_t count = argument_count(call);
+  const bool maps_values = call.call_rule()->maps_all_results();
+  std::vector<LazyTensor> all;
+  all.reserve(inputs.size());
+  std::vector<bool> is_mapped;
+  for (const Batched& input : inputs) {
+    const bool is_value = is_mapped.size() == count;
+    if (!is_value) is_mapped.push_back(input.is_mapped);
+    all.push_back(is_value && maps_values ? with_mapped_axis(input, examples) : input.value);
+  }
+  const std::span<const LazyTensor> span(all);
+  return make_call(call.call_rule()->mapped(is_mapped, examples.placeholders), span.first(count),
+                   span.subspan(count));
+}
+
+/// The same operation, and still the same for every example.
+Batched rebuilt(const Node& node, std::span<const Batched> inputs) {
+  std::vector<Node*> nodes;
+  nodes.reserve(inputs.size());
+  for (const Batched& input : inputs) nodes.push_back(&input.value.node());
+  return {LazyTensor(node.with_inputs(nodes)), false};
 }
 
 }  // namespace
@@ -283,20 +315,17 @@ LazyTensor with_mapped_axis(const Batched& x, const Examples& examples) {
 
 Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples) {
   const OpClass kind = node.op().kind;
-  if (is_call(node)) return batch_call(node, inputs, examples);
   if (kind == OpClass::identity || kind == OpClass::barrier) return batch_in_name(node, inputs, examples);
   const bool any = std::any_of(inputs.begin(), inputs.end(), [](const Batched& x) { return x.is_mapped; });
+  if (node.is_call()) {
+    return any ? Batched{batch_call(node, inputs, examples), true} : rebuilt(node, inputs);
+  }
   const BatchRule rule = batch_rule_of(kind);
   if (rule == nullptr) {
     throw GradientError(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
                                     node.shape().to_string()));
   }
-  if (any) return {rule({node, inputs, examples}), true};
-  // Rewritten, but the same for every example.
-  std::vector<Node*> nodes;
-  nodes.reserve(inputs.size());
-  for (const Batched& input : inputs) nodes.push_back(&input.value.node());
-  return {rebuilt(node, nodes), false};
+  return any ? Batched{rule({node, inputs, examples}), true} : rebuilt(node, inputs);
 }
 
 }  // namespace caldera

@@ -3,21 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
-#include "engine/autodiff/call.h"
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/forward.h"
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/vmap.h"
-#include "ops/ops.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {
 
-/// What messages call it.
-std::string title(const CustomVjp& rule) {
+/// What graphs and messages call it.
+std::string title_of(const CustomVjp& rule) {
   return rule.name == "custom_vjp" ? rule.name : fmt::format("custom_vjp '{}'", rule.name);
 }
 
@@ -27,7 +29,7 @@ std::vector<LazyTensor> fitted(const CustomVjp& rule, std::string_view which,
                                std::span<const LazyTensor> given, std::span<const LazyTensor> wanted,
                                std::string_view what) {
   if (given.size() != wanted.size()) {
-    throw ShapeError(fmt::format("{}: the {} rule gave {} tensors for {} {}s", title(rule), which,
+    throw ShapeError(fmt::format("{}: the {} rule gave {} tensors for {} {}s", title_of(rule), which,
                                  given.size(), wanted.size(), what));
   }
   std::vector<LazyTensor> out(given.size());
@@ -36,10 +38,10 @@ std::vector<LazyTensor> fitted(const CustomVjp& rule, std::string_view which,
     if (!g.defined() || !is_floating(x.dtype())) continue;
     if (!is_floating(g.dtype()) && !g.node().is_scalar_leaf()) {
       throw DTypeError(fmt::format("{}: the {} rule gave {} for {} {}, which is {}; a derivative is floating",
-                                   title(rule), which, name(g.dtype()), what, i, name(x.dtype())));
+                                   title_of(rule), which, name(g.dtype()), what, i, name(x.dtype())));
     }
     const std::string source =
-        fmt::format("{}: what the {} rule gave for {} {}", title(rule), which, what, i);
+        fmt::format("{}: what the {} rule gave for {} {}", title_of(rule), which, what, i);
     out[i] = derivative_of(x, g, source, fmt::format("the {}", what));
   }
   return out;
@@ -62,7 +64,7 @@ void check_escaped(const CustomVjp& rule, std::string_view which, std::span<cons
     throw GradientError(fmt::format(
         "{}: the {} rule captures a tensor that vmap maps (an example has shape {}), which has no "
         "value outside of the mapped function; pass it as an argument",
-        title(rule), which, node->shape().to_string()));
+        title_of(rule), which, node->shape().to_string()));
   }
 }
 
@@ -105,45 +107,8 @@ std::vector<std::optional<int>> axes_of(const std::vector<bool>& is_mapped, std:
   return axes;
 }
 
-}  // namespace
-
-VectorFunction custom_vjp(CustomVjp rule) {
-  if (!rule.forward || !rule.backward) {
-    throw ValueError(
-        fmt::format("{}: a function with a gradient of its own needs both its rules, forward and "
-                    "backward",
-                    title(rule)));
-  }
-  return [rule = std::make_shared<const CustomVjp>(std::move(rule))](std::span<const LazyTensor> arguments) {
-    check_defined(arguments, title(*rule), "argument");
-    std::vector<LazyTensor> inside;
-    inside.reserve(arguments.size());
-    for (const LazyTensor& x : arguments) inside.push_back(stop_gradient(x));
-    const std::vector<LazyTensor> values = rule->forward(inside);
-    check_defined(values, title(*rule), "result");
-    return results_of(custom_call(rule, arguments, values), values);
-  };
-}
-
-TensorFunction custom_vjp(
-    TensorFunction forward,
-    std::function<std::vector<LazyTensor>(std::span<const LazyTensor>, const LazyTensor&, const LazyTensor&)>
-        backward,
-    std::string name) {
-  CustomVjp rule{.name = std::move(name)};
-  if (forward) rule.forward = as_vector_function(std::move(forward));
-  if (backward) {
-    rule.backward = [backward = std::move(backward)](std::span<const LazyTensor> arguments,
-                                                     std::span<const LazyTensor> results,
-                                                     std::span<const LazyTensor> cotangents) {
-      return backward(arguments, results[0], cotangents[0]);
-    };
-  }
-  return [all = custom_vjp(std::move(rule))](std::span<const LazyTensor> arguments) {
-    return all(arguments)[0];
-  };
-}
-
+/// The rule of all examples under vmap; `is_mapped` tells of each argument. Results are all mapped. What
+/// stands for mapped arguments (`placeholders`, the oldest first) must not be captured by the rule.
 std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomVjp>& rule,
                                              const std::vector<bool>& is_mapped,
                                              std::span<const LazyTensor> placeholders) {
@@ -178,44 +143,103 @@ std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomV
   return mapped;
 }
 
-// ---- differentiation
+/// The rule of the calls of one function.
+class CustomVjpRule : public CallRule {
+ public:
+  explicit CustomVjpRule(std::shared_ptr<const CustomVjp> rule) : rule_(std::move(rule)) {}
 
-void check_captured(const Call& call, const std::function<bool(std::size_t k)>& depends) {
-  for (std::size_t k = 0; k < call.values.size(); ++k) {
-    if (!depends(k)) continue;
+  std::string title() const override { return title_of(*rule_); }
+
+  Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents, const IsWanted& is_wanted,
+                       std::string_view) const override {
+    for (std::size_t k = 0; k < call.values.size(); ++k) {
+      if (is_wanted(call.values[k])) refuse_capture(k);
+    }
+    const std::vector<LazyTensor> results = results_of(call.node, call.values);
+    const std::vector<LazyTensor> grads =
+        rule_->backward(call.arguments, results, filled(cotangents, results));
+    const std::vector<LazyTensor> fitting = fitted(*rule_, "backward", grads, call.arguments, "argument");
+    Cotangents out;
+    for (std::size_t i = 0; i < fitting.size(); ++i) {
+      if (fitting[i].defined()) out.emplace_back(call.arguments[i], fitting[i]);
+    }
+    return out;
+  }
+
+  std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
+                                       std::string_view transform) const override {
+    const std::size_t count = call.arguments.size();
+    for (std::size_t k = 0; k < call.values.size(); ++k) {
+      if (tangents[count + k].defined()) refuse_capture(k);
+    }
+    if (!rule_->tangent) {
+      throw NoTangentRule(fmt::format(
+          "{}: '{}' has a gradient of its own (custom_vjp) and no tangent rule; give it one, or use "
+          "reverse mode",
+          transform, rule_->name));
+    }
+    const std::vector<LazyTensor> results = results_of(call.node, call.values);
+    const std::vector<LazyTensor> out =
+        rule_->tangent(call.arguments, results, filled(tangents.first(count), call.arguments));
+    return fitted(*rule_, "tangent", out, results, "result");
+  }
+
+  std::shared_ptr<const CallRule> mapped(const std::vector<bool>& is_mapped,
+                                         std::span<const LazyTensor> placeholders) const override {
+    return std::make_shared<CustomVjpRule>(mapped_rule(rule_, is_mapped, placeholders));
+  }
+  bool maps_all_results() const override { return true; }
+
+ private:
+  /// Value k of a call depends on something under differentiation past the arguments: that part of the
+  /// derivative would be lost.
+  [[noreturn]] void refuse_capture(std::size_t k) const {
     throw GradientError(
         fmt::format("{}: its result {} depends on a tensor under differentiation that is not among its "
                     "arguments; pass it as one, or detach() it",
-                    title(*rule_of(call.node.node())), k));
+                    title(), k));
   }
+
+  std::shared_ptr<const CustomVjp> rule_;
+};
+
+}  // namespace
+
+VectorFunction custom_vjp(CustomVjp rule) {
+  if (!rule.forward || !rule.backward) {
+    throw ValueError(
+        fmt::format("{}: a function with a gradient of its own needs both its rules, forward and "
+                    "backward",
+                    title_of(rule)));
+  }
+  return [rule = std::make_shared<const CustomVjp>(std::move(rule))](std::span<const LazyTensor> arguments) {
+    check_defined(arguments, title_of(*rule), "argument");
+    std::vector<LazyTensor> inside;
+    inside.reserve(arguments.size());
+    for (const LazyTensor& x : arguments) inside.push_back(stop_gradient(x));
+    const std::vector<LazyTensor> values = rule->forward(inside);
+    check_defined(values, title_of(*rule), "result");
+    return results_of(make_call(std::make_shared<CustomVjpRule>(rule), arguments, values), values);
+  };
 }
 
-Cotangents pull_back_custom(const Call& call, std::span<const LazyTensor> cotangents) {
-  const std::shared_ptr<const CustomVjp> rule = rule_of(call.node.node());
-  const std::vector<LazyTensor> results = results_of(call.node, call.values);
-  const std::vector<LazyTensor> grads = rule->backward(call.arguments, results, filled(cotangents, results));
-  const std::vector<LazyTensor> fitting = fitted(*rule, "backward", grads, call.arguments, "argument");
-  Cotangents out;
-  for (std::size_t i = 0; i < fitting.size(); ++i) {
-    if (fitting[i].defined()) out.emplace_back(call.arguments[i], fitting[i]);
+TensorFunction custom_vjp(
+    TensorFunction forward,
+    std::function<std::vector<LazyTensor>(std::span<const LazyTensor>, const LazyTensor&, const LazyTensor&)>
+        backward,
+    std::string name) {
+  CustomVjp rule{.name = std::move(name)};
+  if (forward) rule.forward = as_vector_function(std::move(forward));
+  if (backward) {
+    rule.backward = [backward = std::move(backward)](std::span<const LazyTensor> arguments,
+                                                     std::span<const LazyTensor> results,
+                                                     std::span<const LazyTensor> cotangents) {
+      return backward(arguments, results[0], cotangents[0]);
+    };
   }
-  return out;
-}
-
-std::vector<LazyTensor> push_custom(const Call& call, std::span<const LazyTensor> tangents,
-                                    std::string_view transform) {
-  const std::shared_ptr<const CustomVjp> rule = rule_of(call.node.node());
-  const auto count = call.arguments.size();
-  if (!rule->tangent) {
-    throw NoTangentRule(fmt::format(
-        "{}: '{}' has a gradient of its own (custom_vjp) and no tangent rule; give it one, or use "
-        "reverse mode",
-        transform, rule->name));
-  }
-  const std::vector<LazyTensor> results = results_of(call.node, call.values);
-  const std::vector<LazyTensor> out =
-      rule->tangent(call.arguments, results, filled(tangents.first(count), call.arguments));
-  return fitted(*rule, "tangent", out, results, "result");
+  return [all = custom_vjp(std::move(rule))](std::span<const LazyTensor> arguments) {
+    return all(arguments)[0];
+  };
 }
 
 }  // namespace caldera

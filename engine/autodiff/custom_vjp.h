@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,11 +51,5 @@ TensorFunction custom_vjp(
                                           const LazyTensor& cotangent)>
         backward,
     std::string name = "custom_vjp");
-
-/// The rule of all examples under vmap; `is_mapped` tells of each argument. Results are all mapped. What
-/// stands for mapped arguments (`placeholders`, the oldest first) must not be captured by the rule. Internal.
-std::shared_ptr<const CustomVjp> mapped_rule(const std::shared_ptr<const CustomVjp>& rule,
-                                             const std::vector<bool>& is_mapped,
-                                             std::span<const LazyTensor> placeholders);
 
 }  // namespace caldera

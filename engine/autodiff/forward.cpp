@@ -5,14 +5,17 @@
 #include <memory>
 #include <unordered_map>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/snapshot.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/jvp.h"
 #include "engine/graph/vjp.h"
-#include "ops/ops.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {
@@ -75,7 +78,7 @@ class Forward {
         continue;
       }
       if (!has_tangent(entry)) continue;
-      if (is_call(entry.tensor.node())) {
+      if (entry.tensor.node().is_call()) {
         push_call(i);
         continue;
       }
@@ -112,14 +115,8 @@ class Forward {
   void push_call(std::size_t i) {
     const Snapshot::Entry& entry = s_.entries[i];
     const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    const std::vector<LazyTensor> tangents = tangents_into(entry);
-    const Call call(entry.tensor, inputs);
-    if (rule_of(entry.tensor.node()) != nullptr) {
-      check_captured(call, [&](std::size_t k) { return tangents[call.arguments.size() + k].defined(); });
-      results_[i] = push_custom(call, tangents, transform_);
-    } else {
-      results_[i] = push_checkpoint(call, tangents);
-    }
+    const Call call = taken_apart(entry.tensor, inputs);
+    results_[i] = entry.tensor.node().call_rule()->push_forward(call, tangents_into(entry), transform_);
   }
 
   /// The tangent of one result of a call.

@@ -5,12 +5,15 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/forward.h"
-#include "engine/autodiff/given.h"
 #include "engine/autodiff/reverse.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/vmap.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/core/ranges.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/autodiff/jvp.h"
 
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/forward.h"
-#include "engine/autodiff/given.h"
 #include "engine/autodiff/reverse.h"
 
 namespace caldera {

@@ -6,12 +6,14 @@
 #include <optional>
 #include <unordered_map>
 
-#include "engine/autodiff/call.h"
-#include "engine/autodiff/given.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/opaque_call.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/autodiff/written_softmax.h"
 #include "engine/graph/vjp.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {
@@ -72,7 +74,7 @@ class Reverse {
   void run() {
     for (std::size_t i = s_.entries.size(); i-- > 0;) {
       const Snapshot::Entry& entry = s_.entries[i];
-      if (is_call(entry.tensor.node())) pull_call(i);
+      if (entry.tensor.node().is_call()) pull_call(i);
       if (!slots_[i].defined()) continue;
       if (s_.has_path(entry) && carries_gradient(entry.tensor)) pull(i);
       if (!entry.is_target) slots_[i] = LazyTensor();  // frees memory of long chains as the walk passes
@@ -107,20 +109,17 @@ class Reverse {
     const auto found = waiting_.find(static_cast<std::uint32_t>(i));
     if (found == waiting_.end()) return;
     const std::vector<LazyTensor> inputs = s_.inputs_of(s_.entries[i]);
-    const Call call(s_.entries[i].tensor, inputs);
+    const Call call = taken_apart(s_.entries[i].tensor, inputs);
     std::vector<LazyTensor> cotangents = std::move(found->second);
     waiting_.erase(found);
     cotangents.resize(call.values.size());
-    const auto depends = [&](const LazyTensor& x) {
+    const auto is_wanted = [&](const LazyTensor& x) {
       const auto at = position(x);
       return at && s_.entries[*at].depends;
     };
-    const bool is_custom = rule_of(call.node.node()) != nullptr;
-    if (is_custom) check_captured(call, [&](std::size_t k) { return depends(call.values[k]); });
-    for (const auto& [x, cotangent] : is_custom
-                                          ? pull_back_custom(call, cotangents)
-                                          : pull_back_checkpoint(call, cotangents, depends, transform_)) {
-      if (depends(x)) add(*position(x), cotangent);
+    const CallRule& rule = *call.node.node().call_rule();
+    for (const auto& [x, cotangent] : rule.pull_back(call, cotangents, is_wanted, transform_)) {
+      if (is_wanted(x)) add(*position(x), cotangent);
     }
   }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/graph/lineage.h"
+#include "engine/graph/lineage_walk.h"
 
 namespace caldera {
 namespace {

@@ -37,7 +37,7 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
                        Targets walk = Targets::are_passed);
 
 /// Marks what depends on a target through edges that carry a gradient. A value on the way to the outputs
-/// whose history was dropped, and which may have come from a target (see engine/graph/lineage.h), is a
+/// whose history was dropped, and which may have come from a target (see engine/graph/lineage_walk.h), is a
 /// GradientError naming `transform`. Takes graph_mutex().
 void mark_differentiable(Snapshot& s, std::string_view transform);
 

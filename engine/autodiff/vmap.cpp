@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/batching.h"
-#include "engine/autodiff/given.h"
 #include "engine/autodiff/snapshot.h"
-#include "ops/ops.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 namespace {

@@ -1,29 +1,30 @@
 // The compiler: a graph becomes a plan.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "engine/compile/plan.h"
-#include "engine/compile/program.h"
-#include "engine/compile/regions.h"
+#include "engine/compile/program/program.h"
+#include "engine/plan/plan.h"
 
 namespace caldera {
 
-/// simplify -> sum products -> find attention -> find regions -> group them -> emit steps -> schedule -> join
-/// -> plan memory -> find hazards -> move side by side (without fusion: no sums, attention, groups, joins).
-/// Near-linear in the size of the program: whatever is not, works on windows of bounded size. Pure: the same
-/// program and options give the same plan.
+struct CompileOptions {
+  bool fusion =
+      true;  // without it: no sums of products, attention, groups of several operations, joined steps
+  /// Called after each pass with its name. `text` says what there is by then: the program, where its values
+  /// live, the groups or the plan.
+  std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;
+};
+
+/// Runs the passes (see compile.cpp, and docs/compiler.md). Near-linear in the size of the program: whatever
+/// is not, works on windows of bounded size. Pure: the same program and options give the same plan.
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options);
 
-/// Places the arena buffers of a plan whose steps are final: a buffer lives from its first to its last step.
-void plan_memory(Plan& plan);
-
-/// Sets Step::barrier_before where a step touches bytes that an earlier one, since the last barrier, has
-/// touched in conflict.
-void plan_barriers(Plan& plan);
-
-/// Proves a plan from scratch: operands within their buffers, everything read was written and not overwritten
-/// since, no two conflicting accesses without a barrier between. Throws PlanError that names the step.
-void verify_plan(const Plan& plan);
+/// The names of the passes, in the order in which they run.
+std::vector<std::string_view> pass_names();
 
 }  // namespace caldera

@@ -9,22 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/compile/plan.h"
+#include "engine/device/device_info.h"
 #include "engine/device/memory_budget.h"
-#include "engine/tensor/device.h"
+#include "engine/plan/plan.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera {
-
-/// What `caldera devices` prints of a device.
-struct DeviceInfo {
-  Device device;
-  std::string name;
-  std::string type;  // "cpu", "discrete-gpu", "integrated-gpu", "virtual-gpu", "software"
-  std::string driver;
-  std::uint64_t memory_bytes = 0;
-  std::vector<std::string> features;
-};
 
 /// One of the ways in which a device computes matrix products.
 struct ProductWay {
@@ -36,23 +26,6 @@ struct ProductWay {
 struct StepWay {
   std::string_view name;  // empty: there is one way only, or the step has nothing to compute
   std::string why_not;    // why it is not the way that was pinned; empty if it is, or none was pinned
-};
-
-/// What a device has done since it was opened. Monotonic, but for what says "now" or "since".
-struct DeviceCounters {
-  std::uint64_t dispatches = 0;  // steps executed
-  std::uint64_t barriers = 0;
-  std::uint64_t submits = 0;        // plans executed
-  std::uint64_t queue_submits = 0;  // hand-overs of commands to a queue, also for copies; 0: it has no queue
-  std::uint64_t allocations = 0;    // blocks taken from the system or driver (not served from a cache)
-  std::uint64_t downloads = 0;
-  std::uint64_t kernels_compiled = 0;
-  std::uint64_t live_bytes = 0;  // in use now
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t reserved_bytes = 0;       // taken from the system or driver now: what a limit counts
-  std::uint64_t reserved_peak_bytes = 0;  // the most since the limit was set, or since the start
-  std::uint64_t limit_bytes = 0;          // 0: none
-  std::uint64_t trims = 0;                // times that unused memory was given back to make room
 };
 
 /// Fills in what the counters say of `memory`.
@@ -118,6 +91,14 @@ class Executable {
   std::shared_ptr<const Plan> plan_;
 };
 
+/// Generated code, for people.
+struct GeneratedCode {
+  std::string title;
+  std::string text;
+};
+/// What a device generates for a step. Throws DTypeError where it has no code for the step's types.
+using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
+
 /// A position on the device's timeline.
 using Ticket = std::uint64_t;
 
@@ -156,6 +137,8 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// Shows what is generated for a step; null where nothing is.
+  virtual CodeWriter code_writer() const { return nullptr; }
   /// Writes to disk what spares the next process work, such as compiled kernels. Called when the process ends
   /// while the device is open; a failure is nobody's concern.
   virtual void save_caches() noexcept {}

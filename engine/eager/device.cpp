@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/eager/errors.h"
 #include "engine/runtime/runtime.h"
 

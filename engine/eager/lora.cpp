@@ -6,7 +6,13 @@
 #include <cmath>
 
 #include "engine/eager/errors.h"
-#include "ops/ops.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/dropout.h"
+#include "ops/nn/lora.h"
+#include "ops/random/uniform_normal.h"
 
 namespace caldera::v1 {
 

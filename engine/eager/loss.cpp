@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/eager/errors.h"
-#include "ops/losses.h"
+#include "ops/loss/cross_entropy.h"
 
 namespace caldera::v1 {
 

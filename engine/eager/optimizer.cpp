@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/eager/errors.h"
-#include "ops/optimizer_updates.h"
+#include "ops/nn/optimizer_updates.h"
 
 namespace caldera::v1 {
 

@@ -22,9 +22,9 @@ struct AdamWConfig {
   void validate() const;
 };
 
-/// AdamW with decoupled weight decay; the formula is that of ops/optimizer_updates.h. A parameter's moments
-/// and its step number belong together: bias correction counts the updates of that parameter, however many
-/// others share the optimiser. Not to be used by two threads at once.
+/// AdamW with decoupled weight decay; the formula is that of ops/nn/optimizer_updates.h. A parameter's
+/// moments and its step number belong together: bias correction counts the updates of that parameter, however
+/// many others share the optimiser. Not to be used by two threads at once.
 class AdamW {
  public:
   /// Throws TrainingError (InvalidConfig).

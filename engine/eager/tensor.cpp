@@ -5,7 +5,16 @@
 #include <cstring>
 #include <mutex>
 
-#include "ops/ops.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/transfer.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/lora.h"
+#include "ops/nn/normalization.h"
+#include "ops/nn/softmax.h"
+#include "ops/random/uniform_normal.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera::v1 {
 

@@ -4,7 +4,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/eager/errors.h"
-#include "ops/ops.h"
+#include "ops/core/views.h"
 
 namespace caldera::v1 {
 

@@ -17,9 +17,11 @@ class Graph {
   Graph(std::initializer_list<LazyTensor> outputs) : Graph(std::span(outputs.begin(), outputs.size())) {}
 
   std::size_t node_count() const { return entries_.size(); }
-  /// Graphviz source.
+  /// Graphviz source. Calls (engine/graph/call_rule.h) are ovals; dashed edges lead to what is of use to
+  /// differentiation alone.
   std::string to_dot() const;
-  /// {"nodes":[{"id","op","shape","dtype","device","inputs":[…],"attributes":[…],"evaluated"}],"outputs":[…]}
+  /// {"nodes":[{"id","op","shape","dtype","device","inputs":[…],"attributes":[…],"evaluated"}],"outputs":[…]}.
+  /// A call has no value: it has "rule", its title, in place of "shape", "dtype", "device" and "evaluated".
   std::string to_json() const;
 
   struct Entry {

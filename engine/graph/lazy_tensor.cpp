@@ -25,9 +25,11 @@ bool LazyTensor::is_evaluated() const {
 std::size_t LazyTensor::graph_size() const {
   Node* output = &node();
   const std::scoped_lock lock(graph_mutex());
+  Walk walk;
+  evaluation_order(
+      {&output, 1}, [](const Node& x) { return x.has_value() || x.is_scalar_leaf(); }, walk);
   std::size_t lazy = 0;
-  for (const Node* n :
-       topological_order({&output, 1}, [](const Node& x) { return x.has_value() || x.is_scalar_leaf(); })) {
+  for (const Node* n : walk.order) {
     if (!n->has_value()) ++lazy;
   }
   return lazy;

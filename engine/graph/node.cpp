@@ -30,6 +30,21 @@ NodePtr Node::make(const OpDef& op, const Shape& shape, DType dtype, Device devi
   return NodePtr(new (::operator new(bytes)) Node(op, shape, dtype, device, inputs, attributes));
 }
 
+NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, std::span<Node* const> inputs,
+                        std::span<const std::int64_t> attributes) {
+  const std::size_t bytes =
+      sizeof(Node) + attributes.size_bytes() + inputs.size() * sizeof(NodePtr) + sizeof(rule);
+  // Gradients pass through what is floating, so a call counts as that.
+  NodePtr call(new (::operator new(bytes)) Node(op, Shape{}, DType::f32, Device::cpu(), inputs, attributes));
+  std::construct_at(call->owned_rule(), std::move(rule));
+  return call;
+}
+
+NodePtr Node::with_inputs(std::span<Node* const> inputs) const {
+  if (is_call()) return make_call(*op_, call_rule(), inputs, attributes().values());
+  return make(*op_, shape_, dtype_, device_, inputs, attributes().values());
+}
+
 Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
            std::span<const std::int64_t> attributes)
     : input_count_(static_cast<std::uint32_t>(inputs.size())),
@@ -97,6 +112,7 @@ void Node::destroy(Node* node) {
       input->walk = reinterpret_cast<std::uintptr_t>(dead);
       dead = input;
     }
+    if (victim->is_call()) std::destroy_at(victim->owned_rule());
     victim->~Node();
     ::operator delete(victim);
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/lineage.h"
 #include "engine/graph/op.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
@@ -19,7 +20,7 @@
 
 namespace caldera {
 
-class Lineage;
+class CallRule;
 class Node;
 struct Trace;
 
@@ -44,29 +45,6 @@ class NodePtr {
 
  private:
   Node* node_ = nullptr;
-};
-
-/// Owning pointer to a Lineage (intrusive count: it has to fit into a node).
-class LineagePtr {
- public:
-  LineagePtr() = default;
-  explicit LineagePtr(const Lineage* adopted) : lineage_(adopted) {}
-  LineagePtr(const LineagePtr& other);
-  LineagePtr(LineagePtr&& other) noexcept : lineage_(std::exchange(other.lineage_, nullptr)) {}
-  LineagePtr& operator=(LineagePtr other) noexcept {
-    std::swap(lineage_, other.lineage_);
-    return *this;
-  }
-  ~LineagePtr() {
-    if (lineage_ != nullptr) drop(*lineage_);
-  }
-
-  const Lineage* get() const { return lineage_; }
-
- private:
-  static void drop(const Lineage& lineage);
-
-  const Lineage* lineage_ = nullptr;
 };
 
 /// Completion of a piece of asynchronous work. Set once. Any thread may wait.
@@ -107,8 +85,15 @@ class Attributes {
 class Node {
  public:
   /// Shares `inputs` with their owners. One block of memory holds all of a node: graphs are built in loops.
+  /// Calls are made by make_call.
   static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
+  /// A call (OpClass::call), which `rule` differentiates and maps. It has no value: of no use but as the
+  /// second input of what names its results (engine/autodiff/opaque_call.h).
+  static NodePtr make_call(const OpDef& op, std::shared_ptr<const CallRule> rule,
+                           std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
+  /// The same operation on other inputs of the same number and shapes. A call keeps its rule.
+  NodePtr with_inputs(std::span<Node* const> inputs) const;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -121,11 +106,20 @@ class Node {
   std::uint64_t id() const { return id_; }
   /// Scalar leaves fit every device.
   bool is_scalar_leaf() const { return op_->kind == OpClass::scalar; }
+  bool is_call() const { return op_->kind == OpClass::call; }
+  /// The rule of a call.
+  const std::shared_ptr<const CallRule>& call_rule() const { return *owned_rule(); }
 
   /// Read only while holding graph_mutex(): evaluation drops the inputs of a node once its value is
   /// scheduled.
   std::span<const NodePtr> inputs() const {
     return {tail<const NodePtr>(attribute_count_ * sizeof(std::int64_t)), input_count_};
+  }
+  /// Those of them that the value is computed from. What else an identity has is for differentiation: the
+  /// call whose result it names, for one. Evaluation sees these alone.
+  std::span<const NodePtr> operands() const {
+    const auto all = inputs();
+    return op_->kind == OpClass::identity && !all.empty() ? all.first(1) : all;
   }
 
   /// The value slot. `has_value()` is true from the moment evaluation is scheduled; `value()` is constant
@@ -172,13 +166,18 @@ class Node {
        std::span<const std::int64_t> attributes);
   ~Node() = default;
 
-  /// Behind the node, in the same block, lie its attributes and then its inputs.
+  /// Behind the node, in the same block, lie its attributes, its inputs and, of a call, its rule.
   template <class T>
   T* tail(std::size_t offset) const {
     auto* start = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(this + 1));
     return reinterpret_cast<T*>(start + offset);
   }
   NodePtr* owned_inputs() { return tail<NodePtr>(attribute_count_ * sizeof(std::int64_t)); }
+  /// Calls have no values, so they never drop their inputs: the place stays where it is.
+  std::shared_ptr<const CallRule>* owned_rule() const {
+    return tail<std::shared_ptr<const CallRule>>(attribute_count_ * sizeof(std::int64_t) +
+                                                 input_count_ * sizeof(NodePtr));
+  }
 
   std::atomic<std::uint32_t> refs_{1};
   std::uint32_t input_count_;
@@ -199,6 +198,11 @@ class Node {
 /// does not.
 std::mutex& graph_mutex();
 
+/// Ends the trace: from here on its nodes drop their inputs when evaluated, and those that were evaluated
+/// drop them now. Without this, a parameter updated from traced gradients would keep every earlier step
+/// alive.
+void end_trace(Trace& trace);
+
 /// A fresh number for Node::walk. Under graph_mutex().
 std::uint64_t next_walk();
 
@@ -208,11 +212,11 @@ struct Walk {
   std::vector<std::pair<Node*, std::uint32_t>> stack;
 };
 
-/// Everything reachable from `outputs` in topological order (inputs first), each node once, in walk.order.
-/// Stops at nodes for which `stop(node)` is true (they are included). Iterative. Caller holds graph_mutex().
-/// Sets walk and walk_index of the nodes.
-template <class Stop>
-void topological_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
+/// Everything reachable from `outputs` through inputs_of(node) in topological order (inputs first), each node
+/// once, in walk.order. Stops at nodes for which `stop(node)` is true (they are included). Iterative. Caller
+/// holds graph_mutex(). Sets walk and walk_index of the nodes.
+template <class InputsOf, class Stop>
+void walk_graph(std::span<Node* const> outputs, InputsOf inputs_of, Stop stop, Walk& into) {
   const std::uint64_t walk = next_walk();
   constexpr std::uint32_t kOpen = 0xffffffffU;
   auto& [order, stack] = into;
@@ -225,7 +229,7 @@ void topological_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
     stack.emplace_back(output, 0);
     while (!stack.empty()) {
       auto& [node, next] = stack.back();
-      const auto inputs = node->inputs();
+      const std::span<const NodePtr> inputs = inputs_of(*node);
       if (next == 0 && stop(*node)) next = static_cast<std::uint32_t>(inputs.size());
       if (next < inputs.size()) {
         Node* input = inputs[next++].get();
@@ -242,11 +246,20 @@ void topological_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
     }
   }
 }
+
+/// The walk through all inputs: what transforms and views see.
 template <class Stop>
 std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
   Walk walk;
-  topological_order(outputs, stop, walk);
+  walk_graph(
+      outputs, [](const Node& node) { return node.inputs(); }, stop, walk);
   return std::move(walk.order);
+}
+/// The walk through operands: what evaluation sees. It meets no call.
+template <class Stop>
+void evaluation_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
+  walk_graph(
+      outputs, [](const Node& node) { return node.operands(); }, stop, into);
 }
 
 inline NodePtr::NodePtr(const NodePtr& other) : node_(other.node_) {

@@ -27,7 +27,7 @@ enum class OpClass : std::uint8_t {
   random,       // ScalarOp of a seed (input 0, scalar i64) and the linear index
   reduce,       // attrs: axes as a bit mask. The output keeps reduced axes with extent 1
   contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N). The compiler makes such
-                // of several products (engine/compile/products.h)
+                // of several products (engine/compile/rewrite/products.h)
   gather,       // inputs x, idx. attrs: axis; 1 if idx is aligned: of x's rank, with its extents but along
                 // the axis, so that each place has indices of its own
   scatter_add,  // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
@@ -38,13 +38,13 @@ enum class OpClass : std::uint8_t {
   pad,          // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0
   concatenate,  // attrs: axis
   identity,     // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
-                // inputs, of any shape, are for differentiation only
+                // inputs, of any shape, are for differentiation only, and not seen by evaluation
   barrier,      // the value of input 0, not a copy of it, for what must be computed apart from what was
                 // computed of it before, and after the other inputs (checkpoint)
   placeholder,  // a leaf that never has a value: an argument of a function under vmap
   transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
-                // engine/runtime/cut.h
-  // Made by the compiler (engine/compile/attention.h):
+                // engine/runtime/device_partition.h
+  // Made by the compiler (engine/compile/rewrite/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read
   attention_grad_kv,  // the same; the gradient of k
@@ -54,6 +54,8 @@ enum class OpClass : std::uint8_t {
   linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
            // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
            // output is (batch...) and then extents of as many elements as the routine's results have
+  call,    // no value: a stretch of the graph that is differentiated and mapped as a whole, by the rule that
+           // the node carries (engine/graph/call_rule.h). Evaluation never meets one
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

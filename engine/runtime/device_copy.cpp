@@ -17,7 +17,7 @@ bool is_on_host(Storage& storage) {
 
 void run_copy(const DeviceCopy& copy) {
   if (copy.bytes == 0) return;
-  const CopyRecorder recorder(copy);
+  const CopyRecorder recorder(copy.from->device(), copy.to->device(), copy.bytes);
   if (is_on_host(*copy.from)) {
     copy.to_backend->upload(*copy.to, 0, copy.from->host_data() + copy.from_offset, copy.bytes);
     return;

@@ -5,11 +5,10 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/runtime/plan_cache.h"
@@ -84,6 +83,8 @@ std::shared_ptr<OpenDevice> open_device(Device device) {
   return r.devices.emplace(key, std::move(opened)).first->second;
 }
 
+DeviceCounters device_counters(Device device) { return backend(device).counters(); }
+
 void reopen_device(Device device) {
   std::shared_ptr<OpenDevice> before;  // released outside the mutex: its stream may have work to finish
   {
@@ -127,34 +128,6 @@ std::vector<DeviceInfo> list_devices() {
 bool is_vulkan_available() {
   static bool available = list_devices().size() > 1;
   return available;
-}
-
-namespace {
-
-std::mutex default_device_mutex;
-std::optional<Device> chosen_default;
-
-Device device_of_environment() {
-  const char* text = std::getenv("CALDERA_DEVICE");
-  const bool named = text != nullptr && *text != '\0' && std::string_view(text) != "auto";
-  try {
-    return named ? Device::parse(text) : Device::cpu();
-  } catch (const ValueError& error) {
-    throw ValueError(fmt::format("CALDERA_DEVICE: {}", error.what()));
-  }
-}
-
-}  // namespace
-
-Device default_device() {
-  const std::scoped_lock lock(default_device_mutex);
-  if (!chosen_default) chosen_default = device_of_environment();
-  return *chosen_default;
-}
-
-void set_default_device(Device device) {
-  const std::scoped_lock lock(default_device_mutex);
-  chosen_default = device;
 }
 
 }  // namespace caldera

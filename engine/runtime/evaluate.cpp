@@ -1,23 +1,36 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
+#include "engine/runtime/evaluate.h"
+
 #include <fmt/core.h>
 
 #include <bit>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/device/backend.h"
+#include "engine/explain/debug_print.h"
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/lineage.h"
-#include "engine/runtime/capture.h"
-#include "engine/runtime/cut.h"
+#include "engine/graph/lineage_walk.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/buffer_donation.h"
+#include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/donate.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
-#include "engine/runtime/room.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {
 namespace {
+
+/// Operations that need tensors of host data ask the graph for them, which knows no device.
+[[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
@@ -36,17 +49,28 @@ void check_types(const Program& program, const Backend& backend) {
   }
 }
 
-std::shared_ptr<const Plan> make_plan(const Capture& c) {
+CompileOptions compile_options() {
+  CompileOptions options{.fusion = settings().fusion};
+  const std::string& wanted = settings().debug_pass;
+  if (!wanted.empty()) {
+    options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {
+      if (wanted == "all" || wanted == pass) fmt::print(stderr, "caldera: after {}:\n{}", pass, text());
+    };
+  }
+  return options;
+}
+
+std::shared_ptr<const Plan> make_plan(const GraphKey& c) {
   const ProfileSpan span("compile");
   const Program program = c.program();
   check_types(program, backend(c.device));
-  auto plan = compile(program, {.fusion = settings().fusion});
+  auto plan = compile(program, compile_options());
   if (settings().verify) verify_plan(*plan);
-  debug_plan(*plan);
+  print_plan(*plan, settings().debug, backend(c.device).code_writer());
   return plan;
 }
 
-std::shared_ptr<Executable> executable_for(const Capture& c, const OpenDevice& target) {
+std::shared_ptr<Executable> executable_for(const GraphKey& c, const OpenDevice& target) {
   Hash128 key = c.hash;
   key.mix(settings().fusion ? 1 : 0);
   key.mix(target.opening);
@@ -106,7 +130,7 @@ void depend_on(Job& job, const Value& value) {
 using InnerValues = std::unordered_map<const Node*, Value>;
 
 /// Adds to a job what replays the plan of a capture. Throws before anything has changed.
-void add_plan(Job& job, const Capture& c, const OpenDevice& target, const InnerValues* inner) {
+void add_plan(Job& job, const GraphKey& c, const OpenDevice& target, const InnerValues* inner) {
   const RunRecorder recorder(c);
   job.executable = executable_for(c, target);
   const Plan& plan = job.executable->plan();
@@ -170,7 +194,7 @@ void add_copies(Job& job, const Part& part, const OpenDevice& target, InnerValue
 /// values are among `inner` then.
 std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inner) {
   std::vector<Launch> launches;
-  Capture c;
+  GraphKey c;
   for (const Part& part : cut(outputs)) {
     std::shared_ptr<OpenDevice> open = open_device(part.device);
     const std::shared_ptr<Job> job = new_job();
@@ -188,10 +212,10 @@ std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inn
 
 /// What scheduling works with, kept from one evaluation to the next. Under graph_mutex().
 struct Workspace {
-  std::vector<Capture> captures;  // one a device, as many as there ever were at once
+  std::vector<GraphKey> captures;  // one a device, as many as there ever were at once
   std::size_t used = 0;
 
-  Capture& capture_on(Device device) {
+  GraphKey& capture_on(Device device) {
     for (std::size_t i = 0; i < used; ++i) {
       if (captures[i].device == device) return captures[i];
     }
@@ -231,7 +255,7 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
   scheduled.launches.reserve(work.used);
   std::size_t released = 0;
   for (std::size_t i = 0; i < work.used; ++i) {
-    Capture& c = work.captures[i];
+    GraphKey& c = work.captures[i];
     if (i > 0) c.fill();  // captures share leaves that are numbers, and the walk marks them
     std::shared_ptr<OpenDevice> open = open_device(c.device);
     const std::shared_ptr<Job> job = new_job();
@@ -241,11 +265,11 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
   }
   bin.reserve(released);
   std::vector<LineagePtr> lineages;
-  for (std::size_t i = 0; i < work.used; ++i) Lineage::append(work.captures[i].outputs, lineages);
+  for (std::size_t i = 0; i < work.used; ++i) append_lineages(work.captures[i].outputs, lineages);
   auto lineage = lineages.begin();
   for (std::size_t i = 0; i < work.used; ++i) {
     Launch& launch = scheduled.launches[i];
-    const Capture& c = work.captures[i];
+    const GraphKey& c = work.captures[i];
     for (std::size_t k = 0; k < c.outputs.size(); ++k) {
       c.outputs[k]->set_lineage(std::move(*lineage++));
       c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
@@ -269,7 +293,7 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   scheduled.launches = launches_of(outputs, inner);
   bin.reserve(released);
   std::vector<LineagePtr> lineages;
-  Lineage::append(outputs, lineages);
+  append_lineages(outputs, lineages);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     outputs[k]->set_lineage(std::move(lineages[k]));
     outputs[k]->set_value(std::move(inner.at(outputs[k])));
@@ -347,7 +371,7 @@ EvalFuture eval_async(std::initializer_list<LazyTensor> outputs) {
 
 std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
   const std::scoped_lock lock(graph_mutex());
-  Capture c;
+  GraphKey c;
   const std::uint64_t walk = next_walk();
   for (const LazyTensor& output : outputs) {
     Node& node = output.node();

@@ -1,44 +1,15 @@
 #include "engine/runtime/explain.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
-#include <utility>
 
-#include "engine/compile/levels.h"
-#include "engine/runtime/capture.h"
+#include "engine/device/backend.h"
+#include "engine/runtime/evaluate.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
-namespace {
-
-/// Positions of the buffers that a step reads, and of those that it writes.
-struct Accesses {
-  std::vector<std::size_t> reads;
-  std::vector<std::size_t> writes;
-};
-
-Accesses accesses_of(const Step& step) {
-  Accesses all;
-  const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
-  for (std::size_t k = 0; k < step.operands.size(); ++k) {
-    if (step.operands[k].buffer < 0) continue;
-    const auto buffer = static_cast<std::size_t>(step.operands[k].buffer);
-    if (k >= first_output) all.writes.push_back(buffer);
-    if (k < first_output || step.kind == StepKind::scatter_add) all.reads.push_back(buffer);
-  }
-  return all;
-}
-
-Explanation with_costs(Explanation e) {
-  for (const Step& step : e.plan->steps) e.costs.push_back(cost_of(*e.plan, step));
-  return e;
-}
-
-}  // namespace
 
 Explanation explain(std::span<const LazyTensor> outputs) {
   Explanation e;
@@ -46,7 +17,7 @@ Explanation explain(std::span<const LazyTensor> outputs) {
   if (!e.plan) throw ValueError("explain: everything has been computed, there is nothing to plan");
   // The same walk as that of an evaluation, so that positions are those of the plan.
   const std::scoped_lock lock(graph_mutex());
-  Capture c;
+  GraphKey c;
   for (const LazyTensor& output : outputs) {
     Node* node = &output.node();
     if (!node->has_value() && std::find(c.outputs.begin(), c.outputs.end(), node) == c.outputs.end())
@@ -54,171 +25,13 @@ Explanation explain(std::span<const LazyTensor> outputs) {
   }
   c.fill();
   e.graph = record_graph(c);
-  return with_costs(std::move(e));
+  e.costs = costs_of(*e.plan);
+  e.code = backend(e.plan->device).code_writer();
+  return e;
 }
 
 Explanation explain(std::initializer_list<LazyTensor> outputs) {
   return explain(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
-}
-
-Explanation explain(const RunRecord& run) {
-  Explanation e;
-  e.plan = run.plan;
-  e.graph = run.graph;
-  e.executed = true;
-  e.cache_hit = run.cache_hit;
-  e.submits = run.submits;
-  e.seconds = seconds_of({run.begin, run.done});
-  e.step_seconds.assign(run.steps.size(), 0);
-  for (const KernelRun& kernel : kernel_runs(*run.plan, run.steps)) {
-    // Steps that ran as one share its time by the bytes that they move.
-    const double bytes = static_cast<double>(std::max<std::int64_t>(1, kernel.cost.bytes()));
-    for (std::size_t i = kernel.first; i < kernel.first + kernel.count; ++i) {
-      const double share = kernel.count == 1
-                               ? 1.0
-                               : static_cast<double>(cost_of(*run.plan, run.plan->steps[i]).bytes()) / bytes;
-      e.step_seconds[i] = seconds_of(kernel.time) * share;
-    }
-  }
-  return with_costs(std::move(e));
-}
-
-std::string to_json(const Explanation& e) {
-  using Json = nlohmann::ordered_json;
-  const Plan& plan = *e.plan;
-  Json steps = Json::array();
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    const StepCost& cost = e.costs[i];
-    Json item{{"kernel", step.name()},
-              {"kind", name(step.kind)},
-              {"ops", cost.ops},
-              {"flops", cost.flops},
-              {"bytes", cost.bytes()},
-              {"scratch_bytes", cost.scratch_bytes},
-              {"form", form_of(step)},
-              {"label", step.label},
-              {"dims", std::vector<std::int64_t>(step.dims.begin(), step.dims.end())},
-              {"dtype", name(step.dtype)},
-              {"read_bytes", cost.read_bytes},
-              {"written_bytes", cost.written_bytes},
-              {"joined", step.joined},
-              {"barrier", step.barrier_before}};
-    if (i < e.step_seconds.size()) item["microseconds"] = e.step_seconds[i] * 1e6;
-    steps.push_back(std::move(item));
-  }
-  const Json document{{"title", e.title},
-                      {"device", plan.device.to_string()},
-                      {"nodes", plan.node_count},
-                      {"steps", std::move(steps)},
-                      {"dispatches", plan.dispatch_count()},
-                      {"barriers", plan.barrier_count()},
-                      {"depth", depth_of(plan)},
-                      {"submits", e.executed ? Json(e.submits) : Json(nullptr)},
-                      {"arena_bytes", plan.arena_bytes},
-                      {"peak_bytes", plan.peak_bytes},
-                      {"recomputed", Json::array()},
-                      {"cache", e.executed ? Json(e.cache_hit ? "hit" : "miss") : Json(nullptr)}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-const char* form_of(const Step& step) {
-  switch (step.kind) {
-    case StepKind::contract:
-      return "contract";
-    case StepKind::gather:
-    case StepKind::scatter_add:
-      return "index";
-    case StepKind::attention:
-    case StepKind::attention_grad_q:
-    case StepKind::attention_grad_kv:
-      return "attention";
-    case StepKind::linalg:
-      return "linalg";
-    case StepKind::region:
-      break;
-  }
-  if (step.kernel->has_rows()) return "row";
-  if (step.kernel->reduce) return "reduce";
-  const bool moves_only =
-      std::all_of(step.kernel->code.begin(), step.kernel->code.end(),
-                  [](const Instruction& i) { return info(i.op).arity == 0 || i.op == ScalarOp::cast; });
-  return moves_only ? "copy" : "map";
-}
-
-std::string format_bytes(std::int64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
-}
-
-std::vector<std::vector<std::uint32_t>> step_dependencies(const Plan& plan) {
-  std::vector<std::vector<std::uint32_t>> result(plan.steps.size());
-  std::vector<std::vector<std::uint32_t>> writers(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Accesses accesses = accesses_of(plan.steps[i]);
-    std::vector<std::uint32_t>& from = result[i];
-    for (const std::size_t b : accesses.reads) from.insert(from.end(), writers[b].begin(), writers[b].end());
-    std::sort(from.begin(), from.end());
-    from.erase(std::unique(from.begin(), from.end()), from.end());
-    for (const std::size_t b : accesses.writes) {
-      // Who goes on with a buffer stands for all who wrote it before.
-      const bool goes_on = std::find(accesses.reads.begin(), accesses.reads.end(), b) != accesses.reads.end();
-      if (goes_on) writers[b].clear();
-      writers[b].push_back(static_cast<std::uint32_t>(i));
-    }
-  }
-  return result;
-}
-
-std::vector<BufferLife> arena_lives(const Plan& plan) {
-  std::vector<std::optional<BufferLife>> found(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    const std::size_t first_output = step.operands.size() - static_cast<std::size_t>(step.output_count());
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const Operand& operand = step.operands[k];
-      if (operand.buffer < 0) continue;
-      const auto b = static_cast<std::size_t>(operand.buffer);
-      if (plan.buffers[b].role != BufferRole::arena) continue;
-      if (!found[b]) found[b] = BufferLife{.buffer = b, .first = i, .last = i, .writer = {}, .shape = {}};
-      found[b]->last = i;
-      if (k < first_output || found[b]->writer) continue;
-      found[b]->writer = i;
-      const Shape dims = step.operand_dims(k);
-      for (int d = 0; d < dims.rank(); ++d)
-        if (operand.strides[d] != 0 && dims[d] != 1) found[b]->shape.push_back(dims[d]);
-    }
-  }
-  std::vector<BufferLife> lives;
-  for (const auto& life : found)
-    if (life) lives.push_back(*life);
-  std::stable_sort(lives.begin(), lives.end(),
-                   [](const BufferLife& a, const BufferLife& b) { return a.first < b.first; });
-  return lives;
-}
-
-std::vector<std::int64_t> live_bytes(const Plan& plan, std::span<const BufferLife> lives) {
-  std::vector<std::int64_t> live(plan.steps.size(), 0);
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    ranges.clear();
-    for (const BufferLife& life : lives) {
-      if (life.first > i || life.last < i) continue;
-      const PlanBuffer& buffer = plan.buffers[life.buffer];
-      ranges.emplace_back(buffer.arena_offset, buffer.arena_offset + buffer.bytes);
-    }
-    std::sort(ranges.begin(), ranges.end());
-    std::int64_t end = 0;
-    for (const auto& [low, high] : ranges) {
-      live[i] += std::max<std::int64_t>(0, high - std::max(low, end));
-      end = std::max(end, high);
-    }
-  }
-  return live;
 }
 
 }  // namespace caldera

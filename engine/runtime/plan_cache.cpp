@@ -26,10 +26,10 @@ std::size_t cached_bytes(const Executable& executable) {
                       bytes_of(plan.donations) + executable.bytes();
   std::unordered_set<const Kernel*> kernels;
   for (const Step& step : plan.steps) {
-    bytes += bytes_of(step.operands) + bytes_of(step.scalars) + bytes_of(step.segments) +
-             bytes_of(step.nodes) + step.label.capacity();
-    for (const Kernel* kernel : {step.kernel.get(), step.gradient.get()}) {
-      if (kernel != nullptr && kernels.insert(kernel).second) bytes += bytes_of(*kernel);
+    bytes += bytes_of(step.operands) + bytes_of(step.scalars) + step.heap_bytes() + bytes_of(step.nodes) +
+             step.label.capacity();
+    for (const StepKernel& used : step.kernels()) {
+      if (kernels.insert(used.kernel).second) bytes += bytes_of(*used.kernel);
     }
   }
   return bytes;

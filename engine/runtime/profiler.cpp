@@ -1,20 +1,15 @@
 #include "engine/runtime/profiler.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <string>
+#include <mutex>
 #include <utility>
 
-#include "engine/compile/cost.h"
-#include "engine/runtime/capture.h"
-#include "engine/runtime/explain.h"
+#include "engine/device/backend.h"
+#include "engine/explain/debug_print.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/job.h"
 #include "engine/runtime/plan_cache.h"
-#include "engine/runtime/room.h"
 #include "engine/runtime/settings.h"
-#include "engine/runtime/stream.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -51,40 +46,9 @@ std::uint32_t thread_number() {
   return kMine;
 }
 
-/// Rates of one step, for a line of CALDERA_DEBUG=2.
-std::string rates(const StepCost& cost, double seconds) {
-  return fmt::format("{:10.1f} us {:8.2f} GB/s {:9.2f} GFLOP/s", seconds * 1e6,
-                     static_cast<double>(cost.bytes()) / seconds * 1e-9,
-                     static_cast<double>(cost.flops) / seconds * 1e-9);
-}
-
-void debug_run(const RunRecord& run) {
-  const Plan& plan = *run.plan;
-  std::string text;
-  StepCost total;
-  if (run.steps.empty()) {
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      const StepCost cost = cost_of(plan, plan.steps[i]);
-      total += cost;
-      text += fmt::format("caldera:   {:4} {} B, {} FLOP  {} {}\n", i, cost.bytes(), cost.flops,
-                          plan.steps[i].name(), plan.steps[i].dims.to_string());
-    }
-  }
-  for (const KernelRun& kernel : kernel_runs(plan, run.steps)) {
-    total += kernel.cost;
-    text +=
-        fmt::format("caldera:   {:4} {}  {} {}\n", kernel.first, rates(kernel.cost, seconds_of(kernel.time)),
-                    kernel.name(plan), plan.steps[kernel.first].dims.to_string());
-  }
-  const double seconds = seconds_of({run.begin, run.done});
-  fmt::print(stderr, "{}caldera: run on {}: {} in {} dispatches, plan cache {}\n", text,
-             plan.device.to_string(), rates(total, seconds), plan.dispatch_count(),
-             run.cache_hit ? "hit" : "miss");
-}
-
 }  // namespace
 
-RecordedGraph record_graph(const Capture& capture) {
+RecordedGraph record_graph(const GraphKey& capture) {
   RecordedGraph graph;
   graph.nodes.reserve(capture.walk.order.size());
   auto leaf = capture.data.begin();
@@ -98,42 +62,14 @@ RecordedGraph record_graph(const Capture& capture) {
     if (copy.is_data) {
       ++leaf;
     } else {
-      copy.inputs.reserve(node->inputs().size());
-      for (const NodePtr& input : node->inputs()) copy.inputs.push_back(input->walk_index);
+      copy.inputs.reserve(node->operands().size());
+      for (const NodePtr& input : node->operands()) copy.inputs.push_back(input->walk_index);
     }
     graph.nodes.push_back(std::move(copy));
   }
   graph.outputs.reserve(capture.outputs.size());
   for (const Node* output : capture.outputs) graph.outputs.push_back(output->walk_index);
   return graph;
-}
-
-double seconds_of(const StepTime& time) {
-  return std::max(std::chrono::duration<double>(time.end - time.begin).count(), 1e-9);
-}
-
-std::string KernelRun::name(const Plan& plan) const {
-  const std::string own = plan.steps[first].name();
-  return count == 1 ? own : fmt::format("{} (and {} more)", own, count - 1);
-}
-
-std::vector<KernelRun> kernel_runs(const Plan& plan, std::span<const StepTime> times) {
-  std::vector<KernelRun> kernels;
-  kernels.reserve(times.size());
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const StepCost cost = cost_of(plan, plan.steps[i]);
-    // A device that runs joined steps one by one gives each its own time.
-    const bool same_dispatch = plan.steps[i].joined && !kernels.empty() &&
-                               times[i].begin == kernels.back().time.begin &&
-                               times[i].end == kernels.back().time.end;
-    if (same_dispatch) {
-      ++kernels.back().count;
-      kernels.back().cost += cost;
-    } else {
-      kernels.push_back({.first = i, .count = 1, .time = times[i], .cost = cost});
-    }
-  }
-  return kernels;
 }
 
 Profiler::Profiler() {
@@ -181,20 +117,19 @@ ProfileSpan::~ProfileSpan() {
   if (is_recording()) r.spans.push_back({name_, thread_number(), begin_, end});
 }
 
-CopyRecorder::CopyRecorder(const DeviceCopy& copy) : copy_(copy), active_(is_recording()) {
-  if (active_) begin_ = Clock::now();
+CopyRecorder::CopyRecorder(Device from, Device to, std::size_t bytes) : active_(is_recording()) {
+  if (active_) copy_ = {from, to, bytes, thread_number(), Clock::now(), {}};
 }
 
 CopyRecorder::~CopyRecorder() {
   if (!active_) return;
-  const auto end = Clock::now();
+  copy_.end = Clock::now();
   Records& r = records();
   const std::scoped_lock lock(r.mutex);
-  if (is_recording())
-    r.copies.push_back({copy_.from->device(), copy_.to->device(), copy_.bytes, thread_number(), begin_, end});
+  if (is_recording()) r.copies.push_back(copy_);
 }
 
-RunRecorder::RunRecorder(const Capture& capture) {
+RunRecorder::RunRecorder(const GraphKey& capture) {
   const bool wanted = is_recording();
   if (!wanted && settings().debug < 2) return;
   record_ = std::make_shared<RunRecord>();
@@ -217,6 +152,7 @@ Ticket submit_recorded(Backend& backend, Job& job) {
   run.thread = thread_number();
   run.steps.reserve(run.plan->steps.size());
   job.bindings.step_times = &run.steps;
+  run.code = backend.code_writer();
   run.before = backend.counters();
   run.begin = Clock::now();
   const Ticket ticket = submit_job(backend, job);
@@ -234,21 +170,7 @@ void wait_recorded(Backend& backend, const Job& job, Ticket ticket) {
   run.after = backend.counters();
   // A device that merges or leaves out steps cannot say which time belongs to which.
   if (run.steps.size() != run.plan->steps.size()) run.steps.clear();
-  if (settings().debug >= 2) debug_run(run);
-}
-
-void debug_plan(const Plan& plan) {
-  const int level = settings().debug;
-  if (level < 1) return;
-  fmt::print(stderr, "caldera: plan on {}: {} nodes -> {} dispatches, {} barriers, arena {} bytes\n",
-             plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
-             plan.arena_bytes);
-  if (level >= 3) fmt::print(stderr, "{}", plan.to_string());
-  if (level < 4) return;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    for (const GeneratedCode& code : generated_code(plan.steps[i]))
-      fmt::print(stderr, "step {} {}\n{}", i, code.title, code.text);
-  }
+  if (settings().debug >= 2) print_run(run);
 }
 
 }  // namespace caldera

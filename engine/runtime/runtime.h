@@ -3,17 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <span>
 #include <vector>
 
-#include "engine/compile/plan.h"
-#include "engine/device/backend.h"
-#include "engine/graph/lazy_tensor.h"
+#include "engine/device/device_info.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {
+
+class Backend;
 
 /// The device's backend, opened on first use and kept until reopen_device. Thread-safe. Throws DeviceError
 /// when there is no such device.
@@ -25,6 +22,9 @@ Backend& backend(Device device);
 /// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be
 /// opened.
 void reopen_device(Device device);
+
+/// What the device has done since it was opened. Opens it if need be; throws as backend() does. Thread-safe.
+DeviceCounters device_counters(Device device);
 
 /// What there is: the CPU, then Vulkan devices, best first.
 std::vector<DeviceInfo> list_devices();
@@ -54,12 +54,6 @@ struct DonationStats {
   std::uint64_t bytes = 0;
 };
 DonationStats donation_stats();
-
-/// The plan by which `outputs` (lazy, on one device) would be evaluated now; null if nothing is left to
-/// compute. Does not evaluate, and neither asks nor fills the cache. Throws ValueError where the graph
-/// crosses devices: it has several plans then.
-std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs);
-std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs);
 
 /// The most bytes that the device may take from the system or its driver at a time, from now on; 0: no limit.
 /// Backend::set_memory_limit says what counts. It is never exceeded by anything taken later: where there is

@@ -1,9 +1,16 @@
 #include "engine/runtime/settings.h"
 
-#include <cstdlib>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "engine/compile/compile.h"
 #include "engine/device/environment.h"
 #include "engine/runtime/byte_size.h"
+#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
@@ -14,6 +21,18 @@ std::uint64_t memory_limit_of_environment() {
   return value == nullptr || *value == '\0' ? 0 : parse_bytes(value, kName);
 }
 
+std::string debug_pass_of_environment() {
+  constexpr const char* kName = "CALDERA_DEBUG_PASS";
+  const char* value = std::getenv(kName);
+  if (value == nullptr || *value == '\0' || std::string_view(value) == "all")
+    return value == nullptr ? "" : value;
+  const std::vector<std::string_view> names = pass_names();
+  if (std::find(names.begin(), names.end(), value) == names.end())
+    throw ValueError(fmt::format("{}: there is no pass '{}'; want all or one of {}", kName, value,
+                                 fmt::join(names, ", ")));
+  return value;
+}
+
 Settings from_environment() {
   constexpr int kHighestDebug = 4;
   return {
@@ -22,6 +41,7 @@ Settings from_environment() {
       .verify = environment_flag("CALDERA_VERIFY"),
       .memory_limit = memory_limit_of_environment(),
       .debug = environment_number("CALDERA_DEBUG", 0, 0, kHighestDebug),
+      .debug_pass = debug_pass_of_environment(),
   };
 }
 

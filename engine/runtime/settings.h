@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace caldera {
 
@@ -13,6 +14,9 @@ struct Settings {
   /// set_memory_limit in runtime.h.
   std::uint64_t memory_limit = 0;
   int debug = 0;  // CALDERA_DEBUG: 1 a line a plan, 2 a line a kernel, 3 the regions, 4 their code
+  /// CALDERA_DEBUG_PASS: prints to standard error what the compiler has after the pass of this name (see
+  /// pass_names()), or, for "all", after each.
+  std::string debug_pass;
 };
 
 /// The settings in force. Change them while no other thread evaluates.

@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "engine/runtime/device_copy.h"
 #include "engine/runtime/profiler.h"
-#include "engine/runtime/room.h"
 
 namespace caldera {
 

@@ -13,22 +13,9 @@
 
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
-#include "engine/runtime/device_copy.h"
+#include "engine/runtime/job.h"
 
 namespace caldera {
-
-struct RunRecord;
-
-/// Copies, then one replay of a plan: everything it needs, held until it is done.
-struct Job {
-  std::vector<DeviceCopy> copies;          // from other devices
-  std::shared_ptr<Executable> executable;  // null where there are only copies
-  Bindings bindings;
-  std::vector<StoragePtr> storages;             // of all bindings
-  std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
-  std::shared_ptr<Event> done;
-  std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
-};
 
 /// Runs jobs in order. A job whose input failed fails with the same error. An idle stream lets the caller run
 /// its job itself: handing it to another thread and back costs more than most small graphs.

@@ -8,9 +8,9 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
-#include "engine/autodiff/traced.h"
+#include "engine/autodiff/trace_scope.h"
 #include "engine/testing/steady_function.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
 
 namespace caldera::testing {
 namespace {

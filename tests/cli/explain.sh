@@ -95,6 +95,20 @@ grep -q '^plan for cpu: ' "$work/stderr" || fail "no regions"
 debug 4
 grep -q '^kernel ' "$work/stderr" || fail "no code"
 
+# CALDERA_DEBUG_PASS: what the compiler has after a pass.
+debug_pass() { # debug_pass EXIT NAME
+  CALDERA_DEBUG_PASS=$2 expect_exit "$1" "$CALDERA_BIN" explain --json --device cpu --model "$work/base" --task forward
+}
+debug_pass 0 grouping
+grep -q '^caldera: after grouping:' "$work/stderr" || fail "no groups"
+! grep -q '^caldera: after simplify:' "$work/stderr" || fail "another pass"
+debug_pass 0 all
+for pass in simplify products attention placement grouping emit schedule join order_and_place donations; do
+  grep -q "^caldera: after $pass:" "$work/stderr" || fail "nothing after $pass"
+done
+debug_pass 1 fusing
+grep -q 'no pass .fusing.; want all or one of simplify, ' "$work/stderr" || fail "does not name the passes"
+
 # On Vulkan the same numbers; its trace has a slice for each kernel, with its rates.
 if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
   explain --task forward

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

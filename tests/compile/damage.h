@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "engine/compile/compile.h"
+#include "engine/plan/verify.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::testing {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
+#include "engine/plan/verify.h"
 #include "tests/compile/damage.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
@@ -29,10 +29,11 @@ bool goes_in_place(Step middle, DType type = DType::f32) {
   plan.steps = {pointwise_step({0}, {2}), std::move(middle)};
   Step last = pointwise_step({3}, {1});
   if (type != DType::f32) {
-    last.kernel = make_kernel({.name = "back",
-                               .inputs = {type},
-                               .code = {{ScalarOp::load, type, 0}, {ScalarOp::cast, DType::f32, 0}},
-                               .outputs = {{1, DType::f32}}});
+    last.as<RegionStep>().kernel =
+        make_kernel({.name = "back",
+                     .inputs = {type},
+                     .code = {{ScalarOp::load, type, 0}, {ScalarOp::cast, DType::f32, 0}},
+                     .outputs = {{1, DType::f32}}});
   }
   plan.steps.push_back(std::move(last));
   plan_whole(plan);
@@ -66,12 +67,11 @@ TEST(MemoryPlan, OthersDoNot) {
       goes_in_place(region_step(cast_to(DType::f64), {kUnit}, {{2, 0, {1}}, {3, 0, {1}}}), DType::f64))
       << "wider elements";
   Step reduction = region_step(row_total(), {kUnit, 1}, {{2, 0, {1, 0}}, {3, 0, {1, 0}}});
-  reduction.reduce_rank = 1;
+  reduction.as<RegionStep>().reduce_rank = 1;
   EXPECT_FALSE(goes_in_place(std::move(reduction))) << "a reduction";
   Step product;
-  product.kind = StepKind::contract;
   product.dims = {8, 8, 8};
-  product.segments = {{.k = 8}};
+  product.work = ContractStep{.segments = {{.k = 8}}, .epilogue = {}};
   product.operands = {{2, 0, {8, 0, 1}}, {0, 0, {0, 1, 8}}, {3, 0, {8, 1, 0}}};
   EXPECT_FALSE(goes_in_place(std::move(product))) << "an operand of a product";
 }
@@ -95,8 +95,7 @@ TEST(MemoryPlan, JoinedStepsKeepTheirMemoryApart) {
                 pointwise_step({6, 7}, {1})};
   plan.steps[3].joined = true;
   plan.steps[5].joined = true;
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_EQ(offset_of(plan, 4), offset_of(plan, 2)) << "in place within a step";
   EXPECT_EQ(offset_of(plan, 5), offset_of(plan, 3));
   for (int written : {6, 7}) {
@@ -117,8 +116,7 @@ TEST(MemoryPlan, ABarrierBeforeADispatchCoversAllOfIt) {
   plan.output_count = 1;
   plan.steps = {pointwise_step({0}, {2}), pointwise_step({0}, {3}), pointwise_step({2}, {1})};
   plan.steps[2].joined = true;
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_TRUE(plan.steps[1].barrier_before);
   EXPECT_FALSE(plan.steps[2].barrier_before);
   EXPECT_NE(offset_of(plan, 2), offset_of(plan, 3));

@@ -1,6 +1,4 @@
 // Barriers against the depth of the dispatches, which the tests derive element by element on their own.
-#include "engine/compile/levels.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile/order/order_and_place.h"
+#include "engine/plan/dependencies.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/unit_plans.h"
-#include "tests/support/dispatch_depth.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/dispatch_depth.h"
+#include "tests/support/plans/named_programs.h"
+#include "tests/support/plans/random_graph.h"
 
 namespace caldera::testing {
 namespace {
@@ -66,7 +68,7 @@ TEST(Levels, BranchesRunSideBySide) {
   Plan plan = comb_of_chains(5, 7, 1);
   plan_whole(plan);
   EXPECT_GT(plan.barrier_count(), 4 * 7) << "one branch after the other";
-  plan_levels(plan);
+  order_and_place(plan);
   EXPECT_EQ(plan.barrier_count(), 7);
   EXPECT_EQ(depth_by_elements(plan), 8);
   EXPECT_NO_THROW(verify_plan(plan));
@@ -90,14 +92,14 @@ TEST(Levels, MemoryIsNotSpentWithoutLimit) {
     plan.steps.push_back(region_step(sum_of(1, 1), {kUnits * kUnit}, {{0, 0, {0}}, {large, 0, {1}}}));
     Step total =
         region_step(row_total(), {kUnit, kUnits}, {{large, 0, {kUnits, 1}}, {totals.back(), 0, {1, 0}}});
-    total.reduce_rank = 1;
+    total.as<RegionStep>().reduce_rank = 1;
     plan.steps.push_back(std::move(total));
   }
   plan.steps.push_back(pointwise_step(totals, {1}));
   plan_whole(plan);
   const std::int64_t before = plan.arena_bytes;
   const int barriers = plan.barrier_count();
-  plan_levels(plan);
+  order_and_place(plan);
   EXPECT_EQ(depth_of(plan), 3);
   EXPECT_EQ(plan.arena_bytes, before);
   EXPECT_EQ(plan.barrier_count(), barriers);
@@ -109,10 +111,8 @@ TEST(Levels, JoinedStepsMoveTogether) {
   std::rotate(plan.steps.begin() + 1, plan.steps.begin() + 3,
               plan.steps.begin() + 4);  // both first steps first
   plan.steps[1].joined = true;
-  plan.steps[1].kernel = plan.steps[0].kernel;
-  plan_memory(plan);
-  plan_barriers(plan);
-  plan_levels(plan);
+  plan.steps[1].as<RegionStep>().kernel = plan.steps[0].as<RegionStep>().kernel;
+  order_and_place(plan);
   EXPECT_TRUE(plan.steps[1].joined);
   EXPECT_EQ(plan.barrier_count(), 3);
   expect_least_barriers(plan);

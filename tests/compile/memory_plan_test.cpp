@@ -1,5 +1,7 @@
 // Schedule and memory plan: against every order there is, for small plans; in bounded time, for large ones;
 // and against what devices really take.
+#include "engine/compile/order/memory_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,12 +16,15 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "engine/compile/compile.h"
-#include "engine/compile/schedule.h"
+#include "engine/compile/order/hazards.h"
+#include "engine/compile/order/schedule.h"
+#include "engine/device/backend.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/compile/sound_plan.h"
 #include "tests/compile/unit_plans.h"
 #include "tests/support/devices.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {
@@ -93,7 +98,7 @@ class RandomPlanBuilder {
     const int from = any_buffer();
     const int to = add_buffer(1);
     Step step = region_step(row_total(), {kUnit, size(from)}, {{from, 0, {size(from), 1}}, {to, 0, {1, 0}}});
-    step.reduce_rank = 1;
+    step.as<RegionStep>().reduce_rank = 1;
     keep(std::move(step), {.reads = {from}, .writes = {to}});
   }
 
@@ -105,9 +110,8 @@ class RandomPlanBuilder {
     const std::int64_t n = size(to) * kUnit / size(a);
     const std::int64_t k = size(b) * kUnit >= n ? std::min(kUnit, size(b) * kUnit / n) : 0;
     Step step;
-    step.kind = StepKind::contract;
     step.dims = {size(a), n, k};
-    step.segments = {{.k = k}};
+    step.work = ContractStep{.segments = {{.k = k}}, .epilogue = {}};
     step.operands = {{a, 0, {kUnit, 0, 1}}, {b, 0, {0, 1, n}}, {to, 0, {n, 1, 0}}};
     keep(std::move(step), {.reads = {a, b}, .writes = {to}});
   }
@@ -265,7 +269,7 @@ TEST(Schedule, WideFansRunOneBranchAtATime) {
     Step step =
         region_step(row_total(), {kUnit, kLarge},
                     {{large[static_cast<std::size_t>(i)], 0, {kLarge, 1}}, {small.back(), 0, {1, 0}}});
-    step.reduce_rank = 1;
+    step.as<RegionStep>().reduce_rank = 1;
     plan.steps.push_back(std::move(step));
   }
   int total = small[0];
@@ -304,8 +308,7 @@ TEST(Schedule, WritersOfOneBufferKeepTheirOrder) {
     if (step.operands.back().buffer == kOut) writers.push_back(step.name());
   }
   EXPECT_EQ(writers.size(), 3U);
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
   EXPECT_NO_THROW(verify_plan(plan));
   const Plan original = sound_plan();
   std::vector<std::string> expected;
@@ -324,8 +327,8 @@ TEST(Schedule, LongChainsAreNoTrouble) {
     plan.steps.push_back(pointwise_step({from}, {to}));
     from = to;
   }
-  const auto kernel = plan.steps[0].kernel;
-  for (Step& step : plan.steps) step.kernel = kernel;
+  const auto kernel = plan.steps[0].as<RegionStep>().kernel;
+  for (Step& step : plan.steps) step.as<RegionStep>().kernel = kernel;
   plan_whole(plan);
   EXPECT_EQ(plan.arena_bytes, kArenaAlignment);
   EXPECT_EQ(plan.barrier_count(), kLength - 1);

@@ -1,6 +1,6 @@
 // Random graphs against the plain reference: fused, unfused, in one evaluation and in stages, every plan
 // proved. CALDERA_FUZZ_SEED runs one seed, CALDERA_FUZZ_COUNT another number of them.
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/random_graph.h"
 
 #include <gtest/gtest.h>
 

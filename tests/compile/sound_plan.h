@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/compile/compile.h"
+#include "engine/plan/verify.h"
 
 namespace caldera::testing {
 
@@ -30,7 +30,7 @@ inline std::shared_ptr<const Kernel> make_kernel(Kernel kernel) {
 inline Step region_step(std::shared_ptr<const Kernel> kernel, const Shape& dims,
                         std::vector<Operand> operands, std::vector<std::int32_t> scalars = {}) {
   Step step;
-  step.kernel = std::move(kernel);
+  step.as<RegionStep>().kernel = std::move(kernel);
   step.dims = dims;
   step.operands = std::move(operands);
   step.scalars = std::move(scalars);
@@ -77,27 +77,24 @@ inline Plan sound_plan() {
   plan.steps.push_back(region_step(scale, {64}, {{kX, 0, {1}}, {kA, 0, {1}}}, {0}));
   plan.steps.push_back(region_step(ramp, {64}, {{kA, 0, {1}}, {-1, 0, {1}}, {kB, 0, {1}}}));
   Step product;
-  product.kind = StepKind::contract;
   product.dims = {8, 8, 8};
-  product.segments = {{.k = 8}};
+  product.work = ContractStep{.segments = {{.k = 8}}, .epilogue = {}};
   product.operands = {{kA, 0, {8, 0, 1}}, {kB, 0, {0, 1, 8}}, {kC, 0, {8, 1, 0}}};
   plan.steps.push_back(product);
   plan.steps.push_back(region_step(square, {64}, {{kX, 0, {1}}, {kD, 0, {1}}}));
   plan.steps.push_back(region_step(fill, {64}, {{kOut, 0, {1}}}, {0}));
   plan.steps.push_back(region_step(copy, {6, 6}, {{kX, 9, {8, 1}}, {kOut, 9, {8, 1}}}));
   Step gather;
-  gather.kind = StepKind::gather;
   gather.dims = {1, 8, 8};
-  gather.axis_extent = 8;
-  gather.axis_stride = 8;
+  gather.work = GatherStep{.axis = {8, 8}};
   gather.operands = {{kC, 0, {64, 0, 1}}, {kIndices, 0, {0, 1, 0}}, {kPicked, 0, {64, 8, 1}}};
   plan.steps.push_back(gather);
   Step scatter = gather;
-  scatter.kind = StepKind::scatter_add;
+  scatter.work = ScatterStep{.axis = {8, 8}};
   scatter.operands = {{kD, 0, {64, 8, 1}}, {kIndices, 0, {0, 1, 0}}, {kOut, 0, {64, 0, 1}}};
   plan.steps.push_back(scatter);
   Step sum = region_step(total, {64}, {{kD, 0, {1}}, {kTotal, 0, {0}}});
-  sum.reduce_rank = 1;
+  sum.as<RegionStep>().reduce_rank = 1;
   plan.steps.push_back(sum);
   for (SoundStep step : {kRamp, kProduct, kSquare, kWindow, kScatter}) plan.steps[step].barrier_before = true;
   return plan;

@@ -6,8 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {
@@ -199,14 +200,16 @@ TEST(PlanStructure, WhatIsWrittenByHandIsTheNamedOperation) {
   const LazyTensor by_hand = e / sum(e, -1, true);
   const ScopedSettings scope;
   const Step named = plan_for({softmax(x)})->steps.at(0);
-  EXPECT_EQ(plan_for({by_hand})->steps.at(0).kernel->hash, named.kernel->hash);
+  EXPECT_EQ(plan_for({by_hand})->steps.at(0).as<RegionStep>().kernel->hash,
+            named.as<RegionStep>().kernel->hash);
   EXPECT_EQ(named.label, "softmax");
 
   const LazyTensor d = x - max(x, -1, true);
-  EXPECT_EQ(plan_for({d - log(sum(exp(d), -1, true))})->steps.at(0).kernel->hash,
-            plan_for({log_softmax(x)})->steps.at(0).kernel->hash);
-  EXPECT_EQ(plan_for({x * rsqrt(mean(x * x, -1, true) + 1e-5) * w})->steps.at(0).kernel->hash,
-            plan_for({rms_norm(x, 1e-5, w)})->steps.at(0).kernel->hash);
+  EXPECT_EQ(plan_for({d - log(sum(exp(d), -1, true))})->steps.at(0).as<RegionStep>().kernel->hash,
+            plan_for({log_softmax(x)})->steps.at(0).as<RegionStep>().kernel->hash);
+  EXPECT_EQ(
+      plan_for({x * rsqrt(mean(x * x, -1, true) + 1e-5) * w})->steps.at(0).as<RegionStep>().kernel->hash,
+      plan_for({rms_norm(x, 1e-5, w)})->steps.at(0).as<RegionStep>().kernel->hash);
 }
 
 TEST(PlanStructure, StepsAreCalledWhatTheyAre) {

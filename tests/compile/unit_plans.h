@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/compile.h"
-#include "engine/compile/schedule.h"
+#include "engine/compile/order/in_place.h"
+#include "engine/compile/order/order_and_place.h"
+#include "engine/compile/order/schedule.h"
 #include "tests/compile/sound_plan.h"
 
 namespace caldera::testing {
@@ -40,10 +41,15 @@ inline std::shared_ptr<const Kernel> row_total() {
                       .reduce = Combine::sum});
 }
 
+/// Memory, barriers and donations for the order that the plan has.
+inline void place_in_order(Plan& plan) {
+  place_in_order(plan, StepGraph(plan));
+  find_donations(plan);
+}
+
 inline void plan_whole(Plan& plan) {
   schedule(plan);
-  plan_memory(plan);
-  plan_barriers(plan);
+  place_in_order(plan);
 }
 
 /// A plan of one unit a buffer: input 0, output 1, then arena buffers.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/order/hazards.h"
 #include "tests/compile/damage.h"
 #include "tests/compile/sound_plan.h"
 
@@ -19,9 +20,9 @@ void remove_step(Plan& plan, SoundStep step) {
 
 /// Kernels are shared and constant: edits a copy.
 void edit_kernel(Plan& plan, SoundStep step, void (*edit)(Kernel&)) {
-  Kernel kernel = *plan.steps[step].kernel;
+  Kernel kernel = *plan.steps[step].as<RegionStep>().kernel;
   edit(kernel);
-  plan.steps[step].kernel = make_kernel(std::move(kernel));
+  plan.steps[step].as<RegionStep>().kernel = make_kernel(std::move(kernel));
 }
 
 const Damage kHazards[] = {
@@ -96,9 +97,9 @@ const Damage kBounds[] = {
     {"an extent too large", "step 0 (scale): operand 0 touches bytes 0 to 260",
      [](Plan& p) { p.steps[kScale].dims[0] = 65; }},
     {"a gathered axis too long", "step 6 (gather): operand 0 touches bytes",
-     [](Plan& p) { p.steps[kGather].axis_extent = 9; }},
+     [](Plan& p) { p.steps[kGather].as<GatherStep>().axis.extent = 9; }},
     {"a scattered axis too wide", "step 7 (scatter_add): operand 2 touches bytes",
-     [](Plan& p) { p.steps[kScatter].axis_stride = 9; }},
+     [](Plan& p) { p.steps[kScatter].as<ScatterStep>().axis.stride = 9; }},
     {"a buffer too small", "step 0 (scale): operand 1 touches bytes 0 to 256 of a buffer of 252",
      [](Plan& p) { p.buffers[kA].bytes = 252; }},
     {"a buffer of negative size", "buffer 5 has a negative size",
@@ -143,7 +144,7 @@ const Damage kForm[] = {
     {"a product of two dimensions", "step 2 (matmul): too few dimensions",
      [](Plan& p) { p.steps[kProduct].dims.erase(0); }},
     {"no kernel", "step 3 (region): a region without a kernel",
-     [](Plan& p) { p.steps[kSquare].kernel = nullptr; }},
+     [](Plan& p) { p.steps[kSquare].as<RegionStep>().kernel = nullptr; }},
     {"a scalar that does not exist", "step 0 (scale): a scalar argument that does not exist",
      [](Plan& p) { p.steps[kScale].scalars[0] = 1; }},
     {"a negative scalar", "step 4 (fill): a scalar argument that does not exist",
@@ -169,9 +170,9 @@ const Damage kForm[] = {
     {"a result of another type", "step 3 (square): operand 1 has the wrong type",
      [](Plan& p) { edit_kernel(p, kSquare, [](Kernel& k) { k.outputs[0].type = DType::i32; }); }},
     {"more reduced dimensions than there are", "step 8 (total): more reduced dimensions than there are",
-     [](Plan& p) { p.steps[kSum].reduce_rank = 2; }},
+     [](Plan& p) { p.steps[kSum].as<RegionStep>().reduce_rank = 2; }},
     {"reduced dimensions without a reduction", "step 3 (square): reduced dimensions do not fit the kernel",
-     [](Plan& p) { p.steps[kSquare].reduce_rank = 1; }},
+     [](Plan& p) { p.steps[kSquare].as<RegionStep>().reduce_rank = 1; }},
     {"a reduction that varies", "step 8 (total): the result of a reduction varies along a reduced dimension",
      [](Plan& p) { result(p, kSum).strides[0] = 1; }},
 };

@@ -3,8 +3,9 @@
 
 #include <utility>
 
+#include "engine/compile/order/hazards.h"
 #include "tests/compile/damage.h"
-#include "tests/support/sound_forms_plan.h"
+#include "tests/support/plans/sound_forms_plan.h"
 
 namespace caldera::testing::forms {
 namespace {
@@ -20,11 +21,23 @@ std::shared_ptr<const Kernel> edited(const std::shared_ptr<const Kernel>& kernel
   copy->finish();
   return copy;
 }
+RegionStep& region(Plan& plan, StepName name) { return step(plan, name).as<RegionStep>(); }
+std::vector<Segment>& segments(Plan& plan, StepName name) {
+  return step(plan, name).as<ContractStep>().segments;
+}
+AttentionStep& attention(Plan& plan, StepName name) { return step(plan, name).as<AttentionStep>(); }
+
+/// The kernel of a region, the epilogue of a contraction, the score of attention.
+std::shared_ptr<const Kernel>& kernel_of(Step& step) {
+  if (step.is<ContractStep>()) return step.as<ContractStep>().epilogue;
+  return step.is<AttentionStep>() ? step.as<AttentionStep>().score : step.as<RegionStep>().kernel;
+}
 void edit_kernel(Plan& plan, StepName name, void (*edit)(Kernel&)) {
-  step(plan, name).kernel = edited(step(plan, name).kernel, edit);
+  auto& kernel = kernel_of(step(plan, name));
+  kernel = edited(kernel, edit);
 }
 void edit_gradient(Plan& plan, StepName name, void (*edit)(Kernel&)) {
-  step(plan, name).gradient = edited(step(plan, name).gradient, edit);
+  attention(plan, name).gradient = edited(attention(plan, name).gradient, edit);
 }
 
 Instruction& row_sum(Kernel& kernel) {
@@ -43,13 +56,13 @@ const Damage kRowDamages[] = {
     {"an operand of the row without rows", "step 3 (rows): row operands without rows",
      [](Plan& p) { edit_kernel(p, kRows, [](Kernel& k) { row_sum(k).op = ScalarOp::neg; }); }},
     {"row dimensions without rows", "step 1 (copy): reduced dimensions do not fit the kernel",
-     [](Plan& p) { step(p, kCopy).reduce_rank = 1; }},
+     [](Plan& p) { region(p, kCopy).reduce_rank = 1; }},
     {"a longer row than there are dimensions", "step 3 (rows): more reduced dimensions than there are",
-     [](Plan& p) { step(p, kRows).reduce_rank = 3; }},
+     [](Plan& p) { region(p, kRows).reduce_rank = 3; }},
     {"a negative number of row dimensions", "step 3 (rows): more reduced dimensions than there are",
-     [](Plan& p) { step(p, kRows).reduce_rank = -1; }},
+     [](Plan& p) { region(p, kRows).reduce_rank = -1; }},
     {"other dimensions are the row", "step 3 (rows): an operand of the row varies along it",
-     [](Plan& p) { step(p, kRows).reduce_rank = 2; }},
+     [](Plan& p) { region(p, kRows).reduce_rank = 2; }},
     {"the sum of a row in another type", "step 3 (rows): an instruction on operands of the wrong type",
      [](Plan& p) { edit_kernel(p, kRows, [](Kernel& k) { row_sum(k).type = DType::i32; }); }},
     {"a load of another type", "step 3 (rows): an instruction reads an operand of another type",
@@ -58,9 +71,9 @@ const Damage kRowDamages[] = {
      [](Plan& p) { edit_kernel(p, kRows, [](Kernel& k) { k.outputs.clear(); }); }},
     {"the hash of another kernel", "step 3 (rows): the hash of another kernel",
      [](Plan& p) {
-       auto kernel = std::make_shared<Kernel>(*step(p, kRows).kernel);
+       auto kernel = std::make_shared<Kernel>(*region(p, kRows).kernel);
        row_sum(*kernel).op = ScalarOp::row_product;
-       step(p, kRows).kernel = kernel;
+       region(p, kRows).kernel = kernel;
      }},
     {"no barrier before the rows", "step 3 (rows): operand 2 reads what no barrier separates from its writer",
      [](Plan& p) { step(p, kRows).barrier_before = false; }},
@@ -89,23 +102,23 @@ const Damage kRowDamages[] = {
 };
 
 const Damage kContractionDamages[] = {
-    {"no segments", "segments do not fit the step", [](Plan& p) { step(p, kLora).segments.clear(); }},
-    {"segments of a region", "step 1 (copy): segments do not fit the step",
-     [](Plan& p) { step(p, kCopy).segments = {{.k = 24}}; }},
+    {"no segments", "segments do not fit the step", [](Plan& p) { segments(p, kLora).clear(); }},
+    {"a contraction in the place of a region", "step 1 (matmul): too few dimensions",
+     [](Plan& p) { step(p, kCopy).work = ContractStep{.segments = {{.k = 24}}, .epilogue = {}}; }},
     {"a first segment of another length", "the first segment is not the last extent",
-     [](Plan& p) { step(p, kLora).segments[0].k = 7; }},
+     [](Plan& p) { segments(p, kLora)[0].k = 7; }},
     {"a segment of negative length", "a segment of negative length",
-     [](Plan& p) { step(p, kLora).segments[1].k = -1; }},
+     [](Plan& p) { segments(p, kLora)[1].k = -1; }},
     {"a segment too long", "operand 2 touches bytes 0 to 36 of a buffer of 32",
-     [](Plan& p) { step(p, kLora).segments[1].k = 3; }},
+     [](Plan& p) { segments(p, kLora)[1].k = 3; }},
     {"a segment too many", "the wrong number of operands",
-     [](Plan& p) { step(p, kLora).segments.push_back({.k = 1}); }},
+     [](Plan& p) { segments(p, kLora).push_back({.k = 1}); }},
     {"a scale that does not exist", "a scalar argument that does not exist",
-     [](Plan& p) { step(p, kLora).segments[1].scale = 6; }},
+     [](Plan& p) { segments(p, kLora)[1].scale = 6; }},
     {"a negative scale", "a scalar argument that does not exist",
-     [](Plan& p) { step(p, kLora).segments[1].scale = -2; }},
+     [](Plan& p) { segments(p, kLora)[1].scale = -2; }},
     {"a scale of another type", "a scalar argument of the wrong type",
-     [](Plan& p) { step(p, kLora).segments[1].scale = kOffset; }},
+     [](Plan& p) { segments(p, kLora)[1].scale = kOffset; }},
     {"A varies along N", "operand 0 varies along dimension 1, which it lacks",
      [](Plan& p) { operand(p, kLora, 0).strides[1] = 1; }},
     {"B varies along M", "operand 3 varies along dimension 0, which it lacks",
@@ -138,8 +151,8 @@ const Damage kContractionDamages[] = {
          k.outputs = {{0, DType::i32}};
        });
      }},
-    {"reduced dimensions of a product", "reduced dimensions do not fit the step",
-     [](Plan& p) { step(p, kLora).reduce_rank = 1; }},
+    {"a region in the place of a product", "the wrong number of operands",
+     [](Plan& p) { step(p, kLora).work = RegionStep{.kernel = kernel_of(step(p, kLora))}; }},
     {"a scalar too many", "the wrong number of scalar arguments",
      [](Plan& p) { step(p, kLora).scalars = {kScale}; }},
     {"the result over A", "operand 8 overwrites what the step itself reads",
@@ -155,13 +168,13 @@ const Damage kContractionDamages[] = {
 };
 
 const Damage kAttentionDamages[] = {
-    {"no score", "attention without a kernel", [](Plan& p) { step(p, kAttention).kernel = nullptr; }},
+    {"no score", "attention without a kernel", [](Plan& p) { attention(p, kAttention).score = nullptr; }},
     {"a gradient going forward", "the kernel of a gradient does not fit the step",
-     [](Plan& p) { step(p, kAttention).gradient = step(p, kGradQ).gradient; }},
+     [](Plan& p) { attention(p, kAttention).gradient = attention(p, kGradQ).gradient; }},
     {"no gradient going back", "the kernel of a gradient does not fit the step",
-     [](Plan& p) { step(p, kGradQ).gradient = nullptr; }},
-    {"a gradient of a region", "the kernel of a gradient does not fit the step",
-     [](Plan& p) { step(p, kCopy).gradient = step(p, kGradQ).gradient; }},
+     [](Plan& p) { attention(p, kGradQ).gradient = nullptr; }},
+    {"attention in the place of a region", "step 1 (attention_grad_q): too few dimensions",
+     [](Plan& p) { step(p, kCopy).work = step(p, kGradQ).work; }},
     {"attention over three dimensions", "too few dimensions",
      [](Plan& p) {
        step(p, kAttention).dims.erase(0);
@@ -220,21 +233,21 @@ const Damage kAttentionDamages[] = {
     {"the gradient's scalars in another order", "a scalar argument of the wrong type",
      [](Plan& p) { std::swap(step(p, kGradQ).scalars[3], step(p, kGradQ).scalars[4]); }},
     {"a fill that does not exist", "a scalar argument that does not exist",
-     [](Plan& p) { step(p, kAttention).causal.fill = 6; }},
+     [](Plan& p) { attention(p, kAttention).causal.fill = 6; }},
     {"a fill of another type", "a scalar argument of the wrong type",
-     [](Plan& p) { step(p, kAttention).causal.fill = kOffset; }},
+     [](Plan& p) { attention(p, kAttention).causal.fill = kOffset; }},
     {"an offset of another type", "a scalar argument of the wrong type",
-     [](Plan& p) { step(p, kGradKv).causal.offset_scalar = kFill; }},
-    {"a causal mask of a region", "a causal mask without attention",
-     [](Plan& p) { step(p, kCopy).causal.fill = kFill; }},
+     [](Plan& p) { attention(p, kGradKv).causal.offset_scalar = kFill; }},
+    {"another pass", "the wrong number of operands",
+     [](Plan& p) { attention(p, kGradQ).pass = AttentionPass::grad_kv; }},
     {"an offset that the score does not have", "a causal mask that the score does not have",
-     [](Plan& p) { step(p, kAttention).causal.offset = 0; }},
+     [](Plan& p) { attention(p, kAttention).causal.offset = 0; }},
     {"coordinates that are not those of the mask", "a causal mask that the score does not have",
      [](Plan& p) { operand(p, kAttention, 4).strides[0] = 1; }},
     {"the fill of another score", "a causal mask that the score does not have",
-     [](Plan& p) { step(p, kAttention).causal.fill = kZero; }},
+     [](Plan& p) { attention(p, kAttention).causal.fill = kZero; }},
     {"the offset of another score", "a causal mask that the score does not have",
-     [](Plan& p) { step(p, kGradQ).causal.offset_scalar = -1; }},
+     [](Plan& p) { attention(p, kGradQ).causal.offset_scalar = -1; }},
     {"a score that keeps what lies ahead", "a causal mask that the score does not have",
      [](Plan& p) {
        edit_kernel(p, kAttention, [](Kernel& k) {
@@ -372,7 +385,7 @@ TEST(VerifyFormsDamage, ElementsInTurnNeedNoBarrier) {
 TEST(VerifyFormsDamage, AnEmptySumStillWritesItsResult) {
   Plan plan = sound_forms_plan();
   step(plan, kLora).dims[2] = 0;
-  step(plan, kLora).segments = {{.k = 0}, {.k = 0}};
+  segments(plan, kLora) = {{.k = 0}, {.k = 0}};
   // Nothing of A and B is read any more, though they keep their buffers.
   operand(plan, kLora, 5) = {kGain, 0, {1, 0, 0}};
   step(plan, kAttention).barrier_before = true;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

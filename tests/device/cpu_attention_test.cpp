@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
-#include "tests/support/attention_case.h"
-#include "tests/support/plan_case.h"
+#include "engine/device/threads.h"
+#include "tests/support/plans/attention_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {
@@ -75,12 +76,12 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
     for (int i = 0; i < mask.shifts; ++i) step.scalars.push_back(shifts[i]);
     step.scalars.push_back(last);
   };
-  const auto add = [&](StepKind kind, std::vector<Operand> operands, std::vector<Operand> outputs) {
-    const bool backward = kind != StepKind::attention;
+  const auto add = [&](AttentionPass pass, std::vector<Operand> operands, std::vector<Operand> outputs) {
+    const bool backward = pass != AttentionPass::forward;
     for (int times = 0; times < (backward ? 2 : 1); ++times)
       operands.insert(operands.end(), coordinates.begin(), coordinates.end());
     operands.insert(operands.end(), outputs.begin(), outputs.end());
-    Step& step = c.attention(kind, {kHeads, m, n, kD, kD}, std::move(operands), masked(mask, 1),
+    Step& step = c.attention(pass, {kHeads, m, n, kD, kD}, std::move(operands), masked(mask, 1),
                              backward ? masked(mask, 2) : nullptr);
     step.scalars.clear();
     add_scalars(step, otherwise);
@@ -96,9 +97,9 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
   std::vector<Operand> backward = forward;
   for (const Operand& operand : {queries(go, false), rows(highest), rows(total), rows(delta)})
     backward.push_back(operand);
-  add(StepKind::attention, forward, {queries(o, false), rows(out_highest), rows(out_total)});
-  add(StepKind::attention_grad_q, backward, {queries(dq, true)});
-  add(StepKind::attention_grad_kv, backward, {keys(dk, true), keys(dv, false)});
+  add(AttentionPass::forward, forward, {queries(o, false), rows(out_highest), rows(out_total)});
+  add(AttentionPass::grad_q, backward, {queries(dq, true)});
+  add(AttentionPass::grad_kv, backward, {keys(dk, true), keys(dv, false)});
   c.check({2e-5, 5e-5});
 }
 
@@ -256,17 +257,17 @@ void check_masked_rows(std::int64_t n, double fill, bool hint) {
   gradient.store(gradient.op(ScalarOp::mul, d_score, gradient.scalar(DType::f32)));
   const auto score_kernel = score.finish();
   const auto gradient_kernel = gradient.finish();
-  const auto add = [&](StepKind kind, std::vector<Operand> operands) {
-    const bool backward = kind != StepKind::attention;
-    Step& step = c.attention(kind, {x.m, n, x.d, x.e}, std::move(operands), score_kernel,
+  const auto add = [&](AttentionPass pass, std::vector<Operand> operands) {
+    const bool backward = pass != AttentionPass::forward;
+    Step& step = c.attention(pass, {x.m, n, x.d, x.e}, std::move(operands), score_kernel,
                              backward ? gradient_kernel : nullptr);
     step.scalars = {scale, otherwise};
     if (backward) step.scalars.push_back(scale);
-    if (hint) step.causal = {otherwise, x.offset, -1};
+    if (hint) step.as<AttentionStep>().causal = {otherwise, x.offset, -1};
   };
-  add(StepKind::attention, {q, k, v, query, key, o, highest, total});
-  add(StepKind::attention_grad_q, {q, k, v, go, highest, total, delta, query, key, dq});
-  add(StepKind::attention_grad_kv, {q, k, v, go, highest, total, delta, query, key, dk, dv});
+  add(AttentionPass::forward, {q, k, v, query, key, o, highest, total});
+  add(AttentionPass::grad_q, {q, k, v, go, highest, total, delta, query, key, dq});
+  add(AttentionPass::grad_kv, {q, k, v, go, highest, total, delta, query, key, dk, dv});
 
   x.fill = static_cast<float>(fill);
   x.compute();

@@ -6,11 +6,12 @@
 
 #include <cstring>
 
-#include "engine/device/cpu/allocator.h"
+#include "engine/device/backend.h"
+#include "engine/device/cpu/host/allocator.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {
@@ -82,7 +83,7 @@ TEST(CpuBackend, AnUnknownFunctionIsRefusedWithItsName) {
   PlanCase c(Device::cpu());
   const auto plan = std::make_shared<Plan>();
   Step step;
-  step.kernel = kernel;
+  step.as<RegionStep>().kernel = kernel;
   step.dims = Shape{4};
   step.operands = {view(0, {1}), view(1, {1})};
   plan->steps.push_back(step);
@@ -130,8 +131,7 @@ TEST(CpuBackend, LargeProductsAgreeWithTheReference) {
   const int a = c.input(DType::f32, m * k);
   const int b = c.input(DType::f32, k * n);
   const int z = c.output(DType::f32, m * n);  // NaN before: beta = 0 must not read it
-  c.step(StepKind::contract, DType::f32, {m, n, k},
-         {view(a, {k, 0, 1}), view(b, {0, 1, n}), view(z, {n, 1, 0})});
+  c.contract(DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, 1, n}), view(z, {n, 1, 0})});
   c.check({1e-6, 1e-3});
 }
 

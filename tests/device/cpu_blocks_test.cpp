@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/device/cpu/region_block.h"
-#include "tests/support/plan_case.h"
+#include "engine/device/cpu/tiles/region_block.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cpu/micro_ops.h"
+#include "engine/device/cpu/simd/micro_ops.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // as the micro-operations do
 #include <hwy/highway.h>

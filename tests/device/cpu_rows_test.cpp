@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
-#include "tests/support/plan_case.h"
-#include "tests/support/row_kernels.h"
+#include "engine/device/threads.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/doctor/families.h"
 #include "engine/tensor/error.h"
 
@@ -123,8 +125,7 @@ TEST(Doctor, NamesTheKernelThatIsWrong) {
   bool armed = false;
   Sickness sickness;
   sickness.on_submit = [&](const Plan& plan) {
-    armed =
-        !plan.steps.empty() && plan.steps[0].kind == StepKind::region && plan.steps[0].name() == "softmax";
+    armed = !plan.steps.empty() && plan.steps[0].is<RegionStep>() && plan.steps[0].name() == "softmax";
   };
   sickness.on_download = [&](std::byte* bytes, std::size_t size) {
     if (!armed || size < 4000) return;
@@ -190,7 +191,7 @@ TEST(Doctor, ExaminesEveryWayToComputeProducts) {
 
 TEST(Doctor, SeesProductsThatGoAnotherWayThanThePinnedOne) {
   const Report report = examine_first_way(with_ways([](const Step& step) {
-    return StepWay{step.segments.size() > 1 ? "second" : "first", ""};
+    return StepWay{step.as<ContractStep>().segments.size() > 1 ? "second" : "first", ""};
   }));
   const Check* plain = find(report, "products: first: product of float32, (7, 5, 3)");
   ASSERT_NE(plain, nullptr);
@@ -250,8 +251,7 @@ TEST(Doctor, SeesBytesThatAreLostInTransfers) {
 TEST(Doctor, GoesOnAfterErrorsAndQuotesThem) {
   Sickness sickness;
   sickness.on_submit = [](const Plan& plan) {
-    if (!plan.steps.empty() && plan.steps[0].kind == StepKind::scatter_add)
-      throw DeviceError("the device is lost");
+    if (!plan.steps.empty() && plan.steps[0].is<ScatterStep>()) throw DeviceError("the device is lost");
   };
   const Report report = examine_family(sickness, doctor::check_indexed);
   const Check* scatter = find(report, "scatter-add of float32, inner 7");

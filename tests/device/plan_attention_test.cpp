@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/attention_case.h"
 #include "tests/support/devices.h"
+#include "tests/support/plans/attention_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {
@@ -272,7 +272,7 @@ TEST_P(PlanEpilogue, SeveralSegments) {
                       view(b1, {second * s.n, 0, 1, s.n}), view(a2, {s.m * third, third, 0, 1}),
                       view(b2, {third * s.n, 0, third, 1}), view(z, {s.m * s.n, s.n, 1, 0})},
                      with_epilogue ? epilogue : nullptr, {{.k = second}, {.k = third, .scale = minus}});
-      step.segments[0].scale = minus;
+      step.as<ContractStep>().segments[0].scale = minus;
       if (with_epilogue) step.scalars = {half};
       c.check(tolerance(2 * s.k + second + 2 * third));
     }

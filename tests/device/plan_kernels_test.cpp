@@ -7,7 +7,7 @@
 #include "engine/device/reference/scalar_limits.h"
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

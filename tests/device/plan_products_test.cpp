@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {
@@ -41,10 +41,10 @@ TEST_P(PlanProducts, EveryTranspose) {
         const int a = c.input(type, m * k);
         const int b = c.input(type, k * n);
         const int z = c.output(type, m * n);
-        c.step(StepKind::contract, type, {m, n, k},
-               {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
-                (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}),
-                (mode & 4) != 0 ? view(z, {1, m, 0}) : view(z, {n, 1, 0})});
+        c.contract(type, {m, n, k},
+                   {(mode & 1) != 0 ? view(a, {1, 0, m}) : view(a, {k, 0, 1}),
+                    (mode & 2) != 0 ? view(b, {0, k, 1}) : view(b, {0, 1, n}),
+                    (mode & 4) != 0 ? view(z, {1, m, 0}) : view(z, {n, 1, 0})});
         c.check(tolerance_of(type, k));
       }
     }
@@ -59,17 +59,17 @@ TEST_P(PlanProducts, StridedReversedAndBroadcastMatrices) {
     const int z = c.output(DType::f32, 6 * size * size);
     const std::int64_t area = size * size;
     // Rows of wider matrices; every other element; backwards; one row for all m; one column for all n.
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
-            view(z, {size, 1, 0}, 3 * area)});
-    c.step(StepKind::contract, DType::f32, {size, size, size},
-           {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
-    c.step(StepKind::contract, DType::f32, {1, size, size},
-           {view(a, {7, 0, 3}), view(b, {0, size, 1}), view(z, {5, 2, 0}, 5 * area)});
+    c.contract(DType::f32, {size, size, size},
+               {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
+    c.contract(DType::f32, {size, size, size},
+               {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
+    c.contract(DType::f32, {size, size, size},
+               {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
+                view(z, {size, 1, 0}, 3 * area)});
+    c.contract(DType::f32, {size, size, size},
+               {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
+    c.contract(DType::f32, {1, size, size},
+               {view(a, {7, 0, 3}), view(b, {0, size, 1}), view(z, {5, 2, 0}, 5 * area)});
     c.check(tolerance_of(DType::f32, size));
   }
 }
@@ -85,19 +85,19 @@ TEST_P(PlanProducts, BatchesSharedAndMerged) {
     const int z = c.output(DType::f32, 4 * 2 * 3 * t * e);
     const std::int64_t out = 6 * t * e;
     // (2, 3, t, d) @ (d, e): one product. Then a weight a first batch, a weight a second, a weight each.
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
-            view(z, {3 * t * e, t * e, e, 1, 0})});
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {d * e, 0, 0, 1, e}),
-            view(z, {3 * t * e, t * e, e, 1, 0}, out)});
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {0, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
-            view(z, {3 * t * e, t * e, e, 1, 0}, 2 * out)});
+    c.contract(DType::f32, {2, 3, t, e, d},
+               {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
+                view(z, {3 * t * e, t * e, e, 1, 0})});
+    c.contract(DType::f32, {2, 3, t, e, d},
+               {view(x, {3 * t * d, t * d, d, 0, 1}), view(w, {d * e, 0, 0, 1, e}),
+                view(z, {3 * t * e, t * e, e, 1, 0}, out)});
+    c.contract(DType::f32, {2, 3, t, e, d},
+               {view(x, {0, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
+                view(z, {3 * t * e, t * e, e, 1, 0}, 2 * out)});
     // Heads as attention lays them out: the batch lies between the rows and the columns.
-    c.step(StepKind::contract, DType::f32, {2, 3, t, e, d},
-           {view(x, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
-            view(z, {3 * t * e, e, 3 * e, 1, 0}, 3 * out)});
+    c.contract(DType::f32, {2, 3, t, e, d},
+               {view(x, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
+                view(z, {3 * t * e, e, 3 * e, 1, 0}, 3 * out)});
     c.check(tolerance_of(DType::f32, d));
   }
 }
@@ -107,8 +107,8 @@ TEST_P(PlanProducts, ManySmallMatrices) {
   const int a = c.input(DType::f32, 200 * 33 * 32);
   const int b = c.input(DType::f32, 200 * 32 * 33);
   const int z = c.output(DType::f32, 200 * 33 * 33);
-  c.step(StepKind::contract, DType::f32, {200, 33, 33, 32},
-         {view(a, {33 * 32, 32, 0, 1}), view(b, {33 * 32, 0, 32, 1}), view(z, {33 * 33, 33, 1, 0})});
+  c.contract(DType::f32, {200, 33, 33, 32},
+             {view(a, {33 * 32, 32, 0, 1}), view(b, {33 * 32, 0, 32, 1}), view(z, {33 * 33, 33, 1, 0})});
   c.check(tolerance_of(DType::f32, 32));
 }
 
@@ -117,12 +117,9 @@ TEST_P(PlanProducts, EmptyProducts) {
   const int a = c.input(DType::f32, 12);
   const int b = c.input(DType::f32, 12);
   const int z = c.output(DType::f32, 24);
-  c.step(StepKind::contract, DType::f32, {3, 4, 0},
-         {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  c.step(StepKind::contract, DType::f32, {0, 4, 3},
-         {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  c.step(StepKind::contract, DType::f32, {2, 3, 0},
-         {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
+  c.contract(DType::f32, {3, 4, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  c.contract(DType::f32, {0, 4, 3}, {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  c.contract(DType::f32, {2, 3, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
   c.check();
 }
 
@@ -148,17 +145,13 @@ TEST_P(PlanProducts, Gather) {
         const int index = indices(c, DType::i32, count, extent);
         const int z = c.output(type, outer * count * inner);
         const int transposed = c.output(type, outer * count * inner);
-        Step& dense = c.step(
-            StepKind::gather, type, {outer, count, inner},
+        c.indexed(
+            GatherStep{.axis = {extent, inner}}, type, {outer, count, inner},
             {view(x, {extent * inner, 0, 1}), view(index, {0, 1, 0}), view(z, {count * inner, inner, 1})});
-        dense.axis_extent = extent;
-        dense.axis_stride = inner;
         // x with the axis innermost, indices backwards, output with inner before indices.
-        Step& strided = c.step(StepKind::gather, type, {outer, count, inner},
-                               {view(x, {extent * inner, 0, extent}), view(index, {0, -1, 0}, count - 1),
-                                view(transposed, {count * inner, 1, count})});
-        strided.axis_extent = extent;
-        strided.axis_stride = 1;
+        c.indexed(GatherStep{.axis = {extent, 1}}, type, {outer, count, inner},
+                  {view(x, {extent * inner, 0, extent}), view(index, {0, -1, 0}, count - 1),
+                   view(transposed, {count * inner, 1, count})});
         c.check();
       }
     }
@@ -179,16 +172,12 @@ TEST_P(PlanProducts, ScatterAdd) {
         const int index = indices(c, DType::i32, count, extent);
         const int z = c.output_with_data(type, outer * extent * inner);
         const int strided_out = c.output_with_data(type, 2 * outer * extent * inner);
-        Step& dense = c.step(
-            StepKind::scatter_add, type, {outer, count, inner},
+        c.indexed(
+            ScatterStep{.axis = {extent, inner}}, type, {outer, count, inner},
             {view(u, {count * inner, inner, 1}), view(index, {0, 1, 0}), view(z, {extent * inner, 0, 1})});
-        dense.axis_extent = extent;
-        dense.axis_stride = inner;
-        Step& strided = c.step(StepKind::scatter_add, type, {outer, count, inner},
-                               {view(u, {count * inner, 1, count}), view(index, {0, 1, 0}),
-                                view(strided_out, {2 * extent * inner, 0, 2 * extent})});
-        strided.axis_extent = extent;
-        strided.axis_stride = 2;
+        c.indexed(ScatterStep{.axis = {extent, 2}}, type, {outer, count, inner},
+                  {view(u, {count * inner, 1, count}), view(index, {0, 1, 0}),
+                   view(strided_out, {2 * extent * inner, 0, 2 * extent})});
         c.check();  // added in order of i, each sum rounded: exactly as the reference does
       }
     }

@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
+#include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "tests/support/devices.h"
-#include "tests/support/plan_case.h"
-#include "tests/support/row_kernels.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "tests/support/plan_case.h"
-#include "tests/support/row_kernels.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
 
 namespace caldera::testing {
 namespace {
@@ -56,9 +56,9 @@ TEST(ReferencePlan, SoftmaxOfKnownNumbers) {
   const int x = s.buffer({0, std::log(2), std::log(3), 100, 100, 100});
   const int y = s.buffer(std::vector<double>(6));
   Step step;
-  step.kernel = softmax_kernel(kPlanType);
+  step.as<RegionStep>().kernel = softmax_kernel(kPlanType);
   step.dims = {2, 3};
-  step.reduce_rank = 1;
+  step.as<RegionStep>().reduce_rank = 1;
   step.operands = {view(x, {3, 1}), view(y, {3, 1})};
   s.run(step);
   const double wanted[] = {1. / 6, 1. / 3, 1. / 2, 1. / 3, 1. / 3, 1. / 3};
@@ -78,9 +78,9 @@ TEST(ReferencePlan, RowOperandsAndResultsOfEmptyRows) {
     const int sums = s.buffer({-1, -1});
     const int rest = s.buffer(std::vector<double>(6, 7));
     Step step;
-    step.kernel = kernel;
+    step.as<RegionStep>().kernel = kernel;
     step.dims = {2, length};
-    step.reduce_rank = 1;
+    step.as<RegionStep>().reduce_rank = 1;
     step.operands = {view(in, {3, 1}), view(starts, {1, 0}), view(sums, {1, 0}), view(rest, {3, 1})};
     s.run(step);
     EXPECT_EQ(s.get(sums, 0), length == 3 ? 106 : 100);
@@ -104,10 +104,8 @@ TEST(ReferencePlan, ContractionOfKnownNumbers) {
   const int z = s.buffer({0, 0});
   const int plain = s.buffer({0, 0});
   Step step;
-  step.kind = StepKind::contract;
-  step.kernel = kernel;
   step.dims = {1, 2, 2};
-  step.segments = {{.k = 2}, {.k = 1, .scale = s.scalar(10)}};
+  step.work = ContractStep{.segments = {{.k = 2}, {.k = 1, .scale = s.scalar(10)}}, .epilogue = kernel};
   step.operands = {view(a, {2, 0, 1}),    view(w, {0, 1, 2}),    view(low, {1, 0, 1}),
                    view(high, {0, 1, 2}), view(bias, {0, 1, 0}), view(-1, {0, 1, 0}, 100),
                    view(z, {2, 1, 0}),    view(plain, {2, 1, 0})};
@@ -130,8 +128,7 @@ TEST(ReferencePlan, AttentionOfKnownNumbers) {
   const int highest = s.buffer({0});
   const int total = s.buffer({0});
   Step step;
-  step.kind = StepKind::attention;
-  step.kernel = kernel;
+  step.work = AttentionStep{.score = kernel, .gradient = {}, .causal = {}};
   step.dims = {1, 2, 1, 1};
   step.scalars = {s.scalar(0.5)};
   step.operands = {view(q, {1, 0, 1, 0}), view(k, {0, 1, 1, 0}),       view(v, {0, 1, 0, 1}),
@@ -142,8 +139,8 @@ TEST(ReferencePlan, AttentionOfKnownNumbers) {
   EXPECT_NEAR(s.get(total, 0), 4.0 / 3, 1e-6);
 }
 
-/// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear: plan.h's
-/// formulas against differences of the forward step.
+/// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear:
+/// AttentionStep's formulas against differences of the forward step.
 TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const std::size_t m = 3;
   const std::size_t n = 4;
@@ -182,8 +179,7 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const int dk = s.buffer(std::vector<double>(n * d));
   const int dv = s.buffer(std::vector<double>(n * d));
   Step forward;
-  forward.kind = StepKind::attention;
-  forward.kernel = score_kernel;
+  forward.work = AttentionStep{.score = score_kernel, .gradient = {}, .causal = {}};
   forward.dims = {3, 4, 2, 2};
   forward.scalars = {s.scalar(0.75)};
   const Operand of_q = view(q, {2, 0, 1, 0});
@@ -207,8 +203,9 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   for (std::size_t i = 0; i < m; ++i)
     s.set(delta, i, s.get(o, 2 * i) * s.get(go, 2 * i) + s.get(o, 2 * i + 1) * s.get(go, 2 * i + 1));
   Step backward = forward;
-  backward.kind = StepKind::attention_grad_q;
-  backward.gradient = gradient_kernel;
+  auto& work = backward.as<AttentionStep>();
+  work.pass = AttentionPass::grad_q;
+  work.gradient = gradient_kernel;
   backward.scalars.push_back(backward.scalars[0]);
   backward.operands = {of_q,
                        of_k,
@@ -220,7 +217,7 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
                        of_bias,
                        view(dq, {2, 0, 1, 0})};
   s.run(backward);
-  backward.kind = StepKind::attention_grad_kv;
+  work.pass = AttentionPass::grad_kv;
   backward.operands.back() = view(dk, {0, 2, 1, 0});
   backward.operands.push_back(view(dv, {0, 2, 0, 1}));
   s.run(backward);

@@ -2,7 +2,7 @@
 #include <limits>
 #include <optional>
 
-#include "ops/losses.h"
+#include "ops/loss/cross_entropy.h"
 #include "tests/eager/oracle.h"
 #include "tests/support/devices.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files of tests/golden: what PyTorch gives for the samples of the table of operations.
+"""Makes the golden files of tests/golden/values: what PyTorch gives for the samples of the table of operations.
 
     build/release/tests/caldera_samples | tests/golden/generate.py
 
@@ -861,7 +861,7 @@ def main():
                 blob += struct.pack(f"<{len(values)}d", *values)
         index.append(row)
         count += 1
-    folder = pathlib.Path(__file__).parent
+    folder = pathlib.Path(__file__).parent / "values"
     for family, (index, blob) in families.items():
         text = json.dumps(index, separators=(",", ":")).encode()
         (folder / f"{family}.golden").write_bytes(b"caldera golden 1\n" + text + b"\n" + bytes(blob))

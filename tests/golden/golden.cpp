@@ -75,7 +75,7 @@ const Family& family(std::string_view name) {
   const auto found = loaded.find(name);
   if (found != loaded.end()) return found->second;
   Family read;
-  Reader reader(fmt::format("tests/golden/{}.golden", name));
+  Reader reader(fmt::format("tests/golden/values/{}.golden", name));
   if (reader.exists()) {
     read.records = reader.read();
     read.digests = reader.digests_;
@@ -85,9 +85,9 @@ const Family& family(std::string_view name) {
 
 }  // namespace
 
-std::vector<GoldenCall> golden_calls(const ops::Operation& operation) {
+std::vector<GoldenCall> golden_calls(const catalogue::Operation& operation) {
   std::vector<GoldenCall> out;
-  const std::vector<ops::Sample> samples = operation.samples(operation);
+  const std::vector<catalogue::Sample> samples = operation.samples(operation);
   bool any = false;
   for (const DType type :
        {DType::boolean, DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64, DType::f64}) {
@@ -112,7 +112,7 @@ std::string digest_of(const GoldenCall& call) {
   return fmt::format("{:016x}", hash);
 }
 
-const GoldenRecord* golden_record(const ops::Operation& operation, const GoldenCall& call) {
+const GoldenRecord* golden_record(const catalogue::Operation& operation, const GoldenCall& call) {
   const Family& all = family(operation.family);
   const std::string key = key_of(operation.name, call.index, name(call.type));
   const auto found = all.records.find(key);

@@ -13,10 +13,10 @@ namespace caldera::testing {
 /// A sample in the type in which a golden file has it: f64 stands for every floating type.
 struct GoldenCall {
   std::size_t index;  // of the sample in the operation's list
-  ops::Sample sample;
+  catalogue::Sample sample;
   DType type;
 };
-std::vector<GoldenCall> golden_calls(const ops::Operation& operation);
+std::vector<GoldenCall> golden_calls(const catalogue::Operation& operation);
 
 /// A number that changes when the operands of a call change, with all their values.
 std::string digest_of(const GoldenCall& call);
@@ -30,7 +30,7 @@ struct GoldenRecord {
 };
 
 /// The record of a call, or null if no file has it. Throws if the file is damaged.
-const GoldenRecord* golden_record(const ops::Operation& operation, const GoldenCall& call);
+const GoldenRecord* golden_record(const catalogue::Operation& operation, const GoldenCall& call);
 
 /// The weights that the gradients are made with: a value for each element of result or operand number
 /// `position`, the same function as in generate.py.

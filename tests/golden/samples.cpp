@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const ops::Arguments::Value& value) {
+json to_json(const catalogue::Arguments::Value& value) {
   return std::visit(
       [](const auto& x) -> json {
         if constexpr (std::is_same_v<std::decay_t<decltype(x)>, DType>) {
@@ -32,7 +32,7 @@ json to_json(const Host& values, DType type) {
   return {{"shape", shape}, {"dtype", name(type)}, {"values", values.values}};
 }
 
-void print(const ops::Operation& operation, const GoldenCall& call) {
+void print(const catalogue::Operation& operation, const GoldenCall& call) {
   const std::vector<Host> values = operand_values(call.sample, call.type);
   json arguments = json::object();
   for (const auto& [key, value] : call.sample.arguments.values()) arguments[key] = to_json(value);
@@ -46,7 +46,7 @@ void print(const ops::Operation& operation, const GoldenCall& call) {
                           {"sample", call.index},
                           {"dtype", name(call.type)},
                           {"digest", digest_of(call)},
-                          {"gradient", operation.gradient == ops::Gradient::full},
+                          {"gradient", operation.gradient == catalogue::Gradient::full},
                           {"arguments", arguments},
                           {"operands", operands}}
                          .dump());
@@ -56,9 +56,9 @@ void print(const ops::Operation& operation, const GoldenCall& call) {
 }  // namespace caldera::testing
 
 int main() {
-  namespace ops = caldera::ops;
+  namespace catalogue = caldera::catalogue;
   namespace testing = caldera::testing;
-  for (const ops::Operation* operation : ops::operations()) {
+  for (const catalogue::Operation* operation : catalogue::operations()) {
     for (const testing::GoldenCall& call : testing::golden_calls(*operation))
       testing::print(*operation, call);
   }

@@ -1,11 +1,10 @@
 // Lineages against a record of what every value was really computed of: none that matters may be missed.
-#include "engine/graph/lineage.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
+#include "engine/graph/lineage_walk.h"
 #include "ops/ops.h"
 
 namespace caldera {

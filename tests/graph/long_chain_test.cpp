@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

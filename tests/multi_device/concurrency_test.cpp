@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/multi_device/two_devices.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

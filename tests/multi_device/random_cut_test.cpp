@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/multi_device/two_devices.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/plans/random_graph.h"
 
 namespace caldera::testing {
 namespace {

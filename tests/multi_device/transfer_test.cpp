@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/profiler.h"
 #include "tests/multi_device/two_devices.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {
 namespace {

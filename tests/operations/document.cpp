@@ -8,14 +8,15 @@
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/ops/accuracy.h"
 #include "tests/support/operation_calls.h"
 
 namespace caldera::testing {
 namespace {
 
-using ops::Operation;
-using ops::Sample;
+using catalogue::Operation;
+using catalogue::Sample;
 
 DType usual_type(const Operation& operation) {
   for (const DType type : {DType::f32, DType::i32}) {
@@ -67,7 +68,7 @@ std::string attempt(const F& function) {
 }
 
 bool differentiable(const Operation& operation) {
-  return operation.gradient != ops::Gradient::none && operation.types.contains(DType::f64);
+  return operation.gradient != catalogue::Gradient::none && operation.types.contains(DType::f64);
 }
 
 std::string vjp_cell(const Operation& operation) {
@@ -77,7 +78,7 @@ std::string vjp_cell(const Operation& operation) {
     const LazyTensor g = ones_like(t.results[0]);
     eval(vjp({t.results.data(), 1}, t.variables, {&g, 1}));
   });
-  return found == "yes" && operation.gradient == ops::Gradient::zero ? "zero" : found;
+  return found == "yes" && operation.gradient == catalogue::Gradient::zero ? "zero" : found;
 }
 
 std::string jvp_cell(const Operation& operation) {
@@ -88,7 +89,7 @@ std::string jvp_cell(const Operation& operation) {
     for (const LazyTensor& x : t.variables) tangents.push_back(ones_like(x));
     eval(jvp(t.results, t.variables, tangents));
   });
-  return found == "yes" && operation.gradient == ops::Gradient::zero ? "zero" : found;
+  return found == "yes" && operation.gradient == catalogue::Gradient::zero ? "zero" : found;
 }
 
 std::string vmap_cell(const Operation& operation) {
@@ -110,35 +111,35 @@ std::string types_cell(const Operation& operation) {
     const auto type = static_cast<DType>(i);
     if (operation.types.contains(type)) out += fmt::format("{}{}", out.empty() ? "" : ", ", name(type));
   }
-  const auto is = [&](ops::Types types) {
+  const auto is = [&](catalogue::Types types) {
     for (int i = 0; i < kDTypeCount; ++i) {
       const auto type = static_cast<DType>(i);
       if (types.contains(type) != operation.types.contains(type)) return false;
     }
     return true;
   };
-  if (is(ops::kAnyType)) return "any";
-  if (is(ops::kNumeric)) return "numeric";
-  if (is(ops::kFloating)) return "floating";
-  if (is(ops::kIntegral)) return "integer";
+  if (is(catalogue::kAnyType)) return "any";
+  if (is(catalogue::kNumeric)) return "numeric";
+  if (is(catalogue::kFloating)) return "floating";
+  if (is(catalogue::kIntegral)) return "integer";
   return out.empty() ? "-" : out;
 }
 
 std::string result_cell(const Operation& operation) {
   switch (operation.result) {
-    case ops::ResultType::same:
+    case catalogue::ResultType::same:
       return "same";
-    case ops::ResultType::boolean:
+    case catalogue::ResultType::boolean:
       return "bool";
-    case ops::ResultType::index:
+    case catalogue::ResultType::index:
       return "int32";
-    case ops::ResultType::floating:
+    case catalogue::ResultType::floating:
       return "floating";
-    case ops::ResultType::computed:
+    case catalogue::ResultType::computed:
       return "float32 of 16-bit types";
-    case ops::ResultType::summed:
+    case catalogue::ResultType::summed:
       return "int32 of narrower ones";
-    case ops::ResultType::argument:
+    case catalogue::ResultType::argument:
       return "`dtype`";
   }
   return "";
@@ -158,7 +159,7 @@ class ScopedDefaultDevice {
 bool is_by_lapack(const Operation& operation) {
   const auto plan = plan_for(try_call(operation, usual_type(operation)).results);
   return plan != nullptr && std::any_of(plan->steps.begin(), plan->steps.end(),
-                                        [](const Step& step) { return step.kind == StepKind::linalg; });
+                                        [](const Step& step) { return step.is<LinalgStep>(); });
 }
 
 /// Whether the call's results can be computed there, and whether that is by LAPACK after all.
@@ -242,8 +243,9 @@ std::string accuracy_section() {
 std::string operations_page() {
   std::string out =
       "# Operations\n\n"
-      "Made by `build/release/tests/caldera_operations > docs/operations.md` from the table of operations "
-      "(`ops/table/`)"
+      "Made by `build/release/tests/caldera_operations > docs/operations.md` from the catalogue of "
+      "operations "
+      "(`tests/catalogue/`)"
       " and by trying\neach one; a test holds this page to it. **types**: what the operands may be. **vjp**, "
       "**jvp**, "
       "**vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the derivative is 0 by "
@@ -256,7 +258,7 @@ std::string operations_page() {
       "*behind* it become part of its kernels; *yes* is both.\n";
   out += types_section();
   std::string_view family;
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     if (operation->family != family) {
       family = operation->family;
       out += fmt::format(

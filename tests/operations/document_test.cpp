@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 #include "tests/support/devices.h"
 
 namespace caldera::testing {
@@ -29,7 +29,7 @@ TEST(Document, NoOperationLacksARule) {
 TEST(Document, NamesFromElsewhereLeadToOperations) {
   for (const ForeignName& row : foreign_names()) {
     if (row.operation == "from_vector") continue;  // a member of LazyTensor
-    EXPECT_NE(ops::find_operation(row.operation), nullptr) << row.operation;
+    EXPECT_NE(catalogue::find_operation(row.operation), nullptr) << row.operation;
   }
 }
 

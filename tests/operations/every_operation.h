@@ -7,22 +7,22 @@
 #include <tuple>
 #include <vector>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 #include "tests/support/devices.h"
 
 namespace caldera::testing {
 
 inline std::vector<std::string> operation_names() {
   std::vector<std::string> out;
-  for (const ops::Operation* operation : ops::operations()) out.emplace_back(operation->name);
+  for (const catalogue::Operation* operation : catalogue::operations()) out.emplace_back(operation->name);
   return out;
 }
 
 /// A test of one operation: Table/Test.What/softmax.
 class OperationTest : public ::testing::TestWithParam<std::string> {
  protected:
-  const ops::Operation& operation() const { return *ops::find_operation(GetParam()); }
-  std::vector<ops::Sample> samples() const { return operation().samples(operation()); }
+  const catalogue::Operation& operation() const { return *catalogue::find_operation(GetParam()); }
+  std::vector<catalogue::Sample> samples() const { return operation().samples(operation()); }
 };
 
 /// A test of one operation on one device: Table/Test.What/softmax_vulkan. Skipped where the device is absent.
@@ -34,8 +34,10 @@ class OperationDeviceTest : public ::testing::TestWithParam<std::tuple<std::stri
   }
   void TearDown() override { set_default_device(saved_); }
 
-  const ops::Operation& operation() const { return *ops::find_operation(std::get<0>(GetParam())); }
-  std::vector<ops::Sample> samples() const { return operation().samples(operation()); }
+  const catalogue::Operation& operation() const {
+    return *catalogue::find_operation(std::get<0>(GetParam()));
+  }
+  std::vector<catalogue::Sample> samples() const { return operation().samples(operation()); }
   Device device() const { return std::get<1>(GetParam()); }
 
  private:

@@ -8,12 +8,13 @@
 #include <cmath>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/device/backend.h"
 #include "tests/operations/every_operation.h"
 
 namespace caldera::testing {
 namespace {
 
-using ops::Operation;
+using catalogue::Operation;
 
 /// How far a result may be off, relative to the largest of the results: a few roundings of the type, and for
 /// Vulkan's f32 the precision that its elementary functions must have.
@@ -179,13 +180,13 @@ constexpr Lacking kLacking[] = {
     {"random_truncated_normal", 32, "random"},
     {"random_uniform", 20, "random"},
     {"std", 5, "PyTorch has no corrections but 0 and 1"},
-    {"stop_gradient", 64, "a rule of differentiation: tests/ops"},
+    {"stop_gradient", 64, "a rule of differentiation: tests/autodiff"},
     {"var", 5, "PyTorch has no corrections but 0 and 1"},
 };
 
 TEST(GoldenFiles, LackOnlyWhatPyTorchLacks) {
   std::size_t records = 0;
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     std::size_t missing = 0;
     for (const GoldenCall& call : golden_calls(*operation)) {
       const GoldenRecord* record = golden_record(*operation, call);

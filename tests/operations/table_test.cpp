@@ -19,8 +19,8 @@
 namespace caldera::testing {
 namespace {
 
-using ops::Operation;
-using ops::Sample;
+using catalogue::Operation;
+using catalogue::Sample;
 
 constexpr const auto& kAll = kAllDTypes;
 
@@ -43,7 +43,8 @@ TEST_P(OfOperation, ResultsHaveTheTypeOfTheRule) {
       SCOPED_TRACE(std::string(name(type)) + " " + sample.to_string());
       for (const LazyTensor& result :
            operation().call(operands_of(sample, type, Layout::plain, Device::cpu()), sample.arguments)) {
-        EXPECT_EQ(name(result.dtype()), name(ops::result_type(operation().result, type, sample.arguments)));
+        EXPECT_EQ(name(result.dtype()),
+                  name(catalogue::result_type(operation().result, type, sample.arguments)));
         EXPECT_NO_THROW(result.eval());
       }
     }
@@ -55,7 +56,7 @@ TEST_P(OfOperation, RefusesOtherTypes) {
   ASSERT_FALSE(all.empty());
   for (const DType type : kAll) {
     const bool open = std::any_of(all[0].operands.begin(), all[0].operands.end(),
-                                  [](const ops::Operand& operand) { return operand.varies(); });
+                                  [](const catalogue::Operand& operand) { return operand.varies(); });
     if (!open || operation().types.contains(type)) continue;
     SCOPED_TRACE(name(type));
     // In shapes in which the call would be right.
@@ -71,7 +72,7 @@ TEST_P(OfOperation, RefusesOtherTypes) {
 }
 
 TEST_P(OfOperation, RefusesBadCalls) {
-  for (const ops::ErrorSample& bad : operation().errors(operation())) {
+  for (const catalogue::ErrorSample& bad : operation().errors(operation())) {
     const Sample sample{bad.operands, bad.arguments};
     SCOPED_TRACE(sample.to_string());
     std::string message;
@@ -80,13 +81,13 @@ TEST_P(OfOperation, RefusesBadCalls) {
       ADD_FAILURE() << "accepted";
       continue;
     } catch (const ShapeError& error) {
-      EXPECT_EQ(bad.refusal, ops::Refusal::shape) << error.what();
+      EXPECT_EQ(bad.refusal, catalogue::Refusal::shape) << error.what();
       message = error.what();
     } catch (const DTypeError& error) {
-      EXPECT_EQ(bad.refusal, ops::Refusal::dtype) << error.what();
+      EXPECT_EQ(bad.refusal, catalogue::Refusal::dtype) << error.what();
       message = error.what();
     } catch (const ValueError& error) {
-      EXPECT_EQ(bad.refusal, ops::Refusal::value) << error.what();
+      EXPECT_EQ(bad.refusal, catalogue::Refusal::value) << error.what();
       message = error.what();
     }
     EXPECT_TRUE(message.starts_with(GetParam() + ":")) << message;
@@ -118,7 +119,7 @@ TEST_P(OnDevice, LayoutsDoNotChangeResults) {
 
 TEST_P(OfOperation, GradientsAgreeWithDifferences) {
   if (!operation().types.contains(DType::f64)) GTEST_SKIP() << "takes no floating operands";
-  if (operation().gradient == ops::Gradient::none) GTEST_SKIP() << "has no gradient";
+  if (operation().gradient == catalogue::Gradient::none) GTEST_SKIP() << "has no gradient";
   for (const Sample& sample : samples()) {
     SCOPED_TRACE(sample.to_string());
     const std::vector<LazyTensor> operands = operands_of(sample, DType::f64, Layout::plain, Device::cpu());
@@ -127,7 +128,7 @@ TEST_P(OfOperation, GradientsAgreeWithDifferences) {
     };
     // A narrower result makes differences of small steps meaningless.
     if (call(operands)[0].dtype() != DType::f64) continue;
-    if (operation().gradient == ops::Gradient::zero) {
+    if (operation().gradient == catalogue::Gradient::zero) {
       // By definition, not by differences: those of a step are infinite.
       const std::vector<LazyTensor> results = call(operands);
       const std::vector<LazyTensor> cotangents{ones_like(results[0])};
@@ -145,10 +146,10 @@ TEST_P(OfOperation, GradientsAgreeWithDifferences) {
 
 /// The same operand of several examples along a new axis 0.
 LazyTensor examples_of(const Sample& sample, std::size_t position, DType type, std::size_t count) {
-  const ops::Operand& operand = sample.operands[position];
+  const catalogue::Operand& operand = sample.operands[position];
   std::vector<LazyTensor> each;
   for (std::size_t k = 0; k < count; ++k) {
-    const Host values(operand.shape, ops::values_of(operand, position + 16 * k, type));
+    const Host values(operand.shape, catalogue::values_of(operand, position + 16 * k, type));
     each.push_back(upload(values, operand.dtype.value_or(type), Device::cpu()));
   }
   return stack(each);
@@ -211,8 +212,8 @@ TEST_P(OfOperation, NumbersStandBesideTensorsOfAnotherDeviceThanTheDefault) {
       const DType own = sample.operands[i].dtype.value_or(type);
       if (own == DType::boolean) continue;  // C++ numbers are not
       SCOPED_TRACE(sample.to_string() + ", operand " + std::to_string(i));
-      const ops::Operand single{{}, sample.operands[i].range, sample.operands[i].dtype, {}};
-      double value = ops::values_of(single, i, type)[0];
+      const catalogue::Operand single{{}, sample.operands[i].range, sample.operands[i].dtype, {}};
+      double value = catalogue::values_of(single, i, type)[0];
       if (!sample.operands[i].values.empty()) value = sample.operands[i].values[0];
       std::vector<LazyTensor> operands = tensors;
       operands[i] = upload(Host(Shape{}, {value}), own, device);
@@ -247,39 +248,46 @@ TEST_P(OfOperation, NumbersStandBesideTensorsOfAnotherDeviceThanTheDefault) {
 CALDERA_FOR_EVERY_OPERATION(OfOperation);
 CALDERA_FOR_EVERY_OPERATION_AND_DEVICE(OnDevice);
 
-/// What the parentheses of the pattern match in a file.
-std::set<std::string> found(const std::string& path, const std::string& pattern) {
+std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  const std::string all = text.str();
+  return text.str();
+}
+
+/// What the parentheses of the pattern match in a text.
+std::set<std::string> found(const std::string& text, const std::string& pattern) {
   const std::regex matched(pattern);
   std::set<std::string> out;
-  for (std::sregex_iterator at(all.begin(), all.end(), matched), end; at != end; ++at) out.insert((*at)[1]);
+  for (std::sregex_iterator at(text.begin(), text.end(), matched), end; at != end; ++at) out.insert((*at)[1]);
   return out;
 }
 
-/// The functions that a public header declares.
+/// The functions that a public header declares; those in namespace caldera::ops are for operations, not for
+/// users.
 std::set<std::string> declared(const std::string& header) {
-  return found(header, R"re(\n(?:LazyTensor|std::vector<LazyTensor>|[A-Z]\w*Result|TopK) (\w+)\()re");
+  std::string text = text_of(header);
+  const std::string begin = "namespace caldera::ops {", end = "}  // namespace caldera::ops";
+  for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin))
+    text.erase(at, text.find(end, at) + end.size() - at);
+  return found(text, R"re(\n(?:LazyTensor|std::vector<LazyTensor>|[A-Z]\w*Result|TopK) (\w+)\()re");
 }
 
 TEST(Table, HasAnEntryForEveryPublicOperation) {
-  std::set<std::string> functions = declared("ops/ops.h");
-  functions.merge(declared("ops/losses.h"));
-  for (const std::string& header : found("ops/ops.h", R"re(#include "(ops/\w+\.h)")re"))
+  std::set<std::string> functions;
+  for (const std::string& header : found(text_of("ops/ops.h"), R"re(#include "(ops/[\w/]+\.h)")re"))
     functions.merge(declared(header));
   ASSERT_GT(functions.size(), 250u);
   functions.erase("to");  // moves between devices: tests/multi_device
   for (const std::string& function : functions) {
-    EXPECT_NE(ops::find_operation(function), nullptr)
-        << function << " has no entry in the table of operations";
+    EXPECT_NE(catalogue::find_operation(function), nullptr)
+        << function << " has no entry in the catalogue of operations";
   }
 }
 
 TEST(Table, EntriesAreCompleteAndUnique) {
   std::set<std::string_view> seen;
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     SCOPED_TRACE(operation->name);
     EXPECT_TRUE(seen.insert(operation->name).second);
     EXPECT_FALSE(operation->summary.empty());
@@ -287,9 +295,9 @@ TEST(Table, EntriesAreCompleteAndUnique) {
     EXPECT_FALSE(operation->samples(*operation).empty());
     // What claims to have no gradient is not checked for one, so it must be plain that it has none. (Whether
     // a probability is exceeded is drawn.)
-    const bool no_slope = operation->gradient == ops::Gradient::none;
+    const bool no_slope = operation->gradient == catalogue::Gradient::none;
     if (no_slope && operation->types.contains(DType::f64) && operation->name != "random_bernoulli") {
-      EXPECT_FALSE(is_floating(ops::result_type(operation->result, DType::f64, {})));
+      EXPECT_FALSE(is_floating(catalogue::result_type(operation->result, DType::f64, {})));
     }
   }
 }
@@ -341,7 +349,7 @@ bool varies_in_operands(const Operation& operation) {
 }
 
 TEST(Table, EverySignatureArgumentIsTried) {
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     for (const auto& [name, by_default] : defaulted_arguments(operation->signature)) {
       const std::vector<Sample> all = operation->samples(*operation);
       const bool tried =
@@ -349,7 +357,7 @@ TEST(Table, EverySignatureArgumentIsTried) {
             const auto& given = sample.arguments.values();
             return std::any_of(given.begin(), given.end(), [&](const auto& argument) {
               if (argument.first != name) return false;
-              const std::string text = ops::Arguments{{argument.first, argument.second}}.to_string();
+              const std::string text = catalogue::Arguments{{argument.first, argument.second}}.to_string();
               return !is_default(text.substr(name.size() + 1), value);
             });
           });
@@ -361,7 +369,7 @@ TEST(Table, EverySignatureArgumentIsTried) {
 }
 
 TEST(Samples, AreTheSameEverywhereAndHeldByTheirType) {
-  for (const Operation* operation : ops::operations()) {
+  for (const Operation* operation : catalogue::operations()) {
     for (const DType type : call_types(*operation)) {
       for (const Sample& sample : operation->samples(*operation)) {
         const std::vector<Host> values = operand_values(sample, type);
@@ -375,7 +383,7 @@ TEST(Samples, AreTheSameEverywhereAndHeldByTheirType) {
     }
   }
   // What the golden files were made of.
-  const std::vector<double> values = ops::values_of({.shape = {3}}, 0, DType::f32);
+  const std::vector<double> values = catalogue::values_of({.shape = {3}}, 0, DType::f32);
   EXPECT_EQ(values, (std::vector<double>{0.328125, -0.03125, 1.921875}));
 }
 

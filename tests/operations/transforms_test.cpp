@@ -16,17 +16,18 @@ namespace {
 
 using Tensors = std::vector<LazyTensor>;
 
-bool is_full(const ops::Sample& sample) {
+bool is_full(const catalogue::Sample& sample) {
   return !sample.operands.empty() &&
          std::all_of(sample.operands.begin(), sample.operands.end(),
-                     [](const ops::Operand& operand) { return operand.shape.numel() > 0; });
+                     [](const catalogue::Operand& operand) { return operand.shape.numel() > 0; });
 }
 
 /// Results of vjp, jvp and vmap of the call, those that it has.
-Tensors transformed(const ops::Operation& operation, const ops::Sample& sample, DType type, Device device) {
+Tensors transformed(const catalogue::Operation& operation, const catalogue::Sample& sample, DType type,
+                    Device device) {
   Tensors out;
   const Tensors operands = operands_of(sample, type, Layout::plain, device);
-  if (type == DType::f64 && operation.gradient != ops::Gradient::none) {
+  if (type == DType::f64 && operation.gradient != catalogue::Gradient::none) {
     Tensors variables, tangents;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (!sample.operands[i].varies() || !is_floating(operands[i].dtype())) continue;
@@ -63,7 +64,7 @@ TEST_P(TransformsOnDevice, GiveWhatTheyGiveOnTheCpu) {
     }
   }
   bool tried = false;
-  for (const ops::Sample& sample : operation().samples(operation())) {
+  for (const catalogue::Sample& sample : operation().samples(operation())) {
     if (!is_full(sample) || tried) continue;
     SCOPED_TRACE(sample.to_string());
     const Tensors actual = transformed(operation(), sample, type, device());

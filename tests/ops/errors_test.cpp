@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "engine/graph/graph.h"
-#include "ops/losses.h"
+#include "ops/loss/cross_entropy.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 

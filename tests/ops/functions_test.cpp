@@ -1,5 +1,5 @@
-// Special values of the functions in ops/functions.h, and what their table entries cannot say: signs of zero,
-// exact results, limits, gradients where a formula written down plainly has none.
+// Special values of the functions in ops/elementwise/trigonometry.h, and what their table entries cannot say:
+// signs of zero, exact results, limits, gradients where a formula written down plainly has none.
 #include <gtest/gtest.h>
 
 #include <cmath>

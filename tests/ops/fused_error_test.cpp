@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
-#include "ops/losses.h"
+#include "ops/loss/cross_entropy.h"
 #include "ops/ops.h"
 #include "tests/support/engine_setup.h"
 

@@ -9,14 +9,16 @@
 #include <limits>
 
 #include "engine/caldera.h"
-#include "engine/compile/compile.h"
 #include "engine/device/reference/reference_plan.h"
+#include "engine/explain/explanation.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/explain.h"
 #include "engine/testing/gradcheck.h"
-#include "ops/matrix_nodes.h"
-#include "tests/support/gradcheck.h"
+#include "ops/linalg/matrix_nodes.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
+#include "tests/support/transforms/gradcheck.h"
 
 namespace caldera::testing {
 namespace {
@@ -252,7 +254,7 @@ TEST(LinalgVmap, MapsOverDifferentMatrices) {
 
 int routines_in(const Plan& plan) {
   return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
-                                        [](const Step& step) { return step.kind == StepKind::linalg; }));
+                                        [](const Step& step) { return step.is<LinalgStep>(); }));
 }
 
 TEST(LinalgPlans, OneFactorisationForAllOfItsResults) {
@@ -337,7 +339,7 @@ TEST(LinalgPlans, TheVerifierKnowsTheirForm) {
     EXPECT_THROW(verify_plan(plan), PlanError);
   };
   rejected([](Step& step) { step.scalars = {0}; });
-  rejected([](Step& step) { step.routine = MatrixRoutine::svd; });
+  rejected([](Step& step) { step.as<LinalgStep>().routine = MatrixRoutine::svd; });
   rejected([](Step& step) { step.dims[4] += 1; });
   rejected([](Step& step) { step.dims[2] -= 1; });
   rejected([](Step& step) { step.operands[0].strides[1] += 1; });

@@ -1,6 +1,6 @@
 // Manipulations where the table of operations does not reach: modes and spellings, many axes, exact ends, and
 // what they cost.
-#include "ops/manipulation.h"
+#include "ops/shape/manipulation.h"
 
 #include <gtest/gtest.h>
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "ops/optimizer_updates.h"
+#include "ops/nn/optimizer_updates.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

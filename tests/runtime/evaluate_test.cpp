@@ -1,10 +1,13 @@
 // eval: values, what has been computed, one submit an evaluation, and errors that leave the engine usable.
+#include "engine/runtime/evaluate.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

@@ -66,14 +66,14 @@ TEST(Explain, ValuesOfARowCountOncePerRow) {
   kernel.outputs = {{5, DType::f32}};
   Plan plan = plan_with({{BufferRole::input, 30}, {BufferRole::arena, 30}});
   Step step;
-  step.kernel = finished(kernel);
+  step.as<RegionStep>().kernel = finished(kernel);
   step.dims = {3, 10};
-  step.reduce_rank = 1;
+  step.as<RegionStep>().reduce_rank = 1;
   step.operands = {{0, 0, {10, 1}}, {1, 0, {10, 1}}};
   const StepCost cost = cost_of(plan, step);
   EXPECT_EQ(cost.flops, 30 + 30 + 3 + 30);  // exp, sum, add, divide
   EXPECT_EQ(cost.scratch_bytes, 120);
-  EXPECT_STREQ(form_of(step), "row");
+  EXPECT_EQ(step.form(), "row");
 }
 
 TEST(Explain, IndicesAreNoFloatingPointWork) {
@@ -97,8 +97,7 @@ TEST(Explain, AttentionCountsWhatTheMaskLeaves) {
                          {BufferRole::output, m},
                          {BufferRole::output, m}});
   Step step;
-  step.kind = StepKind::attention;
-  step.kernel = finished(score);
+  step.work = AttentionStep{.score = finished(score), .gradient = {}, .causal = {}};
   step.dims = {m, n, d, v};
   step.operands = {{0, 0, {d, 0, 1, 0}}, {1, 0, {0, d, 1, 0}}, {2, 0, {0, v, 0, 1}},
                    {3, 0, {v, 0, 0, 1}}, {4, 0, {1, 0, 0, 0}}, {5, 0, {1, 0, 0, 0}}};
@@ -107,7 +106,7 @@ TEST(Explain, AttentionCountsWhatTheMaskLeaves) {
   EXPECT_EQ(cost_of(plan, step).read_bytes, 4 * (m * d + n * d + n * v));
   EXPECT_EQ(cost_of(plan, step).written_bytes, 4 * (m * v + 2 * m));
 
-  step.causal = {.fill = 0, .offset = 2};
+  step.as<AttentionStep>().causal = {.fill = 0, .offset = 2};
   std::int64_t seen = 0;
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) seen += j <= i + 2 ? 1 : 0;
@@ -133,7 +132,7 @@ TEST(Explain, LivesAndLiveBytesOfTheArena) {
   two.outputs = {{2, DType::f32}};
   const auto step = [&](const Kernel& kernel, const std::vector<std::int32_t>& buffers) {
     Step s;
-    s.kernel = finished(kernel);
+    s.as<RegionStep>().kernel = finished(kernel);
     s.dims = {64};
     for (const std::int32_t b : buffers) s.operands.push_back({b, 0, {1}});
     plan.steps.push_back(s);

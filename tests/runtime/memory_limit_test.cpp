@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

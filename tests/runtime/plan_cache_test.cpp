@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::testing {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
 #include "engine/tensor/error.h"

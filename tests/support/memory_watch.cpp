@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::testing {

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "ops/table/operation.h"
+#include "tests/catalogue/table/operation.h"
 #include "tests/support/layouts.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
 
 /// The values of every operand of a call in `type`, in row-major order.
-inline std::vector<Host> operand_values(const ops::Sample& sample, DType type) {
+inline std::vector<Host> operand_values(const catalogue::Sample& sample, DType type) {
   std::vector<Host> out;
   for (std::size_t i = 0; i < sample.operands.size(); ++i) {
-    out.emplace_back(sample.operands[i].shape, ops::values_of(sample.operands[i], i, type));
+    out.emplace_back(sample.operands[i].shape, catalogue::values_of(sample.operands[i], i, type));
   }
   return out;
 }
@@ -43,7 +43,7 @@ inline LazyTensor laid_out(const Host& values, DType type, Layout layout, Device
   return view_of(upload(base, type, device), shape, layout);
 }
 
-inline std::vector<LazyTensor> operands_of(const ops::Sample& sample, DType type, Layout layout,
+inline std::vector<LazyTensor> operands_of(const catalogue::Sample& sample, DType type, Layout layout,
                                            Device device) {
   std::vector<LazyTensor> out;
   const std::vector<Host> values = operand_values(sample, type);

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
-#include "ops/losses.h"
-#include "ops/optimizer_updates.h"
-#include "tests/support/dispatch_depth.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/nn/optimizer_updates.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/named_programs.h"
+#include "tests/support/plans/dispatch_depth.h"
+#include "tests/support/plans/named_programs.h"
 #include "training/training.h"
 
 namespace caldera::testing {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/devices.h"
 #include "training/lora/lora.h"

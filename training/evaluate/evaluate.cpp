@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -6,7 +6,7 @@
 #include <bit>
 #include <chrono>
 
-#include "ops/ops.h"
+#include "ops/core/slicing.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/nn/dropout.h"
+#include "ops/nn/lora.h"
+#include "ops/random/uniform_normal.h"
 #include "training/models/causal_lm.h"
 #include "training/nn/init.h"
 #include "training/nn/precision.h"

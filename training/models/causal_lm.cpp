@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 #include "training/nn/precision.h"
 

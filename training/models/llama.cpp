@@ -1,8 +1,15 @@
 #include "training/models/llama.h"
 
+#include <fmt/format.h>
+
+#include "engine/device/backend.h"
+#include "engine/runtime/runtime.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
 #include "training/models/family.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {

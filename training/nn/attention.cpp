@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/nn/attention.h"
 
 namespace caldera {
 namespace {

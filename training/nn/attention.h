@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ops/network.h"
+#include "ops/nn/attention.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/rotary.h"

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/nn/embedding.h"
+#include "ops/random/uniform_normal.h"
 #include "training/nn/init.h"
 
 namespace caldera {

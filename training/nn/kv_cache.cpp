@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/comparison.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
 
 namespace caldera {
 

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/random/uniform_normal.h"
 #include "training/nn/init.h"
 #include "training/nn/precision.h"
 

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {
@@ -32,8 +37,8 @@ CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& ta
   return {sum(terms.losses), sum(terms.weights)};
 }
 
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights,
-                         const CrossEntropyOptions& options) {
+LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                                  const LazyTensor& weights, const CrossEntropyOptions& options) {
   return weighted_terms(logits, targets, weights, options).mean();
 }
 

@@ -1,6 +1,6 @@
 #include "training/nn/precision.h"
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
 
 namespace caldera {
 

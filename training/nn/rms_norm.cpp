@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/nn/normalization.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

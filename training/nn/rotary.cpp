@@ -7,7 +7,12 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/ranges.h"
+#include "ops/core/slicing.h"
+#include "ops/elementwise/trigonometry.h"
+#include "ops/shape/joining.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

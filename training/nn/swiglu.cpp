@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/nn/activations.h"
 
 namespace caldera {
 

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/optimizer_updates.h"
+#include "ops/core/selection.h"
+#include "ops/nn/optimizer_updates.h"
 #include "training/optim/kind.h"
 
 namespace caldera {

@@ -18,7 +18,7 @@ struct AdamWOptions {
   void validate() const;
 };
 
-/// The formula of adamw_update (ops/optimizer_updates.h). State: "exp_avg" and "exp_avg_sq".
+/// The formula of adamw_update (ops/nn/optimizer_updates.h). State: "exp_avg" and "exp_avg_sq".
 class AdamW final : public Optimizer {
  public:
   /// Throws ValueError for bad options; see also Optimizer.

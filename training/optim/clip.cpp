@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/power.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/core/comparison.h"
 
 namespace caldera {
 namespace {

@@ -9,7 +9,8 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
-#include "ops/ops.h"
+#include "ops/core/cast.h"
+#include "ops/shape/joining.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/clip.h"
 #include "training/optim/registry.h"
@@ -181,7 +182,7 @@ class Run {
                     what, value, step, options_.iterations));
   }
 
-  std::uint64_t peak_bytes() const { return backend(model_.device()).counters().peak_bytes; }
+  std::uint64_t peak_bytes() const { return device_counters(model_.device()).peak_bytes; }
 
   CausalLM& model_;
   const TrainOptions& options_;

@@ -3,24 +3,26 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 
-#include "engine/device/cpu/allocator.h"
-#include "engine/device/cpu/attention.h"
-#include "engine/device/cpu/contract.h"
-#include "engine/device/cpu/cpu_info.h"
+#include "engine/device/backend.h"
+#include "engine/device/cpu/attention/attention.h"
 #include "engine/device/cpu/gather_scatter.h"
-#include "engine/device/cpu/matrix_step.h"
-#include "engine/device/cpu/region_step.h"
+#include "engine/device/cpu/host/allocator.h"
+#include "engine/device/cpu/host/cpu_info.h"
+#include "engine/device/cpu/lapack/matrix_step.h"
+#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/tiles/region_step.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
 
 using cpu::RunContext;
-using PreparedStep =
-    std::variant<cpu::RegionStep, cpu::ContractStep, cpu::IndexedStep, cpu::AttentionStep, cpu::MatrixStep>;
+using PreparedStep = std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed,
+                                  cpu::PreparedAttention, cpu::PreparedRoutine>;
 
 class CpuExecutable final : public Executable {
  public:
@@ -64,7 +66,7 @@ class CpuBackend final : public Backend {
   DeviceCounters counters() const override;
 
  private:
-  PreparedStep prepare_step(const Plan& plan, const Step& step);
+  struct Preparation;
   std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
   // One for all plans, as large as the largest so far: plans run one after the other, and a program with
@@ -105,25 +107,33 @@ std::shared_ptr<const cpu::RegionProgram> CpuBackend::program_of(
   return program;
 }
 
-PreparedStep CpuBackend::prepare_step(const Plan& plan, const Step& step) {
-  switch (step.kind) {
-    case StepKind::contract:
-      return cpu::ContractStep(plan, step, program_of(step.kernel));
-    case StepKind::gather:
-    case StepKind::scatter_add:
-      return cpu::IndexedStep(step, plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype);
-    case StepKind::linalg:
-      return cpu::MatrixStep(step);
-    case StepKind::attention:
-    case StepKind::attention_grad_q:
-    case StepKind::attention_grad_kv:
-      for (const auto& kernel : {step.kernel, step.gradient}) program_of(kernel);  // to count them
-      return cpu::AttentionStep(plan, step);
-    case StepKind::region:
-      break;
+/// Makes a step ready, one function a kind.
+struct CpuBackend::Preparation {
+  CpuBackend& backend;
+  const Plan& plan;
+  const Step& step;
+
+  PreparedStep operator()(const RegionStep& region) const {
+    return cpu::PreparedRegion(step, region, backend.program_of(region.kernel));
   }
-  return cpu::RegionStep(step, program_of(step.kernel));
-}
+  PreparedStep operator()(const ContractStep& contract) const {
+    return cpu::PreparedProduct(plan, step, contract, backend.program_of(contract.epilogue));
+  }
+  PreparedStep operator()(const GatherStep& gather) const {
+    return cpu::PreparedIndexed(step, gather.axis, std::nullopt, index_type());
+  }
+  PreparedStep operator()(const ScatterStep& scatter) const {
+    return cpu::PreparedIndexed(step, scatter.axis, scatter.combine, index_type());
+  }
+  PreparedStep operator()(const AttentionStep& attention) const {
+    for (const auto& kernel : {attention.score, attention.gradient})
+      backend.program_of(kernel);  // to count them
+    return cpu::PreparedAttention(plan, step, attention);
+  }
+  PreparedStep operator()(const LinalgStep& linalg) const { return cpu::PreparedRoutine(step, linalg); }
+
+  DType index_type() const { return plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype; }
+};
 
 std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan) {
   auto executable = std::make_unique<CpuExecutable>(std::move(plan));
@@ -131,7 +141,7 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
   executable->steps.reserve(p.steps.size());
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     try {
-      executable->steps.push_back(prepare_step(p, p.steps[i]));
+      executable->steps.push_back(p.steps[i].visit(Preparation{*this, p, p.steps[i]}));
     } catch (const DTypeError& error) {
       throw DTypeError("step " + std::to_string(i) + " (" + p.steps[i].name() + "): " + error.what());
     }

@@ -10,9 +10,4 @@ namespace caldera {
 /// The embedded default; always available.
 std::unique_ptr<Backend> make_cpu_backend();
 
-/// Threads that kernels may use (default: the number of cores this process may run on). Values below 1
-/// mean 1.
-void set_cpu_threads(int count);
-int cpu_threads();
-
 }  // namespace caldera

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/device/cpu/threads.h"
+#include "engine/device/cpu/host/threads.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -78,13 +78,13 @@ T outside_value(DType type) {
 
 }  // namespace
 
-IndexedStep::IndexedStep(const Step& step, DType index_type)
-    : scatter_(step.kind == StepKind::scatter_add),
-      how_(step.scatter),
+PreparedIndexed::PreparedIndexed(const Step& step, const IndexedAxis& axis, std::optional<Scatter> scatter,
+                                 DType index_type)
+    : scatter_(scatter),
       type_(step.dtype),
       index_type_(index_type),
-      axis_extent_(step.axis_extent),
-      axis_stride_(step.axis_stride) {
+      axis_extent_(axis.extent),
+      axis_stride_(axis.stride) {
   if (index_type != DType::i32 && index_type != DType::i64)
     throw DTypeError(step.name() + ": indices of " + std::string(name(index_type)) + "; want int32 or int64");
   for (int o = 0; o < 3; ++o) {
@@ -129,15 +129,15 @@ IndexedStep::IndexedStep(const Step& step, DType index_type)
   while (free_dims_ < dims_.size() && is_free(free_dims_)) ++free_dims_;
 }
 
-std::int64_t IndexedStep::index_at(const std::byte* indices, std::int64_t element) const {
+std::int64_t PreparedIndexed::index_at(const std::byte* indices, std::int64_t element) const {
   if (index_type_ == DType::i32) return reinterpret_cast<const std::int32_t*>(indices)[element];
   return reinterpret_cast<const std::int64_t*>(indices)[element];
 }
 
 /// The points of some outer positions and some elements of every row, in order.
 template <class Row>
-void IndexedStep::run_part(const RunContext& context, const Row& row, std::int64_t outer_begin,
-                           std::int64_t outer_end, std::int64_t row_begin, std::int64_t row_end) const {
+void PreparedIndexed::run_part(const RunContext& context, const Row& row, std::int64_t outer_begin,
+                               std::int64_t outer_end, std::int64_t row_begin, std::int64_t row_end) const {
   using T = typename Row::Element;
   const auto at = [&](int o) { return context.buffers[static_cast<std::size_t>(buffers_[o])]; };
   const auto* from = reinterpret_cast<const T*>(at(0)) + offsets_[0] + row_begin * row_strides_[0];
@@ -174,7 +174,7 @@ void IndexedStep::run_part(const RunContext& context, const Row& row, std::int64
 }
 
 template <class T>
-void IndexedStep::run_typed(const RunContext& context) const {
+void PreparedIndexed::run_typed(const RunContext& context) const {
   std::int64_t outer = 1;
   for (std::size_t d = 0; d < free_dims_; ++d) outer *= dims_[d];
   const auto run_with = [&](const auto& row) {
@@ -194,7 +194,7 @@ void IndexedStep::run_typed(const RunContext& context) const {
     run_with(ScatterRow<T, kHow>{row_strides_[0], row_strides_[2], type_ == DType::boolean});
   };
   if (!scatter_) return run_with(GatherRow<T>{row_strides_[0], row_strides_[2], outside_value<T>(type_)});
-  switch (how_) {
+  switch (*scatter_) {
     case Scatter::add:
       return scatter_with.template operator()<Scatter::add>();
     case Scatter::set:
@@ -206,7 +206,7 @@ void IndexedStep::run_typed(const RunContext& context) const {
   }
 }
 
-void IndexedStep::run(const RunContext& context) const {
+void PreparedIndexed::run(const RunContext& context) const {
   if (points_ == 0) return;
   switch (type_) {
     case DType::f32:

@@ -1,18 +1,20 @@
-// Gather and scatter-add steps: rows picked by an index.
+// Gather and scatter steps made ready: rows picked by an index.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "engine/compile/plan.h"
-#include "engine/device/cpu/region_step.h"
+#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::cpu {
 
-class IndexedStep {
+class PreparedIndexed {
  public:
-  /// `index_type` is the type of the index operand: i32 or i64.
-  IndexedStep(const Step& step, DType index_type);
+  /// `index_type`: of the index operand, i32 or i64. `scatter`: how a scatter combines; nothing for a gather.
+  PreparedIndexed(const Step& step, const IndexedAxis& axis, std::optional<Scatter> scatter,
+                  DType index_type);
   void run(const RunContext& context) const;
 
  private:
@@ -23,8 +25,7 @@ class IndexedStep {
   void run_typed(const RunContext& context) const;
   std::int64_t index_at(const std::byte* indices, std::int64_t element) const;
 
-  bool scatter_ = false;
-  Scatter how_ = Scatter::add;
+  std::optional<Scatter> scatter_;  // nothing: a gather
   DType type_ = DType::f32;
   DType index_type_ = DType::i32;
   std::int64_t axis_extent_ = 0;

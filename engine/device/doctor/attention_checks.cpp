@@ -2,7 +2,8 @@
 #include <limits>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/attention_case.h"
 
 namespace caldera::doctor {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/scalar_limits.h"
 

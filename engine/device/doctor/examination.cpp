@@ -70,7 +70,7 @@ bool Examination::goes_pinned_way(const Executable& executable) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::int64_t* const extents = steps[i].dims.begin();
     const std::int64_t* const depth = steps[i].dims.end() - 1;
-    if (steps[i].kind != StepKind::contract || std::find(extents, depth, 0) != depth) continue;
+    if (!steps[i].is<ContractStep>() || std::find(extents, depth, 0) != depth) continue;
     const StepWay way = executable.way_of(i);
     if (way.name == pinned_->name) {
       goes = true;

@@ -2,6 +2,9 @@
 
 #include <exception>
 
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
+
 namespace caldera::doctor {
 namespace {
 

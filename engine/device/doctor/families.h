@@ -5,23 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/device/doctor/examination.h"
 
 namespace caldera::doctor {
-
-// One file a family.
-void check_elementwise(Examination& x);
-void check_casts(Examination& x);
-void check_special_values(Examination& x);
-void check_random(Examination& x);
-void check_reductions(Examination& x);
-void check_rows(Examination& x);
-void check_products(Examination& x);
-void check_indexed(Examination& x);
-void check_attention(Examination& x);
-void check_replay(Examination& x);
-void check_transfers(Examination& x);
-void check_memory(Examination& x);
 
 struct Family {
   std::string name;

@@ -2,7 +2,7 @@
 #include <random>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 
 namespace caldera::doctor {
 namespace {
@@ -24,11 +24,6 @@ int add_indices(PlanCase& plan, std::int64_t count = kCount) {
   return index;
 }
 
-void set_axis(Step& step, std::int64_t stride) {
-  step.axis_extent = kExtent;
-  step.axis_stride = stride;
-}
-
 void check_gather(Examination& x, DType type, std::int64_t inner) {
   PlanCase plan(x.device());
   const int in = plan.input(type, kOuter * kExtent * inner);
@@ -37,20 +32,17 @@ void check_gather(Examination& x, DType type, std::int64_t inner) {
   const int dense = plan.output(type, kOuter * kCount * inner);
   const int turned = plan.output(type, kOuter * kCount * inner);
   const Shape dims{kOuter, kCount, inner};
-  set_axis(plan.step(StepKind::gather, type, dims,
-                     {view(in, {kExtent * inner, 0, 1}), view(index, {0, 1, 0}),
-                      view(dense, {kCount * inner, inner, 1})}),
-           inner);
+  plan.indexed(
+      GatherStep{.axis = {kExtent, inner}}, type, dims,
+      {view(in, {kExtent * inner, 0, 1}), view(index, {0, 1, 0}), view(dense, {kCount * inner, inner, 1})});
   // The axis innermost, indices backwards, the output with `inner` before the indices.
-  set_axis(plan.step(StepKind::gather, type, dims,
-                     {view(in, {kExtent * inner, 0, kExtent}), view(index, {0, -1, 0}, kCount - 1),
-                      view(turned, {kCount * inner, 1, kCount})}),
-           1);
+  plan.indexed(GatherStep{.axis = {kExtent, 1}}, type, dims,
+               {view(in, {kExtent * inner, 0, kExtent}), view(index, {0, -1, 0}, kCount - 1),
+                view(turned, {kCount * inner, 1, kCount})});
   const int picked = plan.output(type, kOuter * kCount * inner);
-  set_axis(plan.step(StepKind::gather, type, dims,
-                     {view(in, {kExtent * inner, 0, 1}), view(own, {kCount, 1, 0}),
-                      view(picked, {kCount * inner, inner, 1})}),
-           inner);
+  plan.indexed(GatherStep{.axis = {kExtent, inner}}, type, dims,
+               {view(in, {kExtent * inner, 0, 1}), view(own, {kCount, 1, 0}),
+                view(picked, {kCount * inner, inner, 1})});
   x.compare("gather of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan, {{}, "exact"});
 }
 
@@ -62,21 +54,17 @@ void check_scatter(Examination& x, DType type, std::int64_t inner) {
   const int dense = plan.output_with_data(type, kOuter * kExtent * inner);
   const int spread = plan.output_with_data(type, 2 * kOuter * kExtent * inner);
   const Shape dims{kOuter, kCount, inner};
-  set_axis(plan.step(StepKind::scatter_add, type, dims,
-                     {view(in, {kCount * inner, inner, 1}), view(index, {0, 1, 0}),
-                      view(dense, {kExtent * inner, 0, 1})}),
-           inner);
-  set_axis(plan.step(StepKind::scatter_add, type, dims,
-                     {view(in, {kCount * inner, 1, kCount}), view(index, {0, 1, 0}),
-                      view(spread, {2 * kExtent * inner, 0, 2 * kExtent})}),
-           2);
+  plan.indexed(
+      ScatterStep{.axis = {kExtent, inner}}, type, dims,
+      {view(in, {kCount * inner, inner, 1}), view(index, {0, 1, 0}), view(dense, {kExtent * inner, 0, 1})});
+  plan.indexed(ScatterStep{.axis = {kExtent, 2}}, type, dims,
+               {view(in, {kCount * inner, 1, kCount}), view(index, {0, 1, 0}),
+                view(spread, {2 * kExtent * inner, 0, 2 * kExtent})});
   for (const Scatter how : {Scatter::set, Scatter::maximum, Scatter::minimum}) {
     const int out = plan.output_with_data(type, kOuter * kExtent * inner);
-    Step& step = plan.step(StepKind::scatter_add, type, dims,
-                           {view(in, {kCount * inner, inner, 1}), view(own, {kCount, 1, 0}),
-                            view(out, {kExtent * inner, 0, 1})});
-    set_axis(step, inner);
-    step.scatter = how;
+    plan.indexed(ScatterStep{.axis = {kExtent, inner}, .combine = how}, type, dims,
+                 {view(in, {kCount * inner, inner, 1}), view(own, {kCount, 1, 0}),
+                  view(out, {kExtent * inner, 0, 1})});
   }
   x.compare("scatter-add of " + std::string(name(type)) + ", inner " + std::to_string(inner), plan,
             {{}, "exact: added in order, each sum rounded"});

@@ -5,7 +5,8 @@
 #include <initializer_list>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/tensor/error.h"
 

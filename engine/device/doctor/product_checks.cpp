@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/scalar_limits.h"
 
@@ -70,8 +70,8 @@ void check_transposes(Examination& x, DType left_type, DType right_type) {
     const int b = plan.input(right_type, s.k * s.n);
     const int z = plan.output(type, 8 * s.m * s.n);
     for (int mode = 0; mode < 8; ++mode)
-      plan.step(StepKind::contract, type, {s.m, s.n, s.k},
-                {left(a, s, mode), right(b, s, mode), result(z, s, mode, mode * s.m * s.n)});
+      plan.contract(type, {s.m, s.n, s.k},
+                    {left(a, s, mode), right(b, s, mode), result(z, s, mode, mode * s.m * s.n)});
     x.compare("product of " + types + ", " + extents(s), plan, allowed_of(type, s.k));
   }
 }
@@ -103,17 +103,16 @@ void check_layouts(Examination& x) {
   const int b = plan.input(kF, 4 * area);
   const int z = plan.output(kF, 6 * area);
   const Shape dims{size, size, size};
-  plan.step(StepKind::contract, kF, dims,
-            {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
-  plan.step(StepKind::contract, kF, dims,
-            {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
-  plan.step(StepKind::contract, kF, dims,
-            {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
-             view(z, {size, 1, 0}, 3 * area)});
-  plan.step(StepKind::contract, kF, dims,
-            {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
-  plan.step(StepKind::contract, kF, {1, size, size},
-            {view(a, {7, 0, 3}), view(b, {0, size, 1}), view(z, {5, 2, 0}, 5 * area)});
+  plan.contract(kF, dims,
+                {view(a, {2 * size, 0, 1}, 3), view(b, {0, 1, 2 * size}, 2), view(z, {size, 1, 0})});
+  plan.contract(kF, dims,
+                {view(a, {2 * size, 0, 2}), view(b, {0, 2, 2 * size}), view(z, {2 * size, 2, 0}, area)});
+  plan.contract(kF, dims,
+                {view(a, {-size, 0, 1}, area - size), view(b, {0, -1, size}, size - 1),
+                 view(z, {size, 1, 0}, 3 * area)});
+  plan.contract(kF, dims, {view(a, {0, 0, 1}), view(b, {0, 0, 1}), view(z, {1, size, 0}, 4 * area)});
+  plan.contract(kF, {1, size, size},
+                {view(a, {7, 0, 3}), view(b, {0, size, 1}), view(z, {5, 2, 0}, 5 * area)});
   x.compare("product of strided, reversed and broadcast matrices", plan, allowed_of(kF, size));
 }
 
@@ -128,7 +127,7 @@ void check_batches(Examination& x) {
     const std::int64_t out = 6 * t * e;
     const Shape dims{2, 3, t, e, d};
     const auto add = [&](const Operand& left, const Operand& right, const Operand& stored) {
-      plan.step(StepKind::contract, kF, dims, {left, right, stored});
+      plan.contract(kF, dims, {left, right, stored});
     };
     add(view(in, {3 * t * d, t * d, d, 0, 1}), view(w, {0, 0, 0, 1, e}),
         view(z, {3 * t * e, t * e, e, 1, 0}));
@@ -148,10 +147,9 @@ void check_empty(Examination& x) {
   const int a = plan.input(kF, 12);
   const int b = plan.input(kF, 12);
   const int z = plan.output(kF, 24);
-  plan.step(StepKind::contract, kF, {3, 4, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  plan.step(StepKind::contract, kF, {0, 4, 3}, {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
-  plan.step(StepKind::contract, kF, {2, 3, 0},
-            {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
+  plan.contract(kF, {3, 4, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  plan.contract(kF, {0, 4, 3}, {view(a, {3, 0, 1}), view(b, {0, 1, 4}), view(z, {4, 1, 0})});
+  plan.contract(kF, {2, 3, 0}, {view(a, {0, 0, 1}), view(b, {0, 1, 4}), view(z, {1, 2, 0}, 12)});
   x.compare("product of nothing", plan, {{}, "zeros: exact"});
 }
 

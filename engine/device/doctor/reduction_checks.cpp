@@ -1,7 +1,8 @@
 // Reductions over inner, outer, middle and all dimensions; long ones, empty ones, of expressions.
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 
 namespace caldera::doctor {

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 
 namespace caldera::doctor {

@@ -2,7 +2,8 @@
 // workgroups that GPUs get.
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/row_kernels.h"
 #include "engine/device/reference/scalar_limits.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
 
 namespace caldera::doctor {

@@ -2,7 +2,8 @@
 #include <cstring>
 #include <string>
 
-#include "engine/device/doctor/families.h"
+#include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 
 namespace caldera::doctor {
 namespace {

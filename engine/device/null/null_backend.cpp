@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "engine/device/backend.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -64,7 +65,7 @@ class NullBackend final : public Backend {
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
     const std::lock_guard lock(mutex_);
     for (const Step& step : plan->steps)
-      if (step.kernel != nullptr) kernels_.insert(step.kernel->hash);
+      for (const StepKernel& used : step.kernels()) kernels_.insert(used.kernel->hash);
     return std::make_unique<NullExecutable>(std::move(plan));
   }
 

@@ -118,10 +118,10 @@ std::vector<Operand> AttentionCase::score_operands() const {
   return operands;
 }
 
-Step& AttentionCase::add_step(StepKind kind, std::vector<Operand> operands) {
-  const bool backward = kind != StepKind::attention;
+Step& AttentionCase::add_step(AttentionPass pass, std::vector<Operand> operands) {
+  const bool backward = pass != AttentionPass::forward;
   const Shape dims{s_.batch, s_.heads, s_.group, s_.m, s_.n, s_.d, s_.e};
-  Step& step = case_.attention(kind, dims, std::move(operands), kernels_.score,
+  Step& step = case_.attention(pass, dims, std::move(operands), kernels_.score,
                                backward ? kernels_.gradient : nullptr);
   step.scalars.clear();
   for (const std::int32_t otherwise : {fill_, zero_}) {
@@ -130,7 +130,8 @@ Step& AttentionCase::add_step(StepKind kind, std::vector<Operand> operands) {
     if (s_.offset_scalar != 0) step.scalars.push_back(shift_);
     if (is_causal(s_.score) || has_mask(s_.score)) step.scalars.push_back(otherwise);
   }
-  if (is_causal(s_.score) && s_.hint) step.causal = {fill_, s_.offset, s_.offset_scalar != 0 ? shift_ : -1};
+  if (is_causal(s_.score) && s_.hint)
+    step.as<AttentionStep>().causal = {fill_, s_.offset, s_.offset_scalar != 0 ? shift_ : -1};
   return step;
 }
 
@@ -149,7 +150,7 @@ void AttentionCase::add_forward_step(int o, int highest, int total) {
   const auto score = score_operands();
   operands.insert(operands.end(), score.begin(), score.end());
   for (const Operand& result : {query(o, s_.e, false), row(highest), row(total)}) operands.push_back(result);
-  add_step(StepKind::attention, std::move(operands));
+  add_step(AttentionPass::forward, std::move(operands));
 }
 
 void AttentionCase::add_gradient_steps(int highest, int total, int dq, int dk, int dv) {
@@ -166,8 +167,8 @@ void AttentionCase::add_gradient_steps(int highest, int total, int dq, int dk, i
   std::vector<Operand> of_kv = std::move(operands);
   of_kv.push_back(key_gradient(dk, s_.d, true));
   of_kv.push_back(key_gradient(dv, s_.e, false));
-  add_step(StepKind::attention_grad_q, std::move(of_q));
-  add_step(StepKind::attention_grad_kv, std::move(of_kv));
+  add_step(AttentionPass::grad_q, std::move(of_q));
+  add_step(AttentionPass::grad_kv, std::move(of_kv));
 }
 
 void AttentionCase::add_forward() {

@@ -64,7 +64,7 @@ class AttentionCase {
   std::vector<Operand> score_operands() const;
   std::int64_t query_count(std::int64_t size) const;
   std::int64_t key_count(std::int64_t size) const;
-  Step& add_step(StepKind kind, std::vector<Operand> operands);
+  Step& add_step(AttentionPass pass, std::vector<Operand> operands);
   void add_forward_step(int o, int highest, int total);
   void add_gradient_steps(int highest, int total, int dq, int dk, int dv);
   /// Elements of dk or dv: the whole batch, not summed over the group.

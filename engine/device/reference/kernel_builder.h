@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/kernel/kernel.h"
+#include "engine/plan/kernel/kernel.h"
 
 namespace caldera::reference {
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/device/backend.h"
+
 namespace caldera::reference {
 namespace {
 
@@ -114,7 +116,7 @@ void PlanCase::set(int buffer, std::int64_t element, Number value) {
 Step& PlanCase::add(Step step) {
   step.barrier_before = !plan_->steps.empty();
   std::size_t scalars = 0;
-  for (const auto& kernel : {step.kernel, step.gradient}) scalars += kernel ? kernel->scalars.size() : 0;
+  for (const StepKernel& used : step.kernels()) scalars += used.kernel->scalars.size();
   for (std::size_t i = 0; i < scalars; ++i) step.scalars.push_back(static_cast<std::int32_t>(i));
   plan_->steps.push_back(std::move(step));
   return plan_->steps.back();
@@ -124,42 +126,37 @@ Step& PlanCase::region(std::shared_ptr<const Kernel> kernel, const Shape& dims, 
                        int reduce_rank) {
   Step s;
   s.dtype = kernel->outputs.at(0).type;
-  s.kernel = std::move(kernel);
+  s.work = RegionStep{.kernel = std::move(kernel), .reduce_rank = static_cast<std::int8_t>(reduce_rank)};
   s.dims = dims;
   s.operands = std::move(operands);
-  s.reduce_rank = static_cast<std::int8_t>(reduce_rank);
   return add(std::move(s));
 }
 
-Step& PlanCase::step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands) {
+Step& PlanCase::indexed(Step::Work work, DType type, const Shape& dims, std::vector<Operand> operands) {
   Step s;
-  s.kind = kind;
+  s.work = std::move(work);
   s.dtype = type;
   s.dims = dims;
   s.operands = std::move(operands);
-  if (kind == StepKind::contract) s.segments = {{.k = s.dims.back()}};
   return add(std::move(s));
 }
 
 Step& PlanCase::contract(DType type, const Shape& dims, std::vector<Operand> operands,
                          std::shared_ptr<const Kernel> epilogue, std::vector<Segment> further) {
   Step s;
-  s.kind = StepKind::contract;
   s.dtype = type;
-  s.kernel = std::move(epilogue);
   s.dims = dims;
   s.operands = std::move(operands);
-  s.segments = {{.k = s.dims.back()}};
-  s.segments.insert(s.segments.end(), further.begin(), further.end());
+  further.insert(further.begin(), {.k = s.dims.back()});
+  s.work = ContractStep{.segments = std::move(further), .epilogue = std::move(epilogue)};
   return add(std::move(s));
 }
 
-Step& PlanCase::attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
+Step& PlanCase::attention(AttentionPass pass, const Shape& dims, std::vector<Operand> operands,
                           std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient) {
   Step s;
-  s.kind = kind;
-  s.kernel = std::move(score);
-  s.gradient = std::move(gradient);
+  s.work =
+      AttentionStep{.pass = pass, .score = std::move(score), .gradient = std::move(gradient), .causal = {}};
   s.dims = dims;
   s.operands = std::move(operands);
   return add(std::move(s));

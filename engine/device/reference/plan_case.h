@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile/plan.h"
 #include "engine/device/backend.h"
 #include "engine/device/reference/kernel_builder.h"
 #include "engine/device/reference/reference_plan.h"
+#include "engine/device/reference/scalar_reference.h"
+#include "engine/plan/plan.h"
 
 namespace caldera::reference {
 
@@ -74,11 +75,12 @@ class PlanCase {
   // arguments are those of the plan in order, unless they are set afterwards.
   Step& region(std::shared_ptr<const Kernel> kernel, const Shape& dims, std::vector<Operand> operands,
                int reduce_rank = 0);
-  Step& step(StepKind kind, DType type, const Shape& dims, std::vector<Operand> operands);
+  /// A gather or a scatter.
+  Step& indexed(Step::Work work, DType type, const Shape& dims, std::vector<Operand> operands);
   /// A contraction with an epilogue, and segments after the first, whose k is the last extent.
   Step& contract(DType type, const Shape& dims, std::vector<Operand> operands,
                  std::shared_ptr<const Kernel> epilogue = nullptr, std::vector<Segment> further = {});
-  Step& attention(StepKind kind, const Shape& dims, std::vector<Operand> operands,
+  Step& attention(AttentionPass pass, const Shape& dims, std::vector<Operand> operands,
                   std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient = nullptr);
   /// Makes the last step part of the dispatch of the one before it.
   void join();

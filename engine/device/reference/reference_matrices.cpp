@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "engine/device/reference/reference_step.h"
+#include "engine/device/reference/reference_steps.h"
 
 namespace caldera::reference {
 namespace {
@@ -277,9 +277,9 @@ Matrix pinv(const Matrix& a, double tolerance) {
   return out;
 }
 
-std::vector<double> results(const Step& step, const Matrix& a, const Matrix& b, double tolerance) {
-  const bool option = step.routine_option;
-  switch (step.routine) {
+std::vector<double> results(const LinalgStep& linalg, const Matrix& a, const Matrix& b, double tolerance) {
+  const bool option = linalg.option;
+  switch (linalg.routine) {
     case MatrixRoutine::cholesky:
       return cholesky(a).values;
     case MatrixRoutine::solve:
@@ -314,9 +314,9 @@ std::vector<double> results(const Step& step, const Matrix& a, const Matrix& b, 
 
 }  // namespace
 
-void run_linalg(const StepMemory& memory) {
+void run_linalg(const StepMemory& memory, const LinalgStep& linalg) {
   const Step& step = memory.step();
-  const MatrixRoutine routine = step.routine;
+  const MatrixRoutine routine = linalg.routine;
   const double tolerance = has_tolerance(routine) ? memory.scalar(step.scalars[0], step.dtype).f : 0;
   const std::size_t out = step.operands.size() - 1;
   for (std::int64_t batch = 0; batch < step.dims[0]; ++batch) {
@@ -330,7 +330,7 @@ void run_linalg(const StepMemory& memory) {
         std::all_of(a.values.begin(), a.values.end(), [](double x) { return std::isfinite(x); });
     std::vector<double> values(static_cast<std::size_t>(step.dims[4]),
                                std::numeric_limits<double>::quiet_NaN());
-    if (finite || routine == MatrixRoutine::solve_triangular) values = results(step, a, b, tolerance);
+    if (finite || routine == MatrixRoutine::solve_triangular) values = results(linalg, a, b, tolerance);
     for (std::size_t p = 0; p < values.size(); ++p)
       memory.write(out, step.dtype, {batch, 0, 0, 0, static_cast<std::int64_t>(p)}, floating(values[p]));
   }

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/device/vulkan/context.h"
-#include "engine/device/vulkan/executable.h"
-#include "engine/device/vulkan/instance.h"
-#include "engine/device/vulkan/physical_device.h"
-#include "engine/device/vulkan/transfer.h"
+#include "engine/device/backend.h"
+#include "engine/device/vulkan/memory/transfer.h"
+#include "engine/device/vulkan/open/instance.h"
+#include "engine/device/vulkan/open/physical_device.h"
+#include "engine/device/vulkan/replay/executable.h"
+#include "engine/device/vulkan/steps/context.h"
+#include "engine/device/vulkan/steps/step_code.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -95,6 +97,7 @@ class VulkanBackend final : public Backend {
 
   void set_memory_limit(std::uint64_t bytes) override { context_->device->memory().set_limit(bytes); }
 
+  CodeWriter code_writer() const override { return vulkan::code_of_step; }
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
     DeviceCounters c;
@@ -141,7 +144,7 @@ void compile_once(const PhysicalDevice& physical) {
     fill->outputs = {{0, DType::f32}};
     fill->finish();
     Step step;
-    step.kernel = std::move(fill);
+    step.work = RegionStep{.kernel = std::move(fill)};
     step.operands = {{.buffer = 0, .offset = 0, .strides = {}}};
     step.scalars = {0};
     auto plan = std::make_shared<Plan>();

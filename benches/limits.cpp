@@ -1,0 +1,208 @@
+#include "benches/limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "benches/case.h"
+#include "benches/clock.h"
+#include "benches/loops.h"
+#include "engine/device/backend.h"
+#include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/threads.h"
+#include "engine/runtime/runtime.h"
+#include "ops/linalg/matmul.h"
+
+namespace caldera::bench {
+namespace {
+
+/// Memory first touched by the thread that uses it.
+class Floats {
+ public:
+  explicit Floats(std::size_t count) : data_(new (kAlignment) float[count]) {
+    std::fill(data_.get(), data_.get() + count, 1.0F);
+  }
+  float* data() const { return data_.get(); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(float* memory) const { ::operator delete[](memory, kAlignment); }
+  };
+  std::unique_ptr<float[], Free> data_;
+};
+
+/// Runs what `prepare` makes in all threads at once, several times: the shortest time from the first start to
+/// the last end of a round. The threads look at the clock themselves: one that only waited for them might
+/// wake up late.
+double best_seconds(int threads, int rounds, const std::function<std::function<void()>()>& prepare) {
+  struct Stretch {
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+  std::vector<std::vector<Stretch>> stretches(static_cast<std::size_t>(threads));
+  std::barrier start(threads);
+  std::vector<std::thread> team;
+  team.reserve(stretches.size());
+  for (std::vector<Stretch>& mine : stretches) {
+    team.emplace_back([&start, &prepare, &mine, rounds] {
+      const std::function<void()> body = prepare();
+      for (int round = 0; round < rounds; ++round) {
+        start.arrive_and_wait();
+        const Clock::time_point begin = Clock::now();
+        body();
+        mine.push_back({begin, Clock::now()});
+      }
+    });
+  }
+  for (std::thread& member : team) member.join();
+  double best = HUGE_VAL;
+  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
+    Stretch all = stretches[0][round];
+    for (const std::vector<Stretch>& mine : stretches) {
+      all.begin = std::min(all.begin, mine[round].begin);
+      all.end = std::max(all.end, mine[round].end);
+    }
+    best = std::min(best, std::chrono::duration<double>(all.end - all.begin).count());
+  }
+  return best;
+}
+
+std::atomic<float> sink = 0;  // keeps the loops' results alive
+
+// Short enough for some round to pass undisturbed, long enough for the threads to overlap.
+constexpr double kBytesPerRound = 64e6;
+constexpr int kRounds = 8;
+constexpr int kPeakRounds = 40;
+constexpr double kLongEnough = 0.5;  // seconds
+
+double measured_bandwidth(const Loops& loops, double working_set, int threads) {
+  const auto turns = static_cast<int>(std::clamp(kBytesPerRound / working_set, 1.0, 20'000.0));
+  // Multiples of 64 floats, as the loops want them.
+  const std::size_t all = static_cast<std::size_t>(working_set / threads / sizeof(float)) / 192 * 192;
+  const std::size_t third = all / 3;
+  const double read = best_seconds(threads, kRounds, [&]() -> std::function<void()> {
+    auto a = std::make_shared<Floats>(all);
+    return [&loops, a, all, turns] {
+      for (int i = 0; i < turns; ++i) sink = loops.read(a->data(), all);
+    };
+  });
+  const double triad = best_seconds(threads, kRounds, [&]() -> std::function<void()> {
+    auto a = std::make_shared<Floats>(third);
+    auto b = std::make_shared<Floats>(third);
+    auto c = std::make_shared<Floats>(third);
+    return [&loops, a, b, c, third, turns] {
+      for (int i = 0; i < turns; ++i) loops.triad(a->data(), b->data(), c->data(), third);
+    };
+  });
+  return f32_bytes(static_cast<double>(all)) * threads * turns / std::min(read, triad) / 1e9;
+}
+
+double measured_peak(const Loops& loops, int threads) {
+  constexpr std::int64_t kTurns = 500'000;
+  const double seconds = best_seconds(threads, kPeakRounds, [&]() -> std::function<void()> {
+    return [&loops] { sink = loops.multiply_add(kTurns); };
+  });
+  return static_cast<double>(kTurns * loops.flops_per_turn) * threads / seconds / 1e9;
+}
+
+/// The best of a few runs of a lazy graph, in seconds; of fewer where they take long.
+double best_run(const std::function<LazyTensor()>& build) {
+  build().eval();
+  double best = HUGE_VAL;
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < kRounds && seconds_since(begin) < kLongEnough; ++i) {
+    const Clock::time_point start = Clock::now();
+    build().eval();
+    best = std::min(best, seconds_since(start));
+  }
+  return best;
+}
+
+/// Of the engine's products of two matrices of the type.
+double product_peak(Device device, DType dtype) {
+  double peak = 0;
+  for (const std::int64_t n : {512, 1024}) {
+    const LazyTensor a = random_input({n, n}, 1, device, 1, dtype);
+    const double flops = 2 * std::pow(static_cast<double>(n), 3);
+    peak = std::max(peak, flops / best_run([&] { return matmul(a, a); }) / 1e9);
+  }
+  return peak;
+}
+
+}  // namespace
+
+Limits Limits::measure_cpu() {
+  const Loops loops = widest_loops();
+  const int threads = cpu_threads();
+  Limits limits;
+  limits.method_ = "the program's own loops: the better of reading and a triad; multiply-adds in registers";
+  for (const double kib : {32.0, 128.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 131072.0}) {
+    const double bytes = kib * 1024 * threads;
+    limits.bandwidth_.push_back({bytes, measured_bandwidth(loops, bytes, threads)});
+  }
+  limits.gflop_per_s_ = measured_peak(loops, threads);
+  return limits;
+}
+
+Limits Limits::measure_device(Device device, std::span<const DType> types) {
+  Limits limits;
+  limits.method_ = "the engine's own copies and products";
+  double best = 0;
+  for (const std::int64_t mebi : {4, 16}) {
+    const LazyTensor x = random_input({mebi << 20}, 1, device);
+    const double bytes = 2 * f32_bytes(static_cast<double>(x.numel()));
+    best = std::max(best, bytes / best_run([&] { return x + 1.0; }) / 1e9);
+  }
+  limits.bandwidth_.push_back({f32_bytes(2.0 * (16 << 20)), best});
+  limits.gflop_per_s_ = product_peak(device, DType::f32);
+  for (const DType type : types)
+    if (is_half(type) && backend(device).supports(type) && !limits.gflop_per_s_of_.contains(type))
+      limits.gflop_per_s_of_[type] = product_peak(device, type);
+  return limits;
+}
+
+Limits Limits::measure(Device device, std::span<const DType> types) {
+  Limits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
+  // A small set that was disturbed is still no slower than a larger one.
+  for (std::size_t i = limits.bandwidth_.size(); i-- > 1;) {
+    Bandwidth& smaller = limits.bandwidth_[i - 1];
+    smaller.gb_per_s = std::max(smaller.gb_per_s, limits.bandwidth_[i].gb_per_s);
+  }
+  return limits;
+}
+
+double Limits::bandwidth_for(double bytes) const {
+  const auto above = std::find_if(bandwidth_.begin(), bandwidth_.end(),
+                                  [&](const Bandwidth& measured) { return measured.bytes > bytes; });
+  if (above == bandwidth_.begin()) return bandwidth_.front().gb_per_s;
+  if (above == bandwidth_.end()) return bandwidth_.back().gb_per_s;
+  const Bandwidth& below = *(above - 1);
+  const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+  return below.gb_per_s + share * (above->gb_per_s - below.gb_per_s);
+}
+
+std::optional<double> Limits::limit_us(double bytes, double flops, DType dtype) const {
+  if (bytes <= 0 && flops <= 0) return std::nullopt;
+  const auto own = gflop_per_s_of_.find(dtype);
+  const double gflop_per_s = own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
+  return std::max(bytes / bandwidth_for(bytes) / 1e3, flops / gflop_per_s / 1e3);
+}
+
+nlohmann::ordered_json Limits::to_json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Bandwidth& b : bandwidth_)
+    list.push_back({{"bytes", b.bytes}, {"gb_per_s", std::round(b.gb_per_s * 10) / 10}});
+  nlohmann::ordered_json own = nlohmann::ordered_json::object();
+  for (const auto& [type, rate] : gflop_per_s_of_) own[std::string(name(type))] = std::round(rate * 10) / 10;
+  return {{"bandwidth", list},
+          {"gflop_per_s", std::round(gflop_per_s_ * 10) / 10},
+          {"gflop_per_s_of", own},
+          {"method", method_}};
+}
+
+}  // namespace caldera::bench

@@ -1,0 +1,235 @@
+#include "benches/peer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "benches/worker_script.h"
+#include "engine/caldera.h"
+#include "engine/graph/lazy_tensor.h"
+#include "ops/linalg/matmul.h"
+
+extern char** environ;
+
+namespace caldera::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Importing a large library from a cold disk takes a while; so does a slow case.
+constexpr std::chrono::seconds kPatience{120};
+
+/// The program's environment with some variables set anew or taken out.
+std::vector<std::string> changed_environment(
+    const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::none_of(changes.begin(), changes.end(),
+                     [&](const auto& change) { return change.first == name; }))
+      result.emplace_back(text);
+  }
+  for (const auto& [name, value] : changes)
+    if (!value.empty()) result.push_back(fmt::format("{}={}", name, value));
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (std::string& text : strings) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+PeerWorker::PeerWorker(const std::vector<std::string>& command,
+                       const std::vector<std::pair<std::string, std::string>>& environment) {
+  // A worker that died must show as an answer that does not come, not end this program.
+  signal(SIGPIPE, SIG_IGN);
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  if (pipe2(in.data(), O_CLOEXEC) != 0) {
+    lose(fmt::format("no pipe: {}", std::strerror(errno)));
+    return;
+  }
+  to_ = in[1];
+  if (pipe2(out.data(), O_CLOEXEC) != 0) {
+    ::close(in[0]);
+    lose(fmt::format("no pipe: {}", std::strerror(errno)));
+    return;
+  }
+  from_ = out[0];
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> variables = changed_environment(environment);
+  const int status = posix_spawnp(&pid_, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
+                                  pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(in[0]);
+  ::close(out[1]);
+  if (status != 0) {
+    pid_ = -1;
+    lose(fmt::format("{}: {}", command[0], std::strerror(status)));
+  }
+}
+
+PeerWorker::~PeerWorker() { lose("ended"); }
+
+std::optional<nlohmann::json> PeerWorker::lose(const std::string& why) {
+  if (to_ >= 0) ::close(to_);
+  if (from_ >= 0) ::close(from_);
+  to_ = from_ = -1;
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  error_ = why;
+  return std::nullopt;
+}
+
+std::optional<nlohmann::json> PeerWorker::greeting() { return answer(); }
+
+std::optional<nlohmann::json> PeerWorker::ask(const nlohmann::json& request) {
+  const std::string line = request.dump() + "\n";
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t n = to_ < 0 ? -1 : write(to_, line.data() + sent, line.size() - sent);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return lose("it has ended");
+    sent += static_cast<std::size_t>(n);
+  }
+  std::optional<nlohmann::json> reply = answer();
+  if (reply && !reply->value("ok", false)) {
+    error_ = reply->value("error", "it gave no reason");
+    return std::nullopt;
+  }
+  return reply;
+}
+
+std::optional<nlohmann::json> PeerWorker::answer() {
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  std::size_t end = 0;
+  while ((end = buffer_.find('\n')) == std::string::npos) {
+    if (from_ < 0) return std::nullopt;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd ready{from_, POLLIN, 0};
+    const int count = left <= 0 ? 0 : poll(&ready, 1, static_cast<int>(left));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return lose("it does not answer");
+    std::array<char, 4096> part{};
+    const ssize_t n = read(from_, part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return lose("it has ended");
+    buffer_.append(part.data(), static_cast<std::size_t>(n));
+  }
+  const std::string line = buffer_.substr(0, end);
+  buffer_.erase(0, end + 1);
+  nlohmann::json reply = nlohmann::json::parse(line, nullptr, false);
+  if (!reply.is_object()) return lose("its answer is not JSON: " + line);
+  return reply;
+}
+
+Peer::Peer(const std::string& command, int threads, bool on_gpu) {
+  // The engine chooses OpenBLAS's kernels when it first opens the library, through the environment: the peer
+  // inherits the choice.
+  const LazyTensor ones = LazyTensor::ones({4, 4}, DType::f32, Device::cpu());
+  matmul(ones, ones).eval();
+
+  // Debian's packages belong to Debian's Python, which need not be the first one in the path.
+  std::vector<std::vector<std::string>> candidates;
+  if (command.empty()) {
+    for (const char* python : {"python3", "/usr/bin/python3"})
+      candidates.push_back({python, "-u", "-c", kWorkerScript});
+  } else {
+    candidates.push_back({"sh", "-c", command});
+  }
+  std::vector<int> counts{1};
+  if (threads > 1 && !on_gpu) counts.push_back(threads);
+  std::vector<const char*> policies{""};
+  if (!on_gpu) policies.push_back("passive");
+  for (const std::vector<std::string>& candidate : candidates) {
+    for (const char* policy : policies) {
+      for (const int count : counts) {
+        const std::string number = std::to_string(count);
+        // GOMP_SPINCOUNT is this program's own setting, not one that the peer's users have.
+        auto process = std::make_unique<PeerWorker>(
+            candidate,
+            std::vector<std::pair<std::string, std::string>>{{"OMP_WAIT_POLICY", policy},
+                                                             {"GOMP_SPINCOUNT", ""},
+                                                             {"OMP_NUM_THREADS", number},
+                                                             {"CALDERA_PEER_DEVICE", on_gpu ? "gpu" : ""}});
+        workers_.push_back(
+            {std::move(process), fmt::format("{} thread{}{}", count, count == 1 ? "" : "s",
+                                             *policy != '\0' ? ", OMP_WAIT_POLICY=passive" : "")});
+      }
+    }
+    for (const Worker& worker : workers_) {
+      const std::optional<nlohmann::json> greeting = worker.process->greeting();
+      if (!greeting || !greeting->value("ready", false)) {
+        error_ = greeting ? greeting->value("error", "it gave no reason") : worker.process->error();
+        workers_.clear();
+        break;
+      }
+      library_ = greeting->value("library", "");
+    }
+    if (!workers_.empty()) return;
+  }
+}
+
+std::optional<Peer::Case> Peer::open(const nlohmann::json& request) {
+  std::optional<Case> best;
+  chosen_ = nullptr;
+  for (Worker& worker : workers_) {
+    const auto reply = worker.process->ask({{"do", "open"}, {"case", request}});
+    if (!reply) {
+      error_ = worker.process->error();
+      continue;
+    }
+    const double seconds = reply->value("seconds", 0.0);
+    if (best && seconds >= best->seconds) {
+      worker.process->ask({{"do", "close"}});
+      continue;
+    }
+    if (chosen_ != nullptr) chosen_->process->ask({{"do", "close"}});
+    chosen_ = &worker;
+    best = Case{seconds, worker.setting};
+    if (const std::string variant = reply->value("variant", ""); !variant.empty())
+      best->setting += ", " + variant;
+  }
+  return best;
+}
+
+std::optional<double> Peer::run(std::int64_t iterations) {
+  if (chosen_ == nullptr) return std::nullopt;
+  const auto reply = chosen_->process->ask({{"do", "run"}, {"iterations", iterations}});
+  if (!reply) {
+    error_ = chosen_->process->error();
+    return std::nullopt;
+  }
+  return reply->value("seconds", 0.0);
+}
+
+void Peer::close() {
+  if (chosen_ != nullptr) chosen_->process->ask({{"do", "close"}});
+  chosen_ = nullptr;
+}
+
+}  // namespace caldera::bench

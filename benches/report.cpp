@@ -1,0 +1,213 @@
+#include "benches/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "engine/tensor/error.h"
+#include "training/io/atomic_file.h"
+
+namespace caldera::bench {
+namespace {
+
+constexpr const char* kBegin = "<!-- bench:begin -->\n";
+constexpr const char* kEnd = "<!-- bench:end -->\n";
+
+/// Figures beyond the fourth digit are noise.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10, 3 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(rounded(*value)) : nlohmann::ordered_json(nullptr);
+}
+
+/// Three digits, without an exponent.
+std::string short_number(double value) {
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
+}
+
+std::string short_number(const std::optional<double>& value) {
+  return value ? short_number(*value) : std::string("-");
+}
+
+const Result::PeerFigure* find_peer(const Result& r, bool named) {
+  for (const auto& [name, figure] : r.peers)
+    if ((name == "named") == named) return &figure;
+  return nullptr;
+}
+
+std::string ratio(const Result& r, const Result::PeerFigure* peer) {
+  return peer != nullptr ? fmt::format("{:.2f}", r.total_us / peer->us) : "-";
+}
+
+struct Column {
+  const char* title;
+  std::function<std::string(const Result&)> text;
+};
+
+const std::vector<Column>& columns() {
+  static const std::vector<Column> kAll{
+      {"total us", [](const Result& r) { return short_number(r.total_us); }},
+      {"spread", [](const Result& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
+      {"submit us", [](const Result& r) { return short_number(r.submit_us); }},
+      {"device us", [](const Result& r) { return short_number(r.device_us); }},
+      {"limit us", [](const Result& r) { return short_number(r.limit_us); }},
+      {"x limit",
+       [](const Result& r) {
+         return r.limit_us ? short_number(r.total_us / *r.limit_us) : std::string("-");
+       }},
+      {"GB/s", [](const Result& r) { return short_number(r.gb_per_s); }},
+      {"GFLOP/s", [](const Result& r) { return short_number(r.gflop_per_s); }},
+      {"peer us",
+       [](const Result& r) {
+         const auto* peer = find_peer(r, false);
+         return peer != nullptr ? short_number(peer->us) : std::string("-");
+       }},
+      {"ratio", [](const Result& r) { return ratio(r, find_peer(r, false)); }},
+      {"to named", [](const Result& r) { return ratio(r, find_peer(r, true)); }},
+  };
+  return kAll;
+}
+
+/// An aim, a bound or the time of one of many operations stands beside the name: few rows have them.
+std::string remark(const Result& r) {
+  std::string text;
+  if (r.operations > 1)
+    text += fmt::format(" ({} ns an operation)", short_number(1e3 * r.total_us / r.operations));
+  if (r.aim_ratio) text += fmt::format(" (aim {})", short_number(*r.aim_ratio));
+  if (r.bound_us) text += fmt::format(" (bound {} us)", short_number(*r.bound_us));
+  return text;
+}
+
+std::string markdown_table(std::span<const Result> results, std::string_view suite) {
+  std::string text = fmt::format("### {}\n\n| case |", suite);
+  std::string rule = "|---|";
+  for (const Column& column : columns()) {
+    text += fmt::format(" {} |", column.title);
+    rule += "---:|";
+  }
+  text += "\n" + rule + "\n";
+  for (const Result& r : results) {
+    if (!r.name.starts_with(fmt::format("{}/", suite))) continue;
+    text += fmt::format("| {}{} |", r.name.substr(suite.size() + 1), remark(r));
+    for (const Column& column : columns()) text += fmt::format(" {} |", column.text(r));
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+std::string describe(const nlohmann::ordered_json& environment) {
+  std::string bandwidth;
+  for (const auto& b : environment["limits"]["bandwidth"]) {
+    bandwidth += fmt::format("{}{:.0f} GB/s at {:.3g} MiB", bandwidth.empty() ? "" : ", ",
+                             b["gb_per_s"].get<double>(), b["bytes"].get<double>() / 0x1p20);
+  }
+  const int cpus = environment["machine"]["cpus"].get<int>();
+  const double load = environment["load_average"].get<double>();
+  const std::string busy =
+      load > 0.5 * cpus ? "**Other programs were running: these figures are disturbed.** " : std::string();
+  return fmt::format(
+      "{}Taken {} on {} ({} CPUs, load {:.1f} at the start), device {}, {} threads, {} repetitions of {} ms. "
+      "Limits measured at the start: "
+      "{}; {:.0f} GFLOP/s. Peer: {}.\n\n",
+      busy, environment["date"].get<std::string>(), environment["cpu"].get<std::string>(), cpus, load,
+      environment["device"].get<std::string>(), environment["threads"].get<int>(),
+      environment["repetitions"].get<int>(), environment["repetition_ms"].get<double>(), bandwidth,
+      environment["limits"]["gflop_per_s"].get<double>(),
+      environment["peer"].is_null() ? "none" : environment["peer"].get<std::string>());
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Result& r) {
+  nlohmann::ordered_json peers = nlohmann::ordered_json::object();
+  nlohmann::ordered_json ratios = nlohmann::ordered_json::object();
+  nlohmann::ordered_json details = nlohmann::ordered_json::object();
+  for (const auto& [name, figure] : r.peers) {
+    peers[name] = rounded(figure.us);
+    ratios[name] = rounded(r.total_us / figure.us);
+    details[name] = {{"setting", figure.setting}, {"spread", rounded(figure.spread)}};
+  }
+  return {{"name", r.name},
+          {"shape", r.shape},
+          {"dtype", r.dtype},
+          {"device", r.device},
+          {"submit_us", number_or_null(r.submit_us)},
+          {"device_us", number_or_null(r.device_us)},
+          {"total_us", rounded(r.total_us)},
+          {"spread", rounded(r.spread)},
+          {"limit_us", number_or_null(r.limit_us)},
+          {"gb_per_s", number_or_null(r.gb_per_s)},
+          {"gflop_per_s", number_or_null(r.gflop_per_s)},
+          {"peers", peers},
+          {"ratio", ratios},
+          {"peer_details", details},
+          {"first_us", rounded(r.first_us)},
+          {"bound_us", number_or_null(r.bound_us)},
+          {"aim_ratio", number_or_null(r.aim_ratio)},
+          {"operations", r.operations},
+          {"iterations", r.iterations}};
+}
+
+std::string to_table(std::span<const Result> results) {
+  std::size_t name_width = 4;
+  std::vector<std::string> names;
+  for (const Result& r : results) {
+    names.push_back(r.name + remark(r));
+    name_width = std::max(name_width, names.back().size());
+  }
+  std::vector<std::size_t> widths;
+  for (const Column& column : columns()) {
+    std::size_t width = std::string_view(column.title).size();
+    for (const Result& r : results) width = std::max(width, column.text(r).size());
+    widths.push_back(width);
+  }
+  std::string text = fmt::format("{:<{}}", "name", name_width);
+  for (std::size_t k = 0; k < widths.size(); ++k)
+    text += fmt::format("  {:>{}}", columns()[k].title, widths[k]);
+  text += "\n";
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    text += fmt::format("{:<{}}", names[i], name_width);
+    for (std::size_t k = 0; k < widths.size(); ++k)
+      text += fmt::format("  {:>{}}", columns()[k].text(results[i]), widths[k]);
+    text += "\n";
+  }
+  return text;
+}
+
+void check_markdown(const std::filesystem::path& file) {
+  const std::string text = read_text_file(file);
+  const std::size_t begin = text.find(kBegin);
+  if (begin == std::string::npos || text.find(kEnd, begin) == std::string::npos) {
+    throw FileError(
+        fmt::format("{}: it has no lines <!-- bench:begin --> and <!-- bench:end -->, between which "
+                    "tables are written",
+                    file.string()));
+  }
+}
+
+void write_markdown(const std::filesystem::path& file, std::span<const Result> results,
+                    const nlohmann::ordered_json& environment) {
+  check_markdown(file);
+  std::string text = read_text_file(file);
+  const std::size_t begin = text.find(kBegin);
+  const std::size_t end = text.find(kEnd);
+  std::string tables = "\n" + describe(environment);
+  for (const char* suite : {"seeds", "ops", "train"}) {
+    const auto in_suite = [&](const Result& r) { return r.name.starts_with(fmt::format("{}/", suite)); };
+    if (std::any_of(results.begin(), results.end(), in_suite)) tables += markdown_table(results, suite);
+  }
+  const std::size_t after = begin + std::string_view(kBegin).size();
+  text.replace(after, end - after, tables);
+  write_text_file(file, text);
+}
+
+}  // namespace caldera::bench

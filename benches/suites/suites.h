@@ -1,0 +1,16 @@
+// The suites of `caldera bench`: the cases that each measures. One file a suite.
+#pragma once
+
+#include <vector>
+
+#include "benches/case.h"
+
+namespace caldera::bench {
+
+std::vector<Case> seeds_suite();
+std::vector<Case> ops_suite();
+std::vector<Case> train_suite();
+/// Cases of the others, with bounds.
+std::vector<Case> lavapipe_suite();
+
+}  // namespace caldera::bench

@@ -1,0 +1,20 @@
+# Run by `cmake --install`: installs the headers of this repository that a user can reach from <caldera/...>, and no
+# others. Takes SOURCE (the repository), UMBRELLAS (the headers that <caldera/...> forward to) and TO (where).
+
+cmake_policy(VERSION 3.25)
+set(found)
+set(left ${UMBRELLAS})
+while(left)
+  list(POP_FRONT left header)
+  if(header IN_LIST found OR NOT EXISTS "${SOURCE}/${header}")
+    continue()
+  endif()
+  list(APPEND found "${header}")
+  file(STRINGS "${SOURCE}/${header}" lines REGEX "^#include \"")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    list(APPEND left "${included}")
+  endforeach()
+  get_filename_component(folder "${header}" DIRECTORY)
+  file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${TO}/${folder}" TYPE FILE FILES "${SOURCE}/${header}")
+endwhile()

@@ -1,0 +1,12 @@
+// The causal mask, found in the kernel of a score.
+#pragma once
+
+#include "engine/compile/fuse/region_kernel.h"
+#include "engine/plan/plan.h"
+
+namespace caldera {
+
+/// What is known of a score over (batch..., M, N). `fill` is -1 where no causal mask is seen.
+CausalMask find_causal_mask(const RegionKernel& score);
+
+}  // namespace caldera

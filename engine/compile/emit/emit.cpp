@@ -1,0 +1,124 @@
+// Emission: the order of groups, and the memory of roots.
+#include <fmt/core.h>
+
+#include "engine/compile/emit/emitter.h"
+#include "engine/compile/fuse/labels.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+
+Emitter::Emitter(const Placement& placement)
+    : placement_(placement),
+      buffer_(placement.program().nodes.size(), -1),
+      in_place_(placement.program().nodes.size(), false) {
+  const Program& program = placement.program();
+  plan_.device = program.device;
+  plan_.scalars = program.scalars;
+  plan_.constants = program.constants;
+  plan_.input_count = static_cast<std::int32_t>(program.data.size());
+  plan_.output_count = static_cast<std::int32_t>(program.outputs.size());
+  for (std::uint32_t leaf : program.data) {
+    buffer_[leaf] = add_buffer(BufferRole::input, program.nodes[leaf]);
+  }
+  for (std::uint32_t output : program.outputs) add_buffer(BufferRole::output, program.nodes[output]);
+  for (std::uint32_t i = 0; i < program.nodes.size(); ++i) {
+    if (placement.is_live(i) && program.nodes[i].op->kind == OpClass::other_result) {
+      other_[{placement.operand(i, 0).root, program.nodes[i].attributes[0]}] = i;
+    }
+  }
+}
+
+Plan Emitter::run(const std::vector<Group>& groups) {
+  for (const Group& g : groups) {
+    origins_.clear();
+    for (std::uint32_t i : g.members) origins_.push_back(node(i).origin);
+    if (g.other != kNoRoot) origins_.push_back(node(g.other).origin);
+    label_ = label_of(placement_, g);
+    if (g.other == kNoRoot) {
+      region(g);
+      continue;
+    }
+    const std::uint32_t i = g.other;
+    switch (node(i).op->kind) {
+      case OpClass::contract:
+        product(g);
+        break;
+      case OpClass::attention:
+      case OpClass::attention_grad_q:
+      case OpClass::attention_grad_kv:
+        attention(i);
+        break;
+      case OpClass::other_result:
+        break;  // written together with the first
+      case OpClass::gather:
+        gather(i);
+        break;
+      case OpClass::scatter_add:
+        scatter_add(i);
+        break;
+      case OpClass::linalg:
+        linalg(i);
+        break;
+      case OpClass::pad:
+        pad(i);
+        break;
+      case OpClass::concatenate:
+        concatenate(i);
+        break;
+      default:
+        copy_root(i);
+    }
+  }
+  origins_.clear();
+  label_.clear();
+  const Program& program = placement_.program();
+  for (std::size_t k = 0; k < program.outputs.size(); ++k) {
+    const Source source = placement_.source(program.outputs[k]);
+    if (placement_.output_of(source.root) == static_cast<std::int32_t>(k)) continue;
+    const Shape& shape = node(source.shape_of).shape;
+    origins_ = {node(program.outputs[k]).origin};
+    copy(source, shape, plan_.input_count + static_cast<std::int32_t>(k), dense_view(shape));
+  }
+  return std::move(plan_);
+}
+
+std::int32_t Emitter::add_buffer(BufferRole role, DType dtype, std::int64_t elements) {
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(size_of(dtype));
+  plan_.buffers.push_back({.role = role, .dtype = dtype, .bytes = bytes});
+  return static_cast<std::int32_t>(plan_.buffers.size() - 1);
+}
+
+std::int32_t Emitter::destination(std::uint32_t root) {
+  if (buffer_[root] >= 0) return buffer_[root];
+  const std::int32_t output = placement_.output_of(root);
+  buffer_[root] = output >= 0 ? plan_.input_count + output : add_buffer(BufferRole::arena, node(root));
+  return buffer_[root];
+}
+
+std::int32_t Emitter::memory(std::uint32_t root) {
+  if (buffer_[root] < 0) {
+    throw PlanError(fmt::format("compile: '{}' of shape {} is read before it is computed",
+                                node(root).op->name, node(root).shape.to_string()));
+  }
+  return buffer_[root];
+}
+
+Emitter::Placed Emitter::placed(const Source& source) {
+  if (has_memory(source.root)) return {memory(source.root), *source.view};
+  return written_out(source);
+}
+
+Emitter::Placed Emitter::written_out(const Source& source, DType type) {
+  const Shape& shape = node(source.shape_of).shape;
+  const std::int32_t buffer = add_buffer(BufferRole::arena, type, shape.numel());
+  copy(source, shape, buffer, dense_view(shape));
+  return {buffer, dense_view(shape)};
+}
+
+void Emitter::push(Step step) {
+  step.nodes = origins_;
+  step.label = label_;
+  plan_.steps.push_back(std::move(step));
+}
+
+}  // namespace caldera

@@ -1,0 +1,147 @@
+#include "engine/compile/fuse/drafts.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace caldera {
+
+Drafts::Drafts(const Placement& placement, bool fusion)
+    : placement_(placement), count_(static_cast<Id>(placement.program().nodes.size())) {
+  draft_of_.assign(count_, kNoRoot);
+  build_readers();
+  make_drafts(fusion);
+}
+
+void Drafts::build_readers() {
+  first_reader_.assign(count_ + std::size_t{1}, 0);
+  const auto each = [&](auto visit) {
+    for (Id i = 0; i < count_; ++i) {
+      if (!placement_.is_live(i) || placement_.is_free(i)) continue;
+      for_each_operand(i, [&](const Source& s) { visit(s.root, i); });
+    }
+  };
+  each([&](Id read, Id) { ++first_reader_[read + std::size_t{1}]; });
+  for (std::size_t i = 0; i < count_; ++i) first_reader_[i + 1] += first_reader_[i];
+  readers_.resize(first_reader_.back());
+  std::vector<std::uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
+  each([&](Id read, Id reader) { readers_[next[read]++] = reader; });
+  is_awaited_.assign(count_, false);
+  for (Id i = 0; i < count_; ++i) placement_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = true; });
+}
+
+void Drafts::make_drafts(bool fusion) {
+  for (Id i = 0; i < count_; ++i) {
+    const OpClass kind = placement_.node(i).op->kind;
+    const bool has_kernel = placement_.is_live(i) && kind != OpClass::data && !placement_.is_free(i) &&
+                            !placement_.is_generated(i);
+    if (!has_kernel) continue;
+    draft_of_[i] = static_cast<Id>(drafts_.size());
+    Draft& d = drafts_.emplace_back();
+    d.space = iteration_shape(placement_, i);
+    if (!placement_.is_expression(i)) {
+      d.other = i;
+      d.open = kind == OpClass::contract;
+      continue;
+    }
+    d.members = {i};
+    d.open = fusion;
+    if (kind == OpClass::reduce) set_row(d, i);
+  }
+}
+
+void Drafts::set_row(Draft& d, Id reduce) {
+  d.reduced = placement_.node(reduce).attributes[0];
+  d.rows = d.columns = 1;
+  bool trailing = true;  // the row is innermost: extents of 1 do not matter
+  bool inside = false;
+  for (int axis = 0; axis < d.space.rank(); ++axis) {
+    const bool is_row = (d.reduced >> axis & 1) != 0;
+    (is_row ? d.columns : d.rows) *= d.space[axis];
+    if (is_row) inside = true;
+    if (inside && !is_row && d.space[axis] != 1) trailing = false;
+  }
+  const bool too_long = d.columns > kLongestRow || (d.rows < kEnoughRows && d.columns > kLongRow);
+  d.closed = !trailing || too_long || d.columns < 2 || d.rows < 1;
+}
+
+bool Drafts::reads_from(Id root, Id group) const {
+  bool found = false;
+  for_each_operand(
+      root, [&](const Source& s) { found = found || (has_group(s.root) && group_of(s.root) == group); });
+  return found;
+}
+
+bool Drafts::depends(Id reader, Id on) const {
+  const Draft& d = drafts_[reader];
+  return std::any_of(d.members.begin(), d.members.end(), [&](Id member) { return reads_from(member, on); });
+}
+
+bool Drafts::needs_memory(Id root, Id a, Id b) const {
+  if (placement_.is_output(root)) return true;
+  const auto all = readers(root);
+  return std::any_of(all.begin(), all.end(), [&](Id reader) {
+    return !has_group(reader) || (group_of(reader) != a && group_of(reader) != b);
+  });
+}
+
+std::vector<Drafts::Id> Drafts::outputs_of(Id i) const {
+  const Draft& d = drafts_[i];
+  std::vector<Id> out;
+  if (d.other != kNoRoot && needs_memory(d.other, i, i)) out.push_back(d.other);
+  for (Id member : d.members) {
+    if (needs_memory(member, i, i)) out.push_back(member);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// Producers first; among those that are ready, the one that the program names first.
+std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
+  std::vector<std::uint32_t> waiting(drafts_.size(), 0);
+  std::vector<std::vector<Id>> next(drafts_.size());
+  for (Id i : alive) {
+    std::vector<Id> producers;
+    const auto add = [&](Id read) {
+      if (has_group(read) && group_of(read) != i) producers.push_back(group_of(read));
+    };
+    for_each_before_draft(i, add);
+    std::sort(producers.begin(), producers.end());
+    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
+    waiting[i] = static_cast<std::uint32_t>(producers.size());
+    for (Id p : producers) next[p].push_back(i);
+  }
+  std::priority_queue<std::pair<Id, Id>, std::vector<std::pair<Id, Id>>, std::greater<>> ready;
+  const auto last_root = [&](Id i) {
+    return drafts_[i].members.empty() ? drafts_[i].other : drafts_[i].members.back();
+  };
+  for (Id i : alive) {
+    if (waiting[i] == 0) ready.emplace(last_root(i), i);
+  }
+  std::vector<Id> out;
+  while (!ready.empty()) {
+    const Id i = ready.top().second;
+    ready.pop();
+    out.push_back(i);
+    for (Id n : next[i]) {
+      if (--waiting[n] == 0) ready.emplace(last_root(n), n);
+    }
+  }
+  return out;
+}
+
+std::vector<Group> Drafts::finish() {
+  std::vector<Id> alive;
+  for (Id i = 0; i < drafts_.size(); ++i) {
+    if (drafts_[i].parent != kNoRoot) continue;
+    drafts_[i].outputs = outputs_of(i);
+    alive.push_back(i);
+  }
+  std::vector<Group> out;
+  out.reserve(alive.size());
+  for (Id i : sorted(alive)) out.push_back(std::move(drafts_[i]));
+  return out;
+}
+
+}  // namespace caldera

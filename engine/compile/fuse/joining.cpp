@@ -1,0 +1,149 @@
+#include "engine/compile/fuse/joining.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace caldera {
+
+bool Joining::is_aligned(const Group& g, Id reader, const Source& s) const {
+  const Shape& produced = drafts_.shape(s.root);
+  const Shape& seen = placement_.node(s.shape_of).shape;
+  const bool reduces = placement_.node(reader).op->kind == OpClass::reduce;
+  const Shape& at = reduces ? seen : drafts_.shape(reader);
+  const bool root_per_row = is_per_row(g, produced), reader_per_row = is_per_row(g, at);
+  if (root_per_row == reader_per_row) {
+    return produced.numel() == seen.numel() && is_dense(*s.view, seen);
+  }
+  if (reader_per_row) return false;
+  // One value a row, read at every point of the row.
+  std::int64_t inner = 1;
+  std::int64_t stride = 1;
+  for (int d = seen.rank(); d-- > 0;) {
+    if (seen[d] == 1) continue;
+    if (inner < g.columns) {
+      inner *= seen[d];
+      if (inner > g.columns || s.view->strides[d] != 0) return false;
+    } else {
+      if (s.view->strides[d] != stride) return false;
+      stride *= seen[d];
+    }
+  }
+  return s.view->offset == 0 && inner == g.columns && stride == g.rows;
+}
+
+bool Joining::operands_fit(const Group& whole, const Group& part) const {
+  for (Id member : part.members) {
+    const Program::Node& n = placement_.node(member);
+    const bool per_row = is_per_row(whole, n.shape) && n.op->kind != OpClass::reduce;
+    if (n.op->kind == OpClass::random) {
+      if (per_row || !view_in_group(whole, n.shape, dense_view(n.shape), n.shape)) return false;
+      continue;
+    }
+    for (std::size_t k = 0; k < placement_.operand_count(member); ++k) {
+      const Source s = placement_.operand(member, k);
+      if (placement_.node(s.root).op->kind == OpClass::scalar) continue;
+      const Shape& seen = placement_.node(s.shape_of).shape;
+      const bool generated = placement_.is_free(s.root) || placement_.is_generated(s.root);
+      if (per_row && generated && !is_uniform(s.root)) return false;
+      const auto view = view_in_group(whole, n.op->kind == OpClass::reduce ? seen : n.shape, *s.view, seen);
+      if (!view) return false;
+      if (generated && !placement_.can_generate(s.root, *view, whole.space)) return false;
+    }
+  }
+  return true;
+}
+
+bool Joining::is_uniform(Id root) const {
+  if (placement_.node(root).op->kind == OpClass::scalar) return true;
+  if (!placement_.is_generated(root)) return false;
+  bool uniform = true;
+  drafts_.for_each_operand(root, [&](const Source& s) { uniform = uniform && is_uniform(s.root); });
+  return uniform;
+}
+
+std::optional<Draft> Joining::common_space(const Draft& a, const Draft& b) const {
+  Draft g;
+  const bool product = a.other != kNoRoot || b.other != kNoRoot;
+  const Draft& model = b.reduced != 0 ? b : a;
+  const Draft& guest = b.reduced != 0 ? a : b;
+  if (product && (a.reduced != 0 || b.reduced != 0)) return {};
+  if (model.reduced != 0 && guest.reduced != 0) {
+    if (model.rows != guest.rows || model.columns != guest.columns) return {};
+  } else if (guest.space.numel() != model.space.numel() &&
+             (model.reduced == 0 || guest.space.numel() != model.rows)) {
+    return {};
+  }
+  g.space = product ? (a.other != kNoRoot ? b : a).space : model.space;
+  g.reduced = model.reduced;
+  g.rows = model.rows;
+  g.columns = model.columns;
+  g.other = a.other != kNoRoot ? a.other : b.other;
+  if (product && !fits_product(g)) return {};
+  return g;
+}
+
+bool Joining::fits_product(const Draft& g) const {
+  const Shape& own = drafts_.shape(g.other);
+  if (g.space.rank() < 2 || g.space.rank() >= kMaxRank || own.numel() == 0) return false;
+  if (g.space.back() != own.back()) return false;
+  return own.rank() == 2 || g.space == own;
+}
+
+bool Joining::try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour) {
+  Draft& into = drafts_[a];
+  Draft& from = drafts_[b];
+  if (!into.open || !from.open || into.closed || from.closed) return false;
+  if (into.other != kNoRoot && from.other != kNoRoot) return false;
+  if (into.members.size() + from.members.size() > kMaxGroupNodes) return false;
+  std::optional<Draft> g = common_space(into, from);
+  if (!g || !edges_fit(*g, into, from) || !edges_fit(*g, from, into)) return false;
+  if (!operands_fit(*g, into) || !operands_fit(*g, from)) return false;
+  if (has_detour(a, b)) return false;
+  g->members.resize(into.members.size() + from.members.size());
+  std::merge(into.members.begin(), into.members.end(), from.members.begin(), from.members.end(),
+             g->members.begin());
+  if (distinct_reads(*g, a, b) > kMaxGroupInputs || count_outputs(*g, a, b) > kMaxGroupOutputs) return false;
+  g->open = true;
+  from.parent = a;
+  from.members.clear();
+  into = std::move(*g);
+  return true;
+}
+
+bool Joining::edges_fit(const Group& g, const Draft& from, const Draft& to) const {
+  const Id producer = from.members.empty() ? drafts_.group_of(from.other) : drafts_.group_of(from.members[0]);
+  for (Id reader : to.members) {
+    for (std::size_t k = 0; k < placement_.operand_count(reader); ++k) {
+      const Source s = placement_.operand(reader, k);
+      if (drafts_.has_group(s.root) && drafts_.group_of(s.root) == producer && !is_aligned(g, reader, s))
+        return false;
+    }
+  }
+  // A contraction's operands must be in memory before it runs.
+  return to.other == kNoRoot || !drafts_.reads_from(to.other, producer);
+}
+
+std::size_t Joining::distinct_reads(const Group& g, Id a, Id b) const {
+  std::vector<Source> reads;
+  for (Id member : g.members) {
+    drafts_.for_each_operand(member, [&](const Source& s) {
+      if (placement_.is_free(s.root) || placement_.is_generated(s.root)) return;
+      if (drafts_.has_group(s.root) && (drafts_.group_of(s.root) == a || drafts_.group_of(s.root) == b))
+        return;
+      const bool known = std::any_of(reads.begin(), reads.end(), [&](const Source& other) {
+        return other.root == s.root && *other.view == *s.view;
+      });
+      if (!known) reads.push_back(s);
+    });
+  }
+  return reads.size();
+}
+
+std::size_t Joining::count_outputs(const Group& g, Id a, Id b) const {
+  std::size_t count = g.other != kNoRoot && drafts_.needs_memory(g.other, a, b) ? 1 : 0;
+  for (Id member : g.members) count += drafts_.needs_memory(member, a, b) ? 1 : 0;
+  return count;
+}
+
+}  // namespace caldera

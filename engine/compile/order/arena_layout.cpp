@@ -1,0 +1,310 @@
+#include "engine/compile/order/arena_layout.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace caldera {
+namespace {
+
+using Blocks = std::vector<ArenaBlock>;
+
+bool live_together(const ArenaBlock& a, const ArenaBlock& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+/// Blocks by the time they are first needed, earliest first.
+std::vector<std::uint32_t> by_time(const Blocks& blocks) {
+  std::vector<std::uint32_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto earlier = [&](std::uint32_t a, std::uint32_t b) { return blocks[a].first < blocks[b].first; };
+  if (!std::is_sorted(order.begin(), order.end(), earlier))
+    std::stable_sort(order.begin(), order.end(), earlier);
+  return order;
+}
+
+/// Calls born(block) and died(block) in order of time; all that dies at a time does so after all that is born
+/// at it.
+template <class Born, class Died>
+void walk(const Blocks& blocks, Born born, Died died) {
+  const std::vector<std::uint32_t> births = by_time(blocks);
+  std::vector<std::uint32_t> deaths(births);
+  std::stable_sort(deaths.begin(), deaths.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return blocks[a].last < blocks[b].last; });
+  auto dead = deaths.begin();
+  for (std::uint32_t b : births) {
+    for (; blocks[*dead].last < blocks[b].first; ++dead) died(*dead);
+    born(b);
+  }
+}
+
+/// Free space of an arena that may grow. Best fit; neighbours merge.
+class FreeSpace {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    const auto fit = by_size_.lower_bound({bytes, 0});
+    if (fit != by_size_.end()) {
+      const auto [size, offset] = *fit;
+      remove(offset, size);
+      if (size > bytes) add(offset + bytes, size - bytes);
+      return offset;
+    }
+    // Nothing fits: grow at the end, from the last free block if it touches the end.
+    std::int64_t offset = end_;
+    if (!by_offset_.empty()) {
+      const auto [last, size] = *std::prev(by_offset_.end());
+      if (last + size == end_) {
+        remove(last, size);
+        offset = last;
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+
+  void give(std::int64_t offset, std::int64_t bytes) {
+    auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next->first, next->second);
+    }
+    next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto [before, size] = *std::prev(next);
+      if (before + size == offset) {
+        remove(before, size);
+        offset = before;
+        bytes += size;
+      }
+    }
+    add(offset, bytes);
+  }
+
+  std::int64_t end() const { return end_; }
+
+ private:
+  void add(std::int64_t offset, std::int64_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::int64_t offset, std::int64_t bytes) {
+    by_offset_.erase(offset);
+    by_size_.erase({bytes, offset});
+  }
+
+  std::map<std::int64_t, std::int64_t> by_offset_;
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // (size, offset)
+  std::int64_t end_ = 0;
+};
+
+ArenaLayout in_order_of_time(const Blocks& blocks) {
+  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0};
+  FreeSpace space;
+  walk(
+      blocks, [&](std::uint32_t b) { layout.offsets[b] = space.take(blocks[b].bytes); },
+      [&](std::uint32_t b) { space.give(layout.offsets[b], blocks[b].bytes); });
+  layout.bytes = space.end();
+  return layout;
+}
+
+/// Places one block after the other, each into the smallest gap that its lifetime leaves between those placed
+/// before. Quadratic.
+ArenaLayout in_given_order(const Blocks& blocks, const std::vector<std::uint32_t>& order) {
+  struct Placed {
+    std::int64_t offset;
+    ArenaBlock block;
+  };
+  std::vector<Placed> placed;  // by offset
+  placed.reserve(blocks.size());
+  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0};
+  for (std::uint32_t b : order) {
+    std::int64_t covered = 0;  // everything below is taken or was looked at
+    std::int64_t best = -1;
+    std::int64_t best_gap = 0;
+    for (const Placed& other : placed) {
+      if (!live_together(other.block, blocks[b])) continue;
+      const std::int64_t gap = other.offset - covered;
+      if (gap >= blocks[b].bytes && (best < 0 || gap < best_gap)) {
+        best = covered;
+        best_gap = gap;
+      }
+      covered = std::max(covered, other.offset + other.block.bytes);
+    }
+    const std::int64_t offset = best < 0 ? covered : best;
+    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
+                                     [](std::int64_t o, const Placed& p) { return o < p.offset; });
+    placed.insert(at, {offset, blocks[b]});
+    layout.offsets[b] = offset;
+    layout.bytes = std::max(layout.bytes, offset + blocks[b].bytes);
+  }
+  return layout;
+}
+
+/// Sorted by `key`, largest first.
+template <class Key>
+std::vector<std::uint32_t> largest_first(const Blocks& blocks, Key key) {
+  std::vector<std::uint32_t> order = by_time(blocks);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return key(blocks[a]) > key(blocks[b]); });
+  return order;
+}
+
+/// Looks for a layout of few blocks within `limit` bytes. Any layout can be pushed down until every block
+/// lies on the ground or on another; taken by rising offset, each block of such a layout rests on those
+/// before it. So all are found by stacking blocks in every order, offsets never falling.
+class StackingSearch {
+ public:
+  StackingSearch(const Blocks& blocks, std::int64_t limit)
+      : blocks_(blocks), limit_(limit), offsets_(blocks.size(), kUnplaced) {
+    for (std::size_t a = 0; a < blocks.size(); ++a) {
+      neighbours_.emplace_back();
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        if (a != b && live_together(blocks[a], blocks[b])) neighbours_[a].push_back(b);
+      }
+    }
+    for (const ArenaBlock& block : blocks) times_.push_back(block.first);
+    std::sort(times_.begin(), times_.end());
+    times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
+    // What is alive at each time beyond what is placed must fit above the highest block of that time.
+    for (std::int64_t time : times_) {
+      std::int64_t live = 0;
+      for (const ArenaBlock& block : blocks) {
+        if (block.first <= time && time <= block.last) live += block.bytes;
+      }
+      unplaced_.push_back(live);
+    }
+    top_.assign(times_.size(), 0);
+  }
+
+  /// Empty offsets if there is none, or it takes too long to find.
+  ArenaLayout run() {
+    ArenaLayout layout;
+    if (place(0, 0)) {
+      layout.offsets = offsets_;
+      for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        layout.bytes = std::max(layout.bytes, offsets_[b] + blocks_[b].bytes);
+      }
+    }
+    return layout;
+  }
+
+ private:
+  static constexpr std::int64_t kUnplaced = -1;
+  static constexpr int kBudget = 3000;
+
+  std::int64_t resting_place(std::size_t b) const {
+    std::int64_t height = 0;
+    for (std::size_t other : neighbours_[b]) {
+      if (offsets_[other] != kUnplaced) height = std::max(height, offsets_[other] + blocks_[other].bytes);
+    }
+    return height;
+  }
+
+  bool place(std::size_t count, std::int64_t floor) {
+    if (count == blocks_.size()) return true;
+    if (--budget_ < 0) return false;
+    struct Choice {
+      std::int64_t offset;
+      std::size_t block;
+    };
+    std::vector<Choice> choices;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (offsets_[b] != kUnplaced) continue;
+      const std::int64_t offset = resting_place(b);
+      if (offset + blocks_[b].bytes > limit_) return false;  // and it can only get higher
+      if (offset >= floor) choices.push_back({offset, b});
+    }
+    std::sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
+      if (a.offset != b.offset) return a.offset < b.offset;
+      const ArenaBlock& x = blocks_[a.block];
+      const ArenaBlock& y = blocks_[b.block];
+      const std::int64_t x_area = x.bytes * (x.last - x.first + 1);
+      const std::int64_t y_area = y.bytes * (y.last - y.first + 1);
+      return x_area != y_area ? x_area > y_area : a.block < b.block;
+    });
+    for (const Choice& choice : choices) {
+      const std::vector<std::int64_t> tops = top_;
+      offsets_[choice.block] = choice.offset;
+      if (count_in(choice.block, choice.offset) && place(count + 1, choice.offset)) return true;
+      count_out(choice.block);
+      top_ = tops;
+      offsets_[choice.block] = kUnplaced;
+      if (budget_ < 0) return false;
+    }
+    return false;
+  }
+
+  /// False if something that lives beside the block has no room left.
+  bool count_in(std::size_t b, std::int64_t offset) {
+    bool fits = true;
+    for (std::size_t t = 0; t < times_.size(); ++t) {
+      if (times_[t] < blocks_[b].first || times_[t] > blocks_[b].last) continue;
+      unplaced_[t] -= blocks_[b].bytes;
+      top_[t] = std::max(top_[t], offset + blocks_[b].bytes);
+      fits = fits && top_[t] + unplaced_[t] <= limit_;
+    }
+    return fits;
+  }
+  void count_out(std::size_t b) {
+    for (std::size_t t = 0; t < times_.size(); ++t) {
+      if (times_[t] >= blocks_[b].first && times_[t] <= blocks_[b].last) unplaced_[t] += blocks_[b].bytes;
+    }
+  }
+
+  const Blocks& blocks_;
+  std::int64_t limit_;
+  std::vector<std::int64_t> offsets_;
+  std::vector<std::vector<std::size_t>> neighbours_;
+  std::vector<std::int64_t> times_;     // of births: something is alive at its most at one of them
+  std::vector<std::int64_t> unplaced_;  // bytes alive at each time that have no place yet
+  std::vector<std::int64_t> top_;       // of what has one
+  int budget_ = kBudget;
+};
+
+}  // namespace
+
+std::int64_t peak_of(const std::vector<ArenaBlock>& blocks) {
+  std::int64_t live = 0;
+  std::int64_t peak = 0;
+  walk(
+      blocks,
+      [&](std::uint32_t b) {
+        live += blocks[b].bytes;
+        peak = std::max(peak, live);
+      },
+      [&](std::uint32_t b) { live -= blocks[b].bytes; });
+  return peak;
+}
+
+ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks) {
+  constexpr std::size_t kMany = 1200;  // for what is quadratic
+  constexpr std::size_t kFew = 40;     // for the search
+  ArenaLayout best = in_order_of_time(blocks);
+  const std::int64_t least = peak_of(blocks);
+  const auto consider = [&](ArenaLayout layout) {
+    if (!layout.offsets.empty() && layout.bytes < best.bytes) best = std::move(layout);
+  };
+  if (best.bytes > least && blocks.size() <= kMany) {
+    consider(in_given_order(blocks, largest_first(blocks, [](const ArenaBlock& b) { return b.bytes; })));
+  }
+  if (best.bytes > least && blocks.size() <= kMany) {
+    consider(
+        in_given_order(blocks, largest_first(blocks, [](const ArenaBlock& b) { return b.last - b.first; })));
+  }
+  if (best.bytes > least && blocks.size() <= kFew) {
+    // Within the least first, then within a little more.
+    for (int eighth = 0; eighth < 8 && best.bytes > least; ++eighth) {
+      const std::int64_t limit = least + (best.bytes - least) * eighth / 8;
+      ArenaLayout layout = StackingSearch(blocks, limit).run();
+      if (layout.offsets.empty()) continue;
+      consider(std::move(layout));
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace caldera

@@ -1,0 +1,55 @@
+// Rebuild: how a pass makes a new program from an old one, node by node, inputs first. Equal nodes coincide.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/compile/program/program.h"
+#include "engine/tensor/hash.h"
+
+namespace caldera {
+
+class Rebuild {
+ public:
+  /// Leaves are taken over at once and keep their slots; the other nodes follow by `copy` or `make`.
+  explicit Rebuild(const Program& from);
+
+  const Program& from() const { return from_; }
+  const Program::Node& node(std::uint32_t i) const { return to_.nodes[i]; }
+  std::span<const std::uint32_t> inputs(std::uint32_t i) const { return to_.inputs_of(to_.nodes[i]); }
+  /// Where node `old` of the old program went.
+  std::uint32_t at(std::uint32_t old) const { return map_[old]; }
+  void set(std::uint32_t old, std::uint32_t now) { map_[old] = now; }
+  bool is_leaf(std::uint32_t old) const;
+
+  /// The old node with its inputs mapped.
+  std::uint32_t copy(std::uint32_t old);
+  /// A node of the new program; one that is there already, if it means the same.
+  std::uint32_t make(const OpDef& op, DType dtype, const Shape& shape,
+                     std::span<const std::int64_t> attributes, std::span<const std::uint32_t> inputs,
+                     std::uint32_t origin);
+  std::uint32_t make(const OpDef& op, DType dtype, const Shape& shape,
+                     std::initializer_list<std::int64_t> attributes,
+                     std::initializer_list<std::uint32_t> inputs, std::uint32_t origin);
+  /// A scalar leaf of a fixed value.
+  std::uint32_t constant(double value, DType dtype, std::uint32_t origin);
+
+  /// The new program. Outputs are those of the old one, mapped.
+  Program finish();
+
+ private:
+  const Program& from_;
+  Program to_;
+  std::vector<std::uint32_t> map_;
+  std::unordered_map<Hash128, std::uint32_t> seen_;
+};
+
+/// The operations that passes make new nodes of: those of ops/ with the same meaning.
+namespace compiled_ops {
+extern const OpDef kReshape, kSlice, kBroadcast, kConcatenate, kMultiply, kSum, kScalar;
+}  // namespace compiled_ops
+
+}  // namespace caldera

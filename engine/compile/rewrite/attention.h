@@ -1,0 +1,19 @@
+// Attention: softmax(score(q k^T)) v and its gradients become steps that never hold the scores in memory.
+//
+// Found by its form, whoever wrote it: a softmax over the last axis (with or without subtracting the
+// maximum) of element-wise operations on one matrix product, all of one shape, multiplied by v. The gradient
+// is found in the form that differentiation gives to it (or that a textbook does). What element-wise
+// operations do to the scores (scale, masks, biases, caps) stays as it is, and so does what their
+// differentiation gives: both become kernels inside the attention steps.
+#pragma once
+
+#include "engine/compile/program/program.h"
+
+namespace caldera {
+
+/// Largest head size that attention steps take.
+inline constexpr std::int64_t kMaxHeadSize = 256;
+
+Program find_attention(Program program);
+
+}  // namespace caldera

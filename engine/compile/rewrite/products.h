@@ -1,0 +1,25 @@
+// Products: sums of matrix products become one contraction with several segments of K.
+//
+// A low-rank update is the case in mind: x W + s ((x A) B) is one contraction, over K of x and W and then
+// over the rank of x A and B, whichever way the sum is written, with a bias or residual among its terms, with
+// any operand transposed. So are the gradients of a tensor that several products read.
+#pragma once
+
+#include "engine/compile/program/program.h"
+
+namespace caldera {
+
+/// Most pairs of operands that one contraction takes.
+inline constexpr int kMaxSegments = 4;
+
+/// A contraction node of several segments: inputs A0, B0, A1, B1, ..., then the scale of each segment whose
+/// bit is set in attribute 1; attribute 0 is the number of segments.
+struct SegmentList {
+  int count = 1;
+  std::int64_t scaled = 0;
+};
+SegmentList segments_of(const Program::Node& contract);
+
+Program sum_products(const Program& program);
+
+}  // namespace caldera

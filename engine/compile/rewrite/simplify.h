@@ -1,0 +1,18 @@
+// Simplification: the same values from fewer nodes.
+#pragma once
+
+#include "engine/compile/program/program.h"
+
+namespace caldera {
+
+/// Drops identities and what nobody needs; makes equal nodes one. With `rewrite` also:
+///   - -(-x) is x, and a sum over a broadcast number is a product;
+///   - a sum of zero-padded tensors with disjoint contents is a concatenation (gradients of slices);
+///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
+///     is computed where it comes to lie.
+///   - a number that multiplies an operand of a product multiplies the product.
+/// Results keep their IEEE values, but that -0 + 0 may be -0, and that scaled products round at another
+/// place.
+Program simplify(const Program& program, bool rewrite);
+
+}  // namespace caldera

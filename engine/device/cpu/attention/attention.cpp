@@ -1,0 +1,309 @@
+#include "engine/device/cpu/attention/attention.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/scratch.h"
+#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/simd/micro_ops.h"
+
+namespace caldera::cpu {
+namespace {
+
+/// Rows of the side that a task owns, and of the side that it walks along, whose products fit the second
+/// cache. What a causal mask hides within a block is computed all the same, so blocks of the owned side are
+/// small.
+constexpr std::int64_t kOwnBlock = 64;
+constexpr std::int64_t kOtherBlock = 512;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Memory handed out piece by piece; without memory it only counts.
+class Pieces {
+ public:
+  explicit Pieces(std::byte* memory) : memory_(memory) {}
+  std::byte* take(std::size_t bytes) {
+    std::byte* piece = memory_ == nullptr ? nullptr : memory_ + used_;
+    // Odd multiples of the cache line keep pieces of a power of two from sharing cache sets.
+    used_ += (bytes + 63) / 64 * 64 + 64;
+    return piece;
+  }
+  float* floats(std::int64_t count) {
+    return reinterpret_cast<float*>(take(static_cast<std::size_t>(count) * sizeof(float)));
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention)
+    : pass_(attention.pass), mask_(attention.causal) {
+  const int rank = step.dims.rank();
+  const int n = rank - 3;
+  const int d = rank - 2;
+  const int e = rank - 1;
+  const auto shared = [&](std::size_t operand) { return step.operands[operand].strides[rank - 5] == 0; };
+  // One query of each head of a group, as in decoding: rows of one matrix.
+  grouped_ =
+      rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) && pass_ != AttentionPass::grad_kv;
+  query_dim_ = grouped_ ? rank - 5 : rank - 4;
+  const int m = query_dim_;
+  queries_ = step.dims[m];
+  keys_ = step.dims[n];
+  head_ = step.dims[d];
+  value_ = step.dims[e];
+  for (int i = 0; i < m; ++i) {
+    batch_.push_back(step.dims[i]);
+    batches_ *= step.dims[i];
+  }
+  q_ = matrix(plan, step, 0, m, d);
+  k_ = matrix(plan, step, 1, n, d);
+  v_ = matrix(plan, step, 2, n, e);
+  const std::size_t last = step.operands.size() - 1;
+  if (pass_ == AttentionPass::forward) {
+    out_ = matrix(plan, step, last - 2, m, e);
+    highest_ = matrix(plan, step, last - 1, m, -1);
+    total_ = matrix(plan, step, last, m, -1);
+  } else {
+    go_ = matrix(plan, step, 3, m, e);
+    highest_ = matrix(plan, step, 4, m, -1);
+    total_ = matrix(plan, step, 5, m, -1);
+    delta_ = matrix(plan, step, 6, m, -1);
+    if (pass_ == AttentionPass::grad_q) {
+      out_ = matrix(plan, step, last, m, d);
+    } else {
+      out_ = matrix(plan, step, last - 1, n, d);
+      out2_ = matrix(plan, step, last, n, e);
+    }
+  }
+  const auto named = static_cast<std::size_t>(step.named_operands());
+  const Kernel& score = *attention.score;
+  score_.emplace(score_kernel(step, score, 1, named, 0));
+  if (attention.gradient != nullptr) {
+    const std::size_t after_score =
+        named + score.inputs.size() - 1 + static_cast<std::size_t>(score.index_count);
+    gradient_.emplace(score_kernel(step, *attention.gradient, 2, after_score, score.scalars.size()));
+  }
+  choose_blocks();
+}
+
+PreparedAttention::Matrix PreparedAttention::matrix(const Plan& plan, const Step& step, std::size_t operand,
+                                                    int row_dim, int column_dim) const {
+  const Operand& o = step.operands[operand];
+  Matrix x;
+  x.buffer = o.buffer;
+  x.type = plan.buffers[static_cast<std::size_t>(o.buffer)].dtype;
+  x.offset = o.offset;
+  for (int i = 0; i < query_dim_; ++i) x.batch.push_back(o.strides[i]);
+  x.rows = step.dims[row_dim];
+  x.row = o.strides[row_dim];
+  if (column_dim < 0) return x;
+  x.columns = step.dims[column_dim];
+  x.column = o.strides[column_dim];
+  // The stride of a dim of one element is free: one that products like.
+  if (x.columns == 1) x.column = 1;
+  if (x.rows == 1) x.row = x.column == 1 ? std::max<std::int64_t>(x.columns, 1) : 1;
+  x.regular = x.type == DType::f32 && is_regular(x.rows, x.columns, x.row, x.column);
+  return x;
+}
+
+ScoreKernel PreparedAttention::score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
+                                            std::size_t first_operand, std::size_t first_scalar) const {
+  const std::size_t count = kernel.inputs.size() - given + static_cast<std::size_t>(kernel.index_count);
+  std::vector<ScoreOperand> operands;
+  for (std::size_t i = first_operand; i < first_operand + count; ++i) {
+    const Operand& o = step.operands[i];
+    ScoreOperand operand{o.buffer, o.offset, {}, o.strides[query_dim_], o.strides[step.dims.rank() - 3]};
+    for (int b = 0; b < query_dim_; ++b) operand.batch.push_back(o.strides[b]);
+    operands.push_back(std::move(operand));
+  }
+  return {kernel,
+          given,
+          batch_,
+          queries_,
+          keys_,
+          operands,
+          std::span<const std::int32_t>(step.scalars).subspan(first_scalar, kernel.scalars.size())};
+}
+
+void PreparedAttention::choose_blocks() {
+  const bool by_keys = pass_ == AttentionPass::grad_kv;
+  std::int64_t& own = by_keys ? key_block_ : query_block_;
+  std::int64_t& other = by_keys ? query_block_ : key_block_;
+  const std::int64_t own_rows = by_keys ? keys_ : queries_;
+  own = std::clamp<std::int64_t>(own_rows, 1, kOwnBlock);
+  // Few of the one leave room for more of the other.
+  other = std::clamp<std::int64_t>(by_keys ? queries_ : keys_, 1, kOwnBlock * kOtherBlock / own);
+  blocks_ = ceil_div(own_rows, own);
+  const double points =
+      static_cast<double>(batches_) * static_cast<double>(queries_) * static_cast<double>(keys_);
+  double products = static_cast<double>(head_ + value_);
+  double point = score_->nanoseconds_per_point() + 0.4;
+  if (gradient_) {
+    products *= 2;
+    point += gradient_->nanoseconds_per_point();
+  }
+  nanoseconds_ = points * (0.01 * products + point) * (mask_.fill >= 0 ? 0.6 : 1);
+}
+
+std::int64_t PreparedAttention::element(const Matrix& x, std::int64_t batch) const {
+  std::int64_t element = x.offset;
+  for (std::size_t d = batch_.size(); d-- > 0;) {
+    element += batch % batch_[d] * x.batch[d];
+    batch /= batch_[d];
+  }
+  return element;
+}
+
+PreparedAttention::Place PreparedAttention::place(const RunContext& context, std::int64_t batch) const {
+  const auto data = [&](const Matrix& x) {
+    return reinterpret_cast<const float*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
+           element(x, batch);
+  };
+  const auto view = [&](const Matrix& x) {
+    return Located{&x, context.buffers[static_cast<std::size_t>(x.buffer)] +
+                           element(x, batch) * static_cast<std::int64_t>(size_of(x.type))};
+  };
+  Place place;
+  place.q = view(q_);
+  place.k = view(k_);
+  place.v = view(v_);
+  if (pass_ == AttentionPass::forward) return place;
+  place.go = view(go_);
+  place.highest = data(highest_);
+  place.total = data(total_);
+  place.delta = data(delta_);
+  return place;
+}
+
+MatrixView PreparedAttention::rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
+                                      std::byte* line) {
+  const Matrix& x = *whole.matrix;
+  const std::byte* data = whole.data + first * x.row * static_cast<std::int64_t>(size_of(x.type));
+  if (x.type == DType::f32) {
+    const MatrixView rows{reinterpret_cast<const float*>(data), x.row, x.column};
+    return x.regular ? rows : copied(rows, count, x.columns, to);
+  }
+  const MicroFn widen = find_cast(x.type, DType::f32);
+  const auto* from = reinterpret_cast<const std::uint16_t*>(data);
+  auto* gathered = reinterpret_cast<std::uint16_t*>(line);
+  for (std::int64_t r = 0; r < count; ++r, from += x.row) {
+    if (x.column != 1)
+      for (std::int64_t c = 0; c < x.columns; ++c) gathered[c] = from[c * x.column];
+    const void* row = x.column == 1 ? from : gathered;
+    widen(to + r * x.columns, row, row, row, x.columns);
+  }
+  return {to, x.columns, 1};
+}
+
+void PreparedAttention::store(const RunContext& context, const Matrix& x, std::int64_t batch,
+                              std::int64_t first, std::int64_t count, const float* from,
+                              std::byte* line) const {
+  const auto copy = [&](auto* to, const auto* values) {
+    if (x.column == 1)
+      std::copy_n(values, x.columns, to);
+    else
+      for (std::int64_t c = 0; c < x.columns; ++c) to[c * x.column] = values[c];
+  };
+  std::byte* memory = context.buffers[static_cast<std::size_t>(x.buffer)];
+  std::int64_t at = element(x, batch) + first * x.row;
+  const MicroFn narrow = x.type == DType::f32 ? nullptr : find_cast(DType::f32, x.type);
+  for (std::int64_t r = 0; r < count; ++r, at += x.row, from += x.columns) {
+    if (narrow == nullptr) {
+      copy(reinterpret_cast<float*>(memory) + at, from);
+      continue;
+    }
+    narrow(line, from, from, from, x.columns);
+    copy(reinterpret_cast<std::uint16_t*>(memory) + at, reinterpret_cast<const std::uint16_t*>(line));
+  }
+}
+
+std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
+  const bool forward = pass_ == AttentionPass::forward;
+  const bool by_keys = pass_ == AttentionPass::grad_kv;
+  Pieces pieces(memory);
+  const std::int64_t points = query_block_ * key_block_;
+  work.scores = pieces.floats(points);
+  work.products = pieces.floats(forward ? 0 : points);
+  work.raw = pieces.floats(gradient_ && gradient_->uses(1) ? points : 0);
+  work.sum = pieces.floats(by_keys   ? key_block_ * head_
+                           : forward ? query_block_ * value_
+                                     : query_block_ * head_);
+  work.sum2 = pieces.floats(by_keys ? key_block_ * value_ : 0);
+  work.packed[0] = pieces.floats(q_.regular ? 0 : query_block_ * head_);
+  work.packed[1] = pieces.floats(k_.regular ? 0 : key_block_ * head_);
+  work.packed[2] = pieces.floats(v_.regular ? 0 : key_block_ * value_);
+  work.packed[3] = pieces.floats(go_.regular ? 0 : query_block_ * value_);
+  work.line = pieces.take(static_cast<std::size_t>(std::max(head_, value_)) * sizeof(std::uint16_t));
+  work.rows =
+      reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(query_block_) * sizeof(SoftmaxRow)));
+  work.score_memory = pieces.take(score_->scratch_bytes());
+  work.gradient_memory = pieces.take(gradient_ ? gradient_->scratch_bytes() : 0);
+  return pieces.used();
+}
+
+PreparedAttention::Causal PreparedAttention::causal(const RunContext& context) const {
+  Causal causal;
+  if (mask_.fill < 0) return causal;
+  const auto bits = [&](std::int32_t scalar) {
+    return static_cast<std::uint32_t>(context.scalars[static_cast<std::size_t>(scalar)]);
+  };
+  causal.known = true;
+  causal.fill = std::bit_cast<float>(bits(mask_.fill));
+  causal.offset = mask_.offset;
+  if (mask_.offset_scalar >= 0) causal.offset += static_cast<std::int32_t>(bits(mask_.offset_scalar));
+  return causal;
+}
+
+std::int64_t PreparedAttention::visible_keys(const Causal& causal, std::int64_t query_end) const {
+  if (!causal.known) return keys_;
+  return std::clamp<std::int64_t>((grouped_ ? 1 : query_end) + causal.offset, 0, keys_);
+}
+
+bool PreparedAttention::hides_masked_keys(const Causal& causal, const Place& place,
+                                          std::int64_t query) const {
+  // Without a total, as where a score is NaN, all of the row's weights are NaN.
+  return causal.fill - place.highest[query * highest_.row] < kExpVanishes &&
+         !std::isnan(place.total[query * total_.row]);
+}
+
+void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const {
+  thread_local Scratch scratch;
+  Work work;
+  lay_out(work, scratch.get(lay_out(work, nullptr)));
+  work.score.emplace(*score_, context, work.score_memory);
+  if (gradient_) work.gradient.emplace(*gradient_, context, work.gradient_memory);
+  for (std::int64_t task = begin; task < end; ++task) {
+    const std::int64_t batch = task / blocks_;
+    std::int64_t block = task % blocks_;
+    // Under a causal mask the work of a block grows along the queries (falls along the keys). From both ends
+    // inwards, equal ranges of tasks are about equal work.
+    if (mask_.fill >= 0) block = block % 2 == 0 ? block / 2 : blocks_ - 1 - block / 2;
+    work.score->seek(batch);
+    if (gradient_) work.gradient->seek(batch);
+    if (pass_ == AttentionPass::forward)
+      forward(context, work, batch, block);
+    else if (pass_ == AttentionPass::grad_q)
+      gradient_q(context, work, batch, block);
+    else
+      gradient_kv(context, work, batch, block);
+  }
+}
+
+void PreparedAttention::run(const RunContext& context) const {
+  const std::int64_t tasks = batches_ * blocks_;
+  if (tasks == 0) return;
+  const int threads = threads_for(nanoseconds_, tasks);
+  std::optional<BlasThreads> inside;  // a team of threads calls OpenBLAS from each, on that thread alone
+  if (threads == 1 && !in_parallel()) inside.emplace(1);
+  parallel_ranges(tasks, threads,
+                  [&](std::int64_t begin, std::int64_t end) { run_tasks(context, begin, end); });
+}
+
+}  // namespace caldera::cpu

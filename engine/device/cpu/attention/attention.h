@@ -1,0 +1,123 @@
+// Attention steps: the output, and the gradients, of softmax(score(q k^T)) v, without the matrix of scores.
+//
+// Scores exist for a block of queries and a block of keys at a time, in scratch that stays in a thread's
+// cache. Tasks are the blocks of queries of each batch (of keys, for the gradients of k and v); a task walks
+// along all blocks of the other side in their order, so results are the same for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/device/cpu/attention/attention_ops.h"
+#include "engine/device/cpu/attention/attention_product.h"
+#include "engine/device/cpu/attention/attention_scores.h"
+#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::cpu {
+
+/// An attention step made ready.
+class PreparedAttention {
+ public:
+  PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention);
+  void run(const RunContext& context) const;
+
+ private:
+  /// An operand: a matrix, or a vector of one element a query, for every position of the batch.
+  struct Matrix {
+    std::int32_t buffer = -1;
+    DType type = DType::f32;
+    std::int64_t offset = 0;
+    std::vector<std::int64_t> batch;
+    std::int64_t rows = 0;
+    std::int64_t columns = 1;
+    std::int64_t row = 0;
+    std::int64_t column = 1;
+    bool regular = true;  // products take it as it lies: f32 in an order that they know
+  };
+  /// What one thread works with.
+  struct Work {
+    float* scores;
+    float* products;   // go v^T, then the gradients of the scores; gradient steps only
+    float* raw;        // q k^T where `gradient_` reads it
+    float* sum;        // of what becomes o, dq or dk
+    float* sum2;       // of what becomes dv
+    float* packed[4];  // rows of q, k, v, go that products cannot take as they lie
+    std::byte* line;   // a row of a 16-bit type on its way there
+    SoftmaxRow* rows;
+    std::byte* score_memory;
+    std::byte* gradient_memory;
+    std::optional<ScoreRunner> score;
+    std::optional<ScoreRunner> gradient;
+  };
+  /// A matrix at one position of the batch.
+  struct Located {
+    const Matrix* matrix = nullptr;
+    const std::byte* data = nullptr;
+  };
+  /// The operands of one position of the batch.
+  struct Place {
+    Located q, k, v, go;
+    const float* highest = nullptr;
+    const float* total = nullptr;
+    const float* delta = nullptr;
+  };
+
+  Matrix matrix(const Plan& plan, const Step& step, std::size_t operand, int row_dim, int column_dim) const;
+  ScoreKernel score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
+                           std::size_t first_operand, std::size_t first_scalar) const;
+  void choose_blocks();
+
+  std::int64_t element(const Matrix& x, std::int64_t batch) const;
+  Place place(const RunContext& context, std::int64_t batch) const;
+  /// Rows [first, first + count) of a matrix as products take them, copied to `to` if need be.
+  static MatrixView rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
+                            std::byte* line);
+  void store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
+             std::int64_t count, const float* from, std::byte* line) const;
+
+  /// Sets `work` up in `memory`, or, without memory, returns the bytes that it takes.
+  std::size_t lay_out(Work& work, std::byte* memory) const;
+  void run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const;
+  void forward(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
+  void gradient_q(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
+  void gradient_kv(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
+  /// Takes a block of queries and keys into the sums of a gradient step.
+  struct Block {
+    std::int64_t query, queries, key, keys;
+  };
+  void gradient_block(Work& work, const Place& place, const Block& block, const MatrixView& q,
+                      const MatrixView& k, const MatrixView& v, const MatrixView& go) const;
+
+  /// What the scores of masked keys are, and which these are, in one run.
+  struct Causal {
+    bool known = false;
+    float fill = 0;
+    std::int64_t offset = 0;  // keys n > m + offset
+  };
+  Causal causal(const RunContext& context) const;
+  /// The keys that some query before `query_end` may look at.
+  std::int64_t visible_keys(const Causal& causal, std::int64_t query_end) const;
+  /// Whether masked keys have no weight for the query, in a gradient step.
+  bool hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const;
+
+  AttentionPass pass_;
+  std::vector<std::int64_t> batch_;
+  std::int64_t batches_ = 1;
+  std::int64_t queries_ = 0, keys_ = 0, head_ = 0, value_ = 0;  // M, N, D, E
+  std::int64_t query_block_ = 1, key_block_ = 1;
+  std::int64_t blocks_ = 0;  // tasks a position of the batch
+  int query_dim_ = 0;
+  bool grouped_ = false;  // the rows are one query of several heads that share keys, not several queries
+  CausalMask mask_;
+  Matrix q_, k_, v_, go_, delta_;
+  Matrix highest_, total_;  // outputs of the forward step, operands of the gradients
+  Matrix out_, out2_;       // o; dq; dk and dv
+  std::optional<ScoreKernel> score_;
+  std::optional<ScoreKernel> gradient_;
+  double nanoseconds_ = 0;
+};
+
+}  // namespace caldera::cpu

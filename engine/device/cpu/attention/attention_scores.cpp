@@ -1,0 +1,297 @@
+#include "engine/device/cpu/attention/attention_scores.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace caldera::cpu {
+namespace {
+
+/// Columns from which a row apart from the next is worth a tile of its own, as that saves copying it.
+constexpr std::int64_t kWideRow = 64;
+/// Comparisons of coordinates in a kernel: a causal mask has one, a window two.
+constexpr std::size_t kComparisons = 2;
+
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// A block of rows x columns with strides.
+struct Strided {
+  std::int64_t rows, columns, row, column;
+  /// Whether it lies in memory as a dense tile does.
+  bool dense() const { return (column == 1 || columns == 1) && (row == columns || rows == 1); }
+};
+
+template <class T>
+void load_block(T* to, const T* from, const Strided& s) {
+  if (s.row == 1 && s.column != 1) {  // in the order of memory
+    for (std::int64_t c = 0; c < s.columns; ++c)
+      for (std::int64_t r = 0; r < s.rows; ++r) to[r * s.columns + c] = from[c * s.column + r];
+    return;
+  }
+  for (std::int64_t r = 0; r < s.rows; ++r, to += s.columns, from += s.row) {
+    if (s.column == 0)
+      std::fill_n(to, s.columns, *from);
+    else if (s.column == 1)
+      std::copy_n(from, s.columns, to);
+    else
+      for (std::int64_t c = 0; c < s.columns; ++c) to[c] = from[c * s.column];
+  }
+}
+
+/// Index operands: an element's offset is its value.
+template <class T>
+void generate_block(std::byte* out, std::int64_t element, const Strided& s) {
+  T* to = reinterpret_cast<T*>(out);
+  for (std::int64_t r = 0; r < s.rows; ++r, to += s.columns) {
+    const std::int64_t first = element + r * s.row;
+    if (s.column == 0)
+      std::fill_n(to, s.columns, static_cast<T>(first));
+    else
+      for (std::int64_t c = 0; c < s.columns; ++c) to[c] = static_cast<T>(first + c * s.column);
+  }
+}
+
+void generate(DType type, std::byte* out, std::int64_t element, const Strided& s) {
+  switch (type) {
+    case DType::i64:
+      return generate_block<std::int64_t>(out, element, s);
+    case DType::f32:
+      return generate_block<float>(out, element, s);
+    case DType::f64:
+      return generate_block<double>(out, element, s);
+    case DType::u8:
+      return generate_block<std::uint8_t>(out, element, s);
+    case DType::i32:
+      return generate_block<std::uint32_t>(out, element, s);
+    case DType::boolean:  // coordinates are numbers, and values have no types of memory
+    case DType::u32:
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+}
+
+void load(std::size_t size, std::byte* to, const std::byte* from, const Strided& s) {
+  const auto as = [&](auto element) {
+    using T = decltype(element);
+    load_block(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), s);
+  };
+  if (size == 1) return as(std::uint8_t{});
+  if (size == 2) return as(std::uint16_t{});
+  if (size == 4) return as(std::uint32_t{});
+  as(std::uint64_t{});
+}
+
+}  // namespace
+
+ScoreKernel::Variant ScoreKernel::make_variant(const Kernel& kernel) {
+  std::uint64_t compiled = 0;
+  Variant variant{decode_cached(kernel, compiled), {}};
+  const RegionProgram& program = *variant.program;
+  variant.index_used.assign(program.indices.size(), false);
+  for (const MicroInstruction& m : program.code)
+    for (const std::size_t l : {m.a, m.b, m.c})
+      if (l >= program.first_index() && l < program.first_temporary())
+        variant.index_used[l - program.first_index()] = true;
+  return variant;
+}
+
+ScoreKernel::ScoreKernel(const Kernel& kernel, std::size_t given, std::span<const std::int64_t> batch,
+                         std::int64_t rows, std::int64_t columns, std::span<const ScoreOperand> operands,
+                         std::span<const std::int32_t> scalars)
+    : whole_(make_variant(kernel)),
+      given_(given),
+      batch_(batch.begin(), batch.end()),
+      operands_(operands.begin(), operands.end()),
+      scalars_(scalars.begin(), scalars.end()) {
+  tile_ = whole_.program->tile;
+  std::size_t element_bytes = whole_.program->element_bytes;
+  locations_ = whole_.program->locations();
+  comparisons_ = coordinate_comparisons(kernel);
+  if (comparisons_.size() > kComparisons) comparisons_.clear();
+  for (std::uint32_t outcomes = 0; !comparisons_.empty() && outcomes < 1U << comparisons_.size();
+       ++outcomes) {
+    variants_.push_back(make_variant(decided(kernel, comparisons_, outcomes)));
+    // Nothing is gained where the outcome is used for more than selections.
+    if (variants_.back().program->code.size() < whole_.program->code.size()) continue;
+    comparisons_.clear();
+    variants_.clear();
+  }
+  for (const Variant& variant : variants_) {
+    tile_ = std::min(tile_, variant.program->tile);
+    element_bytes = std::max(element_bytes, variant.program->element_bytes);
+    locations_ = std::max(locations_, variant.program->locations());
+  }
+  scalar_expanded_ = whole_.program->expanded_scalars;
+  for (const Variant& variant : variants_)
+    for (std::size_t i = 0; i < scalar_expanded_.size(); ++i)
+      if (variant.program->expanded_scalars[i]) scalar_expanded_[i] = true;
+  const std::int64_t points = std::max<std::int64_t>(rows * columns, 1);
+  tile_ = std::min(tile_, (points + 15) / 16 * 16);
+  // Odd multiples of the cache line keep buffers of a power of two from sharing cache sets.
+  buffer_bytes_ = aligned(static_cast<std::size_t>(tile_) * element_bytes) + 64;
+  scratch_bytes_ = aligned(2 * locations_ * sizeof(std::byte*)) +
+                   aligned(operands_.size() * sizeof(std::int64_t)) +
+                   aligned(operands_.size() * 3 * sizeof(std::int64_t)) + locations_ * buffer_bytes_;
+}
+
+ScoreRunner::ScoreRunner(const ScoreKernel& kernel, const RunContext& context, std::byte* scratch)
+    : kernel_(kernel), context_(context) {
+  static_assert(sizeof(Filled) == 3 * sizeof(std::int64_t));
+  const std::size_t locations = kernel.locations_;
+  const std::size_t operands = kernel.operands_.size();
+  pointers_ = reinterpret_cast<std::byte**>(scratch);
+  buffers_ = pointers_ + locations;
+  scratch += aligned(2 * locations * sizeof(std::byte*));
+  elements_ = reinterpret_cast<std::int64_t*>(scratch);
+  scratch += aligned(operands * sizeof(std::int64_t));
+  filled_ = reinterpret_cast<Filled*>(scratch);
+  scratch += aligned(operands * sizeof(Filled));
+  std::fill_n(filled_, operands, Filled{});
+  for (std::size_t l = 0; l < locations; ++l, scratch += kernel.buffer_bytes_)
+    pointers_[l] = buffers_[l] = scratch;
+  // Inputs, scalars and index operands have the same locations in all variants.
+  const RegionProgram& program = *kernel.whole_.program;
+  for (std::size_t i = 0; i < kernel.scalars_.size(); ++i) {
+    const std::uint64_t& bits = context.scalars[static_cast<std::size_t>(kernel.scalars_[i])];
+    fill_tile(buffers_[program.first_scalar() + i], reinterpret_cast<const std::byte*>(&bits),
+              size_of(program.scalars[i]), kernel.scalar_expanded_[i] ? kernel.tile_ : 1);
+  }
+}
+
+void ScoreRunner::seek(std::int64_t batch) {
+  for (std::size_t i = 0; i < kernel_.operands_.size(); ++i) elements_[i] = kernel_.operands_[i].offset;
+  for (std::size_t d = kernel_.batch_.size(); d-- > 0;) {
+    const std::int64_t at = batch % kernel_.batch_[d];
+    batch /= kernel_.batch_[d];
+    for (std::size_t i = 0; i < kernel_.operands_.size(); ++i)
+      elements_[i] += at * kernel_.operands_[i].batch[d];
+  }
+}
+
+void ScoreRunner::run(const Block& block, std::span<float* const> given, float* output,
+                      std::int64_t leading) {
+  const std::int64_t tile = kernel_.tile_;
+  float* blocks[2] = {};
+  const auto blocks_at = [&](std::int64_t element) -> std::span<float* const> {
+    for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + element;
+    return {blocks, given.size()};
+  };
+  if (!kernel_.variants_.empty() && block.columns >= kWideRow) {
+    for (std::int64_t r = 0; r < block.rows; ++r)
+      run_row({block.row + r, 1, block.column, block.columns}, blocks_at(r * leading), output + r * leading);
+    return;
+  }
+  const bool dense = leading == block.columns || block.columns < kWideRow;
+  const std::int64_t height = dense ? std::max<std::int64_t>(tile / block.columns, 1) : 1;
+  for (std::int64_t r = 0; r < block.rows; r += height) {
+    for (std::int64_t c = 0; c < block.columns; c += tile) {
+      const std::int64_t at = r * leading + c;
+      run_tile(kernel_.whole_,
+               {block.row + r, std::min(height, block.rows - r), block.column + c,
+                std::min(tile, block.columns - c)},
+               blocks_at(at), output + at, leading);
+    }
+  }
+}
+
+ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison, std::int64_t row) const {
+  Edge edge{comparison.constant, 0};
+  const std::size_t first_index = kernel_.operands_.size() - comparison.index_factors.size();
+  for (std::size_t i = 0; i < comparison.index_factors.size(); ++i) {
+    const ScoreOperand& operand = kernel_.operands_[first_index + i];
+    edge.base += comparison.index_factors[i] * (elements_[first_index + i] + row * operand.row);
+    edge.column += comparison.index_factors[i] * operand.column;
+  }
+  for (std::size_t i = 0; i < comparison.scalar_factors.size(); ++i) {
+    if (comparison.scalar_factors[i] == 0) continue;
+    const std::uint64_t bits = context_.scalars[static_cast<std::size_t>(kernel_.scalars_[i])];
+    const bool wide = kernel_.whole_.program->scalars[i] == DType::i64;
+    const std::int64_t value =
+        wide ? static_cast<std::int64_t>(bits) : static_cast<std::int32_t>(static_cast<std::uint32_t>(bits));
+    edge.base += comparison.scalar_factors[i] * value;
+  }
+  return edge;
+}
+
+/// One row, in stretches on each of which all comparisons have one outcome.
+void ScoreRunner::run_row(const Block& block, std::span<float* const> given, float* output) {
+  std::array<Edge, kComparisons> edges{};
+  for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i)
+    edges[i] = edge(kernel_.comparisons_[i], block.row);
+  const std::int64_t end = block.column + block.columns;
+  float* blocks[2] = {};
+  for (std::int64_t column = block.column; column < end;) {
+    std::uint32_t outcomes = 0;
+    std::int64_t next = std::min(end, column + kernel_.tile_);
+    for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i) {
+      const Edge& e = edges[i];
+      const std::int64_t value = e.base + e.column * column;
+      if (value >= 0) outcomes |= 1U << i;
+      // The next column with the other sign.
+      if (value >= 0 && e.column < 0)
+        next = std::min(next, column + value / -e.column + 1);
+      else if (value < 0 && e.column > 0)
+        next = std::min(next, column + (-value + e.column - 1) / e.column);
+    }
+    const std::int64_t at = column - block.column;
+    for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + at;
+    run_tile(kernel_.variants_[outcomes], {block.row, 1, column, next - column}, {blocks, given.size()},
+             output + at, block.columns);
+    column = next;
+  }
+}
+
+void ScoreRunner::place_operands(const ScoreKernel::Variant& variant, const Block& part) {
+  const RegionProgram& program = *variant.program;
+  const std::size_t inputs = program.inputs.size() - kernel_.given_;
+  for (std::size_t v = 0; v < kernel_.operands_.size(); ++v) {
+    if (v < inputs ? !program.used[v + kernel_.given_] : !variant.index_used[v - inputs]) continue;
+    const ScoreOperand& operand = kernel_.operands_[v];
+    const Strided s{part.rows, part.columns, operand.row, operand.column};
+    const std::int64_t element = elements_[v] + part.row * s.row + part.column * s.column;
+    const Filled wanted{element, part.rows, part.columns};
+    if (v >= inputs) {
+      if (filled_[v] == wanted) continue;
+      const std::size_t index = v - inputs;
+      generate(program.indices[index], buffers_[program.first_index() + index], element, s);
+      filled_[v] = wanted;
+      continue;
+    }
+    const std::size_t location = v + kernel_.given_;
+    const std::size_t size = size_of(program.inputs[location]);
+    std::byte* from = context_.buffers[static_cast<std::size_t>(operand.buffer)] +
+                      element * static_cast<std::int64_t>(size);
+    pointers_[location] = s.dense() ? from : buffers_[location];
+    if (s.dense() || filled_[v] == wanted) continue;
+    load(size, buffers_[location], from, s);
+    filled_[v] = wanted;
+  }
+}
+
+void ScoreRunner::run_tile(const ScoreKernel::Variant& variant, const Block& part,
+                           std::span<float* const> given, float* output, std::int64_t leading) {
+  const RegionProgram& program = *variant.program;
+  place_operands(variant, part);
+  const Strided s{part.rows, part.columns, leading, 1};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!program.used[i]) continue;
+    pointers_[i] = s.dense() ? reinterpret_cast<std::byte*>(given[i]) : buffers_[i];
+    if (!s.dense()) load_block(reinterpret_cast<float*>(buffers_[i]), given[i], s);
+  }
+  const std::size_t result = program.outputs[0].location;
+  const bool direct = program.outputs[0].direct && s.dense();
+  if (direct) pointers_[result] = reinterpret_cast<std::byte*>(output);
+  const std::int64_t n = part.rows * part.columns;
+  for (const MicroInstruction& m : program.code)
+    m.fn(pointers_[m.out], pointers_[m.a], pointers_[m.b], pointers_[m.c], n);
+  pointers_[result] = buffers_[result];  // it may be something else in the next tile's variant
+  if (direct) return;
+  const auto* from = reinterpret_cast<const float*>(buffers_[result]);
+  for (std::int64_t r = 0; r < part.rows; ++r, from += part.columns, output += leading)
+    std::copy_n(from, part.columns, output);
+}
+
+}  // namespace caldera::cpu

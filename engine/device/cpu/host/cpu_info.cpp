@@ -1,0 +1,46 @@
+#include "engine/device/cpu/host/cpu_info.h"
+
+#include <hwy/targets.h>
+
+#include <fstream>
+#include <string>
+
+#include "engine/device/cpu/host/allocator.h"
+#include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/threads.h"
+
+namespace caldera::cpu {
+namespace {
+
+std::string model_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+DeviceInfo describe_cpu() {
+  DeviceInfo info;
+  info.device = Device::cpu();
+  info.name = model_name();
+  info.type = "cpu";
+  info.driver = openblas().available() ? openblas().config : "built-in kernels";
+  while (!info.driver.empty() && info.driver.back() == ' ') info.driver.pop_back();
+  info.memory_bytes = system_memory_bytes();
+  const auto targets = hwy::SupportedTargets();
+  const auto add = [&](auto bit, const char* feature) {
+    if ((targets & bit) != 0) info.features.emplace_back(feature);
+  };
+  add(HWY_SSE4, "sse4");
+  add(HWY_AVX2, "avx2");
+  add(HWY_AVX3, "avx512");
+  add(HWY_NEON, "neon");
+  info.features.push_back("threads=" + std::to_string(cpu_threads()));
+  return info;
+}
+
+}  // namespace caldera::cpu

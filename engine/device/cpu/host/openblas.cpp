@@ -1,0 +1,105 @@
+#include "engine/device/cpu/host/openblas.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/device/cpu/host/threads.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace caldera::cpu {
+namespace {
+
+/// OpenBLAS 0.3.21 does not know newer cores and falls back to AVX2 kernels on them, at about half the speed:
+/// where AVX-512 is there, ask for its AVX-512 kernels, unless the user has chosen.
+void choose_core() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512cd"))
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+#endif
+}
+
+void* open_library() {
+  const char* const names[] = {
+#ifdef CALDERA_OPENBLAS_PATH
+      CALDERA_OPENBLAS_PATH,
+#endif
+      "libopenblas.so.0", "libopenblas.so"};
+  for (const char* name : names)
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
+template <class F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+}
+
+OpenBlas load() {
+  OpenBlas blas;
+  const char* wanted = std::getenv("CALDERA_BLAS");
+  if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return blas;
+  choose_core();
+  void* library = open_library();
+  if (library != nullptr) {
+    find(library, "cblas_sgemm", blas.sgemm);
+    find(library, "cblas_dgemm", blas.dgemm);
+    find(library, "cblas_sgemv", blas.sgemv);
+    find(library, "cblas_dgemv", blas.dgemv);
+    find(library, "openblas_set_num_threads", blas.set_num_threads);
+  }
+  if (!blas.sgemm || !blas.dgemm || !blas.sgemv || !blas.dgemv) {
+    std::fputs("caldera: warning: OpenBLAS was not found; matrix products will be slow\n", stderr);
+    return {};
+  }
+  blas.library = library;
+  char* (*config)() = nullptr;
+  find(library, "openblas_get_config", config);
+  if (config != nullptr) blas.config = config();
+#ifndef _OPENMP
+  // Built without OpenMP: one thread everywhere, in the library as well.
+  if (blas.set_num_threads != nullptr) blas.set_num_threads(1);
+#endif
+  return blas;
+}
+
+}  // namespace
+
+const OpenBlas& openblas() {
+  static OpenBlas blas = load();
+  return blas;
+}
+
+#ifdef _OPENMP
+BlasThreads::BlasThreads(int threads) {
+  // The OpenMP build of OpenBLAS follows the calling thread's OpenMP setting; other builds have their own.
+  static const bool follows = openblas().config.find("USE_OPENMP") != std::string::npos;
+  static std::atomic<int> current = 0;
+  if (follows) {
+    const int now = omp_get_max_threads();
+    if (now == threads) return;
+    before_ = now;
+    omp_set_num_threads(threads);
+  } else if (openblas().set_num_threads != nullptr && current.exchange(threads) != threads) {
+    openblas().set_num_threads(threads);
+  }
+}
+
+BlasThreads::~BlasThreads() {
+  if (before_ > 0) omp_set_num_threads(before_);
+}
+#else
+BlasThreads::BlasThreads(int) {}
+BlasThreads::~BlasThreads() = default;
+#endif
+
+}  // namespace caldera::cpu

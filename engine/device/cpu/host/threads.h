@@ -1,0 +1,34 @@
+// Parallel loops of the CPU device, which small work never enters.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device/threads.h"
+
+namespace caldera::cpu {
+
+/// Estimated nanoseconds of work on one thread above which a second one is woken. Waking a sleeping thread
+/// and waiting for it costs about 65 us; a team that is still spinning answers within one.
+inline constexpr double kParallelNanoseconds = 40'000;
+
+/// Whether the calling thread already is one of a team: nested work stays on it.
+bool in_parallel();
+
+/// Threads that `nanoseconds` of work in `tasks` equal pieces should use.
+int threads_for(double nanoseconds, std::int64_t tasks);
+
+/// Calls body(begin, end) for `threads` contiguous pieces of [0, tasks), the pieces in parallel.
+template <class Body>
+void parallel_ranges(std::int64_t tasks, int threads, const Body& body) {
+#ifdef _OPENMP
+  if (threads > 1) {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; ++t) body(tasks * t / threads, tasks * (t + 1) / threads);
+    return;
+  }
+#endif
+  (void)threads;
+  body(std::int64_t{0}, tasks);
+}
+
+}  // namespace caldera::cpu

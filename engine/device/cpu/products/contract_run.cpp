@@ -1,0 +1,247 @@
+// The product of a contraction, block by block, and its epilogue.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/scratch.h"
+#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/products/half_product.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::cpu {
+namespace {
+
+/// Columns from which a row is worth being handed to the epilogue alone, so that tiles do not cross rows.
+constexpr std::int64_t kWideRow = 256;
+
+enum ScratchUse { kPackA, kPackB, kPackC, kProduct, kEpilogue, kScratchUses };
+
+Scratch& scratch(ScratchUse use) {
+  thread_local Scratch scratch[kScratchUses];
+  return scratch[use];
+}
+
+template <class T>
+T* scratch_of(ScratchUse use, std::int64_t elements) {
+  return reinterpret_cast<T*>(scratch(use).get(static_cast<std::size_t>(elements) * sizeof(T)));
+}
+
+template <class T>
+const T* pack(ScratchUse use, const T* from, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+              std::int64_t column_stride) {
+  T* to = scratch_of<T>(use, rows * columns);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] = from[r * row_stride + c * column_stride];
+  return to;
+}
+
+template <class T>
+OpenBlas::Gemm<T> gemm_of(const OpenBlas& blas) {
+  if constexpr (std::is_same_v<T, float>)
+    return blas.sgemm;
+  else
+    return blas.dgemm;
+}
+template <class T>
+OpenBlas::Gemv<T> gemv_of(const OpenBlas& blas) {
+  if constexpr (std::is_same_v<T, float>)
+    return blas.sgemv;
+  else
+    return blas.dgemv;
+}
+
+}  // namespace
+
+std::int64_t PreparedProduct::batch_offset(const Matrix& x, std::int64_t index) const {
+  std::int64_t offset = x.offset;
+  for (std::size_t d = batch_.size(); d-- > 0;) {
+    offset += index % batch_[d] * x.batch[d];
+    index /= batch_[d];
+  }
+  return offset;
+}
+
+template <class T>
+void PreparedProduct::multiply_blas(const Segment& segment, T alpha, const T* a, const T* b,
+                                    std::int64_t rows, T* out, std::int64_t out_row, bool add) const {
+  const OpenBlas& blas = openblas();
+  const auto trans = [](const Matrix& x) { return x.transposed ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
+  const auto opposite = [](const Matrix& x) { return x.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans; };
+  const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
+  // Stored rows and columns of a matrix as gemv wants them.
+  const auto gemv = [&](int mode, const Matrix& x, std::int64_t height, std::int64_t width, const T* matrix,
+                        const T* vector, std::int64_t vector_stride, std::int64_t out_stride,
+                        std::int64_t length) {
+    // beta = 1 on zeros: some versions multiply what lies in the output by beta = 0, NaN included.
+    for (std::int64_t i = 0; i < length && !add; ++i) out[i * out_stride] = T(0);
+    if (x.transposed) std::swap(height, width);
+    gemv_of<T>(blas)(OpenBlas::kRowMajor, mode, as_int(height), as_int(width), alpha, matrix,
+                     as_int(x.leading), vector, as_int(vector_stride), T(1), out, as_int(out_stride));
+  };
+  const Matrix& x = segment.a;
+  const Matrix& y = segment.b;
+  if (segment.method == Method::gemm)
+    gemm_of<T>(blas)(OpenBlas::kRowMajor, trans(x), trans(y), as_int(rows), as_int(n_), as_int(segment.k),
+                     alpha, a, as_int(x.leading), b, as_int(y.leading), add ? T(1) : T(0), out,
+                     as_int(out_row));
+  else if (n_ == 1)
+    gemv(trans(x), x, rows, segment.k, a, b, y.packed || !(y.row > 0) ? 1 : y.row, out_row, rows);
+  else
+    gemv(opposite(y), y, segment.k, n_, b, a, x.packed || !(x.column > 0) ? 1 : x.column, 1, n_);
+}
+
+template <class T>
+void PreparedProduct::multiply(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows,
+                               T* out, std::int64_t out_row, bool add) const {
+  // OpenBLAS does not multiply by 0 but leaves the product out, NaN and infinities included.
+  const bool blas = segment.method != Method::product && alpha != T(0);
+  const bool copies = blas ? segment.b.packed : n_ > 1 && segment.b.column != 1;
+  if (copies) b = pack(kPackB, b, segment.k, n_, segment.b.row, segment.b.column);
+  if (!blas) {
+    product_(rows, n_, segment.k, a, segment.a.row, segment.a.column, b, copies ? n_ : segment.b.row, out,
+             out_row, &alpha, add);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (segment.a.packed) a = pack(kPackA, a, rows, segment.k, segment.a.row, segment.a.column);
+    multiply_blas(segment, alpha, a, b, rows, out, out_row, add);
+  }
+}
+
+void PreparedProduct::multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
+                                      std::int64_t row, std::int64_t rows, float alpha, float* out,
+                                      std::int64_t out_row, bool add) const {
+  const auto data = [&](const Matrix& x, std::int64_t first) {
+    const std::int64_t element = batch_offset(x, matrix) + first * x.row;
+    return HalfMatrix{context.buffers[static_cast<std::size_t>(x.buffer)] +
+                          element * static_cast<std::int64_t>(size_of(x.type)),
+                      x.type, x.row, x.column};
+  };
+  cpu::multiply_halves(rows, n_, segment.k, data(segment.a, row), data(segment.b, 0), alpha, out, out_row,
+                       add);
+}
+
+/// Rows [row, row + rows) of a matrix of the product, to `out`.
+template <class T>
+void PreparedProduct::multiply(const RunContext& context, std::int64_t matrix, std::int64_t row,
+                               std::int64_t rows, T* out, std::int64_t out_row) const {
+  const auto data = [&](const Matrix& x) {
+    return reinterpret_cast<const T*>(context.buffers[static_cast<std::size_t>(x.buffer)]) +
+           batch_offset(x, matrix);
+  };
+  if (segments_.empty())
+    for (std::int64_t i = 0; i < rows; ++i) std::fill_n(out + i * out_row, n_, T(0));
+  bool add = false;
+  for (const Segment& s : segments_) {
+    T alpha = T(1);
+    if (s.scale >= 0) std::memcpy(&alpha, &context.scalars[static_cast<std::size_t>(s.scale)], sizeof(T));
+    if constexpr (std::is_same_v<T, float>) {
+      if (s.method == Method::halves) {
+        multiply_halves(context, s, matrix, row, rows, alpha, out, out_row, add);
+        add = true;
+        continue;
+      }
+    }
+    multiply<T>(s, alpha, data(s.a) + row * s.a.row, data(s.b), rows, out, out_row, add);
+    add = true;
+  }
+}
+
+/// Where the whole product goes if output 0 can hold it until the epilogue has seen it; nullptr if not.
+std::byte* PreparedProduct::product_in_output(const RunContext& context) const {
+  if (!epilogue_->in_output) return nullptr;
+  const auto begin = [&](const Extent& x) {
+    return context.buffers[static_cast<std::size_t>(x.buffer)] + x.first * x.size;
+  };
+  const auto end = [&](const Extent& x) {
+    return context.buffers[static_cast<std::size_t>(x.buffer)] + (x.last + 1) * x.size;
+  };
+  const Extent& output = epilogue_->output;
+  for (const Extent& input : epilogue_->inputs)
+    if (begin(input) < end(output) && begin(output) < end(input)) return nullptr;
+  return begin(output);
+}
+
+/// The epilogue of rows [row, row + rows), counted over all matrices.
+void PreparedProduct::finish(const RunContext& context, const std::byte* product, std::int64_t row,
+                             std::int64_t rows) const {
+  BlockRunner runner(epilogue_->block, context, scratch(kEpilogue));
+  const std::int64_t together = n_ >= kWideRow ? 1 : rows;
+  for (std::int64_t r = 0; r < rows; r += together) {
+    const void* const input = product + r * n_ * static_cast<std::int64_t>(size_);
+    runner.run((row + r) * n_, together * n_, {&input, 1});
+  }
+}
+
+/// `alone`: on the calling thread, so that threads are free for what is inside of a task.
+template <class T>
+void PreparedProduct::run_range(const RunContext& context, std::int64_t begin, std::int64_t end,
+                                bool alone) const {
+  std::byte* whole = epilogue_ ? product_in_output(context) : nullptr;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t matrix = i / row_blocks_;
+    const std::int64_t row = i % row_blocks_ * row_block_;
+    const std::int64_t rows = std::min(row_block_, m_ - row);
+    if (!epilogue_) {
+      T* c = reinterpret_cast<T*>(context.buffers[static_cast<std::size_t>(c_.buffer)]) +
+             batch_offset(c_, matrix) + row * c_.row;
+      if (!c_.packed) {
+        multiply<T>(context, matrix, row, rows, c, c_.leading);
+        continue;
+      }
+      T* dense = scratch_of<T>(kPackC, rows * n_);
+      multiply<T>(context, matrix, row, rows, dense, n_);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t j = 0; j < n_; ++j) c[r * c_.row + j * c_.column] = dense[r * n_ + j];
+      continue;
+    }
+    const std::int64_t first = matrix * m_ + row;
+    T* product =
+        whole != nullptr ? reinterpret_cast<T*>(whole) + first * n_ : scratch_of<T>(kProduct, rows * n_);
+    multiply<T>(context, matrix, row, rows, product, n_);
+    const auto* bytes = reinterpret_cast<const std::byte*>(product);
+    const int threads = alone ? threads_for(static_cast<double>(rows) * epilogue_nanoseconds_, rows) : 1;
+    parallel_ranges(rows, threads, [&](std::int64_t from, std::int64_t to) {
+      finish(context, bytes + from * n_ * static_cast<std::int64_t>(size_), first + from, to - from);
+    });
+  }
+}
+
+void PreparedProduct::run(const RunContext& context) const {
+  if (m_ == 0 || n_ == 0 || batches_ == 0) return;
+  // Many matrices: some to each thread, where OpenBLAS finds itself in a parallel region and stays on it. Few
+  // or large ones: OpenBLAS's own threads, if the work is worth their waking.
+  const bool blas = std::any_of(segments_.begin(), segments_.end(),
+                                [](const Segment& s) { return s.method != Method::product; });
+  const bool spread = !blas || m_ * n_ * k_ < kLargeProduct;
+  const std::int64_t tasks = batches_ * row_blocks_;
+  const int threads = spread ? threads_for(nanoseconds_, tasks) : 1;
+  std::optional<BlasThreads> inside;
+  if (blas && threads == 1 && !in_parallel())
+    inside.emplace(nanoseconds_ / static_cast<double>(batches_) < kParallelNanoseconds ? 1 : cpu_threads());
+  const bool alone = threads == 1;
+  parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
+    switch (type_) {
+      case DType::f32:
+        return run_range<float>(context, begin, end, alone);
+      case DType::f64:
+        return run_range<double>(context, begin, end, alone);
+      case DType::i32:
+        return run_range<std::int32_t>(context, begin, end, alone);
+      case DType::i64:
+        return run_range<std::int64_t>(context, begin, end, alone);
+      case DType::u8:
+      case DType::boolean:
+        return run_range<std::uint8_t>(context, begin, end, alone);
+      case DType::u32:  // refused when the step was made
+      case DType::i8:
+      case DType::i16:
+      case DType::f16:
+      case DType::bf16:
+        return;
+    }
+  });
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,42 @@
+// A kernel and what it has been decoded to so far: one program for each way that its operands can lie.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/device/cpu/tiles/tile_form.h"
+#include "engine/device/cpu/tiles/tile_program.h"
+#include "engine/plan/kernel/kernel.h"
+
+namespace caldera::cpu {
+
+/// As a TileProgram it is what callers run that lay out tiles themselves: element-wise kernels in the flat
+/// form, one pass of code with every location one a point.
+class RegionProgram : public TileProgram {
+ public:
+  /// Throws DTypeError where the CPU cannot run the kernel.
+  explicit RegionProgram(const Kernel& kernel);
+
+  const Kernel& kernel() const { return kernel_; }
+  /// The program for a form, decoded when it is asked for the first time.
+  std::shared_ptr<const TileProgram> decoded(const TileForm& form) const;
+
+  std::vector<bool> used;              // inputs that some instruction reads
+  double nanoseconds_per_element = 0;  // rough, of one point on one thread
+
+ private:
+  struct Entry {
+    TileForm form;
+    std::shared_ptr<const TileProgram> program;
+  };
+  Kernel kernel_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Entry> entries_;
+};
+
+/// The same object for the same Kernel::hash. `compiled` is raised by one when the kernel was new.
+std::shared_ptr<const RegionProgram> decode_cached(const Kernel& kernel, std::uint64_t& compiled);
+
+}  // namespace caldera::cpu

@@ -1,0 +1,186 @@
+// Running a prepared region: the loops over tiles, and how partial results of reductions are put together.
+#include <algorithm>
+
+#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/tiles/tile_runner.h"
+
+namespace caldera::cpu {
+namespace {
+
+constexpr std::int64_t kWideBytes = 8;     // of an accumulator between tiles
+constexpr std::int64_t kRowsPerFold = 32;  // rows added up in the data's type before they are widened
+
+Scratch& partial_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+}  // namespace
+
+void PreparedRegion::run(const RunContext& context) const {
+  switch (mode_) {
+    case Mode::nothing:
+      return;
+    case Mode::elementwise:
+      return run_elementwise(context);
+    case Mode::short_rows:
+      return run_short_rows(context);
+    case Mode::long_rows:
+      return run_long_rows(context);
+    case Mode::columns:
+      return run_columns(context);
+  }
+}
+
+/// Tiles of an element-wise kernel without a look at where operands lie: small regions cost little else.
+void PreparedRegion::run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const {
+  const TileProgram& program = *layout_.program;
+  const std::size_t locations = program.locations();
+  const std::size_t pointer_bytes = (locations * sizeof(std::byte*) + 63) / 64 * 64;
+  const std::size_t buffer_bytes = static_cast<std::size_t>(layout_.tile) * program.element_bytes + 64;
+  const std::size_t buffers =
+      program.scalars.size() + static_cast<std::size_t>(program.temporaries + program.row_temporaries);
+  std::byte* memory = tile_scratch().get(pointer_bytes + buffers * buffer_bytes);
+  auto** at = reinterpret_cast<std::byte**>(memory);
+  memory += pointer_bytes;
+
+  const std::int64_t first = begin * chunk_;
+  const auto address = [&](const BoundOperand& bound, std::int64_t element) {
+    return context.buffers[static_cast<std::size_t>(bound.buffer)] +
+           (bound.access.offset + element) * static_cast<std::int64_t>(bound.size);
+  };
+  for (std::uint16_t i : program.row_inputs) at[i] = address(layout_.inputs[i], 0);
+  for (std::uint16_t i : program.point_inputs) at[i] = address(layout_.inputs[i], first);
+  for (std::size_t i = 0; i < layout_.outputs.size(); ++i)
+    at[program.first_output() + i] = address(layout_.outputs[i], first);
+  for (std::size_t i = 0; i < program.scalars.size(); ++i, memory += buffer_bytes) {
+    const std::uint64_t& bits = context.scalars[static_cast<std::size_t>(layout_.scalars[i])];
+    at[program.first_scalar() + i] = memory;
+    fill_tile(memory, reinterpret_cast<const std::byte*>(&bits), size_of(program.scalars[i]),
+              program.expanded_scalars[i] ? layout_.tile : 1);
+  }
+  for (std::size_t l = program.first_temporary(); l < program.first_output(); ++l, memory += buffer_bytes)
+    at[l] = memory;
+
+  const auto execute = [&](TileProgram::Range range, std::int64_t n) {
+    const MicroInstruction* m = program.code.data() + range.begin;
+    for (const MicroInstruction* last = program.code.data() + range.end; m != last; ++m)
+      m->fn(at[m->out], at[m->a], at[m->b], at[m->c], n);
+  };
+  execute(program.first_row_code, 1);
+  for (std::int64_t t = begin;;) {
+    const std::int64_t n = std::min(chunk_, total_ - t * chunk_);
+    execute(program.passes.front().code, n);
+    if (++t == end) return;
+    for (std::uint16_t i : program.point_inputs)
+      at[i] += n * static_cast<std::int64_t>(layout_.inputs[i].size);
+    for (std::size_t i = 0; i < layout_.outputs.size(); ++i)
+      at[program.first_output() + i] += n * static_cast<std::int64_t>(layout_.outputs[i].size);
+  }
+}
+
+void PreparedRegion::run_elementwise(const RunContext& context) const {
+  parallel_ranges(tiles_, threads_for(nanoseconds_, tiles_), [&](std::int64_t begin, std::int64_t end) {
+    if (begin == end) return;
+    if (contiguous_) return run_contiguous(context, begin, end);
+    TileRunner tiles(layout_, context, tile_scratch());
+    const std::int64_t row = begin / chunks_;
+    std::int64_t at = (begin - row * chunks_) * chunk_;
+    if (begin > 0) {
+      tiles.seek(row * layout_.row + at);
+      tiles.seek_rows(row);
+    }
+    tiles.start_rows(1);
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t n = std::min(chunk_, layout_.row - at);
+      tiles.run(n);
+      at += n;
+      if (at < layout_.row || t + 1 == end) continue;
+      at = 0;
+      tiles.start_rows(1);
+    }
+  });
+}
+
+void PreparedRegion::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column,
+                                         std::int64_t chunk, void* wide) const {
+  const ReduceOps& ops = *layout_.program->reduce;
+  const std::int64_t first = column * column_chunk_;
+  const std::int64_t width = std::min(column_chunk_, width_ - first);
+  const std::int64_t begin = chunk * part_;
+  const std::int64_t end = std::min(reduced_, begin + part_);
+  // Whole narrow rows share a tile.
+  const std::int64_t rows_per_tile = one_row_a_tile_ ? 1 : layout_.tile / width;
+  std::byte* acc = tiles.accumulator(2);
+  ops.wide_identity(wide, width);
+  ops.identity(acc, width);
+  std::int64_t unfolded = 0;
+  if (column_chunks_ == 1) tiles.seek((outer * reduced_ + begin) * width_);
+  tiles.seek_rows(one_row_a_tile_ ? outer * reduced_ + begin : 0);
+  if (!one_row_a_tile_) tiles.start_rows(1);
+  for (std::int64_t r = begin; r < end;) {
+    const std::int64_t rows = std::min({rows_per_tile, end - r, kRowsPerFold});
+    if (column_chunks_ > 1) tiles.seek((outer * reduced_ + r) * width_ + first);
+    if (one_row_a_tile_) tiles.start_rows(1);
+    tiles.run(rows * width);
+    ops.columns(acc, tiles.result(), rows, width);
+    r += rows;
+    unfolded += rows;
+    if (unfolded >= kRowsPerFold) {
+      ops.fold(wide, acc, width);
+      unfolded = 0;
+    }
+  }
+  if (unfolded > 0) ops.fold(wide, acc, width);
+}
+
+void PreparedRegion::run_columns(const RunContext& context) const {
+  const ReduceOps& ops = *layout_.program->reduce;
+  const std::int64_t blocks = outer_ * column_chunks_;  // of outputs
+  const std::int64_t tasks = blocks * parts_;
+  const int threads = threads_for(nanoseconds_, tasks);
+  const auto store_block = [&](TileRunner& tiles, std::int64_t block, const std::byte* wide) {
+    const std::int64_t first = block % column_chunks_ * column_chunk_;
+    const std::int64_t width = std::min(column_chunk_, width_ - first);
+    std::byte* result = tiles.accumulator(1);
+    ops.finish(result, wide, width);
+    if (const MicroFn narrow = layout_.program->narrow) {
+      narrow(tiles.accumulator(2), result, result, result, width);
+      result = tiles.accumulator(2);
+    }
+    tiles.store(block / column_chunks_ * width_ + first, result, width);
+  };
+  if (parts_ == 1) {
+    parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
+      if (begin == end) return;
+      TileRunner tiles(layout_, context, tile_scratch());
+      for (std::int64_t b = begin; b < end; ++b) {
+        reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, 0, tiles.accumulator(0));
+        store_block(tiles, b, tiles.accumulator(0));
+      }
+    });
+    return;
+  }
+  const std::int64_t block_bytes = column_chunk_ * kWideBytes;
+  std::byte* partial = partial_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
+  parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
+    if (begin == end) return;
+    TileRunner tiles(layout_, context, tile_scratch());
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t b = t / parts_;
+      reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, t % parts_,
+                          partial + t * block_bytes);
+    }
+  });
+  TileRunner tiles(layout_, context, tile_scratch());
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::int64_t first = b % column_chunks_ * column_chunk_;
+    const std::int64_t width = std::min(column_chunk_, width_ - first);
+    std::byte* wide = partial + b * parts_ * block_bytes;
+    for (std::int64_t p = 1; p < parts_; ++p) ops.merge(wide, wide + p * block_bytes, width);
+    store_block(tiles, b, wide);
+  }
+}
+
+}  // namespace caldera::cpu

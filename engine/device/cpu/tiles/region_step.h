@@ -1,0 +1,89 @@
+// A region step made ready: its iteration space collapsed, every operand's access computed, the order of work
+// fixed. Running it needs base addresses and scalars only.
+//
+// The order of combination of a reduction depends on the shapes and on the kernel, never on the threads:
+// results are bit-identical for any thread count.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/device/cpu/tiles/region_program.h"
+#include "engine/device/cpu/tiles/tile_layout.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::cpu {
+
+class TileRunner;
+
+class PreparedRegion {
+ public:
+  PreparedRegion(const Step& step, const RegionStep& region, std::shared_ptr<const RegionProgram> program);
+  /// An element-wise kernel to be run block by block (RegionBlock): no operands for its first inputs and
+  /// outputs, whose memory is named at run time.
+  PreparedRegion(std::shared_ptr<const RegionProgram> program, const Shape& space,
+                 std::span<const Operand> operands, std::span<const std::int32_t> scalars, int given_inputs,
+                 int given_outputs);
+  void run(const RunContext& context) const;
+
+ private:
+  friend class RegionBlock;
+  friend class BlockRunner;
+
+  enum class Mode : std::uint8_t {
+    nothing,      // no elements to store
+    elementwise,  // tiles over the whole space
+    short_rows,   // row reductions: a tile holds one or more rows
+    long_rows,    // row reductions: a row takes several tiles
+    columns,      // a reduction, a kept dim innermost: tiles run along it, accumulating
+  };
+  struct Space;  // collapsed dims and strides, while preparing
+
+  void list_operands(std::span<const Operand> operands, std::size_t given_inputs, std::size_t given_outputs);
+  void prepare_elementwise(const Space& space);
+  bool is_contiguous() const;
+  void prepare_reduction(Space space);
+  void prepare_rows(const Space& space);
+  void prepare_columns(const Space& space);
+  /// Finds the innermost dims over which each operand is to be one a row: all dims from `row_dims` on.
+  TileForm form_of(const Space& space, std::size_t row_dims) const;
+  void bind(const Space& space, std::size_t row_dims);
+
+  void run_elementwise(const RunContext& context) const;
+  void run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const;
+  void run_short_rows(const RunContext& context) const;
+  void run_long_rows(const RunContext& context) const;
+  void run_split_rows(const RunContext& context, int threads) const;
+  void run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
+                std::byte* wide) const;
+  void merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const;
+  void run_columns(const RunContext& context) const;
+  void reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column, std::int64_t chunk,
+                           void* wide) const;
+
+  std::shared_ptr<const RegionProgram> region_;
+  TileLayout layout_;
+  Mode mode_ = Mode::nothing;
+  double nanoseconds_ = 0;
+  std::int64_t total_ = 0;  // points of the iteration space
+
+  // elementwise: tiles of `chunk_` elements within rows, `chunks_` a row.
+  std::int64_t chunk_ = 0;
+  std::int64_t chunks_ = 0;
+  std::int64_t tiles_ = 0;
+  bool contiguous_ = false;  // every operand is one run of memory, or one element
+
+  // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
+  std::int64_t outer_ = 0;
+  std::int64_t reduced_ = 0;
+  std::int64_t width_ = 1;
+  std::int64_t part_ = 0;  // reduced points a task; tasks' results are merged in order
+  std::int64_t parts_ = 1;
+  bool one_row_a_tile_ = false;    // columns
+  std::int64_t column_chunk_ = 1;  // columns: outputs a task
+  std::int64_t column_chunks_ = 1;
+};
+
+}  // namespace caldera::cpu

@@ -1,0 +1,346 @@
+#include "engine/device/vulkan/glsl/expression.h"
+
+#include <fmt/core.h>
+
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+[[noreturn]] void refuse(std::string_view op, DType type) {
+  throw DTypeError(
+      fmt::format("{}: not available for {} on Vulkan; use float32, or the CPU device", op, name(type)));
+}
+
+bool is_floating_register(DType t) { return t == DType::f32 || t == DType::f64; }
+
+/// A literal small whole number of the type.
+std::string literal(DType type, int value) {
+  switch (type) {
+    case DType::f32:
+      return fmt::format("{}.0", value);
+    case DType::f64:
+      return fmt::format("{}.0lf", value);
+    case DType::i64:
+      return fmt::format("{}l", value);
+    case DType::u8:
+      return fmt::format("{}u", value);
+    case DType::i32:
+      return fmt::format("{}", value);
+    case DType::boolean:
+      return value != 0 ? "true" : "false";
+    case DType::u32:  // no registers hold types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  refuse("constant", type);
+}
+
+std::string call(GlslCalls& calls, std::string_view function, const std::string& a) {
+  calls.emplace(function);
+  return fmt::format("{}({})", function, a);
+}
+
+std::string call(GlslCalls& calls, std::string_view function, const std::string& a, const std::string& b) {
+  calls.emplace(function);
+  return fmt::format("{}({}, {})", function, a, b);
+}
+
+/// u8 lives in a 32-bit register: arithmetic is brought back into its range.
+std::string wrapped(DType type, std::string text) {
+  return type == DType::u8 ? fmt::format("(({}) & 0xffu)", text) : fmt::format("({})", text);
+}
+
+/// Whether the library has the function, as f_<name> and d_<name>.
+bool in_library(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::exp:
+    case ScalarOp::expm1:
+    case ScalarOp::log:
+    case ScalarOp::log1p:
+    case ScalarOp::sin:
+    case ScalarOp::cos:
+    case ScalarOp::tan:
+    case ScalarOp::tanh:
+    case ScalarOp::sigmoid:
+    case ScalarOp::erf:
+    case ScalarOp::exp2:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& calls) {
+  const bool floating = is_floating_register(type);
+  switch (op) {
+    case ScalarOp::neg:
+      return wrapped(type, type == DType::u8 ? "0u - " + x : "-" + x);
+    case ScalarOp::abs:
+      return type == DType::u8 ? x : fmt::format("abs({})", x);
+    case ScalarOp::sign:
+      if (type == DType::u8) return fmt::format("min({}, 1u)", x);
+      if (!floating) return fmt::format("sign({})", x);
+      return fmt::format("({}({}) ? {} : sign({}))", type == DType::f32 ? "is_nan" : "is_nan_d", x, x, x);
+    case ScalarOp::floor:
+      return floating ? fmt::format("floor({})", x) : x;
+    case ScalarOp::ceil:
+      return floating ? fmt::format("ceil({})", x) : x;
+    case ScalarOp::round:
+      // Of float64 the built-in one takes 1.5 to 1 on some drivers.
+      if (type == DType::f64) return call(calls, "d_round", x);
+      return floating ? fmt::format("roundEven({})", x) : x;
+    case ScalarOp::trunc:
+      if (type == DType::f64) return call(calls, "d_trunc", x);
+      return floating ? fmt::format("trunc({})", x) : x;
+    case ScalarOp::sqrt:
+      if (floating) return fmt::format("sqrt({})", x);
+      break;
+    case ScalarOp::rsqrt:
+      if (floating) return fmt::format("({} / sqrt({}))", literal(type, 1), x);
+      break;
+    case ScalarOp::bit_not:
+      if (!floating) return wrapped(type, "~" + x);
+      break;
+    case ScalarOp::reciprocal:
+      if (floating) return fmt::format("({} / {})", literal(type, 1), x);
+      break;
+    case ScalarOp::round_f16:
+    case ScalarOp::round_bf16: {
+      const DType half = op == ScalarOp::round_f16 ? DType::f16 : DType::bf16;
+      if (type != DType::f32) break;
+      calls.emplace(fmt::format("from_{}", name(half)));
+      calls.emplace(fmt::format("to_{}", name(half)));
+      return fmt::format("from_{0}(to_{0}({1}))", name(half), x);
+    }
+    default:
+      if (floating && in_library(op))
+        return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);
+  }
+  refuse(info(op).name, type);
+}
+
+/// The count is taken as an unsigned number: what is negative counts as too many.
+std::string shift(ScalarOp op, DType type, const std::string& x, const std::string& y) {
+  const std::string count = fmt::format("{}({})", type == DType::i64 ? "uint64_t" : "uint", y);
+  const auto bits = static_cast<int>(8 * size_of(type));
+  const std::string last = fmt::format("{}u{}", bits - 1, type == DType::i64 ? "l" : "");
+  if (op == ScalarOp::shift_right && !is_unsigned(type))
+    return fmt::format("({} >> int(min({}, {})))", x, count, last);
+  return wrapped(type, fmt::format("{} > {} ? {} : {} {} int({})", count, last, literal(type, 0), x,
+                                   op == ScalarOp::shift_left ? "<<" : ">>", y));
+}
+
+/// What an integer type of memory holds of a value, in the register that it is computed in.
+std::string narrowed(DType memory, const GlslValue& value, GlslCalls& calls) {
+  const TypeFacts& type = facts(memory);
+  const std::string x = glsl_convert(value, type.computed, calls);
+  const bool wide = type.computed == DType::i64;
+  if (is_floating_register(value.type)) {  // saturated at the limits of the register's type by now
+    const char* suffix = wide ? "l" : "";
+    return fmt::format("max(min({}, {}{}), {}{})", x, type.highest, suffix, type.lowest, suffix);
+  }
+  if (wide) return fmt::format("({} & {}l)", x, type.highest);
+  const int unused = 32 - 8 * static_cast<int>(type.bytes);
+  return fmt::format("(({} << {}) >> {})", x, unused, unused);
+}
+
+std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std::string& y,
+                       GlslCalls& calls) {
+  const bool f32 = type == DType::f32, f64 = type == DType::f64, i64 = type == DType::i64,
+             u8 = type == DType::u8;
+  if (type == DType::boolean) {
+    if (op == ScalarOp::add || op == ScalarOp::maximum) return fmt::format("({} || {})", x, y);
+    if (op == ScalarOp::mul || op == ScalarOp::minimum) return fmt::format("({} && {})", x, y);
+    refuse(info(op).name, type);
+  }
+  switch (op) {
+    case ScalarOp::add:
+      return wrapped(type, x + " + " + y);
+    case ScalarOp::sub:
+      return wrapped(type, x + " - " + y);
+    case ScalarOp::mul:
+      return wrapped(type, x + " * " + y);
+    case ScalarOp::div:
+      if (f32 || f64) return fmt::format("({} / {})", x, y);
+      break;
+    case ScalarOp::floor_div:
+      if (f32 || f64) return call(calls, f32 ? "f_floor_div" : "d_floor_div", x, y);
+      if (u8) return fmt::format("({} == 0u ? 0u : {} / max({}, 1u))", y, x, y);
+      return call(calls, i64 ? "l_floor_div" : "i_floor_div", x, y);
+    case ScalarOp::remainder:
+      if (f32 || f64) return call(calls, f32 ? "f_remainder" : "d_remainder", x, y);
+      if (u8) return fmt::format("({} == 0u ? 0u : {} % max({}, 1u))", y, x, y);
+      return call(calls, i64 ? "l_remainder" : "i_remainder", x, y);
+    case ScalarOp::pow:
+      if (f32 || f64) return call(calls, f32 ? "f_pow" : "d_pow", x, y);
+      if (u8) return wrapped(type, "uint(" + call(calls, "i_pow", "int(" + x + ")", "int(" + y + ")") + ")");
+      return call(calls, i64 ? "l_pow" : "i_pow", x, y);
+    case ScalarOp::maximum:
+    case ScalarOp::minimum: {
+      const bool is_max = op == ScalarOp::maximum;
+      if (f32) return call(calls, is_max ? "max_nan" : "min_nan", x, y);
+      if (f64) return call(calls, is_max ? "max_nan_d" : "min_nan_d", x, y);
+      return fmt::format("{}({}, {})", is_max ? "max" : "min", x, y);
+    }
+    case ScalarOp::atan2:
+      if (f32 || f64) return call(calls, f32 ? "f_atan2" : "d_atan2", x, y);
+      break;
+    case ScalarOp::copysign:
+      if (f32 || f64) return call(calls, f32 ? "f_copysign" : "d_copysign", x, y);
+      break;
+    case ScalarOp::bit_and:
+      return fmt::format("({} & {})", x, y);
+    case ScalarOp::bit_or:
+      return fmt::format("({} | {})", x, y);
+    case ScalarOp::bit_xor:
+      return fmt::format("({} ^ {})", x, y);
+    case ScalarOp::shift_left:
+    case ScalarOp::shift_right:
+      return shift(op, type, x, y);
+    default:
+      break;
+  }
+  refuse(info(op).name, type);
+}
+
+std::string comparison(ScalarOp op, const GlslValue& a, const GlslValue& b) {
+  std::string x = a.text, y = b.text;
+  const bool equality = op == ScalarOp::equal || op == ScalarOp::not_equal;
+  if (a.type == DType::boolean && !equality) {  // GLSL orders no booleans
+    x = "int(" + x + ")";
+    y = "int(" + y + ")";
+  }
+  const char* sign = op == ScalarOp::equal        ? "=="
+                     : op == ScalarOp::not_equal  ? "!="
+                     : op == ScalarOp::less       ? "<"
+                     : op == ScalarOp::less_equal ? "<="
+                     : op == ScalarOp::greater    ? ">"
+                                                  : ">=";
+  return fmt::format("({} {} {})", x, sign, y);
+}
+
+}  // namespace
+
+std::string_view glsl_type(DType type) {
+  switch (type) {
+    case DType::boolean:
+      return "bool";
+    case DType::u8:
+      return "uint";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "int64_t";
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::u32:  // types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  refuse("kernel", type);
+}
+
+std::string glsl_convert(const GlslValue& value, DType to, GlslCalls& calls) {
+  const DType from = value.type;
+  const std::string& x = value.text;
+  if (from == to) return x;
+  if (to == DType::boolean) return fmt::format("({} != {})", x, literal(from, 0));
+  if (from == DType::boolean) return fmt::format("({} ? {} : {})", x, literal(to, 1), literal(to, 0));
+  if (is_floating_register(from) && is_integral(to)) {
+    return call(calls,
+                fmt::format("{}_to_{}", from == DType::f32 ? "f" : "d",
+                            to == DType::i32   ? "i32"
+                            : to == DType::i64 ? "i64"
+                                               : "u8"),
+                x);
+  }
+  if (to == DType::u8) return fmt::format("(uint({}) & 0xffu)", x);
+  return fmt::format("{}({})", glsl_type(to), x);
+}
+
+std::string glsl_expression(ScalarOp op, DType type, const GlslValue& a, const GlslValue& b,
+                            const GlslValue& c, GlslCalls& calls) {
+  if (const auto memory = narrowed_to(op); memory && is_integral(*memory)) return narrowed(*memory, a, calls);
+  switch (op) {
+    case ScalarOp::cast:
+      return glsl_convert(a, type, calls);
+    case ScalarOp::isnan:
+      if (!is_floating_register(a.type)) return "false";
+      return call(calls, a.type == DType::f32 ? "is_nan" : "is_nan_d", a.text);
+    case ScalarOp::logical_not:
+      return "(!" + glsl_convert(a, DType::boolean, calls) + ")";
+    case ScalarOp::logical_and:
+    case ScalarOp::logical_or:
+    case ScalarOp::logical_xor:
+      return fmt::format("({} {} {})", glsl_convert(a, DType::boolean, calls),
+                         op == ScalarOp::logical_and  ? "&&"
+                         : op == ScalarOp::logical_or ? "||"
+                                                      : "^^",
+                         glsl_convert(b, DType::boolean, calls));
+    case ScalarOp::select:
+      return fmt::format("({} ? {} : {})", glsl_convert(a, DType::boolean, calls),
+                         glsl_convert(b, type, calls), glsl_convert(c, type, calls));
+    default:
+      break;
+  }
+  if (info(op).gives_boolean) {
+    const DType common = a.type == b.type ? a.type : promote(a.type, b.type);
+    return comparison(op, {glsl_convert(a, common, calls), common}, {glsl_convert(b, common, calls), common});
+  }
+  const std::string x = glsl_convert(a, type, calls);
+  if (info(op).arity == 1) {
+    if (op == ScalarOp::sign && is_floating_register(type))
+      calls.emplace(type == DType::f32 ? "is_nan" : "is_nan_d");
+    return unary(op, type, x, calls);
+  }
+  return arithmetic(op, type, x, glsl_convert(b, type, calls), calls);
+}
+
+std::string glsl_identity(Combine combine, DType type, GlslCalls& calls) {
+  if (combine == Combine::sum || combine == Combine::product) {
+    if (type == DType::boolean) return combine == Combine::product ? "true" : "false";
+    return literal(type, combine == Combine::product ? 1 : 0);
+  }
+  const bool is_max = combine == Combine::maximum;
+  switch (type) {
+    case DType::boolean:
+      return is_max ? "false" : "true";
+    case DType::u8:
+      return is_max ? "0u" : "255u";
+    case DType::i32:
+      return is_max ? "(-2147483647 - 1)" : "2147483647";
+    case DType::i64:
+      return is_max ? "(-9223372036854775807l - 1l)" : "9223372036854775807l";
+    case DType::f64:
+      return fmt::format("packDouble2x32(uvec2(0u, {}u))", is_max ? "0xfff00000" : "0x7ff00000");
+    case DType::f32:
+      calls.emplace("constants");
+      return is_max ? "-infinity()" : "infinity()";
+    case DType::u32:  // no registers hold types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  refuse("reduction", type);
+}
+
+std::string glsl_combine(Combine combine, DType type, const std::string& a, const std::string& b,
+                         GlslCalls& calls) {
+  constexpr ScalarOp kOps[] = {ScalarOp::add, ScalarOp::maximum, ScalarOp::minimum, ScalarOp::mul};
+  return arithmetic(kOps[static_cast<int>(combine)], type, a, b, calls);
+}
+
+}  // namespace caldera

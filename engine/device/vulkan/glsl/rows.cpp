@@ -1,0 +1,171 @@
+// The row form: several walks along a row, with the row's reductions finished between them.
+//
+// A walk computes anew, from loads, whatever it needs and earlier walks had: the row is in a near cache by
+// then, and its length is no part of the shader. Where rows are short enough (KernelVariant::kept), lanes
+// keep in registers what later walks need of their points, and the walks have no loops. Outputs are stored in
+// the last walk, by the lane that read the point in every walk, after its loads; so they may lie in the
+// memory of operands.
+#include <algorithm>
+#include <utility>
+
+#include "engine/device/vulkan/glsl/forms.h"
+#include "engine/device/vulkan/glsl/reduction.h"
+#include "engine/device/vulkan/glsl/space.h"
+#include "engine/plan/kernel/row_reduction.h"
+#include "engine/plan/kernel/row_walks.h"
+
+namespace caldera {
+namespace {
+
+class RowWriter {
+ public:
+  explicit RowWriter(GlslForm& form)
+      : form_(form),
+        kernel_(form.kernel),
+        body_(form.body),
+        phases_(row_phases(form.kernel)),
+        live_(live_values(form.kernel)),
+        plan_(row_walks(form.kernel, form.variant.kept > 0)) {}
+
+  void write();
+
+ private:
+  GlslReductions reductions_of(const RowWalk& walk) const;
+  void row_values(int phase);
+  void walk(const RowWalk& walk);
+  void point(const RowWalk& walk, GlslReductions& reductions, int kept);
+  void store_row_values();
+  bool reads_last() const;
+
+  GlslForm& form_;
+  const Kernel& kernel_;
+  GlslBody& body_;
+  const RowPhases phases_;
+  const std::vector<bool> live_;
+  const RowWalks plan_;
+  bool share_once_ = false;
+};
+
+GlslReductions RowWriter::reductions_of(const RowWalk& walk) const {
+  std::vector<GlslReduction> list;
+  for (std::uint16_t v : walk.reductions)
+    list.push_back({.combine = combine_of_row(kernel_.code[v].op),
+                    .type = kernel_.code[v].type,
+                    .name = fmt::format("v{}", v),
+                    .few = form_.variant.kept > 0});
+  return {std::move(list), body_};
+}
+
+/// What is one a row and follows from the reductions of the walks so far.
+void RowWriter::row_values(int phase) {
+  std::vector<bool> wanted(kernel_.code.size());
+  for (std::size_t v = 0; v < wanted.size(); ++v)
+    wanted[v] = live_[v] && phases_.per_row[v] && phases_.phase[v] == phase &&
+                !is_row_reduction(kernel_.code[v].op) && !form_.evaluator.same_everywhere(v);
+  form_.evaluator.evaluate(wanted);
+}
+
+/// The point of the row whose number is `r`, the lane's point number `kept` where the lane keeps values.
+void RowWriter::point(const RowWalk& walk, GlslReductions& reductions, int kept) {
+  GlslEvaluator& evaluator = form_.evaluator;
+  std::vector<bool> computed = walk.computed;
+  for (std::size_t v = 0; v < computed.size(); ++v) {
+    const bool hoisted = evaluator.same_everywhere(v);
+    if (hoisted) computed[v] = false;
+    if (walk.recalled[v] && !hoisted)
+      body_.line("const {} v{} = h{}_{};", glsl_type(kernel_.code[v].type), v, v, kept);
+  }
+  evaluator.evaluate(computed);
+  for (std::size_t v = 0; v < computed.size(); ++v) {
+    if (computed[v] && plan_.kept[v]) body_.line("h{}_{} = v{};", v, kept, v);
+  }
+  for (std::size_t r = 0; r < walk.reductions.size(); ++r) {
+    const Instruction& i = kernel_.code[walk.reductions[r]];
+    reductions.add(r, glsl_convert(evaluator.value(i.a), i.type, body_.needs.calls));
+  }
+  reductions.end_point();
+  for (int o : walk.outputs)
+    evaluator.store(o, evaluator.value(kernel_.outputs[static_cast<std::size_t>(o)].value),
+                    fmt::format("o{}", form_.operands.output(o)));
+}
+
+void RowWriter::walk(const RowWalk& walk) {
+  if (walk.reductions.empty() && walk.outputs.empty()) return;
+  std::vector<bool> used = form_.evaluator.operands_of(walk.computed);
+  for (int o : walk.outputs) used[static_cast<std::size_t>(form_.operands.output(o))] = true;
+  GlslReductions reductions = reductions_of(walk);
+  reductions.declare();
+  if (form_.variant.kept == 0) {
+    form_.open_row(used);
+    point(walk, reductions, 0);
+    form_.close_row();
+  }
+  for (int e = 0; e < form_.variant.kept; ++e) {
+    form_.open_point(used, e);
+    point(walk, reductions, e);
+    form_.close_point();
+  }
+  reductions.finish();
+  if (form_.by_group() && !walk.reductions.empty())
+    reductions.combine_lanes(form_.options, form_.variant.lanes, true, share_once_, form_.shared);
+}
+
+/// Whether lanes may still read in the last walk what another one overwrites with a value of the row. A
+/// reduction at its end makes them wait for each other.
+bool RowWriter::reads_last() const {
+  const RowWalk& last = plan_.walks.back();
+  if (!last.reductions.empty()) return false;
+  for (std::size_t v = 0; v < kernel_.code.size(); ++v) {
+    if (last.computed[v] && kernel_.code[v].op == ScalarOp::load) return true;
+  }
+  return false;
+}
+
+void RowWriter::store_row_values() {
+  bool any = false;
+  for (const Kernel::Output& o : kernel_.outputs) any |= phases_.per_row[o.value];
+  if (!any) return;
+  if (form_.by_group()) {
+    if (reads_last()) {
+      const bool subgroup = single_subgroup(form_.options, form_.variant.lanes);
+      body_.needs.subgroups |= subgroup;
+      body_.line("{}();  // operands may lie where the row's values go",
+                 subgroup ? "subgroupBarrier" : "barrier");
+    }
+    body_.open("if (gl_LocalInvocationID.x == 0u) {{");
+  }
+  for (int o = 0; o < static_cast<int>(kernel_.outputs.size()); ++o) {
+    const std::uint16_t v = kernel_.outputs[static_cast<std::size_t>(o)].value;
+    if (phases_.per_row[v])
+      form_.evaluator.store(o, form_.evaluator.value(v), fmt::format("k{}", form_.operands.output(o)));
+  }
+  if (form_.by_group()) body_.close();
+}
+
+void RowWriter::write() {
+  // With a second walk that shares, its barrier keeps the parts of this one until all have read them.
+  share_once_ = std::ranges::count_if(plan_.walks, [&](const RowWalk& walk) {
+                  return reductions_of(walk).share(form_.options, form_.variant.lanes);
+                }) == 1;
+  form_.open_points();
+  append_coordinates(form_.operands, GlslPart::kept, "n", all_operands(form_.operands), body_);
+  append_offsets(form_.operands, GlslPart::kept, "n", all_operands(form_.operands), body_);
+  for (std::size_t v = 0; v < kernel_.code.size(); ++v) {
+    if (!plan_.kept[v] || form_.evaluator.same_everywhere(v)) continue;
+    for (int e = 0; e < form_.variant.kept; ++e)
+      body_.line("{} h{}_{};", glsl_type(kernel_.code[v].type), v, e);
+  }
+  row_values(0);
+  for (int pass = 0; pass < phases_.passes; ++pass) {
+    walk(plan_.walks[static_cast<std::size_t>(pass)]);
+    row_values(pass + 1);
+  }
+  store_row_values();
+  body_.close();
+}
+
+}  // namespace
+
+void write_rows(GlslForm& form) { RowWriter(form).write(); }
+
+}  // namespace caldera

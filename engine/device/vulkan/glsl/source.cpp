@@ -1,0 +1,133 @@
+#include "engine/device/vulkan/glsl/source.h"
+
+#include "engine/device/vulkan/glsl/library.h"
+
+namespace caldera {
+
+std::string_view glsl_memory(DType type) {
+  switch (type) {
+    case DType::boolean:
+    case DType::u8:
+    case DType::i8:
+      return "Bytes";
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      return "Halves";
+    case DType::u32:
+    case DType::i32:
+      return "Ints";
+    case DType::i64:
+      return "Longs";
+    case DType::f64:
+      return "Doubles";
+    case DType::f32:
+      break;
+  }
+  return "Floats";
+}
+
+std::string glsl_loaded(DType type, const std::string& element, GlslCalls& calls) {
+  switch (type) {
+    case DType::boolean:
+      return fmt::format("(uint({}) != 0u)", element);
+    case DType::u8:
+      return fmt::format("uint({})", element);
+    case DType::i8:
+      return fmt::format("(int(uint({}) << 24) >> 24)", element);
+    case DType::i16:
+      return fmt::format("(int(uint({}) << 16) >> 16)", element);
+    case DType::u32:
+      return fmt::format("int64_t(uint({}))", element);
+    case DType::f16:
+    case DType::bf16: {
+      const std::string function = fmt::format("from_{}", name(type));
+      calls.insert(function);
+      return fmt::format("{}(uint({}))", function, element);
+    }
+    case DType::i32:
+    case DType::i64:
+    case DType::f32:
+    case DType::f64:
+      break;
+  }
+  return element;
+}
+
+std::string glsl_stored(DType type, const std::string& value, GlslCalls& calls) {
+  switch (type) {
+    case DType::boolean:
+      return fmt::format("uint8_t({} ? 1u : 0u)", value);
+    case DType::u8:
+      return fmt::format("uint8_t({})", value);
+    case DType::i8:
+      return fmt::format("uint8_t(uint({}) & 0xffu)", value);
+    case DType::i16:
+      return fmt::format("uint16_t(uint({}) & 0xffffu)", value);
+    case DType::u32:
+      return fmt::format("int({})", value);
+    case DType::f16:
+    case DType::bf16: {
+      const std::string function = fmt::format("to_{}", name(type));
+      calls.insert(function);
+      return fmt::format("uint16_t({}({}))", function, value);
+    }
+    case DType::i32:
+    case DType::i64:
+    case DType::f32:
+    case DType::f64:
+      break;
+  }
+  return value;
+}
+
+void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out) {
+  out +=
+      "#version 460\n"
+      "#extension GL_EXT_buffer_reference : require\n";
+  if (needs.bytes) out += "#extension GL_EXT_shader_8bit_storage : require\n";
+  if (needs.halves) out += "#extension GL_EXT_shader_16bit_storage : require\n";
+  if (needs.int64) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
+  if (needs.subgroups)
+    out +=
+        "#extension GL_KHR_shader_subgroup_basic : require\n"
+        "#extension GL_KHR_shader_subgroup_arithmetic : require\n";
+  if (needs.broadcasts)
+    out +=
+        "#extension GL_KHR_shader_subgroup_basic : require\n"
+        "#extension GL_KHR_shader_subgroup_ballot : require\n";
+  if (options.preserve_nan_inf) {
+    // SignedZeroInfNanPreserve: neither the optimiser nor the driver may fold x - x, 0 * x and the like.
+    out +=
+        "#extension GL_EXT_spirv_intrinsics : require\n"
+        "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, 32);\n";
+    if (needs.doubles)
+      out +=
+          "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, "
+          "64);\n";
+  }
+
+  constexpr std::pair<const char*, const char*> kMemory[] = {{"Floats", "float"},  {"Ints", "int"},
+                                                             {"Bytes", "uint8_t"}, {"Halves", "uint16_t"},
+                                                             {"Longs", "int64_t"}, {"Doubles", "double"}};
+  for (const auto& [block, type] : kMemory) {
+    const std::string_view name = block;
+    if ((name == "Bytes" && !needs.bytes) || (name == "Halves" && !needs.halves) ||
+        (name == "Longs" && !needs.int64) || (name == "Doubles" && !needs.doubles))
+      continue;
+    const int size = name == "Bytes"                        ? 1
+                     : name == "Halves"                     ? 2
+                     : name == "Longs" || name == "Doubles" ? 8
+                                                            : 4;
+    fmt::format_to(std::back_inserter(out),
+                   "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n",
+                   size, block, type);
+  }
+}
+
+void append_glsl_functions(const GlslNeeds& needs, std::string& out) {
+  std::set<std::string, std::less<>> done;
+  for (const std::string& call : needs.calls) append_glsl_function(call, done, out);
+}
+
+}  // namespace caldera

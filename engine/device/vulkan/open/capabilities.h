@@ -1,0 +1,73 @@
+// What a physical device can do: one table of optional features, one table of quirks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/open/vk.h"
+
+namespace caldera::vulkan {
+
+struct Capabilities {
+  // Optional features; the table in capabilities.cpp names them.
+  bool storage_8bit = false;
+  bool storage_16bit = false;
+  bool float16 = false;
+  bool float64 = false;
+  bool int64 = false;
+  bool int8 = false;
+  bool int16 = false;
+  bool subgroup_arithmetic = false;
+  bool subgroup_ballot = false;        // with broadcasts
+  bool subgroup_size_control = false;  // pipelines may ask for full subgroups of `subgroup_size`
+  bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
+  bool memory_budget = false;
+  bool cooperative_matrix = false;  // NV: f16 matrices of 16 x 16 x 16 a subgroup of 32, sums in f32
+  bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists
+
+  // What quirks say.
+  std::uint32_t loop_limit = 0;  // iterations of all loops of one invocation together; 0: no limit
+  bool scalar_loads = false;     // vector loads are no faster
+  bool compile_early = false;    // a kernel has to run before handlers of exit() are registered
+
+  // Properties and limits.
+  bool software = false;  // the host's processor poses as a GPU
+  std::uint32_t subgroup_size = 1;
+  std::uint32_t max_groups = 65535;  // workgroups along x
+  std::uint32_t max_invocations =
+      128;  // of a workgroup; where subgroup_size_control is used, see max_subgroups
+  std::uint32_t max_subgroups = 1U << 16;  // of a workgroup whose pipeline asks for full subgroups
+  std::uint32_t shared_memory = 16384;
+  std::uint64_t max_allocation = 0;  // bytes of one VkDeviceMemory
+};
+
+/// One optional feature: its name in `caldera devices` and where it is noted.
+struct OptionalFeature {
+  const char* name;
+  bool Capabilities::*member;
+};
+std::span<const OptionalFeature> optional_features();
+
+/// A workaround for one driver: which device it is for, what is changed, and why. `applies` gets the
+/// properties of the device and its driver.
+struct Quirk {
+  const char* name;
+  const char* reason;
+  bool (*applies)(const VkPhysicalDeviceProperties&, const VkPhysicalDeviceDriverProperties&);
+  void (*change)(Capabilities&);
+};
+std::span<const Quirk> quirks();
+
+/// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.
+struct AcceptedMessage {
+  const char* id;
+  const char* reason;
+};
+std::span<const AcceptedMessage> accepted_messages();
+
+/// Capabilities after quirks. `missing` is set to what Caldera requires and the device lacks, or left empty.
+Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing);
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,14 @@
+// What files that belong to one device and its driver are named by and checked against.
+#pragma once
+
+#include <string>
+
+#include "engine/device/vulkan/open/vk.h"
+
+namespace caldera::vulkan {
+
+/// Name, vendor, device, driver version and the driver's pipeline cache UUID, as one word without spaces.
+/// Another driver version is another identity.
+std::string device_identity(VkPhysicalDevice device);
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,24 @@
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+
+#include <fmt/core.h>
+
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+
+std::string whole_shader_text(std::string_view name) {
+  constexpr std::string_view kInclude = "#include \"", kEnd = ".glsl\"\n";
+  std::string_view rest = shader_text(name);
+  if (rest.empty()) throw DeviceError(fmt::format("no text of shader {} was built into this program", name));
+  std::string whole;
+  for (std::size_t at = rest.find(kInclude); at != std::string_view::npos; at = rest.find(kInclude)) {
+    whole += rest.substr(0, at);
+    rest.remove_prefix(at + kInclude.size());
+    const std::size_t end = rest.find(kEnd);
+    whole += whole_shader_text(rest.substr(0, end));
+    rest.remove_prefix(end + kEnd.size());
+  }
+  return whole.append(rest);
+}
+
+}  // namespace caldera::vulkan

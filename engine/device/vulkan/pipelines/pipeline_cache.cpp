@@ -1,0 +1,145 @@
+#include "engine/device/vulkan/pipelines/pipeline_cache.h"
+
+#include <fmt/core.h>
+
+#include <exception>
+#include <vector>
+
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/pipelines/shader_compiler.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+namespace {
+
+Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) {
+  for (std::int32_t c : constants) shader.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
+  return shader;
+}
+
+}  // namespace
+
+PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
+    : device_(std::move(device)),
+      disk_(std::move(disk)),
+      file_(disk_.directory(), device_->physical().handle) {
+  const VkPushConstantRange range{
+      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(VkDeviceAddress)};
+  const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                        .pushConstantRangeCount = 1,
+                                        .pPushConstantRanges = &range};
+  device_->check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
+                 "creating the pipeline layout");
+  const std::vector<std::byte> known = file_.load();
+  const VkPipelineCacheCreateInfo cache{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                        .initialDataSize = known.size(),
+                                        .pInitialData = known.empty() ? nullptr : known.data()};
+  // Without one, pipelines are only made more slowly.
+  if (device_->vk().vkCreatePipelineCache(device_->handle(), &cache, nullptr, &cache_) != VK_SUCCESS)
+    cache_ = VK_NULL_HANDLE;
+}
+
+void PipelineCache::save() noexcept {
+  try {
+    store();
+  } catch (const std::exception&) {
+    // A cache: the next process starts without it.
+  }
+}
+
+void PipelineCache::store() {
+  const std::lock_guard lock(mutex_);
+  if (cache_ == VK_NULL_HANDLE || saved_ == compiled() || file_.path().empty()) return;
+  saved_ = compiled();
+  std::size_t bytes = 0;
+  const VolkDeviceTable& vk = device_->vk();
+  if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &bytes, nullptr) != VK_SUCCESS) return;
+  std::vector<std::byte> data(bytes);
+  if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &bytes, data.data()) != VK_SUCCESS) return;
+  data.resize(bytes);
+  file_.store(data);
+}
+
+PipelineCache::~PipelineCache() {
+  save();
+  device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
+  for (const auto& [key, pipeline] : pipelines_)
+    device_->vk().vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+  device_->vk().vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
+}
+
+VkPipeline PipelineCache::generated(const Hash128& shader, const std::string& name, bool full_subgroups,
+                                    const std::function<std::string()>& text,
+                                    std::span<const std::int32_t> constants) {
+  const Hash128 key = with_constants(shader, constants);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+  const std::string source = text();
+  const Hash128 disk_key = DiskCache::key(source);
+  std::vector<std::uint32_t> words;
+  if (auto stored = disk_.load(disk_key)) {
+    words = std::move(*stored);
+  } else {
+    words = compile_glsl(source, name);
+    disk_.store(disk_key, words);
+  }
+  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
+}
+
+VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants,
+                                   bool full_subgroups) {
+  Hash128 shader;
+  shader.mix(name);
+  const Hash128 key = with_constants(shader, constants);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+  const std::span<const std::uint32_t> words = embedded_shader(name);
+  if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
+  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
+}
+
+VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,
+                               bool full_subgroups, std::span<const std::int32_t> constants) {
+  std::vector<VkSpecializationMapEntry> entries;
+  for (std::uint32_t i = 0; i < constants.size(); ++i)
+    entries.push_back({.constantID = i, .offset = 4 * i, .size = 4});
+  const VkSpecializationInfo specialization{.mapEntryCount = static_cast<std::uint32_t>(entries.size()),
+                                            .pMapEntries = entries.data(),
+                                            .dataSize = constants.size_bytes(),
+                                            .pData = constants.data()};
+  const VolkDeviceTable& vk = device_->vk();
+  const Capabilities& can = device_->capabilities();
+  const VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                             .codeSize = words.size_bytes(),
+                                             .pCode = words.data()};
+  VkShaderModule module = VK_NULL_HANDLE;
+  device_->check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module),
+                 fmt::format("kernel {}: creating its shader module", name));
+  const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT size{
+      .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
+      .requiredSubgroupSize = can.subgroup_size};
+  const bool sized = full_subgroups && can.subgroup_size_control;
+  const VkComputePipelineCreateInfo info{
+      .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+      .stage =
+          {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+           .pNext = sized ? &size : nullptr,
+           .flags =
+               sized
+                   ? VkPipelineShaderStageCreateFlags{VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT}
+                   : 0,
+           .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+           .module = module,
+           .pName = "main",
+           .pSpecializationInfo = constants.empty() ? nullptr : &specialization},
+      .layout = layout_};
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result =
+      vk.vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
+  vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
+  device_->check(result, fmt::format("kernel {}: creating its pipeline", name));
+  compiled_.fetch_add(1, std::memory_order_relaxed);
+  return pipeline;
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,208 @@
+#include "engine/device/vulkan/products/product_text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/pipelines/shader_parts.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+namespace {
+
+/// Names and definitions as in shaders/matmul/matmul_*.comp.
+struct TypeText {
+  DType type;
+  const char* name;
+  const char* definitions;
+};
+constexpr TypeText kTypes[] = {
+    {DType::f32, "f32",
+     "#define MEMORY float\n#define VECTOR vec4\n#define ALIGN 4\n"
+     "#define MULTIPLY_ADD(x, y, z) fma(x, y, z)\n"},
+    {DType::f64, "f64",
+     "#define MEMORY double\n#define VECTOR dvec4\n#define ALIGN 8\n"
+     "#define MULTIPLY_ADD(x, y, z) fma(x, y, z)\n"},
+    {DType::i32, "i32",
+     "#define MEMORY int\n#define VECTOR ivec4\n#define ALIGN 4\n"
+     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
+    {DType::i64, "i64",
+     "#define MEMORY int64_t\n#define VECTOR i64vec4\n#define ALIGN 8\n"
+     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
+    {DType::u8, "u8",
+     "#define MEMORY uint8_t\n#define VALUE uint\n#define VECTOR uvec4\n#define SMALL_MEMORY\n#define ALIGN "
+     "1\n"
+     "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
+};
+
+const TypeText& type_text(DType type) {
+  for (const TypeText& text : kTypes) {
+    if (text.type == type) return text;
+  }
+  throw DTypeError(fmt::format("no matrix product has {} for its sums", name(type)));
+}
+
+/// A factor of a segment: its eight bytes of the table as a register, and those of 1.
+struct ScaleText {
+  DType type;
+  const char* argument;
+  std::int64_t one_low, one_high;
+};
+constexpr ScaleText kScales[] = {
+    {DType::f32, "uintBitsToFloat((slot).x)", 0x3f800000, 0},
+    {DType::f64, "packDouble2x32(slot)", 0, 0x3ff00000},
+    {DType::i32, "int((slot).x)", 1, 0},
+    {DType::i64, "packInt2x32(ivec2(slot))", 1, 0},
+    {DType::u8, "((slot).x & 0xffu)", 1, 0},
+};
+
+const ScaleText& scale_text(DType type) {
+  for (const ScaleText& text : kScales) {
+    if (text.type == type) return text;
+  }
+  throw DTypeError(fmt::format("no factor of a contraction may be {}", name(type)));
+}
+
+/// How A or B ("@" stands for the letter) is read where memory holds another type than the sums have, which
+/// are f32 then. bf16 is the upper half of an f32.
+struct MemoryText {
+  DType type;
+  const char* element;
+  const char* definitions;
+};
+constexpr MemoryText kMemories[] = {
+    {DType::f32, "float",
+     "#define @_MEMORY float\n#define @_ALIGN 4\n#define @_FOUR vec4\n"
+     "#define @_LOAD(memory, e) (memory.v[e])\n#define @_VALUES(x) (x)\n"},
+    {DType::f16, "float16_t",
+     "#define @_MEMORY float16_t\n#define @_ALIGN 2\n#define @_FOUR f16vec4\n"
+     "#define @_LOAD(memory, e) float(memory.v[e])\n#define @_VALUES(x) vec4(x)\n"},
+    {DType::bf16, "uint16_t",
+     "#define @_MEMORY uint16_t\n#define @_ALIGN 2\n#define @_FOUR u16vec4\n"
+     "#define @_LOAD(memory, e) uintBitsToFloat(uint(memory.v[e]) << 16)\n"
+     "#define @_VALUES(x) uintBitsToFloat(uvec4(x) << 16)\n"},
+};
+
+const MemoryText& memory_text(DType type) {
+  for (const MemoryText& text : kMemories) {
+    if (text.type == type) return text;
+  }
+  throw DTypeError(fmt::format("no matrix product of f32 reads {}", name(type)));
+}
+
+std::string for_side(std::string_view text, char side) {
+  std::string result(text);
+  std::replace(result.begin(), result.end(), '@', side);
+  return result;
+}
+
+/// One type in all segments: loads of that type. Otherwise a segment chooses among three.
+std::string memory_definitions(char side, const std::vector<DType>& types) {
+  const bool uniform = std::ranges::all_of(types, [&](DType t) { return t == types[0]; });
+  if (uniform) return for_side(memory_text(types[0]).definitions, side);
+  std::string text;
+  std::string load = for_side("int @_kind;\nfloat @_load(uvec2 address, int e) {\n", side);
+  for (std::size_t kind = 0; kind < std::size(kMemories); ++kind) {
+    const MemoryText& memory = kMemories[kind];
+    const std::string block = fmt::format("{}_{}", side, memory.element);
+    text += fmt::format(
+        "layout(buffer_reference, std430, buffer_reference_align = {}) readonly buffer {} {{ {} v[]; }};\n",
+        size_of(memory.type), block, memory.element);
+    const std::string element = fmt::format("{}(address).v[e]", block);
+    load += for_side(
+        fmt::format("  if (@_kind == {}) return {};\n", kind,
+                    memory.type == DType::bf16 ? fmt::format("uintBitsToFloat(uint({}) << 16)", element)
+                                               : fmt::format("float({})", element)),
+        side);
+  }
+  load += "  return 0.0;\n}\n";
+  std::string kinds = "0";
+  for (std::size_t s = 0; s < types.size(); ++s)
+    kinds = fmt::format("(segment) == {} ? {} : {}", s, &memory_text(types[s]) - kMemories, kinds);
+  return text + load +
+         for_side(
+             "#define @_MEMORY float\n#define @_ALIGN 2\n#define @_SMALL\n"
+             "#define @_LOAD(memory, e) @_load(uvec2(memory), e)\n",
+             side) +
+         for_side("#define @_BEGIN(segment) @_kind = ", side) + kinds + ";\n";
+}
+
+}  // namespace
+
+bool ProductForm::plain_memory() const {
+  return std::ranges::all_of(memory, [&](const std::vector<DType>& side) {
+    return std::ranges::all_of(side, [&](DType t) { return t == type; });
+  });
+}
+
+Hash128 ProductForm::hash() const {
+  Hash128 hash;
+  hash.mix(fmt::format("matmul {} {} {} {} {} {} {} {}", static_cast<int>(type), static_cast<int>(kernel),
+                       subgroups, rows, static_cast<int>(layouts[0]), static_cast<int>(layouts[1]), scaled,
+                       static_cast<int>(scale)));
+  for (const auto& side : memory) {
+    for (DType t : side) hash.mix(static_cast<std::uint64_t>(t));
+  }
+  return hash;
+}
+
+const char* product_type_name(DType type) { return type_text(type).name; }
+
+UnitScale unit_scale(DType type) {
+  const ScaleText& text = scale_text(type);
+  return {text.one_low, text.one_high};
+}
+
+std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
+                         const GlslOptions& options) {
+  GlslNeeds needs;
+  if (epilogue != nullptr) needs = epilogue->needs();
+  needs.memory(form.type);
+  if (form.scaled) needs.value(form.scale);
+  // Subgroups add up i64 on few devices.
+  const bool subgroup_add = form.subgroups && form.type != DType::i64;
+  needs.subgroups |= subgroup_add;
+  needs.broadcasts |= form.kernel == ProductKernel::subgroup;
+  std::string scale;
+  if (form.scaled) {
+    const std::string argument(scale_text(form.scale).argument);
+    scale =
+        fmt::format("#define SCALE(slot) {}\n", glsl_convert({argument, form.scale}, form.type, needs.calls));
+  }
+
+  std::string text;
+  append_glsl_preamble(needs, options, text);
+  if (!form.plain_memory())
+    text +=
+        "#extension GL_EXT_shader_16bit_storage : require\n#extension GL_EXT_buffer_reference_uvec2 : "
+        "require\n";
+  append_glsl_functions(needs, text);
+  text += type_text(form.type).definitions;
+  if (!form.plain_memory()) {
+    text += memory_definitions('A', form.memory[0]);
+    text += memory_definitions('B', form.memory[1]);
+  }
+  text += scale;
+  text += fmt::format("#define SEGMENTS {}\n", form.segments());
+  if (subgroup_add) text += "#define SUBGROUP_ADD\n";
+  if (form.kernel == ProductKernel::tile)
+    text += fmt::format("#define LANES {}\n#define ROWS {}\n#define A_LAYOUT {}\n#define B_LAYOUT {}\n",
+                        find_product_variant("plain")->lanes, form.rows, static_cast<int>(form.layouts[0]),
+                        static_cast<int>(form.layouts[1]));
+  if (epilogue != nullptr) {
+    const BatchCoordinates batch = batch_coordinates(batch_rank);
+    text += epilogue->function();
+    text += fmt::format("#define KERNEL_SLOTS {}\n", one_line(epilogue->slot_members()));
+    text += fmt::format("#define KERNEL_INTEGERS {}\n", one_line(epilogue->integer_members()));
+    text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(epilogue->load("args.")));
+    text += fmt::format("#define KERNEL_BATCH(batch) {}\n", batch.declarations);
+    text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
+                        form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
+  }
+  return text + whole_shader_text(shader_name(form.kernel));
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,46 @@
+// The text of a matrix product's shader, put together at run time from shaders/matmul/matmul*.glsl.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/products/product_variants.h"
+#include "engine/tensor/hash.h"
+
+namespace caldera::vulkan {
+
+/// What a text is made for, besides the epilogue.
+struct ProductForm {
+  DType type = DType::f32;
+  ProductKernel kernel = ProductKernel::tile;
+  bool subgroups = false;             // vector
+  std::int64_t rows = 1;              // tile: of an invocation
+  ProductLayout layouts[2] = {};      // tile: of A and B; the others take them as specialisation constants
+  std::vector<DType> memory[2] = {};  // of A and of B, in every segment
+  bool scaled = false;
+  DType scale = DType::f32;
+
+  std::size_t segments() const { return memory[0].size(); }
+  /// Whether A and B are `type` in memory.
+  bool plain_memory() const;
+  Hash128 hash() const;
+};
+
+/// The name of the type in the names of shaders/matmul/matmul_*.comp. Throws DTypeError for one without
+/// kernels.
+const char* product_type_name(DType type);
+
+/// Eight bytes of the table that mean 1 as a segment's factor.
+struct UnitScale {
+  std::int64_t low, high;
+};
+UnitScale unit_scale(DType type);
+
+/// The shader. `epilogue` may be null; `batch_rank`: coordinates of a batch that it takes.
+std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
+                         const GlslOptions& options);
+
+}  // namespace caldera::vulkan

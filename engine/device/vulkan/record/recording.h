@@ -1,0 +1,88 @@
+// What a plan becomes before any handle is bound: dispatches, and the image of their argument table.
+//
+// The table holds one block a dispatch, or an array of them. Everything in it but addresses and scalar
+// arguments is fixed, so a replay writes only those (the patches) and the recorded commands stay as they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/device/backend.h"
+#include "engine/device/vulkan/open/vk.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::vulkan {
+
+struct Dispatch {
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  std::uint32_t groups = 0;     // along x; shaders share out their work among any number
+  std::uint32_t instances = 1;  // along y; each has its own block of arguments
+  std::uint32_t block = 0;      // offset of the (first) arguments in the table
+  bool barrier_before = false;
+};
+
+/// Eight bytes of the table that hold an address: base of a slot (or of the arena) plus an offset.
+struct AddressPatch {
+  static constexpr std::int32_t kArena = -1;
+  std::uint32_t at = 0;
+  std::int32_t slot = kArena;  // of Bindings::slots
+  std::int64_t offset = 0;     // bytes
+};
+
+/// Eight bytes of the table that hold a scalar argument of the plan.
+struct ScalarPatch {
+  std::uint32_t at = 0;
+  std::int32_t scalar = 0;
+};
+
+/// The dispatches of a step. Steps that are joined have the same; a step without work has none.
+struct DispatchRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// What was chosen for a matrix product.
+struct ChosenVariant {
+  std::size_t step = 0;  // of the plan
+  StepWay way;
+};
+
+struct Recording {
+  std::vector<Dispatch> dispatches;
+  std::vector<DispatchRange> steps;     // one a step of the plan
+  std::vector<ChosenVariant> variants;  // in the order of steps
+  std::vector<std::byte> table;
+  std::vector<AddressPatch> addresses;
+  std::vector<ScalarPatch> scalars;
+  std::uint32_t barriers = 0;
+};
+
+/// Appends one argument block after another. Slots of eight bytes come before the integers of a block.
+class TableWriter {
+ public:
+  TableWriter(const Plan& plan, Recording& recording) : plan_(plan), recording_(recording) {}
+
+  /// Starts a block and returns its offset.
+  std::uint32_t begin();
+  /// The address of the operand's element number 0 less `bias` elements: see `bias()`.
+  void address(const Operand& operand, std::int64_t bias = 0);
+  void scalar(std::int32_t index);
+  /// Throws ShapeError naming the step when the value does not fit into 32 bits.
+  static void check_fits(std::int64_t value, const Step& step);
+  void integer(std::int64_t value, const Step& step);
+  /// Fills up to where the next block of an array of blocks starts.
+  void align() { grow((8 - recording_.table.size() % 8) % 8); }
+
+ private:
+  std::uint32_t grow(std::size_t bytes);
+
+  const Plan& plan_;
+  Recording& recording_;
+};
+
+/// What to add to an element number so that it is never negative, where strides are: minus the least sum of
+/// coordinate times stride. The block's address is lowered by as much.
+std::int64_t bias(const Dims& dims, const Dims& strides);
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,69 @@
+#include "engine/device/vulkan/replay/commands.h"
+
+namespace caldera::vulkan {
+namespace {
+
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkAccessFlags kReadWrite = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+
+}  // namespace
+
+Commands::Commands(ContextPtr context, VkDeviceAddress table) : context_(std::move(context)), table_(table) {
+  LogicalDevice& device = *context_->device;
+  const VkCommandPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                     .queueFamilyIndex = device.physical().queue_family};
+  device.check(device.vk().vkCreateCommandPool(device.handle(), &info, nullptr, &pool_), "creating commands");
+}
+
+Commands::~Commands() {
+  context_->device->vk().vkDestroyCommandPool(context_->device->handle(), pool_, nullptr);
+}
+
+VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, std::size_t last,
+                                 const Stamps* stamps) {
+  LogicalDevice& device = *context_->device;
+  const VolkDeviceTable& vk = device.vk();
+  const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                             .commandPool = pool_,
+                                             .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                             .commandBufferCount = 1};
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  device.check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands), "creating commands");
+
+  const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  device.check(vk.vkBeginCommandBuffer(commands, &begin), "recording a plan");
+  const auto barrier = [&](VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to,
+                           VkAccessFlags will) {
+    const VkMemoryBarrier memory{
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = wrote, .dstAccessMask = will};
+    vk.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  };
+  if (stamps != nullptr) stamps->reset(commands);
+  // Earlier submits: their results, and the arena that they may still use.
+  if (first == 0) {
+    barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, kReadWrite);
+  }
+  if (stamps != nullptr) stamps->take(commands, 0);
+  VkPipeline bound = VK_NULL_HANDLE;
+  for (std::size_t i = first; i < last; ++i) {
+    const Dispatch& dispatch = recording.dispatches[i];
+    if (dispatch.barrier_before && i > 0) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
+    if (dispatch.pipeline != bound) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+      bound = dispatch.pipeline;
+    }
+    const VkDeviceAddress block = table_ + dispatch.block;
+    vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          sizeof block, &block);
+    vk.vkCmdDispatch(commands, dispatch.groups, dispatch.instances, 1);
+    if (stamps != nullptr) stamps->take(commands, static_cast<std::uint32_t>(i - first + 1));
+  }
+  if (last == recording.dispatches.size())
+    barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  device.check(vk.vkEndCommandBuffer(commands), "recording a plan");
+  buffers_.push_back(commands);
+  return commands;
+}
+
+}  // namespace caldera::vulkan

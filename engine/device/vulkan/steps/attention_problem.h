@@ -1,0 +1,54 @@
+// An attention step as its shaders see it: extents, strides, and how workgroups share the work.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/device/vulkan/steps/context.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::vulkan {
+
+/// What an operand's rows and columns are; `none`: it has none.
+enum class AttentionAxis : std::uint8_t { queries, keys, d, e, none };
+
+struct AttentionOperand {
+  std::size_t operand;  // of the step
+  AttentionAxis rows, columns;
+};
+
+/// The operands that the shaders' text knows, in its order: the step's named ones, then its outputs.
+std::vector<AttentionOperand> attention_operands(const Step& step, const AttentionStep& attention);
+
+/// The iteration space after merging: batch extents, then M, N, D, E; every operand's strides over all of
+/// them.
+struct AttentionSpace {
+  explicit AttentionSpace(const Step& step);
+
+  Dims batch;
+  Dims sizes;
+  std::vector<Dims> strides;
+
+  std::int64_t batches() const;
+  std::int64_t size(AttentionAxis axis) const;
+  std::int64_t stride(std::size_t operand, AttentionAxis axis) const;
+  Dims batch_strides(std::size_t operand) const;
+};
+
+/// How a workgroup shares a block of scores: see shaders/attention/attention.glsl.
+struct AttentionBlocking {
+  AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space);
+
+  std::int64_t lane_rows = 1, lane_columns = 1, tile_rows = 1, tile_columns = 4;
+  std::int64_t each = 1;      // columns of an output that an invocation keeps
+  bool small_code = false;    // short loops instead of unrolled ones
+  bool one_subgroup = false;  // all lanes are one, whatever the driver does
+  std::int64_t tasks = 0;     // blocks of rows, in all batches
+  std::uint32_t groups = 0;
+  std::int64_t iterations = 0;  // of all loops in the busiest invocation
+
+  std::int64_t rows() const { return lane_rows * tile_rows; }
+  std::int64_t columns() const { return lane_columns * tile_columns; }
+};
+
+}  // namespace caldera::vulkan

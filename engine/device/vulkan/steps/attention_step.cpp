@@ -1,0 +1,232 @@
+// Puts the shader of an attention step together from its text and the kernels, and writes its arguments.
+#include "engine/device/vulkan/steps/attention_step.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/pipelines/shader_parts.h"
+#include "engine/device/vulkan/steps/attention_problem.h"
+#include "engine/device/vulkan/steps/kernel_arguments.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+namespace {
+
+using Axis = AttentionAxis;
+
+constexpr int kMaxBatchRank = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
+constexpr std::int64_t kMaxHead = 256;
+
+/// A kernel of the step: its operands and scalar arguments among those of the step.
+struct Part {
+  const Kernel* kernel;
+  const char* name;
+  int parameters;
+  std::size_t first_operand, first_scalar;
+  std::size_t operands() const {
+    return kernel->inputs.size() - static_cast<std::size_t>(parameters) +
+           static_cast<std::size_t>(kernel->index_count);
+  }
+};
+
+std::vector<Part> kernels(const Step& step, const AttentionStep& attention) {
+  const auto named = static_cast<std::size_t>(step.named_operands());
+  std::vector<Part> parts{{attention.score.get(), "score_of", 1, named, 0}};
+  if (attention.gradient)
+    parts.push_back({attention.gradient.get(), "gradient_of", 2, named + parts[0].operands(),
+                     attention.score->scalars.size()});
+  return parts;
+}
+
+KernelArguments arguments(const Step& step, const AttentionSpace& space, const Part& part) {
+  Dims extents = space.batch;
+  extents.push_back(space.size(Axis::queries));
+  extents.push_back(space.size(Axis::keys));
+  std::vector<KernelView> views;
+  for (std::size_t i = part.first_operand; i < part.first_operand + part.operands(); ++i) {
+    KernelView view;
+    view.operand = &step.operands[i];
+    view.is_index = view.operand->buffer < 0;
+    view.strides = Dims(space.strides[i].span().first(static_cast<std::size_t>(extents.rank())));
+    view.access = scalar_or_strided(view.strides);
+    views.push_back(view);
+  }
+  return {step, extents, std::move(views)};
+}
+
+GlslEpilogue::Shape shape(const AttentionSpace& space, const Part& part) {
+  GlslEpilogue::Shape s{.rank = space.batch.rank() + 2, .parameters = part.parameters, .returns = true};
+  for (std::size_t i = part.first_operand; i < part.first_operand + part.operands(); ++i)
+    s.access.push_back(
+        scalar_or_strided(Dims(space.strides[i].span().first(static_cast<std::size_t>(s.rank)))));
+  return s;
+}
+
+/// How the matrices of a step lie in memory: see AttentionStep.
+struct MatrixTypes {
+  DType operands, results;
+};
+
+MatrixTypes matrix_types(const Plan& plan, const Step& step) {
+  const auto type = [&](std::size_t operand) {
+    return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer)].dtype;
+  };
+  return {type(0), type(step.first_output())};
+}
+
+const char* shader_name(AttentionPass pass) {
+  switch (pass) {
+    case AttentionPass::forward:
+      break;
+    case AttentionPass::grad_q:
+      return "attention_grad_q";
+    case AttentionPass::grad_kv:
+      return "attention_grad_kv";
+  }
+  return "attention_forward";
+}
+
+/// Definitions that shaders/attention/attention.glsl asks for, and the functions of the kernels.
+std::string make_text(const AttentionStep& attention, const MatrixTypes& types, const AttentionSpace& space,
+                      const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
+                      const GlslOptions& options) {
+  GlslNeeds needs;
+  for (DType type : {DType::f32, types.operands, types.results}) needs.memory(type);
+  const std::string loaded = glsl_loaded(
+      types.operands, fmt::format("{}(address).v[element]", glsl_memory(types.operands)), needs.calls);
+  const std::string stored = glsl_stored(types.results, "(value)", needs.calls);
+  needs.subgroups = b.one_subgroup;
+  for (const char* function : {"f_exp", "constants"}) needs.calls.emplace(function);
+  std::string functions, slots, integers, loads;
+  for (const Part& part : parts) {
+    const GlslEpilogue epilogue(*part.kernel, shape(space, part), part.name);
+    needs.calls.insert(epilogue.needs().calls.begin(), epilogue.needs().calls.end());
+    needs.int64 |= epilogue.needs().int64;
+    needs.bytes |= epilogue.needs().bytes;
+    needs.halves |= epilogue.needs().halves;
+    needs.doubles |= epilogue.needs().doubles;
+    functions += epilogue.function();
+    slots += epilogue.slot_members();
+    integers += epilogue.integer_members();
+    loads += epilogue.load("args.");
+  }
+  const BatchCoordinates batch = batch_coordinates(space.batch.rank());
+
+  std::string text;
+  append_glsl_preamble(needs, options, text);
+  append_glsl_functions(needs, text);
+  text += functions;
+  text += fmt::format("#define LOADED(address, element) ({})\n", loaded);
+  text += fmt::format("#define STORE(z, element, value) ({}((z).address).v[element] = {})\n",
+                      glsl_memory(types.results), stored);
+  text += fmt::format("#define LANE_ROWS {}\n#define LANE_COLUMNS {}\n", b.lane_rows, b.lane_columns);
+  text += fmt::format("#define TILE_ROWS {}\n#define TILE_COLUMNS {}\n", b.tile_rows, b.tile_columns);
+  text += fmt::format("#define EACH {}\n", b.each);
+  text += fmt::format("#define SYNC {}\n", b.one_subgroup ? "subgroupBarrier" : "barrier");
+  if (b.small_code) text += "#define SMALL_CODE\n";
+  if (vector_loads) text += "#define VECTOR_LOADS\n";
+  if (attention.causal.fill >= 0) text += "#define CAUSAL\n";
+  text += fmt::format("#define KERNEL_SLOTS {}\n#define KERNEL_INTEGERS {}\n", one_line(slots),
+                      one_line(integers));
+  text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(loads));
+  text += fmt::format("#define KERNEL_BATCH(batch) {}\n", batch.declarations);
+  text += fmt::format("#define SCORE(raw, query, key) score_of(raw, {}query, key)\n", batch.names);
+  text += fmt::format("#define GRADIENT(d_score, raw, query, key) gradient_of(d_score, raw, {}query, key)\n",
+                      batch.names);
+  return text + whole_shader_text(shader_name(attention.pass));
+}
+
+/// The argument block, as shaders/attention/attention.glsl declares it.
+std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionStep& attention,
+                          const AttentionSpace& space, const std::vector<AttentionOperand>& named,
+                          const std::vector<Part>& parts) {
+  const std::uint32_t block = table.begin();
+  std::vector<std::int64_t> biases;
+  for (const AttentionOperand& operand : named) {
+    Dims extents = space.batch, strides = space.batch_strides(operand.operand);
+    for (Axis axis : {operand.rows, operand.columns}) {
+      extents.push_back(space.size(axis));
+      strides.push_back(space.stride(operand.operand, axis));
+    }
+    std::int64_t reach = 0;
+    for (int i = 0; i < extents.rank(); ++i)
+      reach += std::abs(strides[i]) * std::max<std::int64_t>(extents[i] - 1, 0);
+    TableWriter::check_fits(reach, step);
+    biases.push_back(bias(extents, strides));
+    table.address(step.operands[operand.operand], biases.back());
+  }
+  for (std::int32_t scalar : {attention.causal.fill, attention.causal.offset_scalar}) {
+    if (scalar >= 0) {
+      table.scalar(scalar);
+    } else {
+      table.integer(0, step);
+      table.integer(0, step);
+    }
+  }
+  for (const Part& part : parts)
+    arguments(step, space, part)
+        .write_slots(table, std::span(step.scalars).subspan(part.first_scalar, part.kernel->scalars.size()));
+  for (std::int64_t value : {space.batches(), space.size(Axis::queries), space.size(Axis::keys),
+                             space.size(Axis::d), space.size(Axis::e), std::int64_t{space.batch.rank()}})
+    table.integer(value, step);
+  for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
+  table.integer(attention.causal.offset, step);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const Dims strides = space.batch_strides(named[i].operand);
+    table.integer(biases[i], step);
+    table.integer(space.stride(named[i].operand, named[i].rows), step);
+    table.integer(space.stride(named[i].operand, named[i].columns), step);
+    for (int k = 0; k < kMaxBatchRank; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
+  }
+  for (const Part& part : parts) arguments(step, space, part).write_integers(table);
+  return block;
+}
+
+}  // namespace
+
+void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& attention) {
+  Context& context = encoder.context;
+  const AttentionSpace space(step);
+  const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
+  if (step.dtype != DType::f32)
+    throw DTypeError(fmt::format("{} has no kernel on {}", name(step.dtype), context.device->name()));
+  if (std::max(d, e) > kMaxHead)
+    throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHead));
+  const AttentionBlocking b(context, attention, space);
+  if (b.tasks == 0) return;
+  TableWriter::check_fits(b.tasks, step);
+
+  const std::vector<AttentionOperand> named = attention_operands(step, attention);
+  const std::vector<Part> parts = kernels(step, attention);
+  const MatrixTypes types = matrix_types(encoder.plan, step);
+  bool vector_loads =
+      types.operands == DType::f32 && !(context.device->capabilities().scalar_loads && context.few_cores);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const bool multiplied = named[i].operand < static_cast<std::size_t>(step.named_operands());
+    if (multiplied && named[i].columns != Axis::none)
+      vector_loads = vector_loads && space.stride(named[i].operand, named[i].columns) == 1;
+  }
+
+  Hash128 key;
+  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(attention.pass),
+                      name(types.operands), name(types.results), b.lane_rows, b.lane_columns, b.tile_rows,
+                      b.tile_columns, b.each, b.small_code, vector_loads, attention.causal.fill >= 0));
+  for (const Part& part : parts) {
+    for (const Hash128& h : {part.kernel->hash, shape(space, part).hash()}) {
+      key.mix(h.lo);
+      key.mix(h.hi);
+    }
+  }
+  const VkPipeline pipeline = context.pipelines.generated(key, step.name(), b.one_subgroup, [&] {
+    return make_text(attention, types, space, parts, b, vector_loads, context.glsl);
+  });
+
+  const std::uint32_t block = write_block(encoder.table, step, attention, space, named, parts);
+  encoder.dispatch(step, pipeline, block, b.groups, b.iterations);
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,74 @@
+#include "engine/device/vulkan/steps/context.h"
+
+#include "engine/device/environment.h"
+#include "engine/device/vulkan/open/device_identity.h"
+
+namespace caldera::vulkan {
+namespace {
+
+/// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
+bool staging_forced() { return environment_flag("CALDERA_VULKAN_STAGING"); }
+
+GlslOptions glsl_options(const Capabilities& can) {
+  GlslOptions options;
+  if (can.subgroup_arithmetic) options.subgroup_size = can.subgroup_size;
+  // Without size control a driver may run a workgroup as subgroups of other sizes; software devices have one
+  // size.
+  options.exact_subgroup_size = can.subgroup_arithmetic && (can.subgroup_size_control || can.software);
+  options.preserve_nan_inf = can.preserve_nan_inf;
+  return options;
+}
+
+}  // namespace
+
+Context::Context(const PhysicalDevice& physical)
+    : device(std::make_shared<LogicalDevice>(physical)),
+      tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
+      tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
+      pipelines(device, DiskCache(DiskCache::default_directory())),
+      measurements(device),
+      tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
+            DiskCache::default_directory()),
+      glsl(glsl_options(physical.capabilities)),
+      few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
+      reclaimer_(device->memory(), Pressure::heavy, [this] {
+        const std::lock_guard lock(arena_mutex_);
+        arena_.reset();
+      }) {}
+
+std::shared_ptr<VulkanStorage> Context::arena(std::uint64_t bytes) {
+  {
+    const std::lock_guard lock(arena_mutex_);
+    if (arena_ != nullptr && arena_->bytes() >= bytes) return arena_;
+    arena_.reset();  // given back first: the two need not fit side by side unless the old one is still in use
+  }
+  auto made = std::make_shared<VulkanStorage>(tensors, bytes);
+  const std::lock_guard lock(arena_mutex_);
+  arena_ = made;
+  return made;
+}
+
+bool Context::supports(DType type) const {
+  const Capabilities& can = device->capabilities();
+  switch (type) {
+    case DType::f32:
+    case DType::i32:
+      return true;
+    case DType::boolean:
+    case DType::u8:
+    case DType::i8:
+      return can.storage_8bit;
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      return can.storage_16bit;
+    case DType::u32:  // computed in 64 bits
+    case DType::i64:
+      return can.int64;
+    case DType::f64:
+      return can.float64;
+  }
+  return false;
+}
+
+}  // namespace caldera::vulkan

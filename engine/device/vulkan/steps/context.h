@@ -1,0 +1,50 @@
+// What the backend and its executables share. Shared ownership: an executable or a tensor may be the last to
+// go.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "engine/device/vulkan/glsl/variant.h"
+#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/storage.h"
+#include "engine/device/vulkan/open/device.h"
+#include "engine/device/vulkan/pipelines/pipeline_cache.h"
+#include "engine/device/vulkan/products/product_tuner.h"
+#include "engine/device/vulkan/record/measurements.h"
+
+namespace caldera::vulkan {
+
+/// One open device.
+class Context {
+ public:
+  explicit Context(const PhysicalDevice& physical);
+
+  const DevicePtr device;
+  const std::shared_ptr<MemoryPool> tensors;
+  const std::shared_ptr<MemoryPool> tables;
+  PipelineCache pipelines;
+  Measurements measurements;
+  ProductTuner tuner;
+  GlslOptions glsl;
+  /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
+  /// software device what a GPU gets.
+  const bool few_cores;
+
+  /// The memory of intermediates. One for all plans, as large as the largest needs: plans run one after the
+  /// other. Called under the backend's order of submits. The caller holds it until the ticket of its work is
+  /// noted there; under pressure the context lets go of it. Throws OutOfMemoryError.
+  std::shared_ptr<VulkanStorage> arena(std::uint64_t bytes);
+
+  /// Whether kernels may use the type.
+  bool supports(DType type) const;
+
+ private:
+  std::mutex arena_mutex_;
+  std::shared_ptr<VulkanStorage> arena_;
+  MemoryBudget::Reclaimer reclaimer_;  // of the arena; last: gone before what it uses
+};
+
+using ContextPtr = std::shared_ptr<Context>;
+
+}  // namespace caldera::vulkan

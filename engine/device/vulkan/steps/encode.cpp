@@ -1,0 +1,71 @@
+#include "engine/device/vulkan/steps/encode.h"
+
+#include <fmt/core.h>
+
+#include <span>
+
+#include "engine/device/vulkan/steps/attention_step.h"
+#include "engine/device/vulkan/steps/contract_step.h"
+#include "engine/device/vulkan/steps/encoder.h"
+#include "engine/device/vulkan/steps/indexed_step.h"
+#include "engine/device/vulkan/steps/product_timing.h"
+#include "engine/device/vulkan/steps/region_step.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+namespace {
+
+/// Encodes a step and those that are joined to it, one function a kind.
+struct EncodeStep {
+  Encoder& encoder;
+  std::span<const Step> joined;  // the step is the first
+
+  void operator()(const RegionStep& region) const { encode_region(encoder, *region.kernel, joined); }
+  void operator()(const ContractStep& contract) const { encode_contract(encoder, joined[0], contract); }
+  void operator()(const GatherStep& gather) const { encode_gather(encoder, joined[0], gather); }
+  void operator()(const ScatterStep& scatter) const { encode_scatter(encoder, joined[0], scatter); }
+  void operator()(const AttentionStep& attention) const { encode_attention(encoder, joined[0], attention); }
+  void operator()(const LinalgStep&) const {
+    throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
+  }
+};
+
+}  // namespace
+
+Recording encode(const Plan& plan, Context& context) {
+  Recording recording;
+  Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
+  encoder.time_product = [&](const Step& step, const ProductVariant& variant) {
+    return time_product(context, plan, step, variant);
+  };
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); i = next) {
+    const Step& step = plan.steps[i];
+    encoder.step = i;
+    for (next = i + 1; next < plan.steps.size() && plan.steps[next].joined;) ++next;
+    const std::span<const Step> joined = std::span(plan.steps).subspan(i, next - i);
+    // The barrier of a step without work is left to the next one: it still orders its neighbours.
+    encoder.barrier_next |= step.barrier_before;
+    const auto where = [&] {
+      return fmt::format("{}: step {} ({}): ", context.device->name(), i, step.name());
+    };
+    const std::size_t first = recording.dispatches.size();
+    try {
+      step.visit(EncodeStep{encoder, joined});
+    } catch (const DTypeError& e) {
+      throw DTypeError(where() + e.what());
+    } catch (const ShapeError& e) {
+      throw ShapeError(where() + e.what());
+    } catch (const DeviceError& e) {
+      throw DeviceError(where() + e.what());
+    } catch (const Error& e) {
+      throw Error(where() + e.what());
+    }
+    recording.steps.insert(
+        recording.steps.end(), joined.size(),
+        {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
+  }
+  return recording;
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,29 @@
+#include "engine/device/vulkan/steps/encoder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/tensor/error.h"
+
+namespace caldera::vulkan {
+
+std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
+  const std::int64_t wanted = (work + per_group - 1) / per_group;
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(wanted, context.device->capabilities().max_groups));
+}
+
+void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
+                       std::int64_t iterations, std::uint32_t instances) {
+  const std::uint32_t limit = context.device->capabilities().loop_limit;
+  if (limit > 0 && iterations > limit)
+    throw DeviceError(fmt::format(
+        "{} over {} needs {} loop iterations an invocation; the driver of {} stops at {}", step.name(),
+        step.dims.to_string(), iterations, context.device->physical().info.name, limit));
+  recording.dispatches.push_back({pipeline, groups, instances, block, barrier_next});
+  if (barrier_next) ++recording.barriers;
+  barrier_next = false;
+}
+
+}  // namespace caldera::vulkan

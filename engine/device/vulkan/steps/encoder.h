@@ -1,0 +1,33 @@
+// Encoder: what turns the steps of a plan into dispatches.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/device/vulkan/record/recording.h"
+#include "engine/device/vulkan/steps/context.h"
+
+namespace caldera::vulkan {
+
+/// What the functions of single kinds of step work on. A step without work (an extent of 0) adds nothing.
+struct Encoder {
+  const Plan& plan;
+  Context& context;
+  Recording& recording;
+  TableWriter table;
+  std::size_t step = 0;                    // of the plan: number of the one that is being encoded
+  bool barrier_next = false;               // the next dispatch waits for those before it
+  const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
+  /// Seconds for one run of a contraction by a variant; nothing where that cannot be measured.
+  std::function<std::optional<double>(const Step&, const ProductVariant&)> time_product;
+
+  /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
+  /// device.
+  std::uint32_t groups(std::int64_t work, std::int64_t per_group) const;
+  /// `iterations`: of all loops in the busiest invocation. Throws DeviceError where the device would cut them
+  /// short. `instances`: argument blocks one after the other that the shader takes by gl_WorkGroupID.y.
+  void dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
+                std::int64_t iterations, std::uint32_t instances = 1);
+};
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,17 @@
+// How long a variant of the matrix product takes, on scratch memory.
+#pragma once
+
+#include <optional>
+
+#include "engine/device/vulkan/products/product_variants.h"
+#include "engine/device/vulkan/steps/context.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::vulkan {
+
+/// Seconds for one run of the contraction by the variant: the best of a few, by the host's clock. Nothing
+/// where the scratch memory would be large or cannot be had. Makes the pipeline if it is missing.
+std::optional<double> time_product(Context& context, const Plan& plan, const Step& step,
+                                   const ProductVariant& variant);
+
+}  // namespace caldera::vulkan

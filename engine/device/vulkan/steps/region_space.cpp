@@ -1,0 +1,102 @@
+#include "engine/device/vulkan/steps/region_space.h"
+
+#include <algorithm>
+
+namespace caldera::vulkan {
+namespace {
+
+/// Appends dims [first, last) of the step to `dims`, dropping those of extent 1 and merging neighbours.
+void merge(const Step& step, int first, int last, Dims& dims, std::vector<Dims>& strides) {
+  const int start = strides.empty() ? 0 : strides[0].rank();
+  for (int d = first; d < last; ++d) {
+    const std::int64_t extent = step.dims[d];
+    if (extent == 1) continue;
+    bool joins = dims.rank() > 0 && !strides.empty() && strides[0].rank() > start;
+    for (std::size_t k = 0; joins && k < strides.size(); ++k)
+      joins = strides[k].back() == step.operands[k].strides[d] * extent;
+    if (joins) {
+      dims[dims.rank() - 1] *= extent;
+      for (std::size_t k = 0; k < strides.size(); ++k)
+        strides[k][strides[k].rank() - 1] = step.operands[k].strides[d];
+    } else {
+      dims.push_back(extent);
+      for (std::size_t k = 0; k < strides.size(); ++k) strides[k].push_back(step.operands[k].strides[d]);
+    }
+  }
+}
+
+Access classify(const RegionSpace& space, const Dims& strides, int rank, bool index) {
+  bool scalar = true;
+  bool linear = true;
+  std::int64_t dense = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    const std::int64_t extent = space.extent(d);
+    if (extent == 1) continue;
+    scalar = scalar && strides[d] == 0;
+    linear = linear && strides[d] == dense;
+    dense *= extent;
+  }
+  if (scalar) return Access::scalar;
+  return linear && !index ? Access::linear : Access::strided;
+}
+
+}  // namespace
+
+Dims RegionSpace::extents() const {
+  Dims all = kept;
+  for (std::int64_t e : reduced) all.push_back(e);
+  return all;
+}
+
+RegionSpace make_space(const Step& step) {
+  RegionSpace space;
+  const int kept = step.dims.rank() - step.as<RegionStep>().reduce_rank;
+  space.strides.resize(step.operands.size());
+  for (int d = 0; d < step.dims.rank(); ++d) {
+    (d < kept ? space.kept_points : space.reduced_points) *= step.dims[d];
+  }
+  merge(step, 0, kept, space.kept, space.strides);
+  merge(step, kept, step.dims.rank(), space.reduced, space.strides);
+  return space;
+}
+
+bool make_alike(std::span<RegionSpace> spaces) {
+  int kept = 0, reduced = 0;
+  for (const RegionSpace& s : spaces) {
+    kept = std::max(kept, s.kept.rank());
+    reduced = std::max(reduced, s.reduced.rank());
+  }
+  if (kept + reduced > kMaxRank) return false;
+  for (RegionSpace& s : spaces) {
+    while (s.kept.rank() < kept) {
+      s.kept.insert(0, 1);
+      for (Dims& strides : s.strides) strides.insert(0, 0);
+    }
+    while (s.reduced.rank() < reduced) {
+      s.reduced.insert(0, 1);
+      for (Dims& strides : s.strides) strides.insert(kept, 0);
+    }
+  }
+  return true;
+}
+
+std::vector<Access> common_access(const Kernel& kernel, std::span<const RegionSpace> spaces) {
+  const std::vector<bool> one_a_row = row_operands(kernel);
+  const std::size_t inputs = kernel.inputs.size();
+  const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
+  std::vector<Access> list;
+  for (std::size_t k = 0; k < one_a_row.size(); ++k) {
+    const bool index = k >= inputs && k < first_output;
+    const auto access_in = [&](const RegionSpace& s) {
+      return classify(s, s.strides[k], one_a_row[k] ? s.kept.rank() : s.rank(), index);
+    };
+    Access access = access_in(spaces[0]);
+    for (const RegionSpace& s : spaces.subspan(1)) {
+      if (access_in(s) != access) access = Access::strided;
+    }
+    list.push_back(access);
+  }
+  return list;
+}
+
+}  // namespace caldera::vulkan

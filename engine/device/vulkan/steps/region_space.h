@@ -1,0 +1,34 @@
+// The iteration spaces of region steps, brought to as few dimensions as they need.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/device/vulkan/glsl/variant.h"
+#include "engine/plan/plan.h"
+
+namespace caldera::vulkan {
+
+/// The iteration space of a step with its strides, after dimensions that every operand walks in one stride
+/// were merged. What is reduced, or is the row, stays apart from the kept dimensions.
+struct RegionSpace {
+  Dims kept, reduced;
+  std::vector<Dims> strides;  // of each operand, over kept then reduced
+  std::int64_t kept_points = 1, reduced_points = 1;
+
+  int rank() const { return kept.rank() + reduced.rank(); }
+  std::int64_t extent(int d) const { return d < kept.rank() ? kept[d] : reduced[d - kept.rank()]; }
+  Dims extents() const;
+};
+
+RegionSpace make_space(const Step& step);  // of a region
+
+/// The spaces of steps of one kernel given the same ranks, by extents of 1. False, with the spaces as they
+/// were, if that takes more than kMaxRank dimensions.
+bool make_alike(std::span<RegionSpace> spaces);
+
+/// How one shader addresses each operand in all of the spaces (which are alike).
+std::vector<Access> common_access(const Kernel& kernel, std::span<const RegionSpace> spaces);
+
+}  // namespace caldera::vulkan

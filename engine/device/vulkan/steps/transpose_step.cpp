@@ -1,0 +1,84 @@
+#include "engine/device/vulkan/steps/transpose_step.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace caldera::vulkan {
+namespace {
+
+// As in shaders/transpose/transpose.glsl.
+constexpr std::int64_t kSize = 32;
+constexpr std::int64_t kLanes = 256;
+constexpr int kMaxBatchRank = 6;
+
+/// Less than half a tile is not worth one.
+constexpr std::int64_t kShortest = kSize / 2;
+
+/// The dimension along which `strides` are 1, the longest if there are several; -1 without one.
+int contiguous_dimension(const RegionSpace& space, const Dims& strides) {
+  int found = -1;
+  for (int d = 0; d < space.rank(); ++d) {
+    if (strides[d] == 1 && (found < 0 || space.kept[d] > space.kept[found])) found = d;
+  }
+  return found;
+}
+
+bool only_copies(const Kernel& kernel) {
+  return kernel.code.size() == 1 && kernel.code[0].op == ScalarOp::load && kernel.inputs.size() == 1 &&
+         kernel.outputs.size() == 1 && kernel.index_count == 0 &&
+         kernel.inputs[0] == kernel.outputs[0].type && !kernel.reduce;
+}
+
+}  // namespace
+
+bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, const RegionSpace& space) {
+  const Context& context = encoder.context;
+  const Capabilities& can = context.device->capabilities();
+  // Processors have caches that make up for scattered stores, and pay for barriers.
+  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 || can.max_invocations < kLanes)
+    return false;
+  const Dims &from = space.strides[0], &to = space.strides[1];
+  const auto backwards = [](std::int64_t s) { return s < 0; };
+  if (std::ranges::any_of(from, backwards) || std::ranges::any_of(to, backwards)) return false;
+  const int column = contiguous_dimension(space, from), row = contiguous_dimension(space, to);
+  if (column < 0 || row < 0 || row == column || space.rank() - 2 > kMaxBatchRank ||
+      space.kept[row] < kShortest || space.kept[column] < kShortest)
+    return false;
+
+  std::int64_t batches = 1, reach[2] = {};
+  Dims extents, strides[2];
+  for (int d = 0; d < space.rank(); ++d) {
+    for (int side : {0, 1})
+      reach[side] += space.strides[static_cast<std::size_t>(side)][d] * (space.kept[d] - 1);
+    if (d == row || d == column) continue;
+    batches *= space.kept[d];
+    extents.push_back(space.kept[d]);
+    strides[0].push_back(from[d]);
+    strides[1].push_back(to[d]);
+  }
+  for (std::int64_t r : reach) TableWriter::check_fits(r, step);
+  const std::int64_t tiles =
+      ((space.kept[row] + kSize - 1) / kSize) * ((space.kept[column] + kSize - 1) / kSize) * batches;
+  TableWriter::check_fits(tiles, step);
+  const std::uint32_t groups = encoder.groups(tiles, 1);
+  const std::int64_t iterations = (tiles + groups - 1) / groups * (2 * kSize / 8 + kMaxBatchRank + 1);
+  if (can.loop_limit > 0 && iterations > can.loop_limit) return false;
+
+  const VkPipeline pipeline =
+      encoder.context.pipelines.embedded(fmt::format("transpose_{}", 8 * size_of(kernel.inputs[0])));
+  TableWriter& table = encoder.table;
+  const std::uint32_t block = table.begin();
+  table.address(step.operands[0]);
+  table.address(step.operands[1]);
+  for (std::int64_t value :
+       {space.kept[row], space.kept[column], from[row], to[column], batches, std::int64_t{extents.rank()}})
+    table.integer(value, step);
+  for (const Dims& list : {extents, strides[0], strides[1]}) {
+    for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < list.rank() ? list[d] : 1, step);
+  }
+  encoder.dispatch(step, pipeline, block, groups, iterations);
+  return true;
+}
+
+}  // namespace caldera::vulkan

@@ -1,0 +1,34 @@
+// The walks that write lineages, and what is asked of them: whether a value may have come from a node.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/graph/lineage.h"
+#include "engine/graph/node.h"
+
+namespace caldera {
+
+/// The lineages of nodes that are about to get values in one evaluation, before they drop their inputs:
+/// appends one for each. Many have the same, which is then that of all of them together. Under graph_mutex().
+void append_lineages(std::span<Node* const> outputs, std::vector<LineagePtr>& to);
+
+/// A node, to be looked for among what values came from.
+class Origin {
+ public:
+  /// Under graph_mutex().
+  explicit Origin(Node& x);
+
+  /// Whether `value`, which has dropped its inputs, may have come from the node. Never false if it did.
+  bool may_be_of(const Node& value) const;
+
+ private:
+  std::uint64_t id_;
+  bool is_number_;                      // leaves no marks
+  bool is_origin_;                      // leaves marks at all times
+  std::uint64_t evaluation_ = 0;        // in which it got its value
+  std::vector<std::uint64_t> origins_;  // ids of those that are sure
+};
+
+}  // namespace caldera

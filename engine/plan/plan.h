@@ -1,0 +1,49 @@
+// Plan: what a graph becomes. Steps over buffers, in order, with arena offsets and hazards; replayed with new
+// inputs.
+//
+// A plan names no concrete memory. Its buffers are inputs (bound at replay), outputs (allocated by the
+// runtime for each replay, dense row-major) and intermediates, which lie in one arena at planned offsets. All
+// operands of a step are (buffer, offset, strides) over the step's iteration space, in elements of the
+// operand's type. What each kind of step computes stands in steps/, a header a kind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/steps/operand.h"
+#include "engine/plan/steps/step.h"
+#include "engine/tensor/device.h"
+#include "engine/tensor/dtype.h"
+
+namespace caldera {
+
+/// An output that may be bound to the memory of an input, if nobody needs the input's value after the replay:
+/// the step that first touches the output is the last to touch the input, reads exactly the elements that it
+/// writes, and a barrier stands between it and earlier readers of the input. An input and an output may stand
+/// in several; a replay makes use of each at most once.
+struct Donation {
+  std::int32_t output = -1;  // buffers
+  std::int32_t input = -1;
+};
+
+struct Plan {
+  Device device;
+  std::vector<PlanBuffer> buffers;  // inputs first, then outputs, then arena
+  std::int32_t input_count = 0;
+  std::int32_t output_count = 0;
+  std::vector<DType> scalars;            // scalar arguments: those bound at replay, then the constants
+  std::vector<std::uint64_t> constants;  // bits of the last of them
+  std::vector<Step> steps;
+  std::vector<Donation> donations;
+  std::int64_t arena_bytes = 0;
+  std::int64_t peak_bytes = 0;  // arena and outputs
+  std::int64_t node_count = 0;  // nodes of the graph it was made from
+
+  int barrier_count() const;
+  /// Steps that are not joined to another.
+  int dispatch_count() const;
+  std::string to_string() const;
+};
+
+}  // namespace caldera

@@ -1,0 +1,64 @@
+// Attention and its gradients, without the matrix of scores in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/plan/steps/step_kind.h"
+
+namespace caldera {
+
+/// Says that the score of an attention step is a constant wherever n > m + offset (the causal mask), so that
+/// blocks of keys with nothing else can be left out where exp(fill - maximum of the row) is 0 in f32.
+struct CausalMask {
+  std::int32_t fill = -1;           // plan scalar (f32) that is the score there; -1: not known to be causal
+  std::int64_t offset = 0;          // constant part of the offset
+  std::int32_t offset_scalar = -1;  // plan scalar (i32) that is added to it; -1: none
+};
+
+/// What an attention step computes.
+enum class AttentionPass : std::uint8_t {
+  forward,  // operands: q, k, v, score's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total
+  grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], score's, gradient's, output dq[b,m,d]
+  grad_kv,  // the same operands but for the outputs dk[b,n,d], dv[b,n,e]
+};
+
+/// Attention over dims = batch..., M (queries), N (keys), D (head size of q and k), E (head size of v), in
+/// f32, without the M x N scores in memory. `score` (element-wise, over batch..., M, N; one output) makes the
+/// score from the raw product: its input 0 is sum_d q[b,m,d] k[b,n,d] (no operand), its other inputs and
+/// index operands follow the named operands, stride 0 along D and E. Every operand has strides over all of
+/// dims, 0 along those that it lacks.
+///   highest[b,m] = max_n score,  total[b,m] = sum_n exp(score - highest[b,m]),
+///   P[b,m,n] = exp(score - highest[b,m]) / total[b,m]
+/// (Two numbers a row, not the logarithm of the sum: that would lose `total` beside a large maximum, as that
+/// of a row which is masked whole.)
+///
+/// q, k, v and go are of one type, f32, f16 or bf16, and so are the outputs o, dq, or dk and dv, of a step;
+/// highest, total and delta are f32.
+///
+/// The gradients: dP[b,m,n] = sum_e go v; dS = P * (dP - delta); `gradient` is an element-wise kernel whose
+/// input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;
+/// dq[b,m,d] = sum_n dR k; dk[b,n,d] = sum_m dR q; dv[b,n,e] = sum_m P go. Outputs keep the whole batch: what
+/// is broadcast over it is summed by a later step.
+struct AttentionStep {
+  AttentionPass pass = AttentionPass::forward;
+  std::shared_ptr<const Kernel> score;
+  std::shared_ptr<const Kernel> gradient;  // null in the forward pass
+  CausalMask causal;
+
+  std::string_view kind() const;  // "attention", "attention_grad_q" or "attention_grad_kv"
+  static std::string_view form() { return "attention"; }
+  std::string name() const { return std::string(kind()); }
+  int output_count() const;
+  int named_operands() const { return pass == AttentionPass::forward ? 3 : 7; }
+  std::vector<StepKernel> kernels() const;
+  std::int64_t flops(const StepHeader& step) const;
+  void check(verify::StepForm& form) const;
+  /// Checks that the score is constant where `causal` says so.
+  void check_values(const StepHeader& step) const;
+};
+
+}  // namespace caldera

@@ -1,0 +1,27 @@
+// StepHeader: what steps of every kind have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/steps/operand.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+
+namespace caldera {
+
+struct StepHeader {
+  DType dtype = DType::f32;     // of the result
+  bool barrier_before = false;  // there is a hazard with a step since the last barrier
+  bool joined = false;  // runs in the dispatch of the step before it: a region with the same kernel, and
+                        // no hazard with any step of that dispatch
+  Shape dims;           // iteration space
+  std::vector<Operand> operands;
+  std::vector<std::int32_t> scalars;  // the plan's scalar for each scalar argument, kernel after kernel (see
+                                      // Step::kernels)
+  std::string label;                  // what the step was recognised as: "softmax", "lora"; may be empty
+  std::vector<std::uint32_t> nodes;   // positions in the program of the nodes that it computes
+};
+
+}  // namespace caldera

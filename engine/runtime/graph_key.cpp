@@ -1,0 +1,109 @@
+#include "engine/runtime/graph_key.h"
+
+#include "engine/graph/data_leaf.h"
+
+namespace caldera {
+namespace {
+
+bool is_data(const Node& node) { return node.has_value() && !node.is_scalar_leaf(); }
+
+void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
+  hash.mix(tag | static_cast<std::uint64_t>(node.dtype()) << 8 |
+           static_cast<std::uint64_t>(node.shape().rank()) << 16);
+  for (std::int64_t extent : node.shape()) hash.mix(static_cast<std::uint64_t>(extent));
+}
+
+}  // namespace
+
+void GraphKey::fill() {
+  evaluation_order(
+      outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
+  data.clear();
+  crosses = false;
+  for (Node* node : walk.order) {
+    if (is_data(*node))
+      data.push_back(node);
+    else if (node->op().kind == OpClass::transfer)
+      crosses = true;
+  }
+  if (!crosses) hash_structure();
+}
+
+void GraphKey::fill(const Part& part) {
+  reset(part.device);
+  outputs = part.outputs;
+  data.clear();
+  crosses = false;
+  walk.order.clear();
+  const std::uint64_t number = next_walk();
+  for (Node* node : part.nodes) node->walk = number;
+  const auto append = [&](Node* node) {
+    node->walk_index = static_cast<std::uint32_t>(walk.order.size());
+    walk.order.push_back(node);
+  };
+  for (Node* node : part.nodes) {
+    for (const NodePtr& input : node->operands()) {
+      if (input->walk == number) continue;  // of the part, or met before
+      input->walk = number;
+      append(input.get());
+      if (!input->is_scalar_leaf()) data.push_back(input.get());
+    }
+    append(node);
+  }
+  hash_structure();
+}
+
+void GraphKey::hash_structure() {
+  enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3 };
+  scalars.clear();
+  hash = {};
+  hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
+  auto leaf = data.begin();
+  for (Node* node : walk.order) {
+    if (node->is_scalar_leaf()) {
+      mix_shape(hash, *node, kScalarTag);
+      scalars.push_back(node);
+    } else if (leaf != data.end() && *leaf == node) {
+      mix_shape(hash, *node, kDataTag);
+      ++leaf;
+    } else {
+      mix_shape(hash, *node, kNodeTag);
+      hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
+      for (std::int64_t value : node->attributes().values()) hash.mix(static_cast<std::uint64_t>(value));
+      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
+    }
+  }
+  for (const Node* output : outputs) hash.mix(output->walk_index);
+}
+
+Program GraphKey::program() const {
+  Program program;
+  program.device = device;
+  program.nodes.reserve(walk.order.size());
+  auto leaf = data.begin();
+  for (const Node* node : walk.order) {
+    const bool is_data = leaf != data.end() && *leaf == node;
+    if (is_data) ++leaf;
+    Program::Node n{.op = is_data ? &kDataOp : &node->op(),
+                    .dtype = node->dtype(),
+                    .shape = node->shape(),
+                    .attributes = node->attributes().values(),
+                    .first_input = static_cast<std::uint32_t>(program.inputs.size()),
+                    .origin = node->walk_index};
+    if (is_data) {
+      n.slot = static_cast<std::int32_t>(program.data.size());
+      program.data.push_back(static_cast<std::uint32_t>(program.nodes.size()));
+    } else if (node->is_scalar_leaf()) {
+      n.slot = static_cast<std::int32_t>(program.scalars.size());
+      program.scalars.push_back(compute_type(node->dtype()));
+    } else {
+      n.input_count = static_cast<std::uint32_t>(node->operands().size());
+      for (const NodePtr& input : node->operands()) program.inputs.push_back(input->walk_index);
+    }
+    program.nodes.push_back(n);
+  }
+  for (const Node* output : outputs) program.outputs.push_back(output->walk_index);
+  return program;
+}
+
+}  // namespace caldera

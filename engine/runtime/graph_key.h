@@ -1,0 +1,49 @@
+// GraphKey: the graph behind some outputs on one device, in the order in which replays of its plan bind it.
+// Internal to the runtime.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/compile/program/program.h"
+#include "engine/graph/node.h"
+#include "engine/runtime/device_partition.h"
+#include "engine/tensor/hash.h"
+
+namespace caldera {
+
+/// Bytes of the node's value.
+inline std::size_t bytes_of(const Node& node) {
+  return static_cast<std::size_t>(node.shape().numel()) * size_of(node.dtype());
+}
+
+/// Filled anew for every evaluation; what it has allocated stays. All under graph_mutex().
+struct GraphKey {
+  Device device;
+  std::vector<Node*> outputs;  // distinct, lazy
+  Walk walk;                   // inputs before users
+  std::vector<Node*> data;     // leaves with a value, in order of the walk
+  std::vector<Node*> scalars;  // leaves that are numbers
+  Hash128 hash;                // of the structure: values of scalars and data do not enter
+  bool crosses = false;        // the graph crosses devices: nothing else holds, cut() it
+
+  /// Starts over with no outputs.
+  void reset(Device of) {
+    device = of;
+    outputs.clear();
+  }
+  /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
+  /// leaf for leaf.
+  void fill();
+  /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
+  /// its node may be lazy.
+  void fill(const Part& part);
+  /// The graph as the compiler sees it.
+  Program program() const;
+
+ private:
+  /// From the walk and `data`.
+  void hash_structure();
+};
+
+}  // namespace caldera

@@ -1,0 +1,44 @@
+// Job: one replay of a plan with everything it needs. Internal to the runtime.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/device/backend.h"
+#include "engine/graph/node.h"
+
+namespace caldera {
+
+struct RunRecord;
+
+/// Bytes to bring from a block of one device to the start of a block of another. Keeps both blocks.
+struct DeviceCopy {
+  std::shared_ptr<Backend> from_backend;
+  StoragePtr from;
+  std::size_t from_offset = 0;
+  Backend* to_backend = nullptr;  // whose stream runs the copy
+  StoragePtr to;
+  std::size_t bytes = 0;
+};
+
+/// Copies, then one replay of a plan: everything it needs, held until it is done.
+struct Job {
+  std::vector<DeviceCopy> copies;          // from other devices
+  std::shared_ptr<Executable> executable;  // null where there are only copies
+  Bindings bindings;
+  std::vector<StoragePtr> storages;             // of all bindings
+  std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
+  std::shared_ptr<Event> done;
+  std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
+};
+
+/// Drops the plans of the device that only the cache holds: they keep memory of it (argument tables).
+void drop_idle_plans(Backend& backend);
+
+/// Backend::submit. When the device is out of memory for the plan's intermediates: drops the plans that only
+/// the cache holds and tries again. Throws OutOfMemoryError that names the plan's steps and the operation
+/// with the largest intermediate.
+Ticket submit_job(Backend& backend, const Job& job);
+
+}  // namespace caldera

@@ -1,0 +1,87 @@
+#include "engine/runtime/memory_pressure.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "engine/device/backend.h"
+#include "engine/runtime/devices.h"
+#include "engine/runtime/graph_key.h"
+#include "engine/runtime/job.h"
+#include "engine/runtime/runtime.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+/// The result of `attempt`, which is made again after each way of making room.
+template <class Attempt, class Describe>
+auto with_room(const OpenDevice& target, const Attempt& attempt, const Describe& describe) {
+  try {
+    return attempt();
+  } catch (const OutOfMemoryError&) {
+    target.stream->synchronize();
+  }
+  try {
+    return attempt();
+  } catch (const OutOfMemoryError&) {
+    drop_idle_plans(*target.backend);
+  }
+  try {
+    return attempt();
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(describe() + ": " + error.what());
+  }
+}
+
+template <class Describe>
+StoragePtr allocate_with_room(const OpenDevice& target, std::size_t bytes, const Describe& describe) {
+  const std::size_t wanted = std::max<std::size_t>(1, bytes);
+  return with_room(
+      target, [&] { return target.backend->allocate(wanted); }, describe);
+}
+
+std::string describe_value(std::string_view what, DType dtype, const Shape& shape) {
+  return fmt::format("{}: {} of shape {}", what, name(dtype), shape.to_string());
+}
+
+}  // namespace
+
+StoragePtr allocate_value(const OpenDevice& target, const Node& node) {
+  return allocate_with_room(target, bytes_of(node),
+                            [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
+}
+
+StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t bytes, const char* what,
+                       DType dtype, const Shape& shape) {
+  const auto describe = [&] { return describe_value(what, dtype, shape); };
+  StoragePtr storage = allocate_with_room(target, bytes, describe);
+  if (bytes > 0)
+    with_room(
+        target, [&] { target.backend->upload(*storage, 0, data, bytes); }, describe);
+  return storage;
+}
+
+void fetch_value(const OpenDevice& source, const Node& node, void* out) {
+  const Value& value = node.value();
+  with_room(
+      source,
+      [&] {
+        source.backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out,
+                                 bytes_of(node));
+      },
+      [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
+}
+
+void set_memory_limit(Device device, std::uint64_t bytes) {
+  const std::shared_ptr<OpenDevice> open = open_device(device);
+  open->backend->set_memory_limit(bytes);
+  if (bytes == 0 || open->backend->counters().reserved_bytes <= bytes) return;
+  open->stream->synchronize();
+  drop_idle_plans(*open->backend);
+  open->backend->set_memory_limit(bytes);
+}
+
+}  // namespace caldera

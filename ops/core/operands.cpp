@@ -1,0 +1,87 @@
+#include "ops/core/operands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/node_builder.h"
+
+namespace caldera::ops {
+
+LazyTensor as_operand(const LazyTensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  if (!is_scalar_leaf(x)) return astype(x, dtype);
+  const std::int64_t bits = x.node().attributes()[0];
+  if (is_floating(x.dtype()) == is_floating(dtype)) return scalar_of_bits(bits, dtype);
+  return is_floating(dtype) ? scalar(bits, dtype) : scalar(std::bit_cast<double>(bits), dtype);
+}
+
+LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype) {
+  if (!holds(dtype, x)) {
+    const std::int64_t bits = x.node().attributes()[0];
+    const std::string number =
+        is_floating(x.dtype()) ? fmt::format("{}", std::bit_cast<double>(bits)) : fmt::format("{}", bits);
+    throw ValueError(fmt::format("{}: {} is no {}, which is from {} to {}; convert the tensor with astype()",
+                                 op, number, name(dtype), facts(dtype).lowest, facts(dtype).highest));
+  }
+  return as_operand(x, dtype);
+}
+
+std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands) {
+  std::vector<LazyTensor> out(operands.begin(), operands.end());
+  const auto tensor = std::ranges::find_if_not(operands, is_scalar_leaf);
+  if (tensor == operands.end()) return out;
+  for (LazyTensor& x : out) x = anchored(as_held_operand(op, x, dtype_beside(x, *tensor)), tensor->device());
+  return out;
+}
+
+LazyTensor broadcast_operand(const LazyTensor& x, const Shape& shape) {
+  if (is_scalar_leaf(x) || x.shape() == shape) return x;
+  return broadcast_to(x, shape);
+}
+
+LazyTensor elementwise(const OpDef& op, const LazyTensor& x) {
+  const ScalarOpInfo& traits = info(op.scalar);
+  const bool cast = traits.domain == ScalarDomain::floating && !is_floating(x.dtype());
+  const DType dtype = cast ? DType::f32 : x.dtype();
+  check_domain(op.name, traits.domain, dtype);
+  const LazyTensor converted = cast ? as_operand(x, dtype) : LazyTensor();
+  return make(op, x.shape(), traits.gives_boolean ? DType::boolean : dtype, {cast ? &converted : &x, 1});
+}
+
+LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
+  const ScalarOpInfo& traits = info(op.scalar);
+  const Node& x = a.node();
+  const Node& y = b.node();
+  const bool alike = x.dtype() == y.dtype() && x.shape() == y.shape() && x.device() == y.device() &&
+                     !x.is_scalar_leaf() && !y.is_scalar_leaf();
+  if (alike && in_domain(traits.domain, x.dtype())) {
+    // Nothing to convert, and extents that some tensor has already.
+    const std::array<Node*, 2> nodes{&a.node(), &b.node()};
+    return LazyTensor(
+        Node::make(op, x.shape(), traits.gives_boolean ? DType::boolean : x.dtype(), x.device(), nodes));
+  }
+  const std::array<const LazyTensor*, 2> given{&a, &b};
+  DType dtype = promote(dtype_beside(a, b), dtype_beside(b, a));
+  Shape shape = x.shape();
+  if (x.shape() != y.shape()) {
+    shape = broadcast_shapes(x.shape(), y.shape(), std::string(op.name).c_str());
+    check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
+  }
+  if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
+  // Numbers beyond a type can be compared with its elements, in a type that holds both.
+  if (traits.gives_boolean && !(holds(dtype, a) && holds(dtype, b))) dtype = DType::i64;
+  check_domain(op.name, traits.domain, dtype);
+  std::array<LazyTensor, 2> operands;
+  for (std::size_t i = 0; i < 2; ++i)
+    operands[i] = broadcast_operand(as_held_operand(op.name, *given[i], dtype), shape);
+  return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
+              std::span<const LazyTensor>(operands));
+}
+
+}  // namespace caldera::ops

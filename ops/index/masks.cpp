@@ -1,0 +1,91 @@
+#include "ops/index/masks.h"
+
+#include <fmt/core.h>
+
+#include <bit>
+#include <limits>
+
+#include "ops/core/arithmetic.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
+#include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/reduce/cumulative.h"
+
+namespace caldera {
+namespace {
+
+constexpr std::int64_t kMostPositions = std::numeric_limits<std::int32_t>::max();
+
+void check_mask(const char* op, const LazyTensor& mask) {
+  if (mask.dtype() != DType::boolean)
+    throw DTypeError(fmt::format("{}: a mask is of bool, got {}; compare it with 0", op, name(mask.dtype())));
+}
+
+/// Where the k-th element that holds is, for k = 0 ... size - 1, and the number of elements where there is
+/// none. By bisection, which is many searches side by side, unlike a scatter to the places of a vector.
+LazyTensor positions(const char* op, const LazyTensor& mask, std::int64_t size) {
+  const std::int64_t n = mask.numel();
+  if (size < 0 || size > kMostPositions) throw ValueError(fmt::format("{}: a size of {}", op, size));
+  if (n >= kMostPositions)
+    throw ShapeError(fmt::format("{}: {} has more elements than int32 counts", op, mask.shape().to_string()));
+  const LazyTensor rank = iota(Shape{size}, 0, DType::i32, mask.device());
+  LazyTensor at = zeros_like(rank);
+  if (n == 0 || size == 0) return at;
+  // The first position behind which more than k elements hold, bit by bit from the highest.
+  const LazyTensor counts = cumsum(astype(reshape(mask, Shape{n}), DType::i32));
+  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); step > 0;
+       step /= 2) {
+    const LazyTensor next = at + step;
+    at = where(logical_and(next <= n, take(counts, next - 1) <= rank), next, at);
+  }
+  return at;
+}
+
+}  // namespace
+
+LazyTensor masked_fill(const LazyTensor& x, const LazyTensor& mask, const LazyTensor& value) {
+  check_mask("masked_fill", mask);
+  broadcast_shapes(x.shape(), mask.shape(), "masked_fill");
+  if (value.rank() != 0)
+    throw ShapeError(fmt::format("masked_fill: the value is one number, got {}; use where for more",
+                                 value.shape().to_string()));
+  return where(mask, ops::as_held_operand("masked_fill", value, x.dtype()), x);
+}
+
+LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64_t size, FillValue fill) {
+  check_mask("masked_select", mask);
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
+  const std::int64_t n = shape.numel();
+  const LazyTensor at = positions("masked_select", broadcast_to(mask, shape), size);
+  LazyTensor rest = full(Shape{size}, fill, x.dtype(), mask.device());
+  if (n == 0) return rest;
+  const LazyTensor all = broadcast_to(ops::anchored(x, mask.device()), shape);
+  return where(at < n, take(reshape(all, Shape{n}), at), rest);
+}
+
+std::vector<LazyTensor> nonzero(const LazyTensor& x, std::int64_t size, std::int64_t fill) {
+  if (x.rank() == 0) throw ShapeError("nonzero: () has no axes to give coordinates for");
+  const std::int64_t n = x.numel();
+  const LazyTensor holds = x.dtype() == DType::boolean ? x : not_equal(x, 0);
+  const LazyTensor at = positions("nonzero", holds, size);
+  const LazyTensor rest = full(Shape{size}, fill, DType::i32, x.device());
+  std::vector<LazyTensor> out;
+  std::int64_t behind = n;
+  for (const std::int64_t extent : x.shape()) {
+    if (n == 0) {
+      out.push_back(rest);
+      continue;
+    }
+    behind /= extent;
+    out.push_back(where(at < n, remainder(floor_divide(at, behind), extent), rest));
+  }
+  return out;
+}
+
+}  // namespace caldera

@@ -1,0 +1,37 @@
+// Attention and its masks. Part of ops/ops.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+struct AttentionOptions {
+  /// Broadcasts to the scores (..., queries, keys). Boolean: may the query look at the key? Otherwise
+  /// floating, and added to the scores.
+  LazyTensor mask = {};
+  /// Query i looks at keys 0 to i. Not together with a mask.
+  bool is_causal = false;
+  /// What the products are multiplied by; 1 / sqrt(features) by default.
+  std::optional<double> scale = {};
+  /// The heads (axis -3) of keys and values may be fewer than those of queries, which share them in groups of
+  /// neighbours (Ainslie et al. 2023).
+  bool enable_gqa = false;
+};
+
+/// softmax(q k^T * scale, masked) v (Vaswani et al. 2017): q (..., queries, features), k (..., keys,
+/// features), v
+/// (..., keys, width); leading axes broadcast. Runs without holding the scores in memory wherever the
+/// compiler takes it (docs/compiler.md). Scores of 16-bit types are float32. A query that a boolean mask lets
+/// look at nothing gives the mean of v, where PyTorch gives NaN or 0; one whose every score is -inf gives
+/// NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal.
+LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                        const AttentionOptions& options = {});
+
+/// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
+LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);
+LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device);
+
+}  // namespace caldera

@@ -1,0 +1,138 @@
+#include "ops/nn/convolution.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ops/core/node_builder.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/spatial.h"
+#include "ops/nn/windows.h"
+#include "ops/shape/joining.h"
+
+namespace caldera {
+namespace {
+
+using windows::each;
+using windows::kLead;
+using windows::padded;
+using windows::spatial_axes;
+using windows::Windows;
+
+void check_weights(const char* op, const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
+                   std::int64_t groups, bool transposed) {
+  const auto refuse = [&](const std::string& why) {
+    throw ShapeError(fmt::format("{}: x {} and weight {}: {}", op, x.shape().to_string(),
+                                 weight.shape().to_string(), why));
+  };
+  ops::check_domain(op, ScalarDomain::floating, weight.dtype());
+  if (groups < 1) throw ValueError(fmt::format("{}: groups is {}, want 1 or more", op, groups));
+  if (weight.rank() != x.rank()) refuse("they have different numbers of axes");
+  for (int i = kLead; i < weight.rank(); ++i) {
+    if (weight.shape(i) == 0) refuse("the kernel is empty");
+  }
+  const std::int64_t channels = x.shape(1);
+  const std::int64_t outputs = transposed ? weight.shape(1) * groups : weight.shape(0);
+  const std::int64_t taken = transposed ? weight.shape(0) : weight.shape(1) * groups;
+  if (taken != channels || channels % groups != 0 || outputs % groups != 0)
+    refuse(fmt::format("{} channels in {} groups do not fit", channels, groups));
+  if (bias.defined() && (bias.rank() != 1 || bias.shape(0) != outputs))
+    throw ShapeError(fmt::format("{}: bias {} is not one value for each of {} channels", op,
+                                 bias.shape().to_string(), outputs));
+}
+
+/// `x` is padded already, `weight` (O, C / groups, K...).
+LazyTensor correlate(const char* op, const LazyTensor& x, const LazyTensor& weight, const Spatial& stride,
+                     const Spatial& dilation, std::int64_t groups) {
+  const Spatial kernel(weight.shape().begin() + kLead, weight.shape().end());
+  const Windows windows(op, x, kernel, stride, dilation);
+  std::int64_t positions = 1, taps = 1;
+  for (const std::int64_t count : windows.counts) positions *= count;
+  for (const std::int64_t extent : kernel) taps *= extent;
+  const std::int64_t examples = x.shape(0), channels = x.shape(1) / groups,
+                     outputs = weight.shape(0) / groups;
+  // (N, groups, C / groups, taps, positions): the taps beside the channels, as the weight has them.
+  std::vector<LazyTensor> patches;
+  windows.for_each(x, [&](const LazyTensor& part) {
+    patches.push_back(reshape(part, Shape{examples, groups, channels, 1, positions}));
+  });
+  const LazyTensor columns =
+      reshape(concatenate(patches, 3), Shape{examples, groups, channels * taps, positions});
+  const LazyTensor y = matmul(reshape(weight, Shape{groups, outputs, channels * taps}), columns);
+  Shape shape{examples, groups * outputs};
+  for (const std::int64_t count : windows.counts) shape.push_back(count);
+  return reshape(y, shape);
+}
+
+LazyTensor with_bias(const LazyTensor& y, const LazyTensor& bias) {
+  if (!bias.defined()) return y;
+  Shape shape{bias.shape(0)};
+  for (int i = kLead; i < y.rank(); ++i) shape.push_back(1);
+  return y + reshape(bias, shape);
+}
+
+}  // namespace
+
+LazyTensor conv(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
+                const ConvOptions& options) {
+  const int n = spatial_axes("conv", x);
+  check_weights("conv", x, weight, bias, options.groups, false);
+  const Spatial padding = each("conv", "padding", options.padding, n, 0);
+  return with_bias(
+      correlate("conv", padded(x, padding, padding, 0), weight, each("conv", "stride", options.stride, n, 1),
+                each("conv", "dilation", options.dilation, n, 1), options.groups),
+      bias);
+}
+
+LazyTensor conv_transpose(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
+                          const ConvOptions& options) {
+  const char* const op = "conv_transpose";
+  const int n = spatial_axes(op, x);
+  check_weights(op, x, weight, bias, options.groups, true);
+  const Spatial stride = each(op, "stride", options.stride, n, 1),
+                padding = each(op, "padding", options.padding, n, 0),
+                dilation = each(op, "dilation", options.dilation, n, 1),
+                more = each(op, "output_padding", options.output_padding, n, 0);
+  // Strides become gaps, and the kernel is turned round in every spatial axis.
+  LazyTensor wide = x, turned = weight;
+  Spatial low, high, interior;
+  for (std::size_t i = 0; i < stride.size(); ++i) {
+    const int axis = static_cast<int>(i) + kLead;
+    if (more[i] >= std::max(stride[i], dilation[i]))
+      throw ValueError(
+          fmt::format("{}: output_padding {} is not less than the stride or the dilation", op, more[i]));
+    if (x.shape(axis) == 0) throw ShapeError(fmt::format("{}: {} is empty", op, x.shape().to_string()));
+    const std::int64_t reach = dilation[i] * (weight.shape(axis) - 1);
+    low.push_back(std::max<std::int64_t>(0, reach - padding[i]));
+    high.push_back(std::max<std::int64_t>(0, reach - padding[i] + more[i]));
+    interior.push_back(stride[i] - 1);
+    turned = slice(turned, axis, std::nullopt, std::nullopt, -1);
+  }
+  wide = padded(x, low, high, 0, interior);
+  for (std::size_t i = 0; i < stride.size(); ++i) {
+    const int axis = static_cast<int>(i) + kLead;
+    const std::int64_t reach = dilation[i] * (weight.shape(axis) - 1);
+    const std::int64_t cut_low = std::max<std::int64_t>(0, padding[i] - reach);
+    const std::int64_t cut_high = std::max<std::int64_t>(0, padding[i] - reach - more[i]);
+    if (cut_low + cut_high >= wide.shape(axis))
+      throw ShapeError(
+          fmt::format("{}: padding {} leaves nothing of {}", op, padding[i], x.shape().to_string()));
+    if (cut_low + cut_high > 0) wide = slice(wide, axis, cut_low, wide.shape(axis) - cut_high);
+  }
+  // (C, O / groups, K...) -> (O, C / groups, K...)
+  const std::int64_t groups = options.groups, channels = weight.shape(0) / groups, outputs = weight.shape(1);
+  Shape split{groups, channels, outputs}, whole{groups * outputs, channels};
+  for (int i = kLead; i < weight.rank(); ++i) {
+    split.push_back(weight.shape(i));
+    whole.push_back(weight.shape(i));
+  }
+  turned = reshape(swapaxes(reshape(turned, split), 1, 2), whole);
+  return with_bias(correlate(op, wide, turned, Spatial(stride.size(), 1), dilation, groups), bias);
+}
+
+}  // namespace caldera

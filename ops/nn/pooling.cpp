@@ -1,0 +1,131 @@
+#include "ops/nn/pooling.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/nn/spatial.h"
+#include "ops/nn/windows.h"
+
+namespace caldera {
+namespace {
+
+using windows::each;
+using windows::kLead;
+using windows::padded;
+using windows::spatial_axes;
+using windows::Windows;
+
+struct Pool {
+  int n;
+  Spatial kernel, stride, padding, dilation;
+  Spatial beyond;  // what the last windows need behind the padding
+
+  Pool(const char* op, const LazyTensor& x, const Spatial& extents, const PoolOptions& options)
+      : n(spatial_axes(op, x)),
+        kernel(each(op, "kernel", extents, n, 1)),
+        stride(options.stride.empty() ? kernel : each(op, "stride", options.stride, n, 1)),
+        padding(each(op, "padding", options.padding, n, 0)),
+        dilation(each(op, "dilation", options.dilation, n, 1)) {
+    for (std::size_t i = 0; i < kernel.size(); ++i) {
+      if (padding[i] > kernel[i] / 2)
+        throw ValueError(
+            fmt::format("{}: padding {} is more than half of the kernel's {}", op, padding[i], kernel[i]));
+      if (x.shape(static_cast<int>(i) + kLead) == 0)
+        throw ShapeError(fmt::format("{}: {} has an empty axis, of which windows would see padding alone", op,
+                                     x.shape().to_string()));
+      const std::int64_t extent = x.shape(static_cast<int>(i) + kLead) + padding[i],
+                         left = extent + padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+      const std::int64_t over = left < 0 ? 0 : left % stride[i];
+      const bool another = options.ceil_mode && over != 0 && left - over + stride[i] < extent;
+      beyond.push_back(another ? stride[i] - over : 0);
+    }
+  }
+  bool reaches_beyond() const {
+    return std::ranges::any_of(beyond, [](auto v) { return v > 0; });
+  }
+  /// x between what the windows see around it.
+  LazyTensor surrounded(const LazyTensor& x, FillValue value) const {
+    Spatial high = padding;
+    for (std::size_t i = 0; i < high.size(); ++i) high[i] += beyond[i];
+    return padded(x, padding, high, value);
+  }
+  /// Whether what the windows have at a place (in row-major order) is an element of x and not a margin's.
+  /// Undefined where all are.
+  LazyTensor inside(const LazyTensor& x, const Windows& windows, std::int64_t place) const {
+    LazyTensor all;
+    for (std::size_t i = kernel.size(); i-- > 0;) {
+      const int axis = static_cast<int>(i) + kLead;
+      const std::int64_t first = place % kernel[i] * dilation[i] - padding[i], count = windows.counts[i];
+      place /= kernel[i];
+      if (first >= 0 && first + (count - 1) * stride[i] < x.shape(axis)) continue;
+      Shape along(Dims::filled(x.rank(), 1));
+      along[axis] = count;
+      const LazyTensor at = iota(along, axis, DType::i32, x.device()) * stride[i] + first;
+      const LazyTensor here = logical_and(at >= 0, at < x.shape(axis));
+      all = all.defined() ? logical_and(all, here) : here;
+    }
+    return all;
+  }
+  /// The sums over the windows of what is surrounded already.
+  LazyTensor sums(const char* op, const LazyTensor& wide) const {
+    LazyTensor total;
+    Windows(op, wide, kernel, stride, dilation).for_each(wide, [&](const LazyTensor& part) {
+      total = total.defined() ? total + part : part;
+    });
+    return total;
+  }
+};
+
+}  // namespace
+
+LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
+  const Pool pool("max_pool", x, kernel, options);
+  const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
+  const Windows windows("max_pool", wide, pool.kernel, pool.stride, pool.dilation);
+  LazyTensor best, found;  // whether the best is an element of x, undefined where it always is
+  std::int64_t place = 0;
+  windows.for_each(wide, [&](const LazyTensor& part) {
+    const LazyTensor own = pool.inside(x, windows, place++);
+    if (!best.defined()) {
+      best = part;
+      found = own;
+      return;
+    }
+    LazyTensor replaces = logical_and(logical_or(greater(part, best), isnan(part)), logical_not(isnan(best)));
+    if (found.defined()) {  // the first element of x wins against a margin, even by a tie
+      const LazyTensor first = logical_not(found);
+      replaces = logical_or(replaces, own.defined() ? logical_and(own, first) : first);
+      found = own.defined() ? logical_or(found, own) : own;
+    }
+    best = where(replaces, part, best);
+  });
+  return best;
+}
+
+LazyTensor avg_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
+  const Pool pool("avg_pool", x, kernel, options);
+  const LazyTensor y = astype(x, compute_type(x.dtype()));
+  LazyTensor total = pool.sums("avg_pool", pool.surrounded(y, 0));
+  if (options.count_include_pad && !pool.reaches_beyond()) {
+    double size = 1;
+    for (const std::int64_t extent : pool.kernel) size *= static_cast<double>(extent);
+    total = total / size;
+  } else {
+    const LazyTensor ones = ones_like(y);
+    const LazyTensor counted = options.count_include_pad
+                                   ? padded(padded(ones, pool.padding, pool.padding, 1),
+                                            Spatial(pool.beyond.size(), 0), pool.beyond, 0)
+                                   : pool.surrounded(ones, 0);
+    total = total / pool.sums("avg_pool", counted);
+  }
+  return astype(total, x.dtype());
+}
+
+}  // namespace caldera

@@ -1,0 +1,17 @@
+// Softmax and its logarithms. Part of ops/ops.h.
+#pragma once
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// exp(x) over its sum along an axis, without overflow. Of integers float32.
+///
+/// Of tensors without axes, axis 0 or -1 is the element itself here, in logsumexp, and wherever the elements
+/// along one axis are put in order or added up (cumulative.h, sorting.h, argmax).
+LazyTensor softmax(const LazyTensor& x, int axis = -1);
+LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
+/// log(sum(exp(x))) without overflow; -infinity of no elements.
+LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
+
+}  // namespace caldera

@@ -1,0 +1,41 @@
+// Sorting and what is found by it. Orders are those of NumPy and PyTorch: NaN is the largest number, -0 and
+// +0 are equal, and equal elements keep their order (ascending and descending alike). Part of ops/ops.h.
+//
+// All are composites of O(log^2 n) element-wise steps (ops/sort/sorting_network.h). Positions are i32. Throw
+// ShapeError for axes longer than 2^28; topk also for tensors without axes.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// x in order along an axis. The gradient of each element goes to where it came from.
+LazyTensor sort(const LazyTensor& x, int axis = -1, bool descending = false);
+/// The positions along the axis of what sort() gives.
+LazyTensor argsort(const LazyTensor& x, int axis = -1, bool descending = false);
+
+struct TopK {
+  LazyTensor values, indices;
+};
+/// The k largest (or smallest) elements along an axis, best first, and their positions. Of equal ones the
+/// first are taken. Less work than sort(): about n log^2 k, and up to 8 are found in one pass each. Throws
+/// ValueError unless 0 <= k <= n.
+TopK topk(const LazyTensor& x, std::int64_t k, int axis = -1, bool largest = true);
+
+/// Where each value belongs in a sorted sequence: how many elements are less, with `right` not greater, than
+/// it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote. With a
+/// `sorter` of its shape (what argsort gives), `sorted` need not be in order: its element at each of these
+/// positions along the last axis is taken in turn.
+LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right = false,
+                        const LazyTensor& sorter = {});
+
+/// The quantile 0 <= q <= 1 along an axis: between the two nearest elements interpolated linearly. NaN where
+/// there is one. Its gradient goes to these elements. Throws ValueError for another q, ShapeError for no
+/// elements.
+LazyTensor quantile(const LazyTensor& x, double q, int axis = -1, bool keepdims = false);
+/// quantile(x, 0.5): NumPy's median. (PyTorch's takes the lower of two in the middle.)
+LazyTensor median(const LazyTensor& x, int axis = -1, bool keepdims = false);
+
+}  // namespace caldera

@@ -1,5 +1,0 @@
-// The row kernels of the reference, by the names that tests use.
-#pragma once
-
-#include "engine/device/reference/row_kernels.h"
-#include "tests/support/plan_case.h"
