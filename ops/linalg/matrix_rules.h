@@ -98,11 +98,6 @@ inline LazyTensor inverse_gaps(const LazyTensor& x) {
   return reciprocal_or_zero(expand_dims(x, -2) - expand_dims(x, -1));
 }
 
-/// x r^-1 for a triangular r.
-inline LazyTensor divided_by_triangle(const LazyTensor& x, const LazyTensor& r, bool upper) {
-  return turned(solve_triangular_node(turned(r), turned(x), !upper));
-}
-
 constexpr OpDef definition(std::string_view name, VjpRule vjp, JvpRule jvp) {
   return {.name = name, .kind = OpClass::linalg, .vjp = vjp, .jvp = jvp};
 }

@@ -7,6 +7,7 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/linalg/matmul.h"
+#include "ops/linalg/matrix_nodes.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/shape/diagonals.h"
 
@@ -86,6 +87,9 @@ LazyTensor solve_node(const LazyTensor& a, const LazyTensor& b) {
 LazyTensor solve_triangular_node(const LazyTensor& a, const LazyTensor& b, bool upper) {
   return make_node(kSolveTriangular, MatrixRoutine::solve_triangular, {a, b}, {a.shape(-1), b.shape(-1)},
                    upper);
+}
+LazyTensor divided_by_triangle(const LazyTensor& x, const LazyTensor& r, bool upper) {
+  return turned(solve_triangular_node(turned(r), turned(x), !upper));
 }
 LazyTensor inv_node(const LazyTensor& a) { return square_node(kInv, MatrixRoutine::inv, a); }
 LazyTensor power_inverse_node(const LazyTensor& a) {
