@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "training/nn/linear.h"
 #include "training/nn/precision.h"
 #include "training/nn/swiglu.h"
