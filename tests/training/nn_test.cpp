@@ -203,6 +203,10 @@ TEST_P(NnTest, LayersHaveTheDefaultsOfTorch) {
   EXPECT_FALSE(Linear(3, 4, {.bias = false}).bias().defined());
   EXPECT_THROW(Linear(0, 4), ValueError);
   EXPECT_NE(to_doubles(Linear(3, 4).weight()), to_doubles(Linear(3, 4).weight()));
+  manual_seed(5);
+  const Doubles drawn = to_doubles(Linear(3, 4).weight());
+  manual_seed(5);
+  EXPECT_EQ(to_doubles(Linear(3, 4).weight()), drawn);
   Linear first(3, 5);
   Linear second(5, 2);
   RMSNorm norm(5);

@@ -193,8 +193,8 @@ std::vector<std::string> JsonFields::strings(const char* field) const {
 }
 
 struct JsonDocument::Impl {
-  Impl(std::string_view text, std::string where_)
-      : where(std::move(where_)), json(parse_json(text, where)), fields(json, where) {}
+  Impl(std::string_view text, std::string document)
+      : where(std::move(document)), json(parse_json(text, where)), fields(json, where) {}
 
   std::string where;
   nlohmann::json json;

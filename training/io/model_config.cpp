@@ -100,7 +100,7 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
       fields.integer("max_position_embeddings").value_or(config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;
-  } else if (config.num_attention_heads > 0) {
+  } else if (config.head_dim == 0 && config.num_attention_heads > 0) {
     if (config.hidden_size % config.num_attention_heads != 0) {
       fields.fail("hidden_size",
                   fmt::format("({}) is no multiple of num_attention_heads ({}), and there is no head_dim",

@@ -95,7 +95,7 @@ std::vector<std::string> lora_target_modules(CausalLM& model) {
 }
 
 std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets) {
-  const std::vector<std::string> valid = lora_target_modules(model);
+  std::vector<std::string> valid = lora_target_modules(model);
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/nn/embedding.h"
-#include "ops/random/uniform_normal.h"
+#include "ops/random/generator.h"
 #include "training/nn/init.h"
 
 namespace caldera {
@@ -17,7 +17,7 @@ Embedding::Embedding(LazyTensor weight) : weight_{std::move(weight)} {
 Embedding::Embedding(std::int64_t count, std::int64_t dim) {
   if (count < 1 || dim < 1)
     throw ValueError(fmt::format("Embedding: extents {} and {}: both must be positive", count, dim));
-  weight_.tensor = normal_init(Shape{count, dim}, 1, next_layer_seed(), default_device());
+  weight_.tensor = normal_init(Shape{count, dim}, 1, next_seed(), default_device());
   materialize();
 }
 

@@ -6,7 +6,7 @@
 
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
-#include "ops/random/uniform_normal.h"
+#include "ops/random/generator.h"
 #include "training/nn/init.h"
 #include "training/nn/precision.h"
 
@@ -26,7 +26,7 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, const Linear
     throw ValueError(
         fmt::format("Linear: widths {} and {}: both must be positive", in_features, out_features));
   const Device device = options.device.value_or(default_device());
-  const std::uint64_t seed = options.seed ? *options.seed : next_layer_seed();
+  const std::uint64_t seed = options.seed ? *options.seed : next_seed();
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   weight_.tensor = uniform_init(Shape{out_features, in_features}, bound, mix_seed(seed, 0), device);
   if (options.bias) bias_.tensor = uniform_init(Shape{out_features}, bound, mix_seed(seed, 1), device);

@@ -12,7 +12,7 @@ namespace caldera {
 struct LinearOptions {
   bool bias = true;
   std::optional<Device> device;       ///< else default_device()
-  std::optional<std::uint64_t> seed;  ///< else next_layer_seed()
+  std::optional<std::uint64_t> seed;  ///< else the global generator's: see manual_seed()
 };
 
 /// y = x W^T + b with W (out, in) as PyTorch stores it. The transpose is a view. Parameters "weight" and, if
