@@ -153,34 +153,16 @@ MicroFn integer_op(ScalarOp op) {
 template <class T>
 MicroFn library_op(ScalarOp op) {
   switch (op) {
+#define CALDERA_CASE_other(op)
+#define CALDERA_CASE_vector_math(op) \
+  case ScalarOp::op:                 \
+    return unary<Elementary<ScalarOp::op>, T, T>;
+#define CALDERA_CASE_library_math(op) CALDERA_CASE_vector_math(op)
+#define CALDERA_CASE(op, name, operands, gives_boolean, domain, math) CALDERA_CASE_##math(op)
+    CALDERA_SCALAR_OPS(CALDERA_CASE)
+#undef CALDERA_CASE
     case ScalarOp::sign:
       return unary<Sign, T, T>;
-    case ScalarOp::exp:
-      return unary<Exp, T, T>;
-    case ScalarOp::expm1:
-      return unary<Expm1, T, T>;
-    case ScalarOp::log:
-      return unary<Log, T, T>;
-    case ScalarOp::log1p:
-      return unary<Log1p, T, T>;
-    case ScalarOp::sin:
-      return unary<Sin, T, T>;
-    case ScalarOp::cos:
-      return unary<Cos, T, T>;
-    case ScalarOp::tan:
-      return unary<Tan, T, T>;
-    case ScalarOp::tanh:
-      return unary<Tanh, T, T>;
-    case ScalarOp::sigmoid:
-      return unary<Sigmoid, T, T>;
-    case ScalarOp::erf:
-      return unary<Erf, T, T>;
-    case ScalarOp::exp2:
-      return unary<Exp2, T, T>;
-    case ScalarOp::log2:
-      return unary<Log2, T, T>;
-    case ScalarOp::log10:
-      return unary<Log10, T, T>;
     case ScalarOp::isnan:
       return unary<IsNan, T, std::uint8_t>;
     case ScalarOp::atan2:
