@@ -3,8 +3,27 @@
 
 #include <array>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/transfer.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/clip.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
+#include "ops/elementwise/trigonometry.h"
+#include "ops/index/at.h"
 #include "ops/index/subscript.h"
-#include "ops/ops.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/activations.h"
+#include "ops/nn/lora.h"
+#include "ops/nn/normalization.h"
+#include "ops/nn/softmax.h"
+#include "ops/reduce/cumulative.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
+#include "ops/reduce/statistics.h"
+#include "ops/shape/manipulation.h"
 
 namespace caldera {
 

@@ -6,8 +6,27 @@
 
 #include "benches/suites/op_case.h"
 #include "benches/suites/suites.h"
-#include "engine/caldera.h"
+#include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
+#include "ops/elementwise/trigonometry.h"
+#include "ops/linalg/matmul.h"
+#include "ops/loss/cross_entropy.h"
+#include "ops/nn/activations.h"
+#include "ops/nn/normalization.h"
+#include "ops/nn/softmax.h"
+#include "ops/random/uniform_normal.h"
+#include "ops/reduce/extrema.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/joining.h"
 
 namespace caldera::bench {
 namespace {

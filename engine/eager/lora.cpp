@@ -9,7 +9,6 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
-#include "ops/linalg/matmul.h"
 #include "ops/nn/dropout.h"
 #include "ops/nn/lora.h"
 #include "ops/random/uniform_normal.h"
@@ -79,12 +78,12 @@ LazyTensor LoRALayer::forward_lazy(const LazyTensor& x) const {
   const LazyTensor& b = lora_b_.tensor().lazy();
   if (!training_ || config_.dropout == 0) return lora_delta(x, a, b, config_.scaling());
 
-  const LazyTensor hidden = matmul(x, a);
+  const LazyTensor hidden = x.matmul(a);
   const std::uint64_t seed = scramble(dropout_state_->fetch_add(1));
   const LazyTensor draw = random_uniform(hidden.shape(), seed, DType::f32, hidden.device());
   // What is kept is scaled up, so that the expected sum is that of evaluation.
   const LazyTensor kept = where(greater_equal(draw, config_.dropout), hidden, zeros_like(hidden));
-  return matmul(kept * (1 / (1 - config_.dropout)), b) * config_.scaling();
+  return (kept * (1 / (1 - config_.dropout))).matmul(b) * config_.scaling();
 }
 
 Tensor LoRALayer::forward(const Tensor& x) const {

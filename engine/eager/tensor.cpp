@@ -9,12 +9,10 @@
 #include "ops/core/cast.h"
 #include "ops/core/transfer.h"
 #include "ops/core/views.h"
-#include "ops/linalg/matmul.h"
 #include "ops/nn/lora.h"
 #include "ops/nn/normalization.h"
 #include "ops/nn/softmax.h"
 #include "ops/random/uniform_normal.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera::v1 {
 
@@ -162,13 +160,13 @@ Tensor Tensor::div(const Tensor& other) const {
   return computed(divide(lazy(), other.lazy()), {this, &other});
 }
 Tensor Tensor::matmul(const Tensor& other) const {
-  return computed(caldera::matmul(lazy(), other.lazy()), {this, &other});
+  return computed(lazy().matmul(other.lazy()), {this, &other});
 }
 Tensor Tensor::reshape(const Shape& shape) const { return computed(caldera::reshape(lazy(), shape), {this}); }
 Tensor Tensor::transpose() const { return computed(caldera::transpose(lazy()), {this}); }
 Tensor Tensor::astype(DType dtype) const { return computed(caldera::astype(lazy(), dtype), {this}); }
-Tensor Tensor::sum() const { return computed(caldera::sum(lazy()), {this}); }
-Tensor Tensor::mean() const { return computed(caldera::mean(lazy()), {this}); }
+Tensor Tensor::sum() const { return computed(lazy().sum(), {this}); }
+Tensor Tensor::mean() const { return computed(lazy().mean(), {this}); }
 
 Tensor Tensor::to_device(const Device& device) const {
   if (lazy().device() == device) return *this;

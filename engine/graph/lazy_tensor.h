@@ -157,7 +157,7 @@ class LazyTensor {
   LazyTensor transpose() const;
   LazyTensor transpose(int a, int b) const;
   /// The transpose of a matrix. ShapeError unless there are two axes.
-  LazyTensor T() const;
+  LazyTensor T() const;  // NOLINT(readability-identifier-naming): as NumPy and PyTorch call it
   /// expand_dims(): a new axis of extent 1.
   LazyTensor unsqueeze(int axis) const;
   LazyTensor squeeze(const Axes& axes = {}) const;

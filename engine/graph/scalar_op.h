@@ -10,85 +10,103 @@
 
 namespace caldera {
 
+/// One line for each function, F(op, name, operands, gives bool, domain, math). `operands` counts those that
+/// are values; comparisons and predicates give bool; `domain` is a ScalarDomain, that of the operands (of the
+/// second and third for select); `math` is a ScalarMath. What a new elementary function takes besides its
+/// line: docs/adding-operations.md.
+// clang-format off
+#define CALDERA_SCALAR_OPS(F) \
+  /* sources */ \
+  F(load, "load", 0, false, any, other) /* an element of an input operand */ \
+  F(scalar, "scalar", 0, false, any, other) /* a scalar argument of the kernel */ \
+  /* offset + sum(coordinate * stride): iota, linear index */ \
+  F(index, "index", 0, false, any, other) \
+  /* in kernels only: a row is what the innermost dimensions of an iteration space walk through */ \
+  /* an element of an input operand that is the same all along the row */ \
+  F(load_row, "load_row", 0, false, any, other) \
+  /* the operand's elements along the row, combined */ \
+  F(row_sum, "row_sum", 1, false, numeric, other) \
+  F(row_maximum, "row_max", 1, false, numeric, other) /* NaN if any is */ \
+  F(row_minimum, "row_min", 1, false, numeric, other) /* NaN if any is */ \
+  F(row_product, "row_prod", 1, false, numeric, other) \
+  /* unary */ \
+  F(neg, "neg", 1, false, numeric, other) \
+  F(abs, "abs", 1, false, numeric, other) \
+  F(sign, "sign", 1, false, numeric, other) \
+  F(floor, "floor", 1, false, numeric, other) \
+  F(ceil, "ceil", 1, false, numeric, other) \
+  F(round, "round", 1, false, numeric, other) /* half to even */ \
+  F(trunc, "trunc", 1, false, numeric, other) \
+  F(exp, "exp", 1, false, floating, vector_math) \
+  F(expm1, "expm1", 1, false, floating, vector_math) \
+  F(log, "log", 1, false, floating, vector_math) \
+  F(log1p, "log1p", 1, false, floating, vector_math) \
+  F(sqrt, "sqrt", 1, false, floating, other) \
+  F(rsqrt, "rsqrt", 1, false, floating, other) \
+  F(sin, "sin", 1, false, floating, vector_math) \
+  F(cos, "cos", 1, false, floating, vector_math) \
+  F(tan, "tan", 1, false, floating, library_math) \
+  F(tanh, "tanh", 1, false, floating, vector_math) \
+  F(sigmoid, "sigmoid", 1, false, floating, vector_math) \
+  F(erf, "erf", 1, false, floating, vector_math) \
+  F(exp2, "exp2", 1, false, floating, vector_math) \
+  F(log2, "log2", 1, false, floating, vector_math) \
+  F(log10, "log10", 1, false, floating, vector_math) \
+  F(reciprocal, "reciprocal", 1, false, floating, other) \
+  F(logical_not, "logical_not", 1, false, boolean, other) \
+  F(bit_not, "bit_not", 1, false, integral, other) \
+  F(isnan, "isnan", 1, true, numeric, other) \
+  F(cast, "cast", 1, false, any, other) /* to the type of the instruction */ \
+  /* in kernels only: f32 rounded (to nearest even) to what the 16-bit type holds, as f32 */ \
+  F(round_f16, "round_f16", 1, false, floating, other) \
+  F(round_bf16, "round_bf16", 1, false, floating, other) \
+  /* in kernels only: what the integer type of memory holds of the operand, in the type that it */ \
+  /* is computed in. Integers wrap; floating numbers are truncated, saturate, and NaN is 0, as */ \
+  /* in a cast. */ \
+  F(narrow_i8, "narrow_i8", 1, false, numeric, other) \
+  F(narrow_i16, "narrow_i16", 1, false, numeric, other) \
+  F(narrow_u32, "narrow_u32", 1, false, numeric, other) \
+  /* binary */ \
+  F(add, "add", 2, false, numeric, other) \
+  F(sub, "sub", 2, false, numeric, other) \
+  F(mul, "mul", 2, false, numeric, other) \
+  F(div, "div", 2, false, floating, other) /* floating only */ \
+  F(floor_div, "floor_div", 2, false, numeric, other) /* rounds towards minus infinity */ \
+  /* sign of the divisor, as the Array API */ \
+  F(remainder, "remainder", 2, false, numeric, other) \
+  F(pow, "pow", 2, false, numeric, other) \
+  F(maximum, "maximum", 2, false, numeric, other) /* NaN if either is */ \
+  F(minimum, "minimum", 2, false, numeric, other) \
+  F(atan2, "atan2", 2, false, floating, other) \
+  /* the magnitude of the first, the sign of the second, zeros and NaN included */ \
+  F(copysign, "copysign", 2, false, floating, other) \
+  F(bit_and, "bit_and", 2, false, integral, other) \
+  F(bit_or, "bit_or", 2, false, integral, other) \
+  F(bit_xor, "bit_xor", 2, false, integral, other) \
+  /* by a negative count or by all bits and more: 0 */ \
+  F(shift_left, "shift_left", 2, false, integral, other) \
+  /* keeps the sign; by a negative count or by all bits and more: 0 or -1 */ \
+  F(shift_right, "shift_right", 2, false, integral, other) \
+  F(logical_and, "logical_and", 2, false, boolean, other) \
+  F(logical_or, "logical_or", 2, false, boolean, other) \
+  F(logical_xor, "logical_xor", 2, false, boolean, other) \
+  F(equal, "equal", 2, true, any, other) \
+  F(not_equal, "not_equal", 2, true, any, other) \
+  F(less, "less", 2, true, numeric, other) \
+  F(less_equal, "less_equal", 2, true, numeric, other) \
+  F(greater, "greater", 2, true, numeric, other) \
+  F(greater_equal, "greater_equal", 2, true, numeric, other) \
+  /* ternary */ \
+  F(select, "select", 3, false, any, other) /* a ? b : c */ \
+  /* random: (seed: i64 scalar argument, linear index: i32) */ \
+  F(philox_uniform, "philox_uniform", 2, false, any, other) /* [0, 1) */ \
+  F(philox_normal, "philox_normal", 2, false, any, other) /* mean 0, deviation 1 */
+// clang-format on
+
 enum class ScalarOp : std::uint8_t {
-  // sources
-  load,    // an element of an input operand
-  scalar,  // a scalar argument of the kernel
-  index,   // offset + sum(coordinate * stride): iota, linear index
-  // in kernels only: a row is what the innermost dimensions of an iteration space walk through
-  load_row,     // an element of an input operand that is the same all along the row
-  row_sum,      // the operand's elements along the row, combined
-  row_maximum,  // NaN if any is
-  row_minimum,  // NaN if any is
-  row_product,
-  // unary
-  neg,
-  abs,
-  sign,
-  floor,
-  ceil,
-  round,  // half to even
-  trunc,
-  exp,
-  expm1,
-  log,
-  log1p,
-  sqrt,
-  rsqrt,
-  sin,
-  cos,
-  tan,
-  tanh,
-  sigmoid,
-  erf,
-  exp2,
-  log2,
-  log10,
-  reciprocal,
-  logical_not,
-  bit_not,
-  isnan,
-  cast,  // to the type of the instruction
-  // in kernels only: f32 rounded (to nearest even) to what the 16-bit type holds, as f32
-  round_f16,
-  round_bf16,
-  // in kernels only: what the integer type of memory holds of the operand, in the type that it is computed
-  // in.
-  // Integers wrap; floating numbers are truncated, saturate, and NaN is 0, as in a cast.
-  narrow_i8,
-  narrow_i16,
-  narrow_u32,
-  // binary
-  add,
-  sub,
-  mul,
-  div,        // floating only
-  floor_div,  // rounds towards minus infinity
-  remainder,  // sign of the divisor, as the Array API
-  pow,
-  maximum,  // NaN if either is
-  minimum,
-  atan2,
-  copysign,  // the magnitude of the first, the sign of the second, zeros and NaN included
-  bit_and,
-  bit_or,
-  bit_xor,
-  shift_left,   // by a negative count or by all bits and more: 0
-  shift_right,  // keeps the sign; by a negative count or by all bits and more: 0 or -1
-  logical_and,
-  logical_or,
-  logical_xor,
-  equal,
-  not_equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  // ternary
-  select,  // a ? b : c
-  // random: (seed: i64 scalar argument, linear index: i32)
-  philox_uniform,  // [0, 1)
-  philox_normal,   // mean 0, deviation 1
+#define CALDERA_ENUMERATOR(op, ...) op,
+  CALDERA_SCALAR_OPS(CALDERA_ENUMERATOR)
+#undef CALDERA_ENUMERATOR
 };
 
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_normal) + 1;
@@ -96,14 +114,22 @@ inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_normal) 
 /// What types a ScalarOp accepts.
 enum class ScalarDomain : std::uint8_t { any, numeric, floating, boolean, integral };
 
+/// Whether it is an elementary function, one of a real number that formulas compute, and how the CPU device
+/// does so: vector_math has polynomials for f32, name_f32() in math_f32-inl.h; library_math has the C library
+/// in every type.
+enum class ScalarMath : std::uint8_t { other, vector_math, library_math };
+
 struct ScalarOpInfo {
   std::string_view name;
   std::uint8_t arity;   // operands that are values
   bool gives_boolean;   // comparisons and predicates
   ScalarDomain domain;  // of the operands (of the second and third for select)
+  ScalarMath math;
 };
 
 const ScalarOpInfo& info(ScalarOp op);
+
+inline bool is_elementary(ScalarOp op) { return info(op).math != ScalarMath::other; }
 
 constexpr bool in_domain(ScalarDomain domain, DType type) {
   switch (domain) {

@@ -1,4 +1,4 @@
-// Values between host and device: tensors made of host data, and read back.
+// Values read back from devices.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/random/generator.h"
+#include "ops/random/uniform_normal.h"
 #include "training/nn/init.h"
 #include "training/nn/precision.h"
 
@@ -42,7 +43,7 @@ LazyTensor Linear::forward(const LazyTensor& x) {
   if (x.rank() == 0 || x.shape(-1) != in_features())
     throw ShapeError(fmt::format("Linear: input {} does not end in the {} features that weight {} takes",
                                  x.shape().to_string(), in_features(), weight().shape().to_string()));
-  const LazyTensor y = matmul(x, transpose(beside(weight(), x)));
+  const LazyTensor y = x.matmul(transpose(beside(weight(), x)));
   return bias().defined() ? y + beside(bias(), x) : y;
 }
 

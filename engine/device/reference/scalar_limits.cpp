@@ -19,18 +19,6 @@ Allowed scalar_allowed(ScalarOp op, DType type, Device device) {
   const double ulp = type == DType::f64 ? 2.3e-16 : 1.2e-7;
   const Allowed wide{{1e-12, 1e-13}, kWide};
   switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::exp2:
-    case ScalarOp::expm1:
-    case ScalarOp::log:
-    case ScalarOp::log2:
-    case ScalarOp::log10:
-    case ScalarOp::log1p:
-    case ScalarOp::tanh:
-    case ScalarOp::sigmoid:
-    case ScalarOp::erf:
-      if (!gpu) return {{2.2 * ulp, 0}, kCpuFunction};
-      return type == DType::f64 ? wide : Allowed{{1e-5, 1e-6}, kGpuExp};
     case ScalarOp::sin:
     case ScalarOp::cos:
     case ScalarOp::tan:
@@ -49,7 +37,9 @@ Allowed scalar_allowed(ScalarOp op, DType type, Device device) {
       if (!gpu) return {{type == DType::f64 ? ulp : 0, 0}, kExact};
       return type == DType::f64 ? wide : Allowed{{1e-6, 1e-6}, kGpuDivision};
     default:
-      return {{}, kExact};
+      if (!is_elementary(op)) return {{}, kExact};
+      if (!gpu) return {{2.2 * ulp, 0}, kCpuFunction};
+      return type == DType::f64 ? wide : Allowed{{1e-5, 1e-6}, kGpuExp};
   }
 }
 

@@ -119,7 +119,7 @@ std::span<const Operation> likelihood_operations() {
           "(log(var) + (input - target)^2 / var) / 2, with full also log(2 pi) / 2, reduced. var is at least "
           "eps, but "
           "keeps its gradient below.",
-          Ranges{kPositive},
+          Ranges{Range{}, Range{}, kPositive},
           [](Tensors x, const Arguments& a) -> Results {
             return {gaussian_nll_loss(x[0], x[1], x[2], a.flag("full", false), a.real("eps", 1e-6),
                                       reduction_of(a))};

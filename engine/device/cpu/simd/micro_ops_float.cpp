@@ -126,18 +126,22 @@ CALDERA_BINARY(Maximum, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y)
 CALDERA_BINARY(Minimum, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y))
 CALDERA_BINARY(CopySign, hn::CopySign(x, y))
 
-CALDERA_UNARY(Exp, exp_f32(x))
-CALDERA_UNARY(Expm1, expm1_f32(x))
-CALDERA_UNARY(Log, log_f32(x))
-CALDERA_UNARY(Log1p, log1p_f32(x))
-CALDERA_UNARY(Sin, sin_f32(x))
-CALDERA_UNARY(Cos, cos_f32(x))
-CALDERA_UNARY(Tanh, tanh_f32(x))
-CALDERA_UNARY(Sigmoid, sigmoid_f32(x))
-CALDERA_UNARY(Erf, erf_f32(x))
-CALDERA_UNARY(Exp2, exp2_f32(x))
-CALDERA_UNARY(Log2, log2_f32(x))
-CALDERA_UNARY(Log10, log10_f32(x))
+// The elementary functions that have vectors: engine/device/cpu/simd/math_f32-inl.h.
+template <ScalarOp Op>
+struct Elementary;
+#define CALDERA_STRUCT_other(op)
+#define CALDERA_STRUCT_library_math(op)
+#define CALDERA_STRUCT_vector_math(op) \
+  template <>                          \
+  struct Elementary<ScalarOp::op> {    \
+    template <class D, class V>        \
+    static HWY_INLINE V of(D, V x) {   \
+      return op##_f32(x);              \
+    }                                  \
+  };
+#define CALDERA_STRUCT(op, name, operands, gives_boolean, domain, math) CALDERA_STRUCT_##math(op)
+CALDERA_SCALAR_OPS(CALDERA_STRUCT)
+#undef CALDERA_STRUCT
 
 template <class T>
 MicroFn binary_op(ScalarOp op, unsigned single) {
@@ -189,30 +193,14 @@ MicroFn unary_op(ScalarOp op) {
 
 MicroFn elementary_f32(ScalarOp op) {
   switch (op) {
-    case ScalarOp::exp:
-      return unary<Exp, float>;
-    case ScalarOp::expm1:
-      return unary<Expm1, float>;
-    case ScalarOp::log:
-      return unary<Log, float>;
-    case ScalarOp::log1p:
-      return unary<Log1p, float>;
-    case ScalarOp::sin:
-      return unary<Sin, float>;
-    case ScalarOp::cos:
-      return unary<Cos, float>;
-    case ScalarOp::tanh:
-      return unary<Tanh, float>;
-    case ScalarOp::sigmoid:
-      return unary<Sigmoid, float>;
-    case ScalarOp::erf:
-      return unary<Erf, float>;
-    case ScalarOp::exp2:
-      return unary<Exp2, float>;
-    case ScalarOp::log2:
-      return unary<Log2, float>;
-    case ScalarOp::log10:
-      return unary<Log10, float>;
+#define CALDERA_CASE_other(op)
+#define CALDERA_CASE_library_math(op)
+#define CALDERA_CASE_vector_math(op) \
+  case ScalarOp::op:                 \
+    return unary<Elementary<ScalarOp::op>, float>;
+#define CALDERA_CASE(op, name, operands, gives_boolean, domain, math) CALDERA_CASE_##math(op)
+    CALDERA_SCALAR_OPS(CALDERA_CASE)
+#undef CALDERA_CASE
     default:
       return nullptr;
   }

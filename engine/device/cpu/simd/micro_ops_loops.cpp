@@ -145,34 +145,16 @@ MicroFn integer_op(ScalarOp op) {
 template <class T>
 MicroFn library_op(ScalarOp op) {
   switch (op) {
+#define CALDERA_CASE_other(op)
+#define CALDERA_CASE_vector_math(op) \
+  case ScalarOp::op:                 \
+    return unary_loop<Elementary<ScalarOp::op>, T, T>;
+#define CALDERA_CASE_library_math(op) CALDERA_CASE_vector_math(op)
+#define CALDERA_CASE(op, name, operands, gives_boolean, domain, math) CALDERA_CASE_##math(op)
+    CALDERA_SCALAR_OPS(CALDERA_CASE)
+#undef CALDERA_CASE
     case ScalarOp::sign:
       return unary_loop<Sign, T, T>;
-    case ScalarOp::exp:
-      return unary_loop<Exp, T, T>;
-    case ScalarOp::expm1:
-      return unary_loop<Expm1, T, T>;
-    case ScalarOp::log:
-      return unary_loop<Log, T, T>;
-    case ScalarOp::log1p:
-      return unary_loop<Log1p, T, T>;
-    case ScalarOp::sin:
-      return unary_loop<Sin, T, T>;
-    case ScalarOp::cos:
-      return unary_loop<Cos, T, T>;
-    case ScalarOp::tan:
-      return unary_loop<Tan, T, T>;
-    case ScalarOp::tanh:
-      return unary_loop<Tanh, T, T>;
-    case ScalarOp::sigmoid:
-      return unary_loop<Sigmoid, T, T>;
-    case ScalarOp::erf:
-      return unary_loop<Erf, T, T>;
-    case ScalarOp::exp2:
-      return unary_loop<Exp2, T, T>;
-    case ScalarOp::log2:
-      return unary_loop<Log2, T, T>;
-    case ScalarOp::log10:
-      return unary_loop<Log10, T, T>;
     case ScalarOp::isnan:
       return unary_loop<IsNan, T, std::uint8_t>;
     case ScalarOp::atan2:

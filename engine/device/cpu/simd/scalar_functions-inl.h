@@ -12,6 +12,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/graph/scalar_op.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
@@ -256,35 +258,38 @@ struct LogicalXor {
   }
 };
 
-#define CALDERA_LIBRARY_FUNCTION(Name, expression) \
-  struct Name {                                    \
-    template <class T>                             \
-    static T of(T x) {                             \
-      return expression;                           \
-    }                                              \
+/// The elementary functions in the types that have no vectors.
+template <ScalarOp Op>
+struct Elementary;
+#define CALDERA_LIBRARY_FUNCTION(op, expression) \
+  template <>                                    \
+  struct Elementary<ScalarOp::op> {              \
+    template <class T>                           \
+    static T of(T x) {                           \
+      return expression;                         \
+    }                                            \
   };
-CALDERA_LIBRARY_FUNCTION(Exp, std::exp(x))
-CALDERA_LIBRARY_FUNCTION(Expm1, std::expm1(x))
-CALDERA_LIBRARY_FUNCTION(Log, std::log(x))
-CALDERA_LIBRARY_FUNCTION(Log1p, std::log1p(x))
-CALDERA_LIBRARY_FUNCTION(Sin, std::sin(x))
-CALDERA_LIBRARY_FUNCTION(Cos, std::cos(x))
-CALDERA_LIBRARY_FUNCTION(Tan, std::tan(x))
-CALDERA_LIBRARY_FUNCTION(Tanh, std::tanh(x))
-CALDERA_LIBRARY_FUNCTION(Erf, std::erf(x))
-CALDERA_LIBRARY_FUNCTION(Exp2, std::exp2(x))
-CALDERA_LIBRARY_FUNCTION(Log2, std::log2(x))
-CALDERA_LIBRARY_FUNCTION(Log10, std::log10(x))
+/// 1 / (1 + exp(-x)), from the exponential that cannot overflow.
+template <class T>
+T logistic(T x) {
+  const T e = std::exp(-std::fabs(x));
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+CALDERA_LIBRARY_FUNCTION(exp, std::exp(x))
+CALDERA_LIBRARY_FUNCTION(expm1, std::expm1(x))
+CALDERA_LIBRARY_FUNCTION(log, std::log(x))
+CALDERA_LIBRARY_FUNCTION(log1p, std::log1p(x))
+CALDERA_LIBRARY_FUNCTION(sin, std::sin(x))
+CALDERA_LIBRARY_FUNCTION(cos, std::cos(x))
+CALDERA_LIBRARY_FUNCTION(tan, std::tan(x))
+CALDERA_LIBRARY_FUNCTION(tanh, std::tanh(x))
+CALDERA_LIBRARY_FUNCTION(erf, std::erf(x))
+CALDERA_LIBRARY_FUNCTION(exp2, std::exp2(x))
+CALDERA_LIBRARY_FUNCTION(log2, std::log2(x))
+CALDERA_LIBRARY_FUNCTION(log10, std::log10(x))
+CALDERA_LIBRARY_FUNCTION(sigmoid, logistic(x))
 #undef CALDERA_LIBRARY_FUNCTION
 
-/// 1 / (1 + exp(-x)), from the exponential that cannot overflow.
-struct Sigmoid {
-  template <class T>
-  static T of(T x) {
-    const T e = std::exp(-std::fabs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
-  }
-};
 struct Atan2 {
   template <class T>
   static T of(T x, T y) {

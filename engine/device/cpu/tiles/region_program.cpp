@@ -17,16 +17,6 @@ double cost_of(ScalarOp op, DType type) {
     case ScalarOp::sigmoid:
       cost = type == DType::f32 ? 0.13 : 6;
       break;
-    case ScalarOp::log:
-    case ScalarOp::log2:
-    case ScalarOp::log10:
-    case ScalarOp::log1p:
-    case ScalarOp::tanh:
-    case ScalarOp::erf:
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-      cost = type == DType::f32 ? 0.3 : 6;
-      break;
     case ScalarOp::tan:
     case ScalarOp::atan2:
     case ScalarOp::pow:
@@ -47,6 +37,7 @@ double cost_of(ScalarOp op, DType type) {
     case ScalarOp::philox_normal:
       return 25;
     default:
+      if (is_elementary(op)) cost = type == DType::f32 ? 0.3 : 6;
       break;
   }
   return size_of(type) == 8 ? 2 * cost : cost;

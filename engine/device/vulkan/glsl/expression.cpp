@@ -54,28 +54,6 @@ std::string wrapped(DType type, std::string text) {
   return type == DType::u8 ? fmt::format("(({}) & 0xffu)", text) : fmt::format("({})", text);
 }
 
-/// Whether the library has the function, as f_<name> and d_<name>.
-bool in_library(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::exp:
-    case ScalarOp::expm1:
-    case ScalarOp::log:
-    case ScalarOp::log1p:
-    case ScalarOp::sin:
-    case ScalarOp::cos:
-    case ScalarOp::tan:
-    case ScalarOp::tanh:
-    case ScalarOp::sigmoid:
-    case ScalarOp::erf:
-    case ScalarOp::exp2:
-    case ScalarOp::log2:
-    case ScalarOp::log10:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& calls) {
   const bool floating = is_floating_register(type);
   switch (op) {
@@ -119,7 +97,7 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
       return fmt::format("from_{0}(to_{0}({1}))", name(half), x);
     }
     default:
-      if (floating && in_library(op))
+      if (floating && is_elementary(op))  // the library has it, as f_<name> and d_<name>
         return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);
   }
   refuse(info(op).name, type);

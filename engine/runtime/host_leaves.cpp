@@ -1,15 +1,11 @@
-// Tensors made of the host's data.
+// Tensors made of host data.
 #include <fmt/core.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "engine/graph/data_leaf.h"
-#include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/memory_pressure.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 
