@@ -35,33 +35,31 @@ class BenchCommand : public Command {
       : Command("bench", "Measure operations, graphs and training steps, beside PyTorch where it is") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option(
-           "--suite", suite_,
-           "seeds, ops, train, all of these; or lavapipe: those of them that ggml was measured on there")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"seeds", "ops", "train", "lavapipe", "all"}));
-    app.add_option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
-        ->type_name("RE");
-    app.add_option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
-        ->type_name("N")
-        ->capture_default_str()
-        ->check(integer_in(1, 1000));
-    app.add_option("--repetition-ms", repetition_ms_, "Length of a repetition; at least one iteration")
-        ->type_name("MS")
-        ->capture_default_str()
-        ->check(positive_number());
-    app.add_option(
-           "--peer", peer_,
-           "torch: PyTorch, where it is installed; none; or a shell command that speaks the protocol of "
-           "benches/torch_worker.py")
-        ->type_name("PEER")
-        ->capture_default_str();
-    app.add_option("--markdown", markdown_,
-                   "Also write the tables into this file, between its bench:begin and "
-                   "bench:end lines")
-        ->type_name("FILE");
-    app.add_flag("--list", list_, "Print the names of the cases and do nothing");
+  void add_options(Arguments& args) override {
+    args.option("--suite", suite_,
+                "seeds, ops, train, all of these; or lavapipe: those of them that ggml was measured on there")
+        .show_default()
+        .one_of({"seeds", "ops", "train", "lavapipe", "all"});
+    args.option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
+        .type_name("RE");
+    args.option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
+        .type_name("N")
+        .show_default()
+        .check(integer_in(1, 1000));
+    args.option("--repetition-ms", repetition_ms_, "Length of a repetition; at least one iteration")
+        .type_name("MS")
+        .show_default()
+        .check(positive_number());
+    args.option("--peer", peer_,
+                "torch: PyTorch, where it is installed; none; or a shell command that speaks the protocol of "
+                "benches/torch_worker.py")
+        .type_name("PEER")
+        .show_default();
+    args.option("--markdown", markdown_,
+                "Also write the tables into this file, between its bench:begin and "
+                "bench:end lines")
+        .type_name("FILE");
+    args.flag("--list", list_, "Print the names of the cases and do nothing");
   }
 
   void run() override;

@@ -9,7 +9,7 @@
 #include "cli/domains.h"
 #include "engine/device/threads.h"
 #include "engine/graph/lazy_tensor.h"
-#include "engine/runtime/byte_size.h"
+#include "engine/device/byte_size.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
@@ -38,40 +38,35 @@ Device parse_device(const std::string& text, const char* source) {
 
 }  // namespace
 
-void Command::declare(CLI::App& app) {
-  // As argparse does: a script appends what is to differ.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_options(app);
-  app.add_option("--device", device_,
-                 "cpu, vulkan, vulkan:N or auto: the best hardware Vulkan GPU, else the CPU (default: "
-                 "$CALDERA_DEVICE, "
-                 "else auto)")
-      ->type_name("DEVICE");
-  app.add_flag("--json", json_, "Print one JSON document on standard output, and nothing else there");
-  app.add_option("--threads", threads_, "CPU threads (default: all cores this process may use)")
-      ->type_name("N")
-      ->check(integer_in(1, 4096));
+void Command::declare(Arguments& args) {
+  add_options(args);
+  args.option("--device", device_,
+              "cpu, vulkan, vulkan:N or auto: the best hardware Vulkan GPU, else the CPU (default: "
+              "$CALDERA_DEVICE, "
+              "else auto)")
+      .type_name("DEVICE");
+  args.flag("--json", json_, "Print one JSON document on standard output, and nothing else there");
+  args.option("--threads", threads_, "CPU threads (default: all cores this process may use)")
+      .type_name("N")
+      .check(integer_in(1, 4096));
 }
 
 void Command::execute() {
   for (const auto& [flag, option] : refused_)
-    if (option->count() > 0) throw UsageError(flag + " is not available in this version");
+    if (option.given()) throw UsageError(flag + " is not available in this version");
   if (threads_ > 0) set_cpu_threads(threads_);
   run();
 }
 
-void Command::add_refused(CLI::App& app, const std::string& flag) {
-  // A value is optional, so that the answer is the same whether one is given.
-  const CLI::Option* option =
-      app.add_option(flag, "Not available in this version")->expected(0, 1)->type_name("")->group("");
-  refused_.emplace_back(flag, option);
+void Command::add_refused(Arguments& args, const std::string& flag) {
+  refused_.emplace_back(flag, args.hidden(flag, "Not available in this version"));
 }
 
-void Command::add_memory_limit(CLI::App& app) {
-  app.add_option("--memory-limit", memory_limit_,
-                 "Most memory to take on the device at a time, for example 512MiB (default: "
-                 "$CALDERA_MEMORY_LIMIT, else what the device has)")
-      ->type_name("SIZE");
+void Command::add_memory_limit(Arguments& args) {
+  args.option("--memory-limit", memory_limit_,
+              "Most memory to take on the device at a time, for example 512MiB (default: "
+              "$CALDERA_MEMORY_LIMIT, else what the device has)")
+      .type_name("SIZE");
 }
 
 Device Command::open_device() const {

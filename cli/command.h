@@ -1,13 +1,13 @@
 // Command: what every command of the program shares, and the errors that end one.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/usage_error.h"
 #include "engine/tensor/device.h"
 
@@ -26,20 +26,20 @@ class Command {
   const std::string& summary() const { return summary_; }
 
   /// Adds the command's options and those that all commands have.
-  void declare(CLI::App& app);
+  void declare(Arguments& args);
   /// Refuses what this version lacks, then runs.
   void execute();
 
  protected:
-  virtual void add_options(CLI::App& app) = 0;
+  virtual void add_options(Arguments& args) = 0;
   virtual void run() = 0;
 
   /// Declares a flag of the documented surface that this version does not support: given, it ends the command
   /// with a line that says so. A flag is never ignored.
-  void add_refused(CLI::App& app, const std::string& flag);
+  void add_refused(Arguments& args, const std::string& flag);
 
   /// Declares --memory-limit, which open_device() obeys.
-  void add_memory_limit(CLI::App& app);
+  void add_memory_limit(Arguments& args);
 
   bool json() const { return json_; }
   /// Whether --device was given.
@@ -60,20 +60,9 @@ class Command {
   std::string memory_limit_;
   bool json_ = false;
   int threads_ = 0;
-  std::vector<std::pair<std::string, const CLI::Option*>> refused_;
+  std::vector<std::pair<std::string, Option>> refused_;
 };
 
 using CommandPtr = std::unique_ptr<Command>;
-
-// One file a command.
-CommandPtr make_devices_command();
-CommandPtr make_doctor_command();
-CommandPtr make_tokenize_command();
-CommandPtr make_generate_command();
-CommandPtr make_evaluate_command();
-CommandPtr make_pretrain_command();
-CommandPtr make_finetune_command();
-CommandPtr make_explain_command();
-CommandPtr make_bench_command();
 
 }  // namespace caldera::cli

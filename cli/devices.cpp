@@ -39,7 +39,7 @@ class DevicesCommand : public Command {
   DevicesCommand() : Command("devices", "List the devices that tensors can live on") {}
 
  protected:
-  void add_options(CLI::App&) override {}
+  void add_options(Arguments&) override {}
 
   // Lists every device, whatever --device says; one that cannot be opened is still refused.
   void run() override {

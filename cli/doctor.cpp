@@ -60,9 +60,9 @@ class DoctorCommand : public Command {
   DoctorCommand() : Command("doctor", "Check every kernel of a device against the f64 reference") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--filter", filter_, "Only the families of checks whose name contains TEXT")
-        ->type_name("TEXT");
+  void add_options(Arguments& args) override {
+    args.option("--filter", filter_, "Only the families of checks whose name contains TEXT")
+        .type_name("TEXT");
   }
 
   void run() override {

@@ -19,34 +19,29 @@ bool parse(const std::string& text, T& value) {
   return error == std::errc() && stopped == end;
 }
 
-// An unnamed validator: its description would repeat in every line of --help.
-CLI::Validator validator(std::function<std::string(std::string&)> check) {
-  return CLI::Validator(std::move(check), "");
-}
-
 }  // namespace
 
-CLI::Validator integer_in(std::int64_t low, std::int64_t high) {
-  return validator([=](const std::string& text) -> std::string {
+Domain integer_in(std::int64_t low, std::int64_t high) {
+  return [=](const std::string& text) -> std::string {
     std::int64_t value = 0;
     if (parse(text, value) && value >= low && value <= high) return {};
     if (high == std::numeric_limits<std::int64_t>::max())
       return fmt::format("'{}' is not a whole number of at least {}", text, low);
     return fmt::format("'{}' is not a whole number from {} to {}", text, low, high);
-  });
+  };
 }
 
-CLI::Validator seed_value() {
-  return validator([](const std::string& text) -> std::string {
+Domain seed_value() {
+  return [](const std::string& text) -> std::string {
     std::uint64_t value = 0;
     if (parse(text, value)) return {};
     return fmt::format("'{}' is not a whole number from 0 to {}", text,
                        std::numeric_limits<std::uint64_t>::max());
-  });
+  };
 }
 
-CLI::Validator number_in(double low, double high, bool open_low, bool open_high) {
-  return validator([=](const std::string& text) -> std::string {
+Domain number_in(double low, double high, bool open_low, bool open_high) {
+  return [=](const std::string& text) -> std::string {
     double value = 0;
     if (parse(text, value) && std::isfinite(value) && (open_low ? value > low : value >= low) &&
         (open_high ? value < high : value <= high))
@@ -55,10 +50,10 @@ CLI::Validator number_in(double low, double high, bool open_low, bool open_high)
     if (high == kInfinity) return fmt::format("'{}' is not a number {} {}", text, above, low);
     return fmt::format("'{}' is not a number {} {} and {} {}", text, above, low,
                        open_high ? "below" : "at most", high);
-  });
+  };
 }
 
-CLI::Validator positive_number() { return number_in(0, kInfinity, true); }
-CLI::Validator non_negative_number() { return number_in(0, kInfinity); }
+Domain positive_number() { return number_in(0, kInfinity, true); }
+Domain non_negative_number() { return number_in(0, kInfinity); }
 
 }  // namespace caldera::cli

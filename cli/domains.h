@@ -2,23 +2,24 @@
 // exit code 2.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+
+#include "cli/arguments.h"
 
 namespace caldera::cli {
 
 /// A whole number in [low, high], in decimal.
-CLI::Validator integer_in(std::int64_t low, std::int64_t high = std::numeric_limits<std::int64_t>::max());
+Domain integer_in(std::int64_t low, std::int64_t high = std::numeric_limits<std::int64_t>::max());
 
 /// Any unsigned 64-bit number, in decimal.
-CLI::Validator seed_value();
+Domain seed_value();
 
 /// A finite number in [low, high]; `open_low` and `open_high` leave the ends out.
-CLI::Validator number_in(double low, double high, bool open_low = false, bool open_high = false);
+Domain number_in(double low, double high, bool open_low = false, bool open_high = false);
 /// A finite number above 0.
-CLI::Validator positive_number();
+Domain positive_number();
 /// A finite number, 0 or above.
-CLI::Validator non_negative_number();
+Domain non_negative_number();
 
 }  // namespace caldera::cli

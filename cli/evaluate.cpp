@@ -23,20 +23,20 @@ class EvaluateCommand : public Command {
   EvaluateCommand() : Command("evaluate", "Loss and perplexity of a model on a text") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
-    app.add_option("--adapter", adapter_, "LoRA adapter folder to apply to the model")->type_name("DIR");
-    app.add_option("--data", data_, "A .jsonl or .txt file")->required()->type_name("FILE");
-    app.add_option("--seq-len", seq_len_,
-                   fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
-                               kEvaluationSeqLen))
-        ->type_name("N")
-        ->check(integer_in(1, 1 << 24));
-    app.add_option("--batch-size", batch_size_, "Sequences a batch; the result does not depend on it")
-        ->type_name("N")
-        ->check(integer_in(1, 1 << 20))
-        ->capture_default_str();
-    add_memory_limit(app);
+  void add_options(Arguments& args) override {
+    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    args.option("--adapter", adapter_, "LoRA adapter folder to apply to the model").type_name("DIR");
+    args.option("--data", data_, "A .jsonl or .txt file").required().type_name("FILE");
+    args.option("--seq-len", seq_len_,
+                fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
+                            kEvaluationSeqLen))
+        .type_name("N")
+        .check(integer_in(1, 1 << 24));
+    args.option("--batch-size", batch_size_, "Sequences a batch; the result does not depend on it")
+        .type_name("N")
+        .check(integer_in(1, 1 << 20))
+        .show_default();
+    add_memory_limit(args);
   }
 
   void run() override {

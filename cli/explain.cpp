@@ -36,31 +36,28 @@ class ExplainCommand : public Command {
       : Command("explain", "Show what a task becomes: kernels, their cost and code, memory over time") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--model", flags_.model, "Model folder")->required()->type_name("DIR");
-    app.add_option("--adapter", flags_.adapter,
-                   "LoRA adapter folder to apply to the model (train: to go on with)")
-        ->type_name("DIR");
-    app.add_option(
-           "--task", task_,
-           "forward: a prompt through the model; decode: a token after a prompt; train: a LoRA training "
-           "step. It runs until it repeats; what is shown is a run that repeats an earlier one")
-        ->required()
-        ->check(CLI::IsMember({"forward", "decode", "train"}))
-        ->type_name("T");
-    app.add_option("--dot", dot_, "Write the graph after fusion there, for Graphviz")->type_name("FILE");
-    app.add_option(
-           "--html", html_,
-           "Write a page there: the graph before and after fusion, the kernels with their code, memory "
-           "over time")
-        ->type_name("FILE");
-    app.add_option(
-           "--trace", trace_,
-           "Write a trace of the run there, for ui.perfetto.dev or chrome://tracing: what the host did, "
-           "every kernel of the device with its cost and rates, and the device's memory over time")
-        ->type_name("FILE");
-    declare_prompt(app);
-    declare_training(app);
+  void add_options(Arguments& args) override {
+    args.option("--model", flags_.model, "Model folder").required().type_name("DIR");
+    args.option("--adapter", flags_.adapter,
+                "LoRA adapter folder to apply to the model (train: to go on with)")
+        .type_name("DIR");
+    args.option("--task", task_,
+                "forward: a prompt through the model; decode: a token after a prompt; train: a LoRA training "
+                "step. It runs until it repeats; what is shown is a run that repeats an earlier one")
+        .required()
+        .one_of({"forward", "decode", "train"})
+        .type_name("T");
+    args.option("--dot", dot_, "Write the graph after fusion there, for Graphviz").type_name("FILE");
+    args.option("--html", html_,
+                "Write a page there: the graph before and after fusion, the kernels with their code, memory "
+                "over time")
+        .type_name("FILE");
+    args.option("--trace", trace_,
+                "Write a trace of the run there, for ui.perfetto.dev or chrome://tracing: what the host did, "
+                "every kernel of the device with its cost and rates, and the device's memory over time")
+        .type_name("FILE");
+    declare_prompt(args);
+    declare_training(args);
   }
 
   void run() override {
@@ -91,51 +88,50 @@ class ExplainCommand : public Command {
   }
 
  private:
-  void declare_prompt(CLI::App& app) {
-    CLI::Option* text = app.add_option("--prompt", flags_.prompt, "Text of the prompt")->type_name("S");
-    CLI::Option* ids =
-        app.add_option("--prompt-ids", flags_.prompt_ids,
-                       "Token ids of the prompt (default: 64 of them, or fewer if the model has "
-                       "fewer positions)")
-            ->type_name("IDS");
-    text->excludes(ids);
+  void declare_prompt(Arguments& args) {
+    const Option text = args.option("--prompt", flags_.prompt, "Text of the prompt").type_name("S");
+    const Option ids = args.option("--prompt-ids", flags_.prompt_ids,
+                                   "Token ids of the prompt (default: 64 of them, or fewer if the model has "
+                                   "fewer positions)")
+                           .type_name("IDS");
+    text.excludes(ids);
     prompt_option_ = text;
     limit_to(kPromptTasks, {text, ids});
-    const std::size_t before = app.get_options().size();
-    app.add_option("--max-tokens", flags_.max_tokens,
-                   "Tokens that generate would be asked for: room in the cache")
-        ->type_name("N")
-        ->check(integer_in(0))
-        ->capture_default_str();
-    declare_sampling(app, flags_.sampling);
-    limit_since(app, before, kDecodeTask);
+    const std::size_t before = args.all().size();
+    args.option("--max-tokens", flags_.max_tokens,
+                "Tokens that generate would be asked for: room in the cache")
+        .type_name("N")
+        .check(integer_in(0))
+        .show_default();
+    declare_sampling(args, flags_.sampling);
+    limit_since(args, before, kDecodeTask);
   }
 
-  void declare_training(CLI::App& app) {
-    const std::size_t before = app.get_options().size();
-    flags_.training.declare(app);
-    declare_lora(app, flags_.lora, flags_.targets);
-    limit_since(app, before, kTrainTask);
-    app.get_option("--data")->required(false)->description(
+  void declare_training(Arguments& args) {
+    const std::size_t before = args.all().size();
+    flags_.training.declare(args);
+    declare_lora(args, flags_.lora, flags_.targets);
+    limit_since(args, before, kTrainTask);
+    args.get("--data").required(false).description(
         "Training data as finetune takes it; its first batch is used (default: sequences of --seq-len, else "
         "64, tokens)");
-    app.get_option("--out")->required(false)->description("Not written to: nothing is saved");
-    app.get_option("--log")->description("Not written to: nothing is saved");
+    args.get("--out").required(false).description("Not written to: nothing is saved");
+    args.get("--log").description("Not written to: nothing is saved");
     for (const char* shared : {"--seed", "--dtype"}) {
-      CLI::Option* option = app.get_option(shared)->group("Options");
+      const Option option = args.get(shared).group("Options");
       std::erase_if(limited_, [&](const auto& entry) { return entry.second == option; });
     }
   }
 
-  void limit_to(const char* group, const std::vector<CLI::Option*>& options) {
-    for (CLI::Option* option : options) {
-      option->group(group);
+  void limit_to(const char* group, const std::vector<Option>& options) {
+    for (const Option option : options) {
+      option.group(group);
       limited_.emplace_back(group, option);
     }
   }
   /// All options declared after the first `before`.
-  void limit_since(CLI::App& app, std::size_t before, const char* group) {
-    const std::vector<CLI::Option*> all = app.get_options([](const CLI::Option*) { return true; });
+  void limit_since(Arguments& args, std::size_t before, const char* group) {
+    const std::vector<Option> all = args.all();
     limit_to(group, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()});
   }
 
@@ -144,13 +140,13 @@ class ExplainCommand : public Command {
       const bool fits = group == kTrainTask    ? task_ == "train"
                         : group == kDecodeTask ? task_ == "decode"
                                                : task_ != "train";
-      if (option->count() > 0 && !fits)
-        throw UsageError(fmt::format("{} does not go with --task {}", option->get_name(), task_));
+      if (option.given() && !fits)
+        throw UsageError(fmt::format("{} does not go with --task {}", option.name(), task_));
     }
     if (!dot_.empty()) check_output_file(dot_, "--dot");
     if (!html_.empty()) check_output_file(html_, "--html");
     if (!trace_.empty()) check_output_file(trace_, "--trace");
-    flags_.prompt_is_text = prompt_option_->count() > 0;
+    flags_.prompt_is_text = prompt_option_.given();
     flags_.sampling.seed = flags_.training.options.seed;
   }
 
@@ -189,8 +185,8 @@ class ExplainCommand : public Command {
   std::string dot_;
   std::string html_;
   std::string trace_;
-  const CLI::Option* prompt_option_ = nullptr;
-  std::vector<std::pair<const char*, CLI::Option*>> limited_;  // options that only some tasks have, by group
+  Option prompt_option_;
+  std::vector<std::pair<const char*, Option>> limited_;  // options that only some tasks have, by group
 };
 
 }  // namespace

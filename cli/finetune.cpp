@@ -18,12 +18,12 @@ class FinetuneCommand : public Command {
   FinetuneCommand() : Command("finetune", "Train a LoRA adapter for a model") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
-    flags_.declare(app);
-    add_memory_limit(app);
-    declare_lora(app, lora_, targets_);
-    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(app, flag);
+  void add_options(Arguments& args) override {
+    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    flags_.declare(args);
+    add_memory_limit(args);
+    declare_lora(args, lora_, targets_);
+    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
   }
 
   void run() override {

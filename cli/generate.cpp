@@ -45,41 +45,37 @@ class GenerateCommand : public Command {
   GenerateCommand() : Command("generate", "Continue a prompt") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
-    app.add_option("--adapter", adapter_, "LoRA adapter folder to apply to the model")->type_name("DIR");
-    CLI::Option_group* input = app.add_option_group("prompt", "One of these");
-    prompt_option_ =
-        input->add_option("--prompt", prompt_, "Text to go on from; may be empty")->type_name("S");
-    input
-        ->add_option("--prompt-ids", prompt_ids_,
-                     "Token ids to go on from, taken as they are: no bos is added")
-        ->type_name("IDS");
-    input->require_option(1);
-    app.add_option("--max-tokens", max_tokens_, "Tokens to generate at most")
-        ->type_name("N")
-        ->check(integer_in(0))
-        ->capture_default_str();
-    declare_sampling(app, sampling_);
-    app.add_option("--seed", sampling_.seed, "Seed of the sampling")
-        ->type_name("N")
-        ->check(seed_value())
-        ->capture_default_str();
-    app.add_option("--dtype", dtype_, "What weights are kept and computed in")
-        ->type_name("T")
-        ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-        ->capture_default_str();
-    add_memory_limit(app);
-    app.add_option(
-           "--logits", logits_,
-           "Write the logits there: little-endian f32, one row a position fed to the model, the prompt's "
-           "first (the last token generated is not fed)")
-        ->type_name("FILE");
+  void add_options(Arguments& args) override {
+    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    args.option("--adapter", adapter_, "LoRA adapter folder to apply to the model").type_name("DIR");
+    Arguments input = args.one_required("prompt", "One of these");
+    prompt_option_ = input.option("--prompt", prompt_, "Text to go on from; may be empty").type_name("S");
+    input.option("--prompt-ids", prompt_ids_, "Token ids to go on from, taken as they are: no bos is added")
+        .type_name("IDS");
+    args.option("--max-tokens", max_tokens_, "Tokens to generate at most")
+        .type_name("N")
+        .check(integer_in(0))
+        .show_default();
+    declare_sampling(args, sampling_);
+    args.option("--seed", sampling_.seed, "Seed of the sampling")
+        .type_name("N")
+        .check(seed_value())
+        .show_default();
+    args.option("--dtype", dtype_, "What weights are kept and computed in")
+        .type_name("T")
+        .one_of({"f32", "f16", "bf16"})
+        .show_default();
+    add_memory_limit(args);
+    args.option(
+            "--logits", logits_,
+            "Write the logits there: little-endian f32, one row a position fed to the model, the prompt's "
+            "first (the last token generated is not fed)")
+        .type_name("FILE");
   }
 
   void run() override {
     std::vector<std::int32_t> prompt;
-    const bool prompt_is_text = prompt_option_->count() > 0;
+    const bool prompt_is_text = prompt_option_.given();
     if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
     if (!logits_.empty()) check_output_file(logits_, "--logits");
 
@@ -120,7 +116,7 @@ class GenerateCommand : public Command {
     if (tokenizer != nullptr) {
       decoder.emplace(*tokenizer);
       decoder->prime(prompt);
-      if (prompt_option_->count() == 0) shown_prompt = tokenizer->decode(prompt);
+      if (!prompt_option_.given()) shown_prompt = tokenizer->decode(prompt);
     }
     TextPrinter printer(shown_prompt);
     std::string text;
@@ -179,7 +175,7 @@ class GenerateCommand : public Command {
   SamplingOptions sampling_;
   std::string dtype_ = "f32";
   std::string logits_;
-  const CLI::Option* prompt_option_ = nullptr;
+  Option prompt_option_;
 };
 
 }  // namespace

@@ -10,13 +10,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/command.h"
 
+// A line a command, in the order of --help: C(NAME) stands for `CommandPtr make_NAME_command()` of
+// cli/NAME.cpp.
+#define CALDERA_COMMANDS(C) \
+  C(devices)                \
+  C(doctor)                 \
+  C(tokenize)               \
+  C(generate)               \
+  C(evaluate)               \
+  C(pretrain)               \
+  C(finetune)               \
+  C(explain)                \
+  C(bench)
+
 namespace caldera::cli {
+
+#define CALDERA_DECLARE_COMMAND(name) CommandPtr make_##name##_command();
+CALDERA_COMMANDS(CALDERA_DECLARE_COMMAND)
+#undef CALDERA_DECLARE_COMMAND
+
 namespace {
 
 constexpr int kFailed = 1;
@@ -63,29 +82,27 @@ void limit_spinning(char** argv) {
   if (setenv("GOMP_SPINCOUNT", "10000", 1) == 0) execv("/proc/self/exe", argv);
 }
 
-int run(int argc, const char* const* argv) {
+std::vector<CommandPtr> make_commands() {
   std::vector<CommandPtr> commands;
-  commands.push_back(make_devices_command());
-  commands.push_back(make_doctor_command());
-  commands.push_back(make_tokenize_command());
-  commands.push_back(make_generate_command());
-  commands.push_back(make_evaluate_command());
-  commands.push_back(make_pretrain_command());
-  commands.push_back(make_finetune_command());
-  commands.push_back(make_explain_command());
-  commands.push_back(make_bench_command());
+#define CALDERA_MAKE_COMMAND(name) commands.push_back(make_##name##_command());
+  CALDERA_COMMANDS(CALDERA_MAKE_COMMAND)
+#undef CALDERA_MAKE_COMMAND
+  return commands;
+}
 
-  CLI::App app("Caldera fine-tunes, evaluates and samples language models, on Vulkan GPUs and on CPUs.",
-               "caldera");
-  app.set_version_flag("--version", "caldera 0.1.0");
-  app.set_help_flag("--help,-h", "Print this help and exit");
-  app.require_subcommand(1);
-  std::vector<std::pair<const CLI::App*, Command*>> subcommands;
+int run(int argc, const char* const* argv) {
+  const std::vector<CommandPtr> commands = make_commands();
+  ArgumentParser parser(
+      "Caldera fine-tunes, evaluates and samples language models, on Vulkan GPUs and on CPUs.", "caldera",
+      "caldera 0.1.0");
   for (const CommandPtr& command : commands) {
-    CLI::App* subcommand = app.add_subcommand(command->name(), command->summary());
-    command->declare(*subcommand);
-    subcommands.emplace_back(subcommand, command.get());
+    Arguments arguments = parser.add_command(command->name(), command->summary());
+    command->declare(arguments);
   }
+  const auto named = [&](std::string_view name) {
+    return std::find_if(commands.begin(), commands.end(),
+                        [&](const CommandPtr& c) { return c->name() == name; });
+  };
 
   std::string who = "caldera";
   if (argc > 1) {
@@ -94,24 +111,20 @@ int run(int argc, const char* const* argv) {
       return fail(kBadArguments, who,
                   fmt::format("the command '{}' is not available in this version", first));
     }
-    const bool known = std::any_of(commands.begin(), commands.end(),
-                                   [&](const CommandPtr& c) { return c->name() == first; });
+    const bool known = named(first) != commands.end();
     if (known) who = fmt::format("caldera {}", first);
     if (!known && !first.starts_with('-')) {
       return fail(kBadArguments, who, fmt::format("there is no command '{}' (see caldera --help)", first));
     }
   }
 
+  std::optional<std::string> asked;
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help, --version
-  } catch (const CLI::ParseError& error) {
+    asked = parser.parse(argc, argv);
+  } catch (const UsageError& error) {
     return fail(kBadArguments, who, fmt::format("{} (see {} --help)", one_line(error.what()), who));
   }
-  for (const auto& [subcommand, command] : subcommands)
-    if (subcommand->parsed()) return execute(*command);
-  return kBadArguments;
+  return asked ? execute(**named(*asked)) : 0;
 }
 
 }  // namespace

@@ -1,20 +1,20 @@
 // Flags that two commands have alike: how tokens are drawn, and what an adapter is like.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "training/generate/sampler.h"
 #include "training/lora/lora.h"
 
 namespace caldera::cli {
 
 /// --temperature, --top-k, --top-p, --min-p, --repetition-penalty; --seed is the command's.
-void declare_sampling(CLI::App& app, SamplingOptions& options);
+void declare_sampling(Arguments& args, SamplingOptions& options);
 
 /// --rank, --alpha, --dropout, --target-modules.
-void declare_lora(CLI::App& app, LoRAOptions& options, std::vector<std::string>& targets);
+void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets);
 /// What --target-modules names of the model's layers (see resolve_lora_targets). Throws UsageError.
 std::vector<std::string> resolve_targets(CausalLM& model, const std::vector<std::string>& targets);
 

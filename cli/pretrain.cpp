@@ -28,16 +28,16 @@ class PretrainCommand : public Command {
   }
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--config", config_,
-                   "The model's config.json. A tokenizer.json beside it is used and copied; without one, a "
-                   "vocab_size of "
-                   "258 (bytes, bos, eos) or 256 makes the tokens bytes")
-        ->required()
-        ->type_name("FILE.json");
-    flags_.declare(app);
-    add_memory_limit(app);
-    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(app, flag);
+  void add_options(Arguments& args) override {
+    args.option("--config", config_,
+                "The model's config.json. A tokenizer.json beside it is used and copied; without one, a "
+                "vocab_size of "
+                "258 (bytes, bos, eos) or 256 makes the tokens bytes")
+        .required()
+        .type_name("FILE.json");
+    flags_.declare(args);
+    add_memory_limit(args);
+    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
   }
 
   void run() override {

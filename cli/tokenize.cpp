@@ -18,27 +18,26 @@ class TokenizeCommand : public Command {
   TokenizeCommand() : Command("tokenize", "Turn text into token ids, or ids into text") {}
 
  protected:
-  void add_options(CLI::App& app) override {
-    app.add_option("--model", model_, "Model folder")->required()->type_name("DIR");
-    CLI::Option_group* input = app.add_option_group("input", "One of these");
-    text_option_ = input->add_option("--text", text_, "The text")->type_name("S");
-    file_option_ = input->add_option("--file", file_, "A file whose content is the text")->type_name("F");
+  void add_options(Arguments& args) override {
+    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    Arguments input = args.one_required("input", "One of these");
+    text_option_ = input.option("--text", text_, "The text").type_name("S");
+    file_option_ = input.option("--file", file_, "A file whose content is the text").type_name("F");
     input
-        ->add_option("--decode", decode_,
-                     "Token ids to turn into text, as in \"1 2 3\"; special tokens are left out")
-        ->type_name("IDS");
-    input->require_option(1);
-    app.add_flag("--no-special", no_special_, "Add no special tokens (a bos, say) to the text's own");
+        .option("--decode", decode_,
+                "Token ids to turn into text, as in \"1 2 3\"; special tokens are left out")
+        .type_name("IDS");
+    args.flag("--no-special", no_special_, "Add no special tokens (a bos, say) to the text's own");
   }
 
   void run() override {
     if (device_given()) open_device();
-    const bool encode = text_option_->count() + file_option_->count() > 0;
+    const bool encode = text_option_.given() || file_option_.given();
     std::vector<std::int32_t> ids;
     if (!encode) ids = parse_ids(decode_, "--decode");
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     if (encode) {
-      ids = tokenizer->encode(file_option_->count() > 0 ? read_text_file(file_) : text_, !no_special_);
+      ids = tokenizer->encode(file_option_.given() ? read_text_file(file_) : text_, !no_special_);
       if (json()) return print_json({{"ids", ids}});
       fmt::print("{}\n", fmt::join(ids, " "));
     } else {
@@ -54,8 +53,8 @@ class TokenizeCommand : public Command {
   std::string file_;
   std::string decode_;
   bool no_special_ = false;
-  const CLI::Option* text_option_ = nullptr;
-  const CLI::Option* file_option_ = nullptr;
+  Option text_option_;
+  Option file_option_;
 };
 
 }  // namespace

@@ -55,83 +55,82 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
 
 }  // namespace
 
-void TrainingFlags::declare(CLI::App& app) {
+void TrainingFlags::declare(Arguments& args) {
   const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
-  app.add_option("--data", data,
-                 "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
-                 "the end of "
-                 "the training part is held out")
-      ->required()
-      ->type_name("PATH");
-  app.add_option("--out", out, "Folder to write")->required()->type_name("DIR");
-  CLI::Option* iterations = app.add_option("--iterations", options.iterations, "Optimiser steps")
-                                ->type_name("N")
-                                ->check(integer_in(1, most))
-                                ->capture_default_str();
-  app.add_option("--epochs", epochs, "Passes over the data, instead of --iterations")
-      ->type_name("N")
-      ->check(integer_in(1, 1 << 20))
-      ->excludes(iterations);
-  app.add_option("--batch-size", options.batch_size, "Sequences a batch")
-      ->type_name("N")
-      ->check(integer_in(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--seq-len", seq_len,
-                 fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
-                             kTrainingSeqLen))
-      ->type_name("N")
-      ->check(integer_in(1, 1 << 24));
-  app.add_option("--grad-accumulation", options.grad_accumulation, "Batches a step")
-      ->type_name("N")
-      ->check(integer_in(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.optimizer.learning_rate, "Learning rate, the schedule's peak")
-      ->type_name("R")
-      ->check(positive_number())
-      ->capture_default_str();
-  app.add_option("--schedule", schedule,
-                 "Learning rate over time: constant, linear or cosine (both fall to 0)")
-      ->check(CLI::IsMember({"constant", "linear", "cosine"}))
-      ->type_name("S")
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "Steps in which the learning rate rises from 0")
-      ->type_name("N")
-      ->check(integer_in(0, most))
-      ->capture_default_str();
-  app.add_option("--optimizer", options.optimizer.name, "What updates the parameters")
-      ->check(CLI::IsMember(optimizer_names()))
-      ->type_name("NAME")
-      ->capture_default_str();
-  app.add_option("--weight-decay", options.optimizer.weight_decay,
-                 "Weight decay (default: the optimizer's own; 0.01 of adamw)")
-      ->type_name("R")
-      ->check(non_negative_number());
-  app.add_option("--max-grad-norm", options.max_grad_norm, "Clip the gradients' global norm; 0 is off")
-      ->type_name("R")
-      ->check(non_negative_number())
-      ->capture_default_str();
-  app.add_flag("--mask-prompt", mask_prompt, "Train on completions only, not on prompts");
-  app.add_option("--val-every", options.val_every,
-                 "Steps between validations; 0 validates before and after only")
-      ->type_name("N")
-      ->check(integer_in(0, most))
-      ->capture_default_str();
-  app.add_option("--val-batches", options.val_batches, "Batches a validation; -1 takes all")
-      ->type_name("N")
-      ->check(integer_in(-1, most))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of weights, data order and dropout")
-      ->type_name("N")
-      ->check(seed_value())
-      ->capture_default_str();
-  app.add_option("--dtype", dtype, "What is computed in; what is trained stays f32, and f16 scales the loss")
-      ->type_name("T")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--log", log,
-                 "Write a JSON object a step and validation there, as they come; an "
-                 "earlier file is replaced when the training begins")
-      ->type_name("FILE.jsonl");
+  args.option("--data", data,
+              "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
+              "the end of "
+              "the training part is held out")
+      .required()
+      .type_name("PATH");
+  args.option("--out", out, "Folder to write").required().type_name("DIR");
+  const Option iterations = args.option("--iterations", options.iterations, "Optimiser steps")
+                                .type_name("N")
+                                .check(integer_in(1, most))
+                                .show_default();
+  args.option("--epochs", epochs, "Passes over the data, instead of --iterations")
+      .type_name("N")
+      .check(integer_in(1, 1 << 20))
+      .excludes(iterations);
+  args.option("--batch-size", options.batch_size, "Sequences a batch")
+      .type_name("N")
+      .check(integer_in(1, 1 << 20))
+      .show_default();
+  args.option("--seq-len", seq_len,
+              fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
+                          kTrainingSeqLen))
+      .type_name("N")
+      .check(integer_in(1, 1 << 24));
+  args.option("--grad-accumulation", options.grad_accumulation, "Batches a step")
+      .type_name("N")
+      .check(integer_in(1, 1 << 20))
+      .show_default();
+  args.option("--learning-rate", options.optimizer.learning_rate, "Learning rate, the schedule's peak")
+      .type_name("R")
+      .check(positive_number())
+      .show_default();
+  args.option("--schedule", schedule, "Learning rate over time: constant, linear or cosine (both fall to 0)")
+      .one_of({"constant", "linear", "cosine"})
+      .type_name("S")
+      .show_default();
+  args.option("--warmup", options.warmup, "Steps in which the learning rate rises from 0")
+      .type_name("N")
+      .check(integer_in(0, most))
+      .show_default();
+  args.option("--optimizer", options.optimizer.name, "What updates the parameters")
+      .one_of(optimizer_names())
+      .type_name("NAME")
+      .show_default();
+  args.option("--weight-decay", options.optimizer.weight_decay,
+              "Weight decay (default: the optimizer's own; 0.01 of adamw)")
+      .type_name("R")
+      .check(non_negative_number());
+  args.option("--max-grad-norm", options.max_grad_norm, "Clip the gradients' global norm; 0 is off")
+      .type_name("R")
+      .check(non_negative_number())
+      .show_default();
+  args.flag("--mask-prompt", mask_prompt, "Train on completions only, not on prompts");
+  args.option("--val-every", options.val_every,
+              "Steps between validations; 0 validates before and after only")
+      .type_name("N")
+      .check(integer_in(0, most))
+      .show_default();
+  args.option("--val-batches", options.val_batches, "Batches a validation; -1 takes all")
+      .type_name("N")
+      .check(integer_in(-1, most))
+      .show_default();
+  args.option("--seed", options.seed, "Seed of weights, data order and dropout")
+      .type_name("N")
+      .check(seed_value())
+      .show_default();
+  args.option("--dtype", dtype, "What is computed in; what is trained stays f32, and f16 scales the loss")
+      .type_name("T")
+      .one_of({"f32", "f16", "bf16"})
+      .show_default();
+  args.option("--log", log,
+              "Write a JSON object a step and validation there, as they come; an "
+              "earlier file is replaced when the training begins")
+      .type_name("FILE.jsonl");
 }
 
 void TrainingFlags::check(const std::vector<const char*>& outputs) {

@@ -1,13 +1,13 @@
 // What pretrain and finetune share: their flags, their data, and the training itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "training/text/dataset.h"
 #include "training/trainer/trainer.h"
 
@@ -26,7 +26,7 @@ struct TrainingFlags {
   std::string log;
 
   /// Declares the flags that this version supports.
-  void declare(CLI::App& app);
+  void declare(Arguments& args);
   /// Checks what needs neither model nor data: dtype, schedule, output paths; `outputs` are the files that
   /// will be written to --out. Throws UsageError or FileError.
   void check(const std::vector<const char*>& outputs);

@@ -1,8 +1,10 @@
 #!/bin/sh
-# sh cmake/lint.sh BUILD: format, shell and clang-tidy checks, with the compile commands of the configured tree BUILD.
+# sh cmake/lint.sh BUILD OBJECTS: format, shell, structure and clang-tidy checks, with the compile commands of the
+# configured tree BUILD and the objects of the built tree OBJECTS.
 # The tools are those of the group [lint] in cmake/packages.txt. Everything is checked before the script gives up.
 set -u
 build=$1
+objects=$2
 failed=0
 
 clang_format=$(command -v clang-format-14 || command -v clang-format) || { echo "lint: no clang-format" >&2; exit 1; }
@@ -31,6 +33,12 @@ if command -v shellcheck >/dev/null; then
   # SC2046, SC2086: lists of words without spaces are passed as such on purpose. SC1091: sources another checked file.
   shellcheck -s sh -e SC2046,SC2086,SC1091 run .ci/run $(files '*.sh') || failed=1
 fi
+
+# ---- Structure ---------------------------------------------------------------------------------------------------
+
+echo "lint: structure"
+python3 cmake/cycles.py "$objects" || failed=1
+python3 cmake/sizes.py || failed=1
 
 # ---- clang-tidy --------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ constexpr int kBatch = 8;
 constexpr int kLength = 32;
 
 /// Rows of bytes from places that move on with `step`, and the byte that follows each of them.
-std::pair<LazyTensor, LazyTensor> make_batch(const Llama& model, const std::string& text, std::size_t step) {
+std::pair<LazyTensor, LazyTensor> make_batch(const CausalLM& model, const std::string& text,
+                                             std::size_t step) {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> next;
   for (std::size_t row = 0; row < kBatch; ++row)
@@ -26,25 +27,22 @@ std::pair<LazyTensor, LazyTensor> make_batch(const Llama& model, const std::stri
   return {model.make_ids(ids, kBatch), model.make_ids(next, kBatch)};
 }
 
-double loss_on(Llama& model, const std::string& text) {
+double loss_on(CausalLM& model, const std::string& text) {
   const auto [ids, next] = make_batch(model, text, 1000);
-  return cross_entropy(model.forward(ids), next).item<double>();
+  return cross_entropy(model(ids), next).item<double>();
 }
 
 /// Trains whatever is trainable. Each step is one graph: forward, gradients, clipping, AdamW; one eval runs
 /// it.
-void train(Llama& model, const std::string& text, std::size_t steps, double learning_rate) {
+void train(CausalLM& model, const std::string& text, std::size_t steps, double learning_rate) {
   AdamW optimizer(model.trainable_parameters());
   for (std::size_t step = 0; step < steps; ++step) {
     const auto [ids, next] = make_batch(model, text, step);
-    const LazyTensor loss = cross_entropy(model.forward(ids), next);
-    std::vector<LazyTensor> grads = grad(loss, optimizer.inputs());
+    const LazyTensor loss = cross_entropy(model(ids), next);
+    std::vector<LazyTensor> grads = grad(loss, optimizer.parameters());
     clip_grad_norm(grads, 1.0);
-    optimizer.step(grads, learning_rate);
-    std::vector<LazyTensor> outputs = optimizer.state();
-    outputs.push_back(loss);
-    eval(outputs);
-    optimizer.detach();
+    optimizer.update(grads, learning_rate);
+    eval(loss, optimizer);
     if (step % 20 == 0) std::printf("  step %3zu  loss %.3f\n", step, loss.item<double>());
   }
 }
@@ -52,7 +50,7 @@ void train(Llama& model, const std::string& text, std::size_t steps, double lear
 }  // namespace
 
 int main() {
-  ModelConfig config;
+  LlamaConfig config;
   config.hidden_size = 48;
   config.intermediate_size = 96;
   config.num_hidden_layers = 2;

@@ -16,6 +16,7 @@
 #include "training/nn/attention.h"
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
+#include "training/nn/init.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/loss.h"

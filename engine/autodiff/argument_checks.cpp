@@ -41,7 +41,7 @@ void check_device(const LazyTensor& given, const LazyTensor& value, std::string_
                                 given.device().to_string(), target, value.device().to_string()));
 }
 
-LazyTensor placed_beside(const LazyTensor& x, const LazyTensor& like) {
+LazyTensor placed_like(const LazyTensor& x, const LazyTensor& like) {
   if (!x.node().is_scalar_leaf()) return x;
   const DType dtype = ops::dtype_beside(x, like);
   return LazyTensor::zeros(Shape{}, dtype, like.device()) + ops::as_operand(x, dtype);
@@ -54,7 +54,7 @@ LazyTensor derivative_of(const LazyTensor& value, const LazyTensor& given, std::
                                  value.shape().to_string()));
   }
   check_device(given, value, source, target);
-  return astype(placed_beside(given, value), value.dtype());
+  return astype(placed_like(given, value), value.dtype());
 }
 
 }  // namespace caldera

@@ -1,5 +1,5 @@
-// What transforms are given, by their callers and by rules: checked, and brought to the tensors that it
-// belongs to. Internal to the transforms.
+// Checks what callers and rules give to a transform, and converts it to the dtype and the device that it must
+// have there. Internal to the transforms.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ void check_callable(const Function& function, std::string_view transform) {
 /// Throws ValueError naming `transform`, `what` ("argument") and the position if one of `tensors` is empty.
 void check_defined(std::span<const LazyTensor> tensors, std::string_view transform, std::string_view what);
 
-/// The floating ones among the arguments of a function: those that have derivatives.
+/// Picks the floating ones among the arguments of a function: those that have derivatives.
 struct FloatingTensors {
   std::vector<std::size_t> positions;
   std::vector<LazyTensor> tensors;
@@ -30,7 +30,7 @@ struct FloatingTensors {
   /// Throws GradientError naming `transform` if there are arguments, and none is floating.
   FloatingTensors(std::span<const LazyTensor> arguments, std::string_view transform);
 
-  /// One of `each` at the position of each floating tensor, empty tensors at those of the others.
+  /// Returns a list of `count` tensors: each[k] at positions[k], and empty tensors elsewhere.
   std::vector<LazyTensor> spread(std::span<const LazyTensor> each, std::size_t count) const;
 };
 
@@ -39,12 +39,12 @@ struct FloatingTensors {
 void check_device(const LazyTensor& given, const LazyTensor& value, std::string_view source,
                   std::string_view target);
 
-/// A bare number as a tensor on the device of `like`, of the dtype that it has beside `like`. Anything else
-/// as it is.
-LazyTensor placed_beside(const LazyTensor& x, const LazyTensor& like);
+/// Makes a bare number a tensor on the device of `like`, with the dtype that promotion with `like` gives it.
+/// Returns anything else as it is.
+LazyTensor placed_like(const LazyTensor& x, const LazyTensor& like);
 
-/// `given` as a derivative of `value`: a tensor of its dtype on its device. Throws ShapeError if it has
-/// another shape (naming both), and DeviceError as check_device.
+/// Converts `given`, a derivative of `value`, to a tensor of the dtype and on the device of `value`. Throws
+/// ShapeError if the shapes differ (naming both), and DeviceError as check_device does.
 LazyTensor derivative_of(const LazyTensor& value, const LazyTensor& given, std::string_view source,
                          std::string_view target);
 

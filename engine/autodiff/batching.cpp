@@ -48,8 +48,8 @@ Shape widened(const Shape& shape, std::int64_t size, std::string_view what) {
 }
 
 /// The same operation with other inputs, attributes and extents.
-LazyTensor remade(const BatchContext& c, std::span<const LazyTensor> inputs,
-                  std::span<const std::int64_t> attributes) {
+LazyTensor rebuilt_as(const BatchContext& c, std::span<const LazyTensor> inputs,
+                      std::span<const std::int64_t> attributes) {
   const Shape shape = widened(c.node.shape(), c.size(), c.node.op().name);
   ops::check_extents(c.node.op().name, shape, c.node.dtype());
   std::vector<Node*> nodes;
@@ -72,14 +72,14 @@ LazyTensor batch_elementwise(const BatchContext& c) {
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     inputs.push_back(c.value(i).node().is_scalar_leaf() ? c.value(i) : c.mapped(i));
   }
-  return remade(c, inputs, c.attributes());
+  return rebuilt_as(c, inputs, c.attributes());
 }
 
-LazyTensor batch_as_it_is(const BatchContext& c) { return remade(c, all_mapped(c), c.attributes()); }
+LazyTensor batch_as_it_is(const BatchContext& c) { return rebuilt_as(c, all_mapped(c), c.attributes()); }
 
 LazyTensor batch_reduce(const BatchContext& c) {
   const std::int64_t mask[] = {c.attributes()[0] << 1};
-  return remade(c, all_mapped(c), mask);
+  return rebuilt_as(c, all_mapped(c), mask);
 }
 
 /// Products broadcast their batches. Where only the left operand is mapped its examples become rows of one
@@ -208,7 +208,7 @@ std::vector<std::int64_t> with_leading(std::span<const std::int64_t> attributes,
 }
 
 LazyTensor batch_slice(const BatchContext& c) {
-  return remade(c, all_mapped(c), with_leading(c.attributes(), 2, {0, 1}));
+  return rebuilt_as(c, all_mapped(c), with_leading(c.attributes(), 2, {0, 1}));
 }
 
 /// The fill is a number and stays one.
@@ -220,12 +220,12 @@ LazyTensor batch_pad(const BatchContext& c) {
     }
     inputs.push_back(c.value(1));
   }
-  return remade(c, inputs, with_leading(c.attributes(), 3, {0, 0, 0}));
+  return rebuilt_as(c, inputs, with_leading(c.attributes(), 3, {0, 0, 0}));
 }
 
 LazyTensor batch_concatenate(const BatchContext& c) {
   const std::int64_t axis[] = {c.attributes()[0] + 1};
-  return remade(c, all_mapped(c), axis);
+  return rebuilt_as(c, all_mapped(c), axis);
 }
 
 LazyTensor batch_transfer(const BatchContext& c) { return to(c.value(0), c.node.device()); }
@@ -308,7 +308,7 @@ Batched rebuilt(const Node& node, std::span<const Batched> inputs) {
 
 LazyTensor with_mapped_axis(const Batched& x, const Examples& examples) {
   if (x.is_mapped) return x.value;
-  const LazyTensor value = placed_beside(x.value, examples.placeholders[0]);
+  const LazyTensor value = placed_like(x.value, examples.placeholders[0]);
   const Shape shape = widened(value.shape(), examples.size, value.node().op().name);
   return broadcast_to(value, shape);
 }

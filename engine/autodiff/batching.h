@@ -1,5 +1,5 @@
-// Batching rules: what an operation on one example becomes on all of them. One rule a class of operations, so
-// that an operation of a known class needs none of its own. Internal to vmap.
+// Batching rules: each turns an operation on one example into the operation on all of them. There is one rule
+// a class of operations, so a new operation of a known class needs none. Internal to vmap.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace caldera {
 
-/// A value of a mapped function's graph, rewritten. If it is mapped, axis 0 is the mapped axis, before those
-/// of one example.
+/// What stands for a value of the mapped function's graph in the rewritten one. If it is mapped, axis 0 is
+/// the mapped axis, and the axes of one example follow.
 struct Batched {
   LazyTensor value;
   bool is_mapped = false;
@@ -23,12 +23,13 @@ struct Examples {
   std::vector<LazyTensor> placeholders;  // stand for the mapped arguments inside of the function
 };
 
-/// `x` with the mapped axis: repeated along it if it has none. A bare number gets the device of the mapped
-/// arguments, and the dtype that it has beside the first of them.
+/// Returns `x` with the mapped axis, repeated along it if it has none. A bare number takes the device of the
+/// first mapped argument, and the dtype that promotion with it gives.
 LazyTensor with_mapped_axis(const Batched& x, const Examples& examples);
 
-/// The operation of `node`, which is one example's, on all of them. Throws ShapeError when that takes more
-/// than kMaxRank axes, and GradientError for a class of operations that cannot be mapped (naming it).
+/// Applies the operation of `node`, which works on one example, to all of them. Throws ShapeError when that
+/// takes more than kMaxRank axes, and GradientError for a class of operations that cannot be mapped, naming
+/// it.
 Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples);
 
 }  // namespace caldera

@@ -15,7 +15,7 @@
 namespace caldera {
 namespace {
 
-/// Where a checkpointed stretch begins.
+/// Marks where a checkpointed part of the graph begins.
 const OpDef kArgument{.name = "checkpoint argument",
                       .kind = OpClass::identity,
                       .vjp = ops::pass_cotangent,
@@ -44,7 +44,7 @@ class CheckpointRule : public CallRule {
  public:
   std::string title() const override { return "checkpoint"; }
   /// Computes the values anew from the arguments, behind barriers, as a checkpoint of its own: what is
-  /// differentiated again is computed again as well. The stretch may use others than the arguments.
+  /// differentiated again is computed again as well. Captured tensors get their cotangents too.
   Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents, const IsWanted& is_wanted,
                        std::string_view transform) const override;
   std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
@@ -71,7 +71,7 @@ LazyTensor checkpoint_call(std::span<const LazyTensor> arguments, std::span<cons
 
 Cotangents CheckpointRule::pull_back(const Call& call, std::span<const LazyTensor> cotangents,
                                      const IsWanted& is_wanted, std::string_view transform) const {
-  // The stretch between arguments and values, built again.
+  // What lies between arguments and values, built again.
   Snapshot s = take_snapshot(call.values, call.arguments, Targets::end_walk);
   std::vector<LazyTensor> again(s.entries.size());
   std::vector<LazyTensor> sources, targets;  // what gets a cotangent, and what stands for it in the copy
@@ -130,7 +130,7 @@ Cotangents CheckpointRule::pull_back(const Call& call, std::span<const LazyTenso
 
 std::vector<LazyTensor> CheckpointRule::push_forward(const Call& call, std::span<const LazyTensor> tangents,
                                                      std::string_view) const {
-  // The tangents belong to the stretch: differentiated in reverse, they are computed again as well.
+  // The tangents belong to the call: differentiated in reverse, they are computed again as well.
   std::vector<LazyTensor> arguments(call.arguments.begin(), call.arguments.end());
   std::vector<LazyTensor> values(call.values.begin(), call.values.end());
   const std::size_t count = arguments.size();

@@ -115,7 +115,7 @@ class Forward {
   void push_call(std::size_t i) {
     const Snapshot::Entry& entry = s_.entries[i];
     const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
-    const Call call = taken_apart(entry.tensor, inputs);
+    const Call call = take_apart(entry.tensor, inputs);
     results_[i] = entry.tensor.node().call_rule()->push_forward(call, tangents_into(entry), transform_);
   }
 

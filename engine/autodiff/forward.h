@@ -1,4 +1,4 @@
-// The walk of forward-mode differentiation. Internal to the transforms.
+// Walks a graph from inputs to outputs and computes tangents: forward mode. Internal to the transforms.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@
 
 namespace caldera {
 
-/// Something on the way has a gradient rule at most: reverse mode may do.
+/// Thrown where an operation between inputs and outputs has no tangent rule. Reverse mode may still work.
 class NoTangentRule : public GradientError {
  public:
   using GradientError::GradientError;
 };
 
-/// jvp of a graph. Throws as it; errors begin with the name of `transform`.
+/// Computes jvp(outputs, inputs, tangents). Throws as it does; errors begin with the name of `transform`.
 std::vector<LazyTensor> push_forward(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
                                      std::span<const LazyTensor> tangents, std::string_view transform);
 
-/// jvp of a function, on behalf of `transform`.
+/// Computes jvp(function, primals, tangents). Throws as it does; errors begin with the name of `transform`.
 std::pair<std::vector<LazyTensor>, std::vector<LazyTensor>> value_and_tangents(
     const VectorFunction& function, std::span<const LazyTensor> primals, std::span<const LazyTensor> tangents,
     std::string_view transform);

@@ -46,7 +46,7 @@ bool is_result(const Node& node) { return &node.op() == &kResult; }
 std::size_t result_index(const Node& result) { return static_cast<std::size_t>(result.attributes()[0]); }
 
 std::size_t argument_count(const Node& call) { return static_cast<std::size_t>(call.attributes()[0]); }
-Call taken_apart(const LazyTensor& call, std::span<const LazyTensor> inputs) {
+Call take_apart(const LazyTensor& call, std::span<const LazyTensor> inputs) {
   const std::size_t count = argument_count(call.node());
   return {.node = call, .arguments = inputs.first(count), .values = inputs.subspan(count)};
 }

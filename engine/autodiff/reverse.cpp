@@ -109,7 +109,7 @@ class Reverse {
     const auto found = waiting_.find(static_cast<std::uint32_t>(i));
     if (found == waiting_.end()) return;
     const std::vector<LazyTensor> inputs = s_.inputs_of(s_.entries[i]);
-    const Call call = taken_apart(s_.entries[i].tensor, inputs);
+    const Call call = take_apart(s_.entries[i].tensor, inputs);
     std::vector<LazyTensor> cotangents = std::move(found->second);
     waiting_.erase(found);
     cotangents.resize(call.values.size());

@@ -1,4 +1,4 @@
-// The walk of reverse-mode differentiation. Internal to the transforms.
+// Walks a graph from outputs to inputs and computes cotangents: reverse mode. Internal to the transforms.
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@
 
 namespace caldera {
 
-/// The cotangent of each input; empty where no output depends on it. With Targets::end_walk what the inputs
-/// were computed from is left alone, so that each gets what reaches it and passes nothing on. Throws as vjp;
-/// errors begin with the name of `transform`.
+/// Returns the cotangent of each input; an empty tensor where no output depends on it. With Targets::end_walk
+/// the walk stops at the inputs: each gets what reaches it, and passes nothing on to other inputs. Throws as
+/// vjp does; errors begin with the name of `transform`.
 std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span<const LazyTensor> inputs,
                                   std::span<const LazyTensor> cotangents, std::string_view transform,
                                   Targets targets = Targets::are_passed);
@@ -22,7 +22,8 @@ std::vector<LazyTensor> pull_back(std::span<const LazyTensor> outputs, std::span
 /// Throws GradientError unless `output` is one floating number.
 void check_scalar(const LazyTensor& output, std::string_view transform);
 
-/// value_and_grad on behalf of `transform`, with the gradients of the floating arguments alone.
+/// Computes value_and_grad(function, arguments), but returns the gradients of the floating arguments alone.
+/// Errors begin with the name of `transform`.
 std::pair<LazyTensor, std::vector<LazyTensor>> value_and_gradients(const TensorFunction& function,
                                                                    std::span<const LazyTensor> arguments,
                                                                    std::string_view transform);

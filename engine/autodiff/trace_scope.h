@@ -1,4 +1,4 @@
-// Traced arguments: what a transform gives the function that it is applied to. Internal to the transforms.
+// TraceScope: the time during which a transform runs the user's function. Internal to the transforms.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace caldera {
 
-/// While one lives, what is built from traced arguments on this thread keeps its inputs when it is evaluated.
-/// Those inside another join it: the outermost ends the trace.
+/// While one lives, nodes that are built from traced arguments on this thread keep their inputs when they are
+/// evaluated, so the function may evaluate what is differentiated afterwards. A scope inside of another joins
+/// it: the outermost ends the trace.
 class TraceScope {
  public:
   TraceScope();
@@ -17,8 +18,8 @@ class TraceScope {
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
-  /// The same values behind nodes of their own, so that calls of one function do not take each other's
-  /// arguments for theirs.
+  /// Returns what the function is to be called with: the same values behind new nodes, so that two calls of
+  /// one function do not take each other's arguments for theirs.
   std::vector<LazyTensor> traced(std::span<const LazyTensor> arguments) const;
 
  private:

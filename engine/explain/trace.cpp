@@ -20,7 +20,7 @@ using Time = RunRecord::Time;
 constexpr int kHost = 1;
 constexpr int kDevices = 2;
 
-struct Slice {
+struct TraceSlice {
   std::string name;
   Time begin, end;
   Json arguments;
@@ -30,7 +30,7 @@ struct Slice {
 /// their begin, the first lane where it does.
 class Lanes {
  public:
-  std::size_t lane_for(const Slice& slice) {
+  std::size_t lane_for(const TraceSlice& slice) {
     for (std::size_t lane = 0; lane < open_.size(); ++lane) {
       std::vector<Time>& ends = open_[lane];
       while (!ends.empty() && ends.back() <= slice.begin) ends.pop_back();
@@ -58,7 +58,7 @@ class TraceWriter {
     events_.push_back(
         {{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}});
   }
-  void slice(int process, std::uint32_t track, const Slice& slice) {
+  void slice(int process, std::uint32_t track, const TraceSlice& slice) {
     Json event{{"name", slice.name},    {"ph", "X"},
                {"pid", process},        {"tid", track},
                {"ts", us(slice.begin)}, {"dur", us(slice.end) - us(slice.begin)}};
@@ -104,9 +104,9 @@ Json kernel_arguments(const Plan& plan, const KernelRun& kernel) {
 
 /// The plan and its kernels. A device's clock is brought to the host's with some error: what would stick out
 /// of the run is cut.
-std::vector<Slice> slices_of(const RunRecord& run) {
+std::vector<TraceSlice> slices_of(const RunRecord& run) {
   const Plan& plan = *run.plan;
-  Slice whole{.name = "plan",
+  TraceSlice whole{.name = "plan",
               .begin = run.begin,
               .end = run.done,
               .arguments = {{"nodes", plan.node_count},
@@ -117,7 +117,7 @@ std::vector<Slice> slices_of(const RunRecord& run) {
   if (run.steps.empty()) {
     for (const Step& step : plan.steps) whole.arguments["steps"].push_back(step.name());
   }
-  std::vector<Slice> slices{std::move(whole)};
+  std::vector<TraceSlice> slices{std::move(whole)};
   for (const KernelRun& kernel : kernel_runs(plan, run.steps)) {
     const Time begin = std::clamp(kernel.time.begin, run.begin, run.done);
     slices.push_back({.name = kernel.name(plan),
@@ -183,22 +183,22 @@ std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std
                  {{"bytes", copy.bytes}, {"gb_per_s", static_cast<double>(copy.bytes) / seconds * 1e-9}}});
   }
 
-  std::map<std::string, std::vector<Slice>> slices;  // of each device
+  std::map<std::string, std::vector<TraceSlice>> slices;  // of each device
   for (const auto& run : runs) {
     trace.slice(kHost, run->thread, {"submit", run->begin, run->submitted, {}});
     trace.slice(kHost, run->waiter, {"wait", run->waited, run->done, {}});
-    std::vector<Slice>& all = slices[run->plan->device.to_string()];
-    for (Slice& slice : slices_of(*run)) all.push_back(std::move(slice));
+    std::vector<TraceSlice>& all = slices[run->plan->device.to_string()];
+    for (TraceSlice& slice : slices_of(*run)) all.push_back(std::move(slice));
     write_memory(trace, *run);
   }
   std::uint32_t next_track = 0;
   for (auto& [device, all] : slices) {
-    std::stable_sort(all.begin(), all.end(), [](const Slice& a, const Slice& b) {
+    std::stable_sort(all.begin(), all.end(), [](const TraceSlice& a, const TraceSlice& b) {
       return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;  // what contains the other first
     });
     Lanes lanes;
     std::vector<std::uint32_t> tracks;
-    for (const Slice& slice : all) {
+    for (const TraceSlice& slice : all) {
       const std::size_t lane = lanes.lane_for(slice);
       if (lane == tracks.size()) {
         tracks.push_back(next_track++);

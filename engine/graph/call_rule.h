@@ -1,10 +1,10 @@
-// CallRule: the contract between the transforms and calls, stretches of a graph that are differentiated and
-// mapped as a whole by a rule of their own (custom_vjp, checkpoint).
+// CallRule: the contract between the transforms and calls. A call is a part of a graph that is differentiated
+// and mapped as a whole, by a rule of its own (custom_vjp, checkpoint).
 //
-// A call is a node of OpClass::call, without a value, that carries its rule. Its inputs are the arguments,
-// then the values that were computed from them. Around each value goes a result, a name for the value that
-// has the call as its second input: walks of the transforms come to the call through it, and evaluation does
-// not. So the graph keeps a call, and what hangs on it, exactly as long as a result can be differentiated.
+// It is a node of OpClass::call, without a value, that carries its rule. Its inputs are the arguments, then
+// the values that were computed from them. Callers hold results: a result names one value and has the call as
+// its second input. The transforms' walks come to the call through results; evaluation's walk follows
+// operands and never does. So a call lives exactly as long as a result can be differentiated.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Call {
 /// Tensors of the graph and what is to be added to their cotangents.
 using Cotangents = std::vector<std::pair<LazyTensor, LazyTensor>>;
 
-/// Whether a tensor of the graph depends on what is differentiated by, so that its cotangent is wanted.
+/// Tells whether the cotangent of a tensor of the graph is wanted: it depends on an input of the transform.
 using IsWanted = std::function<bool(const LazyTensor&)>;
 
 /// How a call is differentiated and mapped. Constant and shared by calls: its functions may be called from
@@ -41,26 +41,26 @@ class CallRule {
   CallRule& operator=(const CallRule&) = delete;
   virtual ~CallRule() = default;
 
-  /// What graphs and messages call it: "checkpoint".
+  /// Names it in graphs and messages: "checkpoint".
   virtual std::string title() const = 0;
 
-  /// What the call sends back for the cotangents of its values (empty where zero). Tensors that are not
-  /// wanted may be among what it gives. Throws errors that begin with the rule's title or with the name of
-  /// `transform`, on whose behalf it is called.
+  /// Returns what the call sends back for the cotangents of its values (empty where zero). Tensors that are
+  /// not wanted may be among them. Errors begin with the rule's title, or with the name of `transform`, which
+  /// is the one that the user called.
   virtual Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents,
                                const IsWanted& is_wanted, std::string_view transform) const = 0;
 
-  /// Tangents of the values for those of the arguments and then the values (empty where zero), as tangents of
-  /// the results. Throws as pull_back.
+  /// Returns the tangents of the results (empty where zero). `tangents` are those of the arguments, followed
+  /// by those that the values have by the operations that computed them. Throws as pull_back does.
   virtual std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
                                                std::string_view transform) const = 0;
 
-  /// The rule of all examples under vmap; `is_mapped` tells of each argument whether it differs between them.
-  /// What stands for mapped arguments inside of the mapped function (`placeholders`, the oldest first) means
-  /// nothing once the map has ended.
+  /// Returns the rule of the call of all examples under vmap. `is_mapped` tells of each argument whether it
+  /// differs between the examples. `placeholders`, the oldest first, stand for vmap's arguments inside of the
+  /// mapped function; the rule must not use them afterwards.
   virtual std::shared_ptr<const CallRule> mapped(const std::vector<bool>& is_mapped,
                                                  std::span<const LazyTensor> placeholders) const = 0;
-  /// Whether that takes all results to differ between the examples as soon as one of the call's inputs does.
+  /// Tells whether the mapped rule expects every result to have the mapped axis once one input has it.
   virtual bool maps_all_results() const = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,10 +14,12 @@
 #include "engine/graph/default_device.h"
 #include "engine/graph/fill_value.h"
 #include "engine/graph/node.h"
+#include "engine/tensor/axes.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/error.h"
 #include "engine/tensor/shape.h"
+#include "engine/tensor/slice.h"
 
 namespace caldera {
 
@@ -68,12 +71,11 @@ class LazyTensor {
     return from_span(data, shape);
   }
 
+  // zeros(), ones() and full() of ops/core/creation.h by their names in caldera::v1.
   static LazyTensor zeros(const Shape& shape, DType dtype = DType::f32);
   static LazyTensor zeros(const Shape& shape, DType dtype, Device device);
   static LazyTensor ones(const Shape& shape, DType dtype = DType::f32);
   static LazyTensor ones(const Shape& shape, DType dtype, Device device);
-  /// The value is an argument of the compiled plan: another value does not compile again. Integers are exact
-  /// in every type that holds them, 64-bit ones included.
   static LazyTensor full(const Shape& shape, FillValue value, DType dtype = DType::f32);
   static LazyTensor full(const Shape& shape, FillValue value, DType dtype, Device device);
 
@@ -112,19 +114,81 @@ class LazyTensor {
   /// "LazyTensor(shape=(2, 3), dtype=float32, device=cpu, lazy)"
   std::string to_string() const;
 
-  // Shorthands for the operations of ops/ops.h.
+  // ---- Operations as members: those of their names in ops/ops.h, where a member is called as PyTorch calls
+  // it under that name. Like those they build nodes and return at once, and throw what those throw.
+
+  LazyTensor pow(const LazyTensor& exponent) const;
+  LazyTensor exp() const;
+  LazyTensor log() const;
+  LazyTensor sqrt() const;
+  LazyTensor rsqrt() const;
+  LazyTensor reciprocal() const;
+  LazyTensor square() const;
+  LazyTensor abs() const;
+  LazyTensor sin() const;
+  LazyTensor cos() const;
+  LazyTensor tanh() const;
+  LazyTensor sigmoid() const;
+  LazyTensor relu() const;
+  /// clip(): min(max(x, low), high), where either may be std::nullopt.
+  LazyTensor clamp(const std::optional<LazyTensor>& low, const std::optional<LazyTensor>& high = {}) const;
+
+  LazyTensor sum(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor mean(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor prod(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor max(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor min(const Axes& axes = {}, bool keepdims = false) const;
+  /// With correction 0, as the Array API has it; PyTorch's default is 1.
+  LazyTensor var(const Axes& axes = {}, double correction = 0, bool keepdims = false) const;
+  LazyTensor std(const Axes& axes = {}, double correction = 0, bool keepdims = false) const;
+  LazyTensor any(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor all(const Axes& axes = {}, bool keepdims = false) const;
+  LazyTensor argmax(std::optional<int> axis = {}, bool keepdims = false) const;
+  LazyTensor argmin(std::optional<int> axis = {}, bool keepdims = false) const;
+  LazyTensor cumsum(int axis = -1) const;
+
+  /// One extent may be -1: it is inferred.
+  LazyTensor reshape(const Shape& shape) const;
+  /// The axes from `first` to `last` (inclusive) as one.
+  LazyTensor flatten(int first = 0, int last = -1) const;
+  /// permute_dims(): the axes in another order.
+  LazyTensor permute(const std::vector<int>& axes) const;
+  /// Swaps the last two axes, or the two that are named.
+  LazyTensor transpose() const;
+  LazyTensor transpose(int a, int b) const;
+  /// The transpose of a matrix. ShapeError unless there are two axes.
+  LazyTensor T() const;
+  /// expand_dims(): a new axis of extent 1.
+  LazyTensor unsqueeze(int axis) const;
+  LazyTensor squeeze(const Axes& axes = {}) const;
+  LazyTensor broadcast_to(const Shape& shape) const;
+
+  LazyTensor matmul(const LazyTensor& other) const;
+  LazyTensor softmax(int axis = -1) const;
+  LazyTensor log_softmax(int axis = -1) const;
+  LazyTensor rms_norm(double eps) const;
+
+  LazyTensor astype(DType dtype) const;
+  LazyTensor to(DType dtype) const;
+  LazyTensor to(Device device) const;
+
+  /// x[i]: the i-th slice along axis 0, without it; negative ones count from the end. A view. ValueError for
+  /// one outside, ShapeError for a tensor without axes.
+  LazyTensor operator[](std::int64_t place) const;
+  template <std::floating_point T>
+  LazyTensor operator[](T place) const = delete;
+  /// x[{2, {1, 5}, kEllipsis}]: places, slices, an ellipsis and new axes (engine/tensor/slice.h). A view.
+  LazyTensor operator[](std::initializer_list<Index> entries) const;
+  /// x[indices]: the slices along axis 0 at these places, integers of any shape, which replaces that axis:
+  /// index(). A mask is refused (ValueError): use masked_select(), which is told a size, or where().
+  LazyTensor operator[](const LazyTensor& indices) const;
+
+  // The names of caldera::v1 that are no operators or members above.
   LazyTensor add(const LazyTensor& other) const;
   LazyTensor sub(const LazyTensor& other) const;
   LazyTensor mul(const LazyTensor& other) const;
   LazyTensor div(const LazyTensor& other) const;
   LazyTensor mul_scalar(double value) const;
-  LazyTensor matmul(const LazyTensor& other) const;
-  LazyTensor reshape(const Shape& shape) const;
-  LazyTensor transpose() const;
-  LazyTensor astype(DType dtype) const;
-  LazyTensor to(Device device) const;
-  LazyTensor softmax(int axis = -1) const;
-  LazyTensor rms_norm(double eps) const;
   /// The scaled low-rank product `scale * ((x @ a) @ b)`; a is (in, rank), b is (rank, out).
   LazyTensor lora_fused(const LazyTensor& a, const LazyTensor& b, double scale) const;
 
@@ -161,21 +225,29 @@ LazyTensor operator<=(const LazyTensor& a, const LazyTensor& b);
 LazyTensor operator>(const LazyTensor& a, const LazyTensor& b);
 LazyTensor operator>=(const LazyTensor& a, const LazyTensor& b);
 
-template <class T>
-LazyTensor LazyTensor::from_span(std::span<const T> data, const Shape& shape, Device device) {
-  return from_bytes(data.data(), data.size_bytes(), dtype_of<T>(), shape, device);
+/// `x += y` is `x = x + y`: the handle on the left is bound to a new value, of the type and shape that the
+/// sum has. What the handle stood for does not change, nor do copies of the handle, nor nodes that were built
+/// from it.
+inline LazyTensor& operator+=(LazyTensor& a, const LazyTensor& b) { return a = a + b; }
+inline LazyTensor& operator-=(LazyTensor& a, const LazyTensor& b) { return a = a - b; }
+inline LazyTensor& operator*=(LazyTensor& a, const LazyTensor& b) { return a = a * b; }
+inline LazyTensor& operator/=(LazyTensor& a, const LazyTensor& b) { return a = a / b; }
+
+template <class E>
+LazyTensor LazyTensor::from_span(std::span<const E> data, const Shape& shape, Device device) {
+  return from_bytes(data.data(), data.size_bytes(), dtype_of<E>(), shape, device);
 }
-template <class T>
-LazyTensor LazyTensor::from_span(std::span<const T> data, const Shape& shape) {
+template <class E>
+LazyTensor LazyTensor::from_span(std::span<const E> data, const Shape& shape) {
   return from_span(data, shape, default_device());
 }
-template <class T>
-LazyTensor LazyTensor::from_vector(const std::vector<T>& data, const Shape& shape) {
-  return from_span(std::span<const T>(data), shape, default_device());
+template <class E>
+LazyTensor LazyTensor::from_vector(const std::vector<E>& data, const Shape& shape) {
+  return from_span(std::span<const E>(data), shape, default_device());
 }
-template <class T>
-LazyTensor LazyTensor::from_vector(const std::vector<T>& data, const Shape& shape, Device device) {
-  return from_span(std::span<const T>(data), shape, device);
+template <class E>
+LazyTensor LazyTensor::from_vector(const std::vector<E>& data, const Shape& shape, Device device) {
+  return from_span(std::span<const E>(data), shape, device);
 }
 
 }  // namespace caldera

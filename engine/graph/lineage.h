@@ -1,17 +1,17 @@
 // Lineage: from which values a computed one may have come. A node drops its inputs when it is evaluated; this
 // little stays, so that differentiation can tell a value whose gradient it would lose from a constant.
 //
-// A way is what a gradient takes: from a floating value to a floating input. Where the ways end lie the
+// A path is what a gradient follows: from a floating value to a floating input, and on. Paths end at the
 // origins of a value: leaves, nodes without floating inputs, and operations without a gradient
-// (stop_gradient, floor). Names for other values (OpClass::identity: the arguments of a function under
-// differentiation) are origins too, beside those of the value they name. Bare numbers are none, as there are
-// too many of them.
+// (stop_gradient, floor). A name for another value (OpClass::identity: an argument of a function under
+// differentiation) is an origin too, beside those of the value that it names. Bare numbers are none: there
+// are too many of them.
 //
 // The walk over the graph of a value (engine/graph/lineage_walk.h) leaves a mark of every origin, and of
-// every node on the way that had a value already. So a value that came from x has a mark of x, unless x was
-// lazy when it, or something between the two, was computed. Then it has marks of all origins of x at least;
-// and so may a value of the same origins that did not come from x. What is not known for sure counts as a
-// way.
+// every node on a path that had a value already. So a value that came from x has a mark of x, unless x was
+// lazy when the value, or something between the two, was computed. Then it has marks of all origins of x at
+// least; a value of the same origins that did not come from x may have them too. Whatever is not known for
+// sure counts as a path.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@
 
 namespace caldera {
 
-/// Of one value, or of many that were computed together. Constant once it is written, of bounded size, and
-/// keeps no node alive.
+/// The lineage of one value, or of many that were computed together. Constant once it is written, of bounded
+/// size, and keeps no node alive. May be read by any thread.
 struct Lineage {
   struct Mark {
     std::uint64_t id = 0;          // of a node

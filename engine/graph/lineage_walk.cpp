@@ -5,15 +5,14 @@
 namespace caldera {
 namespace {
 
-bool is_on_the_way(const Node& input) { return is_floating(input.dtype()) && !input.is_scalar_leaf(); }
+bool is_on_path(const Node& input) { return is_floating(input.dtype()) && !input.is_scalar_leaf(); }
 
 /// Whether it leaves a mark at all times, evaluated or not.
 bool is_always_origin(const Node& node) {
   if (node.op().kind == OpClass::identity || node.op().zero_gradient) return true;
   const auto inputs = node.inputs();
-  return node.lineage() == nullptr && std::none_of(inputs.begin(), inputs.end(), [](const NodePtr& input) {
-           return is_on_the_way(*input);
-         });
+  return node.lineage() == nullptr &&
+         std::none_of(inputs.begin(), inputs.end(), [](const NodePtr& input) { return is_on_path(*input); });
 }
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -66,7 +65,7 @@ class LineageWalk {
       return;
     }
     for (const NodePtr& input : node.inputs()) {
-      if (!is_on_the_way(*input)) continue;
+      if (!is_on_path(*input)) continue;
       const bool is_output = input->walk == output_walk_ || input->walk == seen_output_walk_;
       if (is_output) found_.push_back({.id = input->id(), .evaluation = evaluation_, .is_origin = false});
       if (input->walk == seen_walk_ || input->walk == seen_output_walk_) continue;

@@ -1,4 +1,4 @@
-// The walks that write lineages, and what is asked of them: whether a value may have come from a node.
+// Writes lineages, and asks them whether a value may have come from a node.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace caldera {
 
-/// The lineages of nodes that are about to get values in one evaluation, before they drop their inputs:
-/// appends one for each. Many have the same, which is then that of all of them together. Under graph_mutex().
+/// Appends the lineage of each node of `outputs`, which are about to get values in one evaluation and have
+/// not dropped their inputs yet. Above a few outputs all share one, which is that of all together. Under
+/// graph_mutex().
 void append_lineages(std::span<Node* const> outputs, std::vector<LineagePtr>& to);
 
-/// A node, to be looked for among what values came from.
+/// Looks for one node among what values came from.
 class Origin {
  public:
   /// Under graph_mutex().

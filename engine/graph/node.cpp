@@ -79,7 +79,7 @@ void Node::detach_inputs(std::vector<NodePtr>& bin) {
 
 bool Node::is_traced() const { return trace_ && trace_->active.load(std::memory_order_relaxed); }
 
-void Node::settle(std::vector<NodePtr>& bin) {
+void Node::release_inputs(std::vector<NodePtr>& bin) {
   if (!is_traced()) {
     detach_inputs(bin);
     return;

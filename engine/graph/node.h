@@ -88,11 +88,11 @@ class Node {
   /// Calls are made by make_call.
   static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
-  /// A call (OpClass::call), which `rule` differentiates and maps. It has no value: of no use but as the
-  /// second input of what names its results (engine/autodiff/opaque_call.h).
+  /// Makes a call (OpClass::call), which `rule` differentiates and maps. It has no value, and is of use as
+  /// the second input of the nodes that name its results (engine/autodiff/opaque_call.h).
   static NodePtr make_call(const OpDef& op, std::shared_ptr<const CallRule> rule,
                            std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
-  /// The same operation on other inputs of the same number and shapes. A call keeps its rule.
+  /// Makes a node of the same operation on other inputs of the same number and shapes. A call keeps its rule.
   NodePtr with_inputs(std::span<Node* const> inputs) const;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -115,8 +115,8 @@ class Node {
   std::span<const NodePtr> inputs() const {
     return {tail<const NodePtr>(attribute_count_ * sizeof(std::int64_t)), input_count_};
   }
-  /// Those of them that the value is computed from. What else an identity has is for differentiation: the
-  /// call whose result it names, for one. Evaluation sees these alone.
+  /// The inputs that the value is computed from: of an identity, the first. Its others are for
+  /// differentiation (the call whose result it names, for one). Evaluation follows operands alone.
   std::span<const NodePtr> operands() const {
     const auto all = inputs();
     return op_->kind == OpClass::identity && !all.empty() ? all.first(1) : all;
@@ -140,7 +140,7 @@ class Node {
   void set_trace(std::shared_ptr<Trace> trace) { trace_ = std::move(trace); }
   /// Under graph_mutex(), after set_value: drops the inputs (to `bin`, to be released after the mutex), or
   /// leaves that to the end of the trace.
-  void settle(std::vector<NodePtr>& bin);
+  void release_inputs(std::vector<NodePtr>& bin);
   /// Under graph_mutex(). Moves the inputs to `bin`, to be released after the mutex.
   void detach_inputs(std::vector<NodePtr>& bin);
 
@@ -247,7 +247,7 @@ void walk_graph(std::span<Node* const> outputs, InputsOf inputs_of, Stop stop, W
   }
 }
 
-/// The walk through all inputs: what transforms and views see.
+/// Walks through all inputs, as transforms and views do.
 template <class Stop>
 std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
   Walk walk;
@@ -255,7 +255,7 @@ std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) 
       outputs, [](const Node& node) { return node.inputs(); }, stop, walk);
   return std::move(walk.order);
 }
-/// The walk through operands: what evaluation sees. It meets no call.
+/// Walks through operands, as evaluation does. It meets no call.
 template <class Stop>
 void evaluation_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
   walk_graph(

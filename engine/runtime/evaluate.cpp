@@ -13,6 +13,7 @@
 #include "engine/compile/compile.h"
 #include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/lineage.h"
 #include "engine/graph/lineage_walk.h"
 #include "engine/plan/verify.h"
@@ -27,6 +28,9 @@
 
 namespace caldera {
 namespace {
+
+/// Operations that need tensors of host data ask the graph for them, which knows no device.
+[[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
 
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
@@ -269,7 +273,7 @@ void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, s
     for (std::size_t k = 0; k < c.outputs.size(); ++k) {
       c.outputs[k]->set_lineage(std::move(*lineage++));
       c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
-      c.outputs[k]->settle(bin);
+      c.outputs[k]->release_inputs(bin);
     }
     launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
   }
@@ -293,7 +297,7 @@ void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<Nod
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     outputs[k]->set_lineage(std::move(lineages[k]));
     outputs[k]->set_value(std::move(inner.at(outputs[k])));
-    outputs[k]->settle(bin);
+    outputs[k]->release_inputs(bin);
   }
   // By the streams' own threads: one that ran them all itself would be in the way of those that wait.
   for (const Launch& launch : scheduled.launches) launch.device->stream->enqueue(launch.job, false);

@@ -1,9 +1,8 @@
 #include "engine/runtime/graph_key.h"
 
+#include "engine/graph/data_leaf.h"
+
 namespace caldera {
-
-const OpDef kDataOp{.name = "data", .kind = OpClass::data, .zero_gradient = true};
-
 namespace {
 
 bool is_data(const Node& node) { return node.has_value() && !node.is_scalar_leaf(); }

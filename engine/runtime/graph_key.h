@@ -12,9 +12,6 @@
 
 namespace caldera {
 
-/// The operation of leaves that hold a value.
-extern const OpDef kDataOp;
-
 /// Bytes of the node's value.
 inline std::size_t bytes_of(const Node& node) {
   return static_cast<std::size_t>(node.shape().numel()) * size_of(node.dtype());

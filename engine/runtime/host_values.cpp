@@ -6,43 +6,13 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/graph/data_leaf.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/runtime.h"
-#include "ops/core/creation.h"
 
 namespace caldera {
-
-LazyTensor LazyTensor::detach() const {
-  const Node& n = node();
-  if (!n.has_value()) return stop_gradient(*this);
-  LazyTensor leaf(Node::make(kDataOp, n.shape(), n.dtype(), n.device()));
-  leaf.node().set_value(n.value());
-  return leaf;
-}
-
-LazyTensor LazyTensor::from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
-                                  Device device) {
-  std::int64_t count = 1;
-  for (std::int64_t extent : shape) {
-    if (extent < 0)
-      throw ShapeError(fmt::format("from_bytes: shape {} has a negative extent", shape.to_string()));
-    if (__builtin_mul_overflow(count, extent, &count)) {
-      throw ShapeError(
-          fmt::format("from_bytes: shape {} has more elements than memory can hold", shape.to_string()));
-    }
-  }
-  const std::size_t elements = bytes / size_of(dtype);
-  if (elements * size_of(dtype) != bytes || elements != static_cast<std::size_t>(count)) {
-    throw ShapeError(fmt::format("from_span: {} elements of {} do not fill shape {}, which has {}", elements,
-                                 name(dtype), shape.to_string(), count));
-  }
-  StoragePtr storage = place_value(*open_device(device), data, bytes, "from_span", dtype, shape);
-  LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
-  leaf.node().set_value({std::move(storage), 0, nullptr});
-  return leaf;
-}
 
 void LazyTensor::copy_to_host(void* out) const {
   eval();
@@ -50,14 +20,14 @@ void LazyTensor::copy_to_host(void* out) const {
   fetch_value(*open_device(node().value().storage->device()), node(), out);
 }
 
-template <class T>
-std::vector<T> LazyTensor::to_vector() const {
-  if (dtype() != dtype_of<T>()) {
+template <class E>
+std::vector<E> LazyTensor::to_vector() const {
+  if (dtype() != dtype_of<E>()) {
     throw DTypeError(fmt::format("to_vector: the tensor is {}, not {}; convert with astype()", name(dtype()),
-                                 name(dtype_of<T>())));
+                                 name(dtype_of<E>())));
   }
-  std::vector<T> out(static_cast<std::size_t>(numel()));
-  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no contiguous elements
+  std::vector<E> out(static_cast<std::size_t>(numel()));
+  if constexpr (std::is_same_v<E, bool>) {  // std::vector<bool> has no contiguous elements
     std::vector<std::uint8_t> bytes(out.size());
     copy_to_host(bytes.data());
     std::copy(bytes.begin(), bytes.end(), out.begin());
@@ -79,8 +49,8 @@ template std::vector<BFloat16> LazyTensor::to_vector<BFloat16>() const;
 template std::vector<float> LazyTensor::to_vector<float>() const;
 template std::vector<double> LazyTensor::to_vector<double>() const;
 
-template <class T>
-T LazyTensor::item() const {
+template <class N>
+N LazyTensor::item() const {
   if (numel() != 1)
     throw ShapeError(fmt::format("item: shape {} has {} elements", shape().to_string(), numel()));
   std::array<std::byte, 8> raw{};
@@ -89,7 +59,7 @@ T LazyTensor::item() const {
     std::memcpy(&element, raw.data(), sizeof(E));
     return element;
   };
-  const auto as = [&](auto element) { return static_cast<T>(held(element)); };
+  const auto as = [&](auto element) { return static_cast<N>(held(element)); };
   switch (dtype()) {
     case DType::boolean:
     case DType::u8:
@@ -109,11 +79,11 @@ T LazyTensor::item() const {
     case DType::f64:
       return as(double{});
     case DType::f16:
-      return static_cast<T>(to_float(held(Half{})));
+      return static_cast<N>(to_float(held(Half{})));
     case DType::bf16:
-      return static_cast<T>(to_float(held(BFloat16{})));
+      return static_cast<N>(to_float(held(BFloat16{})));
   }
-  return T{};
+  return N{};
 }
 
 template float LazyTensor::item<float>() const;

@@ -9,7 +9,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/device/environment.h"
-#include "engine/runtime/byte_size.h"
+#include "engine/device/byte_size.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

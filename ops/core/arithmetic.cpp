@@ -32,6 +32,7 @@ void remainder_vjp(Context& c) {
   if (c.needed[1]) c.grads[1] = -(c.cotangent * floor_divide(c.inputs[0], c.inputs[1]));
 }
 void neg_vjp(Context& c) { c.grads[0] = -c.cotangent; }
+void abs_vjp(Context& c) { c.grads[0] = c.cotangent * sign(c.inputs[0]); }
 void reciprocal_vjp(Context& c) { c.grads[0] = -(c.cotangent * (c.output * c.output)); }
 
 const OpDef kAdd = elementwise_op("add", ScalarOp::add, add_vjp);
@@ -41,6 +42,8 @@ const OpDef kDivide = elementwise_op("divide", ScalarOp::div, divide_vjp);
 const OpDef kFloorDivide = elementwise_op("floor_divide", ScalarOp::floor_div);
 const OpDef kRemainder = elementwise_op("remainder", ScalarOp::remainder, remainder_vjp);
 const OpDef kNeg = elementwise_op("negative", ScalarOp::neg, neg_vjp);
+const OpDef kAbs = elementwise_op("abs", ScalarOp::abs, abs_vjp);
+const OpDef kSign = elementwise_op("sign", ScalarOp::sign);
 const OpDef kReciprocal = elementwise_op("reciprocal", ScalarOp::reciprocal, reciprocal_vjp);
 
 }  // namespace
@@ -52,6 +55,12 @@ LazyTensor divide(const LazyTensor& a, const LazyTensor& b) { return elementwise
 LazyTensor floor_divide(const LazyTensor& a, const LazyTensor& b) { return elementwise(kFloorDivide, a, b); }
 LazyTensor remainder(const LazyTensor& a, const LazyTensor& b) { return elementwise(kRemainder, a, b); }
 LazyTensor negative(const LazyTensor& x) { return elementwise(kNeg, x); }
+LazyTensor abs(const LazyTensor& x) { return elementwise(kAbs, x); }
+LazyTensor sign(const LazyTensor& x) { return elementwise(kSign, x); }
+LazyTensor positive(const LazyTensor& x) {
+  ops::check_domain("positive", ScalarDomain::numeric, x.dtype());
+  return x;
+}
 LazyTensor reciprocal(const LazyTensor& x) { return elementwise(kReciprocal, x); }
 LazyTensor square(const LazyTensor& x) {
   ops::check_domain("square", ScalarDomain::numeric, x.dtype());

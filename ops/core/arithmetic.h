@@ -15,6 +15,10 @@ LazyTensor floor_divide(const LazyTensor& a, const LazyTensor& b);
 /// a - b * floor(a / b): it has the sign of b, as in Python.
 LazyTensor remainder(const LazyTensor& a, const LazyTensor& b);
 LazyTensor negative(const LazyTensor& x);
+LazyTensor abs(const LazyTensor& x);
+LazyTensor sign(const LazyTensor& x);
+/// x as it is; not of bool.
+LazyTensor positive(const LazyTensor& x);
 LazyTensor reciprocal(const LazyTensor& x);
 LazyTensor square(const LazyTensor& x);
 

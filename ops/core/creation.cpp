@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "engine/graph/data_leaf.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
@@ -63,6 +64,14 @@ LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype) {
   return full(x.shape(), value, dtype, x.device());
 }
 
+LazyTensor empty(const Shape& shape, DType dtype, std::optional<Device> device) {
+  ops::check_extents("empty", shape, dtype);
+  return zeros(shape, dtype, device ? *device : default_device());
+}
+LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype) {
+  return zeros_like(x, dtype.value_or(x.dtype()));
+}
+
 LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
   const int at = shape.normalize_axis(axis, "iota");
   ops::check_countable(shape, "iota");
@@ -74,5 +83,10 @@ LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
 }
 
 LazyTensor stop_gradient(const LazyTensor& x) { return ops::make(kStopGradient, x.shape(), x.dtype(), {x}); }
+
+LazyTensor LazyTensor::detach() const {
+  const Node& n = node();
+  return n.has_value() ? data_leaf(n.shape(), n.dtype(), n.device(), n.value()) : stop_gradient(*this);
+}
 
 }  // namespace caldera

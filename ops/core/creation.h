@@ -1,6 +1,8 @@
 // Tensors made of a shape and a value, coordinates, and stop_gradient. Part of ops/ops.h.
 #pragma once
 
+#include <optional>
+
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
@@ -21,6 +23,11 @@ LazyTensor ones_like(const LazyTensor& x);
 LazyTensor ones_like(const LazyTensor& x, DType dtype);
 LazyTensor full_like(const LazyTensor& x, FillValue value);
 LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype);
+
+/// For what will be overwritten: zeros, which cost nothing before they are read.
+LazyTensor empty(const Shape& shape, DType dtype = DType::f32, std::optional<Device> device = {});
+/// Of the shape, device and, unless another is named, type of x.
+LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype = {});
 
 /// The coordinate along `axis` at every point of `shape`.
 LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device);

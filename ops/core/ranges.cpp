@@ -122,12 +122,4 @@ LazyTensor eye(std::int64_t rows, std::optional<std::int64_t> columns, std::int6
   return astype(equal(ahead, static_cast<std::int32_t>(diagonal)), dtype);
 }
 
-LazyTensor empty(const Shape& shape, DType dtype, std::optional<Device> device) {
-  ops::check_extents("empty", shape, dtype);
-  return zeros(shape, dtype, device_or_default(device));
-}
-LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype) {
-  return zeros_like(x, dtype.value_or(x.dtype()));
-}
-
 }  // namespace caldera

@@ -1,5 +1,5 @@
-// Evenly spaced numbers and the identity matrix, generated where they are read, never stored; and tensors
-// without values. Part of ops/ops.h.
+// Evenly spaced numbers and the identity matrix, generated where they are read, never stored. Part of
+// ops/ops.h.
 #pragma once
 
 #include <concepts>
@@ -45,9 +45,5 @@ LazyTensor linspace(double start, double stop, std::int64_t num, DType dtype = D
 /// Ones on the diagonal k of a matrix of zeros with `rows` rows and `columns` (by default as many) columns.
 LazyTensor eye(std::int64_t rows, std::optional<std::int64_t> columns = {}, std::int64_t k = 0,
                DType dtype = DType::f32, std::optional<Device> device = {});
-/// For what will be overwritten: zeros, which cost nothing before they are read.
-LazyTensor empty(const Shape& shape, DType dtype = DType::f32, std::optional<Device> device = {});
-/// Of the shape, device and, unless another is named, type of x.
-LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype = {});
 
 }  // namespace caldera

@@ -2,12 +2,12 @@
 
 #include <limits>
 
+#include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/real_function.h"
-#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {

@@ -1,4 +1,4 @@
-// Exponentials, logarithms, powers and roots. Part of ops/ops.h.
+// Exponentials, logarithms and the logistic function. Part of ops/ops.h.
 //
 // Unless said otherwise functions take any type; integers and bool are computed in float32, 16-bit floating
 // types in float32 and rounded once. Functions of two operands broadcast and promote. Infinities, NaN and
@@ -19,12 +19,6 @@ LazyTensor log1p(const LazyTensor& x);
 /// Exact where x is a power of 2.
 LazyTensor log2(const LazyTensor& x);
 LazyTensor log10(const LazyTensor& x);
-LazyTensor sqrt(const LazyTensor& x);
-LazyTensor rsqrt(const LazyTensor& x);
-LazyTensor pow(const LazyTensor& a, const LazyTensor& b);
-/// sqrt(a^2 + b^2) without overflow in between; infinity if either is, whatever the other. The slope at the
-/// origin is 0.
-LazyTensor hypot(const LazyTensor& a, const LazyTensor& b);
 /// x log(y), and 0 where x is 0, unless y is NaN.
 LazyTensor xlogy(const LazyTensor& x, const LazyTensor& y);
 LazyTensor sigmoid(const LazyTensor& x);

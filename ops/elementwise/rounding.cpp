@@ -7,7 +7,6 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/real_function.h"
-#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ops/core/arithmetic.h"
 #include "ops/core/creation.h"
 #include "ops/core/elementwise_op.h"
 #include "ops/core/node_builder.h"
@@ -16,25 +17,16 @@ using ops::elementwise_op;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void abs_vjp(VjpContext& c) { c.grads[0] = c.cotangent * sign(c.inputs[0]); }
 void copysign_vjp(VjpContext& c) {
   if (c.needed[0])
     c.grads[0] = c.cotangent * sign(c.inputs[0]) * copysign(ones_like(c.cotangent), c.inputs[1]);
   if (c.needed[1]) c.grads[1] = zeros_like(c.cotangent);
 }
 
-const OpDef kAbs = elementwise_op("abs", ScalarOp::abs, abs_vjp);
-const OpDef kSign = elementwise_op("sign", ScalarOp::sign);
 const OpDef kCopysign = elementwise_op("copysign", ScalarOp::copysign, copysign_vjp);
 
 }  // namespace
 
-LazyTensor abs(const LazyTensor& x) { return ops::elementwise(kAbs, x); }
-LazyTensor sign(const LazyTensor& x) { return ops::elementwise(kSign, x); }
-LazyTensor positive(const LazyTensor& x) {
-  ops::check_domain("positive", ScalarDomain::numeric, x.dtype());
-  return x;
-}
 LazyTensor copysign(const LazyTensor& a, const LazyTensor& b) { return ops::elementwise(kCopysign, a, b); }
 LazyTensor signbit(const LazyTensor& x) {
   ops::check_domain("signbit", ScalarDomain::numeric, x.dtype());

@@ -1,14 +1,10 @@
-// Magnitudes and signs: abs, sign, copysign, and what is infinite or finite. Part of ops/ops.h.
+// Signs, copied and asked for, and what is infinite or finite. Part of ops/ops.h.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
 
-LazyTensor abs(const LazyTensor& x);
-LazyTensor sign(const LazyTensor& x);
-/// x as it is; not of bool.
-LazyTensor positive(const LazyTensor& x);
 /// The magnitude of `a` with the sign of `b`, zeros and NaN included. The slope at a = 0 is 0.
 LazyTensor copysign(const LazyTensor& a, const LazyTensor& b);
 /// Whether the sign is negative, that of -0 and of NaN included. Not of bool.

@@ -13,9 +13,9 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/elementwise/real_function.h"
 #include "ops/elementwise/rounding.h"
-#include "ops/elementwise/sign.h"
 #include "ops/elementwise/trigonometry.h"
 
 namespace caldera {

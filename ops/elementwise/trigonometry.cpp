@@ -9,8 +9,8 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/elementwise/real_function.h"
-#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {

@@ -14,12 +14,6 @@
 
 namespace caldera {
 
-/// start:stop:step, with Python's rules for negative and absent bounds; by default all of an axis.
-struct Slice {
-  std::optional<std::int64_t> start = {}, stop = {};
-  std::int64_t step = 1;
-};
-
 /// The elements of a tensor that slices select. Values broadcast to the shape of those elements and take the
 /// tensor's dtype; they are differentiated like the tensor. The tensor itself never changes.
 class At {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
@@ -13,7 +14,6 @@
 #include "ops/core/slicing.h"
 #include "ops/core/transfer.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/sign.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"
 #include "ops/linalg/matrix_rules.h"

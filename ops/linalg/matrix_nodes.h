@@ -11,6 +11,8 @@ namespace caldera::matrices {
 LazyTensor cholesky_node(const LazyTensor& a);
 LazyTensor solve_node(const LazyTensor& a, const LazyTensor& b);
 LazyTensor solve_triangular_node(const LazyTensor& a, const LazyTensor& b, bool upper);
+/// x r^-1 for a triangular r.
+LazyTensor divided_by_triangle(const LazyTensor& x, const LazyTensor& r, bool upper);
 LazyTensor inv_node(const LazyTensor& a);
 /// The same for matrix_power, by whose name a singular matrix is refused.
 LazyTensor power_inverse_node(const LazyTensor& a);

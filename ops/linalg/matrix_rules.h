@@ -35,6 +35,11 @@ inline LazyTensor make_node(const OpDef& op, MatrixRoutine routine, std::initial
   return ops::make(op, followed_by(batch_of(a), extents), a.dtype(), inputs, attributes);
 }
 
+/// A square matrix of the extents of a.
+inline LazyTensor square_node(const OpDef& op, MatrixRoutine routine, const LazyTensor& a) {
+  return make_node(op, routine, {a}, {a.shape(-1), a.shape(-1)});
+}
+
 inline bool option_of(const LazyTensor& output) { return output.node().attributes()[kOption] != 0; }
 
 /// All results of a matrix as one node's last axis.
@@ -91,11 +96,6 @@ inline LazyTensor with_diagonal(const LazyTensor& values) {
 /// 1 / (x_j - x_i), and 0 where they are equal.
 inline LazyTensor inverse_gaps(const LazyTensor& x) {
   return reciprocal_or_zero(expand_dims(x, -2) - expand_dims(x, -1));
-}
-
-/// x r^-1 for a triangular r.
-inline LazyTensor divided_by_triangle(const LazyTensor& x, const LazyTensor& r, bool upper) {
-  return turned(solve_triangular_node(turned(r), turned(x), !upper));
 }
 
 constexpr OpDef definition(std::string_view name, VjpRule vjp, JvpRule jvp) {

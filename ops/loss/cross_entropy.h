@@ -62,6 +62,10 @@ struct CrossEntropyLossOptions {
 /// the shape of the targets. Results have the dtype of the logits (f32 for 16-bit logits).
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options = {});
+/// The same with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each
+/// position: weighted_cross_entropy() of training/nn/loss.h.)
+LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                         const LazyTensor& class_weights);
 
 struct NllOptions {
   LazyTensor weight = {};            // a factor (classes) for each class

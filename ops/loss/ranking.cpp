@@ -10,7 +10,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/linalg/products.h"
 #include "ops/loss/class_targets.h"
 #include "ops/loss/loss_operands.h"

@@ -5,7 +5,6 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/selection.h"
-#include "ops/elementwise/sign.h"
 #include "ops/loss/loss_operands.h"
 #include "ops/loss/reduction.h"
 

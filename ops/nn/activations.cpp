@@ -4,6 +4,7 @@
 
 #include <numbers>
 
+#include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
@@ -11,7 +12,6 @@
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/elementwise/exponential.h"
-#include "ops/elementwise/sign.h"
 #include "ops/elementwise/special.h"
 #include "ops/elementwise/trigonometry.h"
 

@@ -8,7 +8,7 @@
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/nn/normalization.h"
 #include "ops/reduce/reductions.h"
 #include "ops/reduce/statistics.h"

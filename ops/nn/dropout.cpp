@@ -6,6 +6,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
+#include "ops/random/generator.h"
 #include "ops/random/uniform_normal.h"
 
 namespace caldera {
@@ -35,5 +36,8 @@ LazyTensor channel_dropout(const LazyTensor& x, double p, std::uint64_t seed) {
   for (int i = 2; i < x.rank(); ++i) channels.push_back(1);
   return dropped("channel_dropout", x, p, seed, channels);
 }
+
+LazyTensor dropout(const LazyTensor& x, double p) { return dropout(x, p, next_seed()); }
+LazyTensor channel_dropout(const LazyTensor& x, double p) { return channel_dropout(x, p, next_seed()); }
 
 }  // namespace caldera

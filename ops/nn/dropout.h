@@ -11,7 +11,10 @@ namespace caldera {
 /// `seed` and the shape, the same on every device; the seed is an argument of the plan. ValueError unless 0
 /// <= p <= 1.
 LazyTensor dropout(const LazyTensor& x, double p, std::uint64_t seed);
+/// With a seed of the global generator (ops/random/generator.h): another mask at every call.
+LazyTensor dropout(const LazyTensor& x, double p);
 /// The same for whole channels (axis 1 of (batch, channels, ...)) at once (Tompson et al. 2015).
 LazyTensor channel_dropout(const LazyTensor& x, double p, std::uint64_t seed);
+LazyTensor channel_dropout(const LazyTensor& x, double p);
 
 }  // namespace caldera

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/graph/data_leaf.h"
 #include "ops/core/cast.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
@@ -83,7 +84,7 @@ LazyTensor selected(const LazyTensor& x, int axis, const Indices& indices) {
   const std::int64_t times = count / x.shape(axis);
   if (times * x.shape(axis) == count && follows([&](std::int64_t i) { return i / times; }))
     return repeat(x, times, axis);
-  return take(x, LazyTensor::from_vector(indices, Shape{count}, x.device()), axis);
+  return take(x, host_leaf<std::int32_t>(indices, Shape{count}, x.device()), axis);
 }
 
 LazyTensor nearest(const LazyTensor& x, const Resampling& r, double offset) {
@@ -99,8 +100,8 @@ LazyTensor nearest(const LazyTensor& x, const Resampling& r, double offset) {
 LazyTensor along(const std::vector<double>& values, const LazyTensor& x, int axis) {
   Shape shape(Dims::filled(x.rank(), 1));
   shape[axis] = static_cast<std::int64_t>(values.size());
-  if (x.dtype() == DType::f64) return LazyTensor::from_vector(values, shape, x.device());
-  return LazyTensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, x.device());
+  if (x.dtype() == DType::f64) return host_leaf<double>(values, shape, x.device());
+  return host_leaf<float>(std::vector<float>(values.begin(), values.end()), shape, x.device());
 }
 
 LazyTensor linear(const LazyTensor& x, const Resampling& r, bool align_corners) {

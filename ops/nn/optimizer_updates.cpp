@@ -6,7 +6,7 @@
 
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
-#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 
 namespace caldera {
 

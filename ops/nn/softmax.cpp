@@ -3,12 +3,12 @@
 #include <limits>
 
 #include "ops/core/along_axis.h"
+#include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
-#include "ops/elementwise/sign.h"
 #include "ops/reduce/extrema.h"
 #include "ops/reduce/reductions.h"
 

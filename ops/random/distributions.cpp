@@ -17,6 +17,7 @@
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/random/generator.h"
 #include "ops/random/normal_quantile.h"
 #include "ops/random/uniform_normal.h"
 #include "ops/reduce/extrema.h"
@@ -207,6 +208,41 @@ LazyTensor random_permutation(std::int64_t n, std::uint64_t seed, Device device)
 }
 LazyTensor random_permutation(std::int64_t n, std::uint64_t seed) {
   return random_permutation(n, seed, default_device());
+}
+
+// ---- with the global generator's seeds
+
+LazyTensor random_bernoulli(const LazyTensor& p, const Shape& shape, DType dtype) {
+  return random_bernoulli(p, shape, next_seed(), dtype);
+}
+LazyTensor random_randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype) {
+  return random_randint(low, high, shape, next_seed(), dtype);
+}
+LazyTensor random_randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
+                          Device device) {
+  return random_randint(low, high, shape, next_seed(), dtype, device);
+}
+LazyTensor random_truncated_normal(double lower, double upper, const Shape& shape, DType dtype) {
+  return random_truncated_normal(lower, upper, shape, next_seed(), dtype);
+}
+LazyTensor random_truncated_normal(double lower, double upper, const Shape& shape, DType dtype,
+                                   Device device) {
+  return random_truncated_normal(lower, upper, shape, next_seed(), dtype, device);
+}
+LazyTensor random_exponential(const Shape& shape, DType dtype) {
+  return random_exponential(shape, next_seed(), dtype);
+}
+LazyTensor random_exponential(const Shape& shape, DType dtype, Device device) {
+  return random_exponential(shape, next_seed(), dtype, device);
+}
+LazyTensor random_gumbel(const Shape& shape, DType dtype) { return random_gumbel(shape, next_seed(), dtype); }
+LazyTensor random_gumbel(const Shape& shape, DType dtype, Device device) {
+  return random_gumbel(shape, next_seed(), dtype, device);
+}
+LazyTensor random_categorical(const LazyTensor& logits) { return random_categorical(logits, next_seed()); }
+LazyTensor random_permutation(std::int64_t n) { return random_permutation(n, next_seed()); }
+LazyTensor random_permutation(std::int64_t n, Device device) {
+  return random_permutation(n, next_seed(), device);
 }
 
 }  // namespace caldera

@@ -10,6 +10,7 @@
 
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 
 namespace caldera::ops {
 namespace {

@@ -5,6 +5,7 @@
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
 #include "ops/elementwise/rounding.h"
+#include "ops/random/generator.h"
 
 namespace caldera {
 namespace {
@@ -42,5 +43,16 @@ LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype, De
 LazyTensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype) {
   return random_normal(shape, seed, dtype, default_device());
 }
+
+LazyTensor random_uniform(const Shape& shape, DType dtype, Device device) {
+  return random_uniform(shape, next_seed(), dtype, device);
+}
+LazyTensor random_uniform(const Shape& shape, DType dtype) {
+  return random_uniform(shape, next_seed(), dtype);
+}
+LazyTensor random_normal(const Shape& shape, DType dtype, Device device) {
+  return random_normal(shape, next_seed(), dtype, device);
+}
+LazyTensor random_normal(const Shape& shape, DType dtype) { return random_normal(shape, next_seed(), dtype); }
 
 }  // namespace caldera

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/core/along_axis.h"
+#include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
@@ -14,7 +15,6 @@
 #include "ops/core/slicing.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
-#include "ops/elementwise/sign.h"
 
 namespace caldera {
 namespace {

@@ -15,7 +15,7 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/elementwise/root_without_kink.h"
 #include "ops/reduce/reductions.h"
 #include "ops/shape/joining.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/graph/data_leaf.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/gather_scatter.h"
@@ -114,7 +115,7 @@ LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, 
     indices.insert(indices.end(), static_cast<std::size_t>(counts[i]), static_cast<std::int32_t>(i));
   }
   const Shape shape{static_cast<std::int64_t>(indices.size())};
-  return take(y, LazyTensor::from_vector(indices, shape, x.device()), at);
+  return take(y, host_leaf<std::int32_t>(indices, shape, x.device()), at);
 }
 
 LazyTensor unfold(const LazyTensor& x, int axis, std::int64_t size, std::int64_t step) {

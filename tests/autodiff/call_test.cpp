@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/caldera.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

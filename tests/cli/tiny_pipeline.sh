@@ -62,6 +62,10 @@ if [ "$device" = cpu ]; then
   ! cmp -s "$work/a" "$work/c" || fail "another seed gave the same losses"
 fi
 
+finetune "$work/adapter-sgd" --optimizer sgd --learning-rate 0.1
+less "$(json_number final_val_loss "$work/stdout")" "$(json_number initial_val_loss "$work/stdout")" ||
+  fail "fine-tuning with SGD did not help: $(cat "$work/stdout")"
+
 # evaluate: the adapter changes the loss; the batch size does not.
 evaluate() {
   expect_exit 0 "$CALDERA_BIN" evaluate --json --device "$device" --model "$work/new/base" \

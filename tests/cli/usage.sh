@@ -53,7 +53,7 @@ refused tokenize --model m --text a --decode 1
 finetune="finetune --model m --data d --out $work/out"
 for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dropout -0.1" "--iterations 0" \
   "--iterations -5" "--epochs 0" "--iterations 2 --epochs 2" "--batch-size 0" "--seq-len 0" \
-  "--grad-accumulation 0" "--learning-rate 0" "--learning-rate inf" "--schedule sine" "--warmup -1" \
+  "--grad-accumulation 0" "--learning-rate 0" "--learning-rate inf" "--schedule sine" "--optimizer lion" "--warmup -1" \
   "--weight-decay -1" "--max-grad-norm -1" "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" \
   "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags

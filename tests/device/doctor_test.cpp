@@ -10,6 +10,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/doctor/families.h"
 #include "engine/tensor/error.h"
 

@@ -95,6 +95,27 @@ TEST_P(Losses, ClassesOfEqualWeightAreUnweighted) {
   }
 }
 
+/// The third argument is PyTorch's: a factor for each class. The mean is over the factors of the targets.
+TEST_P(Losses, TheThirdArgumentOfCrossEntropyIsClassWeights) {
+  const std::vector<float> logits{0.5F, -1, 2, 0, 1, -0.5F};
+  const std::vector<double> factors{0.25, 3, 0.5};
+  const std::vector<std::int32_t> targets{2, 1};
+  double losses = 0, total = 0;
+  for (std::size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (std::size_t c = 0; c < 3; ++c) sum += std::exp(static_cast<double>(logits[3 * row + c]));
+    const auto target = static_cast<std::size_t>(targets[row]);
+    losses += factors[target] * (std::log(sum) - static_cast<double>(logits[3 * row + target]));
+    total += factors[target];
+  }
+  const LazyTensor x = LazyTensor::from_vector(logits, Shape{2, 3});
+  const LazyTensor t = LazyTensor::from_vector(targets, Shape{2});
+  const LazyTensor weight =
+      LazyTensor::from_vector(std::vector<float>(factors.begin(), factors.end()), Shape{3});
+  EXPECT_NEAR(cross_entropy(x, t, weight).item<double>(), losses / total, 1e-6);
+  EXPECT_THROW(cross_entropy(x, t, t), ShapeError);  // one for each position
+}
+
 TEST_P(Losses, SmoothingOfOneLeavesTheTargetsOut) {
   const LazyTensor x = LazyTensor::from_vector(Floats{1, 2, 4, 3, 2, 1}, {2, 3}, device());
   const LazyTensor uniform = -mean(log_softmax(x));

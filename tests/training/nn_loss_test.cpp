@@ -37,8 +37,8 @@ TEST_P(NnLossTest, WeightedMeanAndSum) {
     plain += nll[i];
   }
   EXPECT_NEAR(cross_entropy(logits(), targets(targets_)).item<double>(), plain / kRows, 1e-5);
-  EXPECT_NEAR(cross_entropy(logits(), targets(targets_), weights(weights_)).item<double>(), total / weight,
-              1e-5);
+  EXPECT_NEAR(weighted_cross_entropy(logits(), targets(targets_), weights(weights_)).item<double>(),
+              total / weight, 1e-5);
   const CrossEntropySum sums = cross_entropy_sum(logits(), targets(targets_), weights(weights_));
   EXPECT_NEAR(sums.loss.item<double>(), total, 1e-4);
   EXPECT_NEAR(sums.weight.item<double>(), weight, 1e-6);
@@ -55,13 +55,16 @@ TEST_P(NnLossTest, LargeLogitsDoNotOverflow) {
 TEST_P(NnLossTest, WhatDoesNotCountIsNotLookedAt) {
   std::vector<std::int32_t> padded = targets_;
   padded[1] = padded[5] = -1;  // weight 0
-  const double expected = cross_entropy(logits(), targets(targets_), weights(weights_)).item<double>();
-  EXPECT_NEAR(cross_entropy(logits(), targets(padded), weights(weights_)).item<double>(), expected, 1e-6);
+  const double expected =
+      weighted_cross_entropy(logits(), targets(targets_), weights(weights_)).item<double>();
+  EXPECT_NEAR(weighted_cross_entropy(logits(), targets(padded), weights(weights_)).item<double>(), expected,
+              1e-6);
   padded[1] = padded[5] = -100;
   const double ignored =
-      cross_entropy(logits(), targets(padded), weights(weights_), {.ignore_index = -100}).item<double>();
+      weighted_cross_entropy(logits(), targets(padded), weights(weights_), {.ignore_index = -100})
+          .item<double>();
   EXPECT_NEAR(ignored, expected, 1e-6);
-  EXPECT_EQ(cross_entropy(logits(), targets(targets_), weights(Doubles(6, 0))).item<double>(), 0);
+  EXPECT_EQ(weighted_cross_entropy(logits(), targets(targets_), weights(Doubles(6, 0))).item<double>(), 0);
 }
 
 TEST_P(NnLossTest, SmoothingMixesInTheUniformDistribution) {
@@ -70,13 +73,15 @@ TEST_P(NnLossTest, SmoothingMixesInTheUniformDistribution) {
     for (const double v : nll_reference(logits_, std::vector<std::int32_t>(kRows, c), kClasses))
       expected += 0.1 * v / kClasses / kRows;
   for (const double v : nll_reference(logits_, targets_, kClasses)) expected += 0.9 * v / kRows;
-  EXPECT_NEAR(cross_entropy(logits(), targets(targets_), {}, {.label_smoothing = 0.1}).item<double>(),
-              expected, 1e-5);
+  EXPECT_NEAR(
+      weighted_cross_entropy(logits(), targets(targets_), {}, {.label_smoothing = 0.1}).item<double>(),
+      expected, 1e-5);
 }
 
 TEST_P(NnLossTest, RefusesWhatDoesNotFit) {
-  EXPECT_THROW(cross_entropy(logits(), targets(targets_), make_tensor({1}, Shape{1}, DType::f32, GetParam())),
-               ShapeError);
+  EXPECT_THROW(
+      weighted_cross_entropy(logits(), targets(targets_), make_tensor({1}, Shape{1}, DType::f32, GetParam())),
+      ShapeError);
   EXPECT_THROW(cross_entropy(logits(), LazyTensor::from_vector(targets_, Shape{6}, GetParam())), ShapeError);
 }
 
@@ -89,7 +94,8 @@ TEST(NnLossGradientTest, Logits) {
   for (const double smoothing : {0.0, 0.2})
     check_gradients(
         [&](std::span<const LazyTensor> in) {
-          return cross_entropy(in[0], targets, weights, {.ignore_index = 3, .label_smoothing = smoothing});
+          return weighted_cross_entropy(in[0], targets, weights,
+                                        {.ignore_index = 3, .label_smoothing = smoothing});
         },
         {random_doubles(6 * 5, 1, -3, 3)}, {Shape{2, 3, 5}});
 }

@@ -184,6 +184,42 @@ TEST_P(NnTest, KvCacheHoldsWhatWasWritten) {
   cache.begin(4);
 }
 
+// What torch.nn gives a layer that is told its widths alone.
+TEST_P(NnTest, LayersHaveTheDefaultsOfTorch) {
+  const Linear layer(16, 48, {.device = GetParam(), .seed = 7});
+  const Linear again(16, 48, {.device = GetParam(), .seed = 7});
+  EXPECT_EQ(to_doubles(layer.weight()), to_doubles(again.weight()));
+  EXPECT_NE(to_doubles(layer.weight()),
+            to_doubles(Linear(16, 48, {.device = GetParam(), .seed = 8}).weight()));
+  for (const LazyTensor& tensor : {layer.weight(), layer.bias()}) {
+    const Doubles values = to_doubles(tensor);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    EXPECT_GE(*low, -0.25);
+    EXPECT_LE(*high, 0.25);
+    EXPECT_LT(*low, -0.2);
+    EXPECT_GT(*high, 0.2);
+  }
+  EXPECT_EQ(layer.bias().shape(), (Shape{48}));
+  EXPECT_FALSE(Linear(3, 4, {.bias = false}).bias().defined());
+  EXPECT_THROW(Linear(0, 4), ValueError);
+  EXPECT_NE(to_doubles(Linear(3, 4).weight()), to_doubles(Linear(3, 4).weight()));
+  manual_seed(5);
+  const Doubles drawn = to_doubles(Linear(3, 4).weight());
+  manual_seed(5);
+  EXPECT_EQ(to_doubles(Linear(3, 4).weight()), drawn);
+  Linear first(3, 5);
+  Linear second(5, 2);
+  RMSNorm norm(5);
+  Embedding table(11, 3);
+  const LazyTensor ids =
+      LazyTensor::from_vector(std::vector<std::int32_t>{1, 10, 4}, Shape{3}, default_device());
+  EXPECT_EQ(second(norm(first(table(ids)))).shape(), (Shape{3, 2}));
+  double squares = 0;
+  Embedding large(64, 64);
+  for (const double v : to_doubles(large.weight())) squares += v * v;
+  EXPECT_NEAR(squares / (64.0 * 64.0), 1, 0.1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, NnTest, ::testing::ValuesIn(tested_devices()), device_test_name);
 
 TEST(NnGradientTest, AttentionModule) {

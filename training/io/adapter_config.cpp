@@ -3,27 +3,21 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
+#include "training/io/json_text.h"
 
 namespace caldera {
 namespace {
 
 using detail::JsonFields;
+using detail::JsonKind;
 using detail::printable;
 
 constexpr const char* kAllLinear = "all-linear";
 constexpr int kMaxRankOfAdapter = 1 << 20;
-
-/// PEFT writes unused features as false, null, or an empty object or list.
-bool is_unset(const nlohmann::json* value) {
-  if (value == nullptr) return true;
-  if (value->is_boolean()) return !value->get<bool>();
-  return (value->is_object() || value->is_array()) && value->empty();
-}
 
 /// Refuses what would silently give other numbers than PEFT does.
 void refuse_unsupported(const JsonFields& fields) {
@@ -31,39 +25,36 @@ void refuse_unsupported(const JsonFields& fields) {
        {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
         "alpha_pattern", "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules",
         "target_parameters", "trainable_token_indices", "megatron_config"}) {
-    if (!is_unset(fields.find(field))) fields.fail(field, "is set, which is not supported");
+    // PEFT writes unused features as false, null, or an empty object or list.
+    if (!fields.is_unset(field)) fields.fail(field, "is set, which is not supported");
   }
   const auto bias = fields.string("bias").value_or("none");
   if (bias != "none") fields.fail("bias", fmt::format("is '{}', which is not supported", printable(bias)));
   // PiSSA, OLoRA, LoftQ and CorDA change the base weights; such an adapter is wrong on top of the published
   // ones.
-  const auto* init = fields.find("init_lora_weights");
-  if (init != nullptr && !init->is_boolean() && *init != "gaussian") {
+  const JsonKind init = fields.kind("init_lora_weights");
+  if (init != JsonKind::missing && init != JsonKind::boolean &&
+      !(init == JsonKind::string && fields.string("init_lora_weights") == "gaussian")) {
     fields.fail("init_lora_weights",
                 "asks for an initialisation that changes the base model, which is not supported");
   }
 }
 
 std::vector<std::string> read_targets(const JsonFields& fields) {
-  const auto* value = fields.find("target_modules");
-  if (value != nullptr && value->is_string()) {
-    if (*value == kAllLinear) return {kAllLinear};
+  if (fields.kind("target_modules") == JsonKind::string) {
+    if (fields.string("target_modules") == kAllLinear) return {kAllLinear};
     fields.fail("target_modules",
                 "is a pattern, which is not supported (supported: a list, or \"all-linear\")");
   }
-  std::vector<std::string> targets;
-  for (const auto& item : fields.require_array("target_modules")) {
-    if (!item.is_string()) fields.fail("target_modules", "must be a list of strings");
-    targets.push_back(item.get<std::string>());
-  }
-  return targets;
+  if (!fields.has("target_modules")) fields.fail("target_modules", "is missing");
+  return fields.strings("target_modules");
 }
 
 }  // namespace
 
 AdapterConfig AdapterConfig::from_json(std::string_view text, const std::string& where) {
-  const auto root = detail::parse_json(text, where);
-  const JsonFields fields(root, where);
+  const detail::JsonDocument document(text, where);
+  const JsonFields& fields = document.fields();
   const auto type = fields.require_string("peft_type");
   if (type != "LORA") {
     fields.fail("peft_type",
@@ -99,41 +90,44 @@ AdapterConfig AdapterConfig::from_file(const std::filesystem::path& path) {
 
 std::string AdapterConfig::to_json() const {
   validate();
-  nlohmann::ordered_json json;
-  json["alpha_pattern"] = nlohmann::ordered_json::object();
-  json["auto_mapping"] = nullptr;
-  json["base_model_name_or_path"] = base_model_name_or_path;
-  json["bias"] = "none";
-  json["fan_in_fan_out"] = fan_in_fan_out;
-  json["inference_mode"] = true;
-  json["init_lora_weights"] = true;
-  json["layer_replication"] = nullptr;
-  json["layers_pattern"] = nullptr;
-  json["layers_to_transform"] = nullptr;
-  json["loftq_config"] = nlohmann::ordered_json::object();
+  detail::JsonMembers json;
+  const auto put = [&](const char* name, detail::JsonValue value) {
+    json.emplace_back(name, std::move(value));
+  };
+  put("alpha_pattern", detail::EmptyObject{});
+  put("auto_mapping", nullptr);
+  put("base_model_name_or_path", base_model_name_or_path);
+  put("bias", "none");
+  put("fan_in_fan_out", fan_in_fan_out);
+  put("inference_mode", true);
+  put("init_lora_weights", true);
+  put("layer_replication", nullptr);
+  put("layers_pattern", nullptr);
+  put("layers_to_transform", nullptr);
+  put("loftq_config", detail::EmptyObject{});
   // PEFT declares lora_alpha an integer; a fraction is written as what it is.
   if (alpha == std::floor(alpha) && std::abs(alpha) < 1e9)
-    json["lora_alpha"] = static_cast<std::int64_t>(alpha);
+    put("lora_alpha", static_cast<std::int64_t>(alpha));
   else
-    json["lora_alpha"] = alpha;
-  json["lora_dropout"] = dropout;
-  json["megatron_config"] = nullptr;
-  json["megatron_core"] = "megatron.core";
-  json["modules_to_save"] = nullptr;
-  json["peft_type"] = "LORA";
-  json["r"] = rank;
-  json["rank_pattern"] = nlohmann::ordered_json::object();
-  json["revision"] = nullptr;
+    put("lora_alpha", alpha);
+  put("lora_dropout", dropout);
+  put("megatron_config", nullptr);
+  put("megatron_core", "megatron.core");
+  put("modules_to_save", nullptr);
+  put("peft_type", "LORA");
+  put("r", std::int64_t{rank});
+  put("rank_pattern", detail::EmptyObject{});
+  put("revision", nullptr);
   if (target_modules.size() == 1 && target_modules.front() == kAllLinear)
-    json["target_modules"] = kAllLinear;
+    put("target_modules", kAllLinear);
   else
-    json["target_modules"] = target_modules;
-  json["task_type"] = task_type;
-  json["use_dora"] = false;
-  json["use_rslora"] = false;
+    put("target_modules", target_modules);
+  put("task_type", task_type);
+  put("use_dora", false);
+  put("use_rslora", false);
   try {
-    return json.dump(2) + "\n";
-  } catch (const nlohmann::json::exception&) {
+    return detail::to_json(json, 2) + "\n";
+  } catch (const ValueError&) {
     throw ValueError("adapter_config: a string is not UTF-8");
   }
 }

@@ -153,6 +153,33 @@ const nlohmann::json& JsonFields::require_array(const char* field) const {
   return *value;
 }
 
+JsonKind JsonFields::kind(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return JsonKind::missing;
+  if (value->is_boolean()) return JsonKind::boolean;
+  if (value->is_number()) return JsonKind::number;
+  if (value->is_string()) return JsonKind::string;
+  return value->is_array() ? JsonKind::list : JsonKind::object;
+}
+
+bool JsonFields::is_unset(const char* field) const {
+  const auto* value = find(field);
+  if (value == nullptr) return true;
+  if (value->is_boolean()) return !value->get<bool>();
+  return value->is_structured() && value->empty();
+}
+
+std::vector<std::int64_t> JsonFields::integers(const char* field) const {
+  if (kind(field) == JsonKind::missing) return {};
+  if (kind(field) != JsonKind::list) return {*integer(field)};
+  std::vector<std::int64_t> numbers;
+  for (const auto& item : *find(field)) {
+    if (!item.is_number_integer()) fail(field, "must be an integer, a list of integers, or null");
+    numbers.push_back(item.get<std::int64_t>());
+  }
+  return numbers;
+}
+
 std::vector<std::string> JsonFields::strings(const char* field) const {
   std::vector<std::string> texts;
   const auto* value = find(field);
@@ -166,8 +193,8 @@ std::vector<std::string> JsonFields::strings(const char* field) const {
 }
 
 struct JsonDocument::Impl {
-  Impl(std::string_view text, std::string where_)
-      : where(std::move(where_)), json(parse_json(text, where)), fields(json, where) {}
+  Impl(std::string_view text, std::string document)
+      : where(std::move(document)), json(parse_json(text, where)), fields(json, where) {}
 
   std::string where;
   nlohmann::json json;

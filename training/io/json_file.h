@@ -24,6 +24,8 @@ nlohmann::json read_json_object(const std::filesystem::path& path);
 /// `text` for an error message: one line, control characters escaped, at most about 120 characters.
 std::string printable(std::string_view text);
 
+enum class JsonKind : std::uint8_t { missing, boolean, number, string, list, object };
+
 /// Typed, checked access to the fields of one JSON object. A field that is absent or null is "missing".
 /// Every getter throws FileError "where: field 'x' ..." on a wrong type; the `require` forms also when
 /// missing.
@@ -34,6 +36,9 @@ class JsonFields {
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return find(field) != nullptr; }
+  JsonKind kind(const char* field) const;
+  /// Whether a feature is off: missing, false, or an empty list or object.
+  bool is_unset(const char* field) const;
   /// The value, or nullptr where it is missing or null.
   const nlohmann::json* find(const char* field) const;
 
@@ -46,6 +51,10 @@ class JsonFields {
   const nlohmann::json& require_array(const char* field) const;
   /// The strings of a list; none where it is missing.
   std::vector<std::string> strings(const char* field) const;
+  /// The integers of a list, or the one that stands there alone; none where it is missing.
+  std::vector<std::int64_t> integers(const char* field) const;
+  /// The fields of an object. Keeps a reference to `where`.
+  JsonFields object(const char* field, const std::string& where) const { return {*find(field), where}; }
 
   /// Throws FileError "where: field 'x' <problem>".
   [[noreturn]] void fail(const char* field, const std::string& problem) const;

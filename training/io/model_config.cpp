@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
@@ -14,6 +13,7 @@ namespace caldera {
 namespace {
 
 using detail::JsonFields;
+using detail::JsonKind;
 using detail::printable;
 
 // Far above any model, far below where a product of two of them could overflow.
@@ -26,11 +26,11 @@ constexpr std::int64_t kMaxPositions = 1 << 28;
 void read_rope(const JsonFields& fields, ModelConfig& config) {
   config.rope_theta = fields.number("rope_theta").value_or(config.rope_theta);
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    const auto* object = fields.find(name);
-    if (object == nullptr) continue;
-    if (!object->is_object()) fields.fail(name, "must be an object or null");
+    const JsonKind kind = fields.kind(name);
+    if (kind == JsonKind::missing) continue;
+    if (kind != JsonKind::object) fields.fail(name, "must be an object or null");
     const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
-    const JsonFields inner(*object, inner_where);
+    const JsonFields inner = fields.object(name, inner_where);
     for (const char* key : {"rope_type", "type"}) {
       const auto type = inner.string(key);
       if (type && *type != "default") {
@@ -47,18 +47,6 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
   }
   const auto partial = fields.number("partial_rotary_factor");
   if (partial && *partial != 1.0) fields.fail("partial_rotary_factor", "is not supported (supported: 1)");
-}
-
-std::vector<std::int64_t> read_ids(const JsonFields& fields, const char* name) {
-  const auto* value = fields.find(name);
-  if (value == nullptr) return {};
-  if (!value->is_array()) return {*fields.integer(name)};
-  std::vector<std::int64_t> ids;
-  for (const auto& item : *value) {
-    if (!item.is_number_integer()) fields.fail(name, "must be an integer, a list of integers, or null");
-    ids.push_back(item.get<std::int64_t>());
-  }
-  return ids;
 }
 
 void refuse_unsupported(const JsonFields& fields) {
@@ -79,21 +67,20 @@ std::size_t detail::match_family(const JsonFields& fields, std::span<const Famil
         fmt::format("{}: {} is not supported (supported: {})", fields.where(), what, fmt::join(names, ", ")));
   };
   const auto type = fields.string("model_type");
-  const auto* list = fields.find("architectures");
-  if (list == nullptr && !type) fields.fail("architectures", "is missing, and so is 'model_type'");
+  const bool listed = fields.has("architectures");
+  if (!listed && !type) fields.fail("architectures", "is missing, and so is 'model_type'");
   std::string architecture;
-  if (list != nullptr) {
-    if (!list->is_array() || list->empty() || !list->front().is_string()) {
+  if (listed) {
+    if (fields.kind("architectures") != JsonKind::list || fields.is_unset("architectures"))
       fields.fail("architectures", "must be a list of strings");
-    }
-    architecture = list->front().get_ref<const std::string&>();
+    architecture = fields.strings("architectures").front();
     if (std::ranges::find(known, architecture, &FamilyName::architecture) == known.end())
       refuse(fmt::format("architecture '{}'", printable(architecture)));
   }
   if (type && std::ranges::find(known, *type, &FamilyName::model_type) == known.end())
     refuse(fmt::format("model_type '{}'", printable(*type)));
   const auto found = std::ranges::find_if(known, [&](const FamilyName& k) {
-    return (list == nullptr || k.architecture == architecture) && (!type || k.model_type == *type);
+    return (!listed || k.architecture == architecture) && (!type || k.model_type == *type);
   });
   if (found == known.end())
     refuse(fmt::format("architecture '{}' with model_type '{}'", architecture, *type));
@@ -113,7 +100,7 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
       fields.integer("max_position_embeddings").value_or(config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;
-  } else if (config.num_attention_heads > 0) {
+  } else if (config.head_dim == 0 && config.num_attention_heads > 0) {
     if (config.hidden_size % config.num_attention_heads != 0) {
       fields.fail("hidden_size",
                   fmt::format("({}) is no multiple of num_attention_heads ({}), and there is no head_dim",
@@ -127,7 +114,7 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
   config.hidden_act = fields.string("hidden_act").value_or(config.hidden_act);
   config.initializer_range = fields.number("initializer_range").value_or(config.initializer_range);
   config.bos_token_id = fields.integer("bos_token_id");
-  config.eos_token_ids = read_ids(fields, "eos_token_id");
+  config.eos_token_ids = fields.integers("eos_token_id");
   for (const char* name : {"torch_dtype", "dtype"}) {
     config.torch_dtype = fields.string(name).value_or(config.torch_dtype);
   }
@@ -141,36 +128,37 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
   }
 }
 
-std::string detail::config_json(const ModelConfig& config, const OwnFields& own) {
-  nlohmann::ordered_json json;
-  json["architectures"] = {config.architecture};
-  json["model_type"] = config.model_type;
-  json["hidden_size"] = config.hidden_size;
-  json["intermediate_size"] = config.intermediate_size;
-  json["num_hidden_layers"] = config.num_hidden_layers;
-  json["num_attention_heads"] = config.num_attention_heads;
-  json["num_key_value_heads"] = config.num_key_value_heads;
-  json["head_dim"] = config.head_dim;
-  json["vocab_size"] = config.vocab_size;
-  json["max_position_embeddings"] = config.max_position_embeddings;
-  json["rms_norm_eps"] = config.rms_norm_eps;
-  json["rope_theta"] = config.rope_theta;
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
-  for (const auto& [name, value] : own) std::visit([&](const auto& v) { json[name] = v; }, value);
-  json["hidden_act"] = config.hidden_act;
-  json["initializer_range"] = config.initializer_range;
+std::string detail::config_json(const ModelConfig& config, const JsonMembers& own) {
+  JsonMembers json;
+  const auto put = [&](const char* name, JsonValue value) { json.emplace_back(name, std::move(value)); };
+  put("architectures", std::vector{config.architecture});
+  put("model_type", config.model_type);
+  put("hidden_size", config.hidden_size);
+  put("intermediate_size", config.intermediate_size);
+  put("num_hidden_layers", config.num_hidden_layers);
+  put("num_attention_heads", config.num_attention_heads);
+  put("num_key_value_heads", config.num_key_value_heads);
+  put("head_dim", config.head_dim);
+  put("vocab_size", config.vocab_size);
+  put("max_position_embeddings", config.max_position_embeddings);
+  put("rms_norm_eps", config.rms_norm_eps);
+  put("rope_theta", config.rope_theta);
+  put("tie_word_embeddings", config.tie_word_embeddings);
+  json.insert(json.end(), own.begin(), own.end());
+  put("hidden_act", config.hidden_act);
+  put("initializer_range", config.initializer_range);
   if (config.bos_token_id)
-    json["bos_token_id"] = *config.bos_token_id;
+    put("bos_token_id", *config.bos_token_id);
   else
-    json["bos_token_id"] = nullptr;
+    put("bos_token_id", nullptr);
   if (config.eos_token_ids.empty())
-    json["eos_token_id"] = nullptr;
+    put("eos_token_id", nullptr);
   else if (config.eos_token_ids.size() == 1)
-    json["eos_token_id"] = config.eos_token_ids.front();
+    put("eos_token_id", config.eos_token_ids.front());
   else
-    json["eos_token_id"] = config.eos_token_ids;
-  json["torch_dtype"] = config.torch_dtype;
-  return json.dump(2) + "\n";
+    put("eos_token_id", config.eos_token_ids);
+  put("torch_dtype", config.torch_dtype);
+  return to_json(json, 2) + "\n";
 }
 
 void ModelConfig::validate(std::initializer_list<std::string_view> activations) const {

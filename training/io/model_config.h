@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
+
+#include "training/io/json_text.h"
 
 namespace caldera {
 
@@ -65,11 +65,9 @@ std::size_t match_family(const JsonFields& fields, std::span<const FamilyName> k
 void read_config(const JsonFields& fields, ModelConfig& config,
                  std::initializer_list<std::string_view> activations = {"silu"});
 
-/// A family's own fields, as its config.json has them.
-using OwnFields = std::vector<std::pair<std::string, std::variant<bool, std::int64_t, double, std::string>>>;
-
-/// A config.json that Hugging Face transformers and the family's reader read back as this configuration.
-std::string config_json(const ModelConfig& config, const OwnFields& own);
+/// A config.json, with a family's `own` fields, that Hugging Face transformers and the family's reader read
+/// back as this configuration.
+std::string config_json(const ModelConfig& config, const JsonMembers& own);
 
 }  // namespace detail
 }  // namespace caldera

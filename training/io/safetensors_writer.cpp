@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
+#include "training/io/json_text.h"
 #include "training/io/safetensors.h"
 #include "training/io/safetensors_header.h"
 
@@ -62,16 +62,19 @@ void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
   // unique.
   std::string text = "{";
   try {
-    if (!metadata.empty()) text += fmt::format("\"__metadata__\":{},", nlohmann::json(metadata).dump());
+    if (!metadata.empty()) {
+      const detail::JsonMembers members(metadata.begin(), metadata.end());
+      text += fmt::format("\"__metadata__\":{},", detail::to_json(members));
+    }
     std::uint64_t offset = 0;
     for (const auto* tensor : order) {
       const std::uint64_t end = offset + tensor->bytes.size();
       text += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
-                          nlohmann::json(tensor->name).dump(), detail::safetensors_name(tensor->dtype),
+                          detail::json_string(tensor->name), detail::safetensors_name(tensor->dtype),
                           fmt::join(tensor->shape, ","), offset, end);
       offset = end;
     }
-  } catch (const nlohmann::json::exception&) {
+  } catch (const ValueError&) {
     throw ValueError(
         fmt::format("write_safetensors: {}: a name or a metadata string is not UTF-8", path.string()));
   }

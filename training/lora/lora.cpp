@@ -10,6 +10,7 @@
 #include "ops/nn/lora.h"
 #include "ops/random/uniform_normal.h"
 #include "training/models/causal_lm.h"
+#include "training/nn/init.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -27,8 +28,7 @@ void check_rank(const std::string& name, const Projection& base, int rank) {
 /// kaiming_uniform with a = sqrt(5): the bound sqrt(6 / ((1 + a^2) fan_in)) is 1 / sqrt(fan_in).
 LazyTensor initial_a(const Projection& base, int rank, std::uint64_t seed, Device device) {
   const double bound = 1 / std::sqrt(static_cast<double>(base.in_features()));
-  const LazyTensor unit = random_uniform(Shape{rank, base.in_features()}, seed, DType::f32, device);
-  return unit * (2 * bound) - bound;
+  return uniform_init(Shape{rank, base.in_features()}, bound, seed, device);
 }
 
 LazyTensor initial_b(const Projection& base, int rank, Device device) {
@@ -95,7 +95,7 @@ std::vector<std::string> lora_target_modules(CausalLM& model) {
 }
 
 std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets) {
-  const std::vector<std::string> valid = lora_target_modules(model);
+  std::vector<std::string> valid = lora_target_modules(model);
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };

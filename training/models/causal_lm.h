@@ -70,7 +70,7 @@ class CausalLM : public Module {
   explicit CausalLM(Device device) : device_(device) {}
 
   /// The fields that the family's config.json has beside those of ModelConfig.
-  virtual detail::OwnFields own_fields() const = 0;
+  virtual detail::JsonMembers own_fields() const = 0;
   /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
   /// lm_head.weight of a model whose embeddings are tied.
   virtual bool is_harmless(const std::string& name) const;

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "training/nn/linear.h"
 #include "training/nn/precision.h"
 #include "training/nn/swiglu.h"
@@ -41,24 +42,36 @@ void DecoderLayer::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.module(join_name(prefix, "post_attention_layernorm"), post_attention_layernorm_);
 }
 
-std::unique_ptr<DecoderLayer> make_decoder_layer(const ModelConfig& c, const LayerBiases& biases,
-                                                 std::uint64_t seed, Device device) {
-  c.validate();
-  const auto linear = [&](std::int64_t in, std::int64_t out, bool bias, LayerStream stream) {
-    return std::make_unique<Linear>(in, out, bias, c.initializer_range, mix_seed(seed, stream), device);
-  };
+std::unique_ptr<Projection> make_projection(const ModelConfig& config, std::int64_t in, std::int64_t out,
+                                            bool bias, std::uint64_t seed, std::uint64_t stream,
+                                            Device device) {
+  return std::make_unique<Linear>(in, out, bias, config.initializer_range, mix_seed(seed, stream), device);
+}
+
+std::unique_ptr<SelfAttention> make_attention(const ModelConfig& c, const LayerBiases& biases,
+                                              std::uint64_t seed, Device device) {
   const std::int64_t q_width = c.num_attention_heads * c.head_dim;
   const std::int64_t kv_width = c.num_key_value_heads * c.head_dim;
-  return std::make_unique<DecoderLayer>(
-      c,
-      std::make_unique<Attention>(
-          AttentionConfig{c.hidden_size, c.num_attention_heads, c.num_key_value_heads, c.head_dim},
-          linear(c.hidden_size, q_width, biases.q, kQ), linear(c.hidden_size, kv_width, biases.k, kK),
-          linear(c.hidden_size, kv_width, biases.v, kV), linear(q_width, c.hidden_size, biases.o, kO)),
-      std::make_unique<SwiGLU>(linear(c.hidden_size, c.intermediate_size, biases.mlp, kGate),
-                               linear(c.hidden_size, c.intermediate_size, biases.mlp, kUp),
-                               linear(c.intermediate_size, c.hidden_size, biases.mlp, kDown)),
-      device);
+  return std::make_unique<Attention>(
+      AttentionConfig{c.hidden_size, c.num_attention_heads, c.num_key_value_heads, c.head_dim},
+      make_projection(c, c.hidden_size, q_width, biases.q, seed, kQ, device),
+      make_projection(c, c.hidden_size, kv_width, biases.k, seed, kK, device),
+      make_projection(c, c.hidden_size, kv_width, biases.v, seed, kV, device),
+      make_projection(c, q_width, c.hidden_size, biases.o, seed, kO, device));
+}
+
+std::unique_ptr<Layer> make_swiglu(const ModelConfig& c, bool bias, std::uint64_t seed, Device device) {
+  return std::make_unique<SwiGLU>(
+      make_projection(c, c.hidden_size, c.intermediate_size, bias, seed, kGate, device),
+      make_projection(c, c.hidden_size, c.intermediate_size, bias, seed, kUp, device),
+      make_projection(c, c.intermediate_size, c.hidden_size, bias, seed, kDown, device));
+}
+
+std::unique_ptr<DecoderLayer> make_decoder_layer(const ModelConfig& config, const LayerBiases& biases,
+                                                 std::uint64_t seed, Device device) {
+  config.validate();
+  return std::make_unique<DecoderLayer>(config, make_attention(config, biases, seed, device),
+                                        make_swiglu(config, biases.mlp, seed, device), device);
 }
 
 Decoder::Decoder(const ModelConfig& config, Device device, std::uint64_t seed, const MakeLayer& make_layer)

@@ -42,10 +42,18 @@ struct LayerBiases {
   bool mlp = false;  ///< all three of the feed-forward layer
 };
 
-/// A layer of grouped-query attention and SwiGLU, with random weights that are not computed yet: matrices
-/// normal(0, initializer_range), norms one, biases zero; a function of the seed alone.
+/// The parts of a layer, and the layer of both, with random weights that are not computed yet: matrices
+/// normal(0, initializer_range), norms one, biases zero; a function of the layer's seed alone.
+std::unique_ptr<SelfAttention> make_attention(const ModelConfig& config, const LayerBiases& biases,
+                                              std::uint64_t seed, Device device);
+std::unique_ptr<Layer> make_swiglu(const ModelConfig& config, bool bias, std::uint64_t seed, Device device);
 std::unique_ptr<DecoderLayer> make_decoder_layer(const ModelConfig& config, const LayerBiases& biases,
                                                  std::uint64_t seed, Device device);
+/// A matrix for a module of the family's own; `stream` tells the matrices of a layer apart (0 to 6 are
+/// taken).
+std::unique_ptr<Projection> make_projection(const ModelConfig& config, std::int64_t in, std::int64_t out,
+                                            bool bias, std::uint64_t seed, std::uint64_t stream,
+                                            Device device);
 
 /// Embedding, layers, norm and head (or, where embeddings are tied, their transpose), with rotary positions.
 /// Widths and head counts are free, key-value heads grouped or not; hidden_size need not be heads * head_dim.

@@ -24,7 +24,7 @@ LlamaConfig read(const detail::JsonFields& fields) {
   return config;
 }
 
-detail::OwnFields own(const LlamaConfig& config) {
+detail::JsonMembers own(const LlamaConfig& config) {
   return {{"attention_bias", config.attention_bias}, {"mlp_bias", config.mlp_bias}};
 }
 
@@ -72,7 +72,7 @@ std::unique_ptr<Llama> Llama::load(const std::filesystem::path& dir, Device devi
   return model;
 }
 
-detail::OwnFields Llama::own_fields() const { return own(config_); }
+detail::JsonMembers Llama::own_fields() const { return own(config_); }
 
 detail::ModelFamily llama_family() {
   return {

@@ -41,7 +41,7 @@ class Qwen2 final : public Decoder {
   const ModelConfig& config() const override { return config_; }
 
  protected:
-  detail::OwnFields own_fields() const override { return {{"use_sliding_window", false}}; }
+  detail::JsonMembers own_fields() const override { return {{"use_sliding_window", false}}; }
 
  private:
   Qwen2Config config_;

@@ -11,7 +11,7 @@ namespace caldera {
 class Dropout final : public Layer {
  public:
   /// `stream` tells the layers of one model apart. Throws ValueError unless 0 <= p < 1.
-  explicit Dropout(double p, std::uint64_t stream = 0);
+  explicit Dropout(double p = 0.5, std::uint64_t stream = 0);
 
   LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "ops/nn/embedding.h"
-#include "ops/random/uniform_normal.h"
+#include "ops/random/generator.h"
+#include "training/nn/init.h"
 
 namespace caldera {
 
@@ -13,8 +14,15 @@ Embedding::Embedding(LazyTensor weight) : weight_{std::move(weight)} {
         fmt::format("Embedding: weight {} is not a matrix (count, dim)", this->weight().shape().to_string()));
 }
 
+Embedding::Embedding(std::int64_t count, std::int64_t dim) {
+  if (count < 1 || dim < 1)
+    throw ValueError(fmt::format("Embedding: extents {} and {}: both must be positive", count, dim));
+  weight_.tensor = normal_init(Shape{count, dim}, 1, next_seed(), default_device());
+  materialize();
+}
+
 Embedding::Embedding(std::int64_t count, std::int64_t dim, double std, std::uint64_t seed, Device device)
-    : Embedding(random_normal(Shape{count, dim}, seed, DType::f32, device) * std) {}
+    : Embedding(normal_init(Shape{count, dim}, std, seed, device)) {}
 
 LazyTensor Embedding::forward(const LazyTensor& ids) { return embedding(weight(), ids); }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
-#include "ops/random/uniform_normal.h"
+#include "ops/random/generator.h"
+#include "training/nn/init.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -18,9 +21,21 @@ Linear::Linear(LazyTensor weight, LazyTensor bias) : weight_{std::move(weight)},
                                  this->weight().shape().to_string()));
 }
 
+Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
+  if (in_features < 1 || out_features < 1)
+    throw ValueError(
+        fmt::format("Linear: widths {} and {}: both must be positive", in_features, out_features));
+  const Device device = options.device.value_or(default_device());
+  const std::uint64_t seed = options.seed ? *options.seed : next_seed();
+  const double bound = 1 / std::sqrt(static_cast<double>(in_features));
+  weight_.tensor = uniform_init(Shape{out_features, in_features}, bound, mix_seed(seed, 0), device);
+  if (options.bias) bias_.tensor = uniform_init(Shape{out_features}, bound, mix_seed(seed, 1), device);
+  materialize();
+}
+
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias, double std, std::uint64_t seed,
                Device device)
-    : Linear(random_normal(Shape{out_features, in_features}, seed, DType::f32, device) * std,
+    : Linear(normal_init(Shape{out_features, in_features}, std, seed, device),
              bias ? LazyTensor::zeros(Shape{out_features}, DType::f32, device) : LazyTensor{}) {}
 
 LazyTensor Linear::forward(const LazyTensor& x) {

@@ -1,9 +1,19 @@
 // Linear layers: y = x W^T + b.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "training/nn/module.h"
 
 namespace caldera {
+
+/// What Linear(in, out) leaves open.
+struct LinearOptions {
+  bool bias = true;
+  std::optional<Device> device;       ///< else default_device()
+  std::optional<std::uint64_t> seed;  ///< else the global generator's: see manual_seed()
+};
 
 /// y = x W^T + b with W (out, in) as PyTorch stores it. The transpose is a view. Parameters "weight" and, if
 /// given, "bias".
@@ -11,7 +21,10 @@ class Linear final : public Projection {
  public:
   /// weight (out, in), floating; bias (out) or undefined. Throws ShapeError otherwise.
   explicit Linear(LazyTensor weight, LazyTensor bias = {});
-  /// W normal(0, std) from Philox seeded with `seed`, bias (if any) zero.
+  /// As torch.nn.Linear: weight and bias uniform on (-1/sqrt(in), 1/sqrt(in)), evaluated. Throws ValueError
+  /// unless both widths are positive.
+  Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
+  /// W normal(0, std) from Philox seeded with `seed`, bias (if any) zero; not evaluated.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias, double std, std::uint64_t seed,
          Device device);
 

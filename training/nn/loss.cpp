@@ -37,8 +37,8 @@ CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& ta
   return {sum(terms.losses), sum(terms.weights)};
 }
 
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights,
-                         const CrossEntropyOptions& options) {
+LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                                  const LazyTensor& weights, const CrossEntropyOptions& options) {
   return weighted_terms(logits, targets, weights, options).mean();
 }
 

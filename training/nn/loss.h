@@ -19,9 +19,9 @@ struct CrossEntropySum {
 CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& targets,
                                   const LazyTensor& weights = {}, const CrossEntropyOptions& options = {});
 
-/// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Without weights:
-/// ops/loss/cross_entropy.h.)
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const LazyTensor& weights,
-                         const CrossEntropyOptions& options = {});
+/// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Weights of classes, or none:
+/// cross_entropy() of ops/loss/cross_entropy.h.)
+LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
+                                  const LazyTensor& weights, const CrossEntropyOptions& options = {});
 
 }  // namespace caldera

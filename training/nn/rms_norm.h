@@ -9,7 +9,7 @@ namespace caldera {
 class RMSNorm final : public Layer {
  public:
   RMSNorm(LazyTensor weight, double eps);
-  RMSNorm(std::int64_t dim, double eps, Device device);
+  explicit RMSNorm(std::int64_t dim, double eps = 1e-6, Device device = default_device());
 
   /// x (..., dim) to the same shape.
   LazyTensor forward(const LazyTensor& x) override;

@@ -5,7 +5,7 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/power.h"
 #include "ops/reduce/reductions.h"
 #include "ops/shape/joining.h"
 

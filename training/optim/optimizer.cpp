@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/autodiff/autodiff.h"
-#include "ops/ops.h"
+#include "ops/core/selection.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

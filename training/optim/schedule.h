@@ -7,8 +7,8 @@
 namespace caldera {
 
 enum class ScheduleKind : std::uint8_t {
-  constant,  // peak after the warm-up
-  linear,    // falls to 0 at total_steps
+  constant,  // peak after the warm-up (what LRScheduler::linear of the eager API is)
+  linear,    // falls to 0 at total_steps, as Hugging Face's get_linear_schedule_with_warmup
   cosine,    // half a period: peak * (1 + cos(pi * progress)) / 2
 };
 

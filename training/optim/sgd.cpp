@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/ops.h"
 #include "training/optim/kind.h"
 
 namespace caldera {

@@ -2,31 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/tensor/error.h"
+#include "training/io/json_text.h"
 
 namespace caldera {
 
 std::string to_json_line(const StepRecord& record) {
-  nlohmann::ordered_json line{{"step", record.step},
-                              {"loss", record.loss},
-                              {"learning_rate", record.learning_rate},
-                              {"grad_norm", record.grad_norm},
-                              {"tokens", record.tokens},
-                              {"tokens_per_second", record.tokens_per_second},
-                              {"host_ms", record.host_ms},
-                              {"device_ms", record.device_ms},
-                              {"peak_bytes", record.peak_bytes}};
+  detail::JsonMembers line{{"step", record.step},
+                           {"loss", record.loss},
+                           {"learning_rate", record.learning_rate},
+                           {"grad_norm", record.grad_norm},
+                           {"tokens", record.tokens},
+                           {"tokens_per_second", record.tokens_per_second},
+                           {"host_ms", record.host_ms},
+                           {"device_ms", record.device_ms},
+                           {"peak_bytes", record.peak_bytes}};
   if (record.loss_scale != 1) {
-    line["loss_scale"] = record.loss_scale;
-    line["skipped"] = record.skipped;
+    line.emplace_back("loss_scale", record.loss_scale);
+    line.emplace_back("skipped", record.skipped);
   }
-  return line.dump();
+  return detail::to_json(line);
 }
 
 std::string to_json_line(const ValidationRecord& record) {
-  return nlohmann::ordered_json{{"step", record.step}, {"val_loss", record.loss}}.dump();
+  return detail::to_json({{"step", record.step}, {"val_loss", record.loss}});
 }
 
 void JsonLogObserver::on_begin(std::int64_t) {

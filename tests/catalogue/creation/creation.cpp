@@ -33,20 +33,12 @@ Results call_like(Tensors x, const Arguments& a) {
   return {a.has("dtype") ? OfType(x[0], a.dtype("dtype", DType::f32)) : OfItsType(x[0])};
 }
 
-constexpr Operation like(std::string_view name, std::string_view signature, std::string_view summary,
-                         Results (*call)(Tensors, const Arguments&),
-                         Rows (*samples)(const Operation&) = like_samples) {
-  return {.name = name,
-          .family = "creation",
-          .signature = signature,
-          .summary = summary,
-          .types = kAnyType,
-          .result = ResultType::argument,
-          .gradient = Gradient::zero,
-          .call = call,
-          .samples = samples,
-          .errors = no_errors};
-}
+constexpr EntriesOf like{.family = "creation",
+                         .types = kAnyType,
+                         .result = ResultType::argument,
+                         .gradient = Gradient::zero,
+                         .samples = like_samples,
+                         .errors = no_errors};
 
 /// Shapes by types of what is made without operands.
 Rows made_samples(const Arguments& more, std::span<const DType> types) {
@@ -65,19 +57,11 @@ std::vector<ErrorSample> made_errors(const Operation&) {
   return {{.refusal = Refusal::shape, .arguments = {{"shape", Integers{-2}}}, .mentions = "-2"}};
 }
 
-constexpr Operation made(std::string_view name, std::string_view signature, std::string_view summary,
-                         Results (*call)(Tensors, const Arguments&), Rows (*samples)(const Operation&)) {
-  return {.name = name,
-          .family = "creation",
-          .signature = signature,
-          .summary = summary,
-          .types = {},
-          .result = ResultType::argument,
-          .gradient = Gradient::none,
-          .call = call,
-          .samples = samples,
-          .errors = made_errors};
-}
+constexpr EntriesOf made{.family = "creation",
+                         .types = {},
+                         .result = ResultType::argument,
+                         .gradient = Gradient::none,
+                         .errors = made_errors};
 
 template <LazyTensor (*F)(const Shape&, DType)>
 Results call_made(Tensors, const Arguments& a) {
@@ -138,7 +122,7 @@ std::span<const Operation> creation_operations() {
             return {full_like(x[0], a.real("value", 1), a.dtype("dtype", x[0].dtype()))};
           },
           [](const Operation& operation) {
-            Rows out = unary_samples(operation, {{{"value", 3.0}}, {{"value", 0.0}}});
+            Rows out = unary_samples_with(operation, {{{"value", 3.0}}, {{"value", 0.0}}});
             for (const DType type : {DType::boolean, DType::i32, DType::f16, DType::f64})
               out.push_back({{{{2, 3}}}, {{"value", 3.0}, {"dtype", type}}});
             return out;

@@ -44,20 +44,8 @@ Results call_linspace(Tensors, const Arguments& a) {
                    a.flag("endpoint", true))};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), Rows (*samples)(const Operation&),
-                Errors (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "creation",
-          .signature = signature,
-          .summary = summary,
-          .types = {},
-          .result = ResultType::argument,
-          .gradient = Gradient::none,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{
+    .family = "creation", .types = {}, .result = ResultType::argument, .gradient = Gradient::none};
 
 }  // namespace
 

@@ -11,21 +11,7 @@ namespace {
 constexpr Types kBits = kIntegral | kBoolean;
 constexpr Range kSigned{.low = -30, .high = 30};
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
-                std::vector<LazyTensor> (*call)(Tensors, const Arguments&),
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "bitwise",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .gradient = Gradient::none,
-          .call = call,
-          .ranges = {kSigned, kSigned},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "bitwise", .gradient = Gradient::none, .ranges = {kSigned, kSigned}};
 
 std::vector<ErrorSample> integer_errors(const Operation& operation) {
   std::vector<ErrorSample> out = binary_errors(operation);

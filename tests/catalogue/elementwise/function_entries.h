@@ -16,35 +16,14 @@ std::span<const Operation> limit_functions();
 using Results = std::vector<LazyTensor>;
 using Call = Results (*)(Tensors, const Arguments&);
 
-inline Operation of_one(std::string_view name, std::string_view signature, std::string_view summary,
-                        Range range, Call call, Types types = kAnyType,
-                        ResultType result = ResultType::floating, Gradient gradient = Gradient::full) {
-  return {.name = name,
-          .family = "functions",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .gradient = gradient,
-          .call = call,
-          .ranges = {range},
-          .samples = unary_samples,
-          .errors = no_errors};
-}
+inline constexpr EntriesOf of_one{.family = "functions",
+                                  .types = kAnyType,
+                                  .result = ResultType::floating,
+                                  .gradient = Gradient::full,
+                                  .samples = unary_samples,
+                                  .errors = no_errors};
 
-inline Operation of_two(std::string_view name, std::string_view signature, std::string_view summary,
-                        Range first, Range second, Call call, Types types, ResultType result) {
-  return {.name = name,
-          .family = "functions",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .call = call,
-          .ranges = {first, second},
-          .samples = binary_samples,
-          .errors = binary_errors};
-}
+inline constexpr EntriesOf of_two{.family = "functions", .samples = binary_samples, .errors = binary_errors};
 
 /// `operation` with other samples and errors than its operands alone would give.
 inline Operation with(Operation operation, std::vector<Sample> (*samples)(const Operation&),

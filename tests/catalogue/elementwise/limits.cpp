@@ -89,7 +89,7 @@ Results call_nan_to_num(Tensors x, const Arguments& a) {
 
 std::vector<Sample> nan_to_num_samples(const Operation& operation) {
   // What these replace is in tests/ops: samples are finite, since integers hold them, too.
-  return unary_samples(operation,
+  return unary_samples_with(operation,
                        {{{"nan", 3.0}}, {{"positive_infinity", 100.0}, {"negative_infinity", -50.0}}});
 }
 
@@ -102,13 +102,13 @@ std::span<const Operation> limit_functions() {
       of_two("copysign", "copysign(a, b)",
              "The magnitude of a with the sign of b, zeros and NaN included. The slope at a = 0 is 0.",
              kNotZero, kNotZero, call_binary<caldera::copysign>, kAnyType, R::floating),
-      of_one("signbit", "signbit(x)", "Whether the sign is negative, that of -0 and of NaN included.", {},
+      of_one("signbit", "signbit(x)", "Whether the sign is negative, that of -0 and of NaN included.",
              call_unary<caldera::signbit>, kNumeric, R::boolean, G::none),
-      of_one("isfinite", "isfinite(x)", "Whether x is neither infinite nor NaN.", {},
+      of_one("isfinite", "isfinite(x)", "Whether x is neither infinite nor NaN.",
              call_unary<caldera::isfinite>, kNumeric, R::boolean, G::none),
-      of_one("isinf", "isinf(x)", "Whether x is infinite.", {}, call_unary<caldera::isinf>, kNumeric,
-             R::boolean, G::none),
-      of_one("positive", "positive(x)", "x as it is.", {}, call_unary<caldera::positive>, kNumeric, R::same),
+      of_one("isinf", "isinf(x)", "Whether x is infinite.", call_unary<caldera::isinf>, kNumeric, R::boolean,
+             G::none),
+      of_one("positive", "positive(x)", "x as it is.", call_unary<caldera::positive>, kNumeric, R::same),
       with(
           of_one("clip", "clip(x, low=none, high=none)",
                  "min(max(x, low), high), each bound a number or a tensor, or absent; NaN if any is NaN. The "
@@ -116,18 +116,18 @@ std::span<const Operation> limit_functions() {
                  kBetween, call_clip, kNumeric, R::same),
           clip_samples, clip_errors),
       of_two("fmax", "fmax(a, b)",
-             "The larger of two; of a number and NaN the number. The gradient of ties is split equally.", {},
-             kBetween, call_binary<caldera::fmax>, kNumeric, R::same),
+             "The larger of two; of a number and NaN the number. The gradient of ties is split equally.",
+             Range{}, kBetween, call_binary<caldera::fmax>, kNumeric, R::same),
       of_two("fmin", "fmin(a, b)",
-             "The smaller of two; of a number and NaN the number. The gradient of ties is split equally.", {},
-             kBetween, call_binary<caldera::fmin>, kNumeric, R::same),
+             "The smaller of two; of a number and NaN the number. The gradient of ties is split equally.",
+             Range{}, kBetween, call_binary<caldera::fmin>, kNumeric, R::same),
       of_two("fmod", "fmod(a, b)", "The remainder of a / b rounded towards 0: it has the sign of a, as in C.",
              kBetween, kNotZero, call_binary<caldera::fmod>, kNumeric, R::same),
       of_one("frac", "frac(x)", "x - trunc(x).", kBetween, call_unary<caldera::frac>, kFloating, R::same),
       of_two("heaviside", "heaviside(x, values)", "0 below 0, 1 above, the values at 0; NaN of NaN.",
-             kNotZero, {}, call_binary<caldera::heaviside>, kNumeric, R::same),
+             kNotZero, call_binary<caldera::heaviside>, kNumeric, R::same),
       with(of_one("nan_to_num", "nan_to_num(x, nan=0, positive_infinity=largest, negative_infinity=smallest)",
-                  "x with NaN and infinities replaced.", {}, call_nan_to_num, kNumeric, R::same),
+                  "x with NaN and infinities replaced.", call_nan_to_num, kNumeric, R::same),
            nan_to_num_samples, no_errors),
       {.name = "lerp",
        .family = "functions",

@@ -24,11 +24,11 @@ std::vector<Sample> with_large(const Operation& operation) {
 std::span<const Operation> special_functions() {
   static const Operation kTable[] = {
       of_one("sinc", "sinc(x)", "sin(pi x) / (pi x); 1 at 0.",
-             {.low = -4, .high = 3.9375, .offset = 1.0 / 32}, call_unary<caldera::sinc>),
-      of_one("erfc", "erfc(x)", "1 - erf(x), accurate where that is next to nothing.", {.low = -3, .high = 5},
-             call_unary<caldera::erfc>),
+             Range{.low = -4, .high = 3.9375, .offset = 1.0 / 32}, call_unary<caldera::sinc>),
+      of_one("erfc", "erfc(x)", "1 - erf(x), accurate where that is next to nothing.",
+             Range{.low = -3, .high = 5}, call_unary<caldera::erfc>),
       of_one("erfinv", "erfinv(x)", "The y with erf(y) = x; infinite at -1 and 1, NaN beyond.",
-             {.low = -0.96875, .high = 0.96875}, call_unary<caldera::erfinv>),
+             Range{.low = -0.96875, .high = 0.96875}, call_unary<caldera::erfinv>),
       with(of_one("lgamma", "lgamma(x)",
                   "The logarithm of the magnitude of Gamma(x); infinite at 0 and negative integers.", kGamma,
                   call_unary<caldera::lgamma>),

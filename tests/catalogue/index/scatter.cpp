@@ -158,18 +158,8 @@ std::vector<ErrorSample> nonzero_errors(const Operation&) {
 constexpr std::array<Range, 3> kApart = {Range{.distinct = true},
                                          Range{.offset = 1.0 / 128, .distinct = true}};
 
-Operation scatter_entry(std::string_view name, std::string_view signature, std::string_view summary,
-                        Types types, Results (*call)(Tensors, const Arguments&)) {
-  return {.name = name,
-          .family = "scatter",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .call = call,
-          .ranges = kApart,
-          .samples = scatter_samples,
-          .errors = scatter_errors};
-}
+constexpr EntriesOf scatter_entry{
+    .family = "scatter", .ranges = kApart, .samples = scatter_samples, .errors = scatter_errors};
 
 }  // namespace
 

@@ -248,21 +248,8 @@ std::vector<Sample> transpose_samples(const Operation&) {
   return {{{{{2, 3}}}}, {{{{1, 7}}}}, {{{{2, 3, 4}}}}, {{{{0, 3}}}}};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                Results (*call)(Tensors, const Arguments&), std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&), ResultType result = ResultType::same,
-                Gradient gradient = Gradient::full) {
-  return {.name = name,
-          .family = "linalg",
-          .signature = signature,
-          .summary = summary,
-          .types = kLapack,
-          .result = result,
-          .gradient = gradient,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{
+    .family = "linalg", .types = kLapack, .result = ResultType::same, .gradient = Gradient::full};
 
 }  // namespace
 

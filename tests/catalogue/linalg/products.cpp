@@ -1,5 +1,5 @@
 // The entries of products.cpp and einsum.cpp in the table of operations.
-#include "ops/linalg/products.h"
+#include "ops/ops.h"
 
 #include <cmath>
 #include <limits>
@@ -149,19 +149,7 @@ std::vector<ErrorSample> norm_errors(const Operation& operation) {
   return out;
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
-                Results (*call)(Tensors, const Arguments&), std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&), ResultType result = ResultType::same) {
-  return {.name = name,
-          .family = "products",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "products", .result = ResultType::same};
 
 }  // namespace
 

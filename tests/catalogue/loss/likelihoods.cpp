@@ -16,20 +16,7 @@ namespace {
 
 using Results = std::vector<LazyTensor>;
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                std::array<Range, 3> ranges, Results (*call)(Tensors, const Arguments&),
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&) = loss_errors) {
-  return {.name = name,
-          .family = "likelihoods",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = ranges,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "likelihoods", .types = kFloating, .errors = loss_errors};
 
 constexpr Range kPositive{.low = 0.25, .high = 2};
 
@@ -99,7 +86,7 @@ std::span<const Operation> likelihood_operations() {
           "-(target * log(input) + (1 - target) * log(1 - input)), weighted and reduced. The logarithms are "
           "at least "
           "-100, without slope there.",
-          {kProbability, kProbability},
+          Ranges{kProbability, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {binary_cross_entropy(x[0], x[1], optional_operand(x, 2), reduction_of(a))};
           },
@@ -109,7 +96,7 @@ std::span<const Operation> likelihood_operations() {
           "binary_cross_entropy_with_logits(input, target, weight=none, reduction=mean, pos_weight=none)",
           "binary_cross_entropy of sigmoid(input), without overflow; pos_weight multiplies the target's "
           "term.",
-          {Range{.low = -4, .high = 4}, kProbability},
+          Ranges{Range{.low = -4, .high = 4}, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {binary_cross_entropy_with_logits(x[0], x[1], optional_operand(x, 2), reduction_of(a),
                                                      optional_operand(x, 3))};
@@ -120,7 +107,7 @@ std::span<const Operation> likelihood_operations() {
           "target * (log(target) - input), reduced; 0 where the target is 0. The input is a logarithm, with "
           "log_target "
           "the target is, too.",
-          {Range{}, kProbability},
+          Ranges{Range{}, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {kl_div(x[0], x[1], reduction_of(a), a.flag("log_target", false))};
           },
@@ -132,7 +119,7 @@ std::span<const Operation> likelihood_operations() {
           "(log(var) + (input - target)^2 / var) / 2, with full also log(2 pi) / 2, reduced. var is at least "
           "eps, but "
           "keeps its gradient below.",
-          {Range{}, Range{}, kPositive},
+          Ranges{kPositive},
           [](Tensors x, const Arguments& a) -> Results {
             return {gaussian_nll_loss(x[0], x[1], x[2], a.flag("full", false), a.real("eps", 1e-6),
                                       reduction_of(a))};
@@ -149,7 +136,7 @@ std::span<const Operation> likelihood_operations() {
           "exp(input) - target * input, or without log_input input - target * log(input + eps), reduced; "
           "with full also "
           "Stirling's approximation where the target is above 1.",
-          {kPositive, Range{.low = 0, .high = 1.9375, .offset = 1.0 / 128}},
+          Ranges{kPositive, Range{.low = 0, .high = 1.9375, .offset = 1.0 / 128}},
           [](Tensors x, const Arguments& a) -> Results {
             return {poisson_nll_loss(x[0], x[1], a.flag("log_input", true), a.flag("full", false),
                                      a.real("eps", 1e-8), reduction_of(a))};

@@ -6,6 +6,7 @@
 #include "tests/catalogue/loss/loss_samples.h"
 #include "tests/catalogue/table/families.h"
 #include "tests/catalogue/table/operands.h"
+#include "tests/catalogue/table/samples.h"
 
 namespace caldera::catalogue {
 namespace {
@@ -14,20 +15,7 @@ using Results = std::vector<LazyTensor>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                std::array<Range, 3> ranges, Results (*call)(Tensors, const Arguments&),
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "margins",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = ranges,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "margins", .types = kFloating};
 
 /// `count` targets of 1 and -1.
 Operand signs(const Shape& shape) {
@@ -154,7 +142,7 @@ std::span<const Operation> margin_operations() {
       entry(
           "cosine_similarity", "cosine_similarity(a, b, axis=1, eps=1e-8)",
           "The sum of a * b along an axis, over their norms, each of which is at least eps.",
-          {kOnGrid, kOffGrid},
+          Ranges{kOnGrid, kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {cosine_similarity(x[0], x[1], a.axis("axis", 1), a.real("eps", 1e-8))};
           },
@@ -172,7 +160,7 @@ std::span<const Operation> margin_operations() {
           }),
       entry(
           "pairwise_distance", "pairwise_distance(a, b, p=2, eps=1e-6, keepdims=false)",
-          "The p-norm of a - b + eps along the last axis.", {kOnGrid, kOffGrid},
+          "The p-norm of a - b + eps along the last axis.", Ranges{kOnGrid, kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {pairwise_distance(x[0], x[1], a.real("p", 2), a.real("eps", 1e-6),
                                       a.flag("keepdims", false))};
@@ -188,7 +176,7 @@ std::span<const Operation> margin_operations() {
           }),
       entry(
           "hinge_embedding_loss", "hinge_embedding_loss(input, target, margin=1, reduction=mean)",
-          "input where the target is 1, max(0, margin - input) where it is -1, reduced.", {kOffGrid},
+          "input where the target is 1, max(0, margin - input) where it is -1, reduced.", Ranges{kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {hinge_embedding_loss(x[0], x[1], a.real("margin", 1), reduction_of(a))};
           },
@@ -198,7 +186,7 @@ std::span<const Operation> margin_operations() {
           signed_errors),
       entry(
           "margin_ranking_loss", "margin_ranking_loss(a, b, target, margin=0, reduction=mean)",
-          "max(0, margin - target * (a - b)), reduced; targets are 1 and -1.", {kOnGrid, kOffGrid},
+          "max(0, margin - target * (a - b)), reduced; targets are 1 and -1.", Ranges{kOnGrid, kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {margin_ranking_loss(x[0], x[1], x[2], a.real("margin", 0), reduction_of(a))};
           },
@@ -211,7 +199,7 @@ std::span<const Operation> margin_operations() {
           }),
       entry(
           "soft_margin_loss", "soft_margin_loss(input, target, reduction=mean)",
-          "log(1 + exp(-target * input)), reduced, without overflow; targets are 1 and -1.", {kOffGrid},
+          "log(1 + exp(-target * input)), reduced, without overflow; targets are 1 and -1.", Ranges{kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {soft_margin_loss(x[0], x[1], reduction_of(a))};
           },
@@ -220,7 +208,7 @@ std::span<const Operation> margin_operations() {
           "multilabel_soft_margin_loss",
           "multilabel_soft_margin_loss(input, target, weight=none, reduction=mean)",
           "The mean over the last axis of binary_cross_entropy_with_logits times weight, reduced.",
-          {Range{}, kProbability},
+          Ranges{Range{}, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {multilabel_soft_margin_loss(x[0], x[1], optional_operand(x, 2), reduction_of(a))};
           },
@@ -235,7 +223,7 @@ std::span<const Operation> margin_operations() {
           "The sum over classes j other than the target t of max(0, margin - input[t] + input[j])^p, times "
           "weight[t], "
           "over the number of classes. A target outside gives NaN.",
-          {Range{.distinct = true}},
+          Ranges{Range{.distinct = true}},
           [](Tensors x, const Arguments& a) -> Results {
             return {multi_margin_loss(x[0], x[1], a.axis("p", 1), a.real("margin", 1), optional_operand(x, 2),
                                       reduction_of(a))};
@@ -254,7 +242,7 @@ std::span<const Operation> margin_operations() {
           "max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced, with d of pairwise_distance; "
           "with swap, "
           "d(positive, negative) where that is shorter.",
-          {kOnGrid, kOffGrid, kBetween},
+          Ranges{kOnGrid, kOffGrid, kBetween},
           [](Tensors x, const Arguments& a) -> Results {
             return {triplet_margin_loss(x[0], x[1], x[2],
                                         {.margin = a.real("margin", 1),
@@ -273,7 +261,7 @@ std::span<const Operation> margin_operations() {
       entry(
           "cosine_embedding_loss", "cosine_embedding_loss(a, b, target, margin=0, reduction=mean)",
           "1 - cos(a, b) where the target is 1, max(0, cos(a, b) - margin) where it is -1, reduced.",
-          {kOnGrid, kOffGrid},
+          Ranges{kOnGrid, kOffGrid},
           [](Tensors x, const Arguments& a) -> Results {
             return {cosine_embedding_loss(x[0], x[1], x[2], a.real("margin", 0), reduction_of(a))};
           },

@@ -18,21 +18,11 @@ Results call_loss(Tensors x, const Arguments& a) {
   return {F(x[0], x[1], reduction_of(a))};
 }
 
-Operation entry(
-    std::string_view name, std::string_view signature, std::string_view summary,
-    Results (*call)(Tensors, const Arguments&),
-    std::vector<Sample> (*samples)(const Operation&) = [](const Operation& op) { return loss_samples(op); },
-    std::vector<ErrorSample> (*errors)(const Operation&) = loss_errors) {
-  return {.name = name,
-          .family = "regression",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = {kOnGrid, kOffGrid},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "regression",
+                          .types = kFloating,
+                          .ranges = {kOnGrid, kOffGrid},
+                          .samples = [](const Operation& op) { return loss_samples(op); },
+                          .errors = loss_errors};
 
 template <class... Values>
 std::vector<ErrorSample> also_refused(const Operation& op, const char* argument, Values... values) {

@@ -12,20 +12,8 @@ namespace {
 
 using Results = std::vector<LazyTensor>;
 
-constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                          Range range, Results (*call)(Tensors, const Arguments&),
-                          std::vector<Sample> (*samples)(const Operation&) = unary_samples,
-                          std::vector<ErrorSample> (*errors)(const Operation&) = no_errors) {
-  return {.name = name,
-          .family = "activations",
-          .signature = signature,
-          .summary = summary,
-          .types = kFloating,
-          .call = call,
-          .ranges = {range},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{
+    .family = "activations", .types = kFloating, .samples = unary_samples, .errors = no_errors};
 
 /// Clear of kinks at 0 and other round numbers.
 constexpr Range kKinks{.low = -4, .high = 7, .offset = 1.0 / 32};
@@ -59,7 +47,7 @@ std::span<const Operation> activation_operations() {
             return {caldera::leaky_relu(x[0], a.real("negative_slope", 0.01))};
           },
           [](const Operation& op) {
-            return unary_samples(op, {{{"negative_slope", 0.25}}, {{"negative_slope", -1.5}}});
+            return unary_samples_with(op, {{{"negative_slope", 0.25}}, {{"negative_slope", -1.5}}});
           }),
       {.name = "prelu",
        .family = "activations",
@@ -76,13 +64,13 @@ std::span<const Operation> activation_operations() {
           "elu", "elu(x, alpha=1)", "x above 0, alpha * (exp(x) - 1) below.", kKinks,
           [](Tensors x, const Arguments& a) -> Results { return {caldera::elu(x[0], a.real("alpha", 1))}; },
           [](const Operation& op) {
-            return unary_samples(op, {{{"alpha", 0.375}}, {{"alpha", 2.0}}});
+            return unary_samples_with(op, {{{"alpha", 0.375}}, {{"alpha", 2.0}}});
           }),
       entry(
           "celu", "celu(x, alpha=1)", "x above 0, alpha * (exp(x / alpha) - 1) below.", kKinks,
           [](Tensors x, const Arguments& a) -> Results { return {caldera::celu(x[0], a.real("alpha", 1))}; },
           [](const Operation& op) {
-            return unary_samples(op, {{{"alpha", 0.375}}, {{"alpha", 2.0}}});
+            return unary_samples_with(op, {{{"alpha", 0.375}}, {{"alpha", 2.0}}});
           },
           [](const Operation&) {
             return refused_values({{{{"alpha", 0.0}}, "alpha is 0"}});
@@ -117,7 +105,7 @@ std::span<const Operation> activation_operations() {
             return {caldera::softplus(x[0], a.real("beta", 1))};
           },
           [](const Operation& op) {
-            return unary_samples(op, {{{"beta", 2.5}}, {{"beta", 0.5}}});
+            return unary_samples_with(op, {{{"beta", 2.5}}, {{"beta", 0.5}}});
           },
           [](const Operation&) {
             return refused_values({{{{"beta", 0.0}}, "beta is 0"}});
@@ -132,7 +120,7 @@ std::span<const Operation> activation_operations() {
             return {caldera::hardtanh(x[0], a.real("low", -1), a.real("high", 1))};
           },
           [](const Operation& op) {
-            return unary_samples(op, {{{"low", -2.5}, {"high", 0.25}}, {{"low", 0.5}}, {{"high", 3.0}}});
+            return unary_samples_with(op, {{{"low", -2.5}, {"high", 0.25}}, {{"low", 0.5}}, {{"high", 3.0}}});
           },
           [](const Operation&) {
             return refused_values({{{{"low", 1.0}, {"high", -1.0}}, "[1, -1]"}});
@@ -146,7 +134,7 @@ std::span<const Operation> activation_operations() {
             return {caldera::softshrink(x[0], a.real("lambda", 0.5))};
           },
           [](const Operation& op) {
-            return unary_samples(op, {{{"lambda", 2.0}}, {{"lambda", 0.0}}});
+            return unary_samples_with(op, {{{"lambda", 2.0}}, {{"lambda", 0.0}}});
           },
           [](const Operation&) {
             return refused_values({{{{"lambda", -0.5}}, "-0.5"}});
@@ -157,7 +145,7 @@ std::span<const Operation> activation_operations() {
             return {caldera::hardshrink(x[0], a.real("lambda", 0.5))};
           },
           [](const Operation& op) {
-            return unary_samples(op, {{{"lambda", 2.0}}, {{"lambda", -0.5}}});
+            return unary_samples_with(op, {{{"lambda", 2.0}}, {{"lambda", -0.5}}});
           }),
       {.name = "glu",
        .family = "activations",

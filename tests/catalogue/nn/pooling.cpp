@@ -93,7 +93,7 @@ std::span<const Operation> pooling_operations() {
   static const Operation kTable[] = {
       entry("max_pool", "max_pool(x, kernel, {stride=kernel, padding, dilation, ceil_mode})",
             "The largest element of each window; NaN if one is. Of ties the first has the gradient.",
-            call_pool<caldera::max_pool>, max_pool_samples, pool_errors, {.distinct = true}),
+            call_pool<caldera::max_pool>, max_pool_samples, pool_errors, Range{.distinct = true}),
       entry("avg_pool",
             "avg_pool(x, kernel, {stride=kernel, padding, dilation, ceil_mode, count_include_pad=true})",
             "The mean of each window.", call_pool<caldera::avg_pool>, avg_pool_samples, pool_errors),

@@ -102,20 +102,7 @@ Errors categorical_errors(const Operation&) {
           {Refusal::shape, {{{3}}}, {{"count", std::int64_t{-2}}}, "-2"}};
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
-                ResultType result, Results (*call)(Tensors, const Arguments&),
-                Samples (*samples)(const Operation&), Errors (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "random",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .gradient = Gradient::none,
-          .call = call,
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "random", .gradient = Gradient::none};
 
 template <LazyTensor (*F)(const Shape&, std::uint64_t, DType)>
 Results call_made(Tensors, const Arguments& a) {
@@ -141,7 +128,7 @@ std::span<const Operation> random_operations() {
           "random_randint", "random_randint(low, high, shape, seed, dtype=int32)",
           "Integers from low to below high, of equal probability to 2^-16 of it (2^-24 up to a range of "
           "2^24).",
-          {}, R::argument,
+          Types{}, R::argument,
           [](Tensors, const Arguments& a) -> Results {
             return {random_randint(a.integer("low", 0), a.integer("high", 10), shape_of(a), seed_of(a),
                                    a.dtype("dtype", DType::i32))};
@@ -152,7 +139,7 @@ std::span<const Operation> random_operations() {
           integer_errors),
       entry(
           "random_truncated_normal", "random_truncated_normal(lower, upper, shape, seed, dtype=float32)",
-          "The normal distribution between two bounds, far tails included.", {}, R::argument,
+          "The normal distribution between two bounds, far tails included.", Types{}, R::argument,
           [](Tensors, const Arguments& a) -> Results {
             return {random_truncated_normal(a.real("lower", -2), a.real("upper", 2), shape_of(a), seed_of(a),
                                             a.dtype("dtype", DType::f32))};
@@ -165,10 +152,10 @@ std::span<const Operation> random_operations() {
           },
           bounded_errors),
       entry("random_exponential", "random_exponential(shape, seed, dtype=float32)",
-            "The density exp(-x), x > 0.", {}, R::argument, call_made<random_exponential>, floating_samples,
-            made_errors),
+            "The density exp(-x), x > 0.", Types{}, R::argument, call_made<random_exponential>,
+            floating_samples, made_errors),
       entry("random_gumbel", "random_gumbel(shape, seed, dtype=float32)",
-            "The standard Gumbel distribution, -log(-log(uniform)).", {}, R::argument,
+            "The standard Gumbel distribution, -log(-log(uniform)).", Types{}, R::argument,
             call_made<random_gumbel>, floating_samples, made_errors),
       entry(
           "random_categorical", "random_categorical(logits, seed, count=none)",
@@ -182,7 +169,8 @@ std::span<const Operation> random_operations() {
           },
           categorical_samples, categorical_errors),
       entry(
-          "random_permutation", "random_permutation(n, seed)", "0 to n - 1 in random order.", {}, R::index,
+          "random_permutation", "random_permutation(n, seed)", "0 to n - 1 in random order.", Types{},
+          R::index,
           [](Tensors, const Arguments& a) -> Results {
             return {random_permutation(a.integer("n", 0), seed_of(a))};
           },

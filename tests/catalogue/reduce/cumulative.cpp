@@ -51,19 +51,7 @@ std::vector<ErrorSample> cumulative_sum_errors(const Operation& operation) {
   return out;
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
-                ResultType result, Range range, Results (*call)(Tensors, const Arguments&)) {
-  return {.name = name,
-          .family = "cumulative",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .call = call,
-          .ranges = {range},
-          .samples = scan_samples,
-          .errors = axis_errors};
-}
+constexpr EntriesOf entry{.family = "cumulative", .samples = scan_samples, .errors = axis_errors};
 
 }  // namespace
 
@@ -73,7 +61,7 @@ std::span<const Operation> cumulative_operations() {
   static const Operation kTable[] = {
       entry("cumsum", "cumsum(x, axis=-1)",
             "The sums of the elements up to each. Of bool and types narrower than int32 they are int32.",
-            kAnyType, R::summed, {}, call_scan<caldera::cumsum>),
+            kAnyType, R::summed, call_scan<caldera::cumsum>),
       {.name = "cumulative_sum",
        .family = "cumulative",
        .signature = "cumulative_sum(x, axis, dtype=that of cumsum, include_initial=false)",
@@ -85,7 +73,7 @@ std::span<const Operation> cumulative_operations() {
        .errors = cumulative_sum_errors},
       entry("cumprod", "cumprod(x, axis=-1)",
             "The products of the elements up to each. Of bool and types narrower than int32 they are int32.",
-            kAnyType, R::summed, {.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),
+            kAnyType, R::summed, Range{.low = -0.5, .high = 0.5}, call_scan<caldera::cumprod>),
       entry("cummax", "cummax(x, axis=-1)",
             "The largest element up to each; NaN from the first NaN on. Of ties the first has the gradient.",
             kNumeric, R::same, distinct, call_scan<caldera::cummax>),
@@ -93,7 +81,7 @@ std::span<const Operation> cumulative_operations() {
             "The smallest element up to each; NaN from the first NaN on. Of ties the first has the gradient.",
             kNumeric, R::same, distinct, call_scan<caldera::cummin>),
       entry("logcumsumexp", "logcumsumexp(x, axis=-1)", "log(cumsum(exp(x))) without overflow.", kFloating,
-            R::same, {}, call_scan<caldera::logcumsumexp>),
+            R::same, call_scan<caldera::logcumsumexp>),
       {.name = "logaddexp",
        .family = "cumulative",
        .signature = "logaddexp(a, b)",

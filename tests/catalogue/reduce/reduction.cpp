@@ -29,22 +29,7 @@ std::vector<Sample> sum_samples(const Operation& operation) {
   return out;
 }
 
-constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                          Types types, ResultType result, Range range,
-                          std::vector<LazyTensor> (*call)(Tensors, const Arguments&),
-                          std::vector<ErrorSample> (*errors)(const Operation&),
-                          std::vector<Sample> (*samples)(const Operation&) = reduction_samples) {
-  return {.name = name,
-          .family = "reduction",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .call = call,
-          .ranges = {range},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "reduction", .samples = reduction_samples};
 
 /// What has no element has no largest one.
 std::vector<ErrorSample> extremum_errors(const Operation& operation) {
@@ -62,23 +47,23 @@ std::span<const Operation> reduction_operations() {
       entry("sum", "sum(x, axis=all, dtype=int32 of narrower integers, keepdims=false)",
             "The sum of the elements. Of bool and types narrower than int32 it is int32, unless another is "
             "named.",
-            kAnyType, R::summed, {}, call_sum, reduction_errors, sum_samples),
-      entry("mean", "mean(x, axis=all, keepdims=false)", "The arithmetic mean.", kAnyType, R::floating, {},
+            kAnyType, R::summed, call_sum, reduction_errors, sum_samples),
+      entry("mean", "mean(x, axis=all, keepdims=false)", "The arithmetic mean.", kAnyType, R::floating,
             call_reduction<caldera::mean>, reduction_errors),
       entry("max", "max(x, axis=all, keepdims=false)",
             "The largest element; NaN if any is. Along one axis the gradient goes to the first of ties; "
             "over several or all it is split equally among them.",
-            kNumeric, R::same, {.distinct = true}, call_reduction<caldera::max>, extremum_errors),
+            kNumeric, R::same, Range{.distinct = true}, call_reduction<caldera::max>, extremum_errors),
       entry("min", "min(x, axis=all, keepdims=false)",
             "The smallest element; NaN if any is. Along one axis the gradient goes to the first of ties; "
             "over several or all it is split equally among them.",
-            kNumeric, R::same, {.distinct = true}, call_reduction<caldera::min>, extremum_errors),
+            kNumeric, R::same, Range{.distinct = true}, call_reduction<caldera::min>, extremum_errors),
       entry("amax", "amax(x, axis=all, keepdims=false)",
             "As max; the gradient is split equally among ties, along one axis too.", kNumeric, R::same,
-            {.distinct = true}, call_reduction<caldera::amax>, extremum_errors),
+            Range{.distinct = true}, call_reduction<caldera::amax>, extremum_errors),
       entry("amin", "amin(x, axis=all, keepdims=false)",
             "As min; the gradient is split equally among ties, along one axis too.", kNumeric, R::same,
-            {.distinct = true}, call_reduction<caldera::amin>, extremum_errors),
+            Range{.distinct = true}, call_reduction<caldera::amin>, extremum_errors),
   };
   return kTable;
 }

@@ -84,22 +84,7 @@ std::vector<ErrorSample> search_errors(const Operation& operation) {
   return out;
 }
 
-Operation entry(std::string_view name, std::string_view signature, std::string_view summary, Types types,
-                ResultType result, Gradient gradient, Range range, Results (*call)(Tensors, const Arguments&),
-                std::vector<Sample> (*samples)(const Operation&),
-                std::vector<ErrorSample> (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "statistics",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .gradient = gradient,
-          .call = call,
-          .ranges = {range},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "statistics"};
 
 }  // namespace
 
@@ -110,27 +95,26 @@ std::span<const Operation> statistics_operations() {
       entry("prod", "prod(x, axis=all, dtype=int32 of narrower integers, keepdims=false)",
             "The product of the elements; 1 for none. Of bool and types narrower than int32 it is int32, "
             "unless another is named.",
-            kAnyType, R::summed, G::full, {.low = -0.5, .high = 0.5}, call_prod, prod_samples,
+            kAnyType, R::summed, G::full, Range{.low = -0.5, .high = 0.5}, call_prod, prod_samples,
             reduction_errors),
       entry("var", "var(x, axis=all, correction=0, keepdims=false)",
-            "The variance, sum((x - mean)^2) / (n - correction).", kFloating, R::same, G::full, {},
+            "The variance, sum((x - mean)^2) / (n - correction).", kFloating, R::same, G::full,
             call_corrected<caldera::var>, corrected_samples, reduction_errors),
       entry("std", "std(x, axis=all, correction=0, keepdims=false)", "The standard deviation, sqrt(var).",
-            kFloating, R::same, G::full, {}, call_corrected<caldera::std>, corrected_samples,
-            reduction_errors),
+            kFloating, R::same, G::full, call_corrected<caldera::std>, corrected_samples, reduction_errors),
       entry("any", "any(x, axis=all, keepdims=false)", "Whether any element is not 0; false for none.",
-            kAnyType, R::boolean, G::none, {}, call_reduction<caldera::any>, with_zeros, reduction_errors),
+            kAnyType, R::boolean, G::none, call_reduction<caldera::any>, with_zeros, reduction_errors),
       entry("all", "all(x, axis=all, keepdims=false)", "Whether no element is 0; true for none.", kAnyType,
-            R::boolean, G::none, {}, call_reduction<caldera::all>, with_zeros, reduction_errors),
+            R::boolean, G::none, call_reduction<caldera::all>, with_zeros, reduction_errors),
       entry("count_nonzero", "count_nonzero(x, axis=all, keepdims=false)", "How many elements are not 0.",
-            kAnyType, R::index, G::none, {}, call_reduction<caldera::count_nonzero>, with_zeros,
+            kAnyType, R::index, G::none, call_reduction<caldera::count_nonzero>, with_zeros,
             reduction_errors),
       entry("argmax", "argmax(x, axis=all, keepdims=false)",
             "The index of the first largest element, in row-major order; of the first NaN if there is one.",
-            kNumeric, R::index, G::none, {}, call_search<caldera::argmax>, search_samples, search_errors),
+            kNumeric, R::index, G::none, call_search<caldera::argmax>, search_samples, search_errors),
       entry("argmin", "argmin(x, axis=all, keepdims=false)",
             "The index of the first smallest element, in row-major order; of the first NaN if there is one.",
-            kNumeric, R::index, G::none, {}, call_search<caldera::argmin>, search_samples, search_errors),
+            kNumeric, R::index, G::none, call_search<caldera::argmin>, search_samples, search_errors),
   };
   return kTable;
 }

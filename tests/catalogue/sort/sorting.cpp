@@ -127,22 +127,7 @@ Errors median_errors(const Operation& operation) {
   return out;
 }
 
-constexpr Operation entry(std::string_view name, std::string_view signature, std::string_view summary,
-                          Types types, ResultType result, Gradient gradient,
-                          Results (*call)(Tensors, const Arguments&), Samples (*samples)(const Operation&),
-                          Errors (*errors)(const Operation&)) {
-  return {.name = name,
-          .family = "sorting",
-          .signature = signature,
-          .summary = summary,
-          .types = types,
-          .result = result,
-          .gradient = gradient,
-          .call = call,
-          .ranges = {kDistinct},
-          .samples = samples,
-          .errors = errors};
-}
+constexpr EntriesOf entry{.family = "sorting", .ranges = {kDistinct}};
 
 }  // namespace
 

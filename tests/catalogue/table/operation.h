@@ -60,6 +60,7 @@ enum class Gradient : std::uint8_t {
 };
 
 using Tensors = std::span<const LazyTensor>;
+using Ranges = std::array<Range, 3>;
 
 struct Operation {
   std::string_view name;       // as in C++: caldera::<name>
@@ -71,7 +72,7 @@ struct Operation {
   ResultType result = ResultType::same;
   Gradient gradient = Gradient::full;
   std::vector<LazyTensor> (*call)(Tensors operands, const Arguments& arguments);
-  std::array<Range, 3> ranges = {};  // from which `samples` draws the first operands
+  Ranges ranges = {};  // from which `samples` draws the first operands
   std::vector<Sample> (*samples)(const Operation& operation);
   std::vector<ErrorSample> (*errors)(const Operation& operation);
 };

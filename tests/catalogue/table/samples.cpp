@@ -13,7 +13,8 @@ std::vector<Sample> unary_samples(const Operation& operation) {
   return out;
 }
 
-std::vector<Sample> unary_samples(const Operation& operation, std::initializer_list<Arguments> variants) {
+std::vector<Sample> unary_samples_with(const Operation& operation,
+                                       std::initializer_list<Arguments> variants) {
   std::vector<Sample> out = unary_samples(operation);
   for (const Arguments& variant : variants) {
     for (const Shape& shape : {Shape{}, Shape{33}, Shape{2, 3}, Shape{0, 3}})

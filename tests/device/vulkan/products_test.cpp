@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/device/doctor/checks.h"
 #include "engine/device/doctor/families.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/products/product_variants.h"

@@ -13,6 +13,9 @@ struct GlslFunction {
   std::string_view text;
 };
 
+/// The elementary functions of float32.
+std::span<const GlslFunction> glsl_functions_f32();
+
 /// The functions of float64, which GLSL has none of but square root and rounding.
 std::span<const GlslFunction> glsl_functions_f64();
 

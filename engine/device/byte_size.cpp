@@ -1,4 +1,4 @@
-#include "engine/runtime/byte_size.h"
+#include "engine/device/byte_size.h"
 
 #include <fmt/core.h>
 

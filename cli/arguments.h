@@ -1,0 +1,103 @@
+// Arguments: the options of a command, and the parser of the command line. CLI11 does the work, in
+// arguments.cpp alone: its headers cost seconds in each file that includes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's own
+class App;
+class Option;
+}  // namespace CLI
+
+namespace caldera::cli {
+
+/// A check of a value as it was written: an error message, or nothing.
+using Domain = std::function<std::string(const std::string&)>;
+
+/// A handle to a declared option; it stays valid while the parser lives. The setters return it, for chains.
+class Option {
+ public:
+  Option() = default;
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  /// What --help calls the value: "N", "DIR".
+  Option type_name(const std::string& name) const;
+  /// --help shows the variable's present value as the default; or this text.
+  Option show_default() const;
+  Option show_default(const std::string& text) const;
+  Option check(const Domain& domain) const;
+  /// The value is one of these.
+  Option one_of(const std::vector<std::string>& values) const;
+  Option required(bool required = true) const;
+  /// Not together with the other.
+  Option excludes(Option other) const;
+  /// A list's values are separated by this character.
+  Option delimiter(char separator) const;
+  /// The heading of --help that it stands under.
+  Option group(const std::string& heading) const;
+  Option description(const std::string& text) const;
+
+  /// Once the command line is parsed: whether the option was given.
+  bool given() const;
+  /// "--seed".
+  std::string name() const;
+
+  bool operator==(const Option&) const = default;
+
+ private:
+  CLI::Option* option_ = nullptr;
+};
+
+/// What one command is given. A variable that an option is bound to keeps its value where the option is not
+/// given; it must outlive the parser. An option given twice takes the last value.
+class Arguments {
+ public:
+  explicit Arguments(CLI::App* app) : app_(app) {}
+
+  Option option(const std::string& name, std::string& value, const std::string& help);
+  Option option(const std::string& name, int& value, const std::string& help);
+  Option option(const std::string& name, std::int64_t& value, const std::string& help);
+  Option option(const std::string& name, std::uint64_t& value, const std::string& help);
+  Option option(const std::string& name, double& value, const std::string& help);
+  Option option(const std::string& name, std::optional<std::int64_t>& value, const std::string& help);
+  Option option(const std::string& name, std::optional<double>& value, const std::string& help);
+  Option option(const std::string& name, std::vector<std::string>& value, const std::string& help);
+  Option flag(const std::string& name, bool& value, const std::string& help);
+  /// An option that --help does not show, with or without a value: to be refused with a message of its own.
+  Option hidden(const std::string& name, const std::string& help);
+  /// A group of options of which exactly one must be given.
+  Arguments one_required(const std::string& name, const std::string& help);
+
+  /// A declared option by its name.
+  Option get(const std::string& name) const;
+  /// All declared so far, in order.
+  std::vector<Option> all() const;
+
+ private:
+  CLI::App* app_;
+};
+
+/// The command line of the program: commands, each with options of its own.
+class ArgumentParser {
+ public:
+  ArgumentParser(const std::string& description, const std::string& program, const std::string& version);
+  ~ArgumentParser();
+  ArgumentParser(const ArgumentParser&) = delete;
+  ArgumentParser& operator=(const ArgumentParser&) = delete;
+
+  Arguments add_command(const std::string& name, const std::string& summary);
+  /// The name of the command that was given, with its variables set; nothing where --help or --version was
+  /// asked for and has been answered. Throws UsageError.
+  std::optional<std::string> parse(int argc, const char* const* argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace caldera::cli
