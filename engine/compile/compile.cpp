@@ -94,6 +94,7 @@ std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
+  names.reserve(kPasses.size());
   for (const Pass& pass : kPasses) names.push_back(pass.name);
   return names;
 }

@@ -13,7 +13,7 @@
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/lapack/matrix_step.h"
-#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/tensor/error.h"
 

@@ -7,7 +7,7 @@
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/host/threads.h"
-#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/tensor/error.h"
 

@@ -1,4 +1,4 @@
-#include "engine/device/cpu/products/contract.h"
+#include "engine/device/cpu/products/product_step.h"
 
 #include <algorithm>
 #include <limits>
