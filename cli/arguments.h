@@ -26,24 +26,24 @@ class Option {
   Option() = default;
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  /// What --help calls the value: "N", "DIR".
+  /// Sets what --help calls the value: "N", "DIR".
   Option type_name(const std::string& name) const;
-  /// --help shows the variable's present value as the default; or this text.
+  /// Makes --help show the variable's present value, or this text, as the default.
   Option show_default() const;
   Option show_default(const std::string& text) const;
   Option check(const Domain& domain) const;
-  /// The value is one of these.
+  /// Refuses any other value.
   Option one_of(const std::vector<std::string>& values) const;
   Option required(bool required = true) const;
-  /// Not together with the other.
+  /// Refuses both options together.
   Option excludes(Option other) const;
-  /// A list's values are separated by this character.
+  /// Splits a value into a list at this character.
   Option delimiter(char separator) const;
-  /// The heading of --help that it stands under.
+  /// Puts the option under this heading of --help.
   Option group(const std::string& heading) const;
   Option description(const std::string& text) const;
 
-  /// Once the command line is parsed: whether the option was given.
+  /// Tells whether the option was given, once the command line is parsed.
   bool given() const;
   /// "--seed".
   std::string name() const;
@@ -54,7 +54,7 @@ class Option {
   CLI::Option* option_ = nullptr;
 };
 
-/// What one command is given. A variable that an option is bound to keeps its value where the option is not
+/// The options of one command. A variable that an option is bound to keeps its value where the option is not
 /// given; it must outlive the parser. An option given twice takes the last value.
 class Arguments {
  public:
@@ -69,14 +69,15 @@ class Arguments {
   Option option(const std::string& name, std::optional<double>& value, const std::string& help);
   Option option(const std::string& name, std::vector<std::string>& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
-  /// An option that --help does not show, with or without a value: to be refused with a message of its own.
+  /// Declares an option that --help does not show, with or without a value: the command refuses it with a
+  /// message of its own.
   Option hidden(const std::string& name, const std::string& help);
-  /// A group of options of which exactly one must be given.
+  /// Makes a group of options of which exactly one must be given.
   Arguments one_required(const std::string& name, const std::string& help);
 
-  /// A declared option by its name.
+  /// Finds a declared option by its name.
   Option get(const std::string& name) const;
-  /// All declared so far, in order.
+  /// Lists all options declared so far, in order.
   std::vector<Option> all() const;
 
  private:

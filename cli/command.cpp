@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/domains.h"
+#include "engine/device/byte_size.h"
 #include "engine/device/threads.h"
 #include "engine/graph/lazy_tensor.h"
-#include "engine/device/byte_size.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

@@ -1,4 +1,4 @@
-// Command: what every command of the program shares, and the errors that end one.
+// Command: the base of every command of the program.
 #pragma once
 
 #include <memory>

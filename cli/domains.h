@@ -1,5 +1,5 @@
-// Domains of option values, checked while the arguments are parsed: a value outside ends the program with
-// exit code 2.
+// Domains: checks of option values while the arguments are parsed. A value outside ends the program with exit
+// code 2.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The work that `caldera explain` looks at: one evaluation of a task, in its steady state.
+// Runs the task that `caldera explain` describes until it repeats, and records one run of it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace caldera::cli {
 
-/// What the tasks' flags say. A task reads its own; the command refuses the others'.
+/// Holds the values of the tasks' flags. A task reads its own; the command refuses the others'.
 struct ExplainFlags {
   std::string model;
   std::string adapter;

@@ -1,4 +1,4 @@
-// What several commands read: model folders with an adapter on top, and lists of token ids.
+// Reads what several commands take: model folders with an adapter on top, and lists of token ids.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace caldera::cli {
 
-/// The model that config.json in `dir` describes, before its weights are read: what is asked of its
-/// configuration needs no more.
+/// Makes the model that config.json in `dir` describes, without reading its weights: enough to check flags
+/// and data against its configuration.
 std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device device);
-/// Reads its weights, and applies the adapter in `adapter` unless that is empty. The model is in evaluation
-/// mode.
+/// Reads the weights of such a model, and applies the adapter in `adapter` unless that is empty. The model is
+/// in evaluation mode.
 void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,
                   DType dtype = DType::f32);
-/// Both.
+/// Makes the model and reads its weights.
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
                                      Device device, DType dtype = DType::f32);
 

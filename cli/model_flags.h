@@ -1,4 +1,4 @@
-// Flags that two commands have alike: how tokens are drawn, and what an adapter is like.
+// Declares the flags that several commands share: those of sampling and of adapters.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ void declare_sampling(Arguments& args, SamplingOptions& options);
 
 /// --rank, --alpha, --dropout, --target-modules.
 void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets);
-/// What --target-modules names of the model's layers (see resolve_lora_targets). Throws UsageError.
+/// Returns the model's layers that --target-modules names (see resolve_lora_targets). Throws UsageError.
 std::vector<std::string> resolve_targets(CausalLM& model, const std::vector<std::string>& targets);
 
 }  // namespace caldera::cli

@@ -1,4 +1,4 @@
-// Checks of output paths before the work begins, so that hours of it are not lost for want of a folder.
+// Checks output paths before the work begins, so that no work is lost for want of a folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What pretrain and finetune share: their flags, their data, and the training itself.
+// Trains: the flags, the data and the run that pretrain and finetune share.
 #pragma once
 
 #include <cstdint>

@@ -107,13 +107,13 @@ Json kernel_arguments(const Plan& plan, const KernelRun& kernel) {
 std::vector<TraceSlice> slices_of(const RunRecord& run) {
   const Plan& plan = *run.plan;
   TraceSlice whole{.name = "plan",
-              .begin = run.begin,
-              .end = run.done,
-              .arguments = {{"nodes", plan.node_count},
-                            {"dispatches", plan.dispatch_count()},
-                            {"barriers", plan.barrier_count()},
-                            {"arena_bytes", plan.arena_bytes},
-                            {"cache", run.cache_hit ? "hit" : "miss"}}};
+                   .begin = run.begin,
+                   .end = run.done,
+                   .arguments = {{"nodes", plan.node_count},
+                                 {"dispatches", plan.dispatch_count()},
+                                 {"barriers", plan.barrier_count()},
+                                 {"arena_bytes", plan.arena_bytes},
+                                 {"cache", run.cache_hit ? "hit" : "miss"}}};
   if (run.steps.empty()) {
     for (const Step& step : plan.steps) whole.arguments["steps"].push_back(step.name());
   }

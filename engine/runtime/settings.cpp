@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
-#include "engine/device/environment.h"
 #include "engine/device/byte_size.h"
+#include "engine/device/environment.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {

@@ -1,4 +1,4 @@
-// Generation: a prompt in, tokens out, one at a time, with the keys and values of earlier positions kept.
+// Continues a prompt token by token, and keeps the keys and values of earlier positions.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ class StagedFiles {
   std::vector<std::unique_ptr<TemporaryFile>> files_;
 };
 
-/// Where a write to `path` would go: `path` with symbolic links followed, to a file that need not exist.
+/// Returns where a write to `path` would go: `path` with symbolic links followed. The file need not exist.
 /// Throws FileError for links that go round in a circle.
 std::filesystem::path follow_links(const std::filesystem::path& path);
 

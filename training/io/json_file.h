@@ -1,5 +1,5 @@
-// JSON from files that nobody vouches for: parsing with a nesting limit, and typed access to fields with
-// errors that name the file and the field. Private to training/: public headers do not include it.
+// Parses JSON from untrusted files, with a limit on nesting, and reads its fields by type, with errors that
+// name the file and the field. Private to training/: public headers do not include it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// JSON to be written: objects of plain values, in the order that they are given. Private to training/.
+// Writes JSON: objects of plain values, in the order in which they are given. Private to training/.
 #pragma once
 
 #include <cstddef>

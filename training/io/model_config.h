@@ -1,4 +1,4 @@
-// What a model is: the fields of a Hugging Face config.json that every family of decoders has.
+// ModelConfig: the fields of a Hugging Face config.json that every family of decoders has.
 #pragma once
 
 #include <cstddef>

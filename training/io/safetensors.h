@@ -18,7 +18,7 @@ namespace caldera {
 
 class StagedFiles;
 
-/// What a file says of one tensor.
+/// Describes one tensor of a file.
 struct TensorInfo {
   DType dtype = DType::f32;
   Shape shape;

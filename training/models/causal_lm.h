@@ -23,23 +23,24 @@ class CausalLM : public Module {
  public:
   virtual const ModelConfig& config() const = 0;
 
-  /// ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions begin at
-  /// cache->position() and the cache advances by T: evaluate cache->state() together with what is made of the
-  /// result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
+  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions begin
+  /// at cache->position() and the cache advances by T: evaluate cache->state() together with what is made of
+  /// the result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
   /// max_position_embeddings or the cache's capacity.
   virtual LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) = 0;
-  /// Any of the hidden states (..., hidden) to logits (..., vocabulary).
+  /// Maps any of the hidden states (..., hidden) to logits (..., vocabulary).
   virtual LazyTensor logits(const LazyTensor& hidden) = 0;
-  /// Both: ids (B, T) to logits (B, T, vocabulary).
+  /// Maps ids (B, T) to logits (B, T, vocabulary).
   LazyTensor forward(const LazyTensor& ids, KVCache* cache = nullptr) {
     return logits(hidden_states(ids, cache));
   }
   LazyTensor operator()(const LazyTensor& ids, KVCache* cache = nullptr) { return forward(ids, cache); }
 
-  /// ids as a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside of
-  /// the vocabulary and its position, ShapeError unless batch divides their number.
+  /// Makes ids a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside
+  /// of the vocabulary and its position, ShapeError unless batch divides their number.
   LazyTensor make_ids(std::span<const std::int32_t> ids, std::int64_t batch = 1) const;
-  /// An empty cache that fits this model. Throws ValueError for a capacity above max_position_embeddings.
+  /// Makes an empty cache that fits this model. Throws ValueError for a capacity above
+  /// max_position_embeddings.
   std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
 
   /// Calls `visitor` with the path ("model.layers.0.self_attn.q_proj"), the name ("q_proj") and the slot of
@@ -63,7 +64,7 @@ class CausalLM : public Module {
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
   /// weights are the base model's: an adapter is saved by save_adapter.
   void save(const std::filesystem::path& dir);
-  /// The same together with other files: `files` is for the caller to commit.
+  /// Writes them together with other files: the caller commits `files`.
   void save(const std::filesystem::path& dir, StagedFiles& files);
 
  protected:

@@ -104,7 +104,7 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, KVCache* cache) {
 
 LazyTensor Decoder::logits(const LazyTensor& hidden) {
   return lm_head_ ? lm_head_->forward(hidden)
-                  : matmul(hidden, transpose(beside(embed_tokens_.weight(), hidden)));
+                  : matmul(hidden, transpose(cast_like(embed_tokens_.weight(), hidden)));
 }
 
 void Decoder::visit(const std::string& prefix, ParameterVisitor& visitor) {

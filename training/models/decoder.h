@@ -1,4 +1,4 @@
-// Decoder: what the decoder-only families have in common, so that a family is one file beside it.
+// Decoder: the parts that decoder-only families share, so that a family needs one more file.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class DecoderLayer : public Module {
   RMSNorm post_attention_layernorm_;
 };
 
-/// Which linear maps of a layer have a bias.
+/// Says which linear maps of a layer have a bias.
 struct LayerBiases {
   bool q = false;
   bool k = false;

@@ -1,4 +1,4 @@
-// What a family of models gives the registry. Private to training/models.
+// ModelFamily: describes a family of models to the registry. Private to training/models.
 #pragma once
 
 #include <cstdint>

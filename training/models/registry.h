@@ -1,4 +1,4 @@
-// The families of models that Caldera knows, by the model_type of a config.json.
+// Finds the family of a model by the model_type of its config.json, and makes the model.
 #pragma once
 
 #include <cstdint>

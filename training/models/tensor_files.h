@@ -1,4 +1,4 @@
-// What reading and writing of models and adapters share. Private to training/.
+// Helpers that read and write the tensors of models and adapters. Private to training/.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// What all layers of one forward call share.
+/// Holds the tensors that all layers of one forward call share.
 struct AttentionContext {
   RotaryAngles angles;
   LazyTensor mask;            // boolean (T, S): may query i look at key j?
@@ -41,7 +41,7 @@ LazyTensor merge_heads(const LazyTensor& x);
 LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                   const AttentionContext& context, std::int64_t layer);
 
-/// What a decoder layer attends with.
+/// The interface of a decoder layer to its attention.
 class SelfAttention : public Module {
  public:
   /// x (B, T, hidden) to the same shape. `layer` is this layer's place in the cache.

@@ -43,8 +43,8 @@ LazyTensor Linear::forward(const LazyTensor& x) {
   if (x.rank() == 0 || x.shape(-1) != in_features())
     throw ShapeError(fmt::format("Linear: input {} does not end in the {} features that weight {} takes",
                                  x.shape().to_string(), in_features(), weight().shape().to_string()));
-  const LazyTensor y = x.matmul(transpose(beside(weight(), x)));
-  return bias().defined() ? y + beside(bias(), x) : y;
+  const LazyTensor y = matmul(x, transpose(cast_like(weight(), x)));
+  return bias().defined() ? y + cast_like(bias(), x) : y;
 }
 
 void Linear::visit(const std::string& prefix, ParameterVisitor& visitor) {

@@ -8,7 +8,7 @@
 
 namespace caldera {
 
-/// What Linear(in, out) leaves open.
+/// Options of Linear(in, out).
 struct LinearOptions {
   bool bias = true;
   std::optional<Device> device;       ///< else default_device()
@@ -21,8 +21,8 @@ class Linear final : public Projection {
  public:
   /// weight (out, in), floating; bias (out) or undefined. Throws ShapeError otherwise.
   explicit Linear(LazyTensor weight, LazyTensor bias = {});
-  /// As torch.nn.Linear: weight and bias uniform on (-1/sqrt(in), 1/sqrt(in)), evaluated. Throws ValueError
-  /// unless both widths are positive.
+  /// Initialises as torch.nn.Linear does: weight and bias uniform on (-1/sqrt(in), 1/sqrt(in)), evaluated.
+  /// Throws ValueError unless both widths are positive.
   Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
   /// W normal(0, std) from Philox seeded with `seed`, bias (if any) zero; not evaluated.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias, double std, std::uint64_t seed,

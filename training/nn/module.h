@@ -1,4 +1,4 @@
-// Module: something with parameters that have names.
+// Module: the base of everything that has named parameters.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Parameter {
   bool trainable = true;
 };
 
-/// What a module stores a parameter in. An undefined tensor (an absent bias) is no parameter.
+/// Stores a parameter in a module. An undefined tensor (an absent bias) is no parameter.
 struct Weight {
   LazyTensor tensor;
   bool trainable = true;

@@ -6,7 +6,7 @@ namespace caldera {
 
 LazyTensor in_dtype(const LazyTensor& x, DType dtype) { return x.dtype() == dtype ? x : astype(x, dtype); }
 
-LazyTensor beside(const LazyTensor& parameter, const LazyTensor& x) {
+LazyTensor cast_like(const LazyTensor& parameter, const LazyTensor& x) {
   if (!parameter.defined() || !is_16bit_float(x.dtype())) return parameter;
   return in_dtype(parameter, x.dtype());
 }

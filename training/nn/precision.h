@@ -12,12 +12,12 @@ namespace caldera {
 
 inline bool is_16bit_float(DType type) { return type == DType::f16 || type == DType::bf16; }
 
-/// `x` itself where it has the dtype.
+/// Converts `x` to the dtype; returns `x` itself where it has it.
 LazyTensor in_dtype(const LazyTensor& x, DType dtype);
 
-/// A parameter as a layer uses it beside activations `x`: in the dtype of x where that has 16 bits, else as
-/// it is (and promotion decides). Undefined stays undefined.
-LazyTensor beside(const LazyTensor& parameter, const LazyTensor& x);
+/// Converts a parameter to the dtype of the activations `x` that a layer uses it with, where that has 16
+/// bits; elsewhere returns it as it is, and promotion decides. Undefined stays undefined.
+LazyTensor cast_like(const LazyTensor& parameter, const LazyTensor& x);
 
 namespace detail {
 

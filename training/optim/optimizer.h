@@ -1,4 +1,4 @@
-// Optimizer: what replaces parameters by better ones, given their gradients.
+// Optimizer: updates parameters by their gradients.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace caldera {
 
-/// What an optimiser remembers from step to step, beside the parameters: what a checkpoint saves. A tensor's
+/// Holds the state of an optimiser between steps, without the parameters: a checkpoint saves it. A tensor's
 /// name is its parameter's and PyTorch's name of the state: "model.norm.weight.exp_avg".
 struct OptimizerState {
   std::int64_t step = 0;
@@ -36,27 +36,27 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// The parameters' present tensors: what to differentiate with respect to.
+  /// Returns the parameters' present tensors: differentiate with respect to them.
   std::vector<LazyTensor> inputs() const;
-  /// The rate that update() takes where it is given none.
+  /// Returns the rate that update() uses when none is given.
   double learning_rate() const { return learning_rate_; }
 
   /// Replaces the parameters and the state by their updated values. Throws ShapeError unless there is one
   /// gradient of the parameter's shape for each; nothing is changed then.
   void update(std::span<const LazyTensor> grads, double learning_rate);
   void update(std::span<const LazyTensor> grads) { update(grads, learning_rate_); }
-  /// The same where `apply` (a boolean scalar) will turn out true; otherwise parameters and state keep their
-  /// values, and the caller takes the step back by `skip_update()` once it knows.
+  /// Updates if `apply` (a boolean scalar, evaluated with the rest) is true; otherwise parameters and state
+  /// keep their values, and the caller calls `skip_update()` once it knows.
   void update_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate);
   void skip_update() { --step_; }
 
-  /// The parameters, then the state: what must be evaluated with the loss, in one eval.
+  /// Returns the parameters, then the state: evaluate them with the loss, in one eval.
   std::vector<LazyTensor> outputs() const;
-  /// After that eval: replaces parameters and state by leaves with the same values, so that the next step's
-  /// graph does not grow from this one's.
+  /// Call it after that eval: replaces parameters and state by leaves with the same values, so that the next
+  /// step's graph does not grow from this one's.
   void detach();
 
-  /// Updates so far.
+  /// Counts the updates so far.
   std::int64_t step_count() const { return step_; }
   OptimizerState state() const;
   /// Continues a saved run. Throws ValueError for a tensor that is missing or unexpected, or a negative step,
@@ -97,11 +97,11 @@ class Optimizer {
 
 /// Evaluates the loss and the optimiser's new parameters and state in one plan, and detaches them.
 void eval(const LazyTensor& loss, Optimizer& optimizer);
-/// The same with several results: a loss and a norm, say.
+/// Evaluates several results that way: a loss and a norm, say.
 void eval(std::span<const LazyTensor> results, Optimizer& optimizer);
 void eval(std::initializer_list<LazyTensor> results, Optimizer& optimizer);
 
-/// The gradients of a scalar with respect to parameters, in their order: what update() takes.
+/// Returns the gradients of a scalar with respect to parameters, in their order, as update() takes them.
 std::vector<LazyTensor> grad(const LazyTensor& loss, const std::vector<Parameter>& parameters);
 
 }  // namespace caldera

@@ -1,4 +1,4 @@
-// Which optimiser, and its numbers: as a training run is asked for one.
+// OptimizerOptions: select an optimiser by name, and configure it.
 #pragma once
 
 #include <map>

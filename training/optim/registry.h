@@ -1,4 +1,4 @@
-// The optimisers that Caldera has, by name.
+// Makes optimisers by name.
 #pragma once
 
 #include <memory>

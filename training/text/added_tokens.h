@@ -1,4 +1,4 @@
-// Tokens that stand beside a tokenizer's model: found in the text before the model sees it. Private to
+// Added tokens: texts that become one token each before the tokenizer's model sees the rest. Private to
 // training/text.
 #pragma once
 

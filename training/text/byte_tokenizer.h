@@ -1,4 +1,4 @@
-// The tokenizer that needs no file: a token a byte.
+// ByteTokenizer: needs no file, and makes each byte a token.
 #pragma once
 
 #include "training/text/tokenizer.h"

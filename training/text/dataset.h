@@ -108,7 +108,7 @@ class TokenDataset {
   std::int64_t truncated_ = 0;
 };
 
-/// Where a BatchIterator stands: what a checkpoint saves.
+/// Holds the place that a BatchIterator has reached: a checkpoint saves it.
 struct BatchPosition {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;

@@ -1,4 +1,4 @@
-// The tokenizer of a model folder, whichever kind it is.
+// Opens the tokenizer of a model folder, whichever kind it is.
 #pragma once
 
 #include <filesystem>

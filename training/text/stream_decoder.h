@@ -1,4 +1,4 @@
-// Text while it is generated: a token in, the characters it completes out.
+// StreamDecoder: turns tokens into text while it is generated, as soon as characters are complete.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// Tokenizer: turns text into token ids and back.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a training run tells while it goes on: the records, and the interface that receives them.
+// TrainObserver: receives the records of a training run while it goes on.
 #pragma once
 
 #include <cstdint>

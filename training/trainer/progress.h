@@ -1,4 +1,4 @@
-// Progress of a training run for people: a bar on a terminal, a line now and then elsewhere.
+// Shows the progress of a training run: a bar on a terminal, a line now and then elsewhere.
 #pragma once
 
 #include <chrono>

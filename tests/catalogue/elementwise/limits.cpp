@@ -90,7 +90,7 @@ Results call_nan_to_num(Tensors x, const Arguments& a) {
 std::vector<Sample> nan_to_num_samples(const Operation& operation) {
   // What these replace is in tests/ops: samples are finite, since integers hold them, too.
   return unary_samples_with(operation,
-                       {{{"nan", 3.0}}, {{"positive_infinity", 100.0}, {"negative_infinity", -50.0}}});
+                            {{{"nan", 3.0}}, {{"positive_infinity", 100.0}, {"negative_infinity", -50.0}}});
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // The entries of products.cpp and einsum.cpp in the table of operations.
-#include "ops/ops.h"
-
 #include <cmath>
 #include <limits>
 
+#include "ops/ops.h"
 #include "tests/catalogue/table/families.h"
 #include "tests/catalogue/table/samples.h"
 

@@ -7,8 +7,8 @@
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/host/threads.h"
-#include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/products/half_product.h"
+#include "engine/device/cpu/products/product_step.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
