@@ -157,18 +157,54 @@ Labelled contract(std::string_view equation, Labelled a, Labelled b,
   return result;
 }
 
-}  // namespace
-
-LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& given) {
-  const std::vector<LazyTensor> operands = ops::as_tensors("einsum", given);
-  const std::size_t arrow = equation.find("->");
+/// The terms ahead of the arrow, one an operand.
+std::vector<Term> input_terms(std::string_view equation) {
   std::vector<Term> terms;
-  std::string_view inputs = equation.substr(0, arrow);
+  std::string_view inputs = equation.substr(0, equation.find("->"));
   for (std::size_t comma = 0; comma != std::string_view::npos; inputs.remove_prefix(comma + 1)) {
     comma = inputs.find(',');
     terms.push_back(parse_term(equation, inputs.substr(0, comma)));
     if (comma == std::string_view::npos) break;
   }
+  return terms;
+}
+
+/// The labels of the result: those behind the arrow, or without one, as in NumPy, the labels that appear
+/// once, in alphabetical order behind those of '...'.
+Labels output_labels(std::string_view equation, const std::vector<Term>& terms, int dots,
+                     const std::map<Label, std::int64_t>& extents) {
+  const std::size_t arrow = equation.find("->");
+  Labels output;
+  if (arrow != std::string_view::npos) {
+    const Term term = parse_term(equation, equation.substr(arrow + 2));
+    if (dots > 0 && !term.dots) refuse(equation, "the axes of '...' are not in the result");
+    output = expand(term, dots);
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      if (!extents.contains(output[i]))
+        refuse(equation, fmt::format("'{}' of the result is in no operand", written({output[i]})));
+      if (std::ranges::count(output, output[i]) > 1)
+        refuse(equation, fmt::format("'{}' appears twice in the result", written({output[i]})));
+    }
+  } else {
+    std::map<Label, int> seen;
+    for (const Term& term : terms) {
+      for (const Labels* part : {&term.ahead, &term.behind}) {
+        for (const Label label : *part) ++seen[label];
+      }
+    }
+    for (int d = dots; d-- > 0;) output.push_back(kDots + d);
+    for (const auto& [label, times] : seen) {
+      if (times == 1) output.push_back(label);
+    }
+  }
+  return output;
+}
+
+}  // namespace
+
+LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& given) {
+  const std::vector<LazyTensor> operands = ops::as_tensors("einsum", given);
+  const std::vector<Term> terms = input_terms(equation);
   if (terms.size() != operands.size())
     refuse(equation, fmt::format("{} terms for {} operands", terms.size(), operands.size()));
 
@@ -212,30 +248,7 @@ LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& give
     take_diagonals(operand);
   }
 
-  Labels output;
-  if (arrow != std::string_view::npos) {
-    const Term term = parse_term(equation, equation.substr(arrow + 2));
-    if (dots > 0 && !term.dots) refuse(equation, "the axes of '...' are not in the result");
-    output = expand(term, dots);
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      if (!extents.contains(output[i]))
-        refuse(equation, fmt::format("'{}' of the result is in no operand", written({output[i]})));
-      if (std::ranges::count(output, output[i]) > 1)
-        refuse(equation, fmt::format("'{}' appears twice in the result", written({output[i]})));
-    }
-  } else {
-    std::map<Label, int> seen;
-    for (const Term& term : terms) {
-      for (const Labels* part : {&term.ahead, &term.behind}) {
-        for (const Label label : *part) ++seen[label];
-      }
-    }
-    for (int d = dots; d-- > 0;) output.push_back(kDots + d);
-    for (const auto& [label, times] : seen) {
-      if (times == 1) output.push_back(label);
-    }
-  }
-
+  const Labels output = output_labels(equation, terms, dots, extents);
   check_axes(equation, output);
   Labelled result = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) {

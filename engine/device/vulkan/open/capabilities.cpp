@@ -75,6 +75,14 @@ constexpr AcceptedMessage kAcceptedMessages[] = {
      "cannot be reset as a whole; a pool for each would hold more memory to save nothing that was measured."},
 };
 
+std::vector<VkExtensionProperties> extensions_of(VkPhysicalDevice device) {
+  std::uint32_t count = 0;
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> extensions(count);
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
+  return extensions;
+}
+
 }  // namespace
 
 std::span<const OptionalFeature> optional_features() { return kOptionalFeatures; }
@@ -83,15 +91,10 @@ std::span<const AcceptedMessage> accepted_messages() { return kAcceptedMessages;
 
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   Capabilities c;
-  std::uint32_t count = 0;
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
+  const std::vector<VkExtensionProperties> extensions = extensions_of(device);
   const auto has = [&](std::string_view name) {
-    for (const VkExtensionProperties& e : extensions) {
-      if (name == e.extensionName) return true;
-    }
-    return false;
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const VkExtensionProperties& e) { return name == e.extensionName; });
   };
   const bool size_control = has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
 
