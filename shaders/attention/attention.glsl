@@ -1,4 +1,4 @@
-// What the three attention shaders share. They are put together at run time (engine/device/vulkan/attention_step.cpp),
+// What the three attention shaders share. They are put together at run time (engine/device/vulkan/steps/attention_step.cpp),
 // which defines
 //   OPERANDS                           how many there are, those of the kernels aside
 //   LANE_ROWS, LANE_COLUMNS            a workgroup's invocations as a grid

@@ -13,7 +13,7 @@
 //   A_BEGIN(segment)                   statements ahead of a segment's loads
 // and the same with B_ for B.
 // Where there is more than one segment, or a kernel as the epilogue, the text is put together at run time
-// (engine/device/vulkan/product_text.cpp), with these as well:
+// (engine/device/vulkan/products/product_text.cpp), with these as well:
 //   SEGMENTS, SCALE(slot)              how many, and the factor that eight bytes of the table hold; none: all are 1
 //   A_LAYOUT, B_LAYOUT                 of all segments: see matmul_tile.glsl
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue

@@ -20,7 +20,7 @@ OperandForm& StepForm::add(OperandRole role, DType type, DimSet walked, DimSet n
   form.walked = walked;
   form.needed = needed;
   form.own = own;
-  forms_.push_back(std::move(form));
+  forms_.push_back(form);
   return forms_.back();
 }
 

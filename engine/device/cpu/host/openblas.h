@@ -40,7 +40,7 @@ class BlasThreads {
   BlasThreads& operator=(const BlasThreads&) = delete;
 
  private:
-  int before_ = 0;  // 0: nothing to restore
+  [[maybe_unused]] int before_ = 0;  // 0: nothing to restore; unused without OpenMP
 };
 
 /// Opened at the first call, thread-safe; warns once on stderr when no library is found. CALDERA_BLAS=0 in
