@@ -86,8 +86,8 @@ void GlslReductions::combine_lanes(const GlslOptions& options, int lanes, bool e
   const auto one_a_subgroup = [&](const GlslReduction& r) { return in_subgroups(r.type, options); };
   for (const GlslReduction* r : rest) {
     const bool boolean = r->type == DType::boolean;
-    fmt::format_to(std::back_inserter(shared), "shared {} part_{}[{}];\n",
-                   boolean ? std::string_view("uint") : glsl_type(r->type), r->name, lanes);
+    shared += fmt::format("shared {} part_{}[{}];\n", boolean ? std::string_view("uint") : glsl_type(r->type),
+                          r->name, lanes);
     const std::string value = boolean ? fmt::format("{} ? 1u : 0u", r->name) : r->name;
     if (one_a_subgroup(*r))
       body_.line("if (subgroupElect()) part_{}[gl_SubgroupID] = {};", r->name, value);

@@ -119,9 +119,9 @@ void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, st
                      : name == "Halves"                     ? 2
                      : name == "Longs" || name == "Doubles" ? 8
                                                             : 4;
-    fmt::format_to(std::back_inserter(out),
-                   "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n",
-                   size, block, type);
+    out += fmt::format(
+        "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n", size,
+        block, type);
   }
 }
 

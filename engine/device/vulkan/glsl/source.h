@@ -60,9 +60,8 @@ class GlslBody {
  public:
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    text_.append(2 * static_cast<std::size_t>(depth_), ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
+    // Not fmt::format_to, which compiles all of fmt's formatting into every unit that calls it.
+    append_line(fmt::format(format, std::forward<Args>(args)...));
   }
   /// A line that ends in an opening brace.
   template <class... Args>
@@ -79,6 +78,10 @@ class GlslBody {
   GlslNeeds needs;
 
  private:
+  void append_line(std::string_view line) {
+    text_.append(2 * static_cast<std::size_t>(depth_), ' ').append(line) += '\n';
+  }
+
   std::string text_;
   int depth_ = 1;
 };
