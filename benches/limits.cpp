@@ -13,7 +13,7 @@
 #include "benches/loops.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "engine/runtime/runtime.h"
 #include "ops/linalg/matmul.h"
 

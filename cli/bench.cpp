@@ -22,7 +22,7 @@
 #include "benches/runner.h"
 #include "benches/suites/suites.h"
 #include "engine/device/cpu/cpu_backend.h"
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "engine/runtime/runtime.h"
 #endif
 

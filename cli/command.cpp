@@ -8,7 +8,7 @@
 
 #include "cli/domains.h"
 #include "engine/device/byte_size.h"
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"
 

@@ -9,7 +9,7 @@
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
 #include "engine/compile/order/in_place.h"
-#include "engine/compile/order/join.h"
+#include "engine/compile/order/join_steps.h"
 #include "engine/compile/order/order_and_place.h"
 #include "engine/compile/order/schedule.h"
 #include "engine/compile/program/program_text.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "tests/support/plans/attention_case.h"
 #include "tests/support/plans/plan_case.h"
 

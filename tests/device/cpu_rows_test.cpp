@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_backend.h"
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/plans/row_kernels.h"
 

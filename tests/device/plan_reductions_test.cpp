@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/compile/fuse/joining.h"
+#include "engine/compile/fuse/join_groups.h"
 #include "engine/compile/fuse/window.h"
 
 namespace caldera {

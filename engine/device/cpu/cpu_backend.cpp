@@ -9,9 +9,9 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/cpu/attention/attention.h"
-#include "engine/device/cpu/gather_scatter.h"
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/cpu/host/cpu_info.h"
+#include "engine/device/cpu/indexed/gather_scatter.h"
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/tiles/region_step.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/host/threads.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 
 namespace caldera::cpu {

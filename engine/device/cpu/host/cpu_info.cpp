@@ -7,7 +7,7 @@
 
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/cpu/host/openblas.h"
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 
 namespace caldera::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/host/openblas.h"
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/host/threads.h"
 #include "engine/device/cpu/products/matrix.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 

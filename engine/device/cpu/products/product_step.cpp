@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/device/cpu/host/openblas.h"
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/host/threads.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/tensor/error.h"

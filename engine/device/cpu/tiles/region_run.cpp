@@ -1,7 +1,7 @@
 // Running a prepared region: the loops over tiles, and how partial results of reductions are put together.
 #include <algorithm>
 
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 

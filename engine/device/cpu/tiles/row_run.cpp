@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 

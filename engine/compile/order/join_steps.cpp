@@ -1,4 +1,4 @@
-#include "engine/compile/order/join.h"
+#include "engine/compile/order/join_steps.h"
 
 #include <algorithm>
 #include <unordered_map>

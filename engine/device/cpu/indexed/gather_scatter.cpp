@@ -1,4 +1,4 @@
-#include "engine/device/cpu/gather_scatter.h"
+#include "engine/device/cpu/indexed/gather_scatter.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {

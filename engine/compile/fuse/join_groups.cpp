@@ -1,4 +1,4 @@
-#include "engine/compile/fuse/joining.h"
+#include "engine/compile/fuse/join_groups.h"
 
 #include <algorithm>
 #include <utility>

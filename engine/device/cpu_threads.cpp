@@ -1,4 +1,4 @@
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 
 #include <algorithm>
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/device/threads.h"
+#include "engine/device/cpu_threads.h"
 
 namespace caldera::cpu {
 

@@ -1,4 +1,4 @@
-#include "engine/device/cpu/host/threads.h"
+#include "engine/device/cpu/host/parallel.h"
 
 #include <algorithm>
 
