@@ -15,7 +15,7 @@
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
-#include "ops/reduce/reductions.h"
+#include "ops/nn/softmax.h"
 
 namespace caldera {
 namespace {
@@ -134,9 +134,7 @@ class Forward {
     const OpDef& op = entry.tensor.node().op();
     const auto softmax = read_softmax(s_, static_cast<std::uint32_t>(i));
     if (softmax && slots_[softmax->x].defined()) {
-      const LazyTensor& p = entry.tensor;
-      const LazyTensor& along = slots_[softmax->x];
-      return p * (along - sum(p * along, softmax->axis, true));
+      return ops::softmax_derivative(entry.tensor, slots_[softmax->x], softmax->axis);
     }
     const std::vector<LazyTensor> inputs = s_.inputs_of(entry);
     const std::vector<LazyTensor> tangents = tangents_into(entry);

@@ -13,6 +13,7 @@
 #include "engine/graph/vjp.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
+#include "ops/nn/softmax.h"
 #include "ops/reduce/reductions.h"
 
 namespace caldera {
@@ -100,9 +101,7 @@ class Reverse {
       apply_rule(s_, i, slots_, transform_);
       return;
     }
-    const LazyTensor& p = entry.tensor;
-    const LazyTensor mean_cotangent = sum(p * slots_[i], softmax->axis, true);
-    add(softmax->x, p * (slots_[i] - mean_cotangent));
+    add(softmax->x, ops::softmax_derivative(entry.tensor, slots_[i], softmax->axis));
   }
 
   void pull_call(std::size_t i) {

@@ -71,9 +71,7 @@ std::shared_ptr<const Plan> make_plan(const GraphKey& c) {
 }
 
 std::shared_ptr<Executable> executable_for(const GraphKey& c, const OpenDevice& target) {
-  Hash128 key = c.hash;
-  key.mix(settings().fusion ? 1 : 0);
-  key.mix(target.opening);
+  const Hash128 key = plan_key(c.hash, target.opening);
   if (settings().plan_cache) {
     if (auto found = plan_cache().find(key)) return found;
   }

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/runtime/settings.h"
+
 namespace caldera {
 namespace {
 
@@ -19,6 +21,13 @@ std::size_t bytes_of(const Kernel& kernel) {
 }
 
 }  // namespace
+
+Hash128 plan_key(const Hash128& structure, std::uint64_t opening) {
+  Hash128 key = structure;
+  key.mix(settings().fusion ? 1 : 0);
+  key.mix(opening);
+  return key;
+}
 
 std::size_t cached_bytes(const Executable& executable) {
   const Plan& plan = executable.plan();

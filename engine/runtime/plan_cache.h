@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,10 @@
 #include "engine/tensor/hash.h"
 
 namespace caldera {
+
+/// What a plan is found by: the structure of its graph (GraphKey::hash), every setting that changes what is
+/// compiled, and the opening of its device (OpenDevice).
+Hash128 plan_key(const Hash128& structure, std::uint64_t opening);
 
 /// Thread-safe.
 class PlanCache {

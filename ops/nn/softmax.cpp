@@ -57,4 +57,8 @@ LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
   });
 }
 
+LazyTensor ops::softmax_derivative(const LazyTensor& p, const LazyTensor& d, int axis) {
+  return p * (d - sum(p * d, axis, true));
+}
+
 }  // namespace caldera

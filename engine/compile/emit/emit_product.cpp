@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/compile/limits.h"
 #include "engine/compile/rewrite/products.h"
 #include "engine/tensor/error.h"
 
@@ -60,15 +61,11 @@ void collapse_lead(Step& step) {
 
 /// In how many parts K is computed side by side: 1 but for small results of long sums.
 std::int64_t k_parts(const Step& step) {
-  constexpr std::int64_t kFewResults = 4096;
-  constexpr std::int64_t kLongSum = 8192;
-  constexpr std::int64_t kShortestPart = 1024;
-  constexpr std::int64_t kMostParts = 32;
   const auto& contract = step.as<ContractStep>();
   if (contract.epilogue || contract.segments.size() != 1 || step.dims.rank() >= kMaxRank) return 1;
   const std::int64_t k = step.dims.back();
   if (k < kLongSum || step.dims.numel() / k > kFewResults) return 1;
-  for (std::int64_t parts = std::min(kMostParts, k / kShortestPart); parts > 1; --parts) {
+  for (std::int64_t parts = std::min(kMaxPartsOfSum, k / kShortestPartOfSum); parts > 1; --parts) {
     if (k % parts == 0) return parts;
   }
   return 1;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/compile/limits.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -122,15 +123,12 @@ void Emitter::kernel_step(RegionKernel built, const Shape& space, const std::vec
     push(std::move(step));
 }
 
-/// A reduction over very many points becomes partial results over parts of it, then a reduction of those:
-/// no workgroup has to loop for longer than drivers allow, and all of a device takes part.
+/// A reduction over very many points becomes partial results over parts of it, then a reduction of those.
 void Emitter::push_in_stages(Step step) {
-  constexpr std::int64_t kLongest = std::int64_t{1} << 22;
-  constexpr std::int64_t kPart = std::int64_t{1} << 16;
   const int kept = step.dims.rank() - step.as<RegionStep>().reduce_rank;
   std::int64_t points = 1;
   for (int d = kept; d < step.dims.rank(); ++d) points *= step.dims[d];
-  if (points <= kLongest || step.dims.rank() == kMaxRank) {
+  if (points <= kLongestReduction || step.dims.rank() == kMaxRank) {
     push(std::move(step));
     return;
   }
@@ -138,8 +136,8 @@ void Emitter::push_in_stages(Step step) {
   // part too.
   const bool cut = step.as<RegionStep>().reduce_rank == 1;
   const std::int64_t length = step.dims[kept];
-  const std::int64_t parts = cut ? length / kPart : length;
-  const std::int64_t rest = cut ? length - parts * kPart : 0;
+  const std::int64_t parts = cut ? length / kReductionPart : length;
+  const std::int64_t rest = cut ? length - parts * kReductionPart : 0;
   const std::int64_t columns = parts + (rest > 0 ? 1 : 0);
   Shape partial_shape(step.dims.span().first(static_cast<std::size_t>(kept)));
   partial_shape.push_back(columns);
@@ -162,10 +160,12 @@ void Emitter::push_in_stages(Step step) {
   Step remainder = step;
   if (cut) {
     remainder.dims[kept] = rest;
-    for (Operand& operand : remainder.operands) operand.offset += operand.strides[kept] * parts * kPart;
-    step.dims[kept] = kPart;
+    for (Operand& operand : remainder.operands)
+      operand.offset += operand.strides[kept] * parts * kReductionPart;
+    step.dims[kept] = kReductionPart;
     step.dims.insert(kept, parts);
-    for (Operand& operand : step.operands) operand.strides.insert(kept, operand.strides[kept] * kPart);
+    for (Operand& operand : step.operands)
+      operand.strides.insert(kept, operand.strides[kept] * kReductionPart);
   } else {
     --region.reduce_rank;
   }

@@ -5,6 +5,8 @@
 #include <queue>
 #include <utility>
 
+#include "engine/compile/limits.h"
+
 namespace caldera {
 
 Drafts::Drafts(const Placement& placement, bool fusion)
@@ -62,7 +64,7 @@ void Drafts::set_row(Draft& d, Id reduce) {
     if (is_row) inside = true;
     if (inside && !is_row && d.space[axis] != 1) trailing = false;
   }
-  const bool too_long = d.columns > kLongestRow || (d.rows < kEnoughRows && d.columns > kLongRow);
+  const bool too_long = d.columns > kLongestRow || (d.rows < kEnoughRows && d.columns > kLongestOfFewRows);
   d.closed = !trailing || too_long || d.columns < 2 || d.rows < 1;
 }
 

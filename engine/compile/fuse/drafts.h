@@ -11,12 +11,6 @@
 
 namespace caldera {
 
-/// Rows that one workgroup or core can walk several times: beyond, or where there are too few of them to keep
-/// a device busy, a reduction stays alone and is computed in parts.
-inline constexpr std::int64_t kLongestRow = std::int64_t{1} << 18;
-inline constexpr std::int64_t kLongRow = std::int64_t{1} << 16;
-inline constexpr std::int64_t kEnoughRows = 16;
-
 /// A group under construction.
 struct Draft : Group {
   bool open = false;               // may take part in joining at all

@@ -10,12 +10,6 @@
 
 namespace caldera {
 
-/// Most instructions that a group may have, most distinct operands (numbers are free) and most results:
-/// bounds the time a device's compiler takes on one kernel.
-inline constexpr std::size_t kMaxGroupNodes = 64;
-inline constexpr std::size_t kMaxGroupInputs = 16;
-inline constexpr std::size_t kMaxGroupOutputs = 8;
-
 struct Group {
   std::vector<std::uint32_t> members;  // expression roots, ascending
   std::uint32_t other = kNoRoot;       // the contraction that the members follow, or any other single root

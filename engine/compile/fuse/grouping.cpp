@@ -7,6 +7,7 @@
 
 #include "engine/compile/fuse/join_groups.h"
 #include "engine/compile/fuse/window.h"
+#include "engine/compile/limits.h"
 
 namespace caldera {
 namespace {
@@ -141,7 +142,6 @@ class Grouper {
   }
 
   void join_siblings(Window& window) {
-    constexpr std::size_t kMostReaders = 16;
     const auto siblings = [&](Id root) {
       std::vector<Id> groups;
       for (Id reader : drafts_.readers(root)) {
@@ -151,7 +151,7 @@ class Grouper {
       }
       std::sort(groups.begin(), groups.end());
       groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-      if (groups.size() < 2 || groups.size() > kMostReaders) return;
+      if (groups.size() < 2 || groups.size() > kMaxSiblings) return;
       for (std::size_t a = 0; a < groups.size(); ++a) {
         for (std::size_t b = a + 1; b < groups.size(); ++b) {
           const Id first = drafts_.find(groups[a]), second = drafts_.find(groups[b]);

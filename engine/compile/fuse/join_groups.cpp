@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/limits.h"
+
 namespace caldera {
 
 bool Joining::is_aligned(const Group& g, Id reader, const Source& s) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/compile/limits.h"
+
 namespace caldera {
 namespace {
 
@@ -41,8 +43,6 @@ bool is_cheap(ScalarOp op) {
       return false;
   }
 }
-
-constexpr int kMostGenerated = 12;  // instructions
 
 }  // namespace
 
@@ -168,7 +168,7 @@ void Placement::find_generated() {
       is_uniform = is_uniform && (node(root).op->kind == OpClass::scalar || uniform[root]);
       total += cost[root];
     }
-    if (!is_candidate || total > kMostGenerated || (!is_uniform && !is_cheap(n.op->scalar))) continue;
+    if (!is_candidate || total > kMaxGenerated || (!is_uniform && !is_cheap(n.op->scalar))) continue;
     cost[i] = total;
     uniform[i] = is_uniform;
     generated_[i] = true;
@@ -197,7 +197,7 @@ bool Placement::can_generate(std::uint32_t root, const View& view, const Shape& 
 bool Placement::generates(std::uint32_t root, const View& view, const Shape& space, int depth) const {
   const OpClass kind = node(root).op->kind;
   if (kind == OpClass::scalar || kind == OpClass::index) return true;
-  if (!generated_[root] || depth > kMostGenerated) return false;
+  if (!generated_[root] || depth > kMaxGenerated) return false;
   for (std::size_t k = 0; k < operand_count(root); ++k) {
     const Source s = operand(root, k);
     if (node(s.root).op->kind == OpClass::scalar) continue;

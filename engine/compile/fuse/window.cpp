@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/compile/limits.h"
+
 namespace caldera {
-namespace {
-
-/// Most groups that are considered together.
-constexpr std::size_t kWindow = 2048;
-
-}  // namespace
 
 void Window::enter(Id draft) {
   BitSet& covers = covers_[position(draft)];
@@ -46,7 +42,7 @@ void Window::note_join(Id a, Id b) {
 std::vector<std::size_t> window_ends(const Drafts& drafts) {
   const std::size_t count = drafts.size();
   std::vector<std::size_t> ends;
-  if (count > kWindow) {
+  if (count > kMaxWindow) {
     std::vector<std::int32_t> change(count + 1, 0);  // of the number of values that cross a place
     for (Drafts::Id i = 0; i < drafts.root_count(); ++i) {
       if (!drafts.has_group(i)) continue;
@@ -59,9 +55,9 @@ std::vector<std::size_t> window_ends(const Drafts& drafts) {
       --change[last + std::size_t{1}];
     }
     for (std::size_t i = 1; i <= count; ++i) change[i] += change[i - 1];
-    for (std::size_t begin = 0; begin + kWindow < count; begin = ends.back()) {
-      std::size_t best = begin + kWindow;
-      for (std::size_t at = best; at > begin + kWindow * 3 / 4; --at) {
+    for (std::size_t begin = 0; begin + kMaxWindow < count; begin = ends.back()) {
+      std::size_t best = begin + kMaxWindow;
+      for (std::size_t at = best; at > begin + kMaxWindow * 3 / 4; --at) {
         if (change[at] < change[best]) best = at;
       }
       ends.push_back(best);

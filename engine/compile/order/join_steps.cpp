@@ -5,14 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/limits.h"
 #include "engine/plan/byte_range.h"
 
 namespace caldera {
 namespace {
-
-/// What waiting may cost: bytes that a step would free, less those that it would take.
-constexpr std::int64_t kSlack = std::int64_t{1} << 20;
-constexpr std::size_t kMostJoined = 1024;
 
 /// Of a region.
 Hash128 kernel_of(const Step& step) { return step.as<RegionStep>().kernel->hash; }
@@ -78,7 +75,7 @@ class Joiner {
       else if (last_reader_[b] == i && plan_.buffers[b].role == BufferRole::arena)
         freed += plan_.buffers[b].bytes;
     }
-    return freed <= taken + kSlack;
+    return freed <= taken + kMaxBytesHeldBack;
   }
   bool in_memory(const Operand& operand) const {
     return operand.buffer >= 0 &&
@@ -121,7 +118,7 @@ class Joiner {
           {kernel, k >= first_output, byte_range(plan_, step, k)});
     }
     batch->steps.push_back(std::move(step));
-    if (batch->steps.size() >= kMostJoined) flush(static_cast<std::size_t>(batch - batches_.begin()));
+    if (batch->steps.size() >= kMaxJoinedSteps) flush(static_cast<std::size_t>(batch - batches_.begin()));
   }
 
   void flush(std::size_t which) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/limits.h"
 #include "engine/compile/order/hazards.h"
 #include "engine/compile/order/levels.h"
 #include "engine/compile/order/memory_plan.h"
@@ -21,8 +22,9 @@ void reorder(Plan& plan, const std::vector<std::uint32_t>& order) {
 
 /// What the arena may take so that there are fewer barriers.
 std::int64_t most_bytes(std::int64_t arena_bytes) {
-  const auto share = static_cast<std::int64_t>(static_cast<double>(arena_bytes) * kMostForFewerBarriers);
-  return arena_bytes + std::max(share, kAlwaysForFewerBarriers);
+  const auto share =
+      static_cast<std::int64_t>(static_cast<double>(arena_bytes) * kArenaShareForFewerBarriers);
+  return arena_bytes + std::max(share, kBytesForFewerBarriers);
 }
 
 /// An order, and where blocks lie in it.

@@ -11,9 +11,6 @@
 
 namespace caldera {
 
-/// Largest head size that attention steps take.
-inline constexpr std::int64_t kMaxHeadSize = 256;
-
 Program find_attention(Program program);
 
 }  // namespace caldera

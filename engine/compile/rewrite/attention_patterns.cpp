@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/compile/limits.h"
+
 namespace caldera {
-namespace {
-
-constexpr std::size_t kMostOperations = 24;  // of a score, or of its gradient
-constexpr std::size_t kMostReads = 8;
-
-}  // namespace
 
 bool Patterns::is_row_reduction(Id i, ScalarOp op) const {
   if (i == kNoRoot) return false;
@@ -55,11 +51,11 @@ std::optional<Expression> Patterns::between(Id result, std::initializer_list<Id>
     if (is(i, OpClass::scalar)) continue;
     if (is(i, OpClass::elementwise) && node(i).shape == shape) {
       e.operations.push_back(i);
-      if (e.operations.size() > kMostOperations) return {};
+      if (e.operations.size() > kMaxScoreOperations) return {};
       for (Id input : program_.inputs_of(i)) stack.push_back(input);
     } else if (!known(e.reads, i)) {
       e.reads.push_back(i);
-      if (e.reads.size() > kMostReads) return {};
+      if (e.reads.size() > kMaxScoreReads) return {};
     }
   }
   std::sort(e.operations.begin(), e.operations.end());

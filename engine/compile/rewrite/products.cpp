@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/compile/limits.h"
 #include "engine/compile/program/program_builder.h"
 
 namespace caldera {

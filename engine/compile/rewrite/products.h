@@ -9,9 +9,6 @@
 
 namespace caldera {
 
-/// Most pairs of operands that one contraction takes.
-inline constexpr int kMaxSegments = 4;
-
 /// A contraction node of several segments: inputs A0, B0, A1, B1, ..., then the scale of each segment whose
 /// bit is set in attribute 1; attribute 0 is the number of segments.
 struct SegmentList {

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/compile/limits.h"
 #include "engine/compile/program/program_builder.h"
 
 namespace caldera {
 namespace {
 
 using Id = std::uint32_t;
-
-/// Parts of a concatenation beyond which element-wise operations stay behind it.
-constexpr std::size_t kMaxParts = 4;
 
 class Simplifier {
  public:
@@ -277,7 +275,7 @@ class Simplifier {
       const Id now = build_.at(old_input);
       const Program::Node& candidate = build_.node(now);
       if (candidate.op->kind != OpClass::concatenate || !has_one_use(now) ||
-          candidate.input_count > kMaxParts) {
+          candidate.input_count > kMaxConcatParts) {
         continue;
       }
       if (!model || candidate.input_count < build_.node(*model).input_count) model = now;

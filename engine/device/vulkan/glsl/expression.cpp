@@ -70,7 +70,7 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
     case ScalarOp::ceil:
       return floating ? fmt::format("ceil({})", x) : x;
     case ScalarOp::round:
-      // Of float64 the built-in one takes 1.5 to 1 on some drivers.
+      // Quirk: of float64 the built-in one takes 1.5 to 1 on some drivers.
       if (type == DType::f64) return call(calls, "d_round", x);
       return floating ? fmt::format("roundEven({})", x) : x;
     case ScalarOp::trunc:

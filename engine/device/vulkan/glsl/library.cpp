@@ -92,8 +92,8 @@ int64_t l_floor_div(int64_t a, int64_t b) {
   if (b == -1l) return -a;
   int64_t d = b == 0l || b == -1l ? 1l : b;
   int64_t q = a / d;
-  // By what is left, as in l_remainder: lavapipe gets q * d != a && (a < 0) != (b < 0) wrong where `a` was widened
-  // from 32 bits.
+  // By what is left, as in l_remainder. Quirk: lavapipe gets q * d != a && (a < 0) != (b < 0) wrong where `a` was
+  // widened from 32 bits.
   int64_t r = a - q * d;
   return r != 0l && (r < 0l) != (b < 0l) ? q - 1l : q;
 }

@@ -320,7 +320,7 @@ double d_atan2(double y, double x) {
 }
 )"},
     {"d_trunc", {}, R"(
-// The built-in one of some drivers does nothing from 2^24 on.
+// Quirk: the built-in one of some drivers does nothing from 2^24 on.
 double d_trunc(double x) { return x < 0.0lf ? -floor(-x) : floor(x); }
 )"},
     {"d_fmod", {"is_nan_d", "d_constants", "d_copysign"}, R"(

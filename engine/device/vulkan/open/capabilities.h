@@ -1,4 +1,4 @@
-// What a physical device can do: one table of optional features, one table of quirks.
+// What a physical device can do: one table of optional features. What a driver gets wrong is in quirks.h.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Capabilities {
   bool cooperative_matrix = false;  // NV: f16 matrices of 16 x 16 x 16 a subgroup of 32, sums in f32
   bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists
 
-  // What quirks say.
+  // What quirks say (quirks.h).
   std::uint32_t loop_limit = 0;  // iterations of all loops of one invocation together; 0: no limit
   bool scalar_loads = false;     // vector loads are no faster
   bool compile_early = false;    // a kernel has to run before handlers of exit() are registered
@@ -49,16 +49,6 @@ struct OptionalFeature {
   bool Capabilities::*member;
 };
 std::span<const OptionalFeature> optional_features();
-
-/// A workaround for one driver: which device it is for, what is changed, and why. `applies` gets the
-/// properties of the device and its driver.
-struct Quirk {
-  const char* name;
-  const char* reason;
-  bool (*applies)(const VkPhysicalDeviceProperties&, const VkPhysicalDeviceDriverProperties&);
-  void (*change)(Capabilities&);
-};
-std::span<const Quirk> quirks();
 
 /// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.
 struct AcceptedMessage {
