@@ -1,6 +1,4 @@
 // Memory of the Vulkan device: pieces of blocks, reuse, limits, running out, staging.
-#include "engine/device/vulkan/memory/memory.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +11,7 @@
 #include <vector>
 
 #include "engine/device/backend.h"
-#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/vulkan_backend.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/tensor/error.h"
 #include "engine/tensor/storage.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/memory_pool.h"
 
 namespace caldera::vulkan {
 

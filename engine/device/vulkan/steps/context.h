@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "engine/device/vulkan/glsl/variant.h"
-#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/device/vulkan/memory/storage.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/pipelines/pipeline_cache.h"

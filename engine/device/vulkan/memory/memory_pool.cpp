@@ -1,4 +1,4 @@
-#include "engine/device/vulkan/memory/memory.h"
+#include "engine/device/vulkan/memory/memory_pool.h"
 
 #include <fmt/core.h>
 
