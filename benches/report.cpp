@@ -116,8 +116,7 @@ std::string describe(const nlohmann::ordered_json& environment) {
       load > 0.5 * cpus ? "**Other programs were running: these figures are disturbed.** " : std::string();
   return fmt::format(
       "{}Taken {} on {} ({} CPUs, load {:.1f} at the start), device {}, {} threads, {} repetitions of {} ms. "
-      "Limits measured at the start: "
-      "{}; {:.0f} GFLOP/s. Peer: {}.\n\n",
+      "Limits measured at the start: {}; {:.0f} GFLOP/s. Peer: {}.\n\n",
       busy, environment["date"].get<std::string>(), environment["cpu"].get<std::string>(), cpus, load,
       environment["device"].get<std::string>(), environment["threads"].get<int>(),
       environment["repetitions"].get<int>(), environment["repetition_ms"].get<double>(), bandwidth,

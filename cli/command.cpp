@@ -42,8 +42,7 @@ void Command::declare(Arguments& args) {
   add_options(args);
   args.option("--device", device_,
               "cpu, vulkan, vulkan:N or auto: the best hardware Vulkan GPU, else the CPU (default: "
-              "$CALDERA_DEVICE, "
-              "else auto)")
+              "$CALDERA_DEVICE, else auto)")
       .type_name("DEVICE");
   args.flag("--json", json_, "Print one JSON document on standard output, and nothing else there");
   args.option("--threads", threads_, "CPU threads (default: all cores this process may use)")

@@ -31,8 +31,7 @@ class PretrainCommand : public Command {
   void add_options(Arguments& args) override {
     args.option("--config", config_,
                 "The model's config.json. A tokenizer.json beside it is used and copied; without one, a "
-                "vocab_size of "
-                "258 (bytes, bos, eos) or 256 makes the tokens bytes")
+                "vocab_size of 258 (bytes, bos, eos) or 256 makes the tokens bytes")
         .required()
         .type_name("FILE.json");
     flags_.declare(args);

@@ -59,8 +59,7 @@ void TrainingFlags::declare(Arguments& args) {
   const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
   args.option("--data", data,
               "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
-              "the end of "
-              "the training part is held out")
+              "the end of the training part is held out")
       .required()
       .type_name("PATH");
   args.option("--out", out, "Folder to write").required().type_name("DIR");

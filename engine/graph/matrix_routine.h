@@ -28,8 +28,7 @@ enum class MatrixRoutine : std::uint8_t {
   /// q (m, p), r (p, n), where no element of r's diagonal is negative.
   qr,
   /// u (m, p), s (min(m, n)), vh (p, n). s decreases. In each column of u that has an s, the element largest
-  /// in
-  /// magnitude (the first of equals) is positive.
+  /// in magnitude (the first of equals) is positive.
   svd,
   /// s.
   svdvals,

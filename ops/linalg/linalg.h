@@ -50,9 +50,8 @@ SlogdetResult slogdet(const LazyTensor& x);
 
 /// x = q r, q with orthonormal columns, r upper triangular with no negative element on its diagonal (PyTorch
 /// and NumPy leave these signs to LAPACK): so the factors are unique where x's leading columns are
-/// independent. reduced: q is
-/// (..., M, P), r (..., P, N), P = min(M, N); complete: q is (..., M, M). A complete q of more rows than
-/// columns has no gradient, as its further columns are arbitrary.
+/// independent. reduced: q is (..., M, P), r (..., P, N), P = min(M, N); complete: q is (..., M, M). A
+/// complete q of more rows than columns has no gradient, as its further columns are arbitrary.
 QrResult qr(const LazyTensor& x, QrMode mode = QrMode::reduced);
 
 /// x = u diag(s) vh, s from the largest down. u is (..., M, M) and vh (..., N, N), or without `full_matrices`

@@ -219,14 +219,13 @@ std::string accuracy_section() {
   std::string out =
       "\n## Accuracy\n\n"
       "The largest error of functions of float32 in units in the last place (ulp) of the exact result, "
-      "against "
-      "the C library in float64.\nHalf of the points are evenly spaced bit patterns of all of float32, half "
-      "numbers from where the function bends. `test_ops` measures\nthem again, alone and within fused "
-      "kernels, "
+      "against the C library in float64.\nHalf of the points are evenly spaced bit patterns of all of "
+      "float32, half numbers from where the function bends. `test_ops` measures\nthem again, alone and "
+      "within fused kernels, "
       "and fails above these figures. **CPU**: with AVX2; other instruction sets are held to\n2 ulp "
-      "(`sigmoid`: "
-      "2.5) by `test_device`. **Vulkan**: on Mesa's lavapipe, where denormal numbers may count as 0. Results "
-      "below **from**,\nwhere there is such a number, are measured in ulp of it.\n\n"
+      "(`sigmoid`: 2.5) by `test_device`. **Vulkan**: on Mesa's lavapipe, where denormal numbers may "
+      "count as 0. Results below **from**,\nwhere there is such a number, are measured in ulp of "
+      "it.\n\n"
       "| function | points | CPU | Vulkan | Vulkan's own function must reach | from |\n"
       "|---|---|---|---|---|---|\n";
   for (std::size_t row = 0; row < kAccuracyFigures.size(); ++row) {
@@ -244,18 +243,14 @@ std::string operations_page() {
   std::string out =
       "# Operations\n\n"
       "Made by `build/release/tests/caldera_operations > docs/operations.md` from the catalogue of "
-      "operations "
-      "(`tests/catalogue/`)"
+      "operations (`tests/catalogue/`)"
       " and by trying\neach one; a test holds this page to it. **types**: what the operands may be. **vjp**, "
-      "**jvp**, "
-      "**vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the derivative is 0 by "
-      "nature, - "
+      "**jvp**, **vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the "
+      "derivative is 0 by nature, - "
       "where there is none. **CPU**, **Vulkan**: whether its\nresults can be computed there (*by the CPU*: "
-      "with LAPACK, for tensors of a GPU too). **kernels**: "
-      "how many steps "
+      "with LAPACK, for tensors of a GPU too). **kernels**: how many steps "
       "the call alone compiles to on the CPU. **fused**: whether an element-wise\noperation *ahead* of it "
-      "and one "
-      "*behind* it become part of its kernels; *yes* is both.\n";
+      "and one *behind* it become part of its kernels; *yes* is both.\n";
   out += types_section();
   std::string_view family;
   for (const Operation* operation : catalogue::operations()) {

@@ -12,8 +12,7 @@
 namespace caldera {
 
 /// dims = outer, indices, inner: out[o, idx[i], j] += u[o,i,j] in order of i, or what `combine` says instead
-/// of
-/// +. operands: u, idx (i32), out.
+/// of +. operands: u, idx (i32), out.
 ///
 /// out has stride 0 along `indices`, and already holds the base; `axis` is the one that is scattered along.
 /// Indices outside [0, axis.extent) are dropped.

@@ -181,8 +181,7 @@ std::span<const Operation> at_operations() {
        .family = "at",
        .signature = "at(x, {{start, stop, step}, ...}).get() / set, add, multiply, minimum, maximum(values)",
        .summary = "The elements that slices select, or a tensor in which they are replaced, added to, "
-                  "multiplied, or "
-                  "limited. The gradient of what is replaced is 0.",
+                  "multiplied, or limited. The gradient of what is replaced is 0.",
        .types = kNumeric,
        .call = call_at,
        .ranges = {Range{}, Range{.offset = 1.0 / 128}},
@@ -203,8 +202,8 @@ std::span<const Operation> at_operations() {
        .signature = "index_put(x, {i, j, ...}, values, how=set) or at(x, i, j, ...).set, add, minimum, "
                     "maximum(values)",
        .summary = "x with values where index reads. Values with one place combine as `how` says: set leaves "
-                  "the last, "
-                  "which has the gradient; add, maximum, minimum take all, with what is there.",
+                  "the last, which has the gradient; add, maximum, minimum take all, with what is "
+                  "there.",
        .types = kAnyType,
        .call = call_index_put,
        .ranges = {Range{.distinct = true}, Range{.offset = 1.0 / 128, .distinct = true}},

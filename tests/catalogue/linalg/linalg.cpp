@@ -258,8 +258,7 @@ std::span<const Operation> linalg_operations() {
       entry(
           "cholesky", "cholesky(x, upper=false)",
           "The lower triangular L with L L^T = x, or its transpose. Of x counts the symmetric part; "
-          "evaluation fails "
-          "unless it is positive definite.",
+          "evaluation fails unless it is positive definite.",
           [](Tensors x, const Arguments& a) -> Results { return {cholesky(x[0], a.flag("upper", false))}; },
           cholesky_samples, square_errors),
       entry("solve", "solve(a, b)",
@@ -278,33 +277,28 @@ std::span<const Operation> linalg_operations() {
             call_unary<caldera::det>, det_samples, square_errors),
       entry("slogdet", "slogdet(x)",
             "Sign and logarithm of the determinant's magnitude: 0 and -infinity of a singular matrix, whose "
-            "gradient "
-            "fails.",
+            "gradient fails.",
             call_slogdet, square_samples, square_errors),
       entry("qr", "qr(x, mode=\"reduced\")",
             "x = q r, where no element of r's diagonal is negative (others leave the signs to LAPACK). Of "
-            "more rows than "
-            "columns the complete q has no gradient.",
+            "more rows than columns the complete q has no gradient.",
             call_qr, qr_samples, matrix_errors),
       entry("svd", "svd(x, full_matrices=true)",
             "x = u diag(s) vh. In each column of u the element largest in magnitude is positive. The "
-            "gradient of u and "
-            "vh takes distinct s, and with full_matrices square x.",
+            "gradient of u and vh takes distinct s, and with full_matrices square x.",
             call_svd, svd_samples, matrix_errors),
       entry("svdvals", "svdvals(x)", "The singular values, from the largest down.",
             call_unary<caldera::svdvals>, any_shape_samples, matrix_errors),
       entry("eigh", "eigh(x)",
             "Eigenvalues, ascending, and eigenvectors of the symmetric part of x; signs of the vectors as in "
-            "svd. The "
-            "gradient of the vectors takes distinct eigenvalues.",
+            "svd. The gradient of the vectors takes distinct eigenvalues.",
             call_eigh, square_samples, square_errors),
       entry("eigvalsh", "eigvalsh(x)", "The eigenvalues of the symmetric part of x, ascending.",
             call_unary<caldera::eigvalsh>, square_samples, square_errors),
       entry(
           "pinv", "pinv(x, rtol=max(M, N) * eps)",
           "The pseudo-inverse. Singular values up to rtol * the largest count as 0; the gradient is that at "
-          "constant "
-          "rank.",
+          "constant rank.",
           [](Tensors x, const Arguments& a) -> Results { return {pinv(x[0], rtol_of(a))}; }, pinv_samples,
           pinv_errors),
       entry(
@@ -319,8 +313,7 @@ std::span<const Operation> linalg_operations() {
           lstsq_samples, lstsq_errors),
       entry("matrix_norm", "matrix_norm(x, ord=\"fro\", keepdims=false)",
             "\"fro\", \"nuc\" (the sum of singular values), 2 and -2 (the largest and least of them), 1 and "
-            "-1 (sums of "
-            "|x| over columns), infinity and -infinity (over rows).",
+            "-1 (sums of |x| over columns), infinity and -infinity (over rows).",
             call_norm, norm_samples, norm_errors),
       entry("cond", "cond(x, ord=2)",
             "norm(x) norm(inv(x)); in the 2-norm of any matrices, infinite for singular ones.", call_cond,

@@ -84,8 +84,7 @@ std::span<const Operation> likelihood_operations() {
       entry(
           "binary_cross_entropy", "binary_cross_entropy(input, target, weight=none, reduction=mean)",
           "-(target * log(input) + (1 - target) * log(1 - input)), weighted and reduced. The logarithms are "
-          "at least "
-          "-100, without slope there.",
+          "at least -100, without slope there.",
           Ranges{kProbability, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {binary_cross_entropy(x[0], x[1], optional_operand(x, 2), reduction_of(a))};
@@ -105,8 +104,7 @@ std::span<const Operation> likelihood_operations() {
       entry(
           "kl_div", "kl_div(input, target, reduction=mean, log_target=false)",
           "target * (log(target) - input), reduced; 0 where the target is 0. The input is a logarithm, with "
-          "log_target "
-          "the target is, too.",
+          "log_target the target is, too.",
           Ranges{Range{}, kProbability},
           [](Tensors x, const Arguments& a) -> Results {
             return {kl_div(x[0], x[1], reduction_of(a), a.flag("log_target", false))};
@@ -117,8 +115,7 @@ std::span<const Operation> likelihood_operations() {
       entry(
           "gaussian_nll_loss", "gaussian_nll_loss(input, target, var, full=false, eps=1e-6, reduction=mean)",
           "(log(var) + (input - target)^2 / var) / 2, with full also log(2 pi) / 2, reduced. var is at least "
-          "eps, but "
-          "keeps its gradient below.",
+          "eps, but keeps its gradient below.",
           Ranges{Range{}, Range{}, kPositive},
           [](Tensors x, const Arguments& a) -> Results {
             return {gaussian_nll_loss(x[0], x[1], x[2], a.flag("full", false), a.real("eps", 1e-6),
@@ -134,8 +131,7 @@ std::span<const Operation> likelihood_operations() {
           "poisson_nll_loss",
           "poisson_nll_loss(input, target, log_input=true, full=false, eps=1e-8, reduction=mean)",
           "exp(input) - target * input, or without log_input input - target * log(input + eps), reduced; "
-          "with full also "
-          "Stirling's approximation where the target is above 1.",
+          "with full also Stirling's approximation where the target is above 1.",
           Ranges{kPositive, Range{.low = 0, .high = 1.9375, .offset = 1.0 / 128}},
           [](Tensors x, const Arguments& a) -> Results {
             return {poisson_nll_loss(x[0], x[1], a.flag("log_input", true), a.flag("full", false),

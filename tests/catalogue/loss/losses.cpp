@@ -118,8 +118,7 @@ std::span<const Operation> loss_operations() {
        .family = "losses",
        .signature = "mean_cross_entropy(logits, targets, {ignore_index, label_smoothing, weight})",
        .summary = "The mean cross-entropy of integer targets over the last axis, weighted by class; 0 when "
-                  "every target "
-                  "is ignored. A target outside gives NaN. 16-bit logits give float32.",
+                  "every target is ignored. A target outside gives NaN. 16-bit logits give float32.",
        .types = kFloating,
        .result = ResultType::computed,
        .call = [](Tensors x, const Arguments& a) -> Results {
@@ -170,8 +169,7 @@ std::span<const Operation> loss_operations() {
        .signature =
            "nll_loss(log_probabilities, targets, {weight, ignore_index=-100, reduction=mean, axis=-1})",
        .summary = "-log_probabilities[target], weighted by class. The mean divides by the sum of the "
-                  "targets' weights, "
-                  "and is 0 when every target is ignored. A target outside gives NaN.",
+                  "targets' weights, and is 0 when every target is ignored. A target outside gives NaN.",
        .types = kFloating,
        .call = [](Tensors x, const Arguments& a) -> Results {
          return {nll_loss(x[0], x[1], nll_options(x, a))};

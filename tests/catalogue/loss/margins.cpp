@@ -221,8 +221,7 @@ std::span<const Operation> margin_operations() {
       entry(
           "multi_margin_loss", "multi_margin_loss(input, target, p=1, margin=1, weight=none, reduction=mean)",
           "The sum over classes j other than the target t of max(0, margin - input[t] + input[j])^p, times "
-          "weight[t], "
-          "over the number of classes. A target outside gives NaN.",
+          "weight[t], over the number of classes. A target outside gives NaN.",
           Ranges{Range{.distinct = true}},
           [](Tensors x, const Arguments& a) -> Results {
             return {multi_margin_loss(x[0], x[1], a.axis("p", 1), a.real("margin", 1), optional_operand(x, 2),
@@ -240,8 +239,7 @@ std::span<const Operation> margin_operations() {
           "triplet_margin_loss(anchor, positive, negative, {margin=1, p=2, eps=1e-6, swap=false, "
           "reduction=mean})",
           "max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced, with d of pairwise_distance; "
-          "with swap, "
-          "d(positive, negative) where that is shorter.",
+          "with swap, d(positive, negative) where that is shorter.",
           Ranges{kOnGrid, kOffGrid, kBetween},
           [](Tensors x, const Arguments& a) -> Results {
             return {triplet_margin_loss(x[0], x[1], x[2],

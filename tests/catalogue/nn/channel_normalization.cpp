@@ -96,8 +96,8 @@ std::span<const Operation> channel_normalization_operations() {
            "eps=1e-5})",
        .summary =
            "(x - mean) / sqrt(var + eps) for each channel (axis 1), times weight, plus bias; with the new "
-           "running "
-           "statistics beside it. In training the statistics are those of x, otherwise the running ones.",
+           "running statistics beside it. In training the statistics are those of x, otherwise the "
+           "running ones.",
        .types = kFloating,
        .call = call_batch_norm,
        .samples = batch_norm_samples,

@@ -134,8 +134,7 @@ std::span<const Operation> network_operations() {
            "scaled_dot_product_attention(q, k, v, {mask=none, is_causal=false, scale=1/sqrt(features), "
            "enable_gqa=false})",
        .summary = "softmax(q k^T * scale, masked) v. A query that a boolean mask lets look at nothing gives "
-                  "the mean of "
-                  "v. With enable_gqa, groups of query heads share the heads of k and v.",
+                  "the mean of v. With enable_gqa, groups of query heads share the heads of k and v.",
        .types = kFloating,
        .call = call_attention,
        .samples = attention_samples,

@@ -128,8 +128,7 @@ std::span<const Operation> normalization_operations() {
        .family = "normalization",
        .signature = "layer_norm(x, eps, weight=none, bias=none, axes=1)",
        .summary = "(x - mean) / sqrt(variance + eps) over the last `axes` axes together (Ba, Kiros and "
-                  "Hinton 2016), times "
-                  "weight, plus bias.",
+                  "Hinton 2016), times weight, plus bias.",
        .types = kFloating,
        .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
          return {caldera::layer_norm(x[0], a.real("eps", 1e-5), optional_operand(x, 1),

@@ -155,8 +155,7 @@ std::span<const Operation> sorting_operations() {
       entry(
           "topk", "topk(x, k, axis=-1, largest=true)",
           "The k largest (or smallest) elements, best first, and their positions; of equal ones the first. "
-          "NaN is "
-          "the largest.",
+          "NaN is the largest.",
           kNumeric, R::same, G::full,
           [](Tensors x, const Arguments& a) -> Results {
             const auto [values, indices] =
@@ -167,8 +166,7 @@ std::span<const Operation> sorting_operations() {
       entry(
           "searchsorted", "searchsorted(sorted, values, right=false, sorter=none)",
           "How many elements of a sorted sequence are less (with right: not greater) than each value. NaN is "
-          "the "
-          "largest.",
+          "the largest.",
           kNumeric, R::index, G::none,
           [](Tensors x, const Arguments& a) -> Results {
             return {caldera::searchsorted(x[0], x[1], a.flag("right", false), optional_operand(x, 2))};

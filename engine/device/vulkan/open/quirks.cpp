@@ -11,13 +11,11 @@ bool is_llvmpipe(const VkPhysicalDeviceProperties&, const VkPhysicalDeviceDriver
 constexpr Quirk kQuirks[] = {
     {"llvmpipe-loop-limit",
      "Mesa 22.3: code generation gives every invocation 65535 loop iterations, counted over all of its "
-     "loops, and leaves "
-     "the loop in silence after that (LP_MAX_TGSI_LOOP_ITERATIONS).",
+     "loops, and leaves the loop in silence after that (LP_MAX_TGSI_LOOP_ITERATIONS).",
      is_llvmpipe, [](Capabilities& c) { c.loop_limit = 65535; }},
     {"llvmpipe-scalar-loads",
      "Mesa 22.3: a load is a loop over the lanes for each component, so vectors save nothing; a matrix "
-     "product with "
-     "vector loads along the columns of B ran at 0.45 of its speed with scalar ones.",
+     "product with vector loads along the columns of B ran at 0.45 of its speed with scalar ones.",
      is_llvmpipe, [](Capabilities& c) { c.scalar_loads = true; }},
     {"llvmpipe-exit",
      "Mesa 22.3, LLVM 15: the first compilation makes static objects that exit() destroys ahead of whatever "
