@@ -6,6 +6,7 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
+#include "ops/core/sum.h"
 #include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/clip.h"
@@ -21,7 +22,7 @@
 #include "ops/nn/softmax.h"
 #include "ops/reduce/cumulative.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 #include "ops/reduce/statistics.h"
 #include "ops/shape/manipulation.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
-#include "ops/reduce/reductions.h"
+#include "ops/core/sum.h"
 
 namespace caldera::bench {
 namespace {

@@ -14,6 +14,7 @@
 #include "ops/core/gather_scatter.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/elementwise/power.h"
@@ -25,7 +26,7 @@
 #include "ops/nn/softmax.h"
 #include "ops/random/uniform_normal.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 #include "ops/shape/joining.h"
 
 namespace caldera::bench {

@@ -11,11 +11,11 @@
 #include "engine/eager/v1.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
+#include "ops/core/sum.h"
 #include "ops/linalg/matmul.h"
 #include "ops/nn/lora.h"
 #include "ops/nn/normalization.h"
 #include "ops/nn/softmax.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera::bench {
 namespace {

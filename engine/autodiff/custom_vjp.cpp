@@ -13,7 +13,7 @@
 #include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/vmap.h"
 #include "ops/core/creation.h"
-#include "ops/reduce/reductions.h"
+#include "ops/core/sum.h"
 
 namespace caldera {
 namespace {

@@ -13,8 +13,8 @@
 #include "engine/graph/vjp.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
+#include "ops/core/sum.h"
 #include "ops/nn/softmax.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

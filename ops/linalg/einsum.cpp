@@ -10,10 +10,10 @@
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/products.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/diagonals.h"
 
 namespace caldera {

@@ -12,6 +12,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
@@ -19,7 +20,6 @@
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/products.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {

@@ -9,11 +9,11 @@
 #include <algorithm>
 
 #include "ops/core/node_builder.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"
 #include "ops/linalg/matrix_rules.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/diagonals.h"
 #include "ops/shape/joining.h"
 

@@ -12,9 +12,9 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/linalg/identity.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera::matrices {
 

@@ -16,12 +16,12 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/root_without_kink.h"
 #include "ops/linalg/matmul.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/diagonals.h"
 #include "ops/shape/joining.h"
 

@@ -11,8 +11,8 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/ranges.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera::ops {
 

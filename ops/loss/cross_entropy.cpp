@@ -10,6 +10,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/elementwise/real_function.h"
@@ -18,7 +19,7 @@
 #include "ops/loss/loss_operands.h"
 #include "ops/loss/reduction.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 
 namespace caldera {
 

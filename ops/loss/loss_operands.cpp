@@ -8,8 +8,9 @@
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
+#include "ops/core/sum.h"
 #include "ops/loss/reduction.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 
 namespace caldera::ops {
 

@@ -9,6 +9,7 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/linalg/products.h"
@@ -17,7 +18,7 @@
 #include "ops/loss/nll.h"
 #include "ops/loss/reduction.h"
 #include "ops/nn/activations.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 
 namespace caldera {
 namespace {

@@ -10,7 +10,7 @@
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/nn/normalization.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 #include "ops/reduce/statistics.h"
 
 namespace caldera {

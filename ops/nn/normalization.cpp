@@ -8,7 +8,7 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 
 namespace caldera {
 namespace {

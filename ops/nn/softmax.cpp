@@ -7,10 +7,10 @@
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

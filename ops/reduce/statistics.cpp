@@ -14,10 +14,11 @@
 #include "ops/core/comparison.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/root_without_kink.h"
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {

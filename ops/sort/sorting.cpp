@@ -18,9 +18,9 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/index/scatter.h"
-#include "ops/reduce/reductions.h"
 #include "ops/sort/sorting_network.h"
 
 namespace caldera {

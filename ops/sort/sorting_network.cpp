@@ -16,9 +16,9 @@
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/reduce/extrema.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/joining.h"
 
 namespace caldera::ops {

@@ -6,8 +6,8 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/loss/cross_entropy.h"
-#include "ops/reduce/reductions.h"
 
 namespace caldera {
 namespace {

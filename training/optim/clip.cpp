@@ -4,9 +4,9 @@
 
 #include "ops/core/arithmetic.h"
 #include "ops/core/selection.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
-#include "ops/reduce/reductions.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {

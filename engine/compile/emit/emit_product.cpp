@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/compile/emit/emitter.h"
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 #include "engine/compile/rewrite/products.h"
 #include "engine/tensor/error.h"
 

@@ -5,7 +5,7 @@
 #include <queue>
 #include <utility>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 

@@ -7,7 +7,7 @@
 
 #include "engine/compile/fuse/join_groups.h"
 #include "engine/compile/fuse/window.h"
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 namespace {

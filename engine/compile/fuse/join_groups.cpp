@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 

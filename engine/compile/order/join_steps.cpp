@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 #include "engine/plan/byte_range.h"
 
 namespace caldera {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/limits.h"
 #include "engine/compile/order/hazards.h"
 #include "engine/compile/order/levels.h"
 #include "engine/compile/order/memory_plan.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 namespace {

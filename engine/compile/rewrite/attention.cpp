@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 #include "engine/compile/program/program_builder.h"
 #include "engine/compile/rewrite/attention_patterns.h"
 

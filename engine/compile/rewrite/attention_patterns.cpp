@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 
 namespace caldera {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/compile/limits.h"
+#include "engine/compile/program/limits.h"
 #include "engine/compile/program/program_builder.h"
 
 namespace caldera {

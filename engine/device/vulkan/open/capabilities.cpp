@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/device/vulkan/open/quirks.h"
-
 namespace caldera::vulkan {
 namespace {
 
@@ -79,10 +77,9 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
 
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT size_properties{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
-  VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
-                                          .pNext = size_control ? &size_properties : nullptr};
   VkPhysicalDeviceFloatControlsProperties float_controls{
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &driver};
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES,
+      .pNext = size_control ? &size_properties : nullptr};
   VkPhysicalDeviceMaintenance3Properties maintenance{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &float_controls};
   VkPhysicalDeviceSubgroupProperties subgroup{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
@@ -141,10 +138,6 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   if (c.subgroup_size_control) c.max_subgroups = size_properties.maxComputeWorkgroupSubgroups;
   c.shared_memory = limits.maxComputeSharedMemorySize;
   c.max_allocation = maintenance.maxMemoryAllocationSize;
-
-  for (const Quirk& quirk : quirks()) {
-    if (quirk.applies(properties.properties, driver)) quirk.change(c);
-  }
   return c;
 }
 

@@ -57,7 +57,8 @@ struct AcceptedMessage {
 };
 std::span<const AcceptedMessage> accepted_messages();
 
-/// Capabilities after quirks. `missing` is set to what Caldera requires and the device lacks, or left empty.
+/// Capabilities as the driver states them: quirks are to be applied. `missing` is set to what Caldera
+/// requires and the device lacks, or left empty.
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing);
 
 }  // namespace caldera::vulkan

@@ -7,6 +7,7 @@
 
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/instance.h"
+#include "engine/device/vulkan/open/quirks.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -110,6 +111,7 @@ std::vector<PhysicalDevice> enumerate() {
     VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                            .pNext = &driver};
     vkGetPhysicalDeviceProperties2(handle, &properties);
+    apply_quirks(properties.properties, driver, device.capabilities);
     device.timestamp_period = properties.properties.limits.timestampPeriod;
     device.info.name = properties.properties.deviceName;
     device.info.type = type_name(properties.properties.deviceType);

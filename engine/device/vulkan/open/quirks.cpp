@@ -27,4 +27,11 @@ constexpr Quirk kQuirks[] = {
 
 std::span<const Quirk> quirks() { return kQuirks; }
 
+void apply_quirks(const VkPhysicalDeviceProperties& device, const VkPhysicalDeviceDriverProperties& driver,
+                  Capabilities& capabilities) {
+  for (const Quirk& quirk : quirks()) {
+    if (quirk.applies(device, driver)) quirk.change(capabilities);
+  }
+}
+
 }  // namespace caldera::vulkan

@@ -22,4 +22,8 @@ struct Quirk {
 };
 std::span<const Quirk> quirks();
 
+/// Applies the quirks of a device and its driver to what it says it can do.
+void apply_quirks(const VkPhysicalDeviceProperties& device, const VkPhysicalDeviceDriverProperties& driver,
+                  Capabilities& capabilities);
+
 }  // namespace caldera::vulkan

@@ -1,18 +1,11 @@
-#include "ops/reduce/reductions.h"
+#include "ops/reduce/mean.h"
 
-#include "ops/core/broadcast.h"
+#include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/sum.h"
 
 namespace caldera {
-
-LazyTensor sum(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  return ops::sum_along(astype(x, sum_type(x.dtype())), axes, keepdims);
-}
-
-LazyTensor sum(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims) {
-  return astype(sum(astype(x, dtype), axes, keepdims), dtype);
-}
 
 LazyTensor mean(const LazyTensor& x, const Axes& axes, bool keepdims) {
   // 16-bit types in f32: the sum alone might overflow.

@@ -1,4 +1,4 @@
-// Sums and means over axes. Part of ops/ops.h.
+// The sum over axes. Part of ops/ops.h.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
@@ -10,6 +10,5 @@ namespace caldera {
 /// elements are cast to it first, and the sum is of it.
 LazyTensor sum(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor sum(const LazyTensor& x, const Axes& axes, DType dtype, bool keepdims = false);
-LazyTensor mean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 }  // namespace caldera
