@@ -192,6 +192,8 @@ inline DType value_type(ScalarOp op, DType operand) {
 /// in a wider one.
 bool may_leave_range(ScalarOp op);
 
-inline bool is_row_reduction(ScalarOp op) { return op >= ScalarOp::row_sum && op <= ScalarOp::row_product; }
+constexpr bool is_row_reduction(ScalarOp op) {
+  return op >= ScalarOp::row_sum && op <= ScalarOp::row_product;
+}
 
 }  // namespace caldera

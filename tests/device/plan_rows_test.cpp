@@ -160,8 +160,9 @@ TEST_P(PlanRows, OutputsOfSeveralTypes) {
 TEST_P(PlanRows, EveryReductionOfEveryType) {
   for (DType type : {DType::u8, DType::i32, DType::i64, DType::f32, DType::f64}) {
     if (!supports(type)) continue;
-    for (ScalarOp op :
-         {ScalarOp::row_sum, ScalarOp::row_maximum, ScalarOp::row_minimum, ScalarOp::row_product}) {
+    for (const CombineFacts& combine : kCombines) {
+      if (!accepts(combine.combine, type)) continue;
+      const ScalarOp op = combine.row;
       KernelBuilder b("reduce_row");
       const auto x = b.load(type);
       const auto all = b.op(op, x);

@@ -10,32 +10,6 @@
 namespace caldera {
 namespace {
 
-Combine combine_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::maximum:
-      return Combine::maximum;
-    case ScalarOp::minimum:
-      return Combine::minimum;
-    case ScalarOp::mul:
-      return Combine::product;
-    default:
-      return Combine::sum;
-  }
-}
-
-ScalarOp row_reduction_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::maximum:
-      return ScalarOp::row_maximum;
-    case ScalarOp::minimum:
-      return ScalarOp::row_minimum;
-    case ScalarOp::mul:
-      return ScalarOp::row_product;
-    default:
-      return ScalarOp::row_sum;
-  }
-}
-
 class Builder {
  public:
   /// `group` gives the space and its rows.
@@ -70,7 +44,7 @@ class Builder {
     if (n.op->kind == OpClass::reduce) {
       const Source s = placement_.operand(i, 0);
       const std::uint16_t a = at_points(operand(s, placement_.node(s.shape_of).shape));
-      const ScalarOp op = row_reduction_of(n.op->scalar);
+      const ScalarOp op = facts(combine_of(n.op->scalar)).row;
       const std::uint16_t value = emit({.op = op, .type = compute_type(n.dtype), .a = a});
       values_[i] = may_leave_range(op) ? wrapped(value, n.dtype) : value;
     } else if (n.op->kind == OpClass::random) {

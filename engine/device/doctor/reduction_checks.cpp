@@ -13,13 +13,11 @@ using reference::Range;
 using reference::reduce_kernel;
 using reference::view;
 
-constexpr Combine kCombines[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
-constexpr const char* kNames[] = {"sum", "maximum", "minimum", "product"};
 constexpr DType kTypes[] = {DType::u8,  DType::u32, DType::i8,  DType::i16,
                             DType::i32, DType::i64, DType::f32, DType::f64};
 
 std::string title(Combine combine, DType type) {
-  return std::string(kNames[static_cast<int>(combine)]) + " of " + std::string(name(type));
+  return std::string(facts(combine).name) + " of " + std::string(name(type));
 }
 
 /// Products stay finite, sums of positive numbers do not cancel.
@@ -117,13 +115,17 @@ void check_reductions(Examination& x) {
       x.skip("reductions of " + std::string(name(type)), "the device lacks the type");
       continue;
     }
-    for (Combine combine : kCombines) check_layouts(x, combine, type);
+    for (const CombineFacts& c : kCombines) {
+      if (accepts(c.combine, type)) check_layouts(x, c.combine, type);
+    }
   }
   check_long_sums(x);
   check_expressions(x);
   if (!x.gpu() || x.backend().info().type != "software") return;  // GPUs have wide workgroups anyway
   x.on_other_backend("reductions in wide workgroups", "CALDERA_VULKAN_WIDE", "1", [](Examination& wide) {
-    for (Combine combine : kCombines) check_layouts(wide, combine, DType::f32);
+    for (const CombineFacts& c : kCombines) {
+      check_layouts(wide, c.combine, accepts(c.combine, DType::f32) ? DType::f32 : DType::i32);
+    }
     check_long_sums(wide);
   });
 }

@@ -20,13 +20,7 @@ class Accumulator {
   Accumulator(Combine combine, DType type)
       : combine_(combine), type_(is_floating(type) ? DType::f64 : type), total_(identity(type)) {}
 
-  void take(Number x) {
-    const ScalarOp op = combine_ == Combine::sum       ? ScalarOp::add
-                        : combine_ == Combine::product ? ScalarOp::mul
-                        : combine_ == Combine::maximum ? ScalarOp::maximum
-                                                       : ScalarOp::minimum;
-    total_ = apply_scalar_op(op, type_, type_, total_, x, {});
-  }
+  void take(Number x) { total_ = apply_scalar_op(facts(combine_).function, type_, type_, total_, x, {}); }
   Number total() const { return total_; }
 
  private:
@@ -63,21 +57,6 @@ void run_reduction(const StepMemory& memory, const KernelUse& use, std::size_t i
     });
     memory.write(use.outputs(), output.type, outer, total.total());
   });
-}
-
-Combine combine_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::row_sum:
-      return Combine::sum;
-    case ScalarOp::row_maximum:
-      return Combine::maximum;
-    case ScalarOp::row_minimum:
-      return Combine::minimum;
-    case ScalarOp::row_product:
-      return Combine::product;
-    default:
-      throw std::logic_error("reference: not a row reduction");
-  }
 }
 
 /// A value over one row: one number, or one for each point.

@@ -78,15 +78,12 @@ std::vector<bool> row_values(const Kernel& kernel) {
         break;
       case ScalarOp::load_row:
       case ScalarOp::scalar:
-      case ScalarOp::row_sum:
-      case ScalarOp::row_maximum:
-      case ScalarOp::row_minimum:
-      case ScalarOp::row_product:
         whole.push_back(true);
         break;
       default: {
         const int arity = info(i.op).arity;
-        whole.push_back(whole[i.a] && (arity < 2 || whole[i.b]) && (arity < 3 || whole[i.c]));
+        whole.push_back(is_row_reduction(i.op) ||
+                        (whole[i.a] && (arity < 2 || whole[i.b]) && (arity < 3 || whole[i.c])));
       }
     }
   }

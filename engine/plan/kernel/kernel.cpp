@@ -6,11 +6,7 @@
 #include <array>
 
 namespace caldera {
-namespace {
-
-constexpr const char* kCombineNames[] = {"sum", "max", "min", "prod"};
-
-}  // namespace
+namespace {}  // namespace
 
 void Kernel::finish() {
   hash = Hash128{};
@@ -80,7 +76,7 @@ std::string Kernel::to_string() const {
     text += '\n';
   }
   for (const Output& o : outputs) {
-    text += reduce ? fmt::format("  store {}(v{})\n", kCombineNames[static_cast<int>(*reduce)], o.value)
+    text += reduce ? fmt::format("  store {}(v{})\n", facts(*reduce).name, o.value)
                    : fmt::format("  store v{}\n", o.value);
   }
   return text;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "engine/graph/scalar_op.h"
+#include "engine/plan/kernel/combine.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/hash.h"
 
@@ -37,10 +38,6 @@
 // rounding (a conversion); and ScalarOp::narrow_i8 and its like wherever integer arithmetic may have left the
 // type's range.
 namespace caldera {
-
-/// How a reduction combines elements. Sums of f32 keep f32 accumulators; the order is fixed, so results are
-/// reproducible.
-enum class Combine : std::uint8_t { sum, maximum, minimum, product };
 
 /// One instruction. `type` is the type of the result. Meaning of a, b, c: value numbers of the operands,
 /// except

@@ -73,8 +73,10 @@ TEST(VulkanGlsl, EveryAccessAndFormIsValid) {
         EXPECT_EQ(validate(*copy, elementwise(*copy, access, rank), kPlain), "") << name(type) << rank;
       }
     }
-    for (Combine combine : {Combine::sum, Combine::maximum, Combine::minimum, Combine::product}) {
-      const auto reduction = reduce_kernel(combine, type);
+    for (const CombineFacts& c : kCombines) {
+      // Booleans have reductions of their own: "any" and "all".
+      if (type != DType::boolean && !accepts(c.combine, type)) continue;
+      const auto reduction = reduce_kernel(c.combine, type);
       for (RegionForm form : {RegionForm::reduce_per_thread, RegionForm::reduce_per_group}) {
         for (const GlslOptions& options : {kPlain, kRich, kLoose}) {
           KernelVariant v = elementwise(*reduction, Access::strided, 3);

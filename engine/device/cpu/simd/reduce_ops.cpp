@@ -237,8 +237,15 @@ const ReduceOps* reduce_ops(Combine combine, DType type) {
   switch (type) {
     case DType::boolean: {
       // Bytes 0 and 1: sum is "any", product "all".
-      const bool any = combine == Combine::sum || combine == Combine::maximum;
-      return any ? &kOps<Maximum, std::uint8_t> : &kOps<All, std::uint8_t>;
+      switch (combine) {
+        case Combine::sum:
+        case Combine::maximum:
+          return &kOps<Maximum, std::uint8_t>;
+        case Combine::product:
+        case Combine::minimum:
+          return &kOps<All, std::uint8_t>;
+      }
+      break;
     }
     case DType::u8:
       return typed<std::uint8_t>(combine);

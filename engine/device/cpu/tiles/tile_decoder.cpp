@@ -7,7 +7,6 @@
 
 #include "engine/device/cpu/tiles/tile_locations.h"
 #include "engine/device/cpu/tiles/tile_values.h"
-#include "engine/plan/kernel/row_reduction.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -219,7 +218,7 @@ class Decoder {
     for (std::size_t v = 0; v < code_.size(); ++v) {
       const Instruction& i = code_[v];
       if (!values_.needed(v) || !is_row_reduction(i.op) || values_.phase(i.a) != p) continue;
-      const ReduceOps* ops = find_reduce(combine_of_row(i.op), i.type);
+      const ReduceOps* ops = find_reduce(combine_of(i.op), i.type);
       if (ops == nullptr || code_[i.a].type != i.type) require(nullptr, v);
       location_[v] = take_row();
       program_.reductions.push_back({ops, point_location(i.a), location_[v]});

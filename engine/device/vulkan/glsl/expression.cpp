@@ -203,6 +203,32 @@ std::string comparison(ScalarOp op, const GlslValue& a, const GlslValue& b) {
   return fmt::format("({} {} {})", x, sign, y);
 }
 
+/// The neutral element of the maximum, or of the minimum.
+std::string glsl_extreme(DType type, bool is_max, GlslCalls& calls) {
+  switch (type) {
+    case DType::boolean:
+      return is_max ? "false" : "true";
+    case DType::u8:
+      return is_max ? "0u" : "255u";
+    case DType::i32:
+      return is_max ? "(-2147483647 - 1)" : "2147483647";
+    case DType::i64:
+      return is_max ? "(-9223372036854775807l - 1l)" : "9223372036854775807l";
+    case DType::f64:
+      return fmt::format("packDouble2x32(uvec2(0u, {}u))", is_max ? "0xfff00000" : "0x7ff00000");
+    case DType::f32:
+      calls.emplace("constants");
+      return is_max ? "-infinity()" : "infinity()";
+    case DType::u32:  // no registers hold types of memory
+    case DType::i8:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  refuse("reduction", type);
+}
+
 }  // namespace
 
 std::string_view glsl_type(DType type) {
@@ -286,39 +312,24 @@ std::string glsl_expression(ScalarOp op, DType type, const GlslValue& a, const G
 }
 
 std::string glsl_identity(Combine combine, DType type, GlslCalls& calls) {
-  if (combine == Combine::sum || combine == Combine::product) {
-    if (type == DType::boolean) return combine == Combine::product ? "true" : "false";
-    return literal(type, combine == Combine::product ? 1 : 0);
-  }
-  const bool is_max = combine == Combine::maximum;
-  switch (type) {
-    case DType::boolean:
-      return is_max ? "false" : "true";
-    case DType::u8:
-      return is_max ? "0u" : "255u";
-    case DType::i32:
-      return is_max ? "(-2147483647 - 1)" : "2147483647";
-    case DType::i64:
-      return is_max ? "(-9223372036854775807l - 1l)" : "9223372036854775807l";
-    case DType::f64:
-      return fmt::format("packDouble2x32(uvec2(0u, {}u))", is_max ? "0xfff00000" : "0x7ff00000");
-    case DType::f32:
-      calls.emplace("constants");
-      return is_max ? "-infinity()" : "infinity()";
-    case DType::u32:  // no registers hold types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
+  const auto number = [&](int value) {
+    return type == DType::boolean ? std::string(value != 0 ? "true" : "false") : literal(type, value);
+  };
+  switch (combine) {
+    case Combine::sum:
+      return number(0);
+    case Combine::product:
+      return number(1);
+    case Combine::maximum:
+    case Combine::minimum:
+      return glsl_extreme(type, combine == Combine::maximum, calls);
   }
   refuse("reduction", type);
 }
 
 std::string glsl_combine(Combine combine, DType type, const std::string& a, const std::string& b,
                          GlslCalls& calls) {
-  constexpr ScalarOp kOps[] = {ScalarOp::add, ScalarOp::maximum, ScalarOp::minimum, ScalarOp::mul};
-  return arithmetic(kOps[static_cast<int>(combine)], type, a, b, calls);
+  return arithmetic(facts(combine).function, type, a, b, calls);
 }
 
 }  // namespace caldera

@@ -9,6 +9,20 @@ bool in_subgroups(DType type, const GlslOptions& options) {
   return options.subgroup_size > 0 && (type == DType::f32 || type == DType::i32 || type == DType::u8);
 }
 
+std::string_view subgroup_function(Combine combine) {
+  switch (combine) {
+    case Combine::sum:
+      return "subgroupAdd";
+    case Combine::maximum:
+      return "subgroupMax";
+    case Combine::minimum:
+      return "subgroupMin";
+    case Combine::product:
+      return "subgroupMul";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string GlslReductions::counter() const {
@@ -59,8 +73,7 @@ void GlslReductions::finish() {
 void GlslReductions::combine_subgroup(const GlslReduction& r) {
   body_.needs.subgroups = true;
   GlslCalls& calls = body_.needs.calls;
-  constexpr const char* kNames[] = {"subgroupAdd", "subgroupMax", "subgroupMin", "subgroupMul"};
-  const char* function = kNames[static_cast<int>(r.combine)];
+  const std::string_view function = subgroup_function(r.combine);
   if (r.type == DType::f32 && (r.combine == Combine::maximum || r.combine == Combine::minimum)) {
     // The subgroup operations may drop NaN.
     calls.insert("is_nan");

@@ -11,7 +11,6 @@
 #include "engine/device/vulkan/glsl/forms.h"
 #include "engine/device/vulkan/glsl/reduction.h"
 #include "engine/device/vulkan/glsl/space.h"
-#include "engine/plan/kernel/row_reduction.h"
 #include "engine/plan/kernel/row_walks.h"
 
 namespace caldera {
@@ -49,7 +48,7 @@ class RowWriter {
 GlslReductions RowWriter::reductions_of(const RowWalk& walk) const {
   std::vector<GlslReduction> list;
   for (std::uint16_t v : walk.reductions)
-    list.push_back({.combine = combine_of_row(kernel_.code[v].op),
+    list.push_back({.combine = combine_of(kernel_.code[v].op),
                     .type = kernel_.code[v].type,
                     .name = fmt::format("v{}", v),
                     .few = form_.variant.kept > 0});
