@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <numbers>
 #include <random>
 #include <vector>
 
@@ -21,71 +20,14 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr float kLeast = std::numeric_limits<float>::min();
 
-/// One of the functions, and where it is interesting: half of the points lie there, evenly; the other half
-/// are evenly spaced bit patterns, so that they are in every binade of either sign.
-struct MeasuredFunction {
-  LazyTensor (*call)(const LazyTensor& x, const LazyTensor& y);
-  double (*exact)(double x, double y);
-  double low, high;
-  bool has_second = false;
-};
-
-template <LazyTensor (*F)(const LazyTensor&)>
-LazyTensor one(const LazyTensor& x, const LazyTensor&) {
-  return F(x);
-}
-template <double (*F)(double)>
-double one(double x, double) {
-  return F(x);
-}
-
-double half_erfc(double x, double) {
-  return std::isinf(x) && x < 0 ? NAN : x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
-
-const std::map<std::string, MeasuredFunction>& functions() {
-  static const std::map<std::string, MeasuredFunction> kAll{
-      {"exp", {one<exp>, one<std::exp>, -104, 89}},
-      {"log", {one<log>, one<std::log>, 0.5, 2}},
-      {"tanh", {one<tanh>, one<std::tanh>, -10, 10}},
-      {"sin", {one<sin>, one<std::sin>, -400, 400}},
-      {"cos", {one<cos>, one<std::cos>, -400, 400}},
-      {"erf", {one<erf>, one<std::erf>, -4.5, 4.5}},
-      {"exp2", {one<exp2>, one<std::exp2>, -150, 129}},
-      {"expm1", {one<expm1>, one<std::expm1>, -2, 2}},
-      {"log2", {one<log2>, one<std::log2>, 0.5, 2}},
-      {"log10", {one<log10>, one<std::log10>, 0.5, 2}},
-      {"log1p", {one<log1p>, one<std::log1p>, -1, 1}},
-      {"sqrt", {one<sqrt>, one<std::sqrt>, 0, 100}},
-      {"rsqrt", {one<rsqrt>, [](double x, double) { return 1 / std::sqrt(x); }, 0, 100}},
-      {"reciprocal", {one<reciprocal>, [](double x, double) { return 1 / x; }, -100, 100}},
-      {"tan", {one<tan>, one<std::tan>, -400, 400}},
-      {"sigmoid", {one<sigmoid>, [](double x, double) { return 1 / (1 + std::exp(-x)); }, -104, 20}},
-      {"asin", {one<asin>, one<std::asin>, -1, 1}},
-      {"acos", {one<acos>, one<std::acos>, -1, 1}},
-      {"atan", {one<atan>, one<std::atan>, -10, 10}},
-      {"sinh", {one<sinh>, one<std::sinh>, -90, 90}},
-      {"cosh", {one<cosh>, one<std::cosh>, -90, 90}},
-      {"asinh", {one<asinh>, one<std::asinh>, -10, 10}},
-      {"acosh", {one<acosh>, one<std::acosh>, 1, 10}},
-      {"atanh", {one<atanh>, one<std::atanh>, -1, 1}},
-      {"erfc", {one<erfc>, one<std::erfc>, -4, 10.5}},
-      {"lgamma", {one<lgamma>, one<std::lgamma>, 0, 20}},
-      {"gelu", {[](const LazyTensor& x, const LazyTensor&) { return gelu(x); }, half_erfc, -14, 8}},
-      {"pow", {pow, std::pow, 0, 10, true}},
-      {"atan2", {atan2, std::atan2, -10, 10, true}},
-      {"hypot", {hypot, std::hypot, -10, 10, true}},
-      {"divide", {divide, [](double a, double b) { return a / b; }, -10, 10, true}},
-  };
-  return kAll;
-}
-
 struct Points {
   std::vector<float> x, y;
   std::vector<double> exact;
 };
 
-Points points_of(const MeasuredFunction& f, std::int64_t count) {
+/// Half of the points lie evenly where the function is interesting; the other half are evenly spaced bit
+/// patterns, so that they are in every binade of either sign.
+Points points_of(const AccuracyFigure& f, std::int64_t count) {
   Points points;
   const auto number = [](std::uint64_t pattern) {
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(pattern));
@@ -109,8 +51,7 @@ const Points& cached_points(std::size_t row) {
   static std::map<std::size_t, Points> cache;
   const auto found = cache.find(row);
   if (found != cache.end()) return found->second;
-  const MeasuredFunction& f = functions().at(kAccuracyFigures.at(row).function);
-  return cache[row] = points_of(f, accuracy_points(row));
+  return cache[row] = points_of(kAccuracyFigures.at(row), accuracy_points(row));
 }
 
 /// A device may take denormal numbers for 0, and give 0 for them.
@@ -136,7 +77,7 @@ double error_in_ulp(float got, double exact, double scale, Flushing flushing) {
 class Accuracy : public OpTest {
  protected:
   /// With fusion the function stands between negations, which change no digit; without it alone.
-  std::vector<float> results(const MeasuredFunction& f, const Points& points) const {
+  std::vector<float> results(const AccuracyFigure& f, const Points& points) const {
     const float sign = GetParam().fusion ? -1 : 1;
     const auto tensor = [&](std::vector<float> values) {
       for (float& value : values) value *= sign;
@@ -153,9 +94,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, Accuracy, ::testing::ValuesIn(op_settings()), 
 TEST_P(Accuracy, IsAsTheFiguresSay) {
   for (std::size_t row = 0; row < kAccuracyFigures.size(); ++row) {
     const AccuracyFigure& figure = kAccuracyFigures.at(row);
-    const MeasuredFunction& f = functions().at(figure.function);
     const Points& points = cached_points(row);
-    const std::vector<float> got = results(f, points);
+    const std::vector<float> got = results(figure, points);
     double worst = 0;
     std::size_t at = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
