@@ -38,7 +38,7 @@ void check_among() {
   }
 }
 
-constexpr bool is_real(DType type) { return type == DType::f32; }
+constexpr bool is_single(DType type) { return type == DType::f32; }
 
 TEST(Dispatch, TakesOnlyThoseItIsMadeFor) {
   check_among<is_any_type>();
@@ -47,7 +47,7 @@ TEST(Dispatch, TakesOnlyThoseItIsMadeFor) {
   check_among<is_narrow_integer>();
   check_among<is_compute_type>();
   check_among<is_compute_number>();
-  check_among<is_real>();
+  check_among<is_single>();
 }
 
 TEST(Dispatch, RefusesWhatIsNoDtype) {
