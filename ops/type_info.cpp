@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/core/node_builder.h"
 
@@ -11,20 +10,6 @@ namespace caldera {
 namespace {
 
 int bits_of(DType dtype) { return 8 * static_cast<int>(size_of(dtype)); }
-
-/// Of the significand, the leading 1 included.
-int digits_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 11;
-    case DType::bf16:
-      return 8;
-    case DType::f32:
-      return std::numeric_limits<float>::digits;
-    default:
-      return std::numeric_limits<double>::digits;
-  }
-}
 
 }  // namespace
 
@@ -61,7 +46,7 @@ bool isdtype(DType dtype, TypeKind kind) {
 
 FloatInfo finfo(DType dtype) {
   if (!is_floating(dtype)) throw DTypeError(fmt::format("finfo: {} is not floating; see iinfo", name(dtype)));
-  const int bits = bits_of(dtype), digits = digits_of(dtype);
+  const int bits = bits_of(dtype), digits = facts(dtype).digits;
   const int highest = 1 << (bits - digits - 1);  // half of the exponents are negative
   const double eps = std::ldexp(1, 1 - digits);
   const double max = std::ldexp(2 - eps, highest - 1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/eager/errors.h"
+#include "engine/tensor/dispatch.h"
 #include "ops/loss/cross_entropy.h"
 
 namespace caldera::v1 {
@@ -11,33 +12,11 @@ namespace {
 
 /// An eager call can look at its data, so a bad target is an error here and not a NaN later.
 void check_targets(const Tensor& targets, std::int64_t classes, std::optional<std::int64_t> ignore_index) {
-  const auto as = [&]<class T>(T) {
+  // Other types are refused by the loss.
+  const auto values = dispatch<is_integral>(targets.dtype(), [&]<class T>() {
     const std::vector<T> read = targets.to_vector<T>();
     return std::vector<std::int64_t>(read.begin(), read.end());
-  };
-  const std::vector<std::int64_t> values = [&] {
-    switch (targets.dtype()) {
-      case DType::u8:
-        return as(std::uint8_t{});
-      case DType::u32:
-        return as(std::uint32_t{});
-      case DType::i8:
-        return as(std::int8_t{});
-      case DType::i16:
-        return as(std::int16_t{});
-      case DType::i32:
-        return as(std::int32_t{});
-      case DType::i64:
-        return as(std::int64_t{});
-      case DType::boolean:  // refused by the loss
-      case DType::f16:
-      case DType::bf16:
-      case DType::f32:
-      case DType::f64:
-        break;
-    }
-    return std::vector<std::int64_t>();
-  }();
+  });
   bool any = false;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (ignore_index && values[i] == *ignore_index) continue;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/tensor/dispatch.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/transfer.h"
@@ -26,11 +27,14 @@ struct Tensor::State {
 
 namespace {
 
-template <class T>
-T load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
+/// An element as a number of type N.
+template <class N>
+N read(DType type, const std::byte* from) {
+  return dispatch(type, [&]<class T>() {
+    Stored<T> element{};
+    std::memcpy(&element, from, sizeof(element));
+    return static_cast<N>(to_number(element));
+  });
 }
 
 }  // namespace
@@ -97,51 +101,11 @@ const std::byte* Tensor::element(std::span<const std::int64_t> index) const {
 }
 
 double Tensor::real_at(std::span<const std::int64_t> index) const {
-  const std::byte* from = element(index);
-  switch (dtype()) {
-    case DType::f16:
-      return static_cast<double>(to_float(load<Half>(from)));
-    case DType::bf16:
-      return static_cast<double>(to_float(load<BFloat16>(from)));
-    case DType::f32:
-      return static_cast<double>(load<float>(from));
-    case DType::f64:
-      return load<double>(from);
-    case DType::boolean:
-    case DType::u8:
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      break;
-  }
-  return static_cast<double>(integer_at(index));
+  return read<double>(dtype(), element(index));
 }
 
 std::int64_t Tensor::integer_at(std::span<const std::int64_t> index) const {
-  const std::byte* from = element(index);
-  switch (dtype()) {
-    case DType::boolean:
-    case DType::u8:
-      return load<std::uint8_t>(from);
-    case DType::u32:
-      return load<std::uint32_t>(from);
-    case DType::i8:
-      return load<std::int8_t>(from);
-    case DType::i16:
-      return load<std::int16_t>(from);
-    case DType::i32:
-      return load<std::int32_t>(from);
-    case DType::i64:
-      return load<std::int64_t>(from);
-    case DType::f16:
-    case DType::bf16:
-    case DType::f32:
-    case DType::f64:
-      break;
-  }
-  return static_cast<std::int64_t>(real_at(index));
+  return read<std::int64_t>(dtype(), element(index));
 }
 
 // ---- operations

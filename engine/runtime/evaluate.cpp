@@ -25,6 +25,7 @@
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
+#include "engine/tensor/dispatch.h"
 
 namespace caldera {
 namespace {
@@ -84,32 +85,16 @@ std::shared_ptr<Executable> executable_for(const GraphKey& c, const OpenDevice& 
 
 std::uint64_t scalar_bits(const Node& node) {
   const std::int64_t raw = node.attributes()[0];
-  switch (node.dtype()) {
-    case DType::f32:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(raw)));
-    case DType::f16:  // arguments of kernels are f32: the value that the 16-bit type holds
-      return std::bit_cast<std::uint32_t>(to_float(to_half(static_cast<float>(std::bit_cast<double>(raw)))));
-    case DType::bf16:
-      return std::bit_cast<std::uint32_t>(
-          to_float(to_bfloat16(static_cast<float>(std::bit_cast<double>(raw)))));
-    case DType::i32:
-      return static_cast<std::uint32_t>(raw);
-    case DType::u8:
-      return static_cast<std::uint8_t>(raw);
-    // Arguments of kernels are of the type that is computed in: the value that the narrow integer holds.
-    case DType::i8:
-      return static_cast<std::uint32_t>(static_cast<std::int8_t>(raw));
-    case DType::i16:
-      return static_cast<std::uint32_t>(static_cast<std::int16_t>(raw));
-    case DType::u32:
-      return static_cast<std::uint32_t>(raw);
-    case DType::boolean:
-      return raw != 0 ? 1 : 0;
-    case DType::f64:
-    case DType::i64:
-      break;
-  }
-  return static_cast<std::uint64_t>(raw);
+  // Arguments of kernels are of the type that is computed in: the value that the type itself holds.
+  return dispatch(node.dtype(), [&]<class T>() {
+    if constexpr (sizeof(T) == 8)
+      return static_cast<std::uint64_t>(raw);  // the bits of f64 too
+    else if constexpr (std::is_integral_v<T>)
+      return std::uint64_t{static_cast<std::uint32_t>(static_cast<T>(raw))};
+    else
+      return std::uint64_t{
+          std::bit_cast<std::uint32_t>(to_number(to_element<T>(std::bit_cast<double>(raw))))};
+  });
 }
 
 std::shared_ptr<Job> new_job() {

@@ -11,6 +11,7 @@
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/runtime.h"
+#include "engine/tensor/dispatch.h"
 
 namespace caldera {
 
@@ -55,35 +56,11 @@ N LazyTensor::item() const {
     throw ShapeError(fmt::format("item: shape {} has {} elements", shape().to_string(), numel()));
   std::array<std::byte, 8> raw{};
   copy_to_host(raw.data());
-  const auto held = [&]<class E>(E element) {
-    std::memcpy(&element, raw.data(), sizeof(E));
-    return element;
-  };
-  const auto as = [&](auto element) { return static_cast<N>(held(element)); };
-  switch (dtype()) {
-    case DType::boolean:
-    case DType::u8:
-      return as(std::uint8_t{});
-    case DType::u32:
-      return as(std::uint32_t{});
-    case DType::i8:
-      return as(std::int8_t{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    case DType::i64:
-      return as(std::int64_t{});
-    case DType::f32:
-      return as(float{});
-    case DType::f64:
-      return as(double{});
-    case DType::f16:
-      return static_cast<N>(to_float(held(Half{})));
-    case DType::bf16:
-      return static_cast<N>(to_float(held(BFloat16{})));
-  }
-  return N{};
+  return dispatch(dtype(), [&]<class E>() {
+    Stored<E> element{};
+    std::memcpy(&element, raw.data(), sizeof(element));
+    return static_cast<N>(to_number(element));
+  });
 }
 
 template float LazyTensor::item<float>() const;

@@ -31,22 +31,24 @@ struct TypeFacts {
   /// alone: a load widens, a store rounds (floating) or wraps (integers).
   DType computed;
   std::int64_t lowest, highest;  // of integers and booleans; 0 for floating types
+  /// Of the significand of a floating type, the leading 1 included; 0 for other types.
+  std::uint8_t digits;
 };
 
 // In the order of DType.
 inline constexpr std::array<TypeFacts, kDTypeCount> kTypeFacts{{
-    {"bool", 1, ElementKind::boolean, DType::boolean, 0, 1},
-    {"uint8", 1, ElementKind::unsigned_integer, DType::u8, 0, 255},
-    {"uint32", 4, ElementKind::unsigned_integer, DType::i64, 0, 4294967295},
-    {"int8", 1, ElementKind::signed_integer, DType::i32, -128, 127},
-    {"int16", 2, ElementKind::signed_integer, DType::i32, -32768, 32767},
-    {"int32", 4, ElementKind::signed_integer, DType::i32, -2147483648LL, 2147483647},
+    {"bool", 1, ElementKind::boolean, DType::boolean, 0, 1, 0},
+    {"uint8", 1, ElementKind::unsigned_integer, DType::u8, 0, 255, 0},
+    {"uint32", 4, ElementKind::unsigned_integer, DType::i64, 0, 4294967295, 0},
+    {"int8", 1, ElementKind::signed_integer, DType::i32, -128, 127, 0},
+    {"int16", 2, ElementKind::signed_integer, DType::i32, -32768, 32767, 0},
+    {"int32", 4, ElementKind::signed_integer, DType::i32, -2147483648LL, 2147483647, 0},
     {"int64", 8, ElementKind::signed_integer, DType::i64, std::numeric_limits<std::int64_t>::min(),
-     std::numeric_limits<std::int64_t>::max()},
-    {"float16", 2, ElementKind::floating, DType::f32, 0, 0},
-    {"bfloat16", 2, ElementKind::floating, DType::f32, 0, 0},
-    {"float32", 4, ElementKind::floating, DType::f32, 0, 0},
-    {"float64", 8, ElementKind::floating, DType::f64, 0, 0},
+     std::numeric_limits<std::int64_t>::max(), 0},
+    {"float16", 2, ElementKind::floating, DType::f32, 0, 0, 11},
+    {"bfloat16", 2, ElementKind::floating, DType::f32, 0, 0, 8},
+    {"float32", 4, ElementKind::floating, DType::f32, 0, 0, 24},
+    {"float64", 8, ElementKind::floating, DType::f64, 0, 0, 53},
 }};
 constexpr const TypeFacts& facts(DType t) { return kTypeFacts[static_cast<std::size_t>(t)]; }
 
@@ -61,8 +63,11 @@ constexpr bool is_integral(DType t) { return is_unsigned(t) || facts(t).kind == 
 
 /// The type in which values of `t` are computed: f32 for f16 and bf16, i32 for i8 and i16, i64 for u32.
 constexpr DType compute_type(DType t) { return facts(t).computed; }
-/// A type that values have in memory, not while they are computed.
-constexpr bool is_memory_type(DType t) { return compute_type(t) != t; }
+/// A type that values have while they are computed, and the others: types that they have in memory alone.
+constexpr bool is_compute_type(DType t) { return compute_type(t) == t; }
+constexpr bool is_memory_type(DType t) { return !is_compute_type(t); }
+/// A compute type other than boolean.
+constexpr bool is_compute_number(DType t) { return is_compute_type(t) && t != DType::boolean; }
 /// A floating type of 16 bits.
 constexpr bool is_half(DType t) { return is_memory_type(t) && is_floating(t); }
 /// An integer that is computed in a wider one: every result is wrapped to its range.

@@ -7,6 +7,7 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
+#include "ops/core/type_info.h"
 #include "ops/elementwise/real_function.h"
 
 namespace caldera {
@@ -35,19 +36,6 @@ template <LazyTensor (*Choose)(const LazyTensor&, const LazyTensor&)>
 LazyTensor number_of(const LazyTensor& a, const LazyTensor& b) {
   const LazyTensor chosen = Choose(a, b);
   return is_floating(chosen.dtype()) ? where(isnan(a), b, where(isnan(b), a, chosen)) : chosen;
-}
-
-double largest(DType type) {
-  switch (type) {
-    case DType::f16:
-      return 65504;
-    case DType::bf16:
-      return 0x1.fep127;
-    case DType::f32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
 }
 
 }  // namespace
@@ -83,8 +71,9 @@ LazyTensor nan_to_num(const LazyTensor& x, double nan, std::optional<double> pos
                       std::optional<double> negative_infinity) {
   ops::check_domain("nan_to_num", ScalarDomain::numeric, x.dtype());
   if (!is_floating(x.dtype())) return x;
-  const double high = positive_infinity.value_or(largest(x.dtype()));
-  const double low = negative_infinity.value_or(-largest(x.dtype()));
+  const double largest = finfo(x.dtype()).max;
+  const double high = positive_infinity.value_or(largest);
+  const double low = negative_infinity.value_or(-largest);
   return where(isnan(x), nan, where(x == kInfinity, high, where(x == -kInfinity, low, x)));
 }
 

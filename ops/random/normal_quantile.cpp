@@ -86,11 +86,10 @@ LazyTensor truncated_normal_quantile(const LazyTensor& u, double least, double l
 
 double rounded_up(double value, DType type) {
   if (type == DType::f64 || !std::isfinite(value)) return value;
-  const int digits = type == DType::f32 ? 24 : type == DType::f16 ? 11 : 8;
   const int lowest = type == DType::f16 ? -24 : -149;  // the exponent of the least subnormal, at most
   int exponent = 0;
   std::frexp(value, &exponent);
-  const int unit = std::max(exponent - digits, lowest);
+  const int unit = std::max(exponent - facts(type).digits, lowest);
   return std::ldexp(std::ceil(std::ldexp(value, -unit)), unit);
 }
 

@@ -30,7 +30,7 @@ LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType
 LazyTensor random_uniform(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
   if (!is_half(dtype)) return random(kUniform, shape, seed, dtype, device);
   // As many bits as the type holds: rounded, the largest numbers would be 1.
-  const double steps = dtype == DType::f16 ? 2048 : 256;
+  const double steps = 1 << facts(dtype).digits;
   const LazyTensor wide = random(kUniform, shape, seed, DType::f32, device);
   return astype(floor(wide * steps) / steps, dtype);
 }

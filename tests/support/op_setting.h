@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/runtime/runtime.h"
+#include "engine/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/layouts.h"
 
@@ -75,27 +76,15 @@ class OpTest : public ::testing::TestWithParam<OpSetting> {
 
 /// The value that an element of `type` holds when `value` is stored in it.
 inline double stored(double value, DType type) {
-  switch (type) {
-    case DType::boolean:
-      return value != 0 ? 1 : 0;
-    case DType::f32:
-      return static_cast<float>(value);
-    case DType::f64:
-      return value;
-    case DType::f16:
-      return to_float(to_half(static_cast<float>(value)));
-    case DType::bf16:
-      return to_float(to_bfloat16(static_cast<float>(value)));
-    case DType::u8:
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      break;
-  }
-  const double low = static_cast<double>(facts(type).lowest), high = static_cast<double>(facts(type).highest);
-  return std::isnan(value) ? 0 : std::trunc(std::fmin(std::fmax(value, low), high));
+  return dispatch(type, [&]<class T>() -> double {
+    if constexpr (is_integral(dtype_of<T>())) {
+      const auto low = static_cast<double>(facts(type).lowest),
+                 high = static_cast<double>(facts(type).highest);
+      return std::isnan(value) ? 0 : std::trunc(std::fmin(std::fmax(value, low), high));
+    } else {
+      return to_number(to_element<T>(value));
+    }
+  });
 }
 
 inline Host stored(Host host, DType type) {
@@ -103,94 +92,23 @@ inline Host stored(Host host, DType type) {
   return host;
 }
 
-template <class T>
-LazyTensor upload_as(const Host& host, Device device) {
-  const std::vector<T> values(host.values.begin(), host.values.end());
-  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no contiguous elements
-    const std::vector<std::uint8_t> bytes(values.begin(), values.end());
-    return LazyTensor::from_bytes(bytes.data(), bytes.size(), DType::boolean, host.shape, device);
-  } else {
-    return LazyTensor::from_vector(values, host.shape, device);
-  }
-}
-
-template <class T>
-LazyTensor upload_halves(const Host& host, Device device, T (*narrowed)(float)) {
-  std::vector<T> bits;
-  bits.reserve(host.values.size());
-  for (const double value : host.values) bits.push_back(narrowed(static_cast<float>(value)));
-  return LazyTensor::from_vector(bits, host.shape, device);
-}
-
 /// A tensor of these values, which `type` must hold exactly (see stored).
 inline LazyTensor upload(const Host& host, DType type, Device device) {
-  switch (type) {
-    case DType::boolean:
-      return upload_as<bool>(host, device);
-    case DType::u8:
-      return upload_as<std::uint8_t>(host, device);
-    case DType::u32:
-      return upload_as<std::uint32_t>(host, device);
-    case DType::i8:
-      return upload_as<std::int8_t>(host, device);
-    case DType::i16:
-      return upload_as<std::int16_t>(host, device);
-    case DType::i32:
-      return upload_as<std::int32_t>(host, device);
-    case DType::i64:
-      return upload_as<std::int64_t>(host, device);
-    case DType::f32:
-      return upload_as<float>(host, device);
-    case DType::f16:
-      return upload_halves<Half>(host, device, to_half);
-    case DType::bf16:
-      return upload_halves<BFloat16>(host, device, to_bfloat16);
-    case DType::f64:
-      break;
-  }
-  return upload_as<double>(host, device);
-}
-
-template <class T>
-std::vector<double> download_as(const LazyTensor& x) {
-  const std::vector<T> values = x.to_vector<T>();
-  return {values.begin(), values.end()};
-}
-
-template <class T>
-std::vector<double> download_halves(const LazyTensor& x) {
-  std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(x.numel()));
-  for (const T element : x.to_vector<T>()) values.push_back(to_float(element));
-  return values;
+  return dispatch(type, [&]<class T>() {
+    std::vector<Stored<T>> elements;
+    elements.reserve(host.values.size());
+    for (const double value : host.values) elements.push_back(to_element<T>(value));
+    return LazyTensor::from_bytes(elements.data(), elements.size() * sizeof(T), type, host.shape, device);
+  });
 }
 
 inline std::vector<double> download(const LazyTensor& x) {
-  switch (x.dtype()) {
-    case DType::boolean:
-      return download_as<bool>(x);
-    case DType::u8:
-      return download_as<std::uint8_t>(x);
-    case DType::u32:
-      return download_as<std::uint32_t>(x);
-    case DType::i8:
-      return download_as<std::int8_t>(x);
-    case DType::i16:
-      return download_as<std::int16_t>(x);
-    case DType::i32:
-      return download_as<std::int32_t>(x);
-    case DType::i64:
-      return download_as<std::int64_t>(x);
-    case DType::f32:
-      return download_as<float>(x);
-    case DType::f16:
-      return download_halves<Half>(x);
-    case DType::bf16:
-      return download_halves<BFloat16>(x);
-    case DType::f64:
-      break;
-  }
-  return download_as<double>(x);
+  return dispatch(x.dtype(), [&]<class T>() {
+    std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(x.numel()));
+    for (const T element : x.to_vector<T>()) values.push_back(static_cast<double>(to_number(element)));
+    return values;
+  });
 }
 
 /// What integers of the type make of a whole number that does not fit them.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 #include "training/io/file_descriptor.h"
 #include "training/io/json_file.h"
@@ -55,12 +56,12 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-template <class T, class Convert>
-void convert(std::span<const std::byte> bytes, std::vector<float>& out, Convert to) {
+template <class T>
+void convert(std::span<const std::byte> bytes, std::vector<float>& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));  // bytes may be unaligned
-    out[i] = to(value);
+    out[i] = static_cast<float>(to_number(value));
   }
 }
 
@@ -137,29 +138,10 @@ const std::filesystem::path& SafetensorsFile::path() const { return impl_->path;
 std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
   const auto& entry = impl_->at(name);
   std::vector<float> out(entry.bytes.size() / size_of(entry.info.dtype));
-  switch (entry.info.dtype) {
-    case DType::f32:
-      convert<float>(entry.bytes, out, [](float v) { return v; });
-      break;
-    case DType::f64:
-      convert<double>(entry.bytes, out, [](double v) { return static_cast<float>(v); });
-      break;
-    case DType::f16:
-      convert<Half>(entry.bytes, out, [](Half v) { return to_float(v); });
-      break;
-    case DType::bf16:
-      convert<BFloat16>(entry.bytes, out, [](BFloat16 v) { return to_float(v); });
-      break;
-    case DType::boolean:
-    case DType::u8:
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
-                                   detail::printable(name), caldera::name(entry.info.dtype)));
-  }
+  if (!is_floating(entry.info.dtype))
+    throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
+                                 detail::printable(name), caldera::name(entry.info.dtype)));
+  dispatch<is_floating>(entry.info.dtype, [&]<class T>() { convert<T>(entry.bytes, out); });
   return out;
 }
 

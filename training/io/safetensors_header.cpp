@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,10 @@
 
 namespace caldera::detail {
 namespace {
+
+// In the order of DType.
+constexpr std::array<std::string_view, kDTypeCount> kNames{"BOOL", "U8",  "U32",  "I8",  "I16", "I32",
+                                                           "I64",  "F16", "BF16", "F32", "F64"};
 
 std::optional<DType> dtype_from_name(std::string_view text) {
   for (const DType dtype : kAllDTypes) {
@@ -255,33 +260,7 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t data_byt
 
 }  // namespace
 
-std::string_view safetensors_name(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return "BOOL";
-    case DType::u8:
-      return "U8";
-    case DType::u32:
-      return "U32";
-    case DType::i8:
-      return "I8";
-    case DType::i16:
-      return "I16";
-    case DType::i32:
-      return "I32";
-    case DType::i64:
-      return "I64";
-    case DType::f16:
-      return "F16";
-    case DType::bf16:
-      return "BF16";
-    case DType::f32:
-      return "F32";
-    case DType::f64:
-      return "F64";
-  }
-  throw ValueError("safetensors: not a dtype");
-}
+std::string_view safetensors_name(DType dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                            const std::string& where) {

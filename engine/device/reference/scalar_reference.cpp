@@ -6,6 +6,9 @@
 #include <limits>
 #include <numbers>
 #include <stdexcept>
+#include <type_traits>
+
+#include "engine/tensor/dispatch.h"
 
 namespace caldera::reference {
 namespace {
@@ -27,27 +30,12 @@ void write_as(std::vector<std::byte>& buffer, std::int64_t element, T value) {
 }
 
 std::int64_t wrap(DType type, std::int64_t i) {
-  switch (type) {
-    case DType::boolean:
-      return i != 0;
-    case DType::u8:
-      return static_cast<std::uint8_t>(i);
-    case DType::u32:
-      return static_cast<std::uint32_t>(i);
-    case DType::i8:
-      return static_cast<std::int8_t>(i);
-    case DType::i16:
-      return static_cast<std::int16_t>(i);
-    case DType::i32:
-      return static_cast<std::int32_t>(i);
-    case DType::i64:
-    case DType::f16:  // floating numbers are elsewhere
-    case DType::bf16:
-    case DType::f32:
-    case DType::f64:
-      break;
-  }
-  return i;
+  return dispatch(type, [&]<class T>() -> std::int64_t {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(i);
+    else
+      return i;  // floating numbers are elsewhere
+  });
 }
 
 double half_to_even(double x) {
@@ -321,56 +309,25 @@ Number convert(DType from, DType to, Number x) {
 }
 
 Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_t element) {
-  switch (type) {
-    case DType::boolean:
-      return integer(read_as<std::uint8_t>(buffer, element) != 0);
-    case DType::u8:
-      return integer(read_as<std::uint8_t>(buffer, element));
-    case DType::u32:
-      return integer(read_as<std::uint32_t>(buffer, element));
-    case DType::i8:
-      return integer(read_as<std::int8_t>(buffer, element));
-    case DType::i16:
-      return integer(read_as<std::int16_t>(buffer, element));
-    case DType::i32:
-      return integer(read_as<std::int32_t>(buffer, element));
-    case DType::i64:
-      return integer(read_as<std::int64_t>(buffer, element));
-    case DType::f32:
-      return floating(read_as<float>(buffer, element));
-    case DType::f64:
-      return floating(read_as<double>(buffer, element));
-    case DType::f16:
-    case DType::bf16:
-      return floating(half_value(type, read_as<std::uint16_t>(buffer, element)));
-  }
-  throw std::logic_error("reference: not a type");
+  return dispatch(type, [&]<class T>() {
+    if constexpr (kIsHalf<T>)
+      return floating(half_value(type, read_as<T>(buffer, element).bits));
+    else if constexpr (std::is_floating_point_v<T>)
+      return floating(read_as<T>(buffer, element));
+    else
+      return integer(wrap(type, read_as<Stored<T>>(buffer, element)));
+  });
 }
 
 void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t element, Number value) {
-  switch (type) {
-    case DType::boolean:
-      return write_as<std::uint8_t>(buffer, element, value.i != 0);
-    case DType::u8:
-      return write_as(buffer, element, static_cast<std::uint8_t>(value.i));
-    case DType::u32:
-      return write_as(buffer, element, static_cast<std::uint32_t>(value.i));
-    case DType::i8:
-      return write_as(buffer, element, static_cast<std::int8_t>(value.i));
-    case DType::i16:
-      return write_as(buffer, element, static_cast<std::int16_t>(value.i));
-    case DType::i32:
-      return write_as(buffer, element, static_cast<std::int32_t>(value.i));
-    case DType::i64:
-      return write_as(buffer, element, value.i);
-    case DType::f32:
-      return write_as(buffer, element, static_cast<float>(value.f));
-    case DType::f64:
-      return write_as(buffer, element, value.f);
-    case DType::f16:
-    case DType::bf16:
-      return write_as(buffer, element, half_bits(type, value.f));
-  }
+  dispatch(type, [&]<class T>() {
+    if constexpr (kIsHalf<T>)
+      write_as(buffer, element, half_bits(type, value.f));
+    else if constexpr (std::is_floating_point_v<T>)
+      write_as(buffer, element, static_cast<T>(value.f));
+    else
+      write_as(buffer, element, static_cast<T>(value.i));
+  });
 }
 
 Number apply_scalar_op(ScalarOp op, DType operand, DType result, Number a, Number b, Number c) {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <stdexcept>
 #include <vector>
 
+#include "engine/tensor/dispatch.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
@@ -62,40 +62,22 @@ std::vector<std::int64_t> numbers_of(DType type) {
   return out;
 }
 
-template <class T>
-LazyTensor made(const std::vector<std::int64_t>& values, const Shape& shape, Device device) {
-  return LazyTensor::from_vector(std::vector<T>(values.begin(), values.end()), shape, device);
-}
 LazyTensor of(const std::vector<std::int64_t>& values, DType type, const Shape& shape, Device device) {
-  return type == DType::i8    ? made<std::int8_t>(values, shape, device)
-         : type == DType::i16 ? made<std::int16_t>(values, shape, device)
-                              : made<std::uint32_t>(values, shape, device);
+  return dispatch<is_narrow_integer>(type, [&]<class T>() {
+    return LazyTensor::from_vector(std::vector<T>(values.begin(), values.end()), shape, device);
+  });
 }
 LazyTensor of(const std::vector<std::int64_t>& values, DType type, Device device) {
   return of(values, type, Shape{static_cast<std::int64_t>(values.size())}, device);
 }
 
+constexpr bool is_whole(DType type) { return !is_floating(type); }
+
 std::vector<std::int64_t> read(const LazyTensor& x) {
-  const auto as = [&]<class T>(T) {
+  return dispatch<is_whole>(x.dtype(), [&]<class T>() {
     const std::vector<T> values = x.to_vector<T>();
     return std::vector<std::int64_t>(values.begin(), values.end());
-  };
-  switch (x.dtype()) {
-    case DType::boolean:
-      return as(bool{});
-    case DType::i8:
-      return as(std::int8_t{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::u32:
-      return as(std::uint32_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    case DType::i64:
-      return as(std::int64_t{});
-    default:
-      throw std::logic_error("not an integer of this test");
-  }
+  });
 }
 
 class NarrowIntegers : public OpTest {

@@ -77,6 +77,7 @@ TEST(Types, FactsAreThoseOfTheCppTypes) {
     EXPECT_EQ(is_unsigned(type), integer && std::is_unsigned_v<T>) << spelled;
     EXPECT_EQ(is_floating(type), std::is_floating_point_v<T>) << spelled;
     EXPECT_EQ(is_integral(type), integer) << spelled;
+    EXPECT_EQ(found.digits, std::is_floating_point_v<T> ? std::numeric_limits<T>::digits : 0) << spelled;
     if constexpr (std::is_integral_v<T>) {
       EXPECT_EQ(found.lowest, static_cast<std::int64_t>(std::numeric_limits<T>::lowest())) << spelled;
       EXPECT_EQ(found.highest, static_cast<std::int64_t>(std::numeric_limits<T>::max())) << spelled;

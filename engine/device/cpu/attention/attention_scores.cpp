@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "engine/tensor/dispatch.h"
+
 namespace caldera::cpu {
 namespace {
 
@@ -48,28 +50,6 @@ void generate_block(std::byte* out, std::int64_t element, const Strided& s) {
       std::fill_n(to, s.columns, static_cast<T>(first));
     else
       for (std::int64_t c = 0; c < s.columns; ++c) to[c] = static_cast<T>(first + c * s.column);
-  }
-}
-
-void generate(DType type, std::byte* out, std::int64_t element, const Strided& s) {
-  switch (type) {
-    case DType::i64:
-      return generate_block<std::int64_t>(out, element, s);
-    case DType::f32:
-      return generate_block<float>(out, element, s);
-    case DType::f64:
-      return generate_block<double>(out, element, s);
-    case DType::u8:
-      return generate_block<std::uint8_t>(out, element, s);
-    case DType::i32:
-      return generate_block<std::uint32_t>(out, element, s);
-    case DType::boolean:  // coordinates are numbers, and values have no types of memory
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
   }
 }
 
@@ -256,7 +236,9 @@ void ScoreRunner::place_operands(const ScoreKernel::Variant& variant, const Bloc
     if (v >= inputs) {
       if (filled_[v] == wanted) continue;
       const std::size_t index = v - inputs;
-      generate(program.indices[index], buffers_[program.first_index() + index], element, s);
+      dispatch<is_compute_number>(program.indices[index], [&]<class T>() {
+        generate_block<T>(buffers_[program.first_index() + index], element, s);
+      });
       filled_[v] = wanted;
       continue;
     }

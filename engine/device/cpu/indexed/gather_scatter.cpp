@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/host/parallel.h"
+#include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -75,6 +76,14 @@ T outside_value(DType type) {
   if (type == DType::bf16) return static_cast<T>(0x7fc0);
   return T{};
 }
+
+/// As what elements of type T are read and written. Those of types of memory are only moved, so they are
+/// integers of their size that another type is too.
+template <class T>
+using Moved =
+    std::conditional_t<is_compute_type(dtype_of<T>()), Stored<T>,
+                       std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                          std::conditional_t<sizeof(T) == 2, std::uint16_t, std::int32_t>>>;
 
 }  // namespace
 
@@ -208,26 +217,7 @@ void PreparedIndexed::run_typed(const RunContext& context) const {
 
 void PreparedIndexed::run(const RunContext& context) const {
   if (points_ == 0) return;
-  switch (type_) {
-    case DType::f32:
-      return run_typed<float>(context);
-    case DType::f64:
-      return run_typed<double>(context);
-    // What only moves is an integer of its size.
-    case DType::u32:
-    case DType::i32:
-      return run_typed<std::int32_t>(context);
-    case DType::i64:
-      return run_typed<std::int64_t>(context);
-    case DType::u8:
-    case DType::i8:
-    case DType::boolean:
-      return run_typed<std::uint8_t>(context);
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      return run_typed<std::uint16_t>(context);
-  }
+  dispatch(type_, [&]<class T>() { run_typed<Moved<T>>(context); });
 }
 
 }  // namespace caldera::cpu

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/tensor/dispatch.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/products/matrix.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
@@ -173,27 +175,15 @@ void integer_product(std::int64_t m, std::int64_t n, std::int64_t k, const void*
 }
 
 MatrixFn matrix_product(DType type) {
-  switch (type) {
-    case DType::f32:
-      return float_product<float>;
-    case DType::f64:
-      return float_product<double>;
-    case DType::i32:
-      return integer_product<std::int32_t>;
-    case DType::i64:
-      return integer_product<std::int64_t>;
-    case DType::u8:
-      return integer_product<std::uint8_t>;
-    case DType::boolean:
+  if (is_memory_type(type)) return nullptr;  // multiplied in what they are computed in
+  return dispatch<is_compute_type>(type, []<class T>() -> MatrixFn {
+    if constexpr (std::is_same_v<T, bool>)
       return integer_product<std::uint8_t, true>;
-    case DType::u32:  // types of memory are multiplied in what they are computed in
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
+    else if constexpr (std::is_integral_v<T>)
+      return integer_product<T>;
+    else
+      return float_product<T>;
+  });
 }
 
 RowProductFn row_product_of_target() { return row_product; }

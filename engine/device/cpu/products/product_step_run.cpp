@@ -9,6 +9,7 @@
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/product_step.h"
+#include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::cpu {
@@ -222,25 +223,7 @@ void PreparedProduct::run(const RunContext& context) const {
     inside.emplace(nanoseconds_ / static_cast<double>(batches_) < kParallelNanoseconds ? 1 : cpu_threads());
   const bool alone = threads == 1;
   parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
-    switch (type_) {
-      case DType::f32:
-        return run_range<float>(context, begin, end, alone);
-      case DType::f64:
-        return run_range<double>(context, begin, end, alone);
-      case DType::i32:
-        return run_range<std::int32_t>(context, begin, end, alone);
-      case DType::i64:
-        return run_range<std::int64_t>(context, begin, end, alone);
-      case DType::u8:
-      case DType::boolean:
-        return run_range<std::uint8_t>(context, begin, end, alone);
-      case DType::u32:  // refused when the step was made
-      case DType::i8:
-      case DType::i16:
-      case DType::f16:
-      case DType::bf16:
-        return;
-    }
+    dispatch<is_compute_type>(type_, [&]<class T>() { run_range<Stored<T>>(context, begin, end, alone); });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/simd/micro_ops.h"
+#include "engine/tensor/dispatch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/simd/micro_ops_casts.cpp"
@@ -66,36 +67,21 @@ void copy(void* out, const void* a, const void*, const void*, std::int64_t n) {
 
 template <class From>
 MicroFn cast_from(DType to) {
-  switch (to) {
-    case DType::boolean:
+  return dispatch<is_compute_type>(to, []<class To>() -> MicroFn {
+    if constexpr (std::is_same_v<To, bool>)
       return unary_loop<Truth, From, std::uint8_t>;
-    case DType::u8:
-      return unary_loop<Convert<From, std::uint8_t>, From, std::uint8_t>;
-    case DType::i32:
-      return unary_loop<Convert<From, std::int32_t>, From, std::int32_t>;
-    case DType::i64:
-      return unary_loop<Convert<From, std::int64_t>, From, std::int64_t>;
-    case DType::f32:
-      return unary_loop<Convert<From, float>, From, float>;
-    case DType::f64:
-      return unary_loop<Convert<From, double>, From, double>;
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
+    else
+      return unary_loop<Convert<From, To>, From, To>;
+  });
 }
 
 /// Narrow integers are converted from and to what they are computed in alone: widened, or wrapped.
-template <class Narrow, class Computed>
+template <class Narrow>
 MicroFn narrow_cast(DType from, DType to) {
-  if (from == dtype_of<Narrow>() && to == dtype_of<Computed>())
-    return unary_loop<Convert<Narrow, Computed>, Narrow, Computed>;
-  if (from == dtype_of<Computed>() && to == dtype_of<Narrow>())
-    return unary_loop<Convert<Computed, Narrow>, Computed, Narrow>;
+  using Computed = std::conditional_t<sizeof(Narrow) < 4, std::int32_t, std::int64_t>;
+  static_assert(compute_type(dtype_of<Narrow>()) == dtype_of<Computed>());
+  if (to == dtype_of<Computed>()) return unary_loop<Convert<Narrow, Computed>, Narrow, Computed>;
+  if (from == dtype_of<Computed>()) return unary_loop<Convert<Computed, Narrow>, Computed, Narrow>;
   return nullptr;
 }
 
@@ -106,29 +92,10 @@ MicroFn cast_op(DType from, DType to) {
            : size_of(to) == 4 ? copy<float>
                               : copy<double>;
   }
-  switch (is_memory_type(to) ? to : from) {
-    case DType::u32:
-      return narrow_cast<std::uint32_t, std::int64_t>(from, to);
-    case DType::i8:
-      return narrow_cast<std::int8_t, std::int32_t>(from, to);
-    case DType::i16:
-      return narrow_cast<std::int16_t, std::int32_t>(from, to);
-    case DType::boolean:
-    case DType::u8:
-      return cast_from<std::uint8_t>(to);
-    case DType::i32:
-      return cast_from<std::int32_t>(to);
-    case DType::i64:
-      return cast_from<std::int64_t>(to);
-    case DType::f32:
-      return cast_from<float>(to);
-    case DType::f64:
-      return cast_from<double>(to);
-    case DType::f16:  // see find_half_cast
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
+  if (is_memory_type(from) || is_memory_type(to))  // of floating ones see find_half_cast
+    return dispatch<is_narrow_integer>(is_memory_type(to) ? to : from,
+                                       [&]<class Narrow>() { return narrow_cast<Narrow>(from, to); });
+  return dispatch<is_compute_type>(from, [&]<class From>() { return cast_from<Stored<From>>(to); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/simd/micro_ops.h"
+#include "engine/tensor/dispatch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/simd/micro_ops_loops.cpp"
@@ -239,43 +240,19 @@ MicroFn narrow_from(ScalarOp op) {
 }
 
 MicroFn narrow_op(ScalarOp op, DType operand) {
-  if (!accepts(op, operand)) return nullptr;
-  switch (operand) {
-    case DType::i32:
-      return narrow_from<std::int32_t>(op);
-    case DType::i64:
-      return narrow_from<std::int64_t>(op);
-    case DType::f32:
-      return narrow_from<float>(op);
-    case DType::f64:
-      return narrow_from<double>(op);
-    default:
+  if (is_memory_type(operand) || !accepts(op, operand)) return nullptr;
+  return dispatch<is_compute_number>(operand, [&]<class T>() -> MicroFn {
+    if constexpr (sizeof(T) < 4)
       return nullptr;
-  }
+    else
+      return narrow_from<T>(op);
+  });
 }
 
 MicroFn loop_op(ScalarOp op, DType operand, unsigned single) {
-  switch (operand) {
-    case DType::boolean:
-      return boolean_op(op, single);
-    case DType::u8:
-      return typed_op<std::uint8_t>(op, single);
-    case DType::i32:
-      return typed_op<std::int32_t>(op, single);
-    case DType::i64:
-      return typed_op<std::int64_t>(op, single);
-    case DType::f32:
-      return typed_op<float>(op, single);
-    case DType::f64:
-      return typed_op<double>(op, single);
-    case DType::u32:  // no values have types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  return nullptr;
+  if (is_memory_type(operand)) return nullptr;  // no values have types of memory
+  if (operand == DType::boolean) return boolean_op(op, single);
+  return dispatch<is_compute_number>(operand, [&]<class T>() { return typed_op<T>(op, single); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/simd/micro_ops.h"
+#include "engine/tensor/dispatch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/simd/reduce_ops.cpp"
@@ -234,37 +235,20 @@ const ReduceOps* typed(Combine combine) {
 }
 
 const ReduceOps* reduce_ops(Combine combine, DType type) {
-  switch (type) {
-    case DType::boolean: {
-      // Bytes 0 and 1: sum is "any", product "all".
-      switch (combine) {
-        case Combine::sum:
-        case Combine::maximum:
-          return &kOps<Maximum, std::uint8_t>;
-        case Combine::product:
-        case Combine::minimum:
-          return &kOps<All, std::uint8_t>;
-      }
-      break;
+  if (is_memory_type(type)) return nullptr;  // combined in what they are computed in
+  if (type == DType::boolean) {
+    // Bytes 0 and 1: sum is "any", product "all".
+    switch (combine) {
+      case Combine::sum:
+      case Combine::maximum:
+        return &kOps<Maximum, std::uint8_t>;
+      case Combine::product:
+      case Combine::minimum:
+        return &kOps<All, std::uint8_t>;
     }
-    case DType::u8:
-      return typed<std::uint8_t>(combine);
-    case DType::i32:
-      return typed<std::int32_t>(combine);
-    case DType::i64:
-      return typed<std::int64_t>(combine);
-    case DType::f32:
-      return typed<float>(combine);
-    case DType::f64:
-      return typed<double>(combine);
-    case DType::u32:  // types of memory are combined in what they are computed in
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
+    return nullptr;
   }
-  return nullptr;
+  return dispatch<is_compute_number>(type, [&]<class T>() { return typed<T>(combine); });
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/tensor/dispatch.h"
+
 namespace caldera::cpu {
 namespace {
 
@@ -163,25 +165,8 @@ void TileRunner::place_index(std::size_t i, std::int64_t n) {
   Cursor& cursor = cursors_[operand];
   if (layout_.indices[i].repeats && is_filled(operand, access, n)) return;
   std::byte* out = buffers_[program_.first_index() + i];
-  switch (program_.indices[i]) {
-    case DType::i64:
-      return generate(access, cursor, reinterpret_cast<std::int64_t*>(out), n);
-    case DType::f32:
-      return generate(access, cursor, reinterpret_cast<float*>(out), n);
-    case DType::f64:
-      return generate(access, cursor, reinterpret_cast<double*>(out), n);
-    case DType::u8:
-      return generate(access, cursor, reinterpret_cast<std::uint8_t*>(out), n);
-    case DType::i32:
-      return generate(access, cursor, reinterpret_cast<std::uint32_t*>(out), n);
-    case DType::boolean:  // coordinates are numbers, and values have no types of memory
-    case DType::u32:
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
+  dispatch<is_compute_number>(program_.indices[i],
+                              [&]<class T>() { generate(access, cursor, reinterpret_cast<T*>(out), n); });
 }
 
 void TileRunner::place_outputs(std::int64_t n) {

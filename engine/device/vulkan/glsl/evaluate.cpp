@@ -1,5 +1,8 @@
 #include "engine/device/vulkan/glsl/evaluate.h"
 
+#include <utility>
+
+#include "engine/device/vulkan/glsl/types.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -112,35 +115,9 @@ std::string GlslEvaluator::load(int operand, const std::string& offset, DType to
 std::string GlslEvaluator::scalar(int number, DType to) {
   const DType from = kernel_.scalars[static_cast<std::size_t>(number)];
   const std::string words = fmt::format("{}s{}", operands_.prefix(), number);
-  std::string text;
-  switch (from) {
-    case DType::f32:
-      text = fmt::format("uintBitsToFloat({}.x)", words);
-      break;
-    case DType::i32:
-      text = fmt::format("int({}.x)", words);
-      break;
-    case DType::u8:
-      text = fmt::format("({}.x & 0xffu)", words);
-      break;
-    case DType::boolean:
-      text = fmt::format("(({}.x & 0xffu) != 0u)", words);
-      break;
-    case DType::i64:
-      text = fmt::format("packInt2x32(ivec2({}))", words);
-      break;
-    case DType::f64:
-      text = fmt::format("packDouble2x32({})", words);
-      break;
-    case DType::u32:  // no arguments have types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      text = glsl_type(from);  // throws
-  }
+  std::string text = fmt::format(fmt::runtime(glsl_register(from).argument), words);
   body_.needs.value(from);
-  return glsl_convert({text, from}, to, body_.needs.calls);
+  return glsl_convert({std::move(text), from}, to, body_.needs.calls);
 }
 
 std::string GlslEvaluator::random(const Instruction& i) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "engine/device/vulkan/glsl/types.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -14,30 +15,8 @@ namespace {
 
 bool is_floating_register(DType t) { return t == DType::f32 || t == DType::f64; }
 
-/// A literal small whole number of the type.
-std::string literal(DType type, int value) {
-  switch (type) {
-    case DType::f32:
-      return fmt::format("{}.0", value);
-    case DType::f64:
-      return fmt::format("{}.0lf", value);
-    case DType::i64:
-      return fmt::format("{}l", value);
-    case DType::u8:
-      return fmt::format("{}u", value);
-    case DType::i32:
-      return fmt::format("{}", value);
-    case DType::boolean:
-      return value != 0 ? "true" : "false";
-    case DType::u32:  // no registers hold types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  refuse("constant", type);
-}
+std::string zero(DType type) { return std::string(glsl_register(type).zero); }
+std::string one(DType type) { return std::string(glsl_register(type).one); }
 
 std::string call(GlslCalls& calls, std::string_view function, const std::string& a) {
   calls.emplace(function);
@@ -80,13 +59,13 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
       if (floating) return fmt::format("sqrt({})", x);
       break;
     case ScalarOp::rsqrt:
-      if (floating) return fmt::format("({} / sqrt({}))", literal(type, 1), x);
+      if (floating) return fmt::format("({} / sqrt({}))", one(type), x);
       break;
     case ScalarOp::bit_not:
       if (!floating) return wrapped(type, "~" + x);
       break;
     case ScalarOp::reciprocal:
-      if (floating) return fmt::format("({} / {})", literal(type, 1), x);
+      if (floating) return fmt::format("({} / {})", one(type), x);
       break;
     case ScalarOp::round_f16:
     case ScalarOp::round_bf16: {
@@ -110,7 +89,7 @@ std::string shift(ScalarOp op, DType type, const std::string& x, const std::stri
   const std::string last = fmt::format("{}u{}", bits - 1, type == DType::i64 ? "l" : "");
   if (op == ScalarOp::shift_right && !is_unsigned(type))
     return fmt::format("({} >> int(min({}, {})))", x, count, last);
-  return wrapped(type, fmt::format("{} > {} ? {} : {} {} int({})", count, last, literal(type, 0), x,
+  return wrapped(type, fmt::format("{} > {} ? {} : {} {} int({})", count, last, zero(type), x,
                                    op == ScalarOp::shift_left ? "<<" : ">>", y));
 }
 
@@ -203,64 +182,16 @@ std::string comparison(ScalarOp op, const GlslValue& a, const GlslValue& b) {
   return fmt::format("({} {} {})", x, sign, y);
 }
 
-/// The neutral element of the maximum, or of the minimum.
-std::string glsl_extreme(DType type, bool is_max, GlslCalls& calls) {
-  switch (type) {
-    case DType::boolean:
-      return is_max ? "false" : "true";
-    case DType::u8:
-      return is_max ? "0u" : "255u";
-    case DType::i32:
-      return is_max ? "(-2147483647 - 1)" : "2147483647";
-    case DType::i64:
-      return is_max ? "(-9223372036854775807l - 1l)" : "9223372036854775807l";
-    case DType::f64:
-      return fmt::format("packDouble2x32(uvec2(0u, {}u))", is_max ? "0xfff00000" : "0x7ff00000");
-    case DType::f32:
-      calls.emplace("constants");
-      return is_max ? "-infinity()" : "infinity()";
-    case DType::u32:  // no registers hold types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  refuse("reduction", type);
-}
-
 }  // namespace
 
-std::string_view glsl_type(DType type) {
-  switch (type) {
-    case DType::boolean:
-      return "bool";
-    case DType::u8:
-      return "uint";
-    case DType::i32:
-      return "int";
-    case DType::i64:
-      return "int64_t";
-    case DType::f32:
-      return "float";
-    case DType::f64:
-      return "double";
-    case DType::u32:  // types of memory
-    case DType::i8:
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  refuse("kernel", type);
-}
+std::string_view glsl_type(DType type) { return glsl_register(type).value; }
 
 std::string glsl_convert(const GlslValue& value, DType to, GlslCalls& calls) {
   const DType from = value.type;
   const std::string& x = value.text;
   if (from == to) return x;
-  if (to == DType::boolean) return fmt::format("({} != {})", x, literal(from, 0));
-  if (from == DType::boolean) return fmt::format("({} ? {} : {})", x, literal(to, 1), literal(to, 0));
+  if (to == DType::boolean) return fmt::format("({} != {})", x, zero(from));
+  if (from == DType::boolean) return fmt::format("({} ? {} : {})", x, one(to), zero(to));
   if (is_floating_register(from) && is_integral(to)) {
     return call(calls,
                 fmt::format("{}_to_{}", from == DType::f32 ? "f" : "d",
@@ -312,17 +243,18 @@ std::string glsl_expression(ScalarOp op, DType type, const GlslValue& a, const G
 }
 
 std::string glsl_identity(Combine combine, DType type, GlslCalls& calls) {
-  const auto number = [&](int value) {
-    return type == DType::boolean ? std::string(value != 0 ? "true" : "false") : literal(type, value);
-  };
+  const GlslTypeFacts& constants = glsl_register(type);
+  const bool extreme = combine == Combine::maximum || combine == Combine::minimum;
+  if (extreme && type == DType::f32) calls.emplace("constants");
   switch (combine) {
     case Combine::sum:
-      return number(0);
+      return std::string(constants.zero);
     case Combine::product:
-      return number(1);
+      return std::string(constants.one);
     case Combine::maximum:
+      return std::string(constants.lowest);
     case Combine::minimum:
-      return glsl_extreme(type, combine == Combine::maximum, calls);
+      return std::string(constants.highest);
   }
   refuse("reduction", type);
 }

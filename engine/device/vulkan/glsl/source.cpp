@@ -1,84 +1,20 @@
 #include "engine/device/vulkan/glsl/source.h"
 
 #include "engine/device/vulkan/glsl/library.h"
+#include "engine/device/vulkan/glsl/types.h"
 
 namespace caldera {
 
-std::string_view glsl_memory(DType type) {
-  switch (type) {
-    case DType::boolean:
-    case DType::u8:
-    case DType::i8:
-      return "Bytes";
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      return "Halves";
-    case DType::u32:
-    case DType::i32:
-      return "Ints";
-    case DType::i64:
-      return "Longs";
-    case DType::f64:
-      return "Doubles";
-    case DType::f32:
-      break;
-  }
-  return "Floats";
-}
+std::string_view glsl_memory(DType type) { return glsl_facts(type).block; }
 
 std::string glsl_loaded(DType type, const std::string& element, GlslCalls& calls) {
-  switch (type) {
-    case DType::boolean:
-      return fmt::format("(uint({}) != 0u)", element);
-    case DType::u8:
-      return fmt::format("uint({})", element);
-    case DType::i8:
-      return fmt::format("(int(uint({}) << 24) >> 24)", element);
-    case DType::i16:
-      return fmt::format("(int(uint({}) << 16) >> 16)", element);
-    case DType::u32:
-      return fmt::format("int64_t(uint({}))", element);
-    case DType::f16:
-    case DType::bf16: {
-      const std::string function = fmt::format("from_{}", name(type));
-      calls.insert(function);
-      return fmt::format("{}(uint({}))", function, element);
-    }
-    case DType::i32:
-    case DType::i64:
-    case DType::f32:
-    case DType::f64:
-      break;
-  }
-  return element;
+  if (is_half(type)) calls.insert(fmt::format("from_{}", name(type)));
+  return fmt::format(fmt::runtime(glsl_facts(type).loaded), element);
 }
 
 std::string glsl_stored(DType type, const std::string& value, GlslCalls& calls) {
-  switch (type) {
-    case DType::boolean:
-      return fmt::format("uint8_t({} ? 1u : 0u)", value);
-    case DType::u8:
-      return fmt::format("uint8_t({})", value);
-    case DType::i8:
-      return fmt::format("uint8_t(uint({}) & 0xffu)", value);
-    case DType::i16:
-      return fmt::format("uint16_t(uint({}) & 0xffffu)", value);
-    case DType::u32:
-      return fmt::format("int({})", value);
-    case DType::f16:
-    case DType::bf16: {
-      const std::string function = fmt::format("to_{}", name(type));
-      calls.insert(function);
-      return fmt::format("uint16_t({}({}))", function, value);
-    }
-    case DType::i32:
-    case DType::i64:
-    case DType::f32:
-    case DType::f64:
-      break;
-  }
-  return value;
+  if (is_half(type)) calls.insert(fmt::format("to_{}", name(type)));
+  return fmt::format(fmt::runtime(glsl_facts(type).stored), value);
 }
 
 void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out) {

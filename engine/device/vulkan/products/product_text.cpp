@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 
+#include "engine/device/vulkan/glsl/types.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
+#include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -43,27 +46,6 @@ const TypeText& type_text(DType type) {
     if (text.type == type) return text;
   }
   throw DTypeError(fmt::format("no matrix product has {} for its sums", name(type)));
-}
-
-/// A factor of a segment: its eight bytes of the table as a register, and those of 1.
-struct ScaleText {
-  DType type;
-  const char* argument;
-  std::int64_t one_low, one_high;
-};
-constexpr ScaleText kScales[] = {
-    {DType::f32, "uintBitsToFloat((slot).x)", 0x3f800000, 0},
-    {DType::f64, "packDouble2x32(slot)", 0, 0x3ff00000},
-    {DType::i32, "int((slot).x)", 1, 0},
-    {DType::i64, "packInt2x32(ivec2(slot))", 1, 0},
-    {DType::u8, "((slot).x & 0xffu)", 1, 0},
-};
-
-const ScaleText& scale_text(DType type) {
-  for (const ScaleText& text : kScales) {
-    if (text.type == type) return text;
-  }
-  throw DTypeError(fmt::format("no factor of a contraction may be {}", name(type)));
 }
 
 /// How A or B ("@" stands for the letter) is read where memory holds another type than the sums have, which
@@ -152,8 +134,12 @@ Hash128 ProductForm::hash() const {
 const char* product_type_name(DType type) { return type_text(type).name; }
 
 UnitScale unit_scale(DType type) {
-  const ScaleText& text = scale_text(type);
-  return {text.one_low, text.one_high};
+  return dispatch<is_compute_number>(type, []<class T>() -> UnitScale {
+    std::array<std::uint32_t, 2> words{};
+    const T one{1};
+    std::memcpy(words.data(), &one, sizeof(one));
+    return {words[0], words[1]};
+  });
 }
 
 std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
@@ -168,7 +154,7 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   needs.broadcasts |= form.kernel == ProductKernel::subgroup;
   std::string scale;
   if (form.scaled) {
-    const std::string argument(scale_text(form.scale).argument);
+    const std::string argument = fmt::format(fmt::runtime(glsl_register(form.scale).argument), "(slot)");
     scale =
         fmt::format("#define SCALE(slot) {}\n", glsl_convert({argument, form.scale}, form.type, needs.calls));
   }

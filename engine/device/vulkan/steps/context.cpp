@@ -50,25 +50,12 @@ std::shared_ptr<VulkanStorage> Context::arena(std::uint64_t bytes) {
 
 bool Context::supports(DType type) const {
   const Capabilities& can = device->capabilities();
-  switch (type) {
-    case DType::f32:
-    case DType::i32:
-      return true;
-    case DType::boolean:
-    case DType::u8:
-    case DType::i8:
-      return can.storage_8bit;
-    case DType::i16:
-    case DType::f16:
-    case DType::bf16:
-      return can.storage_16bit;
-    case DType::u32:  // computed in 64 bits
-    case DType::i64:
-      return can.int64;
-    case DType::f64:
-      return can.float64;
-  }
-  return false;
+  const DType computed = compute_type(type);
+  if (size_of(type) == 1 && !can.storage_8bit) return false;
+  if (size_of(type) == 2 && !can.storage_16bit) return false;
+  if (computed == DType::i64) return can.int64;
+  if (computed == DType::f64) return can.float64;
+  return true;
 }
 
 }  // namespace caldera::vulkan
