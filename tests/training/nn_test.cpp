@@ -5,8 +5,8 @@
 #include "training/nn/attention.h"
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
+#include "training/nn/gated_mlp.h"
 #include "training/nn/rms_norm.h"
-#include "training/nn/swiglu.h"
 
 namespace caldera::testing {
 namespace {

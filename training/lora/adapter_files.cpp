@@ -9,7 +9,7 @@
 #include "training/io/safetensors.h"
 #include "training/lora/lora.h"
 #include "training/models/causal_lm.h"
-#include "training/models/tensor_files.h"
+#include "training/models/parameter_files.h"
 #include "training/text/utf8.h"
 
 namespace caldera {

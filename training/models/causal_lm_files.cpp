@@ -7,7 +7,7 @@
 #include "training/io/model_weights.h"
 #include "training/io/safetensors.h"
 #include "training/models/causal_lm.h"
-#include "training/models/tensor_files.h"
+#include "training/models/parameter_files.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -4,9 +4,9 @@
 
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
+#include "training/nn/gated_mlp.h"
 #include "training/nn/linear.h"
 #include "training/nn/precision.h"
-#include "training/nn/swiglu.h"
 
 namespace caldera {
 namespace {

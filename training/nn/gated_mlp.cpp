@@ -1,4 +1,4 @@
-#include "training/nn/swiglu.h"
+#include "training/nn/gated_mlp.h"
 
 #include <fmt/format.h>
 

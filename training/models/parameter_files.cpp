@@ -1,4 +1,4 @@
-#include "training/models/tensor_files.h"
+#include "training/models/parameter_files.h"
 
 #include <fmt/format.h>
 
