@@ -7,6 +7,7 @@
 #include "training/io/adapter_config.h"
 #include "training/io/atomic_file.h"
 #include "training/io/safetensors.h"
+#include "training/io/tensor_problems.h"
 #include "training/lora/lora.h"
 #include "training/models/causal_lm.h"
 #include "training/models/parameter_files.h"

@@ -2,42 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <system_error>
 
+#include "training/io/safetensors.h"
+
 namespace caldera::detail {
-namespace {
-
-constexpr std::size_t kMostLines = 4;
-
-}  // namespace
-
-void TensorProblems::missing(const std::string& name, const Shape& expected) {
-  lines_.push_back(fmt::format("tensor {} {} is missing", name, expected.to_string()));
-}
-
-void TensorProblems::unexpected(const std::string& name) {
-  lines_.push_back(fmt::format("tensor {} is unexpected", name));
-}
-
-void TensorProblems::check(const std::string& name, const Shape& expected, const TensorInfo& found) {
-  if (found.shape != expected)
-    lines_.push_back(fmt::format("tensor {} has shape {}, expected {}", name, found.shape.to_string(),
-                                 expected.to_string()));
-  else if (!is_floating(found.dtype))
-    lines_.push_back(
-        fmt::format("tensor {} is {}, expected a floating type", name, caldera::name(found.dtype)));
-}
-
-void TensorProblems::throw_if_any(const std::string& where) const {
-  if (lines_.empty()) return;
-  std::string message = where + ": ";
-  for (std::size_t i = 0; i < std::min(kMostLines, lines_.size()); ++i)
-    message += (i == 0 ? "" : "; ") + lines_[i];
-  if (lines_.size() > kMostLines) message += fmt::format("; and {} more", lines_.size() - kMostLines);
-  throw FileError(message);
-}
 
 bool is_lora_factor(const Parameter& parameter) {
   return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight");

@@ -1,28 +1,17 @@
-// Helpers that read and write the tensors of models and adapters. Private to training/.
+// Writes the parameters of a model or an adapter to files. Private to training/.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "training/io/safetensors.h"
 #include "training/nn/module.h"
 
-namespace caldera::detail {
+namespace caldera {
 
-/// Collects what is wrong with the tensors of a file, to report all of it in one line.
-class TensorProblems {
- public:
-  void missing(const std::string& name, const Shape& expected);
-  void unexpected(const std::string& name);
-  /// Notes a shape other than `expected`, or a dtype that is not floating.
-  void check(const std::string& name, const Shape& expected, const TensorInfo& found);
-  /// Throws FileError "where: problem; problem; ... and 12 more" if anything was noted.
-  void throw_if_any(const std::string& where) const;
+class StagedFiles;
 
- private:
-  std::vector<std::string> lines_;
-};
+namespace detail {
 
 /// Whether a parameter belongs to a LoRA adapter, and not to the model beneath it: by its name.
 bool is_lora_factor(const Parameter& parameter);
@@ -34,4 +23,5 @@ void write_parameters(StagedFiles& files, const std::filesystem::path& path,
 /// Creates the folder and its parents. Throws FileError.
 void create_folder(const std::filesystem::path& dir);
 
-}  // namespace caldera::detail
+}  // namespace detail
+}  // namespace caldera
