@@ -17,6 +17,7 @@
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
 #include "training/nn/gated_mlp.h"
+#include "training/nn/hidden_act.h"
 #include "training/nn/init.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"

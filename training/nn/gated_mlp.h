@@ -1,17 +1,21 @@
-// SwiGLU feed-forward layer (Shazeer 2020): down(silu(gate(x)) * up(x)).
+// Gated feed-forward layer (Shazeer 2020): down(activation(gate(x)) * up(x)). SwiGLU with silu, GeGLU with
+// gelu.
 #pragma once
 
 #include <memory>
 
+#include "training/nn/hidden_act.h"
 #include "training/nn/linear.h"
 
 namespace caldera {
 
 /// Projections "gate_proj", "up_proj" (hidden to intermediate) and "down_proj" (back).
-class SwiGLU final : public Layer {
+class GatedMLP final : public Layer {
  public:
-  /// Throws ShapeError when the projections do not fit each other.
-  SwiGLU(std::unique_ptr<Projection> gate, std::unique_ptr<Projection> up, std::unique_ptr<Projection> down);
+  /// `activation` is of the gate: silu, or activation_of(config.hidden_act). Throws ShapeError when the
+  /// projections do not fit each other.
+  GatedMLP(std::unique_ptr<Projection> gate, std::unique_ptr<Projection> up, std::unique_ptr<Projection> down,
+           Activation activation);
 
   /// x (..., hidden) to the same shape.
   LazyTensor forward(const LazyTensor& x) override;
@@ -20,6 +24,9 @@ class SwiGLU final : public Layer {
   std::unique_ptr<Projection> gate_proj;
   std::unique_ptr<Projection> up_proj;
   std::unique_ptr<Projection> down_proj;
+
+ private:
+  Activation activation_;
 };
 
 }  // namespace caldera
