@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/domains.h"
 #include "cli/inputs.h"
+#include "cli/model_flags.h"
 #include "cli/training_run.h"
 #include "training/text/load_tokenizer.h"
 
@@ -24,8 +25,8 @@ class EvaluateCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--model", model_, "Model folder").required().type_name("DIR");
-    args.option("--adapter", adapter_, "LoRA adapter folder to apply to the model").type_name("DIR");
+    declare_model(args, model_);
+    declare_adapter(args, adapter_);
     args.option("--data", data_, "A .jsonl or .txt file").required().type_name("FILE");
     args.option("--seq-len", seq_len_,
                 fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",

@@ -37,10 +37,9 @@ class ExplainCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--model", flags_.model, "Model folder").required().type_name("DIR");
-    args.option("--adapter", flags_.adapter,
-                "LoRA adapter folder to apply to the model (train: to go on with)")
-        .type_name("DIR");
+    declare_model(args, flags_.model);
+    declare_adapter(args, flags_.adapter)
+        .description("LoRA adapter folder to apply to the model (train: to go on with)");
     args.option("--task", task_,
                 "forward: a prompt through the model; decode: a token after a prompt; train: a LoRA training "
                 "step. It runs until it repeats; what is shown is a run that repeats an earlier one")

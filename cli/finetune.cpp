@@ -19,7 +19,7 @@ class FinetuneCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    declare_model(args, model_);
     flags_.declare(args);
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);

@@ -46,8 +46,8 @@ class GenerateCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--model", model_, "Model folder").required().type_name("DIR");
-    args.option("--adapter", adapter_, "LoRA adapter folder to apply to the model").type_name("DIR");
+    declare_model(args, model_);
+    declare_adapter(args, adapter_);
     Arguments input = args.one_required("prompt", "One of these");
     prompt_option_ = input.option("--prompt", prompt_, "Text to go on from; may be empty").type_name("S");
     input.option("--prompt-ids", prompt_ids_, "Token ids to go on from, taken as they are: no bos is added")

@@ -7,6 +7,14 @@
 
 namespace caldera::cli {
 
+Option declare_model(Arguments& args, std::string& folder) {
+  return args.option("--model", folder, "Model folder").required().type_name("DIR");
+}
+
+Option declare_adapter(Arguments& args, std::string& folder) {
+  return args.option("--adapter", folder, "LoRA adapter folder to apply to the model").type_name("DIR");
+}
+
 void declare_sampling(Arguments& args, SamplingOptions& options) {
   args.option("--temperature", options.temperature, "0 takes the most likely token")
       .type_name("T")
@@ -46,7 +54,7 @@ void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string
       .check(number_in(0, 1, false, true))
       .show_default();
   args.option("--target-modules", targets,
-              "Layers to adapt, separated by commas, by the model's names for them (of Llama and Qwen2: "
+              "Layers to adapt, separated by commas, by the model's names for them (most have "
               "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj), or all-linear for all of them")
       .type_name("NAMES")
       .delimiter(',')

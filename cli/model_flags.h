@@ -1,4 +1,4 @@
-// Declares the flags that several commands share: those of sampling and of adapters.
+// Declares the flags that several commands share: those of models, of sampling and of adapters.
 #pragma once
 
 #include <string>
@@ -9,6 +9,11 @@
 #include "training/lora/lora.h"
 
 namespace caldera::cli {
+
+/// --model, which must be given.
+Option declare_model(Arguments& args, std::string& folder);
+/// --adapter.
+Option declare_adapter(Arguments& args, std::string& folder);
 
 /// --temperature, --top-k, --top-p, --min-p, --repetition-penalty; --seed is the command's.
 void declare_sampling(Arguments& args, SamplingOptions& options);

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/model_flags.h"
 #include "training/io/atomic_file.h"
 #include "training/text/load_tokenizer.h"
 
@@ -19,7 +20,7 @@ class TokenizeCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--model", model_, "Model folder").required().type_name("DIR");
+    declare_model(args, model_);
     Arguments input = args.one_required("input", "One of these");
     text_option_ = input.option("--text", text_, "The text").type_name("S");
     file_option_ = input.option("--file", file_, "A file whose content is the text").type_name("F");

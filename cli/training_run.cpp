@@ -87,7 +87,7 @@ void TrainingFlags::declare(Arguments& args) {
   args.option("--learning-rate", options.optimizer.learning_rate, "Learning rate, the schedule's peak")
       .type_name("R")
       .check(positive_number())
-      .show_default();
+      .show_default(fmt::format("{}", options.optimizer.learning_rate.value()));
   args.option("--schedule", schedule, "Learning rate over time: constant, linear or cosine (both fall to 0)")
       .one_of({"constant", "linear", "cosine"})
       .type_name("S")

@@ -17,7 +17,7 @@ namespace caldera::cli {
 struct TrainingFlags {
   std::string data;
   std::string out;
-  TrainOptions options{.val_every = 200, .val_batches = 25};
+  TrainOptions options{.optimizer = {.learning_rate = 1e-4}, .val_every = 200, .val_batches = 25};
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
   std::string schedule = "constant";

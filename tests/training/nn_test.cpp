@@ -1,12 +1,15 @@
 // The modules of training/nn against plain loops in double precision, on every device.
+#include <numbers>
+
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/training/reference.h"
 #include "training/nn/attention.h"
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
+#include "training/nn/gated_mlp.h"
+#include "training/nn/hidden_act.h"
 #include "training/nn/rms_norm.h"
-#include "training/nn/swiglu.h"
 
 namespace caldera::testing {
 namespace {
@@ -102,16 +105,28 @@ TEST_P(NnTest, FullyMaskedRowIsTheMeanAndNotNan) {
   EXPECT_NEAR(values[2], v[0], 1e-6);                      // query 1 sees key 0
 }
 
-TEST_P(NnTest, SwiGlu) {
+TEST_P(NnTest, GatedMlpWithEachActivation) {
   const Doubles gate = random_doubles(7 * 5, 1);
   const Doubles up = random_doubles(7 * 5, 2);
   const Doubles down = random_doubles(5 * 7, 3);
   const Doubles x = random_doubles(6 * 5, 4, -3, 3);
-  SwiGLU layer(linear(gate, 7, 5), linear(up, 7, 5), linear(down, 5, 7));
-  Doubles inner = linear_reference(x, gate, {}, 5, 7);
-  const Doubles right = linear_reference(x, up, {}, 5, 7);
-  for (std::size_t i = 0; i < inner.size(); ++i) inner[i] = silu_reference(inner[i]) * right[i];
-  expect_close(layer.forward(tensor(x, Shape{2, 3, 5})), linear_reference(inner, down, {}, 7, 5), kTolerance);
+  const auto gelu_exact = [](double v) { return v * 0.5 * std::erfc(-v / std::numbers::sqrt2); };
+  const auto gelu_tanh = [](double v) {
+    return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+  };
+  const auto relu_of = [](double v) { return std::max(v, 0.0); };
+  const std::vector<std::pair<const char*, std::function<double(double)>>> activations{
+      {"silu", silu_reference}, {"swish", silu_reference},        {"gelu", gelu_exact},
+      {"gelu_new", gelu_tanh},  {"gelu_pytorch_tanh", gelu_tanh}, {"relu", relu_of}};
+  for (const auto& [name, reference] : activations) {
+    GatedMLP layer(linear(gate, 7, 5), linear(up, 7, 5), linear(down, 5, 7), activation_of(name));
+    Doubles inner = linear_reference(x, gate, {}, 5, 7);
+    const Doubles right = linear_reference(x, up, {}, 5, 7);
+    for (std::size_t i = 0; i < inner.size(); ++i) inner[i] = reference(inner[i]) * right[i];
+    expect_close(layer.forward(tensor(x, Shape{2, 3, 5})), linear_reference(inner, down, {}, 7, 5),
+                 kTolerance, name);
+  }
+  EXPECT_THROW(activation_of("no-such-activation"), ValueError);
 }
 
 TEST_P(NnTest, DropoutKeepsTheExpectedShareAndScales) {
@@ -247,8 +262,8 @@ TEST(NnGradientTest, NormAndFeedForward) {
   check_gradients(
       [](std::span<const LazyTensor> in) {
         RMSNorm norm(in[1], 1e-5);
-        SwiGLU layer(std::make_unique<Linear>(in[2]), std::make_unique<Linear>(in[3]),
-                     std::make_unique<Linear>(in[4]));
+        GatedMLP layer(std::make_unique<Linear>(in[2]), std::make_unique<Linear>(in[3]),
+                       std::make_unique<Linear>(in[4]), silu);
         return sum(square(in[0] + layer.forward(norm.forward(in[0]))));
       },
       values, shapes);
@@ -267,9 +282,9 @@ TEST(NnGradientTest, EmbeddingAddsRepeatedRows) {
 }
 
 TEST(ModuleTest, NamesFreezingAndCounting) {
-  SwiGLU layer(std::make_unique<Linear>(3, 4, true, 0.02, 1, Device::cpu()),
-               std::make_unique<Linear>(3, 4, false, 0.02, 2, Device::cpu()),
-               std::make_unique<Linear>(4, 3, false, 0.02, 3, Device::cpu()));
+  GatedMLP layer(std::make_unique<Linear>(3, 4, true, 0.02, 1, Device::cpu()),
+                 std::make_unique<Linear>(3, 4, false, 0.02, 2, Device::cpu()),
+                 std::make_unique<Linear>(4, 3, false, 0.02, 3, Device::cpu()), silu);
   std::vector<std::string> names;
   for (const Parameter& p : layer.parameters()) names.push_back(p.name);
   EXPECT_EQ(names, (std::vector<std::string>{"gate_proj.weight", "gate_proj.bias", "up_proj.weight",

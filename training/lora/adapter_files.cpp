@@ -7,9 +7,10 @@
 #include "training/io/adapter_config.h"
 #include "training/io/atomic_file.h"
 #include "training/io/safetensors.h"
+#include "training/io/tensor_problems.h"
 #include "training/lora/lora.h"
 #include "training/models/causal_lm.h"
-#include "training/models/tensor_files.h"
+#include "training/models/parameter_files.h"
 #include "training/text/utf8.h"
 
 namespace caldera {

@@ -6,8 +6,9 @@
 #include "training/io/atomic_file.h"
 #include "training/io/model_weights.h"
 #include "training/io/safetensors.h"
+#include "training/io/tensor_problems.h"
 #include "training/models/causal_lm.h"
-#include "training/models/tensor_files.h"
+#include "training/models/parameter_files.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

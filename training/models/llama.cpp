@@ -1,15 +1,8 @@
 #include "training/models/llama.h"
 
-#include <fmt/format.h>
-
-#include "engine/device/backend.h"
-#include "engine/runtime/runtime.h"
-#include "ops/core/views.h"
-#include "ops/linalg/matmul.h"
 #include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
 #include "training/models/family.h"
-#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -22,6 +15,16 @@ LlamaConfig read(const detail::JsonFields& fields) {
   config.attention_bias = fields.boolean("attention_bias").value_or(false);
   config.mlp_bias = fields.boolean("mlp_bias").value_or(false);
   return config;
+}
+
+const LlamaConfig& validated(const LlamaConfig& config) {
+  config.validate();
+  return config;
+}
+
+LayerBiases biases_of(const LlamaConfig& config) {
+  const bool attention = config.attention_bias;
+  return {.q = attention, .k = attention, .v = attention, .o = attention, .mlp = config.mlp_bias};
 }
 
 detail::JsonMembers own(const LlamaConfig& config) {
@@ -53,14 +56,7 @@ Llama::Llama(const LlamaConfig& config, Device device, std::uint64_t seed)
 }
 
 Llama::Llama(Lazily, const LlamaConfig& config, Device device, std::uint64_t seed)
-    : Decoder(config, device, seed,
-              [&](std::uint64_t layer_seed) {
-                const bool bias = config.attention_bias;
-                return make_decoder_layer(
-                    config, {.q = bias, .k = bias, .v = bias, .o = bias, .mlp = config.mlp_bias}, layer_seed,
-                    device);
-              }),
-      config_(config) {}
+    : Decoder(DecoderParts(validated(config), device, biases_of(config)), seed), config_(config) {}
 
 std::unique_ptr<Llama> Llama::make_lazily(const LlamaConfig& config, Device device, std::uint64_t seed) {
   return std::unique_ptr<Llama>(new Llama(Lazily{}, config, device, seed));

@@ -32,11 +32,7 @@ Qwen2Config read(const detail::JsonFields& fields) {
 class Qwen2 final : public Decoder {
  public:
   Qwen2(const Qwen2Config& config, Device device, std::uint64_t seed)
-      : Decoder(config, device, seed,
-                [&](std::uint64_t layer_seed) {
-                  return make_decoder_layer(config, {.q = true, .k = true, .v = true}, layer_seed, device);
-                }),
-        config_(config) {}
+      : Decoder(DecoderParts(config, device, {.q = true, .k = true, .v = true}), seed), config_(config) {}
 
   const ModelConfig& config() const override { return config_; }
 

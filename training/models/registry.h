@@ -11,7 +11,7 @@
 
 namespace caldera {
 
-/// The model_type of every known family, in the registry's order: "llama", "qwen2", ...
+/// The model_type of every known family, in the registry's order.
 std::vector<std::string> model_types();
 
 /// The model that a config.json (or any file of that form) describes, with random weights as Hugging Face

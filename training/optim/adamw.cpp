@@ -1,17 +1,14 @@
 #include "training/optim/adamw.h"
 
-#include <fmt/format.h>
-
 #include "ops/core/selection.h"
 #include "ops/nn/optimizer_updates.h"
 #include "training/optim/kind.h"
+#include "training/optim/option_check.h"
 
 namespace caldera {
 
 void AdamWOptions::validate() const {
-  const auto require = [](bool ok, const char* field, double value, const char* domain) {
-    if (!ok) throw ValueError(fmt::format("AdamW: {} is {}, but must be {}", field, value, domain));
-  };
+  const detail::OptionCheck require{"AdamW"};
   require(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
   require(beta1 >= 0 && beta1 < 1, "beta1", beta1, "in [0, 1)");
   require(beta2 >= 0 && beta2 < 1, "beta2", beta2, "in [0, 1)");
@@ -40,7 +37,8 @@ detail::OptimizerKind adamw_optimizer() {
   return {"adamw",
           {"beta1", "beta2", "eps"},
           [](std::vector<Parameter> parameters, const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-            AdamWOptions options{.learning_rate = o.learning_rate};
+            AdamWOptions options;
+            options.learning_rate = o.learning_rate.value_or(options.learning_rate);
             options.beta1 = o.number("beta1", options.beta1);
             options.beta2 = o.number("beta2", options.beta2);
             options.eps = o.number("eps", options.eps);

@@ -1,11 +1,10 @@
 #include "training/optim/loss_scaler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "ops/core/comparison.h"
+#include "training/optim/option_check.h"
 
 namespace caldera {
 namespace {
@@ -17,9 +16,7 @@ constexpr double kLargestScale = 0x1p+64;
 }  // namespace
 
 void LossScalerOptions::validate() const {
-  const auto require = [](bool ok, const char* field, double value, const char* domain) {
-    if (!ok) throw ValueError(fmt::format("LossScaler: {} is {}, but must be {}", field, value, domain));
-  };
+  const detail::OptionCheck require{"LossScaler"};
   require(initial_scale > 0 && initial_scale <= kLargestScale, "initial_scale", initial_scale,
           "above 0 and at most 2^64");
   require(growth_factor >= 1 && std::isfinite(growth_factor), "growth_factor", growth_factor, "at least 1");

@@ -5,6 +5,7 @@
 #include "engine/autodiff/autodiff.h"
 #include "ops/core/selection.h"
 #include "training/nn/precision.h"
+#include "training/optim/option_check.h"
 
 namespace caldera {
 namespace {
@@ -27,8 +28,7 @@ Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters, std::v
       parameters_(std::move(parameters)),
       slot_names_(std::move(slots)),
       learning_rate_(learning_rate) {
-  if (!(learning_rate >= 0))
-    throw ValueError(fmt::format("{}: learning_rate is {}, but must be at least 0", name_, learning_rate));
+  detail::OptionCheck{name_.c_str()}(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
   if (parameters_.empty())
     throw ValueError(fmt::format("{}: there is nothing to train: the list of parameters is empty", name_));
   for (const Parameter& p : parameters_)

@@ -8,9 +8,9 @@
 namespace caldera {
 
 struct OptimizerOptions {
-  std::string name = "adamw";  ///< of the registry: see optimizer_names()
-  double learning_rate = 1e-4;
-  std::optional<double> weight_decay;  ///< else the optimiser's own default
+  std::string name = "adamw";           ///< of the registry: see optimizer_names()
+  std::optional<double> learning_rate;  ///< else the optimiser's own default
+  std::optional<double> weight_decay;   ///< else the optimiser's own default
   /// Options that not every optimiser has, by name: {"momentum", 0.9}. A flag is on unless it is 0.
   std::map<std::string, double> more{};
 

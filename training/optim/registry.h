@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// The names of all optimisers, in the registry's order: "adamw", "sgd", ...
+/// The names of all optimisers, in the registry's order.
 std::vector<std::string> optimizer_names();
 
 /// Throws ValueError for a name that is not known (naming those that are), an option that the optimiser does

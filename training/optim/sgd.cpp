@@ -1,15 +1,12 @@
 #include "training/optim/sgd.h"
 
-#include <fmt/format.h>
-
 #include "training/optim/kind.h"
+#include "training/optim/option_check.h"
 
 namespace caldera {
 
 void SGDOptions::validate() const {
-  const auto require = [](bool ok, const char* field, double value, const char* domain) {
-    if (!ok) throw ValueError(fmt::format("SGD: {} is {}, but must be {}", field, value, domain));
-  };
+  const detail::OptionCheck require{"SGD"};
   require(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
   require(momentum >= 0, "momentum", momentum, "at least 0");
   require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0");
@@ -43,7 +40,8 @@ detail::OptimizerKind sgd_optimizer() {
   return {"sgd",
           {"momentum", "dampening", "nesterov"},
           [](std::vector<Parameter> parameters, const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-            SGDOptions options{.learning_rate = o.learning_rate};
+            SGDOptions options;
+            options.learning_rate = o.learning_rate.value_or(options.learning_rate);
             options.momentum = o.number("momentum", options.momentum);
             options.dampening = o.number("dampening", options.dampening);
             options.weight_decay = o.weight_decay.value_or(options.weight_decay);

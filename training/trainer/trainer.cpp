@@ -35,9 +35,9 @@ class Run {
       : model_(model),
         options_(options),
         observers_(observers),
-        schedule_{options.schedule, options.optimizer.learning_rate, options.warmup, options.iterations},
-        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)),
-        optimizer_(make_optimizer(model.trainable_parameters(), options.optimizer)) {
+        optimizer_(make_optimizer(model.trainable_parameters(), options.optimizer)),
+        schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations},
+        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)) {
     if (model.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
@@ -187,10 +187,10 @@ class Run {
   CausalLM& model_;
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
+  std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
   BatchIterator batches_;
   std::vector<Batch> validation_;
-  std::unique_ptr<Optimizer> optimizer_;
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 

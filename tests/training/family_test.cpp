@@ -1,0 +1,113 @@
+// Families of models against golden values of plain PyTorch (tests/golden/models): logits, hidden states, the
+// gradients of an adapter in PEFT's format, and decoding with the cache. A line a model.
+#include <algorithm>
+#include <tuple>
+
+#include "engine/autodiff/autodiff.h"
+#include "ops/ops.h"
+#include "tests/support/devices.h"
+#include "tests/training/golden_model.h"
+#include "training/lora/lora.h"
+#include "training/nn/loss.h"
+
+namespace caldera::testing {
+namespace {
+
+/// A folder of tests/golden/models, and the model_type that it is to have.
+struct FamilyCase {
+  const char* folder;
+  const char* model_type;
+};
+
+constexpr FamilyCase kFamilies[] = {
+    {"qwen2-untied", "qwen2"},
+    {"qwen2-tied", "qwen2"},
+};
+
+class FamilyTest : public ::testing::TestWithParam<std::tuple<FamilyCase, Device>> {
+ protected:
+  static constexpr double kTolerance = GoldenModel::kTolerance;
+  static constexpr std::int64_t kBatch = GoldenModel::kBatch;
+  static constexpr std::int64_t kPositions = GoldenModel::kPositions;
+
+  static FamilyCase family() { return std::get<0>(GetParam()); }
+  static Device device() { return std::get<1>(GetParam()); }
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(device()); }
+};
+
+TEST_P(FamilyTest, GoldenLogits) {
+  GoldenModel golden(family().folder, device());
+  CausalLM& model = golden.model();
+  EXPECT_EQ(model.config().model_type, family().model_type);
+  const std::vector<std::int32_t> ids = golden.tokens("ids");
+  expect_close(model(model.make_ids(ids, kBatch)), golden.values("base_logits"), kTolerance, "base_logits");
+
+  load_adapter(model, golden.adapter());
+  const LazyTensor hidden = model.hidden_states(model.make_ids(ids, kBatch));
+  expect_close(hidden, golden.values("hidden"), kTolerance, "hidden");
+  expect_close(model.logits(hidden), golden.values("logits"), kTolerance, "logits");
+}
+
+TEST_P(FamilyTest, GoldenGradientsOfEveryFactor) {
+  GoldenModel golden(family().folder, device());
+  CausalLM& model = golden.model();
+  std::size_t projections = 0;
+  model.visit_projections([&](const auto&, const auto&, const auto&) { ++projections; });
+  load_adapter(model, golden.adapter());
+  const LazyTensor targets =
+      LazyTensor::from_vector(golden.tokens("targets"), Shape{kBatch, kPositions}, device());
+  const LazyTensor loss = cross_entropy(model(model.make_ids(golden.tokens("ids"), kBatch)), targets);
+  const std::vector<Parameter> factors = model.trainable_parameters();
+  ASSERT_EQ(factors.size(), 2 * projections) << "the adapter is to wrap every projection";
+  std::vector<LazyTensor> inputs;
+  for (const Parameter& p : factors) inputs.push_back(*p.tensor);
+  const std::vector<LazyTensor> grads = grad(loss, inputs);
+  expect_close(loss, golden.values("loss"), kTolerance, "loss");
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    EXPECT_EQ(grads[i].shape(), inputs[i].shape());
+    expect_close(grads[i], golden.values("base_model.model." + factors[i].name), kTolerance, factors[i].name);
+  }
+}
+
+TEST_P(FamilyTest, DecodingWithTheCacheEqualsTheWholePass) {
+  GoldenModel golden(family().folder, device());
+  CausalLM& model = golden.model();
+  load_adapter(model, golden.adapter());
+  model.set_training(false);
+  const std::vector<std::int32_t> ids = golden.tokens("ids");
+  const Doubles whole = golden.values("logits");
+  const std::int64_t vocab = model.config().vocab_size;
+  const auto cache = model.make_cache(12, kBatch);
+  std::int64_t position = 0;
+  for (const std::int64_t length : {4, 1, 1, 2, 1}) {
+    std::vector<std::int32_t> fed;
+    Doubles expected;
+    for (std::int64_t b = 0; b < kBatch; ++b) {
+      const std::int64_t begin = b * kPositions + position;
+      fed.insert(fed.end(), ids.begin() + begin, ids.begin() + begin + length);
+      expected.insert(expected.end(), whole.begin() + begin * vocab,
+                      whole.begin() + (begin + length) * vocab);
+    }
+    const LazyTensor logits = model(model.make_ids(fed, kBatch), cache.get());
+    std::vector<LazyTensor> outputs = cache->state();
+    outputs.push_back(logits);
+    eval(outputs);
+    expect_close(logits, expected, kTolerance, "position " + std::to_string(position));
+    position += length;
+  }
+}
+
+/// "qwen2_tied_cpu".
+std::string family_test_name(const ::testing::TestParamInfo<std::tuple<FamilyCase, Device>>& info) {
+  std::string name = std::get<0>(info.param).folder;
+  std::ranges::replace(name, '-', '_');
+  return name + "_" + device_test_name({std::get<1>(info.param), 0});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FamilyTest,
+                         ::testing::Combine(::testing::ValuesIn(kFamilies),
+                                            ::testing::ValuesIn(tested_devices())),
+                         family_test_name);
+
+}  // namespace
+}  // namespace caldera::testing

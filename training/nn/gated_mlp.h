@@ -1,0 +1,32 @@
+// Gated feed-forward layer (Shazeer 2020): down(activation(gate(x)) * up(x)). SwiGLU with silu, GeGLU with
+// gelu.
+#pragma once
+
+#include <memory>
+
+#include "training/nn/hidden_act.h"
+#include "training/nn/linear.h"
+
+namespace caldera {
+
+/// Projections "gate_proj", "up_proj" (hidden to intermediate) and "down_proj" (back).
+class GatedMLP final : public Layer {
+ public:
+  /// `activation` is of the gate: silu, or activation_of(config.hidden_act). Throws ShapeError when the
+  /// projections do not fit each other.
+  GatedMLP(std::unique_ptr<Projection> gate, std::unique_ptr<Projection> up, std::unique_ptr<Projection> down,
+           Activation activation);
+
+  /// x (..., hidden) to the same shape.
+  LazyTensor forward(const LazyTensor& x) override;
+  void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+
+  std::unique_ptr<Projection> gate_proj;
+  std::unique_ptr<Projection> up_proj;
+  std::unique_ptr<Projection> down_proj;
+
+ private:
+  Activation activation_;
+};
+
+}  // namespace caldera
