@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
+#include "engine/graph/transfer.h"
 #include "engine/tensor/axes.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
@@ -19,7 +20,7 @@
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
-#include "ops/core/transfer.h"
+#include "ops/core/type_info.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/bitwise.h"
 #include "ops/elementwise/clip.h"
@@ -65,4 +66,3 @@
 #include "ops/shape/padding.h"
 #include "ops/shape/repetition.h"
 #include "ops/sort/sorting.h"
-#include "ops/type_info.h"

@@ -3,11 +3,11 @@
 
 #include <array>
 
+#include "engine/graph/transfer.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/sum.h"
-#include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/clip.h"
 #include "ops/elementwise/exponential.h"

@@ -9,13 +9,13 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/opaque_call.h"
+#include "engine/graph/transfer.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
-#include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 

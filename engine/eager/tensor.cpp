@@ -5,10 +5,10 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/graph/transfer.h"
 #include "engine/tensor/dispatch.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
-#include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/nn/lora.h"
 #include "ops/nn/normalization.h"

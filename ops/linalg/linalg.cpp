@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/graph/transfer.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
@@ -13,7 +14,6 @@
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
-#include "ops/core/transfer.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"

@@ -1,4 +1,4 @@
-#include "ops/type_info.h"
+#include "ops/core/type_info.h"
 
 #include <fmt/core.h>
 

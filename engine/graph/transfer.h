@@ -1,4 +1,4 @@
-// Moves between devices. The compiler never sees them: evaluation cuts the graph there. Part of ops/ops.h.
+// Moves between devices. The compiler never sees them: evaluation cuts the graph there. Included by ops/ops.h.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"

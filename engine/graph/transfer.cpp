@@ -1,4 +1,4 @@
-#include "ops/core/transfer.h"
+#include "engine/graph/transfer.h"
 
 #include <span>
 
