@@ -68,8 +68,7 @@ using JvpRule = void (*)(JvpContext& context);
 struct OpDef {
   std::string_view name;
   OpClass kind;
-  ScalarOp scalar =
-      ScalarOp::load;          // elementwise and random: the function; reduce: add, maximum, minimum, mul
+  ScalarOp scalar = ScalarOp::load;  // elementwise, random: the function; reduce: that of two elements
   VjpRule vjp = nullptr;       // null with zero_gradient unset: differentiating it is an error that names it
   JvpRule jvp = nullptr;       // null for an element-wise operation with a vjp: that is used
   bool zero_gradient = false;  // the derivative is zero or undefined by nature (comparisons, floor, iota)

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "tests/catalogue/table/operation.h"
 #include "tests/support/devices.h"
@@ -15,10 +16,15 @@ namespace {
 TEST(Document, IsTheTableOfOperations) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));  // one column tells what runs there
   std::ifstream file("docs/operations.md");
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), operations_page())
-      << "run build/release/tests/caldera_operations > docs/operations.md";
+  std::istringstream page(operations_page());
+  std::string made, found;
+  for (int line = 1; std::getline(page, made); ++line) {
+    found.clear();
+    std::getline(file, found);
+    ASSERT_EQ(found, made) << "docs/operations.md, line " << line
+                           << ": run build/release/tests/caldera_operations > docs/operations.md";
+  }
+  EXPECT_FALSE(std::getline(file, found)) << "docs/operations.md goes on after the page: " << found;
 }
 
 TEST(Document, NoOperationLacksARule) {
