@@ -1,7 +1,7 @@
 // caldera bench: the microbenchmark suite, each figure beside what the machine allows and what a peer
 // reaches.
+#include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "engine/device/backend.h"
 
 #if CALDERA_HAS_BENCHMARK

@@ -3,40 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cli/domains.h"
+#include "cli/arguments/domains.h"
+#include "cli/choose_device.h"
 #include "engine/device/byte_size.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
-namespace {
-
-// A software Vulkan device proves that a program is right; it is never what someone who leaves the choice
-// wants.
-Device best_device() {
-  for (const DeviceInfo& info : list_devices())
-    if (info.device.kind == DeviceKind::vulkan && info.type != "software") return info.device;
-  return Device::cpu();
-}
-
-Device parse_device(const std::string& text, const char* source) {
-  if (text == "auto") return best_device();
-  // The null device computes nothing: as an answer to `--device null`, results would be noise.
-  if (text != "null") {
-    try {
-      return Device::parse(text);
-    } catch (const ValueError&) {
-      // Reported below, with what named it.
-    }
-  }
-  throw UsageError(fmt::format("{}: '{}' is no device; use cpu, vulkan, vulkan:N or auto", source, text));
-}
-
-}  // namespace
 
 void Command::declare(Arguments& args) {
   add_options(args);
@@ -75,16 +51,7 @@ Device Command::open_device() const {
   } catch (const ValueError& error) {
     throw UsageError(error.what());
   }
-  const char* environment = std::getenv("CALDERA_DEVICE");
-  Device device;
-  if (!device_.empty()) {
-    device = parse_device(device_, "--device");
-    unsetenv("CALDERA_DEVICE");  // outweighed, for the engine too: it must not trip over a bad value
-  } else if (environment != nullptr && *environment != '\0') {
-    device = parse_device(environment, "CALDERA_DEVICE");
-  } else {
-    device = best_device();
-  }
+  const Device device = choose_device(device_);
   backend(device);
   if (limit > 0) set_memory_limit(device, limit);
   set_default_device(device);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/arguments.h"
-#include "cli/usage_error.h"
+#include "cli/arguments/arguments.h"
+#include "cli/arguments/usage_error.h"
 #include "engine/tensor/device.h"
 
 namespace caldera::cli {
@@ -44,7 +44,7 @@ class Command {
   bool json() const { return json_; }
   /// Whether --device was given.
   bool device_given() const { return !device_.empty(); }
-  /// The device asked for, else CALDERA_DEVICE, else the best there is. Opens it, so that a device that is
+  /// The device of choose_device(). Opens it, so that a device that is
   /// missing or broken is known before any work, makes it the default one, and sets its --memory-limit.
   /// Throws UsageError for a name that is none, and for a limit that is none.
   Device open_device() const;

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
 #include "cli/training_run.h"

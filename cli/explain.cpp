@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "cli/explain_tasks.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "cli/usage_error.h"
+#include "cli/arguments/usage_error.h"
 #include "training/lora/lora.h"
 #include "training/models/registry.h"
 

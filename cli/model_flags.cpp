@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/domains.h"
-#include "cli/usage_error.h"
+#include "cli/arguments/domains.h"
+#include "cli/arguments/usage_error.h"
 
 namespace caldera::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.h"
+#include "cli/arguments/arguments.h"
 #include "training/generate/sampler.h"
 #include "training/lora/lora.h"
 

@@ -5,7 +5,7 @@
 
 #include <system_error>
 
-#include "cli/usage_error.h"
+#include "cli/arguments/usage_error.h"
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 

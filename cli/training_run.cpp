@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/domains.h"
 #include "cli/outputs.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/registry.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.h"
+#include "cli/arguments/arguments.h"
 #include "training/text/dataset.h"
 #include "training/trainer/trainer.h"
 

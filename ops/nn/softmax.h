@@ -14,13 +14,13 @@ LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
 /// log(sum(exp(x))) without overflow; -infinity of no elements.
 LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
 
-namespace ops {
+}  // namespace caldera
+
+namespace caldera::ops {
 
 /// The derivative of p = softmax(x) along `axis`, from its value: p (d - sum(p d)). Its matrix of derivatives
 /// is symmetric, so this is both the cotangent of x from that of p and the tangent of p from that of x. The
 /// transforms use it for every softmax, also one that a user wrote out (engine/autodiff/written_softmax.h).
 LazyTensor softmax_derivative(const LazyTensor& p, const LazyTensor& d, int axis);
 
-}  // namespace ops
-
-}  // namespace caldera
+}  // namespace caldera::ops

@@ -278,7 +278,6 @@ TEST(Table, HasAnEntryForEveryPublicOperation) {
   for (const std::string& header : found(text_of("ops/ops.h"), R"re(#include "(ops/[\w/]+\.h)")re"))
     functions.merge(declared(header));
   ASSERT_GT(functions.size(), 250u);
-  functions.erase("to");  // moves between devices: tests/multi_device
   for (const std::string& function : functions) {
     EXPECT_NE(catalogue::find_operation(function), nullptr)
         << function << " has no entry in the catalogue of operations";

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temp_folder.h"
 #include "tests/training/reference_llama.h"
 #include "training/io/model_weights.h"
 #include "training/lora/lora.h"
@@ -13,13 +14,6 @@ namespace fs = std::filesystem;
 
 class LlamaFilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(::testing::TempDir()) / (std::string("caldera_llama_files_") + info->name());
-    fs::remove_all(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   /// Writes the model's weights again after `change` has edited the list of tensors.
   template <class Change>
   void rewrite(Change change) {
@@ -55,7 +49,8 @@ class LlamaFilesTest : public ::testing::Test {
     }
   }
 
-  fs::path dir_;
+  TempFolder folder_;
+  const fs::path dir_ = folder_ / "files";
 };
 
 Doubles logits_of(Llama& model) {

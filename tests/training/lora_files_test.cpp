@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "ops/ops.h"
+#include "tests/support/temp_folder.h"
 #include "tests/training/reference_llama.h"
 #include "training/io/adapter_config.h"
 #include "training/io/safetensors.h"
@@ -16,13 +17,6 @@ namespace fs = std::filesystem;
 
 class LoraFilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(::testing::TempDir()) / (std::string("caldera_lora_files_") + info->name());
-    fs::remove_all(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   static std::unique_ptr<Llama> make_model() {
     return std::make_unique<Llama>(small_config(4, 2), Device::cpu(), 1);
   }
@@ -52,7 +46,8 @@ class LoraFilesTest : public ::testing::Test {
     EXPECT_EQ(model.parameters().size(), before) << "the model was changed";
   }
 
-  fs::path dir_;
+  TempFolder folder_;
+  const fs::path dir_ = folder_ / "files";
 };
 
 const std::vector<std::int32_t> kTokens{1, 5, 9, 30};

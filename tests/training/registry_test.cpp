@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temp_folder.h"
 #include "training/lora/lora.h"
 #include "training/models/llama.h"
 
@@ -18,13 +19,7 @@ using nlohmann::json;
 
 class RegistryTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(::testing::TempDir()) / (std::string("caldera_registry_") + info->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
+  void SetUp() override { fs::create_directories(dir_); }
 
   fs::path put(const json& config) const {
     const fs::path path = dir_ / "config.json";
@@ -43,7 +38,8 @@ class RegistryTest : public ::testing::Test {
     return {};
   }
 
-  fs::path dir_;
+  TempFolder folder_;
+  const fs::path dir_ = folder_ / "files";
 };
 
 json minimal(const char* architecture, const char* model_type) {

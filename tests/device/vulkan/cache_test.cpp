@@ -17,6 +17,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"
+#include "tests/support/temp_folder.h"
 
 namespace caldera::testing {
 namespace {
@@ -26,15 +27,8 @@ using vulkan::DiskCache;
 
 class VulkanDiskCache : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = fs::temp_directory_path() /
-                 ("caldera-cache-test-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-                  "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  fs::path directory_;
+  TempFolder folder_;
+  const fs::path directory_ = folder_ / "cache";
   const std::vector<std::uint32_t> words_{0x07230203, 0x00010500, 1, 2, 3};
   const Hash128 key_ = DiskCache::key("text of a shader");
 };

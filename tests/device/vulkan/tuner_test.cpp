@@ -16,6 +16,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"
+#include "tests/support/temp_folder.h"
 
 namespace caldera::testing {
 namespace {
@@ -30,15 +31,10 @@ using vulkan::TuneSetting;
 class VulkanTuner : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = fs::temp_directory_path() /
-                 ("caldera-tuner-test-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-                  "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(directory_);
     can_.subgroup_arithmetic = true;
     can_.max_invocations = 1024;
     can_.shared_memory = 48 << 10;
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   /// A tuner of a device on which `fastest` takes half the time of all others.
   std::string choose(TuneSetting setting, const std::string& fastest, const ProductShape& shape,
@@ -63,7 +59,8 @@ class VulkanTuner : public ::testing::Test {
   }
 
   static constexpr ProductShape kShape{.m = 300, .n = 300, .k = 300};
-  fs::path directory_;
+  TempFolder folder_;
+  const fs::path directory_ = folder_ / "cache";
   fs::path file_;
   vulkan::Capabilities can_;
   std::map<std::string, int> timed_;

@@ -1,8 +1,8 @@
-#include "cli/arguments.h"
+#include "cli/arguments/arguments.h"
 
 #include <CLI/CLI.hpp>
 
-#include "cli/usage_error.h"
+#include "cli/arguments/usage_error.h"
 
 namespace caldera::cli {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "cli/arguments.h"
+#include "cli/arguments/arguments.h"
 
 namespace caldera::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/domains.h"
+#include "cli/arguments/domains.h"
 
 #include <fmt/format.h>
 
