@@ -1,4 +1,5 @@
-// Moves between devices. The compiler never sees them: evaluation cuts the graph there. Included by ops/ops.h.
+// Moves between devices. The compiler never sees them: evaluation cuts the graph there. Included by
+// ops/ops.h.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"

@@ -16,8 +16,8 @@
 namespace caldera::cpu {
 namespace {
 
-/// Quirk: OpenBLAS 0.3.21 does not know newer cores and falls back to AVX2 kernels on them, at about half the speed:
-/// where AVX-512 is there, ask for its AVX-512 kernels, unless the user has chosen.
+/// Quirk: OpenBLAS 0.3.21 does not know newer cores and falls back to AVX2 kernels on them, at about half the
+/// speed: where AVX-512 is there, ask for its AVX-512 kernels, unless the user has chosen.
 void choose_core() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
