@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/eager/errors.h"
+#include "engine/tensor/splitmix64.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
@@ -16,13 +17,6 @@
 namespace caldera::v1 {
 
 namespace {
-
-/// splitmix64's finaliser: neighbouring numbers give unrelated seeds.
-std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 std::uint64_t next_layer_seed() {
   static std::atomic<std::uint64_t> layers{0};
@@ -62,13 +56,13 @@ LoRALayer::LoRALayer(std::int64_t in_features, std::int64_t out_features, const 
       dropout_state_(std::make_unique<std::atomic<std::uint64_t>>()) {
   const std::uint64_t layer_seed = seed ? *seed : next_layer_seed();
   const double deviation = 1 / std::sqrt(static_cast<double>(config.rank));
-  lora_a_ = Var(Tensor(random_normal({in_features, config.rank}, scramble(layer_seed), DType::f32, device) *
+  lora_a_ = Var(Tensor(random_normal({in_features, config.rank}, splitmix64(layer_seed), DType::f32, device) *
                        deviation));
   lora_b_ = Var(Tensor::zeros({config.rank, out_features}, DType::f32, device));
   set_dropout_seed(layer_seed);
 }
 
-void LoRALayer::set_dropout_seed(std::uint64_t seed) { dropout_state_->store(scramble(~seed)); }
+void LoRALayer::set_dropout_seed(std::uint64_t seed) { dropout_state_->store(splitmix64(~seed)); }
 
 LazyTensor LoRALayer::forward_lazy(const LazyTensor& x) const {
   if (x.rank() == 0 || x.shape().back() != in_features_)
@@ -79,7 +73,7 @@ LazyTensor LoRALayer::forward_lazy(const LazyTensor& x) const {
   if (!training_ || config_.dropout == 0) return lora_delta(x, a, b, config_.scaling());
 
   const LazyTensor hidden = x.matmul(a);
-  const std::uint64_t seed = scramble(dropout_state_->fetch_add(1));
+  const std::uint64_t seed = splitmix64(dropout_state_->fetch_add(1));
   const LazyTensor draw = random_uniform(hidden.shape(), seed, DType::f32, hidden.device());
   // What is kept is scaled up, so that the expected sum is that of evaluation.
   const LazyTensor kept = where(greater_equal(draw, config_.dropout), hidden, zeros_like(hidden));

@@ -32,7 +32,7 @@ class Cutter {
     for (const Node* output : outputs) at(*output).is_pinned = at(*output).is_output = true;
   }
 
-  std::vector<Part> run() {
+  std::vector<DevicePart> run() {
     find_earliest();
     find_stages();
     find_outputs();
@@ -77,12 +77,12 @@ class Cutter {
     }
   }
 
-  std::vector<Part> collect() {
-    std::map<std::tuple<Stage, DeviceKind, std::uint8_t>, Part> parts;  // by stage first
+  std::vector<DevicePart> collect() {
+    std::map<std::tuple<Stage, DeviceKind, std::uint8_t>, DevicePart> parts;  // by stage first
     for (Node* node : walk_.order) {
       if (is_leaf(*node)) continue;
       const Place& place = at(*node);
-      Part& part = parts[{place.stage, node->device().kind, node->device().index}];
+      DevicePart& part = parts[{place.stage, node->device().kind, node->device().index}];
       part.device = node->device();
       if (is_transfer(*node)) {
         part.received.push_back(node);
@@ -91,7 +91,7 @@ class Cutter {
       part.nodes.push_back(node);
       if (place.is_output) part.outputs.push_back(node);
     }
-    std::vector<Part> ordered;
+    std::vector<DevicePart> ordered;
     ordered.reserve(parts.size());
     for (auto& [key, part] : parts) ordered.push_back(std::move(part));
     return ordered;
@@ -103,6 +103,6 @@ class Cutter {
 
 }  // namespace
 
-std::vector<Part> cut(std::span<Node* const> outputs) { return Cutter(outputs).run(); }
+std::vector<DevicePart> cut(std::span<Node* const> outputs) { return Cutter(outputs).run(); }
 
 }  // namespace caldera

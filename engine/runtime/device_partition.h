@@ -15,7 +15,7 @@
 
 namespace caldera {
 
-struct Part {
+struct DevicePart {
   Device device;
   std::vector<Node*> received;  // transfers to the device, whose values come before anything is computed
   std::vector<Node*> nodes;     // what is computed, inputs before users
@@ -24,6 +24,6 @@ struct Part {
 
 /// The lazy graph behind `outputs` (distinct, lazy) as parts in an order in which they can run one after the
 /// other. Linear in the size of the graph; iterative. Under graph_mutex(); sets the walk of the nodes.
-std::vector<Part> cut(std::span<Node* const> outputs);
+std::vector<DevicePart> cut(std::span<Node* const> outputs);
 
 }  // namespace caldera

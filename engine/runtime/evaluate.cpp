@@ -152,7 +152,7 @@ struct Launch {
 };
 
 /// The copies that bring a part what it receives; notes where they put it.
-void add_copies(Job& job, const Part& part, const OpenDevice& target, InnerValues& inner) {
+void add_copies(Job& job, const DevicePart& part, const OpenDevice& target, InnerValues& inner) {
   job.copies.reserve(part.received.size());
   std::unordered_map<const Node*, StoragePtr> brought;  // what is moved twice is copied once
   for (const Node* node : part.received) {
@@ -178,7 +178,7 @@ void add_copies(Job& job, const Part& part, const OpenDevice& target, InnerValue
 std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inner) {
   std::vector<Launch> launches;
   GraphKey c;
-  for (const Part& part : cut(outputs)) {
+  for (const DevicePart& part : cut(outputs)) {
     std::shared_ptr<OpenDevice> open = open_device(part.device);
     const std::shared_ptr<Job> job = new_job();
     add_copies(*job, part, *open, inner);

@@ -29,7 +29,7 @@ void GraphKey::fill() {
   if (!crosses) hash_structure();
 }
 
-void GraphKey::fill(const Part& part) {
+void GraphKey::fill(const DevicePart& part) {
   reset(part.device);
   outputs = part.outputs;
   data.clear();

@@ -37,7 +37,7 @@ struct GraphKey {
   void fill();
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
-  void fill(const Part& part);
+  void fill(const DevicePart& part);
   /// The graph as the compiler sees it.
   Program program() const;
 

@@ -162,9 +162,7 @@ std::shared_ptr<const Kernel> gradient_of_bent_score() {
 /// The gradients of sum(go o) by every element of q, k and v, with a score that is not linear:
 /// AttentionStep's formulas against differences of the forward step.
 TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
-  const std::size_t m = 3;
-  const std::size_t n = 4;
-  const std::size_t d = 2;
+  const std::size_t m = 3, n = 4, d = 2;
   Small s;
   std::mt19937 random(5);
   const auto random_buffer = [&](std::size_t count) {
@@ -193,13 +191,9 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
   const Operand of_k = view(k, {0, 2, 1, 0});
   const Operand of_v = view(v, {0, 2, 0, 1});
   const Operand of_bias = view(bias, {4, 1, 0, 0});
-  forward.operands = {of_q,
-                      of_k,
-                      of_v,
-                      of_bias,
-                      view(o, {2, 0, 0, 1}),
-                      view(highest, {1, 0, 0, 0}),
-                      view(total, {1, 0, 0, 0})};
+  const Operand of_highest = view(highest, {1, 0, 0, 0});
+  const Operand of_total = view(total, {1, 0, 0, 0});
+  forward.operands = {of_q, of_k, of_v, of_bias, view(o, {2, 0, 0, 1}), of_highest, of_total};
   const auto loss = [&] {
     s.run(forward);
     double sum = 0;
@@ -218,8 +212,8 @@ TEST(ReferencePlan, AttentionGradientsAreDerivatives) {
                        of_k,
                        of_v,
                        view(go, {2, 0, 0, 1}),
-                       view(highest, {1, 0, 0, 0}),
-                       view(total, {1, 0, 0, 0}),
+                       of_highest,
+                       of_total,
                        view(delta, {1, 0, 0, 0}),
                        of_bias,
                        view(dq, {2, 0, 1, 0})};

@@ -1,5 +1,7 @@
 #include "training/nn/module.h"
 
+#include "engine/tensor/splitmix64.h"
+
 namespace caldera {
 namespace {
 
@@ -100,12 +102,7 @@ std::string join_name(const std::string& prefix, const std::string& name) {
 }
 
 std::uint64_t mix_seed(std::uint64_t seed, std::uint64_t stream) {
-  const auto mix = [](std::uint64_t z) {
-    z += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  };
+  const auto mix = [](std::uint64_t state) { return splitmix64(state + kSplitMix64Step); };
   return mix(mix(seed) + stream);
 }
 

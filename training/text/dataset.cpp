@@ -6,21 +6,17 @@
 #include <numeric>
 
 #include "engine/tensor/error.h"
+#include "engine/tensor/splitmix64.h"
 
 namespace caldera {
 namespace {
 
-/// SplitMix64 (Steele, Lea and Flood 2014). The standard library's shuffle and distributions differ between
-/// implementations; an order of training data must not.
+/// The standard library's shuffle and distributions differ between implementations; an order of training data
+/// must not.
 class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t next() { return splitmix64(state_ += kSplitMix64Step); }
   /// Uniform in [0, bound): values from the incomplete last multiple of `bound` are drawn again.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t reject = (0 - bound) % bound;  // 2^64 mod bound

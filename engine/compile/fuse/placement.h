@@ -23,7 +23,7 @@ struct Source {
 };
 
 /// Where a root's elements lie inside the memory of a concatenation.
-struct Part {
+struct ConcatPart {
   std::uint32_t whole = 0;
   View view;  // over the root's extents
 };
@@ -69,7 +69,7 @@ class Placement {
   /// A root whose kernel evaluates an expression for each element.
   bool is_expression(std::uint32_t i) const;
   /// A root that is written straight into a concatenation.
-  const std::optional<Part>& part(std::uint32_t i) const { return part_[i]; }
+  const std::optional<ConcatPart>& part(std::uint32_t i) const { return part_[i]; }
 
  private:
   /// A conversion of 16-bit data to f32: what reads it may as well read the data, which is widened as it is
@@ -88,7 +88,7 @@ class Placement {
   std::vector<bool> live_, is_output_, generated_;
   std::vector<std::int32_t> output_of_;
   std::vector<std::uint32_t> last_barrier_;  // of views: the nearest behind them. Empty without barriers
-  std::vector<std::optional<Part>> part_;
+  std::vector<std::optional<ConcatPart>> part_;
 };
 
 /// Extents over which the root's kernel runs: of its input for reductions and copies, its own otherwise.

@@ -16,8 +16,6 @@ namespace caldera {
 inline constexpr std::size_t kMaxConcatParts = 4;
 /// Most pairs of operands that one contraction sums: x W + (x A) B has two.
 inline constexpr int kMaxSegments = 4;
-/// Largest head size that attention steps take.
-inline constexpr std::int64_t kMaxHeadSize = 256;
 /// Most element-wise operations that an attention step applies to its scores, or to their gradient, and most
 /// tensors that they may read.
 inline constexpr std::size_t kMaxScoreOperations = 24;

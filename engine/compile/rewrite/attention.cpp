@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "engine/compile/program/limits.h"
 #include "engine/compile/program/program_builder.h"
 #include "engine/compile/rewrite/attention_patterns.h"
+#include "engine/plan/steps/attention.h"
 
 namespace caldera {
 namespace {

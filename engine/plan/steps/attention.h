@@ -19,6 +19,9 @@ struct CausalMask {
   std::int32_t offset_scalar = -1;  // plan scalar (i32) that is added to it; -1: none
 };
 
+/// Largest head size, D or E, of an attention step: what devices hold of a row at a time.
+inline constexpr std::int64_t kMaxHeadSize = 256;
+
 /// What an attention step computes.
 enum class AttentionPass : std::uint8_t {
   forward,  // operands: q, k, v, score's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total

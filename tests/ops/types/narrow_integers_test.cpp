@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "engine/tensor/dispatch.h"
@@ -312,85 +313,95 @@ TEST_P(NarrowIntegers, MadeMovedAndRead) {
   }
 }
 
+/// A tensor, and the numbers that it is to hold.
+struct IntegerValue {
+  LazyTensor tensor;
+  std::vector<I> numbers;
+  std::string text;
+};
+
+/// The result of `made` on two values: in the type in which they meet, by `oracle` on single numbers.
+template <class Oracle>
+IntegerValue combined(const IntegerValue& a, const IntegerValue& b, LazyTensor made, Oracle oracle) {
+  const DType both = promote(a.tensor.dtype(), b.tensor.dtype());
+  IntegerValue out{std::move(made), {}, {}};
+  for (std::size_t i = 0; i < a.numbers.size(); ++i)
+    out.numbers.push_back(held_by(oracle(held_by(a.numbers[i], both), held_by(b.numbers[i], both)), both));
+  return out;
+}
+
+constexpr std::int64_t kProgramRows = 3, kProgramColumns = 37;
+
+/// The row's sum beside its elements.
+IntegerValue less_row_sum(const IntegerValue& a) {
+  const LazyTensor total = sum(a.tensor, 1, true);
+  IntegerValue out{a.tensor - total, {}, {}};
+  for (std::int64_t i = 0; i < kProgramRows * kProgramColumns; ++i) {
+    std::uint64_t row = 0;
+    for (std::int64_t k = 0; k < kProgramColumns; ++k)
+      row += static_cast<std::uint64_t>(
+          a.numbers[static_cast<std::size_t>(i / kProgramColumns * kProgramColumns + k)]);
+    const auto held = static_cast<std::uint64_t>(held_by(static_cast<I>(row), total.dtype()));
+    const auto x = static_cast<std::uint64_t>(a.numbers[static_cast<std::size_t>(i)]);
+    out.numbers.push_back(held_by(static_cast<I>(x - held), out.tensor.dtype()));
+  }
+  return out;
+}
+
+constexpr const char* kProgramSteps[] = {"add",    "subtract", "multiply", "maximum",
+                                         "lesser", "quotient", "cast",     "less sum"};
+
+/// One of kProgramSteps on two values; `to` is the type of the cast.
+IntegerValue program_step(std::size_t function, const IntegerValue& a, const IntegerValue& b, DType to) {
+  const auto u = [](I x) { return static_cast<std::uint64_t>(x); };
+  switch (function) {
+    case 0:
+      return combined(a, b, a.tensor + b.tensor, [&](I x, I y) { return static_cast<I>(u(x) + u(y)); });
+    case 1:
+      return combined(a, b, a.tensor - b.tensor, [&](I x, I y) { return static_cast<I>(u(x) - u(y)); });
+    case 2:
+      return combined(a, b, a.tensor * b.tensor, [&](I x, I y) { return static_cast<I>(u(x) * u(y)); });
+    case 3:
+      return combined(a, b, maximum(a.tensor, b.tensor), [](I x, I y) { return std::max(x, y); });
+    case 4:
+      return combined(a, b, where(a.tensor < b.tensor, a.tensor, b.tensor),
+                      [](I x, I y) { return x < y ? x : y; });
+    case 5:  // by what is neither 0 nor -1
+      return combined(a, b, floor_divide(a.tensor, maximum(b.tensor, 1)),
+                      [](I x, I y) { return floor_quotient(x, std::max<I>(y, 1)); });
+    case 6: {
+      IntegerValue out{astype(a.tensor, to), {}, {}};
+      for (const I x : a.numbers) out.numbers.push_back(held_by(x, to));
+      return out;
+    }
+    default:
+      return less_row_sum(a);
+  }
+}
+
 /// Programs over integers of every type, fused as the compiler likes, against the same on single numbers.
 TEST_P(NarrowIntegers, RandomProgramsOfMixedTypes) {
   constexpr DType kIntegers[] = {DType::u8, DType::u32, DType::i8, DType::i16, DType::i32, DType::i64};
   const std::vector<DType> all = supported(kIntegers);
-  constexpr std::int64_t kRows = 3, kColumns = 37;
-  struct Value {
-    LazyTensor tensor;
-    std::vector<I> numbers;
-    std::string text;
-  };
+  const Shape shape{kProgramRows, kProgramColumns};
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    std::vector<Value> values;
+    std::vector<IntegerValue> values;
     for (const DType type : all) {
       std::vector<I> numbers;
-      for (std::int64_t i = 0; i < kRows * kColumns; ++i)
+      for (std::int64_t i = 0; i < shape.numel(); ++i)
         numbers.push_back(held_by(static_cast<I>(random()) << below(3) * 16, type));
-      const LazyTensor wide = LazyTensor::from_vector(numbers, Shape{kRows, kColumns}, device());
+      const LazyTensor wide = LazyTensor::from_vector(numbers, shape, device());
       values.push_back({astype(wide, type).eval(), numbers, std::string(name(type))});
     }
     for (int step = 0; step < 24; ++step) {
       const std::size_t first = below(values.size()), second = below(values.size());
-      const Value a = values[first], b = values[second];
-      const DType both = promote(a.tensor.dtype(), b.tensor.dtype());
-      Value out;
-      const auto each = [&](const LazyTensor& made, auto oracle) {
-        out.tensor = made;
-        for (std::size_t i = 0; i < a.numbers.size(); ++i)
-          out.numbers.push_back(
-              held_by(oracle(held_by(a.numbers[i], both), held_by(b.numbers[i], both)), both));
-      };
-      const auto u = [](I x) { return static_cast<std::uint64_t>(x); };
-      const std::size_t function = below(8);
-      switch (function) {
-        case 0:
-          each(a.tensor + b.tensor, [&](I x, I y) { return static_cast<I>(u(x) + u(y)); });
-          break;
-        case 1:
-          each(a.tensor - b.tensor, [&](I x, I y) { return static_cast<I>(u(x) - u(y)); });
-          break;
-        case 2:
-          each(a.tensor * b.tensor, [&](I x, I y) { return static_cast<I>(u(x) * u(y)); });
-          break;
-        case 3:
-          each(maximum(a.tensor, b.tensor), [](I x, I y) { return std::max(x, y); });
-          break;
-        case 4:
-          each(where(a.tensor < b.tensor, a.tensor, b.tensor), [](I x, I y) { return x < y ? x : y; });
-          break;
-        case 5:  // by what is neither 0 nor -1
-          each(floor_divide(a.tensor, maximum(b.tensor, 1)),
-               [](I x, I y) { return floor_quotient(x, std::max<I>(y, 1)); });
-          break;
-        case 6: {  // another type
-          const DType to = all[below(all.size())];
-          out.tensor = astype(a.tensor, to);
-          for (const I x : a.numbers) out.numbers.push_back(held_by(x, to));
-          break;
-        }
-        default: {  // the row's sum beside its elements
-          const LazyTensor total = sum(a.tensor, 1, true);
-          out.tensor = a.tensor - total;
-          const DType type = out.tensor.dtype();
-          for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
-            std::uint64_t row = 0;
-            for (std::int64_t k = 0; k < kColumns; ++k)
-              row += u(a.numbers[static_cast<std::size_t>(i / kColumns * kColumns + k)]);
-            const I held = held_by(static_cast<I>(row), total.dtype());
-            out.numbers.push_back(
-                held_by(static_cast<I>(u(a.numbers[static_cast<std::size_t>(i)]) - u(held)), type));
-          }
-        }
-      }
-      constexpr const char* kNames[] = {"add",    "subtract", "multiply", "maximum",
-                                        "lesser", "quotient", "cast",     "less sum"};
-      out.text = kNames[function] + (" #" + std::to_string(first)) + " #" + std::to_string(second) + " " +
-                 std::string(name(out.tensor.dtype()));
+      const std::size_t function = below(std::size(kProgramSteps));
+      IntegerValue out = program_step(function, values[first], values[second], all[below(all.size())]);
+      out.text = std::string(kProgramSteps[function]) + " #" + std::to_string(first) + " #" +
+                 std::to_string(second) + " " + std::string(name(out.tensor.dtype()));
       values.push_back(out);
     }
     std::string program;

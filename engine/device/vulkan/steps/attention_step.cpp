@@ -19,7 +19,6 @@ namespace {
 using Axis = AttentionAxis;
 
 constexpr int kMaxBatchRank = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
-constexpr std::int64_t kMaxHead = 256;
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
 struct Part {
@@ -194,8 +193,8 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
   const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
   if (step.dtype != DType::f32)
     throw DTypeError(fmt::format("{} has no kernel on {}", name(step.dtype), context.device->name()));
-  if (std::max(d, e) > kMaxHead)
-    throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHead));
+  if (std::max(d, e) > kMaxHeadSize)
+    throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHeadSize));
   const AttentionBlocking b(context, attention, space);
   if (b.tasks == 0) return;
   TableWriter::check_fits(b.tasks, step);

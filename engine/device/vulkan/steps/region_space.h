@@ -22,6 +22,9 @@ struct RegionSpace {
   Dims extents() const;
 };
 
+/// Rows up to this length are the work of one invocation, longer ones of a workgroup.
+inline constexpr std::int64_t kShortRow = 16;
+
 RegionSpace make_space(const Step& step);  // of a region
 
 /// The spaces of steps of one kernel given the same ranks, by extents of 1. False, with the spaces as they

@@ -17,9 +17,6 @@
 namespace caldera::vulkan {
 namespace {
 
-/// Rows up to this length are an invocation's work.
-constexpr std::int64_t kShortRow = 16;
-
 /// Limits on what a lane keeps of a row in registers: points, values of all points, instructions of all
 /// points.
 constexpr std::int64_t kMostKept = 8;

@@ -10,7 +10,6 @@ namespace {
 /// The shader of a region in the form that long rows get on a GPU.
 std::string region_shader(const Step& step) {
   const Kernel& kernel = *step.as<RegionStep>().kernel;
-  constexpr std::int64_t kShortRow = 16;
   const RegionSpace space = make_space(step);
   const bool by_group = space.reduced_points > kShortRow;
   KernelVariant variant;
