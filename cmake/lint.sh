@@ -39,6 +39,7 @@ fi
 echo "lint: structure"
 python3 cmake/cycles.py "$objects" || failed=1
 python3 cmake/sizes.py || failed=1
+python3 cmake/names.py || failed=1
 
 # ---- clang-tidy --------------------------------------------------------------------------------------------------
 
