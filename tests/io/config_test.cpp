@@ -113,6 +113,14 @@ TEST(ModelConfig, RopeObjects) {
   EXPECT_CONTAINS(with("rope_scaling", "x"), "rope_scaling");
   EXPECT_CONTAINS(with("rope_parameters", {{"rope_type", "yarn"}}), "'yarn'");
   EXPECT_CONTAINS(with("partial_rotary_factor", 0.5), "partial_rotary_factor");
+  EXPECT_CONTAINS(with("rope_parameters", {{"partial_rotary_factor", 0.5}}), "partial_rotary_factor");
+  // Of each type of layer.
+  for (const char* type : {"yarn", "default"}) {
+    const auto message = with("rope_parameters", {{"full_attention", {{"rope_type", type}}}});
+    EXPECT_CONTAINS(message, "field 'rope_parameters'");
+    EXPECT_CONTAINS(message, "'full_attention'");
+  }
+  EXPECT_CONTAINS(with("rope_scaling", {{"a\nb", {{"factor", 2.0}}}}), "'a\\x0ab'");
 }
 
 TEST(ModelConfig, ReadsARealFile) {

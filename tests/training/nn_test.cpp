@@ -45,6 +45,16 @@ TEST_P(NnTest, LinearTakesAnyRank) {
   EXPECT_THROW(layer.forward(tensor(random_doubles(out, 4), Shape{out})), ShapeError);
 }
 
+TEST_P(NnTest, LinearTakesFloatingWeightsOnly) {
+  const LazyTensor w = tensor({1, 2, 3, 4}, Shape{2, 2});
+  const LazyTensor b = tensor({1, 2}, Shape{2});
+  EXPECT_NO_THROW(Linear(w.to(DType::bf16), b));
+  for (const DType dtype : {DType::i32, DType::u8, DType::boolean}) {
+    EXPECT_THROW(Linear(w.to(dtype), b), DTypeError);
+    EXPECT_THROW(Linear(w, b.to(dtype)), DTypeError);
+  }
+}
+
 TEST_P(NnTest, EmbeddingPicksRows) {
   const Doubles w = random_doubles(11 * 5, 1);
   Embedding layer(tensor(w, Shape{11, 5}));

@@ -2,6 +2,9 @@
 // registry. SGD against a plain double loop.
 #include "training/optim/optimizer.h"
 
+#include <initializer_list>
+#include <limits>
+
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
@@ -176,6 +179,168 @@ TEST(OptimizerStateTest, AStateThatDoesNotFitIsRefused) {
   state.tensors["x.exp_avg"] = y;
   EXPECT_THROW(optimizer.restore(state), ShapeError);
   EXPECT_THROW(SGD({{"x", &x, true}}, {.momentum = 0.9}).restore(good), ValueError);
+}
+
+/// The message of the E that `action` throws, or what happened instead.
+template <class E, class Action>
+std::string refusal(Action&& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another exception: ") + error.what();
+  }
+  return "accepted";
+}
+
+/// A parameter and its optimiser; says whether anything of them has changed.
+struct Watched {
+  LazyTensor x = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  LazyTensor grad = make_tensor({0.5, 1}, Shape{2}, DType::f32, Device::cpu());
+  AdamW optimizer{{{"w", &x, true}}};
+
+  Watched() {
+    optimizer.update({grad});
+    eval({}, optimizer);
+  }
+  std::vector<std::uint64_t> identity() const {
+    std::vector<std::uint64_t> ids{static_cast<std::uint64_t>(optimizer.step_count())};
+    for (const LazyTensor& tensor : optimizer.outputs()) ids.push_back(tensor.node_id());
+    return ids;
+  }
+  /// Expects `action` to throw an E whose message has all of `parts`, and to change nothing.
+  template <class E, class Action>
+  void refuses(Action&& action, std::initializer_list<const char*> parts) {
+    const std::vector<std::uint64_t> before = identity();
+    const std::string message = refusal<E>(action);
+    for (const char* part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << message << "\nshould contain: " << part;
+    EXPECT_EQ(identity(), before) << message;
+  }
+};
+
+TEST(OptimizerArgumentsTest, AParameterIsListedOnceUnderANameOfItsOwn) {
+  LazyTensor x = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  LazyTensor y = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  LazyTensor empty;
+  const auto message = [](const std::vector<Parameter>& parameters) {
+    return refusal<ValueError>([&] { const SGD optimizer(parameters); });
+  };
+  EXPECT_EQ(message({{"x", &x}, {"y", &y}}), "accepted");
+  EXPECT_EQ(message({{"x", &x}, {"x", &y}}),
+            "SGD: two parameters are called 'x'; state is saved by name, so give each a name of its own");
+  EXPECT_EQ(message({{"x", &x}, {"y", &x}}), "SGD: parameters 'x' and 'y' are the same tensor; list it once");
+  EXPECT_EQ(message({{"x", &x}, {"x", &x}}), "SGD: parameters 'x' and 'x' are the same tensor; list it once");
+  EXPECT_EQ(message({{"x", &x}, {"n", nullptr}}), "SGD: parameter 'n' has no tensor");
+  EXPECT_EQ(message({{"e", &empty}}), "SGD: parameter 'e' has no tensor");
+}
+
+TEST(OptimizerArgumentsTest, RatesAreFiniteAndNotNegative) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Watched watched;
+  for (const double rate : {-1.0, kNaN, kInfinity}) {
+    watched.refuses<ValueError>([&] { watched.optimizer.update({watched.grad}, rate); },
+                                {"AdamW: learning_rate is", "finite"});
+    EXPECT_THROW(AdamW({{"w", &watched.x}}, {.learning_rate = rate}), ValueError);
+    EXPECT_THROW(SGD({{"w", &watched.x}}, {.learning_rate = rate}), ValueError);
+    EXPECT_THROW((SGDOptions{.learning_rate = rate}.validate()), ValueError);
+    EXPECT_THROW((AdamWOptions{.learning_rate = rate}.validate()), ValueError);
+  }
+  for (const double value : {kNaN, kInfinity}) {
+    EXPECT_THROW(SGD({{"w", &watched.x}}, {.momentum = 0.9, .dampening = value}), ValueError);
+    EXPECT_THROW(SGD({{"w", &watched.x}}, {.momentum = value}), ValueError);
+    EXPECT_THROW(SGD({{"w", &watched.x}}, {.weight_decay = value}), ValueError);
+    EXPECT_THROW(AdamW({{"w", &watched.x}}, {.eps = value}), ValueError);
+    EXPECT_THROW(AdamW({{"w", &watched.x}}, {.weight_decay = value}), ValueError);
+  }
+}
+
+TEST(OptimizerArgumentsTest, AnEmptyGradientIsRefusedByName) {
+  Watched watched;
+  watched.refuses<ValueError>([&] { watched.optimizer.update({LazyTensor{}}); },
+                              {"AdamW: the gradient of 'w' is empty; pass zeros"});
+}
+
+TEST(OptimizerArgumentsTest, GradientsMayStandInBraces) {
+  LazyTensor x = make_tensor({1, 2}, Shape{2}, DType::f32, Device::cpu());
+  LazyTensor y = make_tensor({3}, Shape{1}, DType::f32, Device::cpu());
+  SGD optimizer({{"x", &x}, {"y", &y}}, {.learning_rate = 1});
+  const LazyTensor gx = make_tensor({1, 1}, Shape{2}, DType::f32, Device::cpu());
+  const LazyTensor gy = make_tensor({1}, Shape{1}, DType::f32, Device::cpu());
+  optimizer.update({gx, gy});
+  optimizer.update({gx, gy}, 0.5);
+  optimizer.update_if(equal(gy[0], 1.0), {gx, gy}, 0.25);
+  eval({}, optimizer);
+  expect_close(x, {-0.75, 0.25}, 1e-6);
+  expect_close(y, {1.25}, 1e-6);
+}
+
+TEST(OptimizerArgumentsTest, AConditionIsABooleanScalar) {
+  Watched watched;
+  const auto refuses = [&]<class E>(const LazyTensor& apply, const char* part) {
+    watched.refuses<E>([&] { watched.optimizer.update_if(apply, {watched.grad}, 0.1); },
+                       {"AdamW: update_if: the condition", part});
+  };
+  refuses.operator()<ValueError>({}, "is empty");
+  refuses.operator()<DTypeError>(1.0, "float32");
+  refuses.operator()<DTypeError>(true, "int32");
+  refuses.operator()<ShapeError>(equal(watched.grad, 1.0), "(2,)");
+  refuses.operator()<ShapeError>(LazyTensor::ones(Shape{1}, DType::boolean, Device::cpu()), "(1,)");
+  watched.refuses<ShapeError>(
+      [&] {
+        watched.optimizer.update_if(LazyTensor::ones(Shape{}, DType::boolean, Device::cpu()),
+                                    {watched.grad[0]}, 0.1);
+      },
+      {"'w'"});
+}
+
+TEST(OptimizerArgumentsTest, NoUpdateIsTakenBackBeforeTheFirst) {
+  Watched watched;
+  watched.optimizer.reset();
+  watched.refuses<ValueError>([&] { watched.optimizer.skip_update(); }, {"AdamW: skip_update"});
+  watched.optimizer.update({watched.grad});
+  watched.optimizer.skip_update();
+  EXPECT_EQ(watched.optimizer.step_count(), 0);
+}
+
+TEST(OptimizerStateTest, TensorsUnlikeThoseOfStateAreRefusedByName) {
+  Watched watched;
+  const OptimizerState good = watched.optimizer.state();
+  const auto with = [&](const LazyTensor& tensor) {
+    OptimizerState state = good;
+    state.tensors["w.exp_avg_sq"] = tensor;
+    return state;
+  };
+  const LazyTensor saved = good.tensors.at("w.exp_avg_sq");
+  for (const DType dtype : {DType::i32, DType::f16, DType::bf16, DType::f64})
+    watched.refuses<DTypeError>([&] { watched.optimizer.restore(with(saved.to(dtype))); },
+                                {"AdamW: w.exp_avg_sq is", "float32"});
+  watched.refuses<ValueError>([&] { watched.optimizer.restore(with({})); }, {"w.exp_avg_sq", "empty"});
+  watched.refuses<ShapeError>([&] { watched.optimizer.restore(with(saved[0])); }, {"w.exp_avg_sq"});
+  for (const std::int64_t step :
+       {std::int64_t{-1}, (std::int64_t{1} << 53) + 1, std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()}) {
+    OptimizerState state = good;
+    state.step = step;
+    watched.refuses<ValueError>([&] { watched.optimizer.restore(state); },
+                                {"AdamW: cannot continue", "step"});
+  }
+  for (const Device device : tested_devices()) {
+    if (device == Device::cpu()) continue;
+    watched.refuses<DeviceError>([&] { watched.optimizer.restore(with(saved.to(device))); },
+                                 {"w.exp_avg_sq", device.to_string().c_str()});
+  }
+  watched.optimizer.restore(good);
+
+  // The state of a 16-bit parameter is f32, that of f64 is f64.
+  for (const auto& [dtype, kept] : {std::pair{DType::bf16, DType::f32}, std::pair{DType::f64, DType::f64}}) {
+    LazyTensor y = watched.x.to(dtype);
+    SGD optimizer({{"y", &y}}, {.momentum = 0.9});
+    EXPECT_EQ(optimizer.state().tensors.at("y.momentum_buffer").dtype(), kept);
+    EXPECT_NO_THROW(optimizer.restore(optimizer.state()));
+  }
 }
 
 TEST(OptimizerRegistryTest, NamesAndOptionsAreChecked) {

@@ -114,6 +114,9 @@ TEST_F(RegistryTest, WhatAFamilyDoesNotComputeIsRefusedByName) {
   names("use_sliding_window", true);
   names("use_sliding_window", "yes");
   names("layer_types", {"full_attention", "sliding_attention"});
+  names("layer_types", {"full_attention"});
+  names("layer_types", {"full_attention", "full_attention", "full_attention"});
+  names("layer_types", json::array());
   names("hidden_act", "gelu");
   names("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
   names("num_key_value_heads", 3);

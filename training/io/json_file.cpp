@@ -162,6 +162,12 @@ JsonKind JsonFields::kind(const char* field) const {
   return value->is_array() ? JsonKind::list : JsonKind::object;
 }
 
+std::optional<std::string> JsonFields::first_object() const {
+  for (const auto& [name, value] : object_.items())
+    if (value.is_object()) return name;
+  return std::nullopt;
+}
+
 bool JsonFields::is_unset(const char* field) const {
   const auto* value = find(field);
   if (value == nullptr) return true;

@@ -22,6 +22,11 @@ constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxVocabulary = 1 << 24;
 constexpr std::int64_t kMaxPositions = 1 << 28;
 
+void refuse_partial_rotation(const JsonFields& fields) {
+  const auto partial = fields.number("partial_rotary_factor");
+  if (partial && *partial != 1.0) fields.fail("partial_rotary_factor", "is not supported (supported: 1)");
+}
+
 /// Frequencies of the rotary embedding: `rope_scaling` (older files) or `rope_parameters` (newer ones).
 void read_rope(const JsonFields& fields, ModelConfig& config) {
   config.rope_theta = fields.number("rope_theta").value_or(config.rope_theta);
@@ -31,6 +36,12 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
     if (kind != JsonKind::object) fields.fail(name, "must be an object or null");
     const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
     const JsonFields inner = fields.object(name, inner_where);
+    // {"full_attention": {"rope_type": ...}, ...}: newer files may have parameters for each type of layer.
+    if (const auto nested = inner.first_object()) {
+      fields.fail(name, fmt::format("holds an object of its own for '{}', which is not supported (supported: "
+                                    "the same parameters for all layers)",
+                                    printable(*nested)));
+    }
     for (const char* key : {"rope_type", "type"}) {
       const auto type = inner.string(key);
       if (type && *type != "default") {
@@ -44,9 +55,9 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
       fields.fail(name, "has a factor, which is not supported");
     }
     config.rope_theta = inner.number("rope_theta").value_or(config.rope_theta);
+    refuse_partial_rotation(inner);
   }
-  const auto partial = fields.number("partial_rotary_factor");
-  if (partial && *partial != 1.0) fields.fail("partial_rotary_factor", "is not supported (supported: 1)");
+  refuse_partial_rotation(fields);
 }
 
 void refuse_unsupported(const JsonFields& fields) {
@@ -83,7 +94,7 @@ std::size_t detail::match_family(const JsonFields& fields, std::span<const Famil
     return (!listed || k.architecture == architecture) && (!type || k.model_type == *type);
   });
   if (found == known.end())
-    refuse(fmt::format("architecture '{}' with model_type '{}'", architecture, *type));
+    refuse(fmt::format("architecture '{}' with model_type '{}'", printable(architecture), printable(*type)));
   return static_cast<std::size_t>(found - known.begin());
 }
 

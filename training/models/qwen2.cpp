@@ -22,7 +22,11 @@ Qwen2Config read(const detail::JsonFields& fields) {
   if (fields.boolean("use_sliding_window").value_or(false))
     fields.fail("use_sliding_window", "is true: sliding-window attention is not supported");
   // Newer files say it layer by layer.
-  for (const std::string& type : fields.strings("layer_types"))
+  const std::vector<std::string> types = fields.strings("layer_types");
+  if (fields.has("layer_types") && types.size() != static_cast<std::size_t>(config.num_hidden_layers))
+    fields.fail("layer_types", "has " + std::to_string(types.size()) + " entries, but num_hidden_layers is " +
+                                   std::to_string(config.num_hidden_layers));
+  for (const std::string& type : types)
     if (type != "full_attention")
       fields.fail("layer_types", "asks for '" + detail::printable(type) +
                                      "', which is not supported (supported: full_attention)");

@@ -13,6 +13,15 @@
 
 namespace caldera {
 
+namespace {
+
+void require_floating(const char* what, const LazyTensor& tensor) {
+  if (!is_floating(tensor.dtype()))
+    throw DTypeError(fmt::format("Linear: the {} is {}, not floating", what, name(tensor.dtype())));
+}
+
+}  // namespace
+
 Linear::Linear(LazyTensor weight, LazyTensor bias) : weight_{std::move(weight)}, bias_{std::move(bias)} {
   if (this->weight().rank() != 2)
     throw ShapeError(
@@ -20,6 +29,8 @@ Linear::Linear(LazyTensor weight, LazyTensor bias) : weight_{std::move(weight)},
   if (this->bias().defined() && this->bias().shape() != Shape{out_features()})
     throw ShapeError(fmt::format("Linear: bias {} does not fit weight {}", this->bias().shape().to_string(),
                                  this->weight().shape().to_string()));
+  require_floating("weight", this->weight());
+  if (this->bias().defined()) require_floating("bias", this->bias());
 }
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {

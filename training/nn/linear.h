@@ -19,7 +19,8 @@ struct LinearOptions {
 /// given, "bias".
 class Linear final : public Projection {
  public:
-  /// weight (out, in), floating; bias (out) or undefined. Throws ShapeError otherwise.
+  /// weight (out, in) and bias (out), both floating; the bias may be undefined. Throws ShapeError or
+  /// DTypeError otherwise.
   explicit Linear(LazyTensor weight, LazyTensor bias = {});
   /// Initialises as torch.nn.Linear does: weight and bias uniform on (-1/sqrt(in), 1/sqrt(in)), evaluated.
   /// Throws ValueError unless both widths are positive.

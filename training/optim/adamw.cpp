@@ -1,5 +1,7 @@
 #include "training/optim/adamw.h"
 
+#include <cmath>
+
 #include "ops/core/selection.h"
 #include "ops/nn/optimizer_updates.h"
 #include "training/optim/kind.h"
@@ -9,11 +11,12 @@ namespace caldera {
 
 void AdamWOptions::validate() const {
   const detail::OptionCheck require{"AdamW"};
-  require(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
+  const char* domain = "finite and at least 0";
+  require(learning_rate >= 0 && std::isfinite(learning_rate), "learning_rate", learning_rate, domain);
   require(beta1 >= 0 && beta1 < 1, "beta1", beta1, "in [0, 1)");
   require(beta2 >= 0 && beta2 < 1, "beta2", beta2, "in [0, 1)");
-  require(eps >= 0, "eps", eps, "at least 0");
-  require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0");
+  require(eps >= 0 && std::isfinite(eps), "eps", eps, domain);
+  require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, domain);
 }
 
 AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)

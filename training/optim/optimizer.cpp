@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
+#include <set>
+
 #include "engine/autodiff/autodiff.h"
 #include "ops/core/selection.h"
 #include "training/nn/precision.h"
@@ -12,6 +16,30 @@ namespace {
 
 /// What the update of a parameter is computed in, and its state kept in.
 DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
+
+/// The last step whose number a double holds exactly: bias corrections are worked out in double.
+constexpr std::int64_t kLastStep = std::int64_t{1} << 53;
+
+void check_rate(const std::string& optimizer, double rate) {
+  detail::OptionCheck{optimizer.c_str()}(rate >= 0 && std::isfinite(rate), "learning_rate", rate,
+                                         "finite and at least 0");
+}
+
+/// Throws unless `saved`, the state called `state`, is what the optimiser itself would keep for `parameter`.
+void check_saved(const std::string& optimizer, const std::string& state, const LazyTensor& saved,
+                 const LazyTensor& parameter) {
+  if (!saved.defined()) throw ValueError(fmt::format("{}: {} of the saved state is empty", optimizer, state));
+  if (saved.shape() != parameter.shape())
+    throw ShapeError(fmt::format("{}: {} has shape {}, the parameter {}", optimizer, state,
+                                 saved.shape().to_string(), parameter.shape().to_string()));
+  const DType dtype = state_dtype(parameter.dtype());
+  if (saved.dtype() != dtype)
+    throw DTypeError(fmt::format("{}: {} is {}, but the state of this parameter is {}; convert it", optimizer,
+                                 state, name(saved.dtype()), name(dtype)));
+  if (saved.device() != parameter.device())
+    throw DeviceError(fmt::format("{}: {} lies on {}, the parameter on {}; move it there", optimizer, state,
+                                  saved.device().to_string(), parameter.device().to_string()));
+}
 
 std::vector<LazyTensor> tensors_of(const std::vector<Parameter>& parameters) {
   std::vector<LazyTensor> tensors;
@@ -28,30 +56,61 @@ Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters, std::v
       parameters_(std::move(parameters)),
       slot_names_(std::move(slots)),
       learning_rate_(learning_rate) {
-  detail::OptionCheck{name_.c_str()}(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
+  check_rate(name_, learning_rate);
+  check_parameters();
+  reset();
+}
+
+void Optimizer::check_parameters() const {
   if (parameters_.empty())
     throw ValueError(fmt::format("{}: there is nothing to train: the list of parameters is empty", name_));
-  for (const Parameter& p : parameters_)
+  std::set<std::string> names;
+  std::map<const LazyTensor*, std::string> tensors;
+  for (const Parameter& p : parameters_) {
+    if (p.tensor == nullptr || !p.tensor->defined())
+      throw ValueError(fmt::format("{}: parameter '{}' has no tensor", name_, p.name));
     if (!is_floating(p.tensor->dtype()))
       throw DTypeError(
           fmt::format("{}: {} is {}, not floating", name_, p.name, caldera::name(p.tensor->dtype())));
-  reset();
+    // One of two updates would be lost, or one of two states when they are saved by name.
+    const auto [same, fresh] = tensors.emplace(p.tensor, p.name);
+    if (!fresh)
+      throw ValueError(fmt::format("{}: parameters '{}' and '{}' are the same tensor; list it once", name_,
+                                   same->second, p.name));
+    if (!names.insert(p.name).second)
+      throw ValueError(fmt::format(
+          "{}: two parameters are called '{}'; state is saved by name, so give each a name of its own", name_,
+          p.name));
+  }
 }
 
 std::vector<LazyTensor> Optimizer::inputs() const { return tensors_of(parameters_); }
 
-void Optimizer::update(std::span<const LazyTensor> grads, double learning_rate) {
+void Optimizer::check_grads(std::span<const LazyTensor> grads) const {
   if (grads.size() != parameters_.size())
     throw ShapeError(
         fmt::format("{}: {} gradients for {} parameters", name_, grads.size(), parameters_.size()));
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    const Parameter& p = parameters_[i];
+    if (!grads[i].defined())
+      throw ValueError(fmt::format(
+          "{}: the gradient of '{}' is empty; pass zeros of its shape, or leave the parameter out "
+          "of the optimiser's list",
+          name_, p.name));
+    if (grads[i].shape() != p.tensor->shape())
+      throw ShapeError(fmt::format("{}: the gradient of '{}' has shape {}, the parameter {}", name_, p.name,
+                                   grads[i].shape().to_string(), p.tensor->shape().to_string()));
+  }
+}
+
+std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grads,
+                                                double learning_rate) const {
+  check_rate(name_, learning_rate);
+  check_grads(grads);
   std::vector<Updated> results;
   results.reserve(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const LazyTensor& parameter = *parameters_[i].tensor;
-    if (grads[i].shape() != parameter.shape())
-      throw ShapeError(fmt::format("{}: the gradient of {} has shape {}, the parameter {}", name_,
-                                   parameters_[i].name, grads[i].shape().to_string(),
-                                   parameter.shape().to_string()));
     const DType dtype = state_dtype(parameter.dtype());
     Step step{.parameter = in_dtype(parameter, dtype),
               .grad = in_dtype(grads[i], dtype),
@@ -61,23 +120,43 @@ void Optimizer::update(std::span<const LazyTensor> grads, double learning_rate) 
     for (const std::vector<LazyTensor>& slot : slots_) step.slots.push_back(slot[i]);
     results.push_back(updated(step));
   }
-  // Only now, when every gradient has passed its checks, does anything change.
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    results[i].parameter = in_dtype(results[i].parameter, parameters_[i].tensor->dtype());
+  return results;
+}
+
+void Optimizer::commit(std::vector<Updated> results) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    LazyTensor& parameter = *parameters_[i].tensor;
-    parameter = in_dtype(results[i].parameter, parameter.dtype());
+    *parameters_[i].tensor = std::move(results[i].parameter);
     for (std::size_t s = 0; s < slots_.size(); ++s) slots_[s][i] = std::move(results[i].slots[s]);
   }
   ++step_;
 }
 
+void Optimizer::update(std::span<const LazyTensor> grads, double learning_rate) {
+  commit(next(grads, learning_rate));
+}
+
 void Optimizer::update_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate) {
-  const std::vector<LazyTensor> parameters = inputs();
-  const std::vector<std::vector<LazyTensor>> slots = slots_;
-  update(grads, learning_rate);
+  const auto what = [&] { return fmt::format("{}: update_if: the condition", name_); };
+  if (!apply.defined()) throw ValueError(what() + " is empty");
+  if (apply.dtype() != DType::boolean)
+    throw DTypeError(fmt::format("{} is {}, not boolean", what(), caldera::name(apply.dtype())));
+  if (apply.rank() != 0)
+    throw ShapeError(
+        fmt::format("{} has shape {}, but must be a scalar of rank 0", what(), apply.shape().to_string()));
+  std::vector<Updated> results = next(grads, learning_rate);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    *parameters_[i].tensor = where(apply, *parameters_[i].tensor, parameters[i]);
-    for (std::size_t s = 0; s < slots_.size(); ++s) slots_[s][i] = where(apply, slots_[s][i], slots[s][i]);
+    results[i].parameter = where(apply, results[i].parameter, *parameters_[i].tensor);
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+      results[i].slots[s] = where(apply, results[i].slots[s], slots_[s][i]);
   }
+  commit(std::move(results));
+}
+
+void Optimizer::skip_update() {
+  if (step_ == 0) throw ValueError(fmt::format("{}: skip_update: there is no update to take back", name_));
+  --step_;
 }
 
 std::vector<LazyTensor> Optimizer::outputs() const {
@@ -101,16 +180,16 @@ OptimizerState Optimizer::state() const {
 }
 
 void Optimizer::restore(const OptimizerState& state) {
-  if (state.step < 0) throw ValueError(fmt::format("{}: cannot continue from step {}", name_, state.step));
+  if (state.step < 0 || state.step > kLastStep)
+    throw ValueError(
+        fmt::format("{}: cannot continue from step {}: it must lie in 0..2^53", name_, state.step));
   std::vector<std::vector<LazyTensor>> slots(slots_.size());
   for (std::size_t s = 0; s < slots_.size(); ++s)
     for (const Parameter& p : parameters_) {
       const auto found = state.tensors.find(join_name(p.name, slot_names_[s]));
       if (found == state.tensors.end())
         throw ValueError(fmt::format("{}: the saved state lacks {} of {}", name_, slot_names_[s], p.name));
-      if (found->second.shape() != p.tensor->shape())
-        throw ShapeError(fmt::format("{}: {} has shape {}, the parameter {}", name_, found->first,
-                                     found->second.shape().to_string(), p.tensor->shape().to_string()));
+      check_saved(name_, found->first, found->second, *p.tensor);
       slots[s].push_back(found->second);
     }
   if (state.tensors.size() != slots_.size() * parameters_.size())

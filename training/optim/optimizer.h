@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -42,13 +43,25 @@ class Optimizer {
   double learning_rate() const { return learning_rate_; }
 
   /// Replaces the parameters and the state by their updated values. Throws ShapeError unless there is one
-  /// gradient of the parameter's shape for each; nothing is changed then.
+  /// gradient of the parameter's shape for each, ValueError for an empty gradient (PyTorch skips a parameter
+  /// whose grad is None) and for a rate that is negative or not finite; nothing is changed then.
   void update(std::span<const LazyTensor> grads, double learning_rate);
   void update(std::span<const LazyTensor> grads) { update(grads, learning_rate_); }
-  /// Updates if `apply` (a boolean scalar, evaluated with the rest) is true; otherwise parameters and state
-  /// keep their values, and the caller calls `skip_update()` once it knows.
+  /// Takes the gradients in braces: update({weight_grad, bias_grad}).
+  void update(std::initializer_list<LazyTensor> grads, double learning_rate) {
+    update(std::span(grads.begin(), grads.size()), learning_rate);
+  }
+  void update(std::initializer_list<LazyTensor> grads) { update(grads, learning_rate_); }
+  /// Updates if `apply` (a boolean of rank 0, evaluated with the rest) is true; otherwise parameters and
+  /// state keep their values, and the caller calls `skip_update()` once it knows. Throws what update()
+  /// throws, and ValueError, DTypeError or ShapeError for an `apply` that is empty, not boolean or not of
+  /// rank 0; nothing is changed then.
   void update_if(const LazyTensor& apply, std::span<const LazyTensor> grads, double learning_rate);
-  void skip_update() { --step_; }
+  void update_if(const LazyTensor& apply, std::initializer_list<LazyTensor> grads, double learning_rate) {
+    update_if(apply, std::span(grads.begin(), grads.size()), learning_rate);
+  }
+  /// Takes the last update out of the count. Throws ValueError where there is none.
+  void skip_update();
 
   /// Returns the parameters, then the state: evaluate them with the loss, in one eval.
   std::vector<LazyTensor> outputs() const;
@@ -59,16 +72,19 @@ class Optimizer {
   /// Counts the updates so far.
   std::int64_t step_count() const { return step_; }
   OptimizerState state() const;
-  /// Continues a saved run. Throws ValueError for a tensor that is missing or unexpected, or a negative step,
-  /// ShapeError for one that has not its parameter's shape; nothing is changed then.
+  /// Continues a saved run. Throws ValueError for a tensor that is missing, empty or unexpected and for a
+  /// step outside of [0, 2^53], ShapeError, DTypeError or DeviceError for a tensor unlike what state() would
+  /// give: of its parameter's shape and device, f64 where the parameter is f64 and f32 otherwise; nothing is
+  /// changed then.
   void restore(const OptimizerState& state);
   /// Back to step 0 and a state of zeros.
   void reset();
 
  protected:
   /// `name` begins messages; `slots` are the names of the tensors kept for each parameter, all of its shape
-  /// and zero at first. Keeps the pointers of `parameters`. Throws ValueError for an empty list or a negative
-  /// rate, DTypeError for a parameter that is not floating.
+  /// and zero at first. Keeps the pointers of `parameters`. Throws ValueError for an empty list, a parameter
+  /// without a tensor, a name or a tensor that is listed twice and a rate that is negative or not finite,
+  /// DTypeError for a parameter that is not floating.
   Optimizer(std::string name, std::vector<Parameter> parameters, std::vector<std::string> slots,
             double learning_rate);
 
@@ -87,6 +103,12 @@ class Optimizer {
   virtual Updated updated(const Step& step) const = 0;
 
  private:
+  void check_parameters() const;
+  void check_grads(std::span<const LazyTensor> grads) const;
+  /// Returns what update() would put into the parameters and the state. Changes nothing.
+  std::vector<Updated> next(std::span<const LazyTensor> grads, double learning_rate) const;
+  void commit(std::vector<Updated> results);
+
   std::string name_;
   std::vector<Parameter> parameters_;
   std::vector<std::string> slot_names_;

@@ -1,5 +1,7 @@
 #include "training/optim/sgd.h"
 
+#include <cmath>
+
 #include "training/optim/kind.h"
 #include "training/optim/option_check.h"
 
@@ -7,9 +9,11 @@ namespace caldera {
 
 void SGDOptions::validate() const {
   const detail::OptionCheck require{"SGD"};
-  require(learning_rate >= 0, "learning_rate", learning_rate, "at least 0");
-  require(momentum >= 0, "momentum", momentum, "at least 0");
-  require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0");
+  const char* domain = "finite and at least 0";
+  require(learning_rate >= 0 && std::isfinite(learning_rate), "learning_rate", learning_rate, domain);
+  require(momentum >= 0 && std::isfinite(momentum), "momentum", momentum, domain);
+  require(std::isfinite(dampening), "dampening", dampening, "finite");
+  require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, domain);
   if (nesterov && (momentum == 0 || dampening != 0))
     throw ValueError("SGD: nesterov needs a momentum and no dampening");
 }
