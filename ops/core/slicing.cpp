@@ -142,7 +142,7 @@ LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
   if (out == x.shape()) return x;
   const std::span<const std::int64_t> margins(attributes.data(), 3 * rank);
   if (fill == nullptr) return ops::make(kPad, out, x.dtype(), {x}, margins);
-  const LazyTensor value = ops::as_held_operand("pad", ops::scalar(*fill, x.dtype()), x.dtype());
+  const LazyTensor value = ops::held_scalar("pad", *fill, x.dtype());
   return ops::make(kPad, out, x.dtype(), {x, value}, margins);
 }
 
