@@ -106,8 +106,8 @@ LazyTensor LazyTensor::astype(DType dtype) const { return caldera::astype(*this,
 LazyTensor LazyTensor::to(DType dtype) const { return caldera::astype(*this, dtype); }
 LazyTensor LazyTensor::to(Device device) const { return caldera::to(*this, device); }
 
-LazyTensor LazyTensor::operator[](std::int64_t place) const {
-  const std::array<Index, 1> entries{place};
+LazyTensor LazyTensor::operator[](std::int64_t index) const {
+  const std::array<Index, 1> entries{index};
   return ops::subscript(*this, entries);
 }
 LazyTensor LazyTensor::operator[](std::initializer_list<Index> entries) const {

@@ -13,8 +13,8 @@
 namespace caldera {
 
 struct CompileOptions {
-  bool fusion =
-      true;  // without it: no sums of products, attention, groups of several operations, joined steps
+  /// Without it: no sums of products, attention, groups of several operations, joined steps.
+  bool fusion = true;
   /// Called after each pass with its name. `text` says what there is by then: the program, where its values
   /// live, the groups or the plan.
   std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;

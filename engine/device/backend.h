@@ -65,8 +65,8 @@ struct Bindings {
     std::int64_t byte_offset = 0;
   };
   std::vector<Slot> slots;  // Plan::input_count inputs, then Plan::output_count outputs
-  std::vector<std::uint64_t>
-      scalars;  // bits of each value in the low bytes (f32 and i32: low 4; f64, i64: all 8)
+  // Bits of each value in the low bytes (f32 and i32: low 4; f64, i64: all 8).
+  std::vector<std::uint64_t> scalars;
   /// Set where someone measures: by the time that `wait` for the ticket returns, the device has appended a
   /// time for each step of the plan, in order, if it can tell; otherwise it leaves the list empty. Steps that
   /// share a dispatch share its time. The list must live until then.
@@ -130,8 +130,8 @@ class Backend {
   /// taken until it fits.
   virtual void set_memory_limit(std::uint64_t bytes) = 0;
   /// Queues one replay behind all earlier ones. Throws OutOfMemoryError, with nothing queued, when the plan's
-  /// arena does not fit. `bindings` need not outlive the call; the storages must live
-  /// until the ticket is waited for. A device that computes on the calling thread returns when done.
+  /// arena does not fit. `bindings` need not outlive the call; the storages must live until the ticket is
+  /// waited for. A device that computes on the calling thread returns when done.
   virtual Ticket submit(Executable& executable, const Bindings& bindings) = 0;
   /// Returns when everything up to `ticket` is done and visible to the host. Throws DeviceError if the device
   /// is lost.

@@ -87,7 +87,7 @@ const std::byte* Tensor::element(std::span<const std::int64_t> index) const {
     std::int64_t i = index[static_cast<std::size_t>(axis)];
     if (i < -extents[axis] || i >= extents[axis])
       throw ShapeError(
-          fmt::format("at: index {} is outside axis {} of shape {}", i, axis, extents.to_string()));
+          fmt::format("at: index {} is out of bounds for axis {} with size {}", i, axis, extents[axis]));
     if (i < 0) i += extents[axis];
     offset += i * strides[axis];
   }

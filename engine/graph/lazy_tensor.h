@@ -20,6 +20,7 @@
 #include "engine/tensor/error.h"
 #include "engine/tensor/shape.h"
 #include "engine/tensor/slice.h"
+#include "engine/tensor/to_int64.h"
 
 namespace caldera {
 
@@ -49,10 +50,11 @@ class LazyTensor {
   explicit LazyTensor(NodePtr node) : node_(std::move(node)) {}
   /// A scalar constant of rank 0. Its dtype is f32 for floating and i32 for integer arguments; as an operand
   /// beside a tensor it takes that tensor's dtype where the kinds agree (a Python scalar of the Array API).
+  /// Throws ValueError for an unsigned integer that std::int64_t does not hold.
   LazyTensor(double value);
   LazyTensor(float value) : LazyTensor(static_cast<double>(value)) {}
   template <std::integral T>
-  LazyTensor(T value) : node_(weak_integer(static_cast<std::int64_t>(value))) {}
+  LazyTensor(T value) : node_(weak_integer(to_int64(value))) {}
 
   /// Copies host data into a new tensor. Throws ShapeError when the number of elements differs from the
   /// shape's.
@@ -172,14 +174,17 @@ class LazyTensor {
   LazyTensor to(DType dtype) const;
   LazyTensor to(Device device) const;
 
-  /// x[i]: the i-th slice along axis 0, without it; negative ones count from the end. A view. ValueError for
-  /// one outside, ShapeError for a tensor without axes.
-  LazyTensor operator[](std::int64_t place) const;
-  template <std::floating_point T>
-  LazyTensor operator[](T place) const = delete;
-  /// x[{2, {1, 5}, kEllipsis}]: places, slices, an ellipsis and new axes (engine/tensor/slice.h). A view.
+  /// x[i]: the i-th slice along axis 0, without it; negative indices count from the end. A view. ValueError
+  /// for an index out of bounds, ShapeError for a tensor without axes.
+  LazyTensor operator[](std::int64_t index) const;
+  template <std::unsigned_integral T>
+  requires(!std::same_as<T, bool>) LazyTensor operator[](T index) const { return (*this)[to_int64(index)]; }
+  /// Neither is an index. NumPy's x[True] is a mask; convert where 0 or 1 is meant.
+  template <class T>
+  requires(std::floating_point<T> || std::same_as<T, bool>) LazyTensor operator[](T index) const = delete;
+  /// x[{2, {1, 5}, kEllipsis}]: indices, slices, an ellipsis and new axes (engine/tensor/slice.h). A view.
   LazyTensor operator[](std::initializer_list<Index> entries) const;
-  /// x[indices]: the slices along axis 0 at these places, integers of any shape, which replaces that axis:
+  /// x[indices]: the slices along axis 0 at these indices, integers of any shape, which replaces that axis:
   /// index(). A mask is refused (ValueError): use masked_select(), which is told a size, or where().
   LazyTensor operator[](const LazyTensor& indices) const;
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <variant>
 
+#include "engine/tensor/to_int64.h"
+
 namespace caldera {
 
 /// start:stop:step, with Python's rules for negative and absent bounds; by default all of an axis.
@@ -22,8 +24,9 @@ inline constexpr Ellipsis kEllipsis{};
 struct NewAxis {};
 inline constexpr NewAxis kNewAxis{};
 
-/// One entry of x[{...}]: a place along an axis, which the result then lacks, a slice of an axis, kEllipsis
-/// or kNewAxis. Braces alone are a slice: x[{2, {1, 5}, {}}] is Python's x[2, 1:5, :].
+/// One entry of x[{...}]: an index along an axis, which the result then lacks, a slice of an axis, kEllipsis
+/// or kNewAxis. Braces alone are a slice: x[{2, {1, 5}, {}}] is Python's x[2, 1:5, :]. Throws ValueError for
+/// an unsigned integer that 64 bits with a sign do not hold.
 class Index {
  public:
   Index() = default;  // all of an axis
@@ -31,7 +34,10 @@ class Index {
       : entry_(Slice{start, stop, step}) {}
   Index(Slice slice) : entry_(slice) {}
   template <std::integral T>
-  Index(T place) : entry_(static_cast<std::int64_t>(place)) {}
+  requires(!std::same_as<T, bool>) Index(T index) : entry_(to_int64(index)) {}
+  /// A bool is no index: NumPy's x[True] is a mask. Convert it to an integer where 0 or 1 is meant.
+  template <std::same_as<bool> T>
+  Index(T) = delete;
   Index(Ellipsis ellipsis) : entry_(ellipsis) {}
   Index(NewAxis axis) : entry_(axis) {}
 

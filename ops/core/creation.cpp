@@ -22,7 +22,7 @@ const OpDef kStopGradient{
 LazyTensor full(const Shape& shape, FillValue value, DType dtype, Device device) {
   ops::check_extents("full", shape, dtype);
   // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
-  const LazyTensor value_node = ops::as_held_operand("full", ops::scalar(value, dtype), dtype);
+  const LazyTensor value_node = ops::held_scalar("full", value, dtype);
   const LazyTensor anchored = ops::make_source(kFull, Shape{}, dtype, device, {value_node});
   return broadcast_to(anchored, shape);
 }

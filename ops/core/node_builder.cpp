@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -46,6 +45,9 @@ LazyTensor make_scalar(std::int64_t bits, DType dtype, bool weak) {
 }  // namespace
 
 void check_extents(std::string_view op, const Shape& shape, DType dtype) {
+  if (static_cast<std::size_t>(dtype) >= kDTypeCount)
+    throw DTypeError(
+        fmt::format("{}: DType({}) is none of the {} types", op, static_cast<int>(dtype), kDTypeCount));
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
   bool overflow = false;
   for (std::int64_t extent : shape) {
@@ -99,6 +101,11 @@ LazyTensor scalar(FillValue value, DType dtype) { return scalar_of_bits(value.bi
 
 LazyTensor scalar_of_bits(std::int64_t bits, DType dtype) { return make_scalar(bits, dtype, false); }
 
+FillValue number_of(const LazyTensor& x) {
+  const std::int64_t bits = x.node().attributes()[0];
+  return is_floating(x.dtype()) ? FillValue(std::bit_cast<double>(bits)) : FillValue(bits);
+}
+
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
   if (!is_weak(x) || is_weak(other)) return x.dtype();
   if (is_floating(other.dtype())) return other.dtype();
@@ -106,15 +113,7 @@ DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
   return x.dtype();
 }
 
-bool holds(DType dtype, const LazyTensor& x) {
-  if (!is_scalar_leaf(x) || !is_integral(dtype)) return true;
-  const TypeFacts& range = facts(dtype);
-  const std::int64_t bits = x.node().attributes()[0];
-  if (!is_floating(x.dtype())) return bits >= range.lowest && bits <= range.highest;
-  // The fraction is cut off. No double holds the greatest int64; the number above it is one.
-  const double value = std::trunc(std::bit_cast<double>(bits));
-  return value >= static_cast<double>(range.lowest) && value < static_cast<double>(range.highest) + 1;
-}
+bool holds(DType dtype, const LazyTensor& x) { return !is_scalar_leaf(x) || number_of(x).fits(dtype); }
 
 Device device_of(std::initializer_list<LazyTensor> operands) {
   for (const LazyTensor& x : operands) {

@@ -15,8 +15,8 @@
 namespace caldera::ops {
 
 /// Throws ShapeError unless every extent is sensible and the elements can be counted and addressed: kernels
-/// and allocators multiply extents without looking. Extents of 0 count as 1 (as in NumPy), so that strides
-/// cannot overflow either. `make` and `make_source` check too.
+/// and allocators multiply extents without looking. DTypeError for a `dtype` that is none. Extents of 0 count
+/// as 1 (as in NumPy), so that strides cannot overflow either. `make` and `make_source` check too.
 void check_extents(std::string_view op, const Shape& shape, DType dtype);
 
 /// Throws ShapeError where there are more elements than the 32 bits in which kernels count coordinates and
@@ -34,12 +34,16 @@ LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device 
                        std::initializer_list<LazyTensor> inputs,
                        std::span<const std::int64_t> attributes = {});
 
-/// A scalar leaf of exactly this dtype (not weak).
+/// A scalar leaf of exactly this dtype (not weak), which holds the value: ask FillValue::fits() first, or
+/// take held_scalar() of operands.h.
 LazyTensor scalar(FillValue value, DType dtype);
 /// The same of the bits that FillValue::bits() gives for this dtype.
 LazyTensor scalar_of_bits(std::int64_t bits, DType dtype);
 /// Whether x is a number: it has a type and a value, but no place.
 inline bool is_scalar_leaf(const LazyTensor& x) { return x.node().is_scalar_leaf(); }
+
+/// The number that a scalar leaf is.
+FillValue number_of(const LazyTensor& x);
 
 /// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors
 /// stay.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <string>
 
 #include "ops/core/broadcast.h"
@@ -12,24 +11,32 @@
 #include "ops/core/node_builder.h"
 
 namespace caldera::ops {
+namespace {
+
+void check_fits(std::string_view op, FillValue value, DType dtype, std::string_view advice) {
+  if (value.fits(dtype)) return;
+  const std::string number =
+      value.is_integer() ? fmt::format("{}", value.integer()) : fmt::format("{}", value.real());
+  throw ValueError(fmt::format("{}: {} is no {}, which is from {} to {}; {}", op, number, name(dtype),
+                               facts(dtype).lowest, facts(dtype).highest, advice));
+}
+
+}  // namespace
 
 LazyTensor as_operand(const LazyTensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (!is_scalar_leaf(x)) return astype(x, dtype);
-  const std::int64_t bits = x.node().attributes()[0];
-  if (is_floating(x.dtype()) == is_floating(dtype)) return scalar_of_bits(bits, dtype);
-  return is_floating(dtype) ? scalar(bits, dtype) : scalar(std::bit_cast<double>(bits), dtype);
+  return scalar(number_of(x), dtype);
 }
 
 LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype) {
-  if (!holds(dtype, x)) {
-    const std::int64_t bits = x.node().attributes()[0];
-    const std::string number =
-        is_floating(x.dtype()) ? fmt::format("{}", std::bit_cast<double>(bits)) : fmt::format("{}", bits);
-    throw ValueError(fmt::format("{}: {} is no {}, which is from {} to {}; convert the tensor with astype()",
-                                 op, number, name(dtype), facts(dtype).lowest, facts(dtype).highest));
-  }
+  if (is_scalar_leaf(x)) check_fits(op, number_of(x), dtype, "convert the tensor with astype()");
   return as_operand(x, dtype);
+}
+
+LazyTensor held_scalar(std::string_view op, FillValue value, DType dtype) {
+  check_fits(op, value, dtype, "name a dtype that holds it");
+  return scalar(value, dtype);
 }
 
 std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands) {

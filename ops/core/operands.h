@@ -13,6 +13,8 @@ namespace caldera::ops {
 LazyTensor as_operand(const LazyTensor& x, DType dtype);
 /// as_operand() of a number that counts as it is: throws ValueError naming `op` unless `dtype` holds it.
 LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype);
+/// A scalar leaf of exactly this dtype: throws ValueError naming `op` unless `dtype` holds the value.
+LazyTensor held_scalar(std::string_view op, FillValue value, DType dtype);
 /// Operands with the numbers among them as tensors of rank 0, of the type that they take beside the first
 /// tensor and where it lies. Numbers alone stay as they are.
 std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands);

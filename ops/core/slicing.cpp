@@ -67,38 +67,48 @@ const OpDef kPad{.name = "pad", .kind = OpClass::pad, .vjp = pad_vjp, .jvp = pad
 
 }  // namespace
 
+ops::SliceRange ops::range_of(std::string_view op, const Slice& slice, int axis, std::int64_t extent) {
+  if (slice.step == 0)
+    throw ValueError(
+        fmt::format("{}: slice step cannot be zero, along axis {} with size {}", op, axis, extent));
+  // Any step of the extent or more reaches the first element alone; sums with larger ones could overflow.
+  const std::int64_t longest = std::max<std::int64_t>(extent, 1);
+  const std::int64_t step = std::clamp(slice.step, -longest, longest);
+  const auto clamp = [&](std::int64_t bound) {
+    if (bound < 0) bound += extent;
+    return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
+                    : std::clamp<std::int64_t>(bound, -1, extent - 1);
+  };
+  const std::int64_t first = slice.start ? clamp(*slice.start) : (step > 0 ? 0 : extent - 1);
+  const std::int64_t last = slice.stop ? clamp(*slice.stop) : (step > 0 ? extent : -1);
+  const std::int64_t distance = step > 0 ? last - first : first - last;
+  const std::int64_t stride = step > 0 ? step : -step;
+  const std::int64_t count = distance <= 0 ? 0 : (distance - 1) / stride + 1;
+  return {count == 0 ? 0 : first, count, step};
+}
+
 LazyTensor ops::window(const LazyTensor& x, int axis, std::int64_t start, std::int64_t count,
                        std::int64_t step) {
   return slice(x, axis, start, start + (count == 0 ? 0 : (count - 1) * step + 1), step);
 }
 
 LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
-                 std::optional<std::int64_t> stop, std::int64_t given_step) {
-  const int at = x.shape().normalize_axis(axis, "slice");
-  const std::int64_t extent = x.shape()[at];
-  if (given_step == 0)
-    throw ShapeError(fmt::format("slice: step 0 along axis {} of shape {}", axis, x.shape().to_string()));
-  // Any step of the extent or more reaches the first element alone; sums with larger ones could overflow.
-  const std::int64_t longest = std::max<std::int64_t>(extent, 1);
-  const std::int64_t step = std::clamp(given_step, -longest, longest);
-  const auto clamp = [&](std::int64_t bound) {
-    if (bound < 0) bound += extent;
-    return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
-                    : std::clamp<std::int64_t>(bound, -1, extent - 1);
-  };
-  const std::int64_t first = start ? clamp(*start) : (step > 0 ? 0 : extent - 1);
-  const std::int64_t last = stop ? clamp(*stop) : (step > 0 ? extent : -1);
-  const std::int64_t count = step > 0 ? std::max<std::int64_t>(0, (last - first + step - 1) / step)
-                                      : std::max<std::int64_t>(0, (first - last - step - 1) / -step);
+                 std::optional<std::int64_t> stop, std::int64_t step) {
+  return ops::slice_as("slice", x, x.shape().normalize_axis(axis, "slice"), {start, stop, step});
+}
+
+LazyTensor ops::slice_as(std::string_view op, const LazyTensor& x, int axis, const Slice& part) {
+  const std::int64_t extent = x.shape()[axis];
+  const auto [first, count, step] = range_of(op, part, axis, extent);
   if (count == extent && step == 1) return x;
 
   const auto rank = static_cast<std::size_t>(x.rank());
   std::array<std::int64_t, 2 * kMaxRank> attributes{};
   std::fill_n(attributes.begin() + static_cast<std::ptrdiff_t>(rank), rank, 1);
-  attributes[static_cast<std::size_t>(at)] = count == 0 ? 0 : first;
-  attributes[rank + static_cast<std::size_t>(at)] = step;
+  attributes[static_cast<std::size_t>(axis)] = first;
+  attributes[rank + static_cast<std::size_t>(axis)] = step;
   Shape out = x.shape();
-  out[at] = count;
+  out[axis] = count;
   return ops::make(kSlice, out, x.dtype(), {x}, std::span<const std::int64_t>(attributes.data(), 2 * rank));
 }
 
@@ -142,7 +152,7 @@ LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
   if (out == x.shape()) return x;
   const std::span<const std::int64_t> margins(attributes.data(), 3 * rank);
   if (fill == nullptr) return ops::make(kPad, out, x.dtype(), {x}, margins);
-  const LazyTensor value = ops::as_held_operand("pad", ops::scalar(*fill, x.dtype()), x.dtype());
+  const LazyTensor value = ops::held_scalar("pad", *fill, x.dtype());
   return ops::make(kPad, out, x.dtype(), {x, value}, margins);
 }
 

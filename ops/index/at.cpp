@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,22 +27,13 @@ At::At(LazyTensor x, std::vector<Slice> slices)
   for (std::size_t i = 0; i < rank; ++i) {
     const int axis = static_cast<int>(i);
     const std::int64_t n = x_.shape(axis);
-    const auto& [start, stop, step] = slices_[i];
-    if (step == 0) throw ValueError(fmt::format("at: the step of slice {} is 0", i));
+    const auto [first, count, step] = ops::range_of("at", slices_[i], axis, n);
     const bool backwards = step < 0;
-    const auto bounded = [&](std::int64_t value) {
-      if (value < 0) value += n;
-      return backwards ? std::clamp<std::int64_t>(value, -1, n - 1) : std::clamp<std::int64_t>(value, 0, n);
-    };
-    const std::int64_t from = start ? bounded(*start) : (backwards ? n - 1 : 0);
-    const std::int64_t to = stop ? bounded(*stop) : (backwards ? -1 : n);
-    const std::int64_t distance = backwards ? from - to : to - from;
-    const std::int64_t stride = std::min(backwards ? -std::max(step, -n - 1) : step, n + 1);
-    const std::int64_t count = distance <= 0 ? 0 : (distance - 1) / stride + 1;
+    const std::int64_t stride = backwards ? -step : step;
     shape_[axis] = count;
     if (backwards) turned_.push_back(axis);
     const std::int64_t covered = count == 0 ? 0 : (count - 1) * stride + 1;
-    low_[i] = count == 0 ? 0 : (backwards ? from - covered + 1 : from);
+    low_[i] = backwards && count > 0 ? first - covered + 1 : first;
     interior_[i] = stride - 1;
     high_[i] = n - low_[i] - covered;
   }

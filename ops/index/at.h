@@ -53,7 +53,7 @@ inline At at(const LazyTensor& x, std::vector<Slice> slices) { return {x, std::m
 /// Negative indices count from the end; what lies outside of the axis gives NaN (or 0 in types without one).
 LazyTensor index(const LazyTensor& x, const std::vector<LazyTensor>& indices);
 /// x with values where index() would read; they broadcast to the shape of that and take x's dtype. Of values
-/// with one place the last is left, or `how` combines them with what is there; for booleans add is "any".
+/// with one index the last is left, or `how` combines them with what is there; for booleans add is "any".
 /// What lies outside is dropped.
 LazyTensor index_put(const LazyTensor& x, const std::vector<LazyTensor>& indices, const LazyTensor& values,
                      Scatter how = Scatter::set);

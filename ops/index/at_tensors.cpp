@@ -17,7 +17,7 @@
 namespace caldera {
 namespace {
 
-/// The places that index tensors name together.
+/// What index tensors name together.
 struct Places {
   LazyTensor flat;  // positions along the first axes as one; an outside index is outside there too
   Shape merged;     // x's shape with those axes as one
@@ -38,7 +38,7 @@ Places places_of(const char* op, const LazyTensor& x, const std::vector<LazyTens
     out.shape = broadcast_shapes(out.shape, at.shape(), op);
     places *= n;
     if (places > std::numeric_limits<std::int32_t>::max())
-      throw ShapeError(fmt::format("{}: the indexed axes of {} have more places than int32 counts", op,
+      throw ShapeError(fmt::format("{}: the indexed axes of {} have more elements than int32 counts", op,
                                    x.shape().to_string()));
     const LazyTensor inside = logical_and(at >= -n, at < n);
     at = where(at < 0, at + n, at);

@@ -73,7 +73,7 @@ LazyTensor put_along_axis(const LazyTensor& base, const LazyTensor& indices, con
   const LazyTensor updates =
       ops::anchored(ops::as_held_operand("put_along_axis", values, base.dtype()), base.device());
   if (broadcast_shapes(updates.shape(), places, "put_along_axis") != places)
-    throw ShapeError(fmt::format("put_along_axis: values {} do not broadcast to the {} places of the indices",
+    throw ShapeError(fmt::format("put_along_axis: values {} do not broadcast to {}, the shape of the indices",
                                  values.shape().to_string(), places.to_string()));
   const bool any = base.dtype() == DType::boolean && how == Scatter::add;
   return ops::scattered(any ? Scatter::maximum : how, base, broadcast_to(which, places),

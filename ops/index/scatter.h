@@ -11,9 +11,9 @@
 
 namespace caldera {
 
-/// base with updates in the places of `indices` along `axis`, shapes as of scatter_add: the updates' shape is
-/// base's with the shape of `indices` instead of the axis. Of updates with one index the last is left (in
-/// row-major order of the indices); gradients pass to base where nothing was written, and to what is left.
+/// base with updates at `indices` along `axis`, shapes as of scatter_add: the updates' shape is base's with
+/// the shape of `indices` instead of the axis. Of updates with one index the last is left (in row-major order
+/// of the indices); gradients pass to base where nothing was written, and to what is left.
 LazyTensor scatter(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
                    int axis = 0);
 /// The largest of base's element and the updates that come to it, NaN if any is. The gradient is split
@@ -23,7 +23,7 @@ LazyTensor scatter_max(const LazyTensor& base, const LazyTensor& indices, const 
 LazyTensor scatter_min(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
                        int axis = 0);
 
-/// x[..., indices[..., i, ...], ...]: every place beside the axis has indices of its own. Ranks are equal,
+/// x[..., indices[..., i, ...], ...]: each position beside the axis has indices of its own. Ranks are equal,
 /// and the other axes broadcast. Undoes argsort, and is gather of PyTorch (which does not broadcast).
 LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int axis = -1);
 /// base with values where take_along_axis would read; `indices` broadcast to base but along the axis, values

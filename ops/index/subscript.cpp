@@ -16,13 +16,13 @@ bool is(const Index& index) {
   return std::holds_alternative<T>(index.entry());
 }
 
-/// The place counted from the front.
-std::int64_t place_along(const LazyTensor& x, int axis, std::int64_t place) {
+/// The index counted from the front.
+std::int64_t index_along(const LazyTensor& x, int axis, std::int64_t index) {
   const std::int64_t extent = x.shape(axis);
-  if (place < -extent || place >= extent)
-    throw ValueError(fmt::format("[]: place {} is outside of axis {} of shape {}, whose places are {} to {}",
-                                 place, axis, x.shape().to_string(), -extent, extent - 1));
-  return place < 0 ? place + extent : place;
+  if (index < -extent || index >= extent)
+    throw ValueError(
+        fmt::format("[]: index {} is out of bounds for axis {} with size {}", index, axis, extent));
+  return index < 0 ? index + extent : index;
 }
 
 }  // namespace
@@ -44,12 +44,11 @@ LazyTensor ops::subscript(const LazyTensor& x, std::span<const Index> entries) {
     for (; axes > 0; --axes) out.push_back(x.shape(axis++));
   };
   for (const Index& index : entries) {
-    if (const auto* place = std::get_if<std::int64_t>(&index.entry())) {
-      const std::int64_t at = place_along(x, axis, *place);
+    if (const auto* given = std::get_if<std::int64_t>(&index.entry())) {
+      const std::int64_t at = index_along(x, axis, *given);
       y = slice(y, axis++, at, at + 1);
     } else if (const auto* part = std::get_if<Slice>(&index.entry())) {
-      if (part->step == 0) throw ValueError(fmt::format("[]: the step of the slice of axis {} is 0", axis));
-      y = slice(y, axis, part->start, part->stop, part->step);
+      y = ops::slice_as("[]", y, axis, *part);
       out.push_back(y.shape(axis++));
     } else if (is<NewAxis>(index)) {
       out.push_back(1);

@@ -101,11 +101,6 @@ LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
   return options.reduction == Reduction::mean ? terms.mean() : ops::reduced(terms.losses, options.reduction);
 }
 
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
-                         const LazyTensor& class_weights) {
-  return cross_entropy(logits, targets, CrossEntropyLossOptions{.weight = class_weights});
-}
-
 LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targets,
                     const NllOptions& options) {
   const LazyTensor x = with_classes_last("nll_loss", log_probabilities, options.axis);

@@ -2,6 +2,7 @@
 // on it. Other losses: likelihoods.h, margins.h, regression.h.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -63,9 +64,11 @@ struct CrossEntropyLossOptions {
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options = {});
 /// The same with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each
-/// position: weighted_cross_entropy() of training/nn/loss.h.)
-LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
-                         const LazyTensor& class_weights);
+/// position: weighted_cross_entropy() of training/nn/loss.h.) A template, so that {} stands for options.
+template <std::same_as<LazyTensor> Weights>
+LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const Weights& class_weights) {
+  return cross_entropy(logits, targets, CrossEntropyLossOptions{.weight = class_weights});
+}
 
 struct NllOptions {
   LazyTensor weight = {};            // a factor (classes) for each class

@@ -1,5 +1,6 @@
 #include "ops/random/uniform_normal.h"
 
+#include <bit>
 #include <string>
 
 #include "ops/core/cast.h"
@@ -22,7 +23,8 @@ const OpDef kNormal{.name = "random_normal",
 LazyTensor random(const OpDef& op, const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
   ops::check_countable(shape, std::string(op.name).c_str());
   ops::check_domain(std::string(op.name).c_str(), ScalarDomain::floating, dtype);
-  return ops::make_source(op, shape, dtype, device, {ops::scalar(seed, DType::i64)});
+  return ops::make_source(op, shape, dtype, device,
+                          {ops::scalar_of_bits(std::bit_cast<std::int64_t>(seed), DType::i64)});
 }
 
 }  // namespace

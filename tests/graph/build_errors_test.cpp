@@ -78,7 +78,6 @@ TEST(BuildErrors, ShapesThatDoNotFit) {
          broadcast_to(a, {3, 3});
        }},
       {{"broadcast_to", "(2, 3)", "(3"}, [&] { broadcast_to(a, {3}); }},
-      {{"slice", "step 0", "(2, 3)"}, [&] { slice(a, 0, 0, 1, 0); }},
       {{"slice", "(2, 3)"}, [&] { slice(a, 2, 0, 1); }},
       {{"sum", "(2, 3)"}, [&] { sum(a, 2); }},
       {{"sum", "twice", "(2, 3)"},
@@ -120,6 +119,17 @@ TEST(BuildErrors, ShapesThatDoNotFit) {
       {{"iota", "(2, 3)"},
        [&] {
          iota({2, 3}, 2, DType::i32, Device::cpu());
+       }},
+  });
+}
+
+TEST(BuildErrors, StepsOfZero) {
+  const LazyTensor a = f32({2, 3});
+  expect_refused<ValueError>({
+      {{"slice: slice step cannot be zero", "axis 1", "3"}, [&] { slice(a, -1, 0, 1, 0); }},
+      {{"at: slice step cannot be zero", "axis 0", "2"},
+       [&] {
+         at(a, {{0, 1, 0}});
        }},
   });
 }

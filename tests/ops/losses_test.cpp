@@ -28,6 +28,15 @@ class Losses : public OpTest {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Losses, ::testing::ValuesIn(op_settings()), op_setting_name);
 
+TEST_P(Losses, CrossEntropyTakesEmptyBracesForOptions) {
+  const LazyTensor logits = LazyTensor::from_vector(std::vector<float>{0, 1, 2, 3, 4, 5}, Shape{2, 3});
+  const LazyTensor targets = LazyTensor::from_vector(std::vector<std::int32_t>{0, 2}, Shape{2});
+  const float expected = cross_entropy(logits, targets).item<float>();
+  EXPECT_EQ(cross_entropy(logits, targets, {}).item<float>(), expected);
+  EXPECT_EQ(cross_entropy(logits, targets, ones({3})).item<float>(), expected);
+  EXPECT_EQ(cross_entropy(logits, targets, {.axis = 1}).item<float>(), expected);
+}
+
 TEST_P(Losses, CertainProbabilitiesHaveFiniteLossAndGradient) {
   const LazyTensor p = vector({0, 1, 0, 1, 0.5F});
   const LazyTensor y = vector({1, 0, 0, 1, 1});

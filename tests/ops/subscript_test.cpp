@@ -1,7 +1,10 @@
-// x[i], x[{...}] and x[indices], against the elements that C++ finds at those places.
+// x[i], x[{...}] and x[indices], against the elements that C++ finds at those indices.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
@@ -28,13 +31,14 @@ INSTANTIATE_TEST_SUITE_P(Devices, Subscript, ::testing::ValuesIn(op_settings()),
 
 using Floats = std::vector<float>;
 
-TEST_P(Subscript, APlaceDropsTheFirstAxis) {
+TEST_P(Subscript, AnIndexDropsTheFirstAxis) {
   EXPECT_EQ(x()[1].shape(), (Shape{3, 4}));
   EXPECT_EQ(x()[1][2].to_vector<float>(), (Floats{120, 121, 122, 123}));
   EXPECT_EQ(x()[-1][-3][-1].item<float>(), 103);
-  const std::size_t unsigned_place = 1;
-  EXPECT_EQ(x()[unsigned_place][0][0].item<float>(), 100);
-  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[2]; }), "place 2 is outside of axis 0 of shape (2, 3, 4)");
+  const std::size_t unsigned_index = 1;
+  EXPECT_EQ(x()[unsigned_index][0][0].item<float>(), 100);
+  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[2]; }),
+                  "[]: index 2 is out of bounds for axis 0 with size 2");
   EXPECT_MENTIONS(message_of<ValueError>([&] { x()[-3]; }), "-3");
   EXPECT_MENTIONS(message_of<ShapeError>([&] { LazyTensor(1.0)[0]; }), "the 0 axes of ()");
 }
@@ -70,14 +74,34 @@ TEST_P(Subscript, RefusesWhatIsNoSubscript) {
                     x()[{0, 0, 0, 0}];
                   }),
                   "4 indices for the 3 axes of (2, 3, 4)");
-  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[{0, 3}]; }), "place 3 is outside of axis 1");
-  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[{Slice{.step = 0}}]; }), "axis 0");
+  EXPECT_MENTIONS(message_of<ValueError>([&] {
+                    x()[{0, 3}];
+                  }),
+                  "[]: index 3 is out of bounds for axis 1 with size 3");
+  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[{Slice{.step = 0}}]; }),
+                  "[]: slice step cannot be zero, along axis 0");
   EXPECT_MENTIONS(message_of<ValueError>([&] { x()[{kEllipsis, 0, kEllipsis}]; }), "ellipsis");
 }
 
+TEST_P(Subscript, RefusesWhatNoIndexHolds) {
+  const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();  // -1 where it is converted
+  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[huge]; }), "18446744073709551615");
+  EXPECT_MENTIONS(message_of<ValueError>([&] { x()[{0, huge}]; }), "18446744073709551615");
+  EXPECT_THROW(x()[std::uint64_t{1} << 63], ValueError);
+}
+
+template <class T>
+constexpr bool is_index = requires(const LazyTensor& x, T i) {
+  x[i];
+};
+static_assert(is_index<int> && is_index<std::int8_t> && is_index<std::uint8_t> && is_index<std::size_t>);
+static_assert(!is_index<bool> && !is_index<float> && !is_index<double>);
+static_assert(std::is_convertible_v<std::uint32_t, caldera::Index>);
+static_assert(!std::is_convertible_v<bool, caldera::Index>);
+
 TEST_P(Subscript, IndicesReplaceTheFirstAxis) {
-  const LazyTensor places = LazyTensor::from_vector(std::vector<std::int32_t>{1, -2, 1, 0}, Shape{2, 2});
-  const LazyTensor picked = x()[places];
+  const LazyTensor indices = LazyTensor::from_vector(std::vector<std::int32_t>{1, -2, 1, 0}, Shape{2, 2});
+  const LazyTensor picked = x()[indices];
   EXPECT_EQ(picked.shape(), (Shape{2, 2, 3, 4}));
   EXPECT_EQ((picked[{kEllipsis, 2, 3}].to_vector<float>()), (Floats{123, 23, 123, 23}));
   const LazyTensor mask = x()[0] > 5;

@@ -16,8 +16,8 @@ struct SamplingOptions {
   std::int64_t top_k = 0;  ///< keep the k most likely; 0 keeps all
   double top_p = 1;        ///< keep the smallest set of at least this probability; 1 keeps all
   double min_p = 0;        ///< keep what has at least this share of the best token's probability
-  double repetition_penalty =
-      1;  ///< Keskar et al. 2019: once per distinct token seen so far; 1 changes nothing
+  /// Keskar et al. 2019: once per distinct token seen so far; 1 changes nothing.
+  double repetition_penalty = 1;
   std::uint64_t seed = 0;
 
   /// Throws ValueError naming the option that lies outside of its domain.

@@ -201,7 +201,7 @@ std::span<const Operation> at_operations() {
        .family = "at",
        .signature = "index_put(x, {i, j, ...}, values, how=set) or at(x, i, j, ...).set, add, minimum, "
                     "maximum(values)",
-       .summary = "x with values where index reads. Values with one place combine as `how` says: set leaves "
+       .summary = "x with values where index reads. Values with one index combine as `how` says: set leaves "
                   "the last, which has the gradient; add, maximum, minimum take all, with what is "
                   "there.",
        .types = kAnyType,

@@ -165,11 +165,10 @@ constexpr EntriesOf scatter_entry{
 
 std::span<const Operation> scatter_operations() {
   static const Operation kTable[] = {
-      scatter_entry(
-          "scatter", "scatter(base, indices, updates, axis=0)",
-          "base with updates in the places of `indices` along an axis. Of updates with one index the "
-          "last is left and has the gradient, on every device; indices outside are dropped.",
-          kAnyType, call_scatter<caldera::scatter>),
+      scatter_entry("scatter", "scatter(base, indices, updates, axis=0)",
+                    "base with updates at `indices` along an axis. Of updates with one index the "
+                    "last is left and has the gradient, on every device; indices outside are dropped.",
+                    kAnyType, call_scatter<caldera::scatter>),
       scatter_entry(
           "scatter_max", "scatter_max(base, indices, updates, axis=0)",
           "The largest of base's elements and the updates that come to them along an axis; NaN if any "
@@ -184,7 +183,7 @@ std::span<const Operation> scatter_operations() {
        .family = "scatter",
        .signature = "take_along_axis(x, indices, axis=-1)",
        .summary =
-           "The elements of x at indices that every place beside the axis has for itself; the other axes "
+           "The elements of x at indices that each position beside the axis has for itself; the other axes "
            "broadcast. An index outside, as a negative one, gives NaN, or 0 in types without one.",
        .types = kAnyType,
        .call = [](Tensors x, const Arguments& a) -> Results {

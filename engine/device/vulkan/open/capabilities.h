@@ -36,8 +36,8 @@ struct Capabilities {
   bool software = false;  // the host's processor poses as a GPU
   std::uint32_t subgroup_size = 1;
   std::uint32_t max_groups = 65535;  // workgroups along x
-  std::uint32_t max_invocations =
-      128;  // of a workgroup; where subgroup_size_control is used, see max_subgroups
+  // Of a workgroup; where subgroup_size_control is used, see max_subgroups.
+  std::uint32_t max_invocations = 128;
   std::uint32_t max_subgroups = 1U << 16;  // of a workgroup whose pipeline asks for full subgroups
   std::uint32_t shared_memory = 16384;
   std::uint64_t max_allocation = 0;  // bytes of one VkDeviceMemory
