@@ -16,7 +16,7 @@ LazyTensor of(const Shape& shape, DType type = DType::f32) {
   return LazyTensor::zeros(shape, type, Device::cpu());
 }
 
-enum class Kind { shape, dtype, device };
+enum class Kind { shape, dtype, device, value };
 
 struct Row {
   const char* what;
@@ -166,7 +166,10 @@ const Row kRows[] = {
      Kind::shape,
      [] { broadcast_to(of({2}), Shape{1}); },
      {"broadcast_to", "(2,)", "(1,)"}},
-    {"slice by 0", Kind::shape, [] { slice(of({3}), 0, 0, 1, 0); }, {"slice", "(3,)"}},
+    {"slice by 0",
+     Kind::value,
+     [] { slice(of({3}), 0, 0, 1, 0); },
+     {"slice: slice step cannot be zero", "size 3"}},
     {"slice of an axis that is not there", Kind::shape, [] { slice(of({3}), 1, 0, 1); }, {"slice", "(3,)"}},
     {"pad by too few",
      Kind::shape,
@@ -248,6 +251,8 @@ TEST(Errors, NameTheOperationAndTheShapes) {
       check(Kind::dtype, error);
     } catch (const DeviceError& error) {
       check(Kind::device, error);
+    } catch (const ValueError& error) {
+      check(Kind::value, error);
     } catch (const std::exception& error) {
       ADD_FAILURE() << "another type of error: " << error.what();
     }

@@ -190,7 +190,7 @@ std::span<const Operation> movement_operations() {
                  {{{{4}}}, bounds(0, 3, 1, -kFarthest)}};
        },
        .errors = [](const Operation&) -> Errors {
-         return {{Refusal::shape, {{{2, 3}}}, bounds(0, 0, 2, 0), "(2, 3)"},
+         return {{Refusal::value, {{{2, 3}}}, bounds(0, 0, 2, 0), "step cannot be zero"},
                  {Refusal::shape, {{{2, 3}}}, bounds(2, 0, 2, 1), "(2, 3)"}};
        }},
   };
