@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/graph/lineage_walk.h"
+#include "engine/graph/origins_walk.h"
 
 namespace caldera {
 namespace {
@@ -38,19 +38,21 @@ void check_history(const Snapshot& s, std::string_view transform) {
   const std::vector<bool> reached = reached_by_gradients(s);
   for (std::size_t i = 0; i < s.entries.size(); ++i) {
     const Snapshot::Entry& entry = s.entries[i];
-    if (!reached[i] || !entry.is_detached || entry.is_target || !carries_gradient(entry.tensor)) continue;
+    if (!reached[i] || !entry.is_cut || entry.is_target || !carries_gradient(entry.tensor)) continue;
     dropped.push_back(&entry.tensor);
   }
   if (dropped.empty()) return;
   const std::scoped_lock lock(graph_mutex());
   for (const LazyTensor& target : s.target_tensors) {
-    const Origin origin(target.node());
+    if (!target.node().origin_tag()) continue;
     for (const LazyTensor* value : dropped) {
-      if (!origin.may_be_of(value->node())) continue;
+      if (!may_have_come_from(value->node(), target.node())) continue;
       throw GradientError(fmt::format(
-          "{}: the way to an input of shape {} may lead through a value of shape {} ({}) that was evaluated "
-          "before, so its history is gone; differentiate before evaluating it, or evaluate it inside of the "
-          "function that value_and_grad or jvp is given, or pass stop_gradient() of it if it is a constant",
+          "{}: the way to an input of shape {} leads through a value of shape {} ({}) whose history has "
+          "ended: "
+          "what it was computed from was replaced, or there was too much to keep; differentiate before that, "
+          "or pass stop_gradient() or detach() of the value if it is a constant, as a parameter is that was "
+          "updated",
           transform, target.shape().to_string(), value->shape().to_string(), value->node().op().name));
     }
   }
@@ -92,7 +94,7 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
   for (Node* node : order) {
     Snapshot::Entry entry;
     entry.tensor = handle(node);
-    entry.is_detached = node->is_detached();
+    entry.is_cut = node->is_cut();
     if (!is_leaf(*node)) {
       entry.inputs.reserve(node->inputs().size());
       for (const NodePtr& input : node->inputs()) entry.inputs.push_back(input->walk_index);

@@ -16,7 +16,7 @@ struct Snapshot {
     LazyTensor tensor;
     std::vector<std::uint32_t> inputs;  // none for what is older than every target: it depends on none
     bool is_target = false;             // one of the tensors that the transform is with respect to
-    bool is_detached = false;
+    bool is_cut = false;
     bool depends = false;  // reached from a target
   };
   std::vector<Entry> entries;  // topological
@@ -37,7 +37,7 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
                        Targets walk = Targets::are_passed);
 
 /// Marks what depends on a target through edges that carry a gradient. A value on the way to the outputs
-/// whose history was dropped, and which may have come from a target (see engine/graph/lineage_walk.h), is a
+/// whose history has ended, and which has come from a target (see engine/graph/origins.h), is a
 /// GradientError naming `transform`. Takes graph_mutex().
 void mark_differentiable(Snapshot& s, std::string_view transform);
 

@@ -4,26 +4,21 @@
 #include <span>
 #include <vector>
 
+#include "engine/graph/histories.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
 
-/// While one lives, nodes that are built from traced arguments on this thread keep their inputs when they are
-/// evaluated, so the function may evaluate what is differentiated afterwards. A scope inside of another joins
-/// it: the outermost ends the trace.
+/// While one lives, what is evaluated on this thread keeps its history, so the function may evaluate what is
+/// differentiated afterwards.
 class TraceScope {
  public:
-  TraceScope();
-  ~TraceScope();
-  TraceScope(const TraceScope&) = delete;
-  TraceScope& operator=(const TraceScope&) = delete;
-
   /// Returns what the function is to be called with: the same values behind new nodes, so that two calls of
   /// one function do not take each other's arguments for theirs.
   std::vector<LazyTensor> traced(std::span<const LazyTensor> arguments) const;
 
  private:
-  bool outermost_;
+  KeepHistories histories_;
 };
 
 }  // namespace caldera

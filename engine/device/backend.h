@@ -1,9 +1,11 @@
 // Backend: what the runtime asks of a device. One implementation a folder: cpu/, vulkan/, null/.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -76,12 +78,14 @@ struct Bindings {
 /// A plan made ready for one device: kernels compiled, arena sized. Owned by the plan cache.
 class Executable {
  public:
-  explicit Executable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  explicit Executable(std::shared_ptr<const Plan> plan);
   virtual ~Executable() = default;
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
+  /// Whether a step may fail for what its inputs are (FailedSteps).
+  bool may_fail() const { return may_fail_; }
   /// How step number `step` of the plan is computed.
   virtual StepVariant variant_of([[maybe_unused]] std::size_t step) const { return {}; }
   /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
@@ -89,7 +93,13 @@ class Executable {
 
  private:
   std::shared_ptr<const Plan> plan_;
+  bool may_fail_;
 };
+
+inline Executable::Executable(std::shared_ptr<const Plan> plan)
+    : plan_(std::move(plan)),
+      may_fail_(std::any_of(plan_->steps.begin(), plan_->steps.end(),
+                            [](const Step& step) { return step.is<LinalgStep>(); })) {}
 
 /// Generated code, for people.
 struct GeneratedCode {
@@ -98,6 +108,13 @@ struct GeneratedCode {
 };
 /// What a device generates for a step. Throws DTypeError where it has no code for the step's types.
 using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
+
+/// What `submit` and `wait` throw where steps of a replay have failed for what their inputs are (a matrix
+/// that is not positive definite), and all others ran: what does not depend on a failed step is there.
+struct FailedSteps {
+  std::exception_ptr error;        // the first step's
+  std::vector<std::size_t> steps;  // of the plan, in order
+};
 
 /// A position on the device's timeline.
 using Ticket = std::uint64_t;

@@ -4,6 +4,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/eager/errors.h"
+#include "engine/graph/histories.h"
 #include "ops/core/views.h"
 
 namespace caldera::v1 {
@@ -82,7 +83,7 @@ std::pair<Tensor, std::vector<Tensor>> value_and_grad(const std::function<Tensor
   eval(outputs);
   // Inside another value_and_grad the results keep their history: they can be differentiated again.
   const auto settled = [](const LazyTensor& result) {
-    return Tensor(result.node().is_traced() ? result : result.detach());
+    return Tensor(KeepHistories::is_active() ? result : result.detach());
   };
   std::vector<Tensor> results;
   results.reserve(grads.size());

@@ -12,8 +12,10 @@ constinit std::atomic<HostLeafMaker> host_leaf_maker = nullptr;
 
 const OpDef kDataOp{.name = "data", .kind = OpClass::data, .zero_gradient = true};
 
-LazyTensor data_leaf(const Shape& shape, DType dtype, Device device, Value value) {
-  LazyTensor leaf(Node::make(kDataOp, shape, dtype, device));
+const OpDef kComputedOp{.name = "data", .kind = OpClass::data, .zero_gradient = true};
+
+LazyTensor data_leaf(const Shape& shape, DType dtype, Device device, Value value, const OpDef& op) {
+  LazyTensor leaf(Node::make(op, shape, dtype, device));
   leaf.node().set_value(std::move(value));
   return leaf;
 }

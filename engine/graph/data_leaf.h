@@ -8,11 +8,12 @@
 
 namespace caldera {
 
-/// The operation of these leaves.
+/// The operation of these leaves: of host data, and of computed values.
 extern const OpDef kDataOp;
+extern const OpDef kComputedOp;
 
 /// A leaf of this value, which is ready or has an event.
-LazyTensor data_leaf(const Shape& shape, DType dtype, Device device, Value value);
+LazyTensor data_leaf(const Shape& shape, DType dtype, Device device, Value value, const OpDef& op = kDataOp);
 
 /// Copies host data of `dtype`, row-major, into a new leaf on `device`. The runtime, which knows devices,
 /// says how: throws Error in a program that has none of it linked, which cannot evaluate anything either.

@@ -57,11 +57,13 @@ Graph::Graph(std::span<const LazyTensor> outputs) {
   std::vector<Node*> roots;
   for (const LazyTensor& output : outputs) roots.push_back(&output.node());
   const std::scoped_lock lock(graph_mutex());
-  for (Node* node : topological_order(roots, [](const Node&) { return false; })) {
+  for (Node* node : topological_order(roots, [](const Node& node) { return node.has_value(); })) {
     Entry entry;
     node->add_ref();
     entry.node = NodePtr(node);
-    for (const NodePtr& input : node->inputs()) entry.inputs.push_back(input->walk_index);
+    if (!node->has_value()) {
+      for (const NodePtr& input : node->inputs()) entry.inputs.push_back(input->walk_index);
+    }
     entries_.push_back(std::move(entry));
   }
   for (const Node* root : roots) outputs_.push_back(root->walk_index);

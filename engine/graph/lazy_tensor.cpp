@@ -16,10 +16,8 @@ void EvalFuture::get() const {
 }
 
 bool LazyTensor::is_evaluated() const {
-  const Node& n = node();
-  if (!n.has_value()) return false;
-  const auto& ready = n.value().ready;
-  return ready == nullptr || (ready->is_set() && !ready->error());
+  const std::optional<Value> value = value_of(node());
+  return value && (value->ready == nullptr || (value->ready->is_set() && !value->ready->error()));
 }
 
 std::size_t LazyTensor::graph_size() const {

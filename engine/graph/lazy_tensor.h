@@ -201,12 +201,11 @@ class LazyTensor {
     if (!node_) throw Error("this LazyTensor is empty: assign a tensor to it before using it");
     return *node_;
   }
-  const NodePtr& node_ptr() const { return node_; }
 
  private:
-  static NodePtr weak_integer(std::int64_t value);
+  static NodeHandle weak_integer(std::int64_t value);
 
-  NodePtr node_;
+  NodeHandle node_;
 };
 
 /// Evaluates several tensors in one go and waits. One plan a device; where the graph crosses devices (`to`),

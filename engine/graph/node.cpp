@@ -1,10 +1,9 @@
 #include "engine/graph/node.h"
 
+#include <iterator>
 #include <memory>
 #include <new>
 #include <vector>
-
-#include "engine/graph/trace.h"
 
 namespace caldera {
 namespace {
@@ -12,17 +11,6 @@ namespace {
 std::atomic<std::uint64_t> next_id{1};
 
 }  // namespace
-
-void Event::wait() const {
-  while (!is_set()) state_.wait(0, std::memory_order_acquire);
-  if (error_) std::rethrow_exception(error_);
-}
-
-void Event::set(std::exception_ptr error) {
-  error_ = std::move(error);
-  state_.store(1, std::memory_order_release);
-  state_.notify_all();
-}
 
 NodePtr Node::make(const OpDef& op, const Shape& shape, DType dtype, Device device,
                    std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
@@ -60,41 +48,65 @@ Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std:
   for (Node* input : inputs) {
     input->add_ref();
     new (to++) NodePtr(input);
-    if (input->trace_ && !trace_ && input->is_traced()) trace_ = input->trace_;
+    is_traced_ = is_traced_ || input->is_traced_;
   }
+}
+
+Node::~Node() {
+  if (tag_) tag_->die();
 }
 
 void Node::set_value(Value value) {
-  value_ = std::move(value);
+  if (result_ == nullptr) result_ = std::make_unique<Result>();
+  result_->value = std::move(value);
   has_value_.store(true, std::memory_order_release);
 }
 
-void Node::detach_inputs(std::vector<NodePtr>& bin) {
-  if (input_count_ == 0) return;
+void Node::drop_value() {
+  has_value_.store(false, std::memory_order_release);
+  if (is_kept_) HistoryList::remove(result_->kept);
+  result_->value = {};
+}
+
+void Node::cut(OriginsPtr origins, std::vector<NodePtr>& to) {
+  if (is_kept_) HistoryList::remove(result_->kept);
+  result_->origins = std::move(origins);
+  is_cut_.store(true, std::memory_order_relaxed);
   NodePtr* from = owned_inputs();
-  for (std::uint32_t i = 0; i < input_count_; ++i) bin.push_back(std::move(from[i]));
+  to.insert(to.end(), std::make_move_iterator(from), std::make_move_iterator(from + input_count_));
   input_count_ = 0;
-  detached_.store(true, std::memory_order_relaxed);
 }
 
-bool Node::is_traced() const { return trace_ && trace_->active.load(std::memory_order_relaxed); }
+void Node::mend(std::span<NodePtr> inputs) {
+  std::move(inputs.begin(), inputs.end(), owned_inputs());
+  input_count_ = static_cast<std::uint32_t>(inputs.size());
+  is_cut_.store(false, std::memory_order_relaxed);
+  result_->origins = {};
+}
 
-void Node::release_inputs(std::vector<NodePtr>& bin) {
-  if (!is_traced()) {
-    detach_inputs(bin);
-    return;
+void Node::keep_history(std::size_t nodes, std::uint64_t bytes) {
+  is_kept_.store(true,
+                 std::memory_order_relaxed);  // and stays: whoever finds the node in the list may own it
+  HistoryList::add(result_->kept, *this, nodes, bytes);
+}
+
+bool Node::add_ref_if_owned() {
+  std::uint64_t owners = owners_.load(std::memory_order_relaxed);
+  while (static_cast<std::uint32_t>(owners) != 0) {
+    if (owners_.compare_exchange_weak(owners, owners + kOwner, std::memory_order_relaxed)) return true;
   }
-  add_ref();
-  trace_->kept.emplace_back(this);
+  return false;
 }
 
-void end_trace(Trace& trace) {
-  std::vector<NodePtr> bin;  // released after the mutex
+const OriginTagPtr& Node::make_origin_tag() {
+  if (!tag_) tag_ = OriginTagPtr(new OriginTag);
+  return tag_;
+}
+
+std::optional<Value> value_of(const Node& node) {
   const std::scoped_lock lock(graph_mutex());
-  trace.active = false;
-  for (const NodePtr& node : trace.kept) node->detach_inputs(bin);
-  for (NodePtr& node : trace.kept) bin.push_back(std::move(node));
-  trace.kept.clear();
+  if (!node.has_value()) return std::nullopt;
+  return node.value();
 }
 
 void Node::destroy(Node* node) {
@@ -105,10 +117,11 @@ void Node::destroy(Node* node) {
   for (Node* dead = node; dead != nullptr;) {
     Node* victim = dead;
     dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(victim->walk));
+    if (victim->is_kept_) HistoryList::remove(victim->result_->kept);
     NodePtr* inputs = victim->owned_inputs();
     for (std::uint32_t i = 0; i < victim->input_count_; ++i) {
       Node* input = inputs[i].release();
-      if (input == nullptr || !input->drop_ref()) continue;
+      if (input == nullptr || !input->let_go(kOwner)) continue;
       input->walk = reinterpret_cast<std::uintptr_t>(dead);
       dead = input;
     }

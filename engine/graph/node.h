@@ -1,18 +1,20 @@
-// Node: one vertex of the computation DAG. Immutable but for its value slot.
+// Node: one vertex of the computation DAG. Immutable but for its value, and the inputs that it may let go of.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "engine/graph/lineage.h"
+#include "engine/graph/event.h"
+#include "engine/graph/kept_history.h"
 #include "engine/graph/op.h"
+#include "engine/graph/origins.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -22,9 +24,9 @@ namespace caldera {
 
 class CallRule;
 class Node;
-struct Trace;
 
-/// Owning pointer to a Node (intrusive count). Dropping the last owner of a long chain does not recurse.
+/// Owning pointer to a Node (intrusive count), as nodes have to their inputs. Dropping the last owner of a
+/// long chain does not recurse.
 class NodePtr {
  public:
   NodePtr() = default;
@@ -47,19 +49,28 @@ class NodePtr {
   Node* node_ = nullptr;
 };
 
-/// Completion of a piece of asynchronous work. Set once. Any thread may wait.
-class Event {
+/// Owning pointer of a program to a Node: what LazyTensor is made of. A node with such an owner is *held*.
+/// What is held has a value once it has been computed, whatever it was computed for (eval), and may be
+/// differentiated with respect to.
+class NodeHandle {
  public:
-  bool is_set() const { return state_.load(std::memory_order_acquire) != 0; }
-  /// The error the work ended with, or null. Valid once set.
-  const std::exception_ptr& error() const { return error_; }
-  /// Blocks until set. Rethrows the error, if any.
-  void wait() const;
-  void set(std::exception_ptr error = nullptr);
+  NodeHandle() = default;
+  explicit NodeHandle(NodePtr node);
+  NodeHandle(const NodeHandle& other);
+  NodeHandle(NodeHandle&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodeHandle& operator=(NodeHandle other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodeHandle();
+
+  Node* get() const { return node_; }
+  Node* operator->() const { return node_; }
+  Node& operator*() const { return *node_; }
+  explicit operator bool() const { return node_ != nullptr; }
 
  private:
-  std::atomic<std::uint32_t> state_{0};
-  std::exception_ptr error_;
+  Node* node_ = nullptr;
 };
 
 /// Where a node's value lies (dense, row-major), and when it will be there. `ready` is null for values that
@@ -110,8 +121,7 @@ class Node {
   /// The rule of a call.
   const std::shared_ptr<const CallRule>& call_rule() const { return *owned_rule(); }
 
-  /// Read only while holding graph_mutex(): evaluation drops the inputs of a node once its value is
-  /// scheduled.
+  /// Read only while holding graph_mutex(): a node that has a value may let go of its inputs (is_cut).
   std::span<const NodePtr> inputs() const {
     return {tail<const NodePtr>(attribute_count_ * sizeof(std::int64_t)), input_count_};
   }
@@ -122,49 +132,91 @@ class Node {
     return op_->kind == OpClass::identity && !all.empty() ? all.first(1) : all;
   }
 
-  /// The value slot. `has_value()` is true from the moment evaluation is scheduled; `value()` is constant
-  /// from then on.
+  /// True from the moment evaluation is scheduled; false again if it fails.
   bool has_value() const { return has_value_.load(std::memory_order_acquire); }
-  const Value& value() const { return value_; }
-  /// Once, under graph_mutex() or before the node is shared.
+  /// Of a node that has one. Under graph_mutex(), or where nothing can take the value away: before the node
+  /// is shared, or once the value is there and the caller holds the node.
+  const Value& value() const { return result_->value; }
+  /// Under graph_mutex() or before the node is shared.
   void set_value(Value value);
-  /// The value was computed from inputs that have been dropped: differentiation cannot pass through.
-  bool is_detached() const { return detached_.load(std::memory_order_relaxed); }
-  /// Where the value came from. Null until it is scheduled, and for values that always were.
-  const Lineage* lineage() const { return lineage_.get(); }
-  /// Under graph_mutex(), before set_value.
-  void set_lineage(LineagePtr lineage) { lineage_ = std::move(lineage); }
-  /// Keeps its inputs when evaluated: it was built from an argument of a function under differentiation.
-  bool is_traced() const;
-  /// Before the node is shared.
-  void set_trace(std::shared_ptr<Trace> trace) { trace_ = std::move(trace); }
-  /// Under graph_mutex(), after set_value: drops the inputs (to `bin`, to be released after the mutex), or
-  /// leaves that to the end of the trace.
-  void release_inputs(std::vector<NodePtr>& bin);
-  /// Under graph_mutex(). Moves the inputs to `bin`, to be released after the mutex.
-  void detach_inputs(std::vector<NodePtr>& bin);
+  /// Makes the node lazy again. Under graph_mutex().
+  void drop_value();
+  /// Under graph_mutex(): lets go of the event of a value that is there.
+  void forget_event() const { result_->value.ready = nullptr; }
 
-  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  static void drop_ref(Node* node) {
-    if (node->drop_ref()) destroy(node);
+  /// The value was computed from inputs that it has let go of: differentiation cannot pass through it.
+  bool is_cut() const { return is_cut_.load(std::memory_order_relaxed); }
+  /// Under graph_mutex(), of a node with a value that is no leaf: moves its inputs to the end of `to`, and
+  /// keeps instead what they came from (engine/graph/origins.h).
+  void cut(OriginsPtr origins, std::vector<NodePtr>& to);
+  /// Under graph_mutex(): takes back what cut() gave away.
+  void mend(std::span<NodePtr> inputs);
+  /// What a value that was cut came from; null if from nothing that anybody held.
+  const OriginsPtr& origins() const { return result_->origins; }
+  /// The name under which others remember to have come from this node. Under graph_mutex(). Null: nobody
+  /// does.
+  const OriginTagPtr& origin_tag() const { return tag_; }
+  const OriginTagPtr& make_origin_tag();
+
+  /// A job that has been scheduled is yet to compute the value, and owns the node meanwhile. Set under
+  /// graph_mutex(); cleared by the job before it lets the node go.
+  bool is_pending() const { return pending_.load(std::memory_order_acquire); }
+  void set_pending(bool pending) { pending_.store(pending, std::memory_order_release); }
+
+  /// It was built from an argument of a function under differentiation.
+  bool is_traced() const { return is_traced_; }
+  /// Before the node is shared.
+  void set_traced() { is_traced_ = true; }
+
+  /// Under graph_mutex(), of a node with a value and inputs: keeps them, as the youngest history. `nodes` and
+  /// `bytes` say how much that is.
+  void keep_history(std::size_t nodes, std::uint64_t bytes);
+
+  void add_ref() { owners_.fetch_add(kOwner, std::memory_order_relaxed); }
+  /// add_ref of one that the caller does not own, but knows not to be gone: false if it is about to go.
+  bool add_ref_if_owned();
+  static void drop_ref(Node* node) { drop(node, kOwner); }
+  /// Owners of all kinds. What was done by owners that have gone since is visible to the caller.
+  std::uint32_t ref_count() const {
+    return static_cast<std::uint32_t>(owners_.load(std::memory_order_acquire));
   }
-  /// What was done by owners that have gone since is visible to the caller.
-  std::uint32_t ref_count() const { return refs_.load(std::memory_order_acquire); }
+  /// Whether a program holds the node (NodeHandle).
+  bool is_held() const { return owners_.load(std::memory_order_acquire) >= kHandle; }
 
   /// Scratch of a graph walk, under graph_mutex(): the walk's number and the node's position in it.
   mutable std::uint64_t walk = 0;
   mutable std::uint32_t walk_index = 0;
 
  private:
-  /// True if that was the last. The only owner need not count down: nobody is left to count with.
-  bool drop_ref() {
-    return refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  friend class NodeHandle;
+
+  /// What a node has once evaluation is scheduled.
+  struct Result {
+    Value value;
+    OriginsPtr origins;
+    KeptHistory kept;
+  };
+
+  // Owners are counted in the low half, and those of them that are handles once more in the high half.
+  static constexpr std::uint64_t kOwner = 1;
+  static constexpr std::uint64_t kHandle = std::uint64_t{1} << 32;
+
+  static void drop(Node* node, std::uint64_t unit) {
+    if (node->let_go(unit)) destroy(node);
   }
+  /// True if that was the last owner. The only one need not count down, unless somebody may look for the node
+  /// without owning it: nobody else is left to count with.
+  bool let_go(std::uint64_t unit) {
+    const std::uint64_t owners = owners_.load(std::memory_order_acquire);
+    if (static_cast<std::uint32_t>(owners) == 1 && !is_kept_) return true;
+    return static_cast<std::uint32_t>(owners_.fetch_sub(unit, std::memory_order_acq_rel)) == 1;
+  }
+  /// Of one without owners.
   static void destroy(Node* node);
 
   Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
        std::span<const std::int64_t> attributes);
-  ~Node() = default;
+  ~Node();
 
   /// Behind the node, in the same block, lie its attributes, its inputs and, of a call, its rule.
   template <class T>
@@ -173,35 +225,32 @@ class Node {
     return reinterpret_cast<T*>(start + offset);
   }
   NodePtr* owned_inputs() { return tail<NodePtr>(attribute_count_ * sizeof(std::int64_t)); }
-  /// Calls have no values, so they never drop their inputs: the place stays where it is.
+  /// Calls have no values, so they never let go of their inputs: the place stays where it is.
   std::shared_ptr<const CallRule>* owned_rule() const {
     return tail<std::shared_ptr<const CallRule>>(attribute_count_ * sizeof(std::int64_t) +
                                                  input_count_ * sizeof(NodePtr));
   }
 
-  std::atomic<std::uint32_t> refs_{1};
+  std::atomic<std::uint64_t> owners_{kOwner};
   std::uint32_t input_count_;
   std::uint32_t attribute_count_;
-  std::atomic<bool> has_value_{false};
-  std::atomic<bool> detached_{false};
   DType dtype_;
   Device device_;
+  std::atomic<bool> has_value_{false};
+  std::atomic<bool> is_cut_{false};
+  std::atomic<bool> is_kept_{false};
+  std::atomic<bool> pending_{false};
+  bool is_traced_ = false;
   const OpDef* op_;
   std::uint64_t id_;
   Shape shape_;
-  std::shared_ptr<Trace> trace_;
-  LineagePtr lineage_;
-  Value value_;
+  std::unique_ptr<Result> result_;
+  OriginTagPtr tag_;
 };
 
 /// Guards the edges of every graph: walks hold it, and so does evaluation while it schedules. Building nodes
 /// does not.
 std::mutex& graph_mutex();
-
-/// Ends the trace: from here on its nodes drop their inputs when evaluated, and those that were evaluated
-/// drop them now. Without this, a parameter updated from traced gradients would keep every earlier step
-/// alive.
-void end_trace(Trace& trace);
 
 /// A fresh number for Node::walk. Under graph_mutex().
 std::uint64_t next_walk();
@@ -262,11 +311,30 @@ void evaluation_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
       outputs, [](const Node& node) { return node.operands(); }, stop, into);
 }
 
+/// The node's value as it is now, if it has one: what is read of a node that evaluations may be at work on.
+/// Takes graph_mutex().
+std::optional<Value> value_of(const Node& node);
+
 inline NodePtr::NodePtr(const NodePtr& other) : node_(other.node_) {
   if (node_ != nullptr) node_->add_ref();
 }
 inline NodePtr::~NodePtr() {
   if (node_ != nullptr) Node::drop_ref(node_);
+}
+
+inline NodeHandle::NodeHandle(NodePtr node) : node_(node.release()) {
+  if (node_ == nullptr) return;
+  // Of one that nobody else owns, the count needs no care.
+  if (node_->owners_.load(std::memory_order_relaxed) == Node::kOwner)
+    node_->owners_.store(Node::kHandle + Node::kOwner, std::memory_order_relaxed);
+  else
+    node_->owners_.fetch_add(Node::kHandle, std::memory_order_relaxed);
+}
+inline NodeHandle::NodeHandle(const NodeHandle& other) : node_(other.node_) {
+  if (node_ != nullptr) node_->owners_.fetch_add(Node::kHandle + Node::kOwner, std::memory_order_relaxed);
+}
+inline NodeHandle::~NodeHandle() {
+  if (node_ != nullptr) Node::drop(node_, Node::kHandle + Node::kOwner);
 }
 
 }  // namespace caldera

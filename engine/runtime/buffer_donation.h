@@ -12,8 +12,9 @@ namespace caldera {
 
 /// For each output of the capture the number of the data leaf whose storage it takes, or -1. An input is
 /// given away only where the plan allows it, and where its value can be seen by nobody once this evaluation
-/// is scheduled: all owners of its node are nodes of this graph that go away, and all owners of its storage
-/// are that node. Under graph_mutex(), before any job holds the storages; counts what it gives away.
-std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan);
+/// is scheduled: all owners of its node are nodes that go away, and all owners of its storage are that node.
+/// `may_give` says of a leaf, by its position in the walk, whether its value may go. Under graph_mutex(),
+/// before any job holds the storages; counts what it gives away.
+std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan, const std::vector<bool>& may_give);
 
 }  // namespace caldera

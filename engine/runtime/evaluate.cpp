@@ -1,87 +1,32 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
 #include "engine/runtime/evaluate.h"
 
-#include <fmt/core.h>
-
+#include <algorithm>
 #include <bit>
-#include <functional>
-#include <string>
-#include <string_view>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
-#include "engine/compile/compile.h"
 #include "engine/device/backend.h"
-#include "engine/explain/debug_print.h"
 #include "engine/graph/data_leaf.h"
-#include "engine/graph/lineage.h"
-#include "engine/graph/lineage_walk.h"
-#include "engine/plan/verify.h"
-#include "engine/runtime/buffer_donation.h"
+#include "engine/graph/histories.h"
+#include "engine/graph/origins_walk.h"
 #include "engine/runtime/device_partition.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/graph_key.h"
+#include "engine/runtime/history_choice.h"
 #include "engine/runtime/memory_pressure.h"
-#include "engine/runtime/plan_cache.h"
+#include "engine/runtime/plan_finder.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/dispatch.h"
+#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {
 
 /// Operations that need tensors of host data ask the graph for them, which knows no device.
 [[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
-
-void check_types(const Program& program, const Backend& backend) {
-  for (const Program::Node& node : program.nodes) {
-    if (node.op->kind == OpClass::placeholder) {
-      throw ValueError(
-          fmt::format("eval: the value depends on an argument (shape {}) of a function under vmap, which is "
-                      "called once for all examples and has no values to compute with; evaluate outside of "
-                      "the mapped function, and use where() instead of control flow on values",
-                      node.shape.to_string()));
-    }
-    // Seeds are i64 everywhere: the random kernels read them as two words.
-    if (node.op->kind == OpClass::scalar || backend.supports(node.dtype)) continue;
-    throw DTypeError(
-        fmt::format("{}: {} does not compute with {} (shape {}); convert with astype() or use another device",
-                    node.op->name, program.device.to_string(), name(node.dtype), node.shape.to_string()));
-  }
-}
-
-CompileOptions compile_options() {
-  CompileOptions options{.fusion = settings().fusion};
-  const std::string& wanted = settings().debug_pass;
-  if (!wanted.empty()) {
-    options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {
-      if (wanted == "all" || wanted == pass) fmt::print(stderr, "caldera: after {}:\n{}", pass, text());
-    };
-  }
-  return options;
-}
-
-std::shared_ptr<const Plan> make_plan(const GraphKey& c) {
-  const ProfileSpan span("compile");
-  const Program program = c.program();
-  check_types(program, backend(c.device));
-  auto plan = compile(program, compile_options());
-  if (settings().verify) verify_plan(*plan);
-  print_plan(*plan, settings().debug, backend(c.device).code_writer());
-  return plan;
-}
-
-std::shared_ptr<Executable> executable_for(const GraphKey& c, const OpenDevice& target) {
-  const Hash128 key = plan_key(c.hash, target.opening);
-  if (settings().plan_cache) {
-    if (auto found = plan_cache().find(key)) return found;
-  }
-  auto plan = make_plan(c);
-  const ProfileSpan span("prepare");
-  std::shared_ptr<Executable> made = target.backend->prepare(std::move(plan));
-  if (settings().plan_cache) plan_cache().insert(key, made);
-  return made;
-}
 
 std::uint64_t scalar_bits(const Node& node) {
   const std::int64_t raw = node.attributes()[0];
@@ -103,45 +48,17 @@ std::shared_ptr<Job> new_job() {
   return job;
 }
 
-void depend_on(Job& job, const Value& value) {
-  const bool is_sound = value.ready == nullptr || (value.ready->is_set() && !value.ready->error());
-  if (!is_sound && value.ready != job.done) job.depends.push_back(value.ready);
+void depend_on(Job& job, const Node& leaf, const Value& value) {
+  if (value.ready == nullptr || value.ready == job.done) return;
+  if (!value.ready->is_set() || value.ready->error())
+    job.depends.push_back(value.ready);
+  else if (leaf.has_value())
+    leaf.forget_event();
 }
 
 /// Values that an evaluation makes for itself while it is scheduled: what one part of a graph over several
 /// devices gives to another. Their nodes stay lazy, unless they are asked for.
 using InnerValues = std::unordered_map<const Node*, Value>;
-
-/// Adds to a job what replays the plan of a capture. Throws before anything has changed.
-void add_plan(Job& job, const GraphKey& c, const OpenDevice& target, const InnerValues* inner) {
-  const RunRecorder recorder(c);
-  job.executable = executable_for(c, target);
-  const Plan& plan = job.executable->plan();
-  job.record = recorder.record(*job.executable);
-  job.storages.reserve(c.data.size() + c.outputs.size());
-  // Before the job holds storages: what nobody but this evaluation holds may be given away. Not in a part of
-  // a larger graph: the others may need it.
-  std::vector<std::int32_t> donors;
-  if (!plan.donations.empty() && inner == nullptr) donors = find_donors(c, plan);
-  job.bindings.slots.reserve(c.data.size() + c.outputs.size());
-  for (const Node* leaf : c.data) {
-    const Value& value = leaf->has_value() ? leaf->value() : inner->at(leaf);
-    job.storages.push_back(value.storage);
-    job.bindings.slots.push_back({value.storage.get(), value.byte_offset});
-    depend_on(job, value);
-  }
-  for (std::size_t k = 0; k < c.outputs.size(); ++k) {
-    if (!donors.empty() && donors[k] >= 0) {
-      job.storages.push_back(job.storages[static_cast<std::size_t>(donors[k])]);
-    } else {
-      job.storages.push_back(allocate_value(target, *c.outputs[k]));
-    }
-    job.bindings.slots.push_back({job.storages.back().get(), 0});
-  }
-  job.bindings.scalars.reserve(plan.scalars.size());
-  for (const Node* leaf : c.scalars) job.bindings.scalars.push_back(scalar_bits(*leaf));
-  job.bindings.scalars.insert(job.bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
-}
 
 /// A job on its way.
 struct Launch {
@@ -151,47 +68,16 @@ struct Launch {
   bool run_inline = false;  // by the thread that scheduled it
 };
 
-/// The copies that bring a part what it receives; notes where they put it.
-void add_copies(Job& job, const DevicePart& part, const OpenDevice& target, InnerValues& inner) {
-  job.copies.reserve(part.received.size());
-  std::unordered_map<const Node*, StoragePtr> brought;  // what is moved twice is copied once
-  for (const Node* node : part.received) {
-    const Node& source = *node->inputs()[0];
-    StoragePtr& to = brought[&source];
-    if (to == nullptr) {
-      const Value& value = source.has_value() ? source.value() : inner.at(&source);
-      to = allocate_value(target, *node);
-      job.copies.push_back({.from_backend = open_device(value.storage->device())->backend,
-                            .from = value.storage,
-                            .from_offset = static_cast<std::size_t>(value.byte_offset),
-                            .to_backend = target.backend.get(),
-                            .to = to,
-                            .bytes = bytes_of(*node)});
-      depend_on(job, value);
-    }
-    inner[node] = {to, 0, job.done};
-  }
-}
-
-/// Jobs for the graph of `outputs`, which crosses devices, in an order in which none needs a later one. Their
-/// values are among `inner` then.
-std::vector<Launch> launches_of(std::span<Node* const> outputs, InnerValues& inner) {
+/// What an evaluation waits for.
+struct Scheduled {
   std::vector<Launch> launches;
-  GraphKey c;
-  for (const DevicePart& part : cut(outputs)) {
-    std::shared_ptr<OpenDevice> open = open_device(part.device);
-    const std::shared_ptr<Job> job = new_job();
-    add_copies(*job, part, *open, inner);
-    if (!part.outputs.empty()) {
-      c.fill(part);
-      add_plan(*job, c, *open, &inner);
-      for (std::size_t k = 0; k < c.outputs.size(); ++k)
-        inner[c.outputs[k]] = {job->storages[c.data.size() + k], 0, job->done};
-    }
-    launches.push_back({std::move(open), job, job->done});
+  std::vector<std::shared_ptr<Event>> earlier;  // of what other evaluations compute
+
+  std::vector<std::shared_ptr<Event>> events() && {
+    for (Launch& launch : launches) earlier.push_back(std::move(launch.done));
+    return std::move(earlier);
   }
-  return launches;
-}
+};
 
 /// What scheduling works with, kept from one evaluation to the next. Under graph_mutex().
 struct Workspace {
@@ -221,102 +107,251 @@ Workspace& workspace() {
   return *instance;
 }
 
-/// What an evaluation waits for.
-struct Scheduled {
-  std::vector<Launch> launches;
-  std::vector<std::shared_ptr<Event>> earlier;  // of what other evaluations compute
+/// An attempt to schedule some outputs, under graph_mutex(). All that may throw, and all that may find a plan
+/// missing, comes before anything has changed: a graph is scheduled whole or not at all.
+class Attempt {
+ public:
+  Attempt(PlanFinder& plans, Scheduled& scheduled, std::vector<NodePtr>& bin)
+      : plans_(plans), scheduled_(scheduled), bin_(bin) {}
 
-  std::vector<std::shared_ptr<Event>> events() && {
-    for (Launch& launch : launches) earlier.push_back(std::move(launch.done));
-    return std::move(earlier);
-  }
-};
-
-/// Under graph_mutex(): schedules captures of which none crosses devices.
-void schedule_captures(Workspace& work, bool run_inline, Scheduled& scheduled, std::vector<NodePtr>& bin) {
-  // All that may throw comes first: a graph is scheduled whole or not at all.
-  scheduled.launches.reserve(work.used);
-  std::size_t released = 0;
-  for (std::size_t i = 0; i < work.used; ++i) {
-    GraphKey& c = work.captures[i];
-    if (i > 0) c.fill();  // captures share leaves that are numbers, and the walk marks them
-    std::shared_ptr<OpenDevice> open = open_device(c.device);
-    const std::shared_ptr<Job> job = new_job();
-    add_plan(*job, c, *open, nullptr);
-    scheduled.launches.push_back({std::move(open), job, job->done});
-    for (const Node* output : c.outputs) released += output->inputs().size();
-  }
-  bin.reserve(released);
-  std::vector<LineagePtr> lineages;
-  for (std::size_t i = 0; i < work.used; ++i) append_lineages(work.captures[i].outputs, lineages);
-  auto lineage = lineages.begin();
-  for (std::size_t i = 0; i < work.used; ++i) {
-    Launch& launch = scheduled.launches[i];
-    const GraphKey& c = work.captures[i];
-    for (std::size_t k = 0; k < c.outputs.size(); ++k) {
-      c.outputs[k]->set_lineage(std::move(*lineage++));
-      c.outputs[k]->set_value({launch.job->storages[c.data.size() + k], 0, launch.done});
-      c.outputs[k]->release_inputs(bin);
-    }
-    launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline);
-  }
-}
-
-/// Under graph_mutex(): schedules a graph that crosses devices.
-void schedule_parts(const Workspace& work, Scheduled& scheduled, std::vector<NodePtr>& bin) {
-  std::vector<Node*> outputs;
-  std::size_t released = 0;
-  for (std::size_t i = 0; i < work.used; ++i) {
-    for (Node* output : work.captures[i].outputs) {
-      outputs.push_back(output);
-      released += output->inputs().size();
-    }
-  }
-  InnerValues inner;
-  scheduled.launches = launches_of(outputs, inner);
-  bin.reserve(released);
-  std::vector<LineagePtr> lineages;
-  append_lineages(outputs, lineages);
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    outputs[k]->set_lineage(std::move(lineages[k]));
-    outputs[k]->set_value(std::move(inner.at(outputs[k])));
-    outputs[k]->release_inputs(bin);
-  }
-  // By the streams' own threads: one that ran them all itself would be in the way of those that wait.
-  for (const Launch& launch : scheduled.launches) launch.device->stream->enqueue(launch.job, false);
-}
-
-/// Schedules everything lazy among `outputs`.
-Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
-  Scheduled scheduled;
-  std::vector<NodePtr> bin;  // inputs that nobody needs any more, released outside the mutex
-  {
-    const ProfileSpan span("schedule");
-    const std::scoped_lock lock(graph_mutex());
+  /// False: a plan has to be made first.
+  bool run(std::span<const LazyTensor> outputs, bool run_inline) {
+    scheduled_ = {};
     Workspace& work = workspace();
     work.used = 0;
+    capture(work, outputs);
+    bool crosses = false;
+    for (std::size_t i = work.used; i-- > 0;) {  // the first one's walk is the latest then
+      work.captures[i].fill();
+      crosses = crosses || work.captures[i].crosses;
+    }
+    const bool found = crosses ? add_parts(work) : add_captures(work);
+    if (found) {
+      settle();
+      // The jobs of parts run on the streams' own threads: one that ran them all itself would be in the way
+      // of those that wait.
+      for (Launch& launch : scheduled_.launches)
+        launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline && !crosses);
+      bound_histories(bin_);
+    }
+    work.finish();
+    return found;
+  }
+
+ private:
+  /// An output's place, and what becomes of its history.
+  struct Output {
+    Node* node = nullptr;
+    Value value;
+    Job* job = nullptr;
+    bool keeps = false;
+    bool has_origins = false;
+  };
+
+  void capture(Workspace& work, std::span<const LazyTensor> outputs) {
     const std::uint64_t walk = next_walk();
     for (const LazyTensor& output : outputs) {
       Node& node = output.node();
       if (node.has_value()) {
-        if (node.value().ready) scheduled.earlier.push_back(node.value().ready);
+        if (node.value().ready) scheduled_.earlier.push_back(node.value().ready);
         continue;
       }
       if (node.walk == walk) continue;
       node.walk = walk;
       work.capture_on(node.device()).outputs.push_back(&node);
     }
-    bool crosses = false;
-    for (std::size_t i = work.used; i-- > 0;) {  // the first one's walk is the latest then
-      work.captures[i].fill();
-      crosses = crosses || work.captures[i].crosses;
-    }
-    if (crosses)
-      schedule_parts(work, scheduled, bin);
-    else
-      schedule_captures(work, run_inline, scheduled, bin);
-    work.finish();
   }
+
+  /// Captures of which none crosses devices: a job each.
+  bool add_captures(Workspace& work) {
+    scheduled_.launches.reserve(work.used);
+    for (std::size_t i = 0; i < work.used; ++i) {
+      GraphKey& c = work.captures[i];
+      if (i > 0) c.fill();  // captures share leaves that are numbers, and the walk marks them
+      std::shared_ptr<OpenDevice> open = open_device(c.device);
+      const std::shared_ptr<Job> job = new_job();
+      if (!find_plan(*job, c, open)) return false;
+      const bool may_donate = !job->executable->may_fail();
+      HistoryChoice choice = choose_histories(c, may_donate ? &job->executable->plan() : nullptr);
+      bind(*job, c, open, nullptr, choice.donors);
+      for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+        outputs_.push_back({.node = c.outputs[k],
+                            .value = {job->storages[c.data.size() + k], 0, job->event_of(k)},
+                            .job = job.get(),
+                            .keeps = choice.keeps[k],
+                            .has_origins = choice.has_origins[k]});
+        if (choice.donors[k] >= 0)
+          donors_.emplace_back(job.get(), c.data[static_cast<std::size_t>(choice.donors[k])]);
+      }
+      add_choice(choice, c.walk.order.size());
+      scheduled_.launches.push_back({std::move(open), job, job->done});
+    }
+    return true;
+  }
+
+  /// A graph that crosses devices: jobs in an order in which none needs a later one.
+  bool add_parts(const Workspace& work) {
+    GraphKey all;
+    for (std::size_t i = 0; i < work.used; ++i) {
+      const std::vector<Node*>& some = work.captures[i].outputs;
+      all.outputs.insert(all.outputs.end(), some.begin(), some.end());
+    }
+    InnerValues inner;
+    std::unordered_map<const Node*, Job*> jobs;
+    GraphKey c;
+    for (const DevicePart& part : cut(all.outputs)) {
+      std::shared_ptr<OpenDevice> open = open_device(part.device);
+      const std::shared_ptr<Job> job = new_job();
+      add_copies(*job, part, open, inner);
+      for (const Node* node : part.received) jobs[node] = job.get();
+      if (!part.outputs.empty()) {
+        c.fill(part);
+        if (!find_plan(*job, c, open)) return false;
+        bind(*job, c, open, &inner, {});
+        for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+          inner[c.outputs[k]] = {job->storages[c.data.size() + k], 0, job->event_of(k)};
+          jobs[c.outputs[k]] = job.get();
+        }
+      }
+      scheduled_.launches.push_back({std::move(open), job, job->done});
+    }
+    all.walk_again();
+    HistoryChoice choice = choose_histories(all, nullptr);
+    for (std::size_t k = 0; k < all.outputs.size(); ++k) {
+      Node* node = all.outputs[k];
+      outputs_.push_back({.node = node,
+                          .value = std::move(inner.at(node)),
+                          .job = jobs.at(node),
+                          .keeps = choice.keeps[k],
+                          .has_origins = choice.has_origins[k]});
+    }
+    add_choice(choice, all.walk.order.size());
+    return true;
+  }
+
+  bool find_plan(Job& job, const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
+    const RunRecorder recorder(c);
+    job.executable = plans_.find(c, target);
+    if (job.executable == nullptr) return false;
+    job.record = recorder.record(*job.executable);
+    if (job.executable->may_fail()) {
+      for (std::size_t k = 0; k < c.outputs.size(); ++k)
+        job.output_events.push_back(std::make_shared<Event>());
+    }
+    return true;
+  }
+
+  /// Where the plan's inputs and outputs lie, and its numbers.
+  static void bind(Job& job, const GraphKey& c, const std::shared_ptr<OpenDevice>& target,
+                   const InnerValues* inner, std::span<const std::int32_t> donors) {
+    const Plan& plan = job.executable->plan();
+    job.storages.reserve(c.data.size() + c.outputs.size());
+    job.bindings.slots.reserve(c.data.size() + c.outputs.size());
+    for (const Node* leaf : c.data) {
+      const Value& value = leaf->has_value() ? leaf->value() : inner->at(leaf);
+      job.storages.push_back(value.storage);
+      job.bindings.slots.push_back({value.storage.get(), value.byte_offset});
+      depend_on(job, *leaf, value);
+    }
+    for (std::size_t k = 0; k < c.outputs.size(); ++k) {
+      if (!donors.empty() && donors[k] >= 0)
+        job.storages.push_back(job.storages[static_cast<std::size_t>(donors[k])]);
+      else
+        job.storages.push_back(allocate_value(target, *c.outputs[k]));
+      job.bindings.slots.push_back({job.storages.back().get(), 0});
+    }
+    job.bindings.scalars.reserve(plan.scalars.size());
+    for (const Node* leaf : c.scalars) job.bindings.scalars.push_back(scalar_bits(*leaf));
+    job.bindings.scalars.insert(job.bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
+  }
+
+  /// The copies that bring a part what it receives; notes where they put it.
+  static void add_copies(Job& job, const DevicePart& part, const std::shared_ptr<OpenDevice>& target,
+                         InnerValues& inner) {
+    job.copies.reserve(part.received.size());
+    std::unordered_map<const Node*, StoragePtr> brought;  // what is moved twice is copied once
+    for (const Node* node : part.received) {
+      const Node& source = *node->inputs()[0];
+      StoragePtr& to = brought[&source];
+      if (to == nullptr) {
+        const Value& value = source.has_value() ? source.value() : inner.at(&source);
+        to = allocate_value(target, *node);
+        job.copies.push_back({.from_backend = open_device(value.storage->device())->backend,
+                              .from = value.storage,
+                              .from_offset = static_cast<std::size_t>(value.byte_offset),
+                              .to_backend = target->backend.get(),
+                              .to = to,
+                              .bytes = bytes_of(*node)});
+        depend_on(job, source, value);
+      }
+      inner[node] = {to, 0, job.done};
+    }
+  }
+
+  void add_choice(HistoryChoice& choice, std::size_t nodes) {
+    const auto keeps = static_cast<std::size_t>(std::count(choice.keeps.begin(), choice.keeps.end(), true));
+    const std::size_t share = std::max<std::size_t>(1, keeps);
+    kept_nodes_ = std::max(kept_nodes_, nodes / share);
+    kept_bytes_ = std::max(kept_bytes_, choice.kept_bytes / share);
+    std::move(choice.ended.begin(), choice.ended.end(), std::back_inserter(ended_));
+    std::move(choice.others.begin(), choice.others.end(), std::back_inserter(bin_));
+  }
+
+  /// Gives the outputs their values, which are on their way, and ends histories.
+  void settle() {
+    std::vector<Node*> cuts;
+    for (const NodePtr& node : ended_) cuts.push_back(node.get());
+    for (const Output& output : outputs_) {
+      if (!output.keeps && output.has_origins) cuts.push_back(output.node);
+    }
+    const std::vector<OriginsPtr> origins = cuts.empty() ? std::vector<OriginsPtr>() : origins_of(cuts);
+    auto next = origins.begin();
+    Settlement* first = scheduled_.launches.empty() ? nullptr : &scheduled_.launches[0].job->settlement;
+    for (const NodePtr& node : ended_) first->cut(*node, *next++);
+    for (const auto& [job, leaf] : donors_) job->settlement.add_donor(*leaf);
+    for (Output& output : outputs_) {
+      Settlement& settlement = output.job->settlement;
+      settlement.add_value(*output.node, std::move(output.value));
+      if (!output.keeps)
+        settlement.cut(*output.node, output.has_origins ? *next++ : OriginsPtr());
+      else if (!output.node->inputs().empty())
+        output.node->keep_history(kept_nodes_, kept_bytes_);
+    }
+    std::move(ended_.begin(), ended_.end(), std::back_inserter(bin_));
+    ended_.clear();
+  }
+
+  PlanFinder& plans_;
+  Scheduled& scheduled_;
+  std::vector<NodePtr>& bin_;
+  std::vector<Output> outputs_;
+  std::vector<NodePtr> ended_;  // of earlier evaluations, whose history ends
+  std::vector<std::pair<Job*, Node*>> donors_;
+  std::size_t kept_nodes_ = 0;
+  std::uint64_t kept_bytes_ = 0;
+};
+
+/// Schedules everything lazy among `outputs`; the jobs are queued, not run.
+Scheduled enqueue(std::span<const LazyTensor> outputs, bool run_inline) {
+  const ProfileSpan span("schedule");
+  Scheduled scheduled;
+  PlanFinder plans;
+  std::vector<NodePtr> bin;  // what nobody needs any more, released outside the mutex
+  for (int way = 0;;) {
+    try {
+      const std::scoped_lock lock(graph_mutex());
+      if (Attempt(plans, scheduled, bin).run(outputs, run_inline)) return scheduled;
+    } catch (const OutOfRoom& out) {
+      if (way == kWaysOfMakingRoom) throw OutOfMemoryError(out.message);
+      make_room(*out.device, way++);
+    }
+    if (plans.has_to_make()) plans.make();
+  }
+}
+
+/// Schedules everything lazy among `outputs`.
+Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
+  Scheduled scheduled = enqueue(outputs, run_inline);
   // What others may wait for first, then their turn to make this thread wait.
   for (const Launch& launch : scheduled.launches) {
     if (launch.run_inline) launch.device->stream->run_inline(launch.job);
@@ -353,24 +388,31 @@ EvalFuture eval_async(std::initializer_list<LazyTensor> outputs) {
 }
 
 std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
-  const std::scoped_lock lock(graph_mutex());
-  GraphKey c;
-  const std::uint64_t walk = next_walk();
-  for (const LazyTensor& output : outputs) {
-    Node& node = output.node();
-    if (node.has_value() || node.walk == walk) continue;
-    node.walk = walk;
-    c.outputs.push_back(&node);
+  Program program;
+  std::vector<NodePtr> nodes;  // that the program names
+  {
+    const std::scoped_lock lock(graph_mutex());
+    GraphKey c;
+    const std::uint64_t walk = next_walk();
+    for (const LazyTensor& output : outputs) {
+      Node& node = output.node();
+      if (node.has_value() || node.walk == walk) continue;
+      node.walk = walk;
+      c.outputs.push_back(&node);
+    }
+    if (c.outputs.empty()) return nullptr;
+    c.device = c.outputs[0]->device();
+    c.fill();
+    if (c.crosses) {
+      throw ValueError(
+          "plan_for: the graph crosses devices, so it has a plan for each part; ask for the tensors that "
+          "to() "
+          "moves, one by one, or record an evaluation with Profiler");
+    }
+    program = c.program();
+    nodes = c.owned_nodes();
   }
-  if (c.outputs.empty()) return nullptr;
-  c.device = c.outputs[0]->device();
-  c.fill();
-  if (c.crosses) {
-    throw ValueError(
-        "plan_for: the graph crosses devices, so it has a plan for each part; ask for the tensors that to() "
-        "moves, one by one, or record an evaluation with Profiler");
-  }
-  return make_plan(c);
+  return make_plan(program, backend(program.device));
 }
 std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs) {
   return plan_for(std::span<const LazyTensor>(outputs.begin(), outputs.size()));

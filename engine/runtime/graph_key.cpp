@@ -1,5 +1,8 @@
 #include "engine/runtime/graph_key.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "engine/graph/data_leaf.h"
 
 namespace caldera {
@@ -13,9 +16,81 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
   for (std::int64_t extent : node.shape()) hash.mix(static_cast<std::uint64_t>(extent));
 }
 
+/// Whether the node has the elements of its first input, all of them, and no others.
+bool is_rearrangement(const Node& node) {
+  switch (node.op().kind) {
+    case OpClass::reshape:
+    case OpClass::permute:
+    case OpClass::identity:
+    case OpClass::broadcast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What a value costs to compute again, as a number of element-wise operations. What reads more than it
+/// writes, or works long for an element, counts as much as a value is kept for.
+constexpr std::uint32_t kWorthKeeping = 32;
+std::uint32_t own_cost(const Node& node) {
+  switch (node.op().kind) {
+    case OpClass::elementwise:
+    case OpClass::gather:
+    case OpClass::pad:
+    case OpClass::concatenate:
+    case OpClass::barrier:
+      return 1;
+    case OpClass::reshape:
+    case OpClass::permute:
+    case OpClass::identity:
+    case OpClass::broadcast:
+    case OpClass::slice:
+    case OpClass::index:
+      return 0;
+    default:
+      return kWorthKeeping;
+  }
+}
+
 }  // namespace
 
-void GraphKey::fill() {
+/// The walk has inputs first, so that what a value costs is known when its turn comes.
+void GraphKey::add_held() {
+  struct Cost {
+    std::uint32_t operations = 0;  // to compute it again from what is there; 0: it is there, or free
+    bool needs_unheld = false;     // a leaf that would go if it were not for this
+  };
+  std::vector<Cost> costs(walk.order.size());
+  std::vector<bool> is_output(walk.order.size(), false);
+  for (const Node* output : outputs) is_output[output->walk_index] = true;
+  for (Node* node : walk.order) {
+    if (is_output[node->walk_index] || node->is_scalar_leaf()) continue;
+    Cost& cost = costs[node->walk_index];
+    if (node->has_value()) {
+      cost.needs_unheld = !node->is_held();
+      continue;
+    }
+    cost.operations = own_cost(*node);
+    for (const NodePtr& input : node->operands()) {
+      const Cost& of_input = costs[input->walk_index];
+      cost.operations = std::min(cost.operations + of_input.operations, kWorthKeeping);
+      cost.needs_unheld = cost.needs_unheld || of_input.needs_unheld;
+    }
+    const bool is_wanted = cost.operations >= kWorthKeeping || cost.needs_unheld;
+    if (!is_wanted || !node->is_held() || node->op().kind == OpClass::placeholder) continue;
+    Node* wanted = node;
+    while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
+           !wanted->operands()[0]->is_scalar_leaf())
+      wanted = wanted->operands()[0].get();
+    if (!is_output[wanted->walk_index]) {
+      is_output[wanted->walk_index] = true;
+      outputs.push_back(wanted);
+    }
+    cost = costs[wanted->walk_index] = {};
+  }
+}
+
+void GraphKey::walk_again() {
   evaluation_order(
       outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
   data.clear();
@@ -26,6 +101,11 @@ void GraphKey::fill() {
     else if (node->op().kind == OpClass::transfer)
       crosses = true;
   }
+}
+
+void GraphKey::fill() {
+  walk_again();
+  add_held();
   if (!crosses) hash_structure();
 }
 
@@ -104,6 +184,16 @@ Program GraphKey::program() const {
   }
   for (const Node* output : outputs) program.outputs.push_back(output->walk_index);
   return program;
+}
+
+std::vector<NodePtr> GraphKey::owned_nodes() const {
+  std::vector<NodePtr> nodes;
+  nodes.reserve(walk.order.size());
+  for (Node* node : walk.order) {
+    node->add_ref();
+    nodes.emplace_back(node);
+  }
+  return nodes;
 }
 
 }  // namespace caldera

@@ -20,7 +20,7 @@ inline std::size_t bytes_of(const Node& node) {
 /// Filled anew for every evaluation; what it has allocated stays. All under graph_mutex().
 struct GraphKey {
   Device device;
-  std::vector<Node*> outputs;  // distinct, lazy
+  std::vector<Node*> outputs;  // distinct, lazy: those that were asked for, then those that fill() adds
   Walk walk;                   // inputs before users
   std::vector<Node*> data;     // leaves with a value, in order of the walk
   std::vector<Node*> scalars;  // leaves that are numbers
@@ -34,14 +34,24 @@ struct GraphKey {
   }
   /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
   /// leaf for leaf.
+  ///
+  /// What else the program holds of the graph becomes an output too, if computing it again would cost more
+  /// than a few element-wise operations, or would need data that nobody else holds: a value that was computed
+  /// is not computed again while somebody has a handle to it, and a tensor that was replaced goes. Instead of
+  /// a view, what it is a view of is an output.
   void fill();
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
   void fill(const DevicePart& part);
-  /// The graph as the compiler sees it.
+  /// Walks the graph again, over all devices, and finds its data; the hash is left as it was.
+  void walk_again();
+  /// The graph as the compiler sees it. Good for as long as its nodes live.
   Program program() const;
+  /// All nodes of the walk, with an owner more each.
+  std::vector<NodePtr> owned_nodes() const;
 
  private:
+  void add_held();
   /// From the walk and `data`.
   void hash_structure();
 };

@@ -18,7 +18,7 @@ namespace caldera {
 void LazyTensor::copy_to_host(void* out) const {
   eval();
   if (bytes_of(node()) == 0) return;
-  fetch_value(*open_device(node().value().storage->device()), node(), out);
+  fetch_value(node(), out);
 }
 
 template <class E>

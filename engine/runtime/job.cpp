@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 
 #include "engine/device/backend.h"
+#include "engine/graph/histories.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/tensor/error.h"
 
@@ -31,7 +33,56 @@ std::string describe_intermediates(const Plan& plan) {
   return text;
 }
 
+/// Which outputs of the plan depend on none of these steps. A buffer holds one value: what is written to it
+/// by a step that failed, or from what such a step has written, is not there.
+std::vector<bool> outputs_without(const Plan& plan, const std::vector<std::size_t>& failed) {
+  std::vector<bool> is_bad(plan.buffers.size(), false);
+  std::vector<bool> has_failed(plan.steps.size(), false);
+  for (const std::size_t step : failed) has_failed[step] = true;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const bool reads_bad =
+        std::any_of(step.operands.begin(), step.operands.end(),
+                    [&](const Operand& operand) { return is_bad[static_cast<std::size_t>(operand.buffer)]; });
+    if (!has_failed[i] && !reads_bad) continue;
+    for (std::size_t k = step.first_output(); k < step.operands.size(); ++k)
+      is_bad[static_cast<std::size_t>(step.operands[k].buffer)] = true;
+  }
+  std::vector<bool> is_there;
+  for (std::int32_t k = 0; k < plan.output_count; ++k)
+    is_there.push_back(!is_bad[static_cast<std::size_t>(plan.input_count + k)]);
+  return is_there;
+}
+
 }  // namespace
+
+bool Job::sets(const std::shared_ptr<Event>& event) const {
+  return event == done || std::find(output_events.begin(), output_events.end(), event) != output_events.end();
+}
+
+void Job::end(std::exception_ptr error, bool has_begun) {
+  std::vector<bool> is_there(output_events.size(), error == nullptr);
+  if (error != nullptr) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const FailedSteps& failure) {
+      error = failure.error;
+      if (!output_events.empty()) is_there = outputs_without(executable->plan(), failure.steps);
+    } catch (...) {  // nothing is known of the outputs
+    }
+  }
+  // What the job held goes before its completion is seen, so that memory is free when a waiter looks.
+  copies.clear();
+  storages.clear();
+  depends.clear();
+  executable.reset();
+  if (error == nullptr)
+    settlement.succeed();
+  else
+    settlement.fail(is_there, has_begun, done);
+  for (std::size_t k = 0; k < output_events.size(); ++k) output_events[k]->set(is_there[k] ? nullptr : error);
+  done->set(error);
+}
 
 void drop_idle_plans(Backend& backend) { plan_cache().drop_unused(backend.info().device); }
 
@@ -40,6 +91,11 @@ Ticket submit_job(Backend& backend, const Job& job) {
     return backend.submit(*job.executable, job.bindings);
   } catch (const OutOfMemoryError&) {
     drop_idle_plans(backend);
+  }
+  try {
+    return backend.submit(*job.executable, job.bindings);
+  } catch (const OutOfMemoryError&) {
+    give_up_histories();
   }
   try {
     return backend.submit(*job.executable, job.bindings);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <vector>
 
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
+#include "engine/runtime/settlement.h"
 
 namespace caldera {
 
@@ -30,7 +32,19 @@ struct Job {
   std::vector<StoragePtr> storages;             // of all bindings
   std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
   std::shared_ptr<Event> done;
+  /// Of each output, in order, where some may be there though others fail; otherwise empty: `done` tells.
+  std::vector<std::shared_ptr<Event>> output_events;
+  Settlement settlement;              // of the outputs; its values are in the order of output_events
   std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
+
+  const std::shared_ptr<Event>& event_of(std::size_t output) const {
+    return output_events.empty() ? done : output_events[output];
+  }
+  /// Whether `event` is one of the job's.
+  bool sets(const std::shared_ptr<Event>& event) const;
+  /// Lets go of everything, settles the outputs, and tells who waits. `error`: null if all went well.
+  /// `has_begun`: memory may have been written.
+  void end(std::exception_ptr error, bool has_begun);
 };
 
 /// Drops the plans of the device that only the cache holds: they keep memory of it (argument tables).

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/device/backend.h"
+#include "engine/graph/histories.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/graph_key.h"
 #include "engine/runtime/job.h"
@@ -19,15 +20,12 @@ namespace {
 /// The result of `attempt`, which is made again after each way of making room.
 template <class Attempt, class Describe>
 auto with_room(const OpenDevice& target, const Attempt& attempt, const Describe& describe) {
-  try {
-    return attempt();
-  } catch (const OutOfMemoryError&) {
-    target.stream->synchronize();
-  }
-  try {
-    return attempt();
-  } catch (const OutOfMemoryError&) {
-    drop_idle_plans(*target.backend);
+  for (int way = 0; way < kWaysOfMakingRoom; ++way) {
+    try {
+      return attempt();
+    } catch (const OutOfMemoryError&) {
+      make_room(target, way);
+    }
   }
   try {
     return attempt();
@@ -49,9 +47,25 @@ std::string describe_value(std::string_view what, DType dtype, const Shape& shap
 
 }  // namespace
 
-StoragePtr allocate_value(const OpenDevice& target, const Node& node) {
-  return allocate_with_room(target, bytes_of(node),
-                            [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
+void make_room(const OpenDevice& device, int way) {
+  switch (way) {
+    case 0:
+      device.stream->synchronize();
+      break;
+    case 1:
+      drop_idle_plans(*device.backend);
+      break;
+    default:
+      give_up_histories();
+  }
+}
+
+StoragePtr allocate_value(const std::shared_ptr<OpenDevice>& target, const Node& node) {
+  try {
+    return target->backend->allocate(std::max<std::size_t>(1, bytes_of(node)));
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfRoom{target, describe_value(node.op().name, node.dtype(), node.shape()) + ": " + error.what()};
+  }
 }
 
 StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t bytes, const char* what,
@@ -64,13 +78,14 @@ StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t b
   return storage;
 }
 
-void fetch_value(const OpenDevice& source, const Node& node, void* out) {
-  const Value& value = node.value();
+void fetch_value(const Node& node, void* out) {
+  const Value value = value_of(node).value();
+  const std::shared_ptr<OpenDevice> source = open_device(value.storage->device());
   with_room(
-      source,
+      *source,
       [&] {
-        source.backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out,
-                                 bytes_of(node));
+        source->backend->download(*value.storage, static_cast<std::size_t>(value.byte_offset), out,
+                                  bytes_of(node));
       },
       [&] { return describe_value(node.op().name, node.dtype(), node.shape()); });
 }

@@ -1,5 +1,6 @@
 #include "engine/runtime/plan_cache.h"
 
+#include <exception>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
@@ -65,6 +66,38 @@ void PlanCache::insert(const Hash128& key, std::shared_ptr<Executable> executabl
   index_.emplace(key, entries_.begin());
   bytes_ += bytes;
   shrink(dropped);
+}
+
+std::shared_ptr<Executable> PlanCache::make_once(const Hash128& key,
+                                                 const std::function<std::shared_ptr<Executable>()>& make) {
+  std::shared_ptr<Making> mine;
+  std::shared_ptr<Making> theirs;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = index_.find(key);
+    if (found != index_.end()) return found->second->executable;  // another thread was first
+    auto [at, fresh] = making_.try_emplace(key);
+    if (fresh) at->second = mine = std::make_shared<Making>();
+    theirs = at->second;
+  }
+  if (mine == nullptr) {
+    theirs->done.wait();
+    return theirs->made;
+  }
+  std::exception_ptr error;
+  try {
+    mine->made = make();
+    insert(key, mine->made);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    making_.erase(key);
+  }
+  mine->done.set(error);
+  mine->done.wait();  // rethrows
+  return mine->made;
 }
 
 void PlanCache::shrink(std::list<Entry>& dropped) {

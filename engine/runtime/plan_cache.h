@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "engine/device/backend.h"
+#include "engine/graph/event.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/hash.h"
 
@@ -30,6 +32,10 @@ class PlanCache {
   /// Makes room by dropping what was used longest ago. The newest stays, however large it is: a loop must not
   /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);
+  /// What `make` gives, inserted; of several threads that ask for one key at a time, one calls it, and the
+  /// others wait for what comes of it: the executable, or its error.
+  std::shared_ptr<Executable> make_once(const Hash128& key,
+                                        const std::function<std::shared_ptr<Executable>()>& make);
   void clear();
   /// Drops the plans of a device.
   void drop(Device device);
@@ -45,6 +51,12 @@ class PlanCache {
     std::size_t bytes;
   };
 
+  /// What a thread is making, for those that wait.
+  struct Making {
+    std::shared_ptr<Executable> made;
+    Event done;
+  };
+
   /// Moves to `dropped` what does not fit, to be destroyed outside the lock.
   void shrink(std::list<Entry>& dropped);
 
@@ -52,6 +64,7 @@ class PlanCache {
   std::size_t limit_;
   std::list<Entry> entries_;  // most recent first
   std::unordered_map<Hash128, std::list<Entry>::iterator> index_;
+  std::unordered_map<Hash128, std::shared_ptr<Making>> making_;
   std::size_t bytes_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;

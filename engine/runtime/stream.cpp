@@ -6,6 +6,7 @@
 
 #include "engine/runtime/device_copy.h"
 #include "engine/runtime/profiler.h"
+#include "engine/tensor/error.h"
 
 namespace caldera {
 
@@ -59,7 +60,7 @@ Stream::Input Stream::inputs(const Job& job, std::exception_ptr& error) const {
     if (event->is_set()) {
       error = event->error();
     } else {
-      const auto mine = std::ranges::find(running_, event, [](const Running& r) { return r.job->done; });
+      const auto mine = std::ranges::find_if(running_, [&](const Running& r) { return r.job->sets(event); });
       if (mine == running_.end())
         found = Input::elsewhere;
       else
@@ -80,7 +81,7 @@ bool Stream::may_submit(bool may_wait) const {
 }
 
 Stream::Running Stream::submit(std::shared_ptr<Job> job, Input input, std::exception_ptr error) {
-  Running running{std::move(job), 0, std::move(error)};
+  Running running{std::move(job), 0, std::move(error), false};
   Job& j = *running.job;
   try {
     if (input == Input::elsewhere) {
@@ -88,8 +89,12 @@ Stream::Running Stream::submit(std::shared_ptr<Job> job, Input input, std::excep
     }
     if (!running.error) {
       for (const DeviceCopy& copy : j.copies) run_copy(copy);
+      running.has_begun = true;
       if (j.executable) running.ticket = j.record ? submit_recorded(backend_, j) : submit_job(backend_, j);
     }
+  } catch (const OutOfMemoryError&) {
+    running.error = std::current_exception();
+    running.has_begun = false;  // Backend::submit: nothing was queued
   } catch (...) {
     running.error = std::current_exception();
   }
@@ -137,12 +142,7 @@ void Stream::finish(Running running) {
   for (const auto& event : job.depends) {
     if (event->is_set() && event->error()) running.error = event->error();
   }
-  // What the job held goes before its completion is seen, so that memory is free when a waiter looks.
-  job.copies.clear();
-  job.storages.clear();
-  job.depends.clear();
-  job.executable.reset();
-  job.done->set(running.error);
+  job.end(std::move(running.error), running.has_begun);
 }
 
 void Stream::work() {

@@ -55,6 +55,7 @@ class Stream {
     std::shared_ptr<Job> job;
     Ticket ticket = 0;
     std::exception_ptr error;
+    bool has_begun = false;  // memory may have been written
   };
   enum class Input : std::uint8_t { ready, failed, elsewhere };
 

@@ -86,7 +86,10 @@ LazyTensor stop_gradient(const LazyTensor& x) { return ops::make(kStopGradient, 
 
 LazyTensor LazyTensor::detach() const {
   const Node& n = node();
-  return n.has_value() ? data_leaf(n.shape(), n.dtype(), n.device(), n.value()) : stop_gradient(*this);
+  if (std::optional<Value> value = value_of(n))
+    return data_leaf(n.shape(), n.dtype(), n.device(), std::move(*value),
+                     &n.op() == &kDataOp ? kDataOp : kComputedOp);
+  return stop_gradient(*this);
 }
 
 }  // namespace caldera

@@ -165,7 +165,7 @@ namespace caldera {
 
 LazyTensor::LazyTensor(double value)
     : LazyTensor(ops::make_scalar(std::bit_cast<std::int64_t>(value), DType::f32, true)) {}
-NodePtr LazyTensor::weak_integer(std::int64_t value) {
+NodeHandle LazyTensor::weak_integer(std::int64_t value) {
   return ops::make_scalar(value, DType::i32, true).node_;
 }
 

@@ -102,12 +102,12 @@ TEST(Jvp, NamesAnOperationWithoutARule) {
   EXPECT_EQ(off_the_way.second.to_vector<double>(), (Doubles{9, 16}));
 }
 
-TEST(Jvp, ThroughAValueThatWasEvaluatedBeforeIsAnError) {
+TEST(Jvp, PassesAValueThatWasEvaluatedBefore) {
   const LazyTensor x = vector_of({1, 2});
   const LazyTensor y = x * x;
   const LazyTensor z = y + 1.0;
   y.eval();
-  EXPECT_MENTIONS(message_of<GradientError>([&] { jvp({&z, 1}, {&x, 1}, {&x, 1}); }), "evaluated");
+  EXPECT_EQ(jvp({&z, 1}, {&x, 1}, {&x, 1})[0].to_vector<double>(), (Doubles{2, 8}));
 }
 
 TEST(Jvp, AllowsEvaluationInside) {

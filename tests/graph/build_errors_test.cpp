@@ -170,7 +170,12 @@ TEST(BuildErrors, GradientsThatDoNotExist) {
       {{"input 0", "(2, 3)"}, [&] { grad(sum(x), other); }},
       {{"int32"}, [&] { grad(sum(x), i32({2})); }},
       {{"int32"}, [&] { grad(sum(astype(x, DType::i32)), x); }},
-      {{"evaluated before", "exp"}, [&] { grad(sum(exp(x).eval()), x); }},
+      {{"history has ended", "multiply"},
+       [&] {
+         LazyTensor w = (x * 2.0).eval();
+         w = w * x;
+         grad(sum(w.eval()), x);
+       }},
   });
 }
 

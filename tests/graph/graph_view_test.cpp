@@ -88,7 +88,7 @@ TEST(GraphView, EntriesStandAfterTheirInputs) {
     }
   }
   ASSERT_EQ(graph.outputs().size(), 1U);
-  EXPECT_EQ(graph.entries()[graph.outputs()[0]].node.get(), out.node_ptr().get());
+  EXPECT_EQ(graph.entries()[graph.outputs()[0]].node.get(), &out.node());
 }
 
 TEST(GraphView, JsonSaysWhatTheGraphIs) {

@@ -163,10 +163,17 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
     e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
                              : arena + plan.buffers[i].arena_offset;
   const RunContext context{e.buffers, bindings.scalars};
-  for (const PreparedStep& step : e.steps) {
+  FailedSteps failed;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const StepTimer timer(bindings.step_times);
-    std::visit([&](const auto& s) { s.run(context); }, step);
+    try {
+      std::visit([&](const auto& s) { s.run(context); }, e.steps[i]);
+    } catch (const ValueError&) {  // a routine does not accept its matrix; the others go on
+      failed.steps.push_back(i);
+      if (!failed.error) failed.error = std::current_exception();
+    }
   }
+  if (failed.error) throw failed;
   dispatches_.fetch_add(static_cast<std::uint64_t>(e.dispatches), std::memory_order_relaxed);
   barriers_.fetch_add(static_cast<std::uint64_t>(e.barriers), std::memory_order_relaxed);
   return submits_.fetch_add(1, std::memory_order_relaxed) + 1;

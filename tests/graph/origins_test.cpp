@@ -1,22 +1,25 @@
-// Lineages against a record of what every value was really computed of: none that matters may be missed.
+// Origins against a record of what every value was really computed of: none may be missed, and hardly any may be
+// found where there are none.
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "engine/graph/lineage_walk.h"
+#include "engine/graph/histories.h"
+#include "engine/graph/origins_walk.h"
 #include "ops/ops.h"
 
 namespace caldera {
 namespace {
 
-/// A random program: tensors, and for each the tensors that a gradient of it would come by.
-class LineageProgram {
+/// A random program: tensors, some of which are replaced, and for each the tensors that a gradient of it would
+/// come by.
+class RandomProgram {
  public:
-  explicit LineageProgram(std::uint64_t seed) : random_(seed) {}
+  explicit RandomProgram(std::uint64_t seed) : random_(seed) {}
 
   void step() {
-    switch (pick(10)) {
+    switch (pick(12)) {
       case 0:
         add(LazyTensor::from_vector<double>({1, 2}, Shape{2}, Device::cpu()), {});
         break;
@@ -39,6 +42,19 @@ class LineageProgram {
         add(sin(tensors_[a]), {a});
         break;
       }
+      case 6: {  // an update: the tensor itself is replaced
+        const std::size_t a = any(), b = any();
+        add(tensors_[a] * tensors_[b], {a, b});
+        tensors_[a] = LazyTensor();
+        tensors_.back().eval();
+        break;
+      }
+      case 7:
+        if (pick(20) == 0) give_up_histories();
+        break;
+      case 8:
+        tensors_[any()] = LazyTensor();
+        break;
       default: {
         const std::size_t a = any(), b = any();
         add(tensors_[a] * tensors_[b] + 1.0, {a, b});
@@ -51,10 +67,10 @@ class LineageProgram {
   void check(std::size_t& ways, std::size_t& false_ways, std::size_t& constants) const {
     const std::scoped_lock lock(graph_mutex());
     for (std::size_t x = 0; x < tensors_.size(); ++x) {
-      const Origin origin(tensors_[x].node());
       for (std::size_t y = x + 1; y < tensors_.size(); ++y) {
-        if (!tensors_[y].node().is_detached() || tensors_[y].node().op().zero_gradient) continue;
-        const bool found = origin.may_be_of(tensors_[y].node());
+        if (!tensors_[x].defined() || !tensors_[y].defined() || !tensors_[y].node().is_cut()) continue;
+        if (tensors_[y].node().op().zero_gradient) continue;
+        const bool found = may_have_come_from(tensors_[y].node(), tensors_[x].node());
         if (came_from_[y][x]) {
           ++ways;
           ASSERT_TRUE(found) << "value " << y << " came from " << x;
@@ -70,8 +86,13 @@ class LineageProgram {
   std::size_t pick(std::size_t count) { return random_() % count; }
   /// Mostly a late one, so that there are chains.
   std::size_t any() {
-    const std::size_t back = pick(pick(3) == 0 ? tensors_.size() : std::min<std::size_t>(tensors_.size(), 6));
-    return tensors_.size() - 1 - back;
+    while (true) {
+      const std::size_t back =
+          pick(pick(3) == 0 ? tensors_.size() : std::min<std::size_t>(tensors_.size(), 6));
+      const std::size_t at = tensors_.size() - 1 - back;
+      if (tensors_[at].defined()) return at;
+      if (pick(50) == 0) add(LazyTensor::from_vector<double>({1, 2}, Shape{2}, Device::cpu()), {});
+    }
   }
 
   void add(const LazyTensor& x, const std::vector<std::size_t>& inputs) {
@@ -95,19 +116,18 @@ class LineageProgram {
   std::vector<std::vector<bool>> came_from_{{false}};  // by tensor, then by earlier tensor
 };
 
-TEST(Lineage, MissesNothingThatAValueCameFrom) {
+TEST(Origins, MissNothingThatAValueCameFrom) {
   std::size_t ways = 0, false_ways = 0, constants = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    LineageProgram program(seed);
-    const int steps = seed < 36 ? 200 : 800;  // the long ones have more origins than a lineage names
-    for (int step = 0; step < steps; ++step) program.step();
+    RandomProgram program(seed);
+    for (int step = 0; step < 200; ++step) program.step();
     program.check(ways, false_ways, constants);
     if (HasFatalFailure()) FAIL() << "program " << seed;
   }
   EXPECT_GT(ways, 1000U);
   EXPECT_GT(constants, 1000U);
   RecordProperty("false_ways_percent", static_cast<int>(100 * false_ways / constants));
-  EXPECT_LT(false_ways * 2, constants) << "what is found everywhere tells nothing";
+  EXPECT_LT(false_ways * 4, constants) << "what is found everywhere tells nothing";
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "engine/graph/histories.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <span>
+
+#include "engine/graph/origins_walk.h"
+
+namespace caldera {
+namespace {
+
+thread_local int transforms_here = 0;
+std::atomic<int> transforms{0};
+
+bool are_too_many(const HistoryStats& stats) {
+  return stats.histories > kMostHistories || stats.nodes > kMostHistoryNodes ||
+         stats.bytes > kMostHistoryBytes;
+}
+
+/// So few remember what each of them came from; more what they came from all together, so that a long chain of
+/// values does not remember as many lists as it has values.
+constexpr std::size_t kFew = 64;
+
+/// Cuts the nodes. Those that a job is yet to compute need their inputs should it fail.
+void give_up(std::span<const NodePtr> nodes, std::vector<NodePtr>& bin) {
+  std::vector<Node*> values;
+  for (const NodePtr& node : nodes) {
+    if (!node->is_pending()) values.push_back(node.get());
+  }
+  if (values.empty()) return;
+  if (values.size() <= kFew) {
+    const std::vector<OriginsPtr> origins = origins_of(values);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i]->cut(origins[i], bin);
+    return;
+  }
+  const OriginsPtr origins = common_origins(values);
+  for (Node* node : values) node->cut(origins, bin);
+}
+
+}  // namespace
+
+KeepHistories::KeepHistories() {
+  ++transforms_here;
+  ++transforms;
+}
+KeepHistories::~KeepHistories() {
+  --transforms_here;
+  --transforms;
+}
+bool KeepHistories::is_active() { return transforms_here > 0; }
+
+std::vector<NodePtr> kept_histories() {
+  std::vector<NodePtr> nodes;
+  HistoryList::for_each([&](Node& node) {
+    if (node.add_ref_if_owned()) nodes.emplace_back(&node);
+  });
+  return nodes;
+}
+
+void bound_histories(std::vector<NodePtr>& bin) {
+  if (transforms.load() > 0 || !are_too_many(history_stats())) return;
+  std::vector<NodePtr> nodes = kept_histories();
+  give_up({nodes.data(), nodes.size() / 2}, bin);
+  std::move(nodes.begin(), nodes.end(), std::back_inserter(bin));
+}
+
+bool give_up_histories() {
+  std::vector<NodePtr> bin;  // released after the mutex
+  const std::scoped_lock lock(graph_mutex());
+  if (transforms.load() > 0) return false;
+  std::vector<NodePtr> nodes = kept_histories();
+  give_up(nodes, bin);
+  const bool gave_up = !bin.empty();
+  std::move(nodes.begin(), nodes.end(), std::back_inserter(bin));
+  return gave_up;
+}
+
+}  // namespace caldera

@@ -1,0 +1,40 @@
+// The list of nodes that have a value and keep what it was computed from (engine/graph/histories.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace caldera {
+
+class Node;
+
+/// A node's place in the list.
+struct KeptHistory {
+  Node* node = nullptr;  // null: in no list
+  KeptHistory* older = nullptr;
+  KeptHistory* newer = nullptr;
+  std::size_t nodes = 0;    // of the graph that the history is, about: histories share nodes
+  std::uint64_t bytes = 0;  // of data that only histories keep alive, about
+};
+
+struct HistoryStats {
+  std::size_t histories = 0;  // kept now
+  std::size_t nodes = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// The list, the oldest first. Thread-safe: a node leaves it before its memory goes, whichever thread drops
+/// it.
+class HistoryList {
+ public:
+  /// Appends `entry`, which is in no list, for `node`.
+  static void add(KeptHistory& entry, Node& node, std::size_t nodes, std::uint64_t bytes);
+  /// Does nothing for one that is in no list.
+  static void remove(KeptHistory& entry);
+  /// Calls `visit` with each node. None of them can leave meanwhile, though nobody may own it any longer.
+  static void for_each(const std::function<void(Node&)>& visit);
+  static HistoryStats stats();
+};
+
+}  // namespace caldera

@@ -1,0 +1,36 @@
+// Which values keep their history, and which inputs may be overwritten. Internal to the runtime.
+//
+// A value keeps its history, so that it can be differentiated after it was computed, where that costs little:
+//
+// - where nothing that the program holds could be differentiated with respect to, there is none to keep;
+// - inputs that the program holds are there anyway;
+// - host data that nobody else holds (a batch made on the way) is kept along with the value, if it is small
+// or
+//   the value is a single number, as losses are;
+// - but a computed value of the same size as one of the new ones, which nobody holds any more, has been
+//   replaced, as a parameter is by its update: it gives its memory away, and every history that needs it
+//   ends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/plan/plan.h"
+#include "engine/runtime/graph_key.h"
+
+namespace caldera {
+
+struct HistoryChoice {
+  std::vector<std::int32_t> donors;  // for each output: the data leaf whose memory it takes, or -1
+  std::vector<bool> keeps;           // for each output: its history
+  std::vector<bool> has_origins;     // for each output: something may be differentiated with respect to
+  std::vector<NodePtr> ended;        // values of earlier evaluations whose history ends
+  std::vector<NodePtr> others;       // that were looked at: to be released after the mutex
+  std::uint64_t kept_bytes = 0;      // of data that nobody else holds
+};
+
+/// For a capture, whose walk is the latest. `plan` says which outputs may take the memory of an input; null
+/// where none may. Under graph_mutex(), before any job holds the storages.
+HistoryChoice choose_histories(const GraphKey& c, const Plan* plan);
+
+}  // namespace caldera

@@ -1,0 +1,84 @@
+#include "engine/runtime/plan_finder.h"
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "engine/compile/compile.h"
+#include "engine/explain/debug_print.h"
+#include "engine/plan/verify.h"
+#include "engine/runtime/plan_cache.h"
+#include "engine/runtime/profiler.h"
+#include "engine/runtime/settings.h"
+#include "engine/tensor/error.h"
+
+namespace caldera {
+namespace {
+
+void check_types(const Program& program, const Backend& backend) {
+  for (const Program::Node& node : program.nodes) {
+    if (node.op->kind == OpClass::placeholder) {
+      throw ValueError(
+          fmt::format("eval: the value depends on an argument (shape {}) of a function under vmap, which is "
+                      "called once for all examples and has no values to compute with; evaluate outside of "
+                      "the mapped function, and use where() instead of control flow on values",
+                      node.shape.to_string()));
+    }
+    // Seeds are i64 everywhere: the random kernels read them as two words.
+    if (node.op->kind == OpClass::scalar || backend.supports(node.dtype)) continue;
+    throw DTypeError(
+        fmt::format("{}: {} does not compute with {} (shape {}); convert with astype() or use another device",
+                    node.op->name, program.device.to_string(), name(node.dtype), node.shape.to_string()));
+  }
+}
+
+CompileOptions compile_options() {
+  CompileOptions options{.fusion = settings().fusion};
+  const std::string& wanted = settings().debug_pass;
+  if (!wanted.empty()) {
+    options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {
+      if (wanted == "all" || wanted == pass) fmt::print(stderr, "caldera: after {}:\n{}", pass, text());
+    };
+  }
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& backend) {
+  const ProfileSpan span("compile");
+  check_types(program, backend);
+  auto plan = compile(program, compile_options());
+  if (settings().verify) verify_plan(*plan);
+  print_plan(*plan, settings().debug, backend.code_writer());
+  return plan;
+}
+
+std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
+  const Hash128 key = plan_key(c.hash, target->opening);
+  for (const auto& [known, executable] : made_) {
+    if (known == key) return executable;
+  }
+  if (settings().plan_cache) {
+    if (auto found = plan_cache().find(key)) return found;
+  }
+  wanted_ = Wanted{.key = key, .program = c.program(), .nodes = c.owned_nodes(), .target = target};
+  return nullptr;
+}
+
+void PlanFinder::make() {
+  const Wanted wanted = std::move(*wanted_);
+  wanted_.reset();
+  Backend& backend = *wanted.target->backend;
+  const auto make_one = [&] {
+    auto plan = make_plan(wanted.program, backend);
+    const ProfileSpan span("prepare");
+    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
+  };
+  made_.emplace_back(wanted.key,
+                     settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
+}
+
+}  // namespace caldera
