@@ -86,10 +86,6 @@ class Setup {
     outputs.push_back(loss);
     return outputs;
   }
-  void finish() {
-    if (optimizer_) optimizer_->detach();
-  }
-
   /// The step's graph without a lasting effect: parameters and moments stay what they are.
   Tensors dry_step() {
     const std::vector<LazyTensor> parameters = optimizer_->inputs();
@@ -173,7 +169,6 @@ Case step_case(const std::string& name, Part part, DType dtype = DType::f32) {
     auto setup = std::make_shared<Setup>(config, part, device, dtype);
     Work work;
     work.build = [=] { return setup->step(); };
-    work.finish = [=] { setup->finish(); };
     return work;
   };
   return c;

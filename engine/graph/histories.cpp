@@ -16,11 +16,11 @@ std::atomic<int> transforms{0};
 
 bool are_too_many(const HistoryStats& stats) {
   return stats.histories > kMostHistories || stats.nodes > kMostHistoryNodes ||
-         stats.bytes > kMostHistoryBytes;
+         stats.bytes + stats.loose_bytes > kMostHistoryBytes;
 }
 
-/// So few remember what each of them came from; more what they came from all together, so that a long chain of
-/// values does not remember as many lists as it has values.
+/// So few remember what each of them came from; more what they came from all together, so that a long chain
+/// of values does not remember as many lists as it has values.
 constexpr std::size_t kFew = 64;
 
 /// Cuts the nodes. Those that a job is yet to compute need their inputs should it fail.
@@ -60,7 +60,8 @@ std::vector<NodePtr> kept_histories() {
 }
 
 void bound_histories(std::vector<NodePtr>& bin) {
-  if (transforms.load() > 0 || !are_too_many(history_stats())) return;
+  const HistoryStats stats = history_stats();
+  if (transforms.load() > 0 || stats.histories == 0 || !are_too_many(stats)) return;
   std::vector<NodePtr> nodes = kept_histories();
   give_up({nodes.data(), nodes.size() / 2}, bin);
   std::move(nodes.begin(), nodes.end(), std::back_inserter(bin));

@@ -1,5 +1,6 @@
 #include "engine/graph/kept_history.h"
 
+#include <atomic>
 #include <mutex>
 
 namespace caldera {
@@ -10,6 +11,7 @@ struct List {
   KeptHistory* oldest = nullptr;
   KeptHistory* newest = nullptr;
   HistoryStats stats;
+  std::atomic<std::int64_t> loose_bytes{0};
 };
 
 List& list() {
@@ -49,10 +51,16 @@ void HistoryList::for_each(const std::function<void(Node&)>& visit) {
   for (const KeptHistory* entry = all.oldest; entry != nullptr; entry = entry->newer) visit(*entry->node);
 }
 
+void HistoryList::count_loose(std::int64_t bytes) {
+  list().loose_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 HistoryStats HistoryList::stats() {
   List& all = list();
   const std::scoped_lock lock(all.mutex);
-  return all.stats;
+  HistoryStats stats = all.stats;
+  stats.loose_bytes = static_cast<std::uint64_t>(all.loose_bytes.load(std::memory_order_relaxed));
+  return stats;
 }
 
 }  // namespace caldera

@@ -21,7 +21,9 @@ struct KeptHistory {
 struct HistoryStats {
   std::size_t histories = 0;  // kept now
   std::size_t nodes = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // of data that nobody else held when the values were computed
+  std::uint64_t loose_bytes =
+      0;  // of values that nobody holds any longer, and that are there for other nodes
 };
 
 /// The list, the oldest first. Thread-safe: a node leaves it before its memory goes, whichever thread drops
@@ -35,6 +37,8 @@ class HistoryList {
   /// Calls `visit` with each node. None of them can leave meanwhile, though nobody may own it any longer.
   static void for_each(const std::function<void(Node&)>& visit);
   static HistoryStats stats();
+  /// Adds to loose_bytes.
+  static void count_loose(std::int64_t bytes);
 };
 
 }  // namespace caldera

@@ -54,6 +54,13 @@ Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std:
 
 Node::~Node() {
   if (tag_) tag_->die();
+  if (is_loose_.load(std::memory_order_relaxed))
+    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
+}
+
+void Node::count_loose() {
+  if (!is_loose_.exchange(true, std::memory_order_relaxed))
+    HistoryList::count_loose(static_cast<std::int64_t>(value_bytes()));
 }
 
 void Node::set_value(Value value) {

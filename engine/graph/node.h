@@ -202,8 +202,18 @@ class Node {
   static constexpr std::uint64_t kHandle = std::uint64_t{1} << 32;
 
   static void drop(Node* node, std::uint64_t unit) {
+    if (unit != kOwner) node->note_last_handle();
     if (node->let_go(unit)) destroy(node);
   }
+  /// What is no longer held, but stays for others, may stay for a history alone: it is counted
+  /// (HistoryStats).
+  void note_last_handle() {
+    const std::uint64_t owners = owners_.load(std::memory_order_relaxed);
+    const bool stays = owners >> 32 == 1 && static_cast<std::uint32_t>(owners) > 1;
+    if (stays && has_value_.load(std::memory_order_relaxed)) count_loose();
+  }
+  void count_loose();
+  std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(shape_.numel()) * size_of(dtype_); }
   /// True if that was the last owner. The only one need not count down, unless somebody may look for the node
   /// without owning it: nobody else is left to count with.
   bool let_go(std::uint64_t unit) {
@@ -240,6 +250,7 @@ class Node {
   std::atomic<bool> is_cut_{false};
   std::atomic<bool> is_kept_{false};
   std::atomic<bool> pending_{false};
+  std::atomic<bool> is_loose_{false};
   bool is_traced_ = false;
   const OpDef* op_;
   std::uint64_t id_;

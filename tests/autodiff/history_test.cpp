@@ -126,8 +126,9 @@ TEST(History, GradientsPassWhatWasEvaluated) {
   const auto passes = [](const LazyTensor& c, const LazyTensor& w, const auto& again) {
     const Doubles wanted = grad(sum(again(w) * w), w).template to_vector<double>();
     EXPECT_EQ(grad(sum(c * w), w).to_vector<double>(), wanted);
-    EXPECT_EQ(jvp({&c, 1}, {&w, 1}, {&w, 1})[0].to_vector<double>(),
-              jvp([&](Inputs a) { return again(a[0]); }, {&w, 1}, {&w, 1}).second.to_vector<double>());
+    EXPECT_EQ(
+        jvp({&c, 1}, {&w, 1}, {&w, 1})[0].to_vector<double>(),
+        jvp([&](Inputs a) { return again(a[0]); }, {&w, 1}, {&w, 1}).second.template to_vector<double>());
     EXPECT_EQ(grad(sum(stop_gradient(c) * w), w).to_vector<double>(), c.to_vector<double>());
     EXPECT_EQ(grad(sum(c.detach() * w), w).to_vector<double>(), c.to_vector<double>());
   };

@@ -92,7 +92,6 @@ void Module::materialize() {
   tensors.reserve(all.size());
   for (const Parameter& p : all) tensors.push_back(*p.tensor);
   eval(tensors);
-  for (const Parameter& p : all) *p.tensor = p.tensor->detach();
 }
 
 void Module::reseed(std::uint64_t) {}

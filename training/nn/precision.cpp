@@ -1,6 +1,7 @@
 #include "training/nn/precision.h"
 
 #include "ops/core/cast.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 
@@ -12,9 +13,8 @@ LazyTensor cast_like(const LazyTensor& parameter, const LazyTensor& x) {
 }
 
 void detail::convert(LazyTensor& tensor, DType dtype) {
-  const LazyTensor converted = astype(tensor, dtype);
-  converted.eval();
-  tensor = converted.detach();
+  tensor = stop_gradient(astype(tensor, dtype));  // of which the former values are no history
+  tensor.eval();
 }
 
 }  // namespace caldera

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/autodiff/autodiff.h"
+#include "ops/core/creation.h"
 #include "ops/core/selection.h"
 #include "training/nn/precision.h"
 #include "training/optim/option_check.h"
@@ -125,10 +126,11 @@ std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grad
   return results;
 }
 
+/// What an update gives is a constant to whatever is differentiated next.
 void Optimizer::commit(std::vector<Updated> results) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    *parameters_[i].tensor = std::move(results[i].parameter);
-    for (std::size_t s = 0; s < slots_.size(); ++s) slots_[s][i] = std::move(results[i].slots[s]);
+    *parameters_[i].tensor = stop_gradient(results[i].parameter);
+    for (std::size_t s = 0; s < slots_.size(); ++s) slots_[s][i] = stop_gradient(results[i].slots[s]);
   }
   ++step_;
 }
@@ -163,12 +165,6 @@ std::vector<LazyTensor> Optimizer::outputs() const {
   std::vector<LazyTensor> all = inputs();
   for (const std::vector<LazyTensor>& slot : slots_) all.insert(all.end(), slot.begin(), slot.end());
   return all;
-}
-
-void Optimizer::detach() {
-  for (const Parameter& p : parameters_) *p.tensor = p.tensor->detach();
-  for (std::vector<LazyTensor>& slot : slots_)
-    for (LazyTensor& tensor : slot) tensor = tensor.detach();
 }
 
 OptimizerState Optimizer::state() const {
@@ -213,15 +209,12 @@ void Optimizer::reset() {
     }
   // Leaves from the start, so that the first step has the plan of all later ones.
   caldera::eval(all);
-  for (std::vector<LazyTensor>& slot : slots_)
-    for (LazyTensor& tensor : slot) tensor = tensor.detach();
 }
 
 void eval(std::span<const LazyTensor> results, Optimizer& optimizer) {
   std::vector<LazyTensor> all = optimizer.outputs();
   all.insert(all.end(), results.begin(), results.end());
   eval(all);
-  optimizer.detach();
 }
 
 void eval(std::initializer_list<LazyTensor> results, Optimizer& optimizer) {

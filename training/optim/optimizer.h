@@ -65,10 +65,6 @@ class Optimizer {
 
   /// Returns the parameters, then the state: evaluate them with the loss, in one eval.
   std::vector<LazyTensor> outputs() const;
-  /// Call it after that eval: replaces parameters and state by leaves with the same values, so that the next
-  /// step's graph does not grow from this one's.
-  void detach();
-
   /// Counts the updates so far.
   std::int64_t step_count() const { return step_; }
   OptimizerState state() const;

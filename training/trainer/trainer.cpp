@@ -114,7 +114,6 @@ class Run {
         std::vector<LazyTensor> outputs = grads;
         outputs.push_back(astype(loss, DType::f32));
         record.loss += static_cast<double>(evaluate_outputs(outputs, host_start, times)[0]);
-        for (LazyTensor& gradient : grads) gradient = gradient.detach();
       } else {
         if (scaler_) scaler_->unscale(grads);
         LazyTensor norm =
@@ -133,7 +132,6 @@ class Run {
         const std::vector<float> values = evaluate_outputs(outputs, host_start, times);
         record.loss += static_cast<double>(values[0]);
         record.grad_norm = static_cast<double>(values[1]);
-        optimizer_->detach();
       }
       host_start = Clock::now();
     }
