@@ -200,6 +200,7 @@ std::string fused_cell(const Operation& operation) {
   const auto is_fused = [&](std::span<const LazyTensor> results) { return kernels_of(results) <= alone; };
   std::vector<LazyTensor> behind;
   for (const LazyTensor& result : t.results) behind.push_back(neighbour(result));
+  t.results.clear();  // what is held is computed for keeps
   const bool fuses_behind = is_fused(behind);
   if (!ahead) return fuses_behind ? "yes" : "no";
   const bool fuses_ahead = is_fused(operation.call(t.operands, t.sample.arguments));

@@ -99,9 +99,11 @@ TEST_P(OnDevice, LayoutsDoNotChangeResults) {
   const DType type = operation().types.contains(DType::f32) ? DType::f32 : call_types(operation())[0];
   for (const Sample& sample : samples()) {
     const auto plain = operation().call(operands_of(sample, type, Layout::plain, device()), sample.arguments);
+    eval(plain);
     for (const Layout layout : {Layout::permuted, Layout::sliced, Layout::reversed}) {
       SCOPED_TRACE(sample.to_string() + " " + to_string(layout));
       const auto laid = operation().call(operands_of(sample, type, layout, device()), sample.arguments);
+      eval(laid);
       ASSERT_EQ(plain.size(), laid.size());
       for (std::size_t k = 0; k < plain.size(); ++k) {
         ASSERT_EQ(plain[k].shape(), laid[k].shape());

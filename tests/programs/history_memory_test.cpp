@@ -4,7 +4,6 @@
 #include "engine/caldera.h"
 #include "engine/graph/histories.h"
 #include "tests/support/engine_setup.h"
-#include "tests/support/memory_watch.h"
 
 namespace caldera::testing {
 namespace {
@@ -24,8 +23,10 @@ TEST_P(LongRuns, TrainingWithoutDetach) {
     eval({w, loss});
     EXPECT_LE(history_stats().histories, 4U);
     if (step == 10) live = backend(device()).counters().live_bytes;
+    if (step == 999) {
+      EXPECT_EQ(backend(device()).counters().live_bytes, live);
+    }
   }
-  EXPECT_EQ(backend(device()).counters().live_bytes, live);
   EXPECT_NEAR(w.to_vector<float>()[3], 4.0F, 1e-3F);
 }
 
