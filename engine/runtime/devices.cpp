@@ -41,12 +41,14 @@ std::unique_ptr<Backend> make_backend(Device device) {
 struct Registry {
   std::mutex mutex;
   std::map<std::pair<DeviceKind, std::uint8_t>, std::shared_ptr<OpenDevice>> devices;
+  std::map<CacheKind, std::uint64_t> cache_limits;  // that were set; of what is yet to be opened too
   std::uint64_t openings = 0;
 
   std::shared_ptr<OpenDevice> open(Device device) {
     auto open = std::make_shared<OpenDevice>();
     open->backend = make_backend(device);
     if (settings().memory_limit > 0) open->backend->set_memory_limit(settings().memory_limit);
+    for (const auto& [kind, bytes] : cache_limits) open->backend->set_cache_limit(kind, bytes);
     open->stream = std::make_unique<Stream>(*open->backend);
     open->opening = ++openings;
     return open;
@@ -106,15 +108,23 @@ void reopen_device(Device device) {
 
 Backend& backend(Device device) { return *open_device(device)->backend; }
 
-void synchronize() {
+std::vector<std::shared_ptr<OpenDevice>> open_devices() {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
   std::vector<std::shared_ptr<OpenDevice>> devices;
-  {
-    Registry& r = registry();
-    const std::scoped_lock lock(r.mutex);
-    devices.reserve(r.devices.size());
-    for (const auto& [key, open] : r.devices) devices.push_back(open);
-  }
-  for (const auto& open : devices) open->stream->synchronize();
+  devices.reserve(r.devices.size());
+  for (const auto& [key, open] : r.devices) devices.push_back(open);
+  return devices;
+}
+
+void synchronize() {
+  for (const auto& open : open_devices()) open->stream->synchronize();
+}
+
+void note_cache_limit(CacheKind kind, std::uint64_t bytes) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  r.cache_limits[kind] = bytes;
 }
 
 std::vector<DeviceInfo> list_devices() {
