@@ -38,7 +38,7 @@ void Stream::staff() {
     takeable_.notify_one();
     return;
   }
-  if (workers_.size() >= std::min(lanes_ - 1, kMostWorkers)) return;
+  if (stopping_ || workers_.size() >= std::min(lanes_ - 1, kMostWorkers)) return;
   try {
     workers_.emplace_back([this] { work_in_lane(); });
   } catch (const std::exception&) {  // those there are do it

@@ -114,6 +114,14 @@ class VulkanBackend final : public Backend {
     return c;
   }
 
+  CacheStats cache_stats(CacheKind kind) const override {
+    if (kind == CacheKind::pipelines) return context_->pipelines.stats();
+    return kind == CacheKind::files ? context_->pipelines.disk().folder().stats() : CacheStats{};
+  }
+  void set_cache_limit(CacheKind kind, std::uint64_t bytes) override {
+    if (kind == CacheKind::pipelines) context_->pipelines.set_limit(bytes);
+    if (kind == CacheKind::files) context_->pipelines.disk().folder().set_limit(bytes);
+  }
   void save_caches() noexcept override { context_->pipelines.save(); }
 
  private:
