@@ -82,6 +82,7 @@ class CpuBackend final : public Backend {
   struct Preparation;
   std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
+  void run(const CpuExecutable& e, const Bindings& bindings);
   void age(std::uint64_t submits);
 
   DeviceInfo info_;
@@ -149,8 +150,7 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
   return executable;
 }
 
-Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
-  auto& e = static_cast<CpuExecutable&>(executable);
+void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
   const Plan& plan = e.plan();
   const cpu::Arenas::Lease arena =
       arenas_.take(static_cast<std::size_t>(plan.arena_bytes), submits_.load(std::memory_order_relaxed));
@@ -167,6 +167,11 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
     std::visit([&](const auto& s) { s.run(context); }, step);
   }
   if (buffers.capacity() > kWorthKeeping) buffers = {};
+}
+
+Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
+  const auto& e = static_cast<CpuExecutable&>(executable);
+  run(e, bindings);
   dispatches_.fetch_add(static_cast<std::uint64_t>(e.dispatches), std::memory_order_relaxed);
   barriers_.fetch_add(static_cast<std::uint64_t>(e.barriers), std::memory_order_relaxed);
   const std::uint64_t submits = submits_.fetch_add(1, std::memory_order_relaxed) + 1;
