@@ -154,13 +154,14 @@ void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
   const Plan& plan = e.plan();
   const cpu::Arenas::Lease arena =
       arenas_.take(static_cast<std::size_t>(plan.arena_bytes), submits_.load(std::memory_order_relaxed));
+  std::byte* const base = arena.data();
   // One list a thread: the same plan may run in several at once.
   thread_local std::vector<std::byte*> buffers;
   buffers.resize(plan.buffers.size());
   const std::size_t bound = bindings.slots.size();
   for (std::size_t i = 0; i < buffers.size(); ++i)
     buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
-                           : arena.data() + plan.buffers[i].arena_offset;
+                           : base + plan.buffers[i].arena_offset;
   const RunContext context{buffers, bindings.scalars};
   for (const PreparedStep& step : e.steps) {
     const StepTimer timer(bindings.step_times);

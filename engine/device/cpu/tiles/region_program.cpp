@@ -9,6 +9,7 @@
 namespace caldera::cpu {
 namespace {
 
+constexpr std::size_t kCacheEntry = 512;  // of the cache's own
 constexpr std::uint64_t kDefaultLimit = std::uint64_t{32} << 20;
 
 RecentCache<const RegionProgram>& cache() {
@@ -63,7 +64,7 @@ std::size_t RegionProgram::bytes() const {
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_)
     bytes += sizeof(Entry) + sizeof(TileProgram) + heap_bytes(*entry.program);
-  return bytes;
+  return kCacheEntry + bytes + bytes / 2;  // some thirty small blocks, each with a part that the heap takes
 }
 
 std::shared_ptr<const RegionProgram> decode_cached(const Kernel& kernel, std::uint64_t& compiled) {
