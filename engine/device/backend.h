@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
 #include "engine/device/memory_budget.h"
 #include "engine/plan/plan.h"
@@ -120,8 +121,8 @@ struct FailedSteps {
 using Ticket = std::uint64_t;
 
 /// A device. `allocate`, `info`, `supports`, `counters` and `prepare` may be called from any thread; `submit`
-/// is called by one thread at a time, in order (the runtime's stream sees to it); `upload` and `download`
-/// from any thread on storages that no submitted work uses at the time.
+/// is called by at most `lanes` threads at a time, and where that is one, in order (the runtime's stream sees
+/// to it); `upload` and `download` from any thread on storages that no submitted work uses at the time.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -133,6 +134,9 @@ class Backend {
   virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
+  /// How many threads may call `submit` at once, the same executable included. Work that is submitted so must
+  /// not share memory that any of it writes. 1 where the device orders replays itself (runs_ahead).
+  virtual std::size_t lanes() const { return 1; }
   /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the
   /// device, and drops the arena; then throws OutOfMemoryError with the bytes wanted, in use and allowed.
   virtual StoragePtr allocate(std::size_t bytes) = 0;
@@ -146,6 +150,8 @@ class Backend {
   /// host keeps of plans and graphs. Gives back what is unused. Where more is in use already, nothing more is
   /// taken until it fits.
   virtual void set_memory_limit(std::uint64_t bytes) = 0;
+  /// Gives unused memory back now, waiting for work in flight: idle arenas, free and cached blocks, staging.
+  virtual void trim() {}
   /// Queues one replay behind all earlier ones. Throws OutOfMemoryError, with nothing queued, when the plan's
   /// arena does not fit. `bindings` need not outlive the call; the storages must live until the ticket is
   /// waited for. A device that computes on the calling thread returns when done.
@@ -154,6 +160,11 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// Of what the device keeps to be used again; the kind `plans` is the runtime's. Nothing of kinds that it
+  /// does not have.
+  virtual CacheStats cache_stats(CacheKind) const { return {}; }
+  /// From now on; drops what is beyond it.
+  virtual void set_cache_limit(CacheKind, std::uint64_t) {}
   /// Shows what is generated for a step; null where nothing is.
   virtual CodeWriter code_writer() const { return nullptr; }
   /// Writes to disk what spares the next process work, such as compiled kernels. Called when the process ends

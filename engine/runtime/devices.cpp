@@ -41,12 +41,15 @@ std::unique_ptr<Backend> make_backend(Device device) {
 struct Registry {
   std::mutex mutex;
   std::map<std::pair<DeviceKind, std::uint8_t>, std::shared_ptr<OpenDevice>> devices;
+  std::map<CacheKind, std::uint64_t> cache_limits;  // that were set; of what is yet to be opened too
   std::uint64_t openings = 0;
+  bool has_ended = false;  // the process is ending
 
   std::shared_ptr<OpenDevice> open(Device device) {
     auto open = std::make_shared<OpenDevice>();
     open->backend = make_backend(device);
     if (settings().memory_limit > 0) open->backend->set_memory_limit(settings().memory_limit);
+    for (const auto& [kind, bytes] : cache_limits) open->backend->set_cache_limit(kind, bytes);
     open->stream = std::make_unique<Stream>(*open->backend);
     open->opening = ++openings;
     return open;
@@ -60,12 +63,17 @@ Registry& registry() {
 }
 
 /// At exit, work in flight is finished, and what was compiled is kept, before the libraries that it runs in
-/// are torn down.
+/// are torn down. Other threads, and static objects, may go on after that.
 void drain_at_exit() {
   Registry& r = registry();
-  const std::scoped_lock lock(r.mutex);
-  for (auto& [key, open] : r.devices) {
-    open->stream.reset();
+  std::vector<std::shared_ptr<OpenDevice>> devices;
+  {
+    const std::scoped_lock lock(r.mutex);
+    r.has_ended = true;
+    for (auto& [key, open] : r.devices) devices.push_back(open);
+  }
+  for (const auto& open : devices) {
+    open->stream->end_threads();
     open->backend->save_caches();
   }
 }
@@ -75,11 +83,17 @@ void drain_at_exit() {
 std::shared_ptr<OpenDevice> open_device(Device device) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
+  if (r.has_ended && device.kind == DeviceKind::vulkan) {
+    throw DeviceError(fmt::format(
+        "{}: the process is ending, and the driver may be gone; read what is needed before main() returns",
+        device.to_string()));
+  }
   const auto key = std::pair(device.kind, device.index);
   const auto found = r.devices.find(key);
   if (found != r.devices.end()) return found->second;
   std::shared_ptr<OpenDevice> opened = r.open(device);
-  if (r.devices.empty()) std::atexit(drain_at_exit);
+  if (r.has_ended) opened->stream->end_threads();
+  if (r.devices.empty() && !r.has_ended) std::atexit(drain_at_exit);
   return r.devices.emplace(key, std::move(opened)).first->second;
 }
 
@@ -106,15 +120,23 @@ void reopen_device(Device device) {
 
 Backend& backend(Device device) { return *open_device(device)->backend; }
 
-void synchronize() {
+std::vector<std::shared_ptr<OpenDevice>> open_devices() {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
   std::vector<std::shared_ptr<OpenDevice>> devices;
-  {
-    Registry& r = registry();
-    const std::scoped_lock lock(r.mutex);
-    devices.reserve(r.devices.size());
-    for (const auto& [key, open] : r.devices) devices.push_back(open);
-  }
-  for (const auto& open : devices) open->stream->synchronize();
+  devices.reserve(r.devices.size());
+  for (const auto& [key, open] : r.devices) devices.push_back(open);
+  return devices;
+}
+
+void synchronize() {
+  for (const auto& open : open_devices()) open->stream->synchronize();
+}
+
+void note_cache_limit(CacheKind kind, std::uint64_t bytes) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  r.cache_limits[kind] = bytes;
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/device/backend.h"
 #include "engine/runtime/stream.h"
@@ -18,5 +19,11 @@ struct OpenDevice {
 /// Opened on first use, then the same until reopen_device. Who works with it shares it, since another thread
 /// may reopen the device meanwhile; the last to go waits for what its stream still runs. Throws DeviceError.
 std::shared_ptr<OpenDevice> open_device(Device device);
+
+/// Those that are open now.
+std::vector<std::shared_ptr<OpenDevice>> open_devices();
+
+/// Devices that are opened from now on have this limit.
+void note_cache_limit(CacheKind kind, std::uint64_t bytes);
 
 }  // namespace caldera

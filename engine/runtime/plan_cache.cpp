@@ -168,8 +168,4 @@ PlanCache& plan_cache() {
   return *cache;
 }
 
-PlanCacheStats plan_cache_stats() { return plan_cache().stats(); }
-void clear_plan_cache() { plan_cache().clear(); }
-void set_plan_cache_limit(std::size_t bytes) { plan_cache().set_limit(bytes); }
-
 }  // namespace caldera

@@ -12,6 +12,7 @@
 #include "engine/device/backend.h"
 #include "engine/graph/event.h"
 #include "engine/runtime/runtime.h"
+#include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {
@@ -60,7 +61,7 @@ class PlanCache {
   /// Moves to `dropped` what does not fit, to be destroyed outside the lock.
   void shrink(std::list<Entry>& dropped);
 
-  mutable std::mutex mutex_;
+  mutable AdaptiveMutex mutex_;
   std::size_t limit_;
   std::list<Entry> entries_;  // most recent first
   std::unordered_map<Hash128, std::list<Entry>::iterator> index_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
 #include "engine/runtime/settings.h"
 
@@ -32,19 +33,29 @@ std::vector<DeviceInfo> list_devices();
 /// Whether list_devices() names a Vulkan device. Asked once.
 bool is_vulkan_available();
 
-struct PlanCacheStats {
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
-  std::uint64_t evictions = 0;  // plans dropped to stay within the limit
-  std::uint64_t entries = 0;    // plans held now
-  std::uint64_t bytes = 0;      // that they keep, about: plans, prepared kernels, command buffers
-  std::uint64_t limit = 0;
-};
-/// Over all devices. Thread-safe.
+/// What is kept of a kind, over all open devices: see CacheKind. The limit is of each device that has one.
+/// Thread-safe.
+CacheStats cache_stats(CacheKind kind);
+/// What was used longest ago is dropped beyond this many bytes, from now on, on devices opened later too; the
+/// newest always stays. Initially 256 MiB of plans, 32 MiB of kernels, 64 MiB of pipelines a device, and
+/// CALDERA_CACHE_LIMIT or 256 MiB of files. Plans and recordings keep the kernels and pipelines that they run
+/// for as long as they live. Thread-safe.
+void set_cache_limit(CacheKind kind, std::uint64_t bytes);
+
+/// cache_stats and set_cache_limit of CacheKind::plans.
+using PlanCacheStats = CacheStats;
 PlanCacheStats plan_cache_stats();
 void clear_plan_cache();
-/// Plans used longest ago are dropped beyond this many bytes; the newest always stays. Initially 256 MiB.
 void set_plan_cache_limit(std::size_t bytes);
+
+/// Gives the memory that the device, or every open device, holds but does not use back to the system or the
+/// driver now: idle arenas, free blocks, cached ones, staging, and on the host what the C library has of
+/// freed memory. Waits for work in flight. Values, plans and kernels stay (clear_plan_cache,
+/// set_cache_limit). What comes next takes memory anew. A device that is not open is not opened. Not needed
+/// in a loop: what 64 evaluations of a device did not need goes back by itself. Thread-safe. Throws
+/// DeviceError when the device is lost.
+void trim(Device device);
+void trim();
 
 /// Outputs that took the memory of an input instead of new memory, over all devices. An input whose value
 /// nobody holds any longer (a parameter that the step replaces) is overwritten by the result that is computed

@@ -12,21 +12,47 @@ namespace caldera {
 
 Stream::~Stream() {
   {
-    const std::scoped_lock lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     stopping_ = true;
+    ++watchers_;
+    changed_.wait(lock, [this] { return busy_.empty(); });
   }
+  takeable_.notify_all();
   changed_.notify_all();
-  if (worker_.joinable()) worker_.join();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void Stream::end_threads() {
+  std::vector<std::thread> workers;
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = has_ended_ = true;
+    workers.swap(workers_);
+  }
+  takeable_.notify_all();
+  changed_.notify_all();
+  for (std::thread& worker : workers) worker.join();
 }
 
 bool Stream::enqueue(std::shared_ptr<Job> job, bool inline_if_idle) {
   const std::scoped_lock lock(mutex_);
-  if (inline_if_idle && is_idle()) {
-    submitting_ = true;
-    return true;
+  if (has_lanes()) {
+    if (has_ended_ || (inline_if_idle && may_run_in_lane(*job))) {
+      busy_.push_back(job.get());
+      return true;
+    }
+    if (workers_.empty()) workers_.emplace_back([this] { work_in_lane(); });
+    queue_.push_back(std::move(job));
+    staff();
+    return false;
+  } else {
+    if (has_ended_ || (inline_if_idle && is_idle())) {
+      submitting_ = true;
+      return true;
+    }
+    queue_.push_back(std::move(job));
+    if (workers_.empty()) workers_.emplace_back([this] { work(); });
   }
-  queue_.push_back(std::move(job));
-  if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
   changed_.notify_all();
   return false;
 }
@@ -39,12 +65,17 @@ void Stream::run_inline(const std::shared_ptr<Job>& job) {
     input = inputs(*job, error);
   }
   Running running = submit(job, input, std::move(error));
-  if (depth_ == 1) {
+  if (has_lanes()) {
+    finish(std::move(running));
+    const std::scoped_lock lock(mutex_);
+    leave_lane(job.get());
+    return;
+  } else if (depth_ == 1) {
     finish(std::move(running));
     const std::scoped_lock lock(mutex_);
     submitting_ = false;
   } else {
-    std::unique_lock lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     submitting_ = false;
     running_.push_back(std::move(running));
     changed_.notify_all();  // others may submit behind it
@@ -146,7 +177,7 @@ void Stream::finish(Running running) {
 }
 
 void Stream::work() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return may_submit(true) || may_finish() || (stopping_ && is_idle()); });
     if (may_submit(true))
@@ -159,13 +190,19 @@ void Stream::work() {
 }
 
 void Stream::advance(std::size_t own) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   while (depth_ > 1 && may_submit(false)) submit_next(lock);
+  ++watchers_;
   changed_.wait(lock, [&] { return queue_.size() < kMaxQueued - 1 + own; });
+  --watchers_;
 }
 
 void Stream::synchronize() {
-  std::unique_lock lock(mutex_);
+  if (has_lanes()) {
+    wait_for_lanes();
+    return;
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] { return is_idle(); });
 }
 

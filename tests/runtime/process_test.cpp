@@ -74,6 +74,34 @@ TEST_P(Process, ExitsWithStaticTensorsInFlight) {
       ::testing::ExitedWithCode(0), "");
 }
 
+/// Reads its tensor as the process ends: a value, or on a device that is gone an Error.
+struct LastReader {
+  LazyTensor x;
+  ~LastReader() {
+    bool is_well = false;
+    try {
+      is_well = x.item<float>() == 3.0F;
+    } catch (const Error&) {
+      is_well = x.device().kind != DeviceKind::cpu;
+    }
+    if (!is_well) std::_Exit(1);
+  }
+};
+
+TEST_P(Process, StaticDestructorsReadValues) {
+  EXPECT_EXIT(
+      {
+        static LastReader before;  // it goes after the devices have been closed
+        const LazyTensor x = LazyTensor::from_vector(Floats{1, 2}, {2}, GetParam());
+        static LastReader after;
+        before.x = sum(x);
+        after.x = sum(x * 1.0).eval();
+        static_cast<void>((x + 1.0).eval_async());
+        leave(true);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 TEST_P(Process, ExitsAfterAFailure) {
   EXPECT_EXIT(
       {

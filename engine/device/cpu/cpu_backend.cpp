@@ -1,15 +1,18 @@
 #include "engine/device/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <variant>
+#include <vector>
 
 #include "engine/device/backend.h"
 #include "engine/device/cpu/attention/attention.h"
 #include "engine/device/cpu/host/allocator.h"
+#include "engine/device/cpu/host/arenas.h"
 #include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/indexed/gather_scatter.h"
 #include "engine/device/cpu/lapack/matrix_step.h"
@@ -24,28 +27,25 @@ using cpu::RunContext;
 using PreparedStep = std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed,
                                   cpu::PreparedAttention, cpu::PreparedRoutine>;
 
+/// Of buffers: a huge plan's list is not worth keeping.
+constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
+constexpr std::uint64_t kAge = 64;
+
 class CpuExecutable final : public Executable {
  public:
   using Executable::Executable;
 
   /// Operands of a step lie behind it: about as much again.
-  std::size_t bytes() const override {
-    return 2 * steps.size() * sizeof(PreparedStep) + buffers.size() * sizeof(std::byte*);
-  }
+  std::size_t bytes() const override { return 2 * steps.size() * sizeof(PreparedStep); }
 
   std::vector<PreparedStep> steps;
-  std::vector<std::byte*> buffers;  // of the run in progress
   int barriers = 0;
   int dispatches = 0;
 };
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend()
-      : info_(cpu::describe_cpu()), reclaimer_(allocator_->memory(), Pressure::heavy, [this] {
-          const std::lock_guard lock(arena_mutex_);
-          arena_.reset();
-        }) {}
+  CpuBackend() : info_(cpu::describe_cpu()) {}
 
   const DeviceInfo& info() const override { return info_; }
   bool supports(DType) const override { return true; }
@@ -62,19 +62,29 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override;
   Ticket submit(Executable& executable, const Bindings& bindings) override;
   void set_memory_limit(std::uint64_t bytes) override { allocator_->memory().set_limit(bytes); }
+  void trim() override {
+    allocator_->memory().relieve(Pressure::heavy);
+    cpu::trim_heap();
+  }
   void wait(Ticket) override {}  // submit returns when the work is done
+  /// More than there are cores: a thread that must wait for one is better off waiting in its own job than
+  /// handing that to another thread.
+  std::size_t lanes() const override { return lanes_; }
   DeviceCounters counters() const override;
+  CacheStats cache_stats(CacheKind kind) const override {
+    return kind == CacheKind::kernels ? cpu::decoded_stats() : CacheStats{};
+  }
+  void set_cache_limit(CacheKind kind, std::uint64_t bytes) override {
+    if (kind == CacheKind::kernels) cpu::set_decoded_limit(bytes);
+  }
 
  private:
   struct Preparation;
   std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
-  // One for all plans, as large as the largest so far: plans run one after the other, and a program with
-  // inputs of many lengths has many plans. `submit` holds it while it runs; under pressure the backend lets
-  // go of it.
-  StoragePtr arena(std::size_t bytes);
-  std::mutex arena_mutex_;
-  StoragePtr arena_;
+  void run(const CpuExecutable& e, const Bindings& bindings);
+  void age(std::uint64_t submits);
+
   DeviceInfo info_;
   std::shared_ptr<cpu::Allocator> allocator_ = std::make_shared<cpu::Allocator>();
   std::atomic<std::uint64_t> dispatches_ = 0;
@@ -82,20 +92,9 @@ class CpuBackend final : public Backend {
   std::atomic<std::uint64_t> submits_ = 0;
   std::atomic<std::uint64_t> downloads_ = 0;
   std::atomic<std::uint64_t> kernels_ = 0;
-  MemoryBudget::Reclaimer reclaimer_;  // of the arena; last: gone before what it uses
+  const std::size_t lanes_ = std::max(16U, 2 * std::thread::hardware_concurrency());
+  cpu::Arenas arenas_{*allocator_};
 };
-
-StoragePtr CpuBackend::arena(std::size_t bytes) {
-  {
-    const std::lock_guard lock(arena_mutex_);
-    if (arena_ != nullptr && arena_->bytes() >= bytes) return arena_;
-    arena_.reset();  // first: the two need not fit side by side
-  }
-  StoragePtr made = allocator_->allocate(bytes);
-  const std::lock_guard lock(arena_mutex_);
-  arena_ = made;
-  return made;
-}
 
 /// The kernel made ready; nullptr for none.
 std::shared_ptr<const cpu::RegionProgram> CpuBackend::program_of(
@@ -146,23 +145,24 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
       throw DTypeError("step " + std::to_string(i) + " (" + p.steps[i].name() + "): " + error.what());
     }
   }
-  executable->buffers.resize(p.buffers.size());
   executable->barriers = p.barrier_count();
   executable->dispatches = p.dispatch_count();
   return executable;
 }
 
-Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
-  auto& e = static_cast<CpuExecutable&>(executable);
+void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
   const Plan& plan = e.plan();
-  const auto arena_bytes = static_cast<std::size_t>(plan.arena_bytes);
-  const StoragePtr held = arena_bytes > 0 ? arena(arena_bytes) : nullptr;
-  std::byte* arena = held == nullptr ? nullptr : held->host_data();
+  const cpu::Arenas::Lease arena =
+      arenas_.take(static_cast<std::size_t>(plan.arena_bytes), submits_.load(std::memory_order_relaxed));
+  std::byte* const base = arena.data();
+  // One list a thread: the same plan may run in several at once.
+  thread_local std::vector<std::byte*> buffers;
+  buffers.resize(plan.buffers.size());
   const std::size_t bound = bindings.slots.size();
-  for (std::size_t i = 0; i < e.buffers.size(); ++i)
-    e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
-                             : arena + plan.buffers[i].arena_offset;
-  const RunContext context{e.buffers, bindings.scalars};
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
+                           : base + plan.buffers[i].arena_offset;
+  const RunContext context{buffers, bindings.scalars};
   FailedSteps failed;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const StepTimer timer(bindings.step_times);
@@ -173,10 +173,24 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
       if (!failed.error) failed.error = std::current_exception();
     }
   }
+  if (buffers.capacity() > kWorthKeeping) buffers = {};
   if (failed.error) throw failed;
+}
+
+Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
+  const auto& e = static_cast<CpuExecutable&>(executable);
+  run(e, bindings);
   dispatches_.fetch_add(static_cast<std::uint64_t>(e.dispatches), std::memory_order_relaxed);
   barriers_.fetch_add(static_cast<std::uint64_t>(e.barriers), std::memory_order_relaxed);
-  return submits_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t submits = submits_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (submits % kAge == 0) age(submits);
+  return submits;
+}
+
+/// Every kAge replays: what none of them needed goes back to the system.
+void CpuBackend::age(std::uint64_t submits) {
+  arenas_.age(submits - kAge);
+  allocator_->age();
 }
 
 DeviceCounters CpuBackend::counters() const {

@@ -79,6 +79,7 @@ class VulkanBackend final : public Backend {
   Ticket submit(Executable& executable, const Bindings& bindings) override {
     auto& mine = static_cast<VulkanExecutable&>(executable);
     const Ticket ticket = mine.replay(bindings);
+    context_->count_replay();
     submits_.fetch_add(1, std::memory_order_relaxed);
     dispatches_.fetch_add(mine.recording().dispatches.size(), std::memory_order_relaxed);
     barriers_.fetch_add(mine.recording().barriers, std::memory_order_relaxed);
@@ -97,6 +98,12 @@ class VulkanBackend final : public Backend {
 
   void set_memory_limit(std::uint64_t bytes) override { context_->device->memory().set_limit(bytes); }
 
+  void trim() override {
+    context_->device->check_alive();
+    transfer_.trim();
+    context_->device->memory().relieve(Pressure::heavy);
+  }
+
   CodeWriter code_writer() const override { return vulkan::code_of_step; }
   DeviceCounters counters() const override {
     const MemoryCounters memory = context_->tensors->counters();
@@ -114,6 +121,14 @@ class VulkanBackend final : public Backend {
     return c;
   }
 
+  CacheStats cache_stats(CacheKind kind) const override {
+    if (kind == CacheKind::pipelines) return context_->pipelines.stats();
+    return kind == CacheKind::files ? context_->pipelines.disk().folder().stats() : CacheStats{};
+  }
+  void set_cache_limit(CacheKind kind, std::uint64_t bytes) override {
+    if (kind == CacheKind::pipelines) context_->pipelines.set_limit(bytes);
+    if (kind == CacheKind::files) context_->pipelines.disk().folder().set_limit(bytes);
+  }
   void save_caches() noexcept override { context_->pipelines.save(); }
 
  private:

@@ -1,6 +1,7 @@
 // The cache of compiled shaders on disk: never trusted, never in the way.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -111,6 +112,56 @@ TEST_F(VulkanDiskCache, ADeviceStartsFromItAndSurvivesItsDamage) {
   EXPECT_EQ(run(), expected);
 }
 
+// ---- The bound of the directory
+// ----------------------------------------------------------------------------------
+
+TEST_F(VulkanDiskCache, WhatWasUsedLongestAgoGoesFirst) {
+  const std::vector<std::uint32_t> words(256, 0x07230203);  // a file of about 1 KiB
+  const auto key = [](int i) { return DiskCache::key("shader " + std::to_string(i)); };
+  const auto bytes_of_folder = [&] {
+    std::uintmax_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(directory_)) bytes += entry.file_size();
+    return bytes;
+  };
+  const DiskCache cache(directory_, 20 << 10), of_another_process(directory_, 20 << 10);
+  fs::create_directories(directory_);
+  std::ofstream(directory_ / "notes.txt") << std::string(100, 'x');
+  for (int i = 0; i < 15; ++i) {
+    cache.store(key(i), words);
+    // Times of files are coarse, so they are set: each an hour younger than the one before.
+    fs::last_write_time(cache.path(key(i)), fs::file_time_type::clock::now() - std::chrono::hours(48 - i));
+  }
+  EXPECT_TRUE(of_another_process.load(key(0))) << "a use makes it the youngest";
+  for (int i = 15; i < 40; ++i) (i % 2 == 0 ? cache : of_another_process).store(key(i), words);
+  EXPECT_LE(bytes_of_folder(), (20 << 10) + 2 * (20 << 10) / 8 + 100)
+      << "each exceeds it by an eighth at most";
+  EXPECT_FALSE(cache.load(key(1)));
+  EXPECT_TRUE(cache.load(key(39)));
+  EXPECT_TRUE(fs::exists(directory_ / "notes.txt")) << "what is not the cache's stays";
+  EXPECT_GT(cache.folder().stats().evictions + of_another_process.folder().stats().evictions, 15U);
+
+  cache.folder().set_limit(1);
+  EXPECT_EQ(cache.folder().stats().entries, 1U) << "the newest stays";
+  EXPECT_FALSE(of_another_process.load(key(20))) << "gone under its feet: it is a miss";
+  of_another_process.store(key(20), words);
+  EXPECT_TRUE(of_another_process.load(key(20)));
+}
+
+TEST_F(VulkanDiskCache, ItsBoundIsOfTheEnvironmentAndHalfWrittenFilesGo) {
+  const ScopedVariable limit("CALDERA_CACHE_LIMIT", "3KiB");
+  const DiskCache cache(directory_);
+  EXPECT_EQ(cache.folder().stats().limit, 3072U);
+  cache.store(key_, words_);
+  const fs::path old = directory_ / "0123.spv.1.0.tmp", young = directory_ / "4567.spv.1.0.tmp";
+  for (const fs::path& file : {old, young}) std::ofstream(file) << "half";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(3));
+  EXPECT_EQ(cache.folder().stats().entries, 1U);
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(young)) << "somebody may be at it";
+  const ScopedVariable wrong("CALDERA_CACHE_LIMIT", "much");
+  EXPECT_THROW(DiskCache{directory_}, ValueError);
+}
+
 // ---- What the driver made of pipelines
 // ---------------------------------------------------------------------
 
@@ -122,7 +173,7 @@ TEST_F(VulkanDiskCache, KeepsTheDriversDataAndChecksIt) {
   {
     const ScopedVariable cache("CALDERA_CACHE_DIR", directory_.string());
     vulkan::Context context(vulkan::physical_devices().at(0));
-    context.pipelines.embedded("gather_32");
+    context.pipelines.embedded("gather_32")->handle();
   }
   const std::vector<std::byte> data = file.load();
   ASSERT_GE(data.size(), sizeof(VkPipelineCacheHeaderVersionOne));

@@ -10,6 +10,9 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <unistd.h>
 
 namespace caldera::cpu {
@@ -29,6 +32,8 @@ constexpr bool kCaching = true;
 
 constexpr std::size_t kSmallest = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kWorthAging = std::size_t{1} << 20;      // of cached bytes
+constexpr std::size_t kWorthTrimming = std::size_t{16} << 20;  // the C library walks its whole heap for it
 
 std::size_t round_up(std::size_t bytes, std::size_t multiple) {
   return (std::max(bytes, std::size_t{1}) + multiple - 1) / multiple * multiple;
@@ -50,6 +55,12 @@ std::byte* system_block(std::size_t bytes) {
 }
 
 }  // namespace
+
+void trim_heap() {
+#ifdef __GLIBC__
+  (void)malloc_trim(0);
+#endif
+}
 
 std::uint64_t system_memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES);
@@ -134,10 +145,11 @@ std::byte* Allocator::take(int& size_class, std::size_t bytes) {
 
 std::byte* Allocator::take_cached(int size_class, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  auto& list = free_[static_cast<std::size_t>(size_class)];
+  auto& [list, least] = free_[static_cast<std::size_t>(size_class)];
   if (list.empty()) return nullptr;
   std::byte* data = list.back();
   list.pop_back();
+  least = std::min(least, list.size());
   cached_bytes_ -= system_bytes(size_class, bytes);
   count(bytes);
   return data;
@@ -173,7 +185,7 @@ void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {
     if (kCaching && size_class != kExact && memory_.reserved() <= memory_.bound() &&
         cached_bytes_ + size <= cache_limit_) {
       try {
-        free_[static_cast<std::size_t>(size_class)].push_back(data);
+        free_[static_cast<std::size_t>(size_class)].blocks.push_back(data);
         cached_bytes_ += size;
         return;
       } catch (const std::bad_alloc&) {  // no memory for the list: free the block instead
@@ -188,14 +200,41 @@ void Allocator::free_block(std::byte* data, std::size_t size) {
   memory_.release(size);
 }
 
+void Allocator::release_cached(int size_class, std::size_t count) {
+  auto& [list, least] = free_[static_cast<std::size_t>(size_class)];
+  const std::size_t size = system_bytes(size_class, 0);
+  const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto block = list.begin(); block != end; ++block) free_block(*block, size);
+  list.erase(list.begin(), end);
+  least = list.size();
+  cached_bytes_ -= count * size;
+}
+
 void Allocator::trim() {
   const std::lock_guard lock(mutex_);
-  for (int size_class = 0; size_class < kClasses; ++size_class) {
-    auto& list = free_[static_cast<std::size_t>(size_class)];
-    for (std::byte* data : list) free_block(data, system_bytes(size_class, 0));
-    list.clear();
+  for (int size_class = 0; size_class < kClasses; ++size_class)
+    release_cached(size_class, free_[static_cast<std::size_t>(size_class)].blocks.size());
+}
+
+void Allocator::trim(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const int size_class = class_of(bytes);
+  release_cached(size_class, free_[static_cast<std::size_t>(size_class)].blocks.size());
+}
+
+void Allocator::age() {
+  bool worth_trimming = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (cached_bytes_ < kWorthAging) return;
+    const std::size_t before = cached_bytes_;
+    for (int size_class = 0; size_class < kClasses; ++size_class)
+      release_cached(size_class, free_[static_cast<std::size_t>(size_class)].least);
+    heap_bytes_ += before - cached_bytes_;
+    worth_trimming = heap_bytes_ >= kWorthTrimming;
+    if (worth_trimming) heap_bytes_ = 0;
   }
-  cached_bytes_ = 0;
+  if (worth_trimming) trim_heap();
 }
 
 Allocator::Counters Allocator::counters() const {

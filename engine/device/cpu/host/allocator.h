@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device/memory_budget.h"
+#include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::cpu {
@@ -32,8 +33,12 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// and what other reclaimers of the budget hold, then throws OutOfMemoryError naming the bytes.
   StoragePtr allocate(std::size_t bytes);
   Counters counters() const;
-  /// Gives the cached blocks back to the system.
+  /// Gives the cached blocks back to the system; those that serve requests of `bytes`.
   void trim();
+  void trim(std::size_t bytes);
+  /// Gives back the blocks that lay in the cache ever since the last call: what the program no longer needs.
+  /// Called now and then by whoever counts the work.
+  void age();
   /// What is taken from the system: blocks in use, with their padding, and cached ones.
   MemoryBudget& memory() { return memory_; }
   const MemoryBudget& memory() const { return memory_; }
@@ -54,14 +59,24 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   void count(std::size_t bytes);  // as taken; under mutex_
   void give_back(std::byte* data, int size_class, std::size_t bytes);
 
-  mutable std::mutex mutex_;
-  std::array<std::vector<std::byte*>, kClasses> free_;
+  mutable AdaptiveMutex mutex_;
+  void release_cached(int size_class, std::size_t count);  // those given back first; under mutex_
+
+  struct FreeList {
+    std::vector<std::byte*> blocks;
+    std::size_t least = 0;  // that lay here at any time since the last age()
+  };
+  std::array<FreeList, kClasses> free_;
   std::size_t cached_bytes_ = 0;
+  std::size_t heap_bytes_ = 0;  // freed by age() that the C library may still hold
   MemoryBudget memory_;
   std::size_t cache_limit_;
   Counters counters_;
   MemoryBudget::Reclaimer reclaimer_;  // last: gone before what it uses
 };
+
+/// Makes the C library give what it holds of freed memory back to the system, where it can.
+void trim_heap();
 
 /// Physical memory of this machine.
 std::uint64_t system_memory_bytes();

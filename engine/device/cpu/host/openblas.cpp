@@ -2,10 +2,11 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "engine/device/cpu/host/parallel.h"
 
@@ -80,25 +81,64 @@ const OpenBlas& openblas() {
 }
 
 #ifdef _OPENMP
-BlasThreads::BlasThreads(int threads) {
-  // The OpenMP build of OpenBLAS follows the calling thread's OpenMP setting; other builds have their own.
+namespace {
+
+/// The number of threads of a library that has one for the whole process.
+struct SharedCount {
+  std::mutex mutex;
+  std::condition_variable left;
+  int threads = 0;  // that the library was told
+  int inside = 0;   // callers that count on it
+};
+
+SharedCount& shared_count() {
+  static auto* count = new SharedCount;  // outlives every thread that evaluates
+  return *count;
+}
+thread_local int shared_depth = 0;
+
+void enter(int threads) {
+  if (shared_depth++ > 0) return;  // the outer one decides
+  SharedCount& count = shared_count();
+  std::unique_lock lock(count.mutex);
+  count.left.wait(lock, [&] { return count.inside == 0 || count.threads == threads; });
+  if (count.threads != threads) openblas().set_num_threads(threads);
+  count.threads = threads;
+  ++count.inside;
+}
+
+void leave() {
+  if (--shared_depth > 0) return;
+  SharedCount& count = shared_count();
+  const std::lock_guard lock(count.mutex);
+  if (--count.inside == 0) count.left.notify_all();
+}
+
+/// The OpenMP build of OpenBLAS follows the calling thread's OpenMP setting; other builds have their own.
+bool follows_openmp() {
   static const bool follows = openblas().config.find("USE_OPENMP") != std::string::npos;
-  static std::atomic<int> current = 0;
-  if (follows) {
-    const int now = omp_get_max_threads();
-    if (now == threads) return;
-    before_ = now;
-    omp_set_num_threads(threads);
-  } else if (openblas().set_num_threads != nullptr && current.exchange(threads) != threads) {
-    openblas().set_num_threads(threads);
+  return follows;
+}
+
+}  // namespace
+
+BlasThreads::BlasThreads(int threads) : team_(threads) {
+  if (!follows_openmp()) {
+    if (openblas().set_num_threads != nullptr) enter(threads);
+    return;
   }
+  const int now = omp_get_max_threads();
+  if (now == threads) return;
+  before_ = now;
+  omp_set_num_threads(threads);
 }
 
 BlasThreads::~BlasThreads() {
   if (before_ > 0) omp_set_num_threads(before_);
+  if (!follows_openmp() && openblas().set_num_threads != nullptr) leave();
 }
 #else
-BlasThreads::BlasThreads(int) {}
+BlasThreads::BlasThreads(int) : team_(1) {}
 BlasThreads::~BlasThreads() = default;
 #endif
 

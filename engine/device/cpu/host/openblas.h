@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "engine/device/cpu/host/parallel.h"
+
 namespace caldera::cpu {
 
 /// The functions used, with the C interface's integer constants.
@@ -30,8 +32,10 @@ struct OpenBlas {
   bool available() const { return sgemm != nullptr; }
 };
 
-/// While it lives, products called from this thread use `threads` threads. OpenBLAS itself wakes its team for
-/// a few microseconds of work.
+/// While it lives, products called from this thread use `threads` threads, as a Team where they are several.
+/// OpenBLAS itself wakes its team for a few microseconds of work. OpenBLAS may be called from any number of
+/// threads under it: its OpenMP build takes the number from the calling thread; other builds have one number
+/// for the process, so callers that want another wait until those inside have left.
 class BlasThreads {
  public:
   explicit BlasThreads(int threads);
@@ -41,6 +45,7 @@ class BlasThreads {
 
  private:
   [[maybe_unused]] int before_ = 0;  // 0: nothing to restore; unused without OpenMP
+  Team team_;
 };
 
 /// Opened at the first call, thread-safe; warns once on stderr when no library is found. CALDERA_BLAS=0 in

@@ -1,12 +1,29 @@
 #include "engine/device/cpu/host/parallel.h"
 
 #include <algorithm>
+#include <mutex>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 namespace caldera::cpu {
+namespace {
+
+std::mutex& team_mutex() {
+  static auto* mutex = new std::mutex;  // outlives every thread that evaluates
+  return *mutex;
+}
+thread_local int team_depth = 0;
+
+}  // namespace
+
+void Team::begin() {
+  if (team_depth++ == 0) team_mutex().lock();
+}
+void Team::end() {
+  if (--team_depth == 0) team_mutex().unlock();
+}
 
 bool in_parallel() {
 #ifdef _OPENMP

@@ -17,11 +17,33 @@ bool in_parallel();
 /// Threads that `nanoseconds` of work in `tasks` equal pieces should use.
 int threads_for(double nanoseconds, std::int64_t tasks);
 
+/// Held while several threads work on one thing. Teams take turns, in the whole process: evaluations that run
+/// side by side would otherwise each wake as many threads as there are cores. What takes one thread runs
+/// beside a team, so the number of threads that a kernel uses follows from its work alone, and with it the
+/// order of its sums. May be nested in one thread; for one thread it does nothing.
+class Team {
+ public:
+  explicit Team(int threads) : is_several_(threads > 1) {
+    if (is_several_) begin();
+  }
+  ~Team() {
+    if (is_several_) end();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+ private:
+  static void begin();
+  static void end();
+  bool is_several_;
+};
+
 /// Calls body(begin, end) for `threads` contiguous pieces of [0, tasks), the pieces in parallel.
 template <class Body>
 void parallel_ranges(std::int64_t tasks, int threads, const Body& body) {
 #ifdef _OPENMP
   if (threads > 1) {
+    const Team team(threads);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int t = 0; t < threads; ++t) body(tasks * t / threads, tasks * (t + 1) / threads);
     return;

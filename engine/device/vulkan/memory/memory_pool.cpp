@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "engine/tensor/error.h"
 
@@ -17,6 +18,7 @@ struct Block {
   std::byte* mapped = nullptr;
   std::uint64_t bytes = 0;     // that are handed out
   std::uint64_t reserved = 0;  // that the driver took for them
+  bool is_needed = true;       // something was taken from it since the last age()
 
   Range whole() const { return {number, 0, bytes}; }
 };
@@ -133,6 +135,7 @@ bool MemoryPool::take_small(std::uint64_t bytes, Piece& piece) {
 
 void MemoryPool::set_piece(const Range& range, Slab* slab, Piece& piece) {
   Block& block = *blocks_.at(range.block);
+  block.is_needed = true;
   piece = {&block,
            slab,
            range.offset,
@@ -182,6 +185,18 @@ void MemoryPool::give_back() {
   const std::lock_guard lock(mutex_);
   reclaim();
   drop_unused();
+}
+
+void MemoryPool::age() {
+  const std::lock_guard lock(mutex_);
+  if (block_bytes_ <= kSmallestBlock) return;
+  reclaim();
+  for (const Range& range : slabs_.trim()) free_.give(range);
+  std::erase_if(blocks_, [this](const auto& entry) {
+    Block& block = *entry.second;
+    const bool is_needed = std::exchange(block.is_needed, false);
+    return !is_needed && block.bytes > kSmallestBlock && drop_if_unused(block);
+  });
 }
 
 void MemoryPool::drop_unused() {

@@ -61,6 +61,10 @@ class MemoryPool {
   /// Takes the piece back for use after the timeline has reached `last_use`.
   void release(const Piece& piece, std::uint64_t last_use);
 
+  /// Returns to the driver the blocks beyond the smallest from which nothing was taken since the last call,
+  /// and in which nothing lies. Does not wait. Called now and then by whoever counts the work.
+  void age();
+
   /// Whether the host reads pieces where they lie. Writing is fast wherever Piece::mapped is set; memory that
   /// the host does not cache is read at a crawl, and better copied to staging memory.
   bool readable() const { return readable_; }

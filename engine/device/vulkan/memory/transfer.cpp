@@ -21,6 +21,15 @@ Transfer::~Transfer() {
   if (staging_.block != nullptr) pool_->release(staging_, 0);
 }
 
+void Transfer::trim() {
+  const std::lock_guard lock(mutex_);  // no transfer is under way
+  if (commands_ != VK_NULL_HANDLE) device_->vk().vkDestroyCommandPool(device_->handle(), commands_, nullptr);
+  commands_ = VK_NULL_HANDLE;
+  if (staging_.block != nullptr) pool_->release(staging_, 0);
+  staging_ = {};
+  slices_ = {};
+}
+
 void Transfer::open() {
   if (slices_[0].commands != VK_NULL_HANDLE) return;
   if (pool_ == nullptr) pool_ = std::make_unique<MemoryPool>(device_, MemoryUse::staging);

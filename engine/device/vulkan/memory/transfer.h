@@ -24,6 +24,8 @@ class Transfer {
 
   void upload(const Piece& to, std::uint64_t offset, const void* from, std::size_t bytes);
   void download(const Piece& from, std::uint64_t offset, void* to, std::size_t bytes);
+  /// Gives the staging memory to its pool, until it is needed again.
+  void trim();
 
  private:
   static constexpr std::size_t kSlices = 4;

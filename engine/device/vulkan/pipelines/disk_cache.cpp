@@ -32,6 +32,23 @@ Hash128 content_hash(std::span<const std::uint32_t> words) {
   return hash;
 }
 
+std::optional<std::vector<std::uint32_t>> read_words(const std::filesystem::path& path, const Hash128& key) {
+  std::ifstream file(path, std::ios::binary);
+  Header header;
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
+  constexpr std::uint64_t kMostWords = 1U << 24;
+  if (header.magic != kMagic || header.key_lo != key.lo || header.key_hi != key.hi || header.words == 0 ||
+      header.words > kMostWords)
+    return std::nullopt;
+  std::vector<std::uint32_t> words(header.words);
+  if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(4 * words.size())))
+    return std::nullopt;
+  const Hash128 content = content_hash(words);
+  if (content.lo != header.content_lo || content.hi != header.content_hi || words[0] != kSpirvMagic)
+    return std::nullopt;
+  return words;
+}
+
 }  // namespace
 
 std::filesystem::path DiskCache::default_directory() {
@@ -56,19 +73,11 @@ std::filesystem::path DiskCache::path(const Hash128& key) const {
 
 std::optional<std::vector<std::uint32_t>> DiskCache::load(const Hash128& key) const {
   if (directory_.empty()) return std::nullopt;
-  std::ifstream file(path(key), std::ios::binary);
-  Header header;
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
-  constexpr std::uint64_t kMostWords = 1U << 24;
-  if (header.magic != kMagic || header.key_lo != key.lo || header.key_hi != key.hi || header.words == 0 ||
-      header.words > kMostWords)
-    return std::nullopt;
-  std::vector<std::uint32_t> words(header.words);
-  if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(4 * words.size())))
-    return std::nullopt;
-  const Hash128 content = content_hash(words);
-  if (content.lo != header.content_lo || content.hi != header.content_hi || words[0] != kSpirvMagic)
-    return std::nullopt;
+  auto words = read_words(path(key), key);
+  if (words)
+    folder_->used(path(key));
+  else
+    folder_->missed();
   return words;
 }
 
@@ -85,6 +94,7 @@ void DiskCache::store(const Hash128& key, std::span<const std::uint32_t> words) 
   std::memcpy(bytes.data(), &header, sizeof header);
   std::memcpy(bytes.data() + sizeof header, words.data(), words.size_bytes());
   replace_file(path(key), bytes);
+  folder_->wrote(bytes.size());
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view bytes) {

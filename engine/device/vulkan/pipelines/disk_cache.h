@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "engine/device/vulkan/pipelines/cache_folder.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
@@ -19,8 +21,9 @@ void replace_file(const std::filesystem::path& path, std::string_view bytes);
 
 class DiskCache {
  public:
-  /// Empty `directory`: nothing is kept.
-  explicit DiskCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  /// Empty `directory`: nothing is kept. Of the directory, no more than `limit` bytes.
+  explicit DiskCache(std::filesystem::path directory, std::uint64_t limit = CacheFolder::default_limit())
+      : directory_(std::move(directory)), folder_(std::make_shared<CacheFolder>(directory_, limit)) {}
   /// The directory that the environment names; empty without a home, or with CALDERA_CACHE_DIR set to
   /// nothing.
   static std::filesystem::path default_directory();
@@ -32,9 +35,12 @@ class DiskCache {
   void store(const Hash128& key, std::span<const std::uint32_t> words) const;
   std::filesystem::path path(const Hash128& key) const;
   const std::filesystem::path& directory() const { return directory_; }
+  /// Of the directory, which others use as well.
+  CacheFolder& folder() const { return *folder_; }
 
  private:
   std::filesystem::path directory_;
+  std::shared_ptr<CacheFolder> folder_;
 };
 
 }  // namespace caldera::vulkan

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
@@ -11,6 +12,8 @@
 
 namespace caldera::vulkan {
 namespace {
+
+constexpr std::uint64_t kDefaultLimit = std::uint64_t{64} << 20;
 
 Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) {
   for (std::int32_t c : constants) shader.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
@@ -22,7 +25,8 @@ Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) 
 PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
     : device_(std::move(device)),
       disk_(std::move(disk)),
-      file_(disk_.directory(), device_->physical().handle) {
+      file_(disk_.directory(), device_->physical().handle),
+      pipelines_(kDefaultLimit) {
   const VkPushConstantRange range{
       .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(VkDeviceAddress)};
   const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -31,24 +35,31 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
   device_->check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
                  "creating the pipeline layout");
   const std::vector<std::byte> known = file_.load();
+  if (!known.empty()) disk_.folder().used(file_.path());
+  open_driver_cache(known);
+}
+
+void PipelineCache::open_driver_cache(std::span<const std::byte> known) {
   const VkPipelineCacheCreateInfo cache{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                         .initialDataSize = known.size(),
                                         .pInitialData = known.empty() ? nullptr : known.data()};
   // Without one, pipelines are only made more slowly.
   if (device_->vk().vkCreatePipelineCache(device_->handle(), &cache, nullptr, &cache_) != VK_SUCCESS)
     cache_ = VK_NULL_HANDLE;
+  cache_bytes_ = known.size();
 }
 
 void PipelineCache::save() noexcept {
   try {
+    const std::lock_guard lock(mutex_);
     store();
   } catch (const std::exception&) {
     // A cache: the next process starts without it.
   }
 }
 
+/// Under the mutex.
 void PipelineCache::store() {
-  const std::lock_guard lock(mutex_);
   if (cache_ == VK_NULL_HANDLE || saved_ == compiled() || file_.path().empty()) return;
   saved_ = compiled();
   std::size_t bytes = 0;
@@ -58,48 +69,82 @@ void PipelineCache::store() {
   if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &bytes, data.data()) != VK_SUCCESS) return;
   data.resize(bytes);
   file_.store(data);
+  disk_.folder().wrote(data.size());
 }
 
 PipelineCache::~PipelineCache() {
   save();
   device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
-  for (const auto& [key, pipeline] : pipelines_)
-    device_->vk().vkDestroyPipeline(device_->handle(), pipeline, nullptr);
   device_->vk().vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
 }
 
-VkPipeline PipelineCache::generated(const Hash128& shader, const std::string& name, bool full_subgroups,
-                                    const std::function<std::string()>& text,
-                                    std::span<const std::int32_t> constants) {
-  const Hash128 key = with_constants(shader, constants);
-  const std::lock_guard lock(mutex_);
-  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
-  const std::string source = text();
-  const Hash128 disk_key = DiskCache::key(source);
-  std::vector<std::uint32_t> words;
-  if (auto stored = disk_.load(disk_key)) {
-    words = std::move(*stored);
-  } else {
-    words = compile_glsl(source, name);
-    disk_.store(disk_key, words);
-  }
-  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
+/// One that could not be made is asked for anew.
+PipelinePtr PipelineCache::find(const Hash128& key, const std::function<PipelinePtr()>& how) {
+  PipelinePtr found = pipelines_.get(key, how);
+  if (!found->has_failed()) return found;
+  pipelines_.forget(key, found.get());
+  return pipelines_.get(key, how);
 }
 
-VkPipeline PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants,
-                                   bool full_subgroups) {
+PipelinePtr PipelineCache::generated(const Hash128& shader, const std::string& name, bool full_subgroups,
+                                     const std::function<std::string()>& text,
+                                     std::span<const std::int32_t> constants) {
+  return find(with_constants(shader, constants), [&] {
+    std::string source = text();
+    const std::size_t bytes = source.size();
+    return std::make_shared<Pipeline>(device_, bytes,
+                                      [this, name, full_subgroups, source = std::move(source),
+                                       list = std::vector<std::int32_t>(constants.begin(), constants.end())] {
+                                        return make(words_of(source, name), name, full_subgroups, list);
+                                      });
+  });
+}
+
+PipelinePtr PipelineCache::embedded(std::string_view name, std::span<const std::int32_t> constants,
+                                    bool full_subgroups) {
   Hash128 shader;
   shader.mix(name);
-  const Hash128 key = with_constants(shader, constants);
-  const std::lock_guard lock(mutex_);
-  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
-  const std::span<const std::uint32_t> words = embedded_shader(name);
-  if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
-  return pipelines_.emplace(key, make(words, name, full_subgroups, constants)).first->second;
+  return find(with_constants(shader, constants), [&] {
+    const std::span<const std::uint32_t> words = embedded_shader(name);
+    if (words.empty()) throw DeviceError(fmt::format("no shader {} was built into this program", name));
+    return std::make_shared<Pipeline>(device_, words.size_bytes(),
+                                      [this, words, name = std::string(name), full_subgroups,
+                                       list = std::vector<std::int32_t>(constants.begin(), constants.end())] {
+                                        return make(words, name, full_subgroups, list);
+                                      });
+  });
 }
 
-VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string_view name,
-                               bool full_subgroups, std::span<const std::int32_t> constants) {
+std::vector<std::uint32_t> PipelineCache::words_of(const std::string& source, const std::string& name) {
+  const Hash128 key = DiskCache::key(source);
+  if (auto stored = disk_.load(key)) return std::move(*stored);
+  std::vector<std::uint32_t> words = compile_glsl(source, name);
+  disk_.store(key, words);
+  return words;
+}
+
+void PipelineCache::make(const std::vector<PipelinePtr>& pipelines) { make_side_by_side(pipelines); }
+
+/// Drivers see to it that several threads may make pipelines with one cache of theirs. What it holds has a
+/// bound, too: it cannot be made to forget single pipelines, so it starts anew.
+VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::size_t code_bytes,
+                               VkPipeline& pipeline) {
+  VkResult result = VK_SUCCESS;
+  {
+    const std::shared_lock lock(mutex_);
+    result = device_->vk().vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
+  }
+  if (cache_bytes_.fetch_add(code_bytes, std::memory_order_relaxed) + code_bytes < PipelineFile::kMostBytes)
+    return result;
+  const std::lock_guard lock(mutex_);
+  if (cache_ == VK_NULL_HANDLE || cache_bytes_ < PipelineFile::kMostBytes) return result;
+  device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
+  open_driver_cache({});
+  return result;
+}
+
+VkPipeline PipelineCache::make(Words words, std::string_view name, bool full_subgroups,
+                               std::span<const std::int32_t> constants) {
   std::vector<VkSpecializationMapEntry> entries;
   for (std::uint32_t i = 0; i < constants.size(); ++i)
     entries.push_back({.constantID = i, .offset = 4 * i, .size = 4});
@@ -134,8 +179,7 @@ VkPipeline PipelineCache::make(std::span<const std::uint32_t> words, std::string
            .pSpecializationInfo = constants.empty() ? nullptr : &specialization},
       .layout = layout_};
   VkPipeline pipeline = VK_NULL_HANDLE;
-  const VkResult result =
-      vk.vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
+  const VkResult result = create(info, words.size_bytes(), pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
   device_->check(result, fmt::format("kernel {}: creating its pipeline", name));
   compiled_.fetch_add(1, std::memory_order_relaxed);

@@ -4,21 +4,24 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
+#include "engine/device/recent_cache.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
+#include "engine/device/vulkan/pipelines/pipeline.h"
 #include "engine/device/vulkan/pipelines/pipeline_file.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 
-/// Any thread; pipelines are made one at a time. One that cannot be made throws DeviceError naming the
-/// kernel, and may be asked for again. They live as long as the cache.
+/// Any thread. A pipeline is made once for all that ask for it, and asking does not wait for any other. One
+/// that cannot be made throws DeviceError naming the kernel from Pipeline::handle, and may be asked for
+/// again. What was used longest ago goes first (CacheKind::pipelines); who holds a pipeline keeps it.
 class PipelineCache {
  public:
   PipelineCache(DevicePtr device, DiskCache disk);
@@ -26,16 +29,18 @@ class PipelineCache {
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  /// The pipeline of a generated shader, its specialisation constants 0, 1, … set to `constants`. `text` is
-  /// called when it is not in memory. `full_subgroups`: every subgroup has the device's subgroup size (where
-  /// Capabilities::subgroup_size_control).
-  VkPipeline generated(const Hash128& key, const std::string& name, bool full_subgroups,
-                       const std::function<std::string()>& text,
-                       std::span<const std::int32_t> constants = {});
+  /// The pipeline of a generated shader, its specialisation constants 0, 1, … set to `constants`, not yet
+  /// made if it is new. `text` is called then. `full_subgroups`: every subgroup has the device's subgroup
+  /// size (where Capabilities::subgroup_size_control).
+  PipelinePtr generated(const Hash128& key, const std::string& name, bool full_subgroups,
+                        const std::function<std::string()>& text,
+                        std::span<const std::int32_t> constants = {});
   /// The pipeline of a hand-written shader (see embedded_shaders.h). Throws DeviceError when there is no such
   /// shader.
-  VkPipeline embedded(std::string_view name, std::span<const std::int32_t> constants = {},
-                      bool full_subgroups = false);
+  PipelinePtr embedded(std::string_view name, std::span<const std::int32_t> constants = {},
+                       bool full_subgroups = false);
+  /// Makes the pipelines, side by side.
+  void make(const std::vector<PipelinePtr>& pipelines);
 
   /// One push constant: the address of the argument block.
   VkPipelineLayout layout() const { return layout_; }
@@ -43,20 +48,29 @@ class PipelineCache {
   /// does so too.
   void save() noexcept;
   std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
+  CacheStats stats() const { return pipelines_.stats(); }
+  void set_limit(std::uint64_t bytes) { pipelines_.set_limit(bytes); }
+  const DiskCache& disk() const { return disk_; }
 
  private:
+  using Words = std::span<const std::uint32_t>;
+  PipelinePtr find(const Hash128& key, const std::function<PipelinePtr()>& how);
   void store();
-  VkPipeline make(std::span<const std::uint32_t> words, std::string_view name, bool full_subgroups,
+  VkPipeline make(Words words, std::string_view name, bool full_subgroups,
                   std::span<const std::int32_t> constants);
+  VkResult create(const VkComputePipelineCreateInfo& info, std::size_t code_bytes, VkPipeline& pipeline);
+  std::vector<std::uint32_t> words_of(const std::string& source, const std::string& name);
+  void open_driver_cache(std::span<const std::byte> known);
 
   DevicePtr device_;
   DiskCache disk_;
   PipelineFile file_;
-  VkPipelineCache cache_ = VK_NULL_HANDLE;  // none: the driver refused
-  std::uint64_t saved_ = 0;                 // of compiled_
-  std::mutex mutex_;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;     // none: the driver refused
+  std::atomic<std::uint64_t> cache_bytes_{0};  // that the driver keeps in it, about
+  std::uint64_t saved_ = 0;                    // of compiled_
+  std::shared_mutex mutex_;                    // of the driver's cache: shared by those who use it
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  std::unordered_map<Hash128, VkPipeline> pipelines_;
+  RecentCache<Pipeline> pipelines_;
   std::atomic<std::uint64_t> compiled_{0};
 };
 

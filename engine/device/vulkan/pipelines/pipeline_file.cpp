@@ -13,7 +13,6 @@ namespace caldera::vulkan {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31504950'4c414343ULL;
-constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
 
 struct Header {
   std::uint64_t magic = kMagic;

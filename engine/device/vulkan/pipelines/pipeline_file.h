@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <vector>
@@ -15,6 +16,9 @@ namespace caldera::vulkan {
 /// driver.
 class PipelineFile {
  public:
+  /// More is not kept.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
   /// Empty `directory`: nothing is kept.
   PipelineFile(const std::filesystem::path& directory, VkPhysicalDevice device);
 

@@ -5,7 +5,6 @@
 #include <glslang/Public/resource_limits_c.h>
 
 #include <memory>
-#include <mutex>
 #include <spirv-tools/optimizer.hpp>
 
 #include "engine/tensor/error.h"
@@ -52,10 +51,9 @@ std::vector<std::uint32_t> to_spirv(const std::string& text, const std::string& 
 }  // namespace
 
 std::vector<std::uint32_t> compile_glsl(const std::string& text, const std::string& name) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  // Never finalised: another thread may compile while the process ends.
-  static bool ready = glslang_initialize_process() != 0;
+  // Never finalised: another thread may compile while the process ends. From then on a thread has its own of
+  // everything: memory pool, symbols, shader and program.
+  static const bool ready = glslang_initialize_process() != 0;
   if (!ready) throw Error("glslang does not start");
 
   std::vector<std::uint32_t> raw = to_spirv(text, name);

@@ -7,8 +7,8 @@
 
 namespace caldera::vulkan {
 
-/// Compiles a compute shader for Vulkan 1.2 and runs the optimiser's performance passes. Any thread; one at a
-/// time. Throws Error with `name` and the compiler's message.
+/// Compiles a compute shader for Vulkan 1.2 and runs the optimiser's performance passes. Any
+/// number of threads at once. Throws Error with `name` and the compiler's message.
 std::vector<std::uint32_t> compile_glsl(const std::string& text, const std::string& name);
 
 }  // namespace caldera::vulkan

@@ -10,12 +10,13 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/open/vk.h"
+#include "engine/device/vulkan/pipelines/pipeline.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::vulkan {
 
 struct Dispatch {
-  VkPipeline pipeline = VK_NULL_HANDLE;
+  PipelinePtr pipeline;
   std::uint32_t groups = 0;     // along x; shaders share out their work among any number
   std::uint32_t instances = 1;  // along y; each has its own block of arguments
   std::uint32_t block = 0;      // offset of the (first) arguments in the table

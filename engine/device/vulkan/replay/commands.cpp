@@ -45,13 +45,13 @@ VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, 
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, kReadWrite);
   }
   if (stamps != nullptr) stamps->take(commands, 0);
-  VkPipeline bound = VK_NULL_HANDLE;
+  const Pipeline* bound = nullptr;
   for (std::size_t i = first; i < last; ++i) {
     const Dispatch& dispatch = recording.dispatches[i];
     if (dispatch.barrier_before && i > 0) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
-    if (dispatch.pipeline != bound) {
-      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
-      bound = dispatch.pipeline;
+    if (dispatch.pipeline.get() != bound) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
+      bound = dispatch.pipeline.get();
     }
     const VkDeviceAddress block = table_ + dispatch.block;
     vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,

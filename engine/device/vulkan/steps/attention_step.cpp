@@ -220,7 +220,7 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
       key.mix(h.hi);
     }
   }
-  const VkPipeline pipeline = context.pipelines.generated(key, step.name(), b.one_subgroup, [&] {
+  const PipelinePtr pipeline = context.pipelines.generated(key, step.name(), b.one_subgroup, [&] {
     return make_text(attention, types, space, parts, b, vector_loads, context.glsl);
   });
 

@@ -153,9 +153,9 @@ bool needs_full_subgroups(const ProductVariant& variant) {
   return variant.kernel == ProductKernel::cooperative || variant.kernel == ProductKernel::subgroup;
 }
 
-VkPipeline make_pipeline(const Encoder& encoder, const Step& step, const ContractStep& contract,
-                         const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
-                         const ProductForm& form) {
+PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const ContractStep& contract,
+                          const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
+                          const ProductForm& form) {
   Context& context = encoder.context;
   if (const std::string name = embedded_name(contract, form); !name.empty())
     return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
@@ -216,7 +216,7 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
   const ProductForm form = make_form(encoder, step, contract, shape, variant);
   const std::int64_t tiles = variant.tiles(shape);
   TableWriter::check_fits(tiles, step);
-  const VkPipeline pipeline = make_pipeline(encoder, step, contract, p, shape, variant, form);
+  const PipelinePtr pipeline = make_pipeline(encoder, step, contract, p, shape, variant, form);
 
   TableWriter& table = encoder.table;
   const std::size_t named = 2 * form.segments();

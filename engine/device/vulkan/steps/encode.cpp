@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <span>
+#include <unordered_set>
+#include <vector>
 
 #include "engine/device/vulkan/steps/attention_step.h"
 #include "engine/device/vulkan/steps/contract_step.h"
@@ -30,6 +32,40 @@ struct EncodeStep {
   }
 };
 
+/// Calls `work`, whose errors then name the step.
+template <class Work>
+void named(const Context& context, const Plan& plan, std::size_t step, const Work& work) {
+  const auto where = [&] {
+    return fmt::format("{}: step {} ({}): ", context.device->name(), step, plan.steps[step].name());
+  };
+  try {
+    work();
+  } catch (const DTypeError& e) {
+    throw DTypeError(where() + e.what());
+  } catch (const ShapeError& e) {
+    throw ShapeError(where() + e.what());
+  } catch (const DeviceError& e) {
+    throw DeviceError(where() + e.what());
+  } catch (const Error& e) {
+    throw Error(where() + e.what());
+  }
+}
+
+/// Makes what is missing, all of it side by side.
+void make_pipelines(const Plan& plan, Context& context, const Recording& recording) {
+  std::vector<PipelinePtr> pipelines;
+  std::unordered_set<const Pipeline*> seen;
+  for (const Dispatch& dispatch : recording.dispatches) {
+    if (seen.insert(dispatch.pipeline.get()).second) pipelines.push_back(dispatch.pipeline);
+  }
+  context.pipelines.make(pipelines);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const DispatchRange range = recording.steps[i];
+    for (std::uint32_t d = range.first; d < range.first + range.count; ++d)
+      named(context, plan, i, [&] { recording.dispatches[d].pipeline->handle(); });
+  }
+}
+
 }  // namespace
 
 Recording encode(const Plan& plan, Context& context) {
@@ -46,25 +82,13 @@ Recording encode(const Plan& plan, Context& context) {
     const std::span<const Step> joined = std::span(plan.steps).subspan(i, next - i);
     // The barrier of a step without work is left to the next one: it still orders its neighbours.
     encoder.barrier_next |= step.barrier_before;
-    const auto where = [&] {
-      return fmt::format("{}: step {} ({}): ", context.device->name(), i, step.name());
-    };
     const std::size_t first = recording.dispatches.size();
-    try {
-      step.visit(EncodeStep{encoder, joined});
-    } catch (const DTypeError& e) {
-      throw DTypeError(where() + e.what());
-    } catch (const ShapeError& e) {
-      throw ShapeError(where() + e.what());
-    } catch (const DeviceError& e) {
-      throw DeviceError(where() + e.what());
-    } catch (const Error& e) {
-      throw Error(where() + e.what());
-    }
+    named(context, plan, i, [&] { step.visit(EncodeStep{encoder, joined}); });
     recording.steps.insert(
         recording.steps.end(), joined.size(),
         {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
   }
+  make_pipelines(plan, context, recording);
   return recording;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/tensor/error.h"
 
@@ -14,14 +15,14 @@ std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
       std::min<std::int64_t>(wanted, context.device->capabilities().max_groups));
 }
 
-void Encoder::dispatch(const Step& step, VkPipeline pipeline, std::uint32_t block, std::uint32_t groups,
+void Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t block, std::uint32_t groups,
                        std::int64_t iterations, std::uint32_t instances) {
   const std::uint32_t limit = context.device->capabilities().loop_limit;
   if (limit > 0 && iterations > limit)
     throw DeviceError(fmt::format(
         "{} over {} needs {} loop iterations an invocation; the driver of {} stops at {}", step.name(),
         step.dims.to_string(), iterations, context.device->physical().info.name, limit));
-  recording.dispatches.push_back({pipeline, groups, instances, block, barrier_next});
+  recording.dispatches.push_back({std::move(pipeline), groups, instances, block, barrier_next});
   if (barrier_next) ++recording.barriers;
   barrier_next = false;
 }

@@ -86,7 +86,7 @@ class Trial {
       for (const Dispatch& dispatch : recording.dispatches) {
         vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
-        vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+        vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
         const VkDeviceAddress block = table_.address + dispatch.block;
         vk.vkCmdPushConstants(commands_, context_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                               sizeof block, &block);

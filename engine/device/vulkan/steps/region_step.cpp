@@ -196,7 +196,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const Hash128 variant_key = variant.hash();
   key.mix(variant_key.lo);
   key.mix(variant_key.hi);
-  const VkPipeline pipeline = context.pipelines.generated(
+  const PipelinePtr pipeline = context.pipelines.generated(
       key, kernel.name, by_group, [&] { return to_glsl(kernel, variant, context.glsl); });
 
   const auto points_of = [&](const RegionSpace& s) { return s.kept_points * (rows ? 1 : s.reduced_points); };

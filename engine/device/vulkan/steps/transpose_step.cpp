@@ -65,7 +65,7 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
   const std::int64_t iterations = (tiles + groups - 1) / groups * (2 * kSize / 8 + kMaxBatchRank + 1);
   if (can.loop_limit > 0 && iterations > can.loop_limit) return false;
 
-  const VkPipeline pipeline =
+  const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("transpose_{}", 8 * size_of(kernel.inputs[0])));
   TableWriter& table = encoder.table;
   const std::uint32_t block = table.begin();
