@@ -192,9 +192,11 @@ class Attempt {
   /// A graph that crosses devices: jobs in an order in which none needs a later one.
   bool add_parts(const Workspace& work) {
     GraphKey all;
+    const std::uint64_t walk = next_walk();
     for (std::size_t i = 0; i < work.used; ++i) {
-      const std::vector<Node*>& some = work.captures[i].outputs;
-      all.outputs.insert(all.outputs.end(), some.begin(), some.end());
+      for (Node* output : work.captures[i].outputs) {
+        if (std::exchange(output->walk, walk) != walk) all.outputs.push_back(output);
+      }
     }
     InnerValues inner;
     std::unordered_map<const Node*, Job*> jobs;

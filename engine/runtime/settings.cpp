@@ -48,8 +48,8 @@ Settings from_environment() {
 }  // namespace
 
 Settings& settings() {
-  static Settings instance = from_environment();
-  return instance;
+  static auto* instance = new Settings(from_environment());  // outlives every static tensor
+  return *instance;
 }
 
 }  // namespace caldera

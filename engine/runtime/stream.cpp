@@ -26,7 +26,8 @@ void Stream::end_threads() {
   std::vector<std::thread> workers;
   {
     const std::scoped_lock lock(mutex_);
-    stopping_ = has_ended_ = true;
+    stopping_ = true;
+    has_ended_ = true;
     workers.swap(workers_);
   }
   takeable_.notify_all();
@@ -58,6 +59,14 @@ bool Stream::enqueue(std::shared_ptr<Job> job, bool inline_if_idle) {
 }
 
 void Stream::run_inline(const std::shared_ptr<Job>& job) {
+  // What kernels keep for a thread may be gone already where static objects go.
+  if (has_ended_)
+    std::thread([&] { run_here(job); }).join();
+  else
+    run_here(job);
+}
+
+void Stream::run_here(const std::shared_ptr<Job>& job) {
   std::exception_ptr error;
   Input input = Input::ready;
   if (!job->depends.empty()) {

@@ -1,6 +1,7 @@
 // Stream: the queue of one device.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +63,7 @@ class Stream {
   /// Blocks until what has been scheduled is done.
   void synchronize();
   /// The process is about to end, or ending: finishes what is queued and lets the threads go. From then on
-  /// every job is run by its caller, so that what static objects still evaluate gets its value.
+  /// every job is run while its caller waits, so that what static objects still evaluate gets its value.
   void end_threads();
 
  private:
@@ -96,6 +97,7 @@ class Stream {
   void run_in_lane(std::unique_lock<std::mutex>& lock, std::size_t place);
   void leave_lane(const Job* job);
 
+  void run_here(const std::shared_ptr<Job>& job);
   Running submit(std::shared_ptr<Job> job, Input input, std::exception_ptr error);
   void finish(Running running);
   void work();
@@ -113,7 +115,7 @@ class Stream {
   bool submitting_ = false;                 // a thread has the place behind running_
   bool finishing_ = false;                  // a thread waits for the front of running_
   bool stopping_ = false;
-  bool has_ended_ = false;                  // no threads any more
+  std::atomic<bool> has_ended_{false};      // no threads any more
   std::vector<const Job*> busy_;      // a lane each; alive while they are here
   std::size_t waiting_ = 0;           // lanes that wait for another device
   std::size_t watchers_ = 0;          // threads that wait for `changed_`, with lanes
