@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -30,15 +31,24 @@ void Drafts::build_readers() {
   std::vector<std::uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
   each([&](Id read, Id reader) { readers_[next[read]++] = reader; });
   is_awaited_.assign(count_, false);
-  for (Id i = 0; i < count_; ++i) placement_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = true; });
+  for (Id i = 0; i < count_; ++i) {
+    placement_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = has_barriers_ = true; });
+  }
 }
 
 void Drafts::make_drafts(bool fusion) {
+  const auto has_kernel = [&](Id i) {
+    return placement_.is_live(i) && placement_.node(i).op->kind != OpClass::data && !placement_.is_free(i) &&
+           !placement_.is_generated(i);
+  };
+  std::size_t kernels = 0;
+  for (Id i = 0; i < count_; ++i) kernels += has_kernel(i) ? 1 : 0;
+  drafts_.reserve(kernels);
+  parent_.resize(kernels);
+  std::iota(parent_.begin(), parent_.end(), 0U);
   for (Id i = 0; i < count_; ++i) {
     const OpClass kind = placement_.node(i).op->kind;
-    const bool has_kernel = placement_.is_live(i) && kind != OpClass::data && !placement_.is_free(i) &&
-                            !placement_.is_generated(i);
-    if (!has_kernel) continue;
+    if (!has_kernel(i)) continue;
     draft_of_[i] = static_cast<Id>(drafts_.size());
     Draft& d = drafts_.emplace_back();
     d.space = iteration_shape(placement_, i);
@@ -86,6 +96,24 @@ bool Drafts::needs_memory(Id root, Id a, Id b) const {
   return std::any_of(all.begin(), all.end(), [&](Id reader) {
     return !has_group(reader) || (group_of(reader) != a && group_of(reader) != b);
   });
+}
+
+const Draft& Drafts::known(Id i) {
+  Draft& d = drafts_[i];
+  if (d.is_known) return d;
+  d.is_known = true;
+  for (Id member : d.members) {
+    for_each_operand(member, [&](const Source& s) {
+      if (placement_.is_free(s.root) || placement_.is_generated(s.root)) return;
+      if (has_group(s.root) && group_of(s.root) == i) return;
+      const bool is_new = std::none_of(d.reads.begin(), d.reads.end(), [&](const Source& other) {
+        return other.root == s.root && *other.view == *s.view;
+      });
+      if (is_new) d.reads.push_back(s);
+    });
+  }
+  d.outputs = outputs_of(i);
+  return d;
 }
 
 std::vector<Drafts::Id> Drafts::outputs_of(Id i) const {
@@ -136,7 +164,7 @@ std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
 std::vector<Group> Drafts::finish() {
   std::vector<Id> alive;
   for (Id i = 0; i < drafts_.size(); ++i) {
-    if (drafts_[i].parent != kNoRoot) continue;
+    if (is_joined(i)) continue;
     drafts_[i].outputs = outputs_of(i);
     alive.push_back(i);
   }

@@ -2,19 +2,26 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
-#include "engine/compile/fuse/bit_set.h"
 #include "engine/compile/fuse/drafts.h"
 
 namespace caldera {
 
-/// The drafts with numbers from `begin` to `end`. Reachability among them is kept as bit sets.
+/// The drafts with numbers from `begin` to `end`. Reachability among them is kept as two matrices of bits: a
+/// row of `covers_` says what a draft is made of or depends on, a row of `covered_by_` what depends on it.
+/// The second follows the first 64 drafts at a time.
 class Window {
  public:
   using Id = Drafts::Id;
-  Window(const Drafts& drafts, std::size_t begin, std::size_t end)
-      : drafts_(drafts), begin_(begin), end_(end), covers_(end - begin, BitSet(end - begin)) {}
+  Window(Drafts& drafts, std::size_t begin, std::size_t end)
+      : drafts_(drafts),
+        begin_(begin),
+        end_(end),
+        words_((end - begin + 63) / 64),
+        covers_((end - begin) * words_, 0),
+        covered_by_((end - begin) * words_, 0) {}
 
   Id begin() const { return static_cast<Id>(begin_); }
   Id end() const { return static_cast<Id>(end_); }
@@ -24,18 +31,31 @@ class Window {
   void enter(Id draft);
   /// Whether a third group is on a path from one to the other: something that b reads, outside of a, depends
   /// on a; or the other way about.
-  bool has_detour(Id a, Id b) const { return leads(a, b) || leads(b, a); }
+  bool has_detour(Id a, Id b) { return leads(a, b) || leads(b, a); }
   /// After two have joined: everything that depends on one half depends on both.
   void note_join(Id a, Id b);
 
  private:
-  std::size_t position(Id draft) const { return draft - begin_; }
-  bool leads(Id from, Id to) const;
+  using Word = std::uint64_t;
 
-  const Drafts& drafts_;
+  std::size_t position(Id draft) const { return draft - begin_; }
+  Word* row(std::vector<Word>& matrix, std::size_t at) { return matrix.data() + at * words_; }
+  bool covers(std::size_t at, std::size_t what) const {
+    return (covers_[at * words_ + what / 64] >> (what % 64) & 1) != 0;
+  }
+  /// Calls visit(group) for each group of the window but the draft's own that it reads.
+  template <class Visit>
+  void for_each_group_before(Id draft, Visit visit);
+  bool leads(Id from, Id to);
+  /// Brings `covered_by_` up to the drafts before `end`, a multiple of 64.
+  void follow(std::size_t end);
+
+  Drafts& drafts_;
   std::size_t begin_, end_;
-  std::vector<BitSet> covers_;  // of each draft: those that it is made of or depends on
-  std::vector<Id> entered_;
+  std::size_t words_;  // in a row
+  std::vector<Word> covers_, covered_by_;
+  std::size_t followed_ = 0;  // positions that covered_by_ knows
+  std::size_t entered_ = 0;   // positions up to the last that was taken in
 };
 
 /// Where windows end: late, at places that few values cross.
