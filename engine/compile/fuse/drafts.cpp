@@ -130,18 +130,25 @@ std::vector<Drafts::Id> Drafts::outputs_of(Id i) const {
 /// Producers first; among those that are ready, the one that the program names first.
 std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
   std::vector<std::uint32_t> waiting(drafts_.size(), 0);
-  std::vector<std::vector<Id>> next(drafts_.size());
+  // What follows each draft, in one array: counted, then filled.
+  std::vector<std::pair<Id, Id>> edges;  // (producer, reader)
+  std::vector<std::uint32_t> first(drafts_.size() + 1, 0);
+  std::vector<Id> seen(drafts_.size(), kNoRoot);  // the last draft that was found to read each
   for (Id i : alive) {
-    std::vector<Id> producers;
-    const auto add = [&](Id read) {
-      if (has_group(read) && group_of(read) != i) producers.push_back(group_of(read));
-    };
-    for_each_before_draft(i, add);
-    std::sort(producers.begin(), producers.end());
-    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
-    waiting[i] = static_cast<std::uint32_t>(producers.size());
-    for (Id p : producers) next[p].push_back(i);
+    for_each_before_draft(i, [&](Id read) {
+      if (!has_group(read)) return;
+      const Id p = group_of(read);
+      if (p == i || seen[p] == i) return;
+      seen[p] = i;
+      edges.emplace_back(p, i);
+      ++waiting[i];
+      ++first[p + std::size_t{1}];
+    });
   }
+  for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+  std::vector<Id> next(edges.size());
+  std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
+  for (const auto& [producer, reader] : edges) next[at[producer]++] = reader;
   std::priority_queue<std::pair<Id, Id>, std::vector<std::pair<Id, Id>>, std::greater<>> ready;
   const auto last_root = [&](Id i) {
     return drafts_[i].members.empty() ? drafts_[i].other : drafts_[i].members.back();
@@ -154,7 +161,8 @@ std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
     const Id i = ready.top().second;
     ready.pop();
     out.push_back(i);
-    for (Id n : next[i]) {
+    for (std::uint32_t k = first[i]; k < first[i + std::size_t{1}]; ++k) {
+      const Id n = next[k];
       if (--waiting[n] == 0) ready.emplace(last_root(n), n);
     }
   }

@@ -22,8 +22,10 @@ class Grouper {
   void run() {
     absorb();
     std::size_t begin = 0;
+    Window window(drafts_);
     for (std::size_t end : window_ends(drafts_)) {
-      join_window(Window(drafts_, begin, end));
+      window.move_to(begin, end);
+      join_window(window);
       begin = end;
     }
   }
@@ -97,7 +99,7 @@ class Grouper {
   }
 
   /// Rounds 2 and 3.
-  void join_window(Window window) {
+  void join_window(Window& window) {
     for (Id draft = window.begin(); draft < window.end(); ++draft) {
       if (drafts_.is_joined(draft)) continue;
       window.enter(draft);

@@ -105,10 +105,8 @@ bool Joining::try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour
   if (!operands_fit(*g, into) || !operands_fit(*g, from)) return false;
   drafts_.known(a);
   drafts_.known(b);
-  std::vector<Source> reads = joint_reads(a, b);
-  if (reads.size() > kMaxGroupInputs) return false;
-  std::vector<Id> outputs = joint_outputs(a, b);
-  if (outputs.size() > kMaxGroupOutputs || has_detour(a, b)) return false;
+  find_joint(a, b);
+  if (reads_.size() > kMaxGroupInputs || outputs_.size() > kMaxGroupOutputs || has_detour(a, b)) return false;
   const auto middle = static_cast<std::ptrdiff_t>(into.members.size());
   into.members.insert(into.members.end(), from.members.begin(), from.members.end());
   std::inplace_merge(into.members.begin(), into.members.begin() + middle, into.members.end());
@@ -117,8 +115,8 @@ bool Joining::try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour
   into.reduced = g->reduced;
   into.rows = g->rows;
   into.columns = g->columns;
-  into.reads = std::move(reads);
-  into.outputs = std::move(outputs);
+  into.reads.assign(reads_.begin(), reads_.end());
+  into.outputs.assign(outputs_.begin(), outputs_.end());
   drafts_.note_join(a, b);
   from.members = {};
   from.reads = {};
@@ -157,34 +155,26 @@ bool Joining::edges_fit(const Group& g, const Draft& from, const Draft& to) cons
                      [&](Id reader) { return is_aligned_with(g, reader, producer); });
 }
 
-std::vector<Source> Joining::joint_reads(Id a, Id b) const {
-  std::vector<Source> reads;
-  reads.reserve(drafts_[a].reads.size() + drafts_[b].reads.size());
+void Joining::find_joint(Id a, Id b) {
+  reads_.clear();
+  outputs_.clear();
   for (const Id draft : {a, b}) {
-    const std::size_t before = draft == a ? 0 : reads.size();
+    const std::size_t before = draft == a ? 0 : reads_.size();
     for (const Source& s : drafts_[draft].reads) {
       if (drafts_.has_group(s.root)) {
         const Id g = drafts_.group_of(s.root);
         if (g == a || g == b) continue;
       }
-      const auto end = reads.begin() + static_cast<std::ptrdiff_t>(before);
-      const bool is_new = std::none_of(reads.begin(), end, [&](const Source& other) {
+      const auto end = reads_.begin() + static_cast<std::ptrdiff_t>(before);
+      const bool is_new = std::none_of(reads_.begin(), end, [&](const Source& other) {
         return other.root == s.root && *other.view == *s.view;
       });
-      if (is_new) reads.push_back(s);
+      if (is_new) reads_.push_back(s);
     }
-  }
-  return reads;
-}
-
-std::vector<Drafts::Id> Joining::joint_outputs(Id a, Id b) const {
-  std::vector<Id> outputs;
-  for (const Id draft : {a, b}) {
     for (Id root : drafts_[draft].outputs) {
-      if (drafts_.needs_memory(root, a, b)) outputs.push_back(root);
+      if (drafts_.needs_memory(root, a, b)) outputs_.push_back(root);
     }
   }
-  return outputs;
 }
 
 }  // namespace caldera

@@ -35,12 +35,14 @@ class Joining {
   bool is_uniform(Id root) const;
   /// Whether a contraction can run over the space of its epilogue: rows may be split, columns may not.
   bool fits_product(const Group& g) const;
-  /// What the two read from elsewhere, each view of a root once, and which of their roots need memory.
-  std::vector<Source> joint_reads(Id a, Id b) const;
-  std::vector<Id> joint_outputs(Id a, Id b) const;
+  /// Fills `reads_` with what the two read from elsewhere, each view of a root once, and `outputs_` with
+  /// those of their roots that need memory.
+  void find_joint(Id a, Id b);
 
   Drafts& drafts_;
   const Placement& placement_;
+  std::vector<Source> reads_;
+  std::vector<Id> outputs_;
 };
 
 }  // namespace caldera

@@ -41,6 +41,21 @@ void Window::for_each_group_before(Id draft, Visit visit) {
   for (const Source& s : d.reads) each(s.root);
 }
 
+void Window::move_to(std::size_t begin, std::size_t end) {
+  begin_ = begin;
+  end_ = end;
+  rows_ = followed_ = entered_ = 0;
+  position_.resize(end - begin);
+  for (Id draft = this->begin(); draft < this->end(); ++draft) {
+    if (!drafts_.is_joined(draft)) position_[draft - begin_] = static_cast<std::uint32_t>(rows_++);
+  }
+  words_ = (rows_ + 63) / 64;
+  covers_.assign(rows_ * words_, 0);
+  covered_by_.assign(rows_ * words_, 0);
+  both_.resize(words_);
+  dependent_.resize(words_);
+}
+
 void Window::enter(Id draft) {
   const std::size_t at = position(draft);
   follow(at / 64 * 64);
@@ -61,7 +76,7 @@ void Window::follow(std::size_t end) {
       for (std::size_t k = 0; k < 64; ++k) any |= square[k] = covers_[(followed_ + k) * words_ + w];
       if (any == 0) continue;
       transpose(square);
-      const std::size_t rows = std::min<std::size_t>(64, end_ - begin_ - w * 64);
+      const std::size_t rows = std::min<std::size_t>(64, rows_ - w * 64);
       for (std::size_t k = 0; k < rows; ++k) covered_by_[(w * 64 + k) * words_ + followed_ / 64] |= square[k];
     }
   }
@@ -76,12 +91,11 @@ bool Window::leads(Id from, Id to) {
 
 void Window::note_join(Id a, Id b) {
   const std::size_t at_a = position(a), at_b = position(b);
-  std::vector<Word> both(words_);
-  for (std::size_t w = 0; w < words_; ++w) both[w] = row(covers_, at_a)[w] | row(covers_, at_b)[w];
+  for (std::size_t w = 0; w < words_; ++w) both_[w] = row(covers_, at_a)[w] | row(covers_, at_b)[w];
   const auto widen = [&](std::size_t at) {
     Word* const own = row(covers_, at);
     for (std::size_t w = 0; w < words_; ++w) {
-      Word added = both[w] & ~own[w];
+      Word added = both_[w] & ~own[w];
       if (added == 0) continue;
       own[w] |= added;
       if (at >= followed_) continue;
@@ -92,11 +106,10 @@ void Window::note_join(Id a, Id b) {
     }
   };
   // What `widen` adds to the rows of a and b in passing are the columns of themselves.
-  std::vector<Word> dependent(words_);
   for (std::size_t w = 0; w < words_; ++w)
-    dependent[w] = row(covered_by_, at_a)[w] | row(covered_by_, at_b)[w];
+    dependent_[w] = row(covered_by_, at_a)[w] | row(covered_by_, at_b)[w];
   for (std::size_t w = 0; w < words_; ++w) {
-    for (Word left = dependent[w]; left != 0; left &= left - 1)
+    for (Word left = dependent_[w]; left != 0; left &= left - 1)
       widen(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
   }
   for (std::size_t at = followed_; at < entered_; ++at) {

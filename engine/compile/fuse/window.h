@@ -9,19 +9,16 @@
 
 namespace caldera {
 
-/// The drafts with numbers from `begin` to `end`. Reachability among them is kept as two matrices of bits: a
-/// row of `covers_` says what a draft is made of or depends on, a row of `covered_by_` what depends on it.
-/// The second follows the first 64 drafts at a time.
+/// The drafts with numbers from one to another. Reachability among those that have gone into no other yet is
+/// kept as two matrices of bits: a row of `covers_` says what a draft is made of or depends on, a row of
+/// `covered_by_` what depends on it. The second follows the first 64 drafts at a time.
 class Window {
  public:
   using Id = Drafts::Id;
-  Window(Drafts& drafts, std::size_t begin, std::size_t end)
-      : drafts_(drafts),
-        begin_(begin),
-        end_(end),
-        words_((end - begin + 63) / 64),
-        covers_((end - begin) * words_, 0),
-        covered_by_((end - begin) * words_, 0) {}
+  explicit Window(Drafts& drafts) : drafts_(drafts) {}
+
+  /// Starts anew with the drafts from `begin` to `end`; what was allocated stays.
+  void move_to(std::size_t begin, std::size_t end);
 
   Id begin() const { return static_cast<Id>(begin_); }
   Id end() const { return static_cast<Id>(end_); }
@@ -38,7 +35,7 @@ class Window {
  private:
   using Word = std::uint64_t;
 
-  std::size_t position(Id draft) const { return draft - begin_; }
+  std::size_t position(Id draft) const { return position_[draft - begin_]; }
   Word* row(std::vector<Word>& matrix, std::size_t at) { return matrix.data() + at * words_; }
   bool covers(std::size_t at, std::size_t what) const {
     return (covers_[at * words_ + what / 64] >> (what % 64) & 1) != 0;
@@ -47,13 +44,15 @@ class Window {
   template <class Visit>
   void for_each_group_before(Id draft, Visit visit);
   bool leads(Id from, Id to);
-  /// Brings `covered_by_` up to the drafts before `end`, a multiple of 64.
+  /// Brings `covered_by_` up to the positions before `end`, a multiple of 64.
   void follow(std::size_t end);
 
   Drafts& drafts_;
-  std::size_t begin_, end_;
-  std::size_t words_;  // in a row
-  std::vector<Word> covers_, covered_by_;
+  std::size_t begin_ = 0, end_ = 0;
+  std::vector<std::uint32_t> position_;  // in the matrices, of each draft that has one
+  std::size_t rows_ = 0;
+  std::size_t words_ = 0;  // in a row
+  std::vector<Word> covers_, covered_by_, both_, dependent_;
   std::size_t followed_ = 0;  // positions that covered_by_ knows
   std::size_t entered_ = 0;   // positions up to the last that was taken in
 };
