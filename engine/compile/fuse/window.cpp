@@ -52,7 +52,6 @@ void Window::move_to(std::size_t begin, std::size_t end) {
   words_ = (rows_ + 63) / 64;
   covers_.assign(rows_ * words_, 0);
   covered_by_.assign(rows_ * words_, 0);
-  both_.resize(words_);
   dependent_.resize(words_);
 }
 
@@ -91,13 +90,17 @@ bool Window::leads(Id from, Id to) {
 
 void Window::note_join(Id a, Id b) {
   const std::size_t at_a = position(a), at_b = position(b);
-  for (std::size_t w = 0; w < words_; ++w) both_[w] = row(covers_, at_a)[w] | row(covers_, at_b)[w];
+  // What depends on one half covers all that it covers: nothing is new but where the two differ.
+  changed_.clear();
+  for (std::size_t w = 0; w < words_; ++w) {
+    const Word of_a = row(covers_, at_a)[w], of_b = row(covers_, at_b)[w];
+    if (of_a != of_b) changed_.emplace_back(w, of_a | of_b);
+  }
   const auto widen = [&](std::size_t at) {
-    Word* const own = row(covers_, at);
-    for (std::size_t w = 0; w < words_; ++w) {
-      Word added = both_[w] & ~own[w];
-      if (added == 0) continue;
-      own[w] |= added;
+    for (const auto& [w, both] : changed_) {
+      Word& own = covers_[at * words_ + w];
+      Word added = both & ~own;
+      own |= added;
       if (at >= followed_) continue;
       for (; added != 0; added &= added - 1) {
         const auto what = w * 64 + static_cast<std::size_t>(std::countr_zero(added));
@@ -105,7 +108,7 @@ void Window::note_join(Id a, Id b) {
       }
     }
   };
-  // What `widen` adds to the rows of a and b in passing are the columns of themselves.
+  // Before any is widened: that adds to the columns of a and b themselves.
   for (std::size_t w = 0; w < words_; ++w)
     dependent_[w] = row(covered_by_, at_a)[w] | row(covered_by_, at_b)[w];
   for (std::size_t w = 0; w < words_; ++w) {

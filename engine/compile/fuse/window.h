@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/compile/fuse/drafts.h"
@@ -52,7 +53,9 @@ class Window {
   std::vector<std::uint32_t> position_;  // in the matrices, of each draft that has one
   std::size_t rows_ = 0;
   std::size_t words_ = 0;  // in a row
-  std::vector<Word> covers_, covered_by_, both_, dependent_;
+  std::vector<Word> covers_, covered_by_, dependent_;
+  std::vector<std::pair<std::size_t, Word>>
+      changed_;               // words of a row that a join changes, with what they become
   std::size_t followed_ = 0;  // positions that covered_by_ knows
   std::size_t entered_ = 0;   // positions up to the last that was taken in
 };
