@@ -124,6 +124,11 @@ class Finder {
     }
     for (auto step = run.rbegin(); step != run.rend(); ++step) parts.push_back(step->part);
     if (parts.size() < 2) return;
+    if (sum.rest == kNoRoot && share_in_pairs(parts)) {
+      sum.layers = two_layers(parts);
+      accept(run, parts.size(), std::move(sum));
+      return;
+    }
     // Each part lies above all earlier ones that it overlaps.
     std::vector<Intervals> taken;
     for (const PaddedPart& part : parts) {
@@ -138,7 +143,37 @@ class Finder {
       taken[layer].add(part.begin, part.end);
       sum.layers[layer].push_back(part);
     }
-    if (sum.layers.empty() || sum.layers.size() == parts.size()) return;
+    accept(run, parts.size(), std::move(sum));
+  }
+
+  /// Whether no element is in more than two of the parts: in which order those two are added is all one.
+  static bool share_in_pairs(const std::vector<PaddedPart>& parts) {
+    std::vector<std::pair<std::int64_t, int>> ends;  // where one begins or, before that, another ends
+    for (const PaddedPart& part : parts) {
+      if (part.begin >= part.end) continue;
+      ends.emplace_back(part.begin, 1);
+      ends.emplace_back(part.end, -1);
+    }
+    std::sort(ends.begin(), ends.end());
+    int depth = 0;
+    return std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return (depth += end.second) <= 2; });
+  }
+  static std::vector<std::vector<PaddedPart>> two_layers(std::vector<PaddedPart> parts) {
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const PaddedPart& a, const PaddedPart& b) { return a.begin < b.begin; });
+    std::vector<std::vector<PaddedPart>> layers;
+    for (const PaddedPart& part : parts) {
+      if (part.begin >= part.end) continue;
+      auto layer = std::find_if(layers.begin(), layers.end(),
+                                [&](const auto& placed) { return placed.back().end <= part.begin; });
+      if (layer == layers.end()) layer = layers.emplace(layers.end());
+      layer->push_back(part);
+    }
+    return layers;
+  }
+
+  void accept(const std::vector<Step>& run, std::size_t parts, PadSum sum) {
+    if (sum.layers.empty() || sum.layers.size() == parts) return;
     for (auto& layer : sum.layers) {
       std::sort(layer.begin(), layer.end(),
                 [](const PaddedPart& a, const PaddedPart& b) { return a.begin < b.begin; });

@@ -17,7 +17,8 @@ struct PaddedPart {
 
 /// A sum of paddings along one axis, in the order in which they are added, to `rest` if there is one. Parts
 /// of one layer do not touch the same elements, and where two do, that of the lower layer is added first: the
-/// sum of the layers adds every element's parts in the order that the program has.
+/// sum of the layers adds every element's parts in the order that the program has. (Where no element has more
+/// than two summands the order is all one.)
 struct PadSum {
   int axis = 0;
   std::uint32_t rest = kNoRoot;
