@@ -67,7 +67,7 @@ Outputs lora(int layers) {
   constexpr std::int64_t kBatch = 2, kLength = 32, kWidth = 64, kHeads = 4, kRank = 8;
   Outputs adapters;
   const auto linear = [&](const LazyTensor& x, bool adapted) {
-    const LazyTensor y = matmul(x, transpose(null_input({kWidth, kWidth})));
+    LazyTensor y = matmul(x, transpose(null_input({kWidth, kWidth})));
     if (!adapted) return y;
     adapters.push_back(null_input({kWidth, kRank}));
     adapters.push_back(null_input({kRank, kWidth}));

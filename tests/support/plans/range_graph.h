@@ -16,14 +16,9 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "tests/support/plans/dense_reference.h"
+#include "tests/support/plans/ranges.h"
 
 namespace caldera::testing {
-
-struct Ranges {
-  Dense low, value, high;
-  const Shape& shape() const { return value.shape; }
-};
 
 class RangeGraph {
  public:
@@ -61,13 +56,13 @@ class RangeGraph {
 
   int add(std::string text, Ranges ranges, Builder build, std::vector<int> inputs);
   int leaf(const Shape& shape);
-  using Interval = std::array<double, 3>;
+  using OfOne = std::function<Interval(const Interval&)>;
+  using OfTwo = std::function<Interval(const Interval&, const Interval&)>;
   /// Rounds outwards, by `units` of the type.
   Interval rounded(Interval x, double units = 2) const;
-  template <class F>
-  int map(const char* name, int x, LazyTensor (*engine)(const LazyTensor&), F f, double units);
-  template <class F>
-  int zip(const char* name, int a, int b, LazyTensor (*engine)(const LazyTensor&, const LazyTensor&), F f);
+  int map(const char* name, int x, LazyTensor (*engine)(const LazyTensor&), const OfOne& f, double units);
+  int zip(const char* name, int a, int b, LazyTensor (*engine)(const LazyTensor&, const LazyTensor&),
+          const OfTwo& f);
   int scaled(int x, double k);
   int product(int a, int b);
   int sum(int x, std::vector<int> axes);
@@ -75,8 +70,7 @@ class RangeGraph {
   int transposed(int x);
   int sliced(int x, int axis, std::int64_t begin, std::int64_t count);
   int padded(int x, int axis, std::int64_t low, std::int64_t high);
-  template <class F>
-  int moved(std::string text, int x, F f, Builder build);
+  int moved(std::string text, int x, const std::function<Dense(const Dense&)>& f, Builder build);
 
   void unary();
   void binary();
