@@ -40,7 +40,7 @@ RangeGraph::RangeGraph(std::uint32_t seed, DType real)
       &RangeGraph::binary,   &RangeGraph::scalar,    &RangeGraph::scalar,   &RangeGraph::reduce,
       &RangeGraph::reduce,   &RangeGraph::matmul,    &RangeGraph::matmul,   &RangeGraph::products,
       &RangeGraph::products, &RangeGraph::movement,  &RangeGraph::movement, &RangeGraph::parts,
-      &RangeGraph::softmax,  &RangeGraph::attention,
+      &RangeGraph::softmax,  &RangeGraph::attention, &RangeGraph::joined,
   };
   leaf({1 + below(4), 1 + below(5)});
   for (int steps = 4 + below(12); steps > 0; --steps)

@@ -80,6 +80,7 @@ class RangeGraph {
   void products();
   void movement();
   void parts();
+  void joined();
   void softmax();
   void attention();
 

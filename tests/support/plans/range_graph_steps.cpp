@@ -187,6 +187,28 @@ void RangeGraph::parts() {
   }
 }
 
+/// Two parts of a tensor the other way about, as rotary embeddings have them, and an operation on the whole.
+void RangeGraph::joined() {
+  const int x = some(1);
+  const int axis = below(shape(x).rank());
+  const std::int64_t extent = shape(x)[axis];
+  if (extent < 2 || shape(x).numel() > kMaxElements / 2) return;
+  const std::int64_t cut = 1 + below(static_cast<int>(extent) - 1);
+  const int first = scaled(sliced(x, axis, cut, extent - cut), scalar_value());
+  const int second = sliced(x, axis, 0, cut);
+  const auto both = [&](const Dense& a, const Dense& b) { return dense::concatenate({&a, &b}, axis); };
+  const Ranges &a = node(first).ranges, &b = node(second).ranges;
+  Ranges out{both(a.low, b.low), both(a.value, b.value), both(a.high, b.high)};
+  const int turned = add(
+      fmt::format("concatenate %{} %{} axis {}", first, second, axis), std::move(out),
+      [=](const Tensors& t, Device) {
+        return concatenate({t[static_cast<std::size_t>(first)], t[static_cast<std::size_t>(second)]}, axis);
+      },
+      {first, second});
+  const int other = chance(50) ? x : partner(shape(x));
+  zip("add", zip("multiply", turned, partner(shape(x)), multiply, times), other, caldera::add, plus);
+}
+
 void RangeGraph::softmax() {
   const int x = some(1);
   const int axis = shape(x).rank() - 1;
