@@ -85,9 +85,10 @@ bool Drafts::reads_from(Id root, Id group) const {
   return found;
 }
 
-bool Drafts::depends(Id reader, Id on) const {
-  const Draft& d = drafts_[reader];
-  return std::any_of(d.members.begin(), d.members.end(), [&](Id member) { return reads_from(member, on); });
+bool Drafts::depends(Id reader, Id on) {
+  const std::vector<Source>& reads = known(reader).reads;
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](const Source& s) { return has_group(s.root) && group_of(s.root) == on; });
 }
 
 bool Drafts::needs_memory(Id root, Id a, Id b) const {

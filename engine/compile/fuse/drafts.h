@@ -79,7 +79,7 @@ class Drafts {
 
   bool reads_from(Id root, Id group) const;
   /// Whether a member of one draft reads from the other.
-  bool depends(Id reader, Id on) const;
+  bool depends(Id reader, Id on);
   /// Whether the root is an output of the program, or read outside of both groups.
   bool needs_memory(Id root, Id a, Id b) const;
 
