@@ -37,9 +37,10 @@ class BenchCommand : public Command {
  protected:
   void add_options(Arguments& args) override {
     args.option("--suite", suite_,
-                "seeds, ops, train, all of these; or lavapipe: those of them that ggml was measured on there")
+                "seeds, ops, train, graph, all of these; or lavapipe: those of them that ggml was measured "
+                "on there")
         .show_default()
-        .one_of({"seeds", "ops", "train", "lavapipe", "all"});
+        .one_of({"seeds", "ops", "train", "graph", "lavapipe", "all"});
     args.option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
         .type_name("RE");
     args.option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
@@ -85,6 +86,7 @@ std::vector<bench::Case> cases_of(const std::string& suite, const std::string& f
   add("seeds", bench::seeds_suite);
   add("ops", bench::ops_suite);
   add("train", bench::train_suite);
+  add("graph", bench::graph_suite);
   if (suite == "lavapipe") cases = bench::lavapipe_suite();
   if (filter.empty()) return cases;
   try {

@@ -10,6 +10,7 @@ namespace caldera::bench {
 std::vector<Case> seeds_suite();
 std::vector<Case> ops_suite();
 std::vector<Case> train_suite();
+std::vector<Case> graph_suite();
 /// Cases of the others, with bounds.
 std::vector<Case> lavapipe_suite();
 

@@ -46,7 +46,8 @@ constexpr bool kAlways = false;
 constexpr std::array<Pass, 10> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
-    {"products", Form::program, kFuses, [](Compilation& c) { c.program = sum_products(c.program); }},
+    {"products", Form::program, kFuses,
+     [](Compilation& c) { c.program = sum_products(std::move(c.program)); }},
     {"attention", Form::program, kFuses,
      [](Compilation& c) { c.program = find_attention(std::move(c.program)); }},
 

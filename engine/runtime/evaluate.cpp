@@ -130,8 +130,10 @@ class Attempt {
       settle();
       // The jobs of parts run on the streams' own threads: one that ran them all itself would be in the way
       // of those that wait.
-      for (Launch& launch : scheduled_.launches)
+      for (Launch& launch : scheduled_.launches) {
+        RunRecorder::add(launch.job->record);
         launch.run_inline = launch.device->stream->enqueue(launch.job, run_inline && !crosses);
+      }
       bound_histories(bin_);
     }
     work.finish();

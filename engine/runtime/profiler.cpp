@@ -141,10 +141,14 @@ std::shared_ptr<RunRecord> RunRecorder::record(const Executable& executable) con
   if (!record_) return nullptr;
   record_->plan = executable.plan_ptr();
   record_->cache_hit = plan_cache().stats().hits > hits_;
+  return record_;
+}
+
+void RunRecorder::add(const std::shared_ptr<RunRecord>& record) {
+  if (!record) return;
   Records& r = records();
   const std::scoped_lock lock(r.mutex);
-  if (is_recording()) r.runs.push_back(record_);
-  return record_;
+  if (is_recording()) r.runs.push_back(record);
 }
 
 Ticket submit_recorded(Backend& backend, Job& job) {

@@ -69,6 +69,8 @@ class RunRecorder {
   explicit RunRecorder(const GraphKey& capture);
   /// To be kept in the job. Null unless someone records or CALDERA_DEBUG asks for times.
   std::shared_ptr<RunRecord> record(const Executable& executable) const;
+  /// The job of this record, which may be null, is about to be queued.
+  static void add(const std::shared_ptr<RunRecord>& record);
 
  private:
   std::shared_ptr<RunRecord> record_;

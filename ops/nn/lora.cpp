@@ -16,7 +16,9 @@ LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor
   }
   for (const LazyTensor* operand : {&x, &a, &b})
     ops::check_domain("lora_delta", ScalarDomain::floating, operand->dtype());
-  return matmul(matmul(x, a), b) * scale;
+  // The factor goes to the narrow product: the gradients of x, a and b then need no scaled copy of the wide
+  // one.
+  return matmul(matmul(x, a) * scale, b);
 }
 
 }  // namespace caldera

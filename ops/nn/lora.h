@@ -5,7 +5,7 @@
 
 namespace caldera {
 
-/// scale * ((x @ a) @ b): x (..., in), a (in, rank), b (rank, out).
+/// (scale * (x @ a)) @ b: x (..., in), a (in, rank), b (rank, out).
 LazyTensor lora_delta(const LazyTensor& x, const LazyTensor& a, const LazyTensor& b, double scale);
 
 }  // namespace caldera

@@ -27,6 +27,9 @@ void main() {
   const int m = args.queries, n = args.keys, d = args.d, e = args.e;
   const uint blocks_m = uint(m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const uint tasks = blocks_m * uint(args.batches);
+  // A power of two, with which all weights together are at most 1, as those of the softmax are: what they weigh cannot
+  // overflow before it is divided by their sum.
+  const float share = ldexp(1.0, -(findMSB(max(n, 1)) + 1));
   [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
     const uint batch = task / blocks_m;
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
@@ -79,7 +82,7 @@ void main() {
         float total = row_sum[own] * scale;
         COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int at = in_block(r, LANE_COLUMN + j * LANE_COLUMNS);
-          const float weight = f_exp(blocks[at] - base);
+          const float weight = f_exp(blocks[at] - base) * share;
           blocks[at] = weight;
           total += weight;
         }
@@ -103,7 +106,7 @@ void main() {
       row_scale[own_state(i)] = n == 0 ? 0.0 : 1.0 / total;
       if (LANE_COLUMN == 0 && first + r < m) {
         MEMORY(highest).v[row_of(highest, first + r)] = row_maximum[r * LANE_COLUMNS];
-        MEMORY(totals).v[row_of(totals, first + r)] = total;
+        MEMORY(totals).v[row_of(totals, first + r)] = total / share;
       }
     }
     scale_rows(sum);

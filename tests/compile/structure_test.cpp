@@ -59,7 +59,7 @@ const Golden kGolden[] = {
     {"scatter_add", {4, 1, 0}, {4, 1, 0}},
     {"gradient of an embedding", {4, 2, 256}, {5, 3, 256}},
     {"causal attention", {1, 0, 512}, {10, 8, 768}},
-    {"low-rank product", {2, 1, 256}, {5, 3, 1024}},
+    {"low-rank product", {2, 1, 256}, {5, 3, 1280}},
     {"training step", {8, 4, 1280}, {28, 14, 1792}},
     {"dropout", {1, 0, 0}, {4, 2, 1280}},
     {"reductions over several axes", {4, 0, 0}, {6, 1, 1792}},

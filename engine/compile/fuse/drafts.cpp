@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -30,15 +31,24 @@ void Drafts::build_readers() {
   std::vector<std::uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
   each([&](Id read, Id reader) { readers_[next[read]++] = reader; });
   is_awaited_.assign(count_, false);
-  for (Id i = 0; i < count_; ++i) placement_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = true; });
+  for (Id i = 0; i < count_; ++i) {
+    placement_.for_each_awaited(i, [&](Id root) { is_awaited_[root] = has_barriers_ = true; });
+  }
 }
 
 void Drafts::make_drafts(bool fusion) {
+  const auto has_kernel = [&](Id i) {
+    return placement_.is_live(i) && placement_.node(i).op->kind != OpClass::data && !placement_.is_free(i) &&
+           !placement_.is_generated(i);
+  };
+  std::size_t kernels = 0;
+  for (Id i = 0; i < count_; ++i) kernels += has_kernel(i) ? 1 : 0;
+  drafts_.reserve(kernels);
+  parent_.resize(kernels);
+  std::iota(parent_.begin(), parent_.end(), 0U);
   for (Id i = 0; i < count_; ++i) {
     const OpClass kind = placement_.node(i).op->kind;
-    const bool has_kernel = placement_.is_live(i) && kind != OpClass::data && !placement_.is_free(i) &&
-                            !placement_.is_generated(i);
-    if (!has_kernel) continue;
+    if (!has_kernel(i)) continue;
     draft_of_[i] = static_cast<Id>(drafts_.size());
     Draft& d = drafts_.emplace_back();
     d.space = iteration_shape(placement_, i);
@@ -75,9 +85,10 @@ bool Drafts::reads_from(Id root, Id group) const {
   return found;
 }
 
-bool Drafts::depends(Id reader, Id on) const {
-  const Draft& d = drafts_[reader];
-  return std::any_of(d.members.begin(), d.members.end(), [&](Id member) { return reads_from(member, on); });
+bool Drafts::depends(Id reader, Id on) {
+  const std::vector<Source>& reads = known(reader).reads;
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](const Source& s) { return has_group(s.root) && group_of(s.root) == on; });
 }
 
 bool Drafts::needs_memory(Id root, Id a, Id b) const {
@@ -86,6 +97,24 @@ bool Drafts::needs_memory(Id root, Id a, Id b) const {
   return std::any_of(all.begin(), all.end(), [&](Id reader) {
     return !has_group(reader) || (group_of(reader) != a && group_of(reader) != b);
   });
+}
+
+const Draft& Drafts::known(Id i) {
+  Draft& d = drafts_[i];
+  if (d.is_known) return d;
+  d.is_known = true;
+  for (Id member : d.members) {
+    for_each_operand(member, [&](const Source& s) {
+      if (placement_.is_free(s.root) || placement_.is_generated(s.root)) return;
+      if (has_group(s.root) && group_of(s.root) == i) return;
+      const bool is_new = std::none_of(d.reads.begin(), d.reads.end(), [&](const Source& other) {
+        return other.root == s.root && *other.view == *s.view;
+      });
+      if (is_new) d.reads.push_back(s);
+    });
+  }
+  d.outputs = outputs_of(i);
+  return d;
 }
 
 std::vector<Drafts::Id> Drafts::outputs_of(Id i) const {
@@ -102,18 +131,25 @@ std::vector<Drafts::Id> Drafts::outputs_of(Id i) const {
 /// Producers first; among those that are ready, the one that the program names first.
 std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
   std::vector<std::uint32_t> waiting(drafts_.size(), 0);
-  std::vector<std::vector<Id>> next(drafts_.size());
+  // What follows each draft, in one array: counted, then filled.
+  std::vector<std::pair<Id, Id>> edges;  // (producer, reader)
+  std::vector<std::uint32_t> first(drafts_.size() + 1, 0);
+  std::vector<Id> seen(drafts_.size(), kNoRoot);  // the last draft that was found to read each
   for (Id i : alive) {
-    std::vector<Id> producers;
-    const auto add = [&](Id read) {
-      if (has_group(read) && group_of(read) != i) producers.push_back(group_of(read));
-    };
-    for_each_before_draft(i, add);
-    std::sort(producers.begin(), producers.end());
-    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
-    waiting[i] = static_cast<std::uint32_t>(producers.size());
-    for (Id p : producers) next[p].push_back(i);
+    for_each_before_draft(i, [&](Id read) {
+      if (!has_group(read)) return;
+      const Id p = group_of(read);
+      if (p == i || seen[p] == i) return;
+      seen[p] = i;
+      edges.emplace_back(p, i);
+      ++waiting[i];
+      ++first[p + std::size_t{1}];
+    });
   }
+  for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+  std::vector<Id> next(edges.size());
+  std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
+  for (const auto& [producer, reader] : edges) next[at[producer]++] = reader;
   std::priority_queue<std::pair<Id, Id>, std::vector<std::pair<Id, Id>>, std::greater<>> ready;
   const auto last_root = [&](Id i) {
     return drafts_[i].members.empty() ? drafts_[i].other : drafts_[i].members.back();
@@ -126,7 +162,8 @@ std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
     const Id i = ready.top().second;
     ready.pop();
     out.push_back(i);
-    for (Id n : next[i]) {
+    for (std::uint32_t k = first[i]; k < first[i + std::size_t{1}]; ++k) {
+      const Id n = next[k];
       if (--waiting[n] == 0) ready.emplace(last_root(n), n);
     }
   }
@@ -136,7 +173,7 @@ std::vector<Drafts::Id> Drafts::sorted(const std::vector<Id>& alive) const {
 std::vector<Group> Drafts::finish() {
   std::vector<Id> alive;
   for (Id i = 0; i < drafts_.size(); ++i) {
-    if (drafts_[i].parent != kNoRoot) continue;
+    if (is_joined(i)) continue;
     drafts_[i].outputs = outputs_of(i);
     alive.push_back(i);
   }

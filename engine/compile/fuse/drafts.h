@@ -13,9 +13,11 @@ namespace caldera {
 
 /// A group under construction.
 struct Draft : Group {
-  bool open = false;               // may take part in joining at all
-  bool closed = false;             // a reduction that nothing may follow
-  std::uint32_t parent = kNoRoot;  // the draft that it went into
+  bool open = false;      // may take part in joining at all
+  bool closed = false;    // a reduction that nothing may follow
+  bool is_known = false;  // `reads` and `outputs` are those of its members
+  /// What its members read from elsewhere and is in memory, each view of a root once.
+  std::vector<Source> reads;
 };
 
 /// All drafts of a program, by number: at first one for each root that has a kernel, in program order.
@@ -33,9 +35,17 @@ class Drafts {
 
   /// The draft that one has gone into, or itself.
   Id find(Id draft) const {
-    while (drafts_[draft].parent != kNoRoot) draft = drafts_[draft].parent;
+    while (parent_[draft] != draft) {
+      parent_[draft] = parent_[parent_[draft]];
+      draft = parent_[draft];
+    }
     return draft;
   }
+  bool is_joined(Id draft) const { return parent_[draft] != draft; }
+  /// Draft `from` has gone into draft `into`.
+  void note_join(Id into, Id from) { parent_[from] = into; }
+  /// The draft with its `reads` and `outputs`.
+  const Draft& known(Id draft);
   bool has_group(Id root) const { return draft_of_[root] != kNoRoot; }
   Id group_of(Id root) const { return find(draft_of_[root]); }
   /// Whether a root is no expression but has a kernel of its own kind.
@@ -63,12 +73,13 @@ class Drafts {
     return {readers_.data() + first_reader_[root],
             first_reader_[root + std::size_t{1}] - first_reader_[root]};
   }
+  bool has_barriers() const { return has_barriers_; }
   /// Behind a barrier: what reads it may not take it in before the others are there.
   bool is_awaited(Id root) const { return is_awaited_[root]; }
 
   bool reads_from(Id root, Id group) const;
   /// Whether a member of one draft reads from the other.
-  bool depends(Id reader, Id on) const;
+  bool depends(Id reader, Id on);
   /// Whether the root is an output of the program, or read outside of both groups.
   bool needs_memory(Id root, Id a, Id b) const;
 
@@ -85,10 +96,12 @@ class Drafts {
   const Placement& placement_;
   Id count_;
   std::vector<Id> draft_of_;
-  std::vector<Draft> drafts_;  // in the order of their roots
+  std::vector<Draft> drafts_;       // in the order of their roots
+  mutable std::vector<Id> parent_;  // the draft that each has gone into, or one on the way there
   std::vector<std::uint32_t> first_reader_;
   std::vector<Id> readers_;  // of each root, by ranges
   std::vector<bool> is_awaited_;
+  bool has_barriers_ = false;
 };
 
 }  // namespace caldera

@@ -22,8 +22,10 @@ class Grouper {
   void run() {
     absorb();
     std::size_t begin = 0;
+    Window window(drafts_);
     for (std::size_t end : window_ends(drafts_)) {
-      join_window(Window(drafts_, begin, end));
+      window.move_to(begin, end);
+      join_window(window);
       begin = end;
     }
   }
@@ -68,7 +70,7 @@ class Grouper {
       const auto all = drafts_.readers(s.root);
       if (!std::all_of(all.begin(), all.end(), [&](Id reader) { return reader == i; })) return;
       const Draft& product = drafts_[drafts_.group_of(s.root)];
-      const std::optional<Draft> g = joining_.common_space(product, drafts_[drafts_.group_of(i)]);
+      const std::optional<Group> g = joining_.common_space(product, drafts_[drafts_.group_of(i)]);
       found = found || (g && joining_.edges_fit(*g, product, drafts_[drafts_.group_of(i)]));
     });
     return found;
@@ -97,16 +99,17 @@ class Grouper {
   }
 
   /// Rounds 2 and 3.
-  void join_window(Window window) {
+  void join_window(Window& window) {
     for (Id draft = window.begin(); draft < window.end(); ++draft) {
-      if (drafts_[draft].parent != kNoRoot) continue;
+      if (drafts_.is_joined(draft)) continue;
       window.enter(draft);
       join_producers(window, draft, false);
     }
     // Reductions to a few values come last: what they read rather belongs to larger groups.
     for (Id draft = window.begin(); draft < window.end(); ++draft) {
       const Draft& d = drafts_[draft];
-      if (d.parent == kNoRoot && d.reduced != 0 && d.rows < kEnoughRows) join_producers(window, draft, true);
+      if (!drafts_.is_joined(draft) && d.reduced != 0 && d.rows < kEnoughRows)
+        join_producers(window, draft, true);
     }
     join_siblings(window);
   }
@@ -120,12 +123,11 @@ class Grouper {
     Id current = draft;
     const bool waits = !late && drafts_[draft].reduced != 0 && drafts_[draft].rows < kEnoughRows;
     std::vector<Id> producers;
-    const auto add = [&](const Source& s) {
-      if (!drafts_.has_group(s.root)) return;
+    for (const Source& s : drafts_.known(current).reads) {
+      if (!drafts_.has_group(s.root)) continue;
       const Id g = drafts_.group_of(s.root);
       if (g != current && window.contains(g)) producers.push_back(g);
-    };
-    for (Id member : drafts_[current].members) drafts_.for_each_operand(member, add);
+    }
     std::sort(producers.begin(), producers.end(), std::greater<>());
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
     // Expressions first; then at most one contraction takes the whole as its epilogue.
@@ -142,39 +144,35 @@ class Grouper {
   }
 
   void join_siblings(Window& window) {
-    const auto siblings = [&](Id root) {
-      std::vector<Id> groups;
-      for (Id reader : drafts_.readers(root)) {
-        if (!drafts_.has_group(reader) || !placement_.is_expression(reader)) continue;
-        const Id g = drafts_.group_of(reader);
-        if (window.contains(g) && drafts_[g].other == kNoRoot) groups.push_back(g);
-      }
-      std::sort(groups.begin(), groups.end());
-      groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-      if (groups.size() < 2 || groups.size() > kMaxSiblings) return;
-      for (std::size_t a = 0; a < groups.size(); ++a) {
-        for (std::size_t b = a + 1; b < groups.size(); ++b) {
-          const Id first = drafts_.find(groups[a]), second = drafts_.find(groups[b]);
-          if (first == second || drafts_[first].space.numel() != drafts_[second].space.numel()) continue;
-          if (drafts_.depends(first, second) || drafts_.depends(second, first)) continue;
-          join(window, first, second);
-        }
-      }
-    };
-    // Every tensor that the window's groups read, once.
-    std::vector<Id> read;
+    // What each tensor that the window's groups read is read by, in order of the tensors.
+    std::vector<std::pair<Id, Id>> read;
     for (Id i = window.begin(); i < window.end(); ++i) {
-      if (drafts_[i].parent != kNoRoot) continue;
-      for (Id member : drafts_[i].members) {
-        drafts_.for_each_operand(member, [&](const Source& s) {
-          if (!placement_.is_free(s.root) && !placement_.is_generated(s.root)) read.push_back(s.root);
-        });
-      }
+      if (drafts_.is_joined(i) || drafts_[i].other != kNoRoot) continue;
+      for (const Source& s : drafts_.known(i).reads) read.emplace_back(s.root, i);
     }
     std::sort(read.begin(), read.end());
-    read.erase(std::unique(read.begin(), read.end()), read.end());
-    for (Id root : read) siblings(root);
+    std::vector<Id> groups;
+    for (auto next = read.begin(); next != read.end();) {
+      groups.clear();
+      const Id root = next->first;
+      for (; next != read.end() && next->first == root; ++next) groups.push_back(drafts_.find(next->second));
+      std::sort(groups.begin(), groups.end());
+      groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+      join_all(window, groups);
+    }
   }
+  void join_all(Window& window, const std::vector<Id>& groups) {
+    if (groups.size() < 2 || groups.size() > kMaxSiblings) return;
+    for (std::size_t a = 0; a < groups.size(); ++a) {
+      for (std::size_t b = a + 1; b < groups.size(); ++b) {
+        const Id first = drafts_.find(groups[a]), second = drafts_.find(groups[b]);
+        if (first == second || drafts_[first].space.numel() != drafts_[second].space.numel()) continue;
+        if (drafts_.depends(first, second) || drafts_.depends(second, first)) continue;
+        join(window, first, second);
+      }
+    }
+  }
+
   Drafts& drafts_;
   Joining joining_;
   const Placement& placement_;

@@ -35,6 +35,8 @@ bool Joining::is_aligned(const Group& g, Id reader, const Source& s) const {
 }
 
 bool Joining::operands_fit(const Group& whole, const Group& part) const {
+  // They fit the space that they are in already.
+  if (part.reduced == whole.reduced && part.rows == whole.rows && part.space == whole.space) return true;
   for (Id member : part.members) {
     const Program::Node& n = placement_.node(member);
     const bool per_row = is_per_row(whole, n.shape) && n.op->kind != OpClass::reduce;
@@ -64,8 +66,8 @@ bool Joining::is_uniform(Id root) const {
   return uniform;
 }
 
-std::optional<Draft> Joining::common_space(const Draft& a, const Draft& b) const {
-  Draft g;
+std::optional<Group> Joining::common_space(const Draft& a, const Draft& b) const {
+  Group g;
   const bool product = a.other != kNoRoot || b.other != kNoRoot;
   const Draft& model = b.reduced != 0 ? b : a;
   const Draft& guest = b.reduced != 0 ? a : b;
@@ -85,7 +87,7 @@ std::optional<Draft> Joining::common_space(const Draft& a, const Draft& b) const
   return g;
 }
 
-bool Joining::fits_product(const Draft& g) const {
+bool Joining::fits_product(const Group& g) const {
   const Shape& own = drafts_.shape(g.other);
   if (g.space.rank() < 2 || g.space.rank() >= kMaxRank || own.numel() == 0) return false;
   if (g.space.back() != own.back()) return false;
@@ -98,54 +100,81 @@ bool Joining::try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour
   if (!into.open || !from.open || into.closed || from.closed) return false;
   if (into.other != kNoRoot && from.other != kNoRoot) return false;
   if (into.members.size() + from.members.size() > kMaxGroupNodes) return false;
-  std::optional<Draft> g = common_space(into, from);
+  std::optional<Group> g = common_space(into, from);
   if (!g || !edges_fit(*g, into, from) || !edges_fit(*g, from, into)) return false;
   if (!operands_fit(*g, into) || !operands_fit(*g, from)) return false;
-  if (has_detour(a, b)) return false;
-  g->members.resize(into.members.size() + from.members.size());
-  std::merge(into.members.begin(), into.members.end(), from.members.begin(), from.members.end(),
-             g->members.begin());
-  if (distinct_reads(*g, a, b) > kMaxGroupInputs || count_outputs(*g, a, b) > kMaxGroupOutputs) return false;
-  g->open = true;
-  from.parent = a;
-  from.members.clear();
-  into = std::move(*g);
+  drafts_.known(a);
+  drafts_.known(b);
+  find_joint(a, b);
+  if (reads_.size() > kMaxGroupInputs || outputs_.size() > kMaxGroupOutputs || has_detour(a, b)) return false;
+  const auto middle = static_cast<std::ptrdiff_t>(into.members.size());
+  into.members.insert(into.members.end(), from.members.begin(), from.members.end());
+  std::inplace_merge(into.members.begin(), into.members.begin() + middle, into.members.end());
+  into.other = g->other;
+  into.space = g->space;
+  into.reduced = g->reduced;
+  into.rows = g->rows;
+  into.columns = g->columns;
+  into.reads.assign(reads_.begin(), reads_.end());
+  into.outputs.assign(outputs_.begin(), outputs_.end());
+  drafts_.note_join(a, b);
+  from.members = {};
+  from.reads = {};
+  from.outputs = {};
+  return true;
+}
+
+bool Joining::is_aligned_with(const Group& g, Id reader, Id producer) const {
+  for (std::size_t k = 0; k < placement_.operand_count(reader); ++k) {
+    const Source s = placement_.operand(reader, k);
+    if (drafts_.has_group(s.root) && drafts_.group_of(s.root) == producer && !is_aligned(g, reader, s))
+      return false;
+  }
   return true;
 }
 
 bool Joining::edges_fit(const Group& g, const Draft& from, const Draft& to) const {
-  const Id producer = from.members.empty() ? drafts_.group_of(from.other) : drafts_.group_of(from.members[0]);
-  for (Id reader : to.members) {
-    for (std::size_t k = 0; k < placement_.operand_count(reader); ++k) {
-      const Source s = placement_.operand(reader, k);
-      if (drafts_.has_group(s.root) && drafts_.group_of(s.root) == producer && !is_aligned(g, reader, s))
-        return false;
+  const auto id_of = [&](const Draft& d) {
+    return drafts_.group_of(d.members.empty() ? d.other : d.members[0]);
+  };
+  const Id producer = id_of(from);
+  // A contraction's operands must be in memory before it runs.
+  if (to.other != kNoRoot && drafts_.reads_from(to.other, producer)) return false;
+  // Whichever are fewer: what reads the one, or the members of the other.
+  if (from.members.size() <= 1 && from.other == kNoRoot) {
+    const auto readers = drafts_.readers(from.members[0]);
+    if (readers.size() < to.members.size()) {
+      const Id consumer = id_of(to);
+      return std::all_of(readers.begin(), readers.end(), [&](Id reader) {
+        return !drafts_.has_group(reader) || drafts_.group_of(reader) != consumer ||
+               is_aligned_with(g, reader, producer);
+      });
     }
   }
-  // A contraction's operands must be in memory before it runs.
-  return to.other == kNoRoot || !drafts_.reads_from(to.other, producer);
+  return std::all_of(to.members.begin(), to.members.end(),
+                     [&](Id reader) { return is_aligned_with(g, reader, producer); });
 }
 
-std::size_t Joining::distinct_reads(const Group& g, Id a, Id b) const {
-  std::vector<Source> reads;
-  for (Id member : g.members) {
-    drafts_.for_each_operand(member, [&](const Source& s) {
-      if (placement_.is_free(s.root) || placement_.is_generated(s.root)) return;
-      if (drafts_.has_group(s.root) && (drafts_.group_of(s.root) == a || drafts_.group_of(s.root) == b))
-        return;
-      const bool known = std::any_of(reads.begin(), reads.end(), [&](const Source& other) {
+void Joining::find_joint(Id a, Id b) {
+  reads_.clear();
+  outputs_.clear();
+  for (const Id draft : {a, b}) {
+    const std::size_t before = draft == a ? 0 : reads_.size();
+    for (const Source& s : drafts_[draft].reads) {
+      if (drafts_.has_group(s.root)) {
+        const Id g = drafts_.group_of(s.root);
+        if (g == a || g == b) continue;
+      }
+      const auto end = reads_.begin() + static_cast<std::ptrdiff_t>(before);
+      const bool is_new = std::none_of(reads_.begin(), end, [&](const Source& other) {
         return other.root == s.root && *other.view == *s.view;
       });
-      if (!known) reads.push_back(s);
-    });
+      if (is_new) reads_.push_back(s);
+    }
+    for (Id root : drafts_[draft].outputs) {
+      if (drafts_.needs_memory(root, a, b)) outputs_.push_back(root);
+    }
   }
-  return reads.size();
-}
-
-std::size_t Joining::count_outputs(const Group& g, Id a, Id b) const {
-  std::size_t count = g.other != kNoRoot && drafts_.needs_memory(g.other, a, b) ? 1 : 0;
-  for (Id member : g.members) count += drafts_.needs_memory(member, a, b) ? 1 : 0;
-  return count;
 }
 
 }  // namespace caldera

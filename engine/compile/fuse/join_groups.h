@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "engine/compile/fuse/drafts.h"
 
@@ -20,23 +21,28 @@ class Joining {
   bool try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour);
 
   /// The space that two groups would share; nothing when there is none.
-  std::optional<Draft> common_space(const Draft& a, const Draft& b) const;
+  std::optional<Group> common_space(const Draft& a, const Draft& b) const;
   /// Every value that goes from one group to the other is read where it is computed.
   bool edges_fit(const Group& g, const Draft& from, const Draft& to) const;
 
  private:
   /// Whether the member `reader` of a group like `g` reads the root exactly where the group computes it.
   bool is_aligned(const Group& g, Id reader, const Source& s) const;
+  /// Whether all that `reader` reads of what `producer` computes is read there.
+  bool is_aligned_with(const Group& g, Id reader, Id producer) const;
   /// Whether all that the members of `part` read from elsewhere can be read over the space of `whole`.
   bool operands_fit(const Group& whole, const Group& part) const;
   bool is_uniform(Id root) const;
   /// Whether a contraction can run over the space of its epilogue: rows may be split, columns may not.
-  bool fits_product(const Draft& g) const;
-  std::size_t distinct_reads(const Group& g, Id a, Id b) const;
-  std::size_t count_outputs(const Group& g, Id a, Id b) const;
+  bool fits_product(const Group& g) const;
+  /// Fills `reads_` with what the two read from elsewhere, each view of a root once, and `outputs_` with
+  /// those of their roots that need memory.
+  void find_joint(Id a, Id b);
 
   Drafts& drafts_;
   const Placement& placement_;
+  std::vector<Source> reads_;
+  std::vector<Id> outputs_;
 };
 
 }  // namespace caldera

@@ -49,7 +49,7 @@ class LeastPeakSearch {
   Order run() {
     const Set all = graph_.size() == 64 ? ~Set{0} : bit(graph_.size()) - 1;
     push({0, 0, 0, 0, 0});
-    for (int budget = kBudget; !open_.empty() && budget > 0; --budget) {
+    while (!open_.empty() && tried_ < kBudget) {
       const auto [peak, open_steps, index] = open_.top();
       open_.pop();
       const State state = states_[index];
@@ -73,7 +73,9 @@ class LeastPeakSearch {
     std::int64_t during;
     std::int64_t after;
   };
-  static constexpr int kBudget = 1 << 13;
+  /// Steps tried after a set. Most plans need far fewer; with more, small plans would cost more than large
+  /// ones.
+  static constexpr int kBudget = 2000;
 
   static Set bit(std::size_t s) { return Set{1} << s; }
 
@@ -110,6 +112,7 @@ class LeastPeakSearch {
     for (std::size_t s = 0; s < graph_.size(); ++s) {
       if ((state.done & bit(s)) != 0 || (before_[s] & ~state.done) != 0) continue;
       const Cost c = cost(state, s);
+      ++tried_;
       const State child{state.done | bit(s), c.after, std::max(state.peak, c.during), index,
                         static_cast<std::uint32_t>(s)};
       // A step that fits below the peak as it is and keeps no more alive is best taken at once: later it
@@ -148,6 +151,7 @@ class LeastPeakSearch {
   std::vector<Set> before_;
   std::vector<State> states_;
   std::vector<State> children_;
+  int tried_ = 0;
   std::unordered_map<Set, std::int64_t> best_;
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ struct Program {
   std::vector<std::uint32_t> data;       // positions of the data leaves, by slot
   std::vector<DType> scalars;            // by slot: those that replays bind, then the constants
   std::vector<std::uint64_t> constants;  // bits of the last scalars, which passes have added
-  std::deque<std::vector<std::int64_t>> owned_attributes;  // of nodes that passes have made
+  /// Of nodes that passes have made; grows while passes make one program of another.
+  std::shared_ptr<std::deque<std::vector<std::int64_t>>> owned_attributes;
 
   std::span<const std::uint32_t> inputs_of(const Node& n) const {
     return {inputs.data() + n.first_input, n.input_count};

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <deque>
+#include <memory>
+#include <utility>
 
 namespace caldera {
 
@@ -39,7 +42,9 @@ ProgramBuilder::ProgramBuilder(const Program& from) : from_(from), map_(from.nod
   to_.data.assign(from.data.size(), kNoRoot);
   to_.nodes.reserve(from.nodes.size());
   to_.inputs.reserve(from.inputs.size());
-  seen_.reserve(from.nodes.size());
+  to_.owned_attributes = from.owned_attributes;
+  if (!to_.owned_attributes) to_.owned_attributes = std::make_shared<std::deque<std::vector<std::int64_t>>>();
+  table_.resize(std::bit_ceil(2 * from.nodes.size() + 16));
   for (std::uint32_t i = 0; i < from.nodes.size(); ++i) {
     const Program::Node& node = from.nodes[i];
     if (!is_leaf_class(node.op->kind)) continue;
@@ -63,35 +68,78 @@ std::uint32_t ProgramBuilder::copy(std::uint32_t old) {
   }
   const auto old_inputs = from_.inputs_of(node);
   for (std::size_t k = 0; k < old_inputs.size(); ++k) inputs[k] = map_[old_inputs[k]];
-  return make(*node.op, node.dtype, node.shape, node.attributes, inputs, node.origin);
+  return make({*node.op, node.dtype, node.shape, node.attributes, inputs}, node.origin, true);
 }
 
 std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& shape,
                                    std::span<const std::int64_t> attributes,
                                    std::span<const std::uint32_t> inputs, std::uint32_t origin) {
-  Hash128 key;
-  // By meaning, not by address: what a pass makes coincides with what the graph had.
-  key.mix(static_cast<std::uint64_t>(op.kind) | static_cast<std::uint64_t>(op.scalar) << 8 |
-          static_cast<std::uint64_t>(dtype) << 16 | static_cast<std::uint64_t>(shape.rank()) << 24 |
-          static_cast<std::uint64_t>(attributes.size()) << 32 |
-          static_cast<std::uint64_t>(inputs.size()) << 48);
-  for (std::int64_t extent : shape) key.mix(static_cast<std::uint64_t>(extent));
-  for (std::int64_t value : attributes) key.mix(static_cast<std::uint64_t>(value));
-  for (std::uint32_t input : inputs) key.mix(static_cast<std::uint64_t>(input));
-  const auto [found, is_new] = seen_.try_emplace(key, static_cast<std::uint32_t>(to_.nodes.size()));
-  if (!is_new) return found->second;
-  Program::Node node{.op = &op,
-                     .dtype = dtype,
-                     .shape = shape,
-                     .first_input = static_cast<std::uint32_t>(to_.inputs.size()),
-                     .input_count = static_cast<std::uint32_t>(inputs.size()),
-                     .origin = origin};
-  if (!attributes.empty()) {
-    node.attributes = to_.owned_attributes.emplace_back(attributes.begin(), attributes.end());
+  return make({op, dtype, shape, attributes, inputs}, origin, false);
+}
+
+// By meaning, not by address: what a pass makes coincides with what the graph had.
+std::uint64_t ProgramBuilder::hash_of(const Wanted& wanted) {
+  std::uint64_t hash = static_cast<std::uint64_t>(wanted.op.kind) |
+                       static_cast<std::uint64_t>(wanted.op.scalar) << 8 |
+                       static_cast<std::uint64_t>(wanted.dtype) << 16;
+  const auto mix = [&](std::uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 32;
+  };
+  for (std::uint32_t input : wanted.inputs) mix(input);
+  for (std::int64_t extent : wanted.shape) mix(static_cast<std::uint64_t>(extent));
+  for (std::int64_t value : wanted.attributes) mix(static_cast<std::uint64_t>(value));
+  mix(wanted.attributes.size());
+  return hash;
+}
+
+bool ProgramBuilder::is(std::uint32_t i, const Wanted& wanted) const {
+  const Program::Node& n = to_.nodes[i];
+  const auto own = to_.inputs_of(n);
+  return n.op->kind == wanted.op.kind && n.op->scalar == wanted.op.scalar && n.dtype == wanted.dtype &&
+         std::equal(own.begin(), own.end(), wanted.inputs.begin(), wanted.inputs.end()) &&
+         n.shape == wanted.shape &&
+         std::equal(n.attributes.begin(), n.attributes.end(), wanted.attributes.begin(),
+                    wanted.attributes.end());
+}
+
+void ProgramBuilder::grow() {
+  std::vector<Slot> larger(2 * table_.size());
+  const std::size_t mask = larger.size() - 1;
+  for (const Slot& slot : table_) {
+    if (slot.node == kNoRoot) continue;
+    const Program::Node& n = to_.nodes[slot.node];
+    std::size_t at = hash_of({*n.op, n.dtype, n.shape, n.attributes, to_.inputs_of(n)}) & mask;
+    while (larger[at].node != kNoRoot) at = (at + 1) & mask;
+    larger[at] = slot;
   }
-  to_.inputs.insert(to_.inputs.end(), inputs.begin(), inputs.end());
+  table_ = std::move(larger);
+}
+
+std::uint32_t ProgramBuilder::make(const Wanted& wanted, std::uint32_t origin, bool lasting) {
+  const std::uint64_t hash = hash_of(wanted);
+  const auto tag = static_cast<std::uint32_t>(hash >> 32);
+  const std::size_t mask = table_.size() - 1;
+  std::size_t at = hash & mask;
+  for (; table_[at].node != kNoRoot; at = (at + 1) & mask) {
+    if (table_[at].tag == tag && is(table_[at].node, wanted)) return table_[at].node;
+  }
+  const auto made = static_cast<std::uint32_t>(to_.nodes.size());
+  table_[at] = {tag, made};
+  Program::Node node{.op = &wanted.op,
+                     .dtype = wanted.dtype,
+                     .shape = wanted.shape,
+                     .attributes = wanted.attributes,
+                     .first_input = static_cast<std::uint32_t>(to_.inputs.size()),
+                     .input_count = static_cast<std::uint32_t>(wanted.inputs.size()),
+                     .origin = origin};
+  if (!lasting && !wanted.attributes.empty()) {
+    node.attributes = to_.owned_attributes->emplace_back(wanted.attributes.begin(), wanted.attributes.end());
+  }
+  to_.inputs.insert(to_.inputs.end(), wanted.inputs.begin(), wanted.inputs.end());
   to_.nodes.push_back(node);
-  return found->second;
+  if (2 * ++made_ > table_.size()) grow();
+  return made;
 }
 
 std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& shape,

@@ -2,14 +2,13 @@
 // coincide.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/compile/program/program.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 
@@ -42,10 +41,29 @@ class ProgramBuilder {
   Program finish();
 
  private:
+  struct Wanted {
+    const OpDef& op;
+    DType dtype;
+    const Shape& shape;
+    std::span<const std::int64_t> attributes;
+    std::span<const std::uint32_t> inputs;
+  };
+  static std::uint64_t hash_of(const Wanted& wanted);
+  bool is(std::uint32_t node, const Wanted& wanted) const;
+  void grow();
+  /// `lasting`: the attributes live as long as the program.
+  std::uint32_t make(const Wanted& wanted, std::uint32_t origin, bool lasting);
+
   const Program& from_;
   Program to_;
   std::vector<std::uint32_t> map_;
-  std::unordered_map<Hash128, std::uint32_t> seen_;
+  /// Nodes by what they mean: an open table, at most half full.
+  struct Slot {
+    std::uint32_t tag = 0;
+    std::uint32_t node = kNoRoot;
+  };
+  std::vector<Slot> table_;
+  std::size_t made_ = 0;
 };
 
 /// The operations that passes make new nodes of: those of ops/ with the same meaning.

@@ -1,7 +1,10 @@
 #include "engine/compile/rewrite/products.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/compile/program/limits.h"
 #include "engine/compile/program/program_builder.h"
@@ -13,78 +16,72 @@ using Id = std::uint32_t;
 
 const OpDef kProducts{.name = "matmul", .kind = OpClass::contract};
 
+/// One term of a sum: scale * (A B), perhaps in other extents.
+struct Term {
+  Id product = kNoRoot;
+  Id scale = kNoRoot;  // scalar leaf
+};
+
+/// Finds sums of products and nothing else, as ((P1 + P2) + P3) + P4: a contraction adds its segments up in
+/// this order and from nothing, so each addition stays what it is. A term that is no product ends such a sum:
+/// what is added before it has to be added before it.
 class ProductSums {
  public:
   explicit ProductSums(const Program& program)
-      : program_(program), uses_(count_uses(program)), user_(program.nodes.size(), kNoRoot), build_(program) {
-    for (Id i = 0; i < program.nodes.size(); ++i) {
-      if (uses_[i] == 0) continue;
-      for (Id input : program.inputs_of(program.nodes[i])) user_[input] = i;
-    }
-    count_terms();
+      : program_(program), uses_(count_uses(program)), build_(program) {
+    find_sums();
   }
+
+  bool found() const { return !sums_.empty(); }
 
   Program run() {
     for (Id i = 0; i < program_.nodes.size(); ++i) {
       if (uses_[i] == 0 || build_.is_leaf(i)) continue;
-      if (is_sum(i) && !continues_into(i)) {
-        if (const auto now = joined(i)) {
-          build_.set(i, *now);
-          continue;
-        }
-      }
-      build_.set(i, build_.copy(i));
+      const auto sum = sums_.find(i);
+      build_.set(i, sum == sums_.end() ? build_.copy(i) : joined(i, sum->second));
     }
     return build_.finish();
   }
 
  private:
-  /// One term of a sum: scale * (A B), perhaps in other extents.
-  struct Term {
-    Id product = kNoRoot;
-    Id scale = kNoRoot;  // scalar leaf
-  };
+  using Terms = std::vector<Term>;
 
   const Program::Node& node(Id i) const { return program_.nodes[i]; }
   bool is_sum(Id i) const {
     const Program::Node& n = node(i);
     return n.op->kind == OpClass::elementwise && n.op->scalar == ScalarOp::add && is_floating(n.dtype);
   }
-  /// A sum whose only reader is a sum of the same extents. One with as many products as a contraction takes
-  /// is computed where it stands: further products, as of a weight that many layers share, are added to it,
-  /// and what they are made of does not wait for the last of them.
-  bool continues_into(Id i) const {
-    return uses_[i] == 1 && user_[i] != kNoRoot && is_sum(user_[i]) &&
-           node(user_[i]).shape == node(i).shape && terms_[i] < kMaxSegments;
-  }
-  void count_terms() {
-    terms_.assign(program_.nodes.size(), 0);
+
+  /// Fills `sums_` with the terms of every sum of products that is the whole of one.
+  void find_sums() {
     for (Id i = 0; i < program_.nodes.size(); ++i) {
       if (uses_[i] == 0 || !is_sum(i)) continue;
-      for (Id input : program_.inputs_of(node(i))) {
-        if (is_sum(input) && continues_into(input))
-          terms_[i] += terms_[input];
-        else
-          terms_[i] += term(input) ? 1 : 0;
+      const auto inputs = program_.inputs_of(node(i));
+      for (std::size_t k : {0U, 1U}) {
+        Terms terms = terms_so_far(inputs[k], i);
+        const auto last = term(inputs[1 - k]);
+        if (terms.empty() || terms.size() == kMaxSegments || !last ||
+            !fits(*last, terms[0], inputs[1 - k], i))
+          continue;
+        terms.push_back(*last);
+        sums_.erase(inputs[k]);
+        sums_.emplace(i, std::move(terms));
+        break;
       }
     }
   }
-
-  /// The leaves of a tree of sums, from left to right. Iterative: sums of thousands of terms are legal.
-  std::vector<Id> leaves(Id sum) const {
-    std::vector<Id> out, stack{sum};
-    while (!stack.empty()) {
-      const Id i = stack.back();
-      stack.pop_back();
-      if (i != sum && !(is_sum(i) && continues_into(i))) {
-        out.push_back(i);
-        continue;
-      }
-      const auto inputs = program_.inputs_of(node(i));
-      stack.push_back(inputs[1]);
-      stack.push_back(inputs[0]);
-    }
-    return out;
+  /// The terms of `i` where it is a product or a sum of products that nothing but the sum `into` reads.
+  Terms terms_so_far(Id i, Id into) const {
+    if (node(i).shape != node(into).shape) return {};
+    if (const auto sum = sums_.find(i); sum != sums_.end()) return uses_[i] == 1 ? sum->second : Terms{};
+    const auto one = term(i);
+    return one ? Terms{*one} : Terms{};
+  }
+  /// Whether the term `t`, which is node `leaf`, can be a segment beside the term `first` of the sum.
+  bool fits(const Term& t, const Term& first, Id leaf, Id sum) const {
+    return t.product != first.product && node(leaf).shape == node(sum).shape &&
+           node(t.product).shape == node(first.product).shape &&
+           node(t.product).dtype == node(first.product).dtype;
   }
 
   std::optional<Term> term(Id i) const {
@@ -111,26 +108,11 @@ class ProductSums {
     return {};
   }
 
-  std::optional<Id> joined(Id sum) {
+  Id joined(Id sum, Terms terms) {
     const Program::Node& n = node(sum);
-    const std::vector<Id> all = leaves(sum);
-    std::vector<Term> terms;
-    std::vector<Id> others;
-    for (Id leaf : all) {
-      const auto t = term(leaf);
-      const bool fits = t && node(leaf).shape == n.shape && terms.size() < kMaxSegments &&
-                        (terms.empty() || (node(t->product).shape == node(terms[0].product).shape &&
-                                           node(t->product).dtype == node(terms[0].product).dtype));
-      if (fits)
-        terms.push_back(*t);
-      else
-        others.push_back(leaf);
-    }
-    if (terms.size() < 2) return {};
     const Program::Node& first = node(terms[0].product);
-    // The longest first: it is what a device's fast path starts with.
-    std::stable_sort(terms.begin(), terms.end(),
-                     [&](const Term& a, const Term& b) { return inner_extent(a) > inner_extent(b); });
+    // a + b is b + a, so the longer of the first two may begin: it is what a device's fast path starts with.
+    if (inner_extent(terms[1]) > inner_extent(terms[0])) std::swap(terms[0], terms[1]);
     std::vector<Id> operands, scales;
     std::int64_t scaled = 0;
     for (std::size_t s = 0; s < terms.size(); ++s) {
@@ -141,14 +123,9 @@ class ProductSums {
     }
     operands.insert(operands.end(), scales.begin(), scales.end());
     const std::int64_t attributes[] = {static_cast<std::int64_t>(terms.size()), scaled};
-    Id now = build_.make(kProducts, first.dtype, first.shape, attributes, operands, first.origin);
-    if (first.shape != n.shape) {
-      now = build_.make(compiled_ops::kReshape, n.dtype, n.shape, {}, {now}, first.origin);
-    }
-    for (Id leaf : others) {
-      now = build_.make(*n.op, n.dtype, n.shape, {}, {now, build_.at(leaf)}, n.origin);
-    }
-    return now;
+    const Id now = build_.make(kProducts, first.dtype, first.shape, attributes, operands, first.origin);
+    if (first.shape == n.shape) return now;
+    return build_.make(compiled_ops::kReshape, n.dtype, n.shape, {}, {now}, first.origin);
   }
 
   std::int64_t inner_extent(const Term& t) const {
@@ -157,8 +134,7 @@ class ProductSums {
 
   const Program& program_;
   std::vector<std::uint32_t> uses_;
-  std::vector<Id> user_;    // a reader of each node; the reader where there is one
-  std::vector<int> terms_;  // of a sum: the products that it would join
+  std::unordered_map<Id, Terms> sums_;
   ProgramBuilder build_;
 };
 
@@ -169,6 +145,10 @@ SegmentList segments_of(const Program::Node& contract) {
   return {static_cast<int>(contract.attributes[0]), contract.attributes[1]};
 }
 
-Program sum_products(const Program& program) { return ProductSums(program).run(); }
+Program sum_products(Program program) {
+  ProductSums sums(program);
+  if (!sums.found()) return program;
+  return sums.run();
+}
 
 }  // namespace caldera

@@ -1,8 +1,9 @@
 // Products: sums of matrix products become one contraction with several segments of K.
 //
 // A low-rank update is the case in mind: x W + s ((x A) B) is one contraction, over K of x and W and then
-// over the rank of x A and B, however the sum is written, with a bias or residual among its terms, with
-// any operand transposed. So are the gradients of a tensor that several products read.
+// over the rank of x A and B, with any operand transposed. So are the gradients of a tensor that several
+// products read. Sums stay in the order in which they are written: a bias between the two products is added
+// to the first before the second is.
 #pragma once
 
 #include "engine/compile/program/program.h"
@@ -17,6 +18,6 @@ struct SegmentList {
 };
 SegmentList segments_of(const Program::Node& contract);
 
-Program sum_products(const Program& program);
+Program sum_products(Program program);
 
 }  // namespace caldera

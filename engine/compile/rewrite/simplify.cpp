@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "engine/compile/program/limits.h"
 #include "engine/compile/program/program_builder.h"
+#include "engine/compile/rewrite/pad_sums.h"
+#include "engine/compile/rewrite/slice_readers.h"
 
 namespace caldera {
 namespace {
@@ -14,24 +19,22 @@ using Id = std::uint32_t;
 class Simplifier {
  public:
   Simplifier(const Program& program, bool rewrite)
-      : program_(program),
-        rewrite_(rewrite),
-        uses_(count_uses(program)),
-        only_sliced_(program.nodes.size(), true),
-        build_(program) {}
+      : program_(program), rewrite_(rewrite), uses_(count_uses(program)), build_(program) {
+    if (!rewrite) return;
+    in_slices_ = computed_in_slices(program, uses_);
+    pads_ = find_pad_sums(program, uses_);
+  }
 
   Program run() {
     for (Id i = 0; i < program_.nodes.size(); ++i) {
-      if (uses_[i] == 0 || old(i).op->kind == OpClass::slice) continue;
-      for (Id input : program_.inputs_of(i)) only_sliced_[input] = false;
-    }
-    for (Id output : program_.outputs) only_sliced_[output] = false;
-    for (Id i = 0; i < program_.nodes.size(); ++i) {
       if (uses_[i] == 0 || build_.is_leaf(i)) continue;
+      if (!pads_.inside.empty() && pads_.inside[i]) continue;
       const Id now = simplified(i);
       build_.set(i, now);
       if (now >= new_uses_.size()) new_uses_.resize(now + std::size_t{1}, 0);
-      new_uses_[now] = std::max(new_uses_[now], uses_[i]);
+      // What takes the place of its own operand is no further reader of it.
+      const bool passes = old(i).input_count > 0 && input(i, 0) == now;
+      new_uses_[now] += uses_[i] - (passes ? 1 : 0);
     }
     return build_.finish();
   }
@@ -56,10 +59,9 @@ class Simplifier {
       case OpClass::slice:
         if (rewrite_) {
           if (const auto inner = sliced_operands(i)) return *inner;
+          return sliced(input(i, 0), old(i).shape, old(i).attributes, old(i).origin);
         }
         return build_.copy(i);
-      case OpClass::contract:
-        return rewrite_ ? contract(i) : build_.copy(i);
       case OpClass::reduce:
         if (rewrite_) {
           if (const auto product = sum_of_number(i)) return *product;
@@ -95,54 +97,9 @@ class Simplifier {
       return build_.inputs(input(i, 0))[0];
     }
     if (n.op->scalar == ScalarOp::cast && build_.node(input(i, 0)).dtype == n.dtype) return input(i, 0);
-    if (n.op->scalar == ScalarOp::add) {
-      if (const auto joined = sum_of_pads(n, input(i, 0), input(i, 1))) return *joined;
-    }
+    if (const auto pads = pads_.of.find(i); pads != pads_.of.end()) return sum_of_pads(n, pads->second);
     if (const auto moved = behind_parts(i)) return *moved;
     return build_.copy(i);
-  }
-
-  // ---- scales of the operands of products ----
-
-  /// (s A) B is s (A B): nothing is left to be done to A before the product.
-  Id contract(Id i) {
-    const Program::Node& n = old(i);
-    if (!is_floating(n.dtype)) return build_.copy(i);
-    std::vector<Id> operands, scales;
-    for (std::size_t k = 0; k < n.input_count; ++k) operands.push_back(unscaled(input(i, k), scales, 0));
-    Id now = build_.make(*n.op, n.dtype, n.shape, n.attributes, operands, n.origin);
-    for (Id scale : scales) {
-      now = build_.make(compiled_ops::kMultiply, n.dtype, n.shape, {}, {now, scale}, n.origin);
-    }
-    return now;
-  }
-  /// What a tensor is a multiple of, through views that nobody else needs; adds the factor to `scales`.
-  Id unscaled(Id now, std::vector<Id>& scales, int depth) {
-    constexpr int kDeepest = 8;
-    const Program::Node n = build_.node(now);
-    if (depth > kDeepest || !has_one_use(now)) return now;
-    const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
-    switch (n.op->kind) {
-      case OpClass::elementwise:
-        if (n.op->scalar != ScalarOp::mul) return now;
-        for (std::size_t k : {0U, 1U}) {
-          const Program::Node& factor = build_.node(inputs[k]);
-          if (factor.op->kind != OpClass::scalar || build_.node(inputs[1 - k]).shape != n.shape) continue;
-          scales.push_back(inputs[k]);
-          return inputs[1 - k];
-        }
-        return now;
-      case OpClass::reshape:
-      case OpClass::permute:
-      case OpClass::broadcast: {
-        const std::size_t before = scales.size();
-        const Id inner = unscaled(inputs[0], scales, depth + 1);
-        if (scales.size() == before) return now;
-        return build_.make(*n.op, n.dtype, n.shape, n.attributes, std::vector<Id>{inner}, n.origin);
-      }
-      default:
-        return now;
-    }
   }
 
   // ---- sums of numbers ----
@@ -181,60 +138,50 @@ class Simplifier {
 
   // ---- sums of pads ----
 
-  /// Where the contents of a zero padding lie along the one axis that it pads.
-  struct Window {
-    int axis = -1;
-    std::int64_t begin = 0, end = 0;
-  };
-  std::optional<Window> window_of(Id pad) const {
-    const Program::Node& n = build_.node(pad);
-    if (n.op->kind != OpClass::pad || n.input_count != 1) return {};
-    Window w;
-    const auto rank = static_cast<std::size_t>(n.shape.rank());
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t low = n.attributes[d], high = n.attributes[rank + d];
-      if (n.attributes[2 * rank + d] != 0) return {};
-      if (low == 0 && high == 0) continue;
-      if (w.axis >= 0) return {};
-      w.axis = static_cast<int>(d);
-      w.begin = low;
-      w.end = n.shape[w.axis] - high;
+  Id sum_of_pads(const Program::Node& n, const PadSum& sum) {
+    Id now = sum.rest == kNoRoot ? kNoRoot : build_.at(sum.rest);
+    for (const auto& layer : sum.layers) {
+      const Id one = layer_of_pads(n, sum.axis, layer);
+      now = now == kNoRoot ? one : build_.make(*n.op, n.dtype, n.shape, n.attributes, {{now, one}}, n.origin);
     }
-    if (w.axis < 0) return {};
-    return w;
+    return now;
   }
-
-  std::optional<Id> sum_of_pads(const Program::Node& n, Id a, Id b) {
-    auto wa = window_of(a), wb = window_of(b);
-    if (!wa || !wb || wa->axis != wb->axis) return {};
-    if (wa->begin > wb->begin) {
-      std::swap(a, b);
-      std::swap(wa, wb);
+  /// The sum of paddings that do not overlap: their contents one after the other, with zeros between them.
+  Id layer_of_pads(const Program::Node& n, int axis, const std::vector<PaddedPart>& parts) {
+    if (parts.size() == 1) return build_.at(parts[0].pad);
+    std::vector<Id> joined;
+    joined.reserve(parts.size());
+    std::int64_t at = parts.front().begin;
+    bool touching = true;
+    for (const PaddedPart& part : parts) touching = touching && std::exchange(at, part.end) == part.begin;
+    at = touching ? parts.front().begin : 0;
+    const std::int64_t begin = at, end = touching ? parts.back().end : n.shape[axis];
+    for (const PaddedPart& part : parts) {
+      if (part.begin > at) joined.push_back(zeros(n, axis, part.begin - at));
+      joined.push_back(build_.inputs(build_.at(part.pad))[0]);
+      at = part.end;
     }
-    if (wa->end != wb->begin) return {};
-    const int axis = wa->axis;
+    if (at < end) joined.push_back(zeros(n, axis, end - at));
     Shape shape = n.shape;
-    shape[axis] = wb->end - wa->begin;
-    std::vector<Id> parts;
-    for (Id pad : {a, b}) {
-      const Id part = build_.inputs(pad)[0];
-      if (build_.node(part).op->kind == OpClass::concatenate && build_.node(part).attributes[0] == axis &&
-          has_one_use(part)) {
-        const auto inner = build_.inputs(part);
-        parts.insert(parts.end(), inner.begin(), inner.end());
-      } else {
-        parts.push_back(part);
-      }
-    }
-    const std::int64_t at[] = {axis};
-    const Id joined = build_.make(compiled_ops::kConcatenate, n.dtype, shape, at, parts, n.origin);
-    if (shape == n.shape) return joined;
+    shape[axis] = end - begin;
+    const std::int64_t attributes[] = {axis};
+    const Id whole = build_.make(compiled_ops::kConcatenate, n.dtype, shape, attributes, joined, n.origin);
+    if (shape == n.shape) return whole;
     const auto rank = static_cast<std::size_t>(shape.rank());
-    const auto padded = static_cast<std::size_t>(axis);
     std::vector<std::int64_t> margins(3 * rank, 0);
-    margins[padded] = wa->begin;
-    margins[rank + padded] = n.shape[axis] - wb->end;
-    return build_.make(*build_.node(a).op, n.dtype, n.shape, margins, std::vector<Id>{joined}, n.origin);
+    margins[static_cast<std::size_t>(axis)] = begin;
+    margins[rank + static_cast<std::size_t>(axis)] = n.shape[axis] - end;
+    const OpDef& pad = *build_.node(build_.at(parts[0].pad)).op;
+    return build_.make(pad, n.dtype, n.shape, margins, {{whole}}, n.origin);
+  }
+  Id zeros(const Program::Node& like, int axis, std::int64_t extent) {
+    if (zero_.count(like.dtype) == 0) zero_[like.dtype] = build_.constant(0, like.dtype, like.origin);
+    Shape shape = like.shape;
+    shape[axis] = extent;
+    const Shape ones(Dims::filled(shape.rank(), 1).span());
+    const Id one =
+        build_.make(compiled_ops::kReshape, like.dtype, ones, {}, {{zero_[like.dtype]}}, like.origin);
+    return build_.make(compiled_ops::kBroadcast, like.dtype, shape, {}, {{one}}, like.origin);
   }
 
   // ---- slices of element-wise operations ----
@@ -243,25 +190,17 @@ class Simplifier {
   std::optional<Id> sliced_operands(Id i) {
     const Program::Node& n = old(i);
     const Id of = program_.inputs_of(n)[0];
-    if (!only_sliced_[of] || old(of).op->kind != OpClass::elementwise) return {};
-    const auto rank = static_cast<std::size_t>(n.shape.rank());
-    int axis = -1;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const auto at = static_cast<int>(d);
-      if (n.attributes[rank + d] != 1) return {};
-      if (n.shape[at] == old(of).shape[at]) continue;
-      if (axis >= 0) return {};
-      axis = at;
-    }
-    if (axis < 0) return {};
+    if (in_slices_.count(of) == 0) return {};
+    const int axis = sliced_axis(program_, i);
     const Id now = build_.at(of);
     const Program::Node whole = build_.node(now);
     if (whole.op->kind != OpClass::elementwise) return {};
     const std::int64_t start = n.attributes[static_cast<std::size_t>(axis)];
     const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
+    window_nodes_ = 0;
     std::vector<Id> operands(inputs.size());
     std::transform(inputs.begin(), inputs.end(), operands.begin(),
-                   [&](Id input) { return window(input, axis, start, n.shape[axis], 0); });
+                   [&](Id input) { return window(input, axis, start, n.shape[axis], true); });
     return build_.make(*whole.op, n.dtype, n.shape, whole.attributes, operands, whole.origin);
   }
 
@@ -282,6 +221,7 @@ class Simplifier {
     }
     if (!model) return {};
     const auto axis = static_cast<int>(build_.node(*model).attributes[0]);
+    window_nodes_ = 0;
     const std::vector<Id> parts(build_.inputs(*model).begin(), build_.inputs(*model).end());
     std::vector<Id> results;
     results.reserve(parts.size());
@@ -292,7 +232,7 @@ class Simplifier {
       operands.reserve(inputs.size());
       for (Id old_input : inputs) {
         const Id now = build_.at(old_input);
-        operands.push_back(now == *model ? part : window(now, axis, start, shape[axis], 0));
+        operands.push_back(now == *model ? part : window(now, axis, start, shape[axis], true));
       }
       start += shape[axis];
       results.push_back(build_.make(*n.op, n.dtype, shape, n.attributes, operands, n.origin));
@@ -302,28 +242,29 @@ class Simplifier {
   }
 
   /// [start, start + count) of a tensor along an axis. Goes through operations that nobody else needs in
-  /// full, and through those that cost nothing.
-  Id window(Id now, int axis, std::int64_t start, std::int64_t count, int depth) {
-    constexpr int kDeepest = 16;
+  /// full, if `alone` (what leads here is not needed by anybody else either), and through those that cost
+  /// nothing.
+  Id window(Id now, int axis, std::int64_t start, std::int64_t count, bool alone) {
+    constexpr int kMostNodes = 64;
     const Program::Node n = build_.node(now);
     if (n.op->kind == OpClass::scalar || n.shape[axis] == count) return now;
     Shape shape = n.shape;
     shape[axis] = count;
     const std::vector<Id> inputs(build_.inputs(now).begin(), build_.inputs(now).end());
-    if (n.op->kind == OpClass::elementwise && has_one_use(now) && depth < kDeepest) {
+    alone = alone && has_one_use(now);
+    if (n.op->kind == OpClass::elementwise && alone && ++window_nodes_ <= kMostNodes) {
       std::vector<Id> operands(inputs.size());
       std::transform(inputs.begin(), inputs.end(), operands.begin(),
-                     [&](Id input) { return window(input, axis, start, count, depth + 1); });
+                     [&](Id input) { return window(input, axis, start, count, true); });
       return build_.make(*n.op, n.dtype, shape, n.attributes, operands, n.origin);
     }
-    if (n.op->kind == OpClass::broadcast && depth < kDeepest) {
-      const Id inner = build_.node(inputs[0]).shape[axis] == 1
-                           ? inputs[0]
-                           : window(inputs[0], axis, start, count, depth + 1);
+    if (n.op->kind == OpClass::broadcast && ++window_nodes_ <= kMostNodes) {
+      const Id inner =
+          build_.node(inputs[0]).shape[axis] == 1 ? inputs[0] : window(inputs[0], axis, start, count, alone);
       if (build_.node(inner).shape == shape) return inner;
       return build_.make(*n.op, n.dtype, shape, {}, std::vector<Id>{inner}, n.origin);
     }
-    if (n.op->kind == OpClass::concatenate && n.attributes[0] == axis) {
+    if (n.op->kind == OpClass::concatenate && n.attributes[0] == axis && n.input_count <= kMaxConcatParts) {
       std::int64_t at = 0;
       for (Id input : inputs) {
         const std::int64_t extent = build_.node(input).shape[axis];
@@ -334,15 +275,34 @@ class Simplifier {
     std::vector<std::int64_t> attributes(2 * static_cast<std::size_t>(shape.rank()), 0);
     std::fill(attributes.begin() + shape.rank(), attributes.end(), 1);
     attributes[static_cast<std::size_t>(axis)] = start;
-    return build_.make(compiled_ops::kSlice, n.dtype, shape, attributes, std::vector<Id>{now}, n.origin);
+    return sliced(now, shape, attributes, n.origin);
+  }
+
+  /// A slice; of a slice, one of what that is taken from, so that equal windows are one node however they
+  /// came about.
+  Id sliced(Id now, const Shape& shape, std::span<const std::int64_t> attributes, std::uint32_t origin) {
+    std::vector<std::int64_t> all(attributes.begin(), attributes.end());
+    const auto rank = static_cast<std::size_t>(shape.rank());
+    while (build_.node(now).op->kind == OpClass::slice) {
+      const auto inner = build_.node(now).attributes;
+      for (std::size_t d = 0; d < rank; ++d) {
+        all[d] = inner[d] + all[d] * inner[rank + d];
+        all[rank + d] *= inner[rank + d];
+      }
+      now = build_.inputs(now)[0];
+    }
+    return build_.make(compiled_ops::kSlice, build_.node(now).dtype, shape, all, {{now}}, origin);
   }
 
   const Program& program_;
   bool rewrite_;
   std::vector<std::uint32_t> uses_;
-  std::vector<bool> only_sliced_;  // nothing but slices reads it
+  std::unordered_set<Id> in_slices_;  // see computed_in_slices()
+  PadSums pads_;
+  std::unordered_map<DType, Id> zero_;
+  int window_nodes_ = 0;  // that the rewrite at hand has gone through
   ProgramBuilder build_;
-  std::vector<std::uint32_t> new_uses_;  // of new nodes: the uses of the old node that each stands for
+  std::vector<std::uint32_t> new_uses_;  // of new nodes: the uses of the old nodes that each stands for
 };
 
 }  // namespace

@@ -10,9 +10,9 @@ namespace caldera {
 ///   - a sum of zero-padded tensors with disjoint contents is a concatenation (gradients of slices);
 ///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
 ///     is computed where it comes to lie.
-///   - a number that multiplies an operand of a product multiplies the product.
-/// Results keep their IEEE values, but that -0 + 0 may be -0, and that scaled products round at another
-/// place.
+/// Results keep their IEEE values, but that -0 + 0 may be -0 and that a sum of equal numbers rounds once.
+/// What would change the range in which a value is held is left as it is: a number that multiplies an operand
+/// of a product is no factor of the product, whose terms may be too large or too small without it.
 Program simplify(const Program& program, bool rewrite);
 
 }  // namespace caldera

@@ -1,5 +1,6 @@
 // The output of attention: an online softmax over blocks of keys.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/device/cpu/attention/attention.h"
@@ -18,6 +19,10 @@ void PreparedAttention::forward(const RunContext& context, Work& work, std::int6
   std::fill_n(work.rows, queries, SoftmaxRow{-std::numeric_limits<float>::infinity(), 0});
   const auto vanishes = [&](const SoftmaxRow& row) { return mask.fill - row.maximum < kExpVanishes; };
 
+  // All weights together are at most 1, as those of the softmax are: what they weigh cannot overflow before
+  // it is divided by their sum. A power of two, which costs no rounding.
+  const auto share = static_cast<float>(
+      std::exp2(-std::ceil(std::log2(static_cast<double>(std::max<std::int64_t>(keys_, 1))))));
   std::int64_t keys = 0;
   for (std::int64_t key = 0; key < keys_; key += keys) {
     if (key >= visible && std::all_of(work.rows, work.rows + queries, vanishes)) break;
@@ -32,7 +37,7 @@ void PreparedAttention::forward(const RunContext& context, Work& work, std::int6
       float* scores = work.scores + r * keys;
       work.score->run({first + r, rows, key, keys}, {&scores, 1}, scores, keys);
       for (std::int64_t i = 0; i < rows; ++i) {
-        const float factor = ops.accumulate(scores + i * keys, keys, work.rows[r + i]);
+        const float factor = ops.accumulate(scores + i * keys, keys, share, work.rows[r + i]);
         if (key > 0) ops.scale(work.sum + (r + i) * value_, value_, factor);
       }
     }
@@ -51,7 +56,7 @@ void PreparedAttention::forward(const RunContext& context, Work& work, std::int6
     // Scores that are all minus infinity leave no weights.
     if (row.sum == 0 && keys_ > 0) row.sum = std::numeric_limits<double>::quiet_NaN();
     highest[i * highest_.row] = row.maximum;
-    total[i * total_.row] = static_cast<float>(row.sum);
+    total[i * total_.row] = static_cast<float>(row.sum / static_cast<double>(share));
     float* o = work.sum + i * value_;
     if (keys_ > 0)
       for (std::int64_t e = 0; e < value_; ++e) o[e] /= static_cast<float>(row.sum);

@@ -53,19 +53,20 @@ float maximum_of(const float* values, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(low, high)));
 }
 
-/// values[i] = exp(values[i] - shift); returns their sum.
-double exponentials(float* values, std::int64_t n, float shift) {
+/// values[i] = share * exp(values[i] - shift); returns their sum.
+double exponentials(float* values, std::int64_t n, float shift, float share) {
   const F32 d;
+  const VF part = splat(share);
   const VF minus = splat(-shift);
   if (n < lanes()) {
-    const VF e = exp_f32(hn::Add(load_some(values, n, -kInfinity), minus));
+    const VF e = hn::Mul(exp_f32(hn::Add(load_some(values, n, -kInfinity), minus)), part);
     store_some(e, values, n);
     return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, e)));
   }
   // The last vector overlaps the one before it: it is read before and written after that, and only what is
   // its own counts.
   const std::int64_t left = n % lanes();
-  const VF last = exp_f32(hn::Add(hn::LoadU(d, values + n - lanes()), minus));
+  const VF last = hn::Mul(exp_f32(hn::Add(hn::LoadU(d, values + n - lanes()), minus)), part);
   const auto before = hn::FirstN(d, static_cast<std::size_t>(lanes() - left));
   double total =
       left == 0 ? 0 : static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::IfThenZeroElse(before, last))));
@@ -74,7 +75,7 @@ double exponentials(float* values, std::int64_t n, float shift) {
     VF sum = hn::Zero(d);
     const std::int64_t end = std::min(whole, i + kVectorsPerSum * lanes());
     for (; i < end; i += lanes()) {
-      const VF e = exp_f32(hn::Add(hn::LoadU(d, values + i), minus));
+      const VF e = hn::Mul(exp_f32(hn::Add(hn::LoadU(d, values + i), minus)), part);
       hn::StoreU(e, d, values + i);
       sum = hn::Add(sum, e);
     }
@@ -84,12 +85,12 @@ double exponentials(float* values, std::int64_t n, float shift) {
   return total;
 }
 
-float accumulate(float* scores, std::int64_t n, SoftmaxRow& row) {
+float accumulate(float* scores, std::int64_t n, float share, SoftmaxRow& row) {
   const float maximum = std::max(row.maximum, maximum_of(scores, n));
   const float shift = maximum == -kInfinity ? 0.0F : maximum;
   const float factor = std::exp(row.maximum - shift);
   row.maximum = maximum;
-  row.sum = row.sum * static_cast<double>(factor) + exponentials(scores, n, shift);
+  row.sum = row.sum * static_cast<double>(factor) + exponentials(scores, n, shift, share);
   return factor;
 }
 

@@ -8,14 +8,14 @@ namespace caldera::cpu {
 /// The softmax of a row of which a part has been seen.
 struct SoftmaxRow {
   float maximum;  // minus infinity at first
-  double sum;     // of exp(score - maximum)
+  double sum;     // of share * exp(score - maximum)
 };
 
 struct AttentionOps {
-  /// Takes in `n` more scores: scores[i] = exp(scores[i] - maximum), with the maximum raised. Returns what
-  /// sums taken with the old maximum are to be multiplied by. A row that has nothing but minus infinity yet
-  /// counts from 0, so that its exponentials are 0 and not NaN.
-  float (*accumulate)(float* scores, std::int64_t n, SoftmaxRow& row);
+  /// Takes in `n` more scores: scores[i] = share * exp(scores[i] - maximum), with the maximum raised. Returns
+  /// what sums taken with the old maximum are to be multiplied by. A row that has nothing but minus infinity
+  /// yet counts from 0, so that its exponentials are 0 and not NaN.
+  float (*accumulate)(float* scores, std::int64_t n, float share, SoftmaxRow& row);
   /// values[i] *= factor
   void (*scale)(float* values, std::int64_t n, float factor);
   /// scores[i] = exp(scores[i] - highest) / total; products[i] = scores[i] * (products[i] - delta)

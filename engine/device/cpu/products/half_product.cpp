@@ -91,7 +91,9 @@ void multiply_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Panel& 
 void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfMatrix& a, const HalfMatrix& b,
                      float alpha, float* c, std::int64_t c_row, bool add) {
   // OpenBLAS does not multiply by 0 but leaves the product out, NaN and infinities included.
-  const bool blas = openblas().available() && alpha != 0 && m * n * k > kSmallProduct;
+  // For vectors OpenBLAS may multiply an operand by alpha, whose terms may be too large or too small for it.
+  const bool late_factor = alpha == 1 || (m > 1 && n > 1);
+  const bool blas = openblas().available() && alpha != 0 && late_factor && m * n * k > kSmallProduct;
   static const MatrixFn kProduct = find_matrix_product(DType::f32);
   const std::int64_t columns =
       std::min(n, std::max(kFewestColumns, (m < kManyRows ? kPanel : kLargePanel) / k));

@@ -210,8 +210,10 @@ void PreparedProduct::choose_method(Segment& segment) const {
   const bool fits = static_cast<double>(std::max({m_, n_, segment.k})) <= kIntLimit;
   const bool vector = m_ == 1 || n_ == 1;
   const bool copies = n_ > 1 && segment.b.column != 1;
+  // Some versions of gemv multiply the vector by alpha, where the terms may be too large or too small for it.
+  const bool early_factor = vector && segment.scale >= 0;
   const auto small = static_cast<double>(vector && copies ? kSmallCopiedVector : kSmallProduct);
-  if (!is_floating(type_) || !fits || work <= small || !openblas().available()) {
+  if (!is_floating(type_) || !fits || work <= small || early_factor || !openblas().available()) {
     segment.method = Method::product;
     segment.b.packed = copies;
     return;
