@@ -15,6 +15,7 @@
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/core/dynamic_slicing.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/ranges.h"
 #include "ops/core/selection.h"

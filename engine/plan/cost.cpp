@@ -46,7 +46,7 @@ StepCost cost_of(const Plan& plan, const Step& step) {
     if (is_output && !step.accumulates()) continue;
     const auto same = [&](const Operand& other) {
       return other.buffer == operand.buffer && other.offset == operand.offset &&
-             other.strides == operand.strides;
+             other.position == operand.position && other.strides == operand.strides;
     };
     const auto begin = step.operands.begin();
     if (std::none_of(begin, begin + static_cast<std::ptrdiff_t>(k), same)) cost.read_bytes += bytes;

@@ -15,6 +15,7 @@
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
+#include "engine/plan/moved_buffers.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -34,7 +35,8 @@ class CpuExecutable final : public Executable {
   }
 
   std::vector<PreparedStep> steps;
-  std::vector<std::byte*> buffers;  // of the run in progress
+  std::vector<std::byte*> buffers;  // of the run in progress: the plan's, then those that are moved
+  std::vector<MovedBuffer> moved;
   int barriers = 0;
   int dispatches = 0;
 };
@@ -137,7 +139,10 @@ struct CpuBackend::Preparation {
 
 std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan) {
   auto executable = std::make_unique<CpuExecutable>(std::move(plan));
-  const Plan& p = executable->plan();
+  std::optional<Plan> fixed;
+  if (!executable->plan().positions.empty())
+    fixed.emplace(with_moved_buffers(executable->plan(), executable->moved));
+  const Plan& p = fixed ? *fixed : executable->plan();
   executable->steps.reserve(p.steps.size());
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     try {
@@ -159,9 +164,16 @@ Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {
   const StoragePtr held = arena_bytes > 0 ? arena(arena_bytes) : nullptr;
   std::byte* arena = held == nullptr ? nullptr : held->host_data();
   const std::size_t bound = bindings.slots.size();
-  for (std::size_t i = 0; i < e.buffers.size(); ++i)
+  const std::size_t planned = plan.buffers.size();
+  for (std::size_t i = 0; i < planned; ++i)
     e.buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
                              : arena + plan.buffers[i].arena_offset;
+  for (std::size_t i = 0; i < e.moved.size(); ++i) {
+    const auto of = static_cast<std::size_t>(e.moved[i].of);
+    const Position& position = plan.positions[static_cast<std::size_t>(e.moved[i].position)];
+    e.buffers[planned + i] = e.buffers[of] + shift_by(position, bindings.scalars) *
+                                                 static_cast<std::int64_t>(size_of(plan.buffers[of].dtype));
+  }
   const RunContext context{e.buffers, bindings.scalars};
   for (const PreparedStep& step : e.steps) {
     const StepTimer timer(bindings.step_times);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <span>
+#include <utility>
 
 #include "engine/device/vulkan/steps/attention_step.h"
 #include "engine/device/vulkan/steps/contract_step.h"
@@ -29,6 +30,18 @@ struct EncodeStep {
     throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
   }
 };
+
+/// Notes a dispatch of copies from slot to slot, from the memory of an input to that of an output.
+void note_copies(const Plan& plan, std::span<const Step> joined, Recording& recording, std::size_t first) {
+  if (recording.dispatches.size() != first + 1) return;
+  CopyDispatch copy{.dispatch = static_cast<std::uint32_t>(first), .slots = {}};
+  for (const Step& step : joined) {
+    const auto bound = plan.input_count + plan.output_count;
+    if (!is_copy(step) || step.operands[0].buffer >= bound || step.operands[1].buffer >= bound) return;
+    copy.slots.emplace_back(step.operands[0].buffer, step.operands[1].buffer);
+  }
+  recording.copies.push_back(std::move(copy));
+}
 
 }  // namespace
 
@@ -61,6 +74,7 @@ Recording encode(const Plan& plan, Context& context) {
     } catch (const Error& e) {
       throw Error(where() + e.what());
     }
+    note_copies(plan, joined, recording, first);
     recording.steps.insert(
         recording.steps.end(), joined.size(),
         {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
