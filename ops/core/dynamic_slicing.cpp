@@ -170,7 +170,7 @@ void check_update(const LazyTensor& x, const LazyTensor& update, std::size_t sta
 
 }  // namespace
 
-LazyTensor dynamic_slice(const LazyTensor& x, const std::vector<std::int64_t>& starts,
+LazyTensor dynamic_slice(const LazyTensor& x, std::span<const std::int64_t> starts,
                          const std::vector<std::int64_t>& sizes) {
   check_window("dynamic_slice", x, starts.size(), sizes);
   const Shape shape{Dims(std::span<const std::int64_t>(sizes))};
@@ -193,7 +193,7 @@ LazyTensor dynamic_slice(const LazyTensor& x, const std::vector<LazyTensor>& sta
 }
 
 LazyTensor dynamic_update_slice(const LazyTensor& x, const LazyTensor& update,
-                                const std::vector<std::int64_t>& starts) {
+                                std::span<const std::int64_t> starts) {
   check_update(x, update, starts.size());
   if (update.numel() == 0) return x;
   if (update.shape() == x.shape()) return update;
