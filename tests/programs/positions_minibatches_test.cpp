@@ -9,15 +9,13 @@
 namespace caldera {
 namespace {
 
-using testing::OpTest;
-
-class PositionsMinibatches : public OpTest {};
+class PositionsMinibatches : public testing::OpTest {};
 INSTANTIATE_TEST_SUITE_P(Settings, PositionsMinibatches, ::testing::ValuesIn(testing::op_settings()),
                          testing::op_setting_name);
 
 constexpr std::int64_t kRows = 240, kBatch = 12, kWidth = 3;
 
-/// x[i, j] = i + j / 4, and y = 2 x0 - x1.
+/// Element (i, j) is i + j / 4.
 LazyTensor features() {
   return reshape(arange(kRows, DType::f32), {kRows, 1}) + arange(kWidth, DType::f32) * 0.25;
 }
@@ -28,7 +26,6 @@ TEST_P(PositionsMinibatches, AnEpochHasOnePlan) {
   const std::uint64_t before = plan_cache_stats().misses;
   for (std::int64_t at = 0; at < kRows; at += kBatch) {
     const double total = sum(slice(x, 0, at, at + kBatch)).item<float>();
-    // Rows at .. at + 11, each three times, and 0 + 0.25 + 0.5 for each of them.
     EXPECT_NEAR(total, 3.0 * (12.0 * static_cast<double>(at) + 66.0) + 12 * 0.75, 1e-2) << at;
   }
   EXPECT_LE(plan_cache_stats().misses - before, 2U);
@@ -40,7 +37,7 @@ TEST_P(PositionsMinibatches, SoDoesATrainingLoop) {
   LazyTensor w = LazyTensor::zeros({kWidth, 1});
   eval({x, y, w});
   std::vector<float> host(3, 0.0F);
-  const std::vector<float> xs = x.to_vector<float>(), ys = y.to_vector<float>();
+  const auto xs = x.to_vector<float>(), ys = y.to_vector<float>();
   const std::uint64_t before = plan_cache_stats().misses;
   for (std::int64_t at = 0; at < kRows; at += kBatch) {
     const LazyTensor error = matmul(slice(x, 0, at, at + kBatch), w) - slice(y, 0, at, at + kBatch);
@@ -48,10 +45,10 @@ TEST_P(PositionsMinibatches, SoDoesATrainingLoop) {
     w = w - 0.1 * grad(loss, w);
     eval({w, loss});
     std::vector<float> slope(3, 0.0F);
-    for (std::int64_t i = at; i < at + kBatch; ++i) {
-      float e = -ys[static_cast<std::size_t>(i)];
-      for (std::size_t j = 0; j < 3; ++j) e += xs[static_cast<std::size_t>(i) * 3 + j] * host[j];
-      for (std::size_t j = 0; j < 3; ++j) slope[j] += e * xs[static_cast<std::size_t>(i) * 3 + j] / 6;
+    for (auto i = static_cast<std::size_t>(at); i < static_cast<std::size_t>(at + kBatch); ++i) {
+      float e = -ys[i];
+      for (std::size_t j = 0; j < 3; ++j) e += xs[i * 3 + j] * host[j];
+      for (std::size_t j = 0; j < 3; ++j) slope[j] += e * xs[i * 3 + j] / 6;
     }
     for (std::size_t j = 0; j < 3; ++j) host[j] -= 0.1F * slope[j];
   }

@@ -24,17 +24,14 @@ class Feeder {
   Feeder(CausalLM& model, std::int64_t prompt_size, const GenerateOptions& options)
       : model_(model), options_(options), cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
 
-  // The logits after the last token of the prompt. It is fed in pieces of few lengths, so that prompts of all
-  // lengths share their plans; the last piece goes back over tokens that were fed before, or, where there are
-  // not enough of those, is filled up with tokens that nothing reads.
+  // The logits after the last token of the prompt. It is fed in pieces of three lengths, so that prompts of
+  // all lengths share their plans; the last piece goes back over tokens that were fed before, or, where there
+  // are not enough of those, is filled up with tokens that nothing reads.
   std::span<const float> feed_prompt(std::span<const std::int32_t> ids) {
     const auto count = static_cast<std::int64_t>(ids.size());
-    if (count == 1) return feed(ids, 0, 1);
-    const std::int64_t least = std::min(kSmallPiece, cache_->capacity());
     std::span<const float> logits;
     for (std::int64_t fed = 0; fed < count;) {
-      const std::int64_t rest = count - fed;
-      const std::int64_t length = rest >= kLargePiece ? kLargePiece : least;
+      const std::int64_t length = std::min(piece_for(count - fed), cache_->capacity());
       const std::int64_t end = std::min(fed + length, count);
       const std::int64_t begin = std::max<std::int64_t>(end - length, 0);
       const auto piece = ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
@@ -55,8 +52,15 @@ class Feeder {
   }
 
  private:
+  // A prompt needs no other plans than those of these lengths.
   static constexpr std::int64_t kLargePiece = 512;
-  static constexpr std::int64_t kSmallPiece = 64;
+  static constexpr std::int64_t kPiece = 64;
+  static constexpr std::int64_t kSmallPiece = 8;
+  static std::int64_t piece_for(std::int64_t tokens) {
+    if (tokens >= kLargePiece) return kLargePiece;
+    return tokens > 2 * kSmallPiece ? kPiece : kSmallPiece;
+  }
+
   static constexpr std::int64_t kLeastCapacity = 1024;
   static constexpr std::int64_t kHeadroom = 32;
 
