@@ -141,14 +141,27 @@ class Grouper {
     }
   }
 
+  bool is_moved_part(Id root) const { return placement_.node(root).op->kind == OpClass::dynamic_slice; }
+  /// The tensor that a part which numbers move is read from.
+  Id whole_of(Id root) const {
+    while (is_moved_part(root)) root = placement_.operand(root, 0).root;
+    return root;
+  }
+  /// The groups of the window that read a tensor, or moved parts of it.
+  void add_readers(const Window& window, Id root, std::vector<Id>& groups) const {
+    for (Id reader : drafts_.readers(root)) {
+      if (!drafts_.has_group(reader)) continue;
+      if (is_moved_part(reader)) add_readers(window, reader, groups);
+      const Id g = drafts_.group_of(reader);
+      if (placement_.is_expression(reader) && window.contains(g) && drafts_[g].other == kNoRoot)
+        groups.push_back(g);
+    }
+  }
+
   void join_siblings(Window& window) {
     const auto siblings = [&](Id root) {
       std::vector<Id> groups;
-      for (Id reader : drafts_.readers(root)) {
-        if (!drafts_.has_group(reader) || !placement_.is_expression(reader)) continue;
-        const Id g = drafts_.group_of(reader);
-        if (window.contains(g) && drafts_[g].other == kNoRoot) groups.push_back(g);
-      }
+      add_readers(window, root, groups);
       std::sort(groups.begin(), groups.end());
       groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
       if (groups.size() < 2 || groups.size() > kMaxSiblings) return;
@@ -167,7 +180,8 @@ class Grouper {
       if (drafts_[i].parent != kNoRoot) continue;
       for (Id member : drafts_[i].members) {
         drafts_.for_each_operand(member, [&](const Source& s) {
-          if (!placement_.is_free(s.root) && !placement_.is_generated(s.root)) read.push_back(s.root);
+          if (!placement_.is_free(s.root) && !placement_.is_generated(s.root))
+            read.push_back(whole_of(s.root));
         });
       }
     }
