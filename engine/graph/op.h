@@ -41,7 +41,8 @@ enum class OpClass : std::uint8_t {
                    // inputs, and the attribute is the slot of the scalar (-1: none)
   dynamic_update,  // inputs base, update, and numbers: base with update in place of the elements that a
                    // dynamic_slice by them takes. attrs: which input (slot) moves each dimension
-  pad,             // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0
+  pad,             // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0.
+                // In programs a fourth list may follow: the slots of numbers that move the contents (-1: none)
   concatenate,     // attrs: axis
   identity,        // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
                    // inputs, of any shape, are for differentiation only, and not seen by evaluation

@@ -1,7 +1,6 @@
 #include "engine/runtime/graph_key.h"
 
-#include <utility>
-
+#include "engine/compile/program/moved_parts.h"
 #include "engine/graph/data_leaf.h"
 
 namespace caldera {
@@ -13,80 +12,6 @@ void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
   hash.mix(tag | static_cast<std::uint64_t>(node.dtype()) << 8 |
            static_cast<std::uint64_t>(node.shape().rank()) << 16);
   for (std::int64_t extent : node.shape()) hash.mix(static_cast<std::uint64_t>(extent));
-}
-
-// ---- positions ----
-
-/// What a slice takes of an axis.
-struct SlicedAxis {
-  std::int64_t first = 0;  // the lowest element
-  std::int64_t step = 1;
-  std::int64_t start = 0;  // where the slice begins, counted from the lowest
-  bool moves = false;      // there is more than one place for it
-};
-
-/// Whether the starts of a slice are arguments of the plan, and no part of its key: it takes some elements of
-/// stored data, or of a view of such.
-bool has_moving_starts(const Node& node) {
-  constexpr int kMostViews = 16;  // one behind the other
-  if (node.op().kind != OpClass::slice || node.shape().numel() == 0) return false;
-  const Node* from = node.inputs()[0].get();
-  for (int views = 0; views < kMostViews; ++views, from = from->inputs()[0].get()) {
-    if (is_data(*from)) return true;
-    const OpClass kind = from->op().kind;
-    const bool is_view = kind == OpClass::slice || kind == OpClass::reshape || kind == OpClass::permute ||
-                         kind == OpClass::broadcast || kind == OpClass::dynamic_slice;
-    if (!is_view) return false;
-  }
-  return false;
-}
-
-template <class Visit>
-void for_each_axis(const Node& slice, Visit visit) {
-  const auto attributes = slice.attributes();
-  const Shape& whole = slice.inputs()[0]->shape();
-  const auto rank = static_cast<std::size_t>(whole.rank());
-  for (std::size_t d = 0; d < rank; ++d) {
-    const std::int64_t step = attributes[rank + d];
-    const std::int64_t reach = (slice.shape()[static_cast<int>(d)] - 1) * step;
-    SlicedAxis axis{.first = attributes[d], .step = step};
-    if (reach < 0) {
-      axis.first += reach;
-      axis.start = -reach;
-    }
-    axis.moves = (reach < 0 ? -reach : reach) + 1 < whole[static_cast<int>(d)];
-    if (!axis.moves) axis.start = attributes[d];
-    visit(axis);
-  }
-}
-
-const OpDef kMovedSlice{.name = "slice", .kind = OpClass::dynamic_slice};
-
-/// Makes of the program's slice one that its next positions move.
-void move_slice(Program& program, Program::Node& n, const Node& slice, std::int64_t& position) {
-  std::vector<std::int64_t> slots, starts, steps;
-  for_each_axis(slice, [&](const SlicedAxis& axis) {
-    slots.push_back(axis.moves ? position++ : -1);
-    starts.push_back(axis.start);
-    steps.push_back(axis.step);
-  });
-  slots.insert(slots.end(), starts.begin(), starts.end());
-  slots.insert(slots.end(), steps.begin(), steps.end());
-  n.op = &kMovedSlice;
-  n.attributes = program.owned_attributes.emplace_back(std::move(slots));
-}
-
-/// Names the numbers that move a part by their slots, in place of inputs.
-void name_slots(Program& program, Program::Node& n) {
-  const std::uint32_t named = n.op->kind == OpClass::dynamic_slice ? 1 : 2;
-  auto& attributes = program.owned_attributes.emplace_back(n.attributes.begin(), n.attributes.end());
-  for (std::size_t d = 0; d < static_cast<std::size_t>(n.shape.rank()); ++d) {
-    const auto which = static_cast<std::size_t>(attributes[d]);
-    attributes[d] = which == 0 ? -1 : program.nodes[program.inputs[n.first_input + which]].slot;
-  }
-  n.attributes = attributes;
-  n.input_count = named;
-  program.inputs.resize(n.first_input + std::size_t{named});
 }
 
 }  // namespace
@@ -129,7 +54,24 @@ void GraphKey::fill(const DevicePart& part) {
   hash_structure();
 }
 
+/// Pads that are added to others may become concatenations, by where they lie: those stay as they are.
+void GraphKey::find_summands() {
+  summands.clear();
+  for (const Node* node : walk.order) {
+    if (node->op().kind == OpClass::pad) summands.resize(walk.order.size(), false);
+    const bool adds = node->op().kind == OpClass::elementwise && node->op().scalar == ScalarOp::add;
+    if (!adds || summands.empty() || node->has_value()) continue;
+    for (const NodePtr& input : node->operands()) summands[input->walk_index] = true;
+  }
+}
+
+bool GraphKey::takes_positions(const Node& node) const {
+  if (node.op().kind == OpClass::pad) return is_movable_pad(node) && !summands[node.walk_index];
+  return is_movable_slice(node);
+}
+
 void GraphKey::hash_structure() {
+  find_summands();
   enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3, kMovedTag = 4 };
   scalars.clear();
   positions.clear();
@@ -143,13 +85,14 @@ void GraphKey::hash_structure() {
     } else if (leaf != data.end() && *leaf == node) {
       mix_shape(hash, *node, kDataTag);
       ++leaf;
-    } else if (has_moving_starts(*node)) {
+    } else if (takes_positions(*node)) {
       mix_shape(hash, *node, kMovedTag);
-      for_each_axis(*node, [&](const SlicedAxis& axis) {
+      hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
+      for_each_axis(*node, [&](const PartAxis& axis) {
         hash.mix(static_cast<std::uint64_t>(axis.step));
         if (axis.moves) positions.push_back(axis.first);
       });
-      hash.mix(node->operands()[0]->walk_index);
+      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
     } else {
       mix_shape(hash, *node, kNodeTag);
       hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
@@ -184,8 +127,8 @@ Program GraphKey::program() const {
     } else {
       n.input_count = static_cast<std::uint32_t>(node->operands().size());
       for (const NodePtr& input : node->operands()) program.inputs.push_back(input->walk_index);
-      if (has_moving_starts(*node))
-        move_slice(program, n, *node, position);
+      if (takes_positions(*node))
+        name_positions(program, n, *node, position);
       else if (n.op->kind == OpClass::dynamic_slice || n.op->kind == OpClass::dynamic_update)
         name_slots(program, n);
     }

@@ -25,7 +25,7 @@ struct GraphKey {
   Walk walk;                            // inputs before users
   std::vector<Node*> data;              // leaves with a value, in order of the walk
   std::vector<Node*> scalars;           // leaves that are numbers
-  std::vector<std::int64_t> positions;  // of slices that take theirs as arguments: further scalars
+  std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
   Hash128 hash;          // of the structure: values of scalars, positions and data do not enter
   bool crosses = false;  // the graph crosses devices: nothing else holds, cut() it
 
@@ -46,6 +46,11 @@ struct GraphKey {
  private:
   /// From the walk and `data`.
   void hash_structure();
+  void find_summands();
+  /// Whether where the node's part lies is an argument (engine/compile/program/moved_parts.h).
+  bool takes_positions(const Node& node) const;
+
+  std::vector<bool> summands;  // nodes that are added to others, by number in the walk; empty without pads
 };
 
 }  // namespace caldera

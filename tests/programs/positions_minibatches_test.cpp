@@ -14,7 +14,6 @@ INSTANTIATE_TEST_SUITE_P(Settings, PositionsMinibatches, ::testing::ValuesIn(tes
                          testing::op_setting_name);
 
 constexpr std::int64_t kRows = 240, kBatch = 12, kWidth = 3;
-
 /// Element (i, j) is i + j / 4.
 LazyTensor features() {
   return reshape(arange(kRows, DType::f32), {kRows, 1}) + arange(kWidth, DType::f32) * 0.25;
@@ -37,7 +36,7 @@ TEST_P(PositionsMinibatches, SoDoesATrainingLoop) {
   LazyTensor w = LazyTensor::zeros({kWidth, 1});
   eval({x, y, w});
   std::vector<float> host(3, 0.0F);
-  const auto xs = x.to_vector<float>(), ys = y.to_vector<float>();
+  const auto xs = x.to_vector<float>(), ys = y.to_vector<float>();  // the same on the host
   const std::uint64_t before = plan_cache_stats().misses;
   for (std::int64_t at = 0; at < kRows; at += kBatch) {
     const LazyTensor error = matmul(slice(x, 0, at, at + kBatch), w) - slice(y, 0, at, at + kBatch);

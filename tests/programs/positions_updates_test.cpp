@@ -9,9 +9,7 @@
 namespace caldera {
 namespace {
 
-using testing::OpTest;
-
-class PositionsUpdates : public OpTest {};
+class PositionsUpdates : public testing::OpTest {};
 INSTANTIATE_TEST_SUITE_P(Settings, PositionsUpdates, ::testing::ValuesIn(testing::op_settings()),
                          testing::op_setting_name);
 

@@ -8,9 +8,7 @@
 namespace caldera {
 namespace {
 
-using testing::OpTest;
-
-class PositionsWindows : public OpTest {
+class PositionsWindows : public testing::OpTest {
  protected:
   /// Element (i, j) is 100 i + j.
   LazyTensor table() const {
@@ -44,11 +42,15 @@ TEST_P(PositionsWindows, HaveOnePlanWhereverTheyLie) {
   EXPECT_LE(plans_of(crop, [&](auto p, auto i, auto j) { return at(p + i, 2 * p + j); }), 2U);
   const auto strided = [&](std::int64_t p) { return slice(x, 1, p, p + 16, 5); };
   EXPECT_LE(plans_of(strided, [&](auto p, auto i, auto j) { return at(i, p + 5 * j); }), 2U);
-  const auto backwards = [&](std::int64_t p) { return x[{Slice{p + 6, p, -2}, p}]; };
-  const auto column = [&](std::int64_t p) { return expand_dims(backwards(p), 1); };
+  const auto column = [&](std::int64_t p) { return expand_dims(x[{Slice{p + 6, p, -2}, p}], 1); };
   EXPECT_LE(plans_of(column, [&](auto p, auto i, auto) { return at(p + 6 - 2 * i, p); }), 2U);
   const auto across = [&](std::int64_t p) { return slice(transpose(x), 0, p, p + 3); };
   EXPECT_LE(plans_of(across, [&](auto p, auto i, auto j) { return at(j, p + i); }), 2U);
+  const auto framed = [&](std::int64_t p) { return slice(pad(x, {p, 1}, {10 - p, 1}), 0, 0, 30); };
+  const auto inside = [&](auto p, auto i, auto j) {
+    return i >= p && i < p + 20 && j >= 1 && j <= 30 ? at(i - p, j - 1) : 0.0;
+  };
+  EXPECT_LE(plans_of(framed, inside), 2U);
   const auto turned = [&](std::int64_t p) { return roll(x, p, Axes(1)); };
   EXPECT_LE(plans_of(turned, [&](auto p, auto i, auto j) { return at(i, (j - p + 30) % 30); }), 2U);
 }

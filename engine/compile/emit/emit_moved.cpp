@@ -1,4 +1,4 @@
-// Parts of tensors whose places numbers say: operands that scalar arguments move.
+// Parts of tensors, of which numbers may say where they lie: operands that scalar arguments move. Padding.
 #include <algorithm>
 
 #include "engine/compile/emit/emitter.h"
@@ -53,6 +53,34 @@ void Emitter::dynamic_update(std::uint32_t i) {
     add_term(terms, n.attributes[static_cast<std::size_t>(axis)], n.shape[axis], part[axis],
              whole.strides[axis]);
   copy(update, part, terms.empty() ? out : add_moved(out, std::move(terms)), whole);
+}
+
+void Emitter::pad(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const std::int32_t out = destination(i);
+  const View whole = dense_view(n.shape);
+  if (n.input_count > 1) {
+    const View nowhere{0, Dims::filled(n.shape.rank(), 0)};
+    copy({placement_.operand(i, 1).root, i, &nowhere}, n.shape, out, whole);
+  } else {
+    fill(n.dtype, 0, n.shape, out);
+  }
+  const Shape& inner = node(placement_.operand(i, 0).shape_of).shape;
+  View window = whole;
+  for (int d = 0; d < inner.rank(); ++d) {
+    const auto low = static_cast<std::size_t>(d);
+    const auto interior = 2 * static_cast<std::size_t>(inner.rank()) + static_cast<std::size_t>(d);
+    window.offset += n.attributes[low] * whole.strides[d];
+    window.strides[d] = whole.strides[d] * (n.attributes[interior] + 1);
+  }
+  std::vector<Position::Term> terms;
+  const auto rank = static_cast<std::size_t>(inner.rank());
+  for (std::size_t d = 0; d < rank && n.attributes.size() > 3 * rank; ++d) {
+    const auto axis = static_cast<int>(d);
+    const std::int64_t covered = (inner[axis] - 1) * (n.attributes[2 * rank + d] + 1) + 1;
+    add_term(terms, n.attributes[3 * rank + d], n.shape[axis], covered, whole.strides[axis]);
+  }
+  copy(placement_.operand(i, 0), inner, terms.empty() ? out : add_moved(out, std::move(terms)), window);
 }
 
 /// Steps name the buffers themselves, and positions, in place of the names that were given meanwhile.

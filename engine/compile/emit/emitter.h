@@ -97,6 +97,7 @@ class Emitter {
   std::int32_t add_moved(std::int32_t buffer, std::vector<Position::Term> terms);
   void dynamic_slice(std::uint32_t i);
   void dynamic_update(std::uint32_t i);
+  void pad(std::uint32_t i);
   void resolve_moved();
 
   // ---- parts of tensors (emit_indexed.cpp) ----
@@ -109,7 +110,6 @@ class Emitter {
   Indices indices(std::uint32_t i, int axis);
   void gather(std::uint32_t i);
   void scatter(std::uint32_t i);
-  void pad(std::uint32_t i);
   void concatenate(std::uint32_t i);
 
   void push(Step step);

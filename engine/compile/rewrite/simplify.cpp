@@ -191,6 +191,7 @@ class Simplifier {
     if (n.op->kind != OpClass::pad || n.input_count != 1) return {};
     Window w;
     const auto rank = static_cast<std::size_t>(n.shape.rank());
+    if (n.attributes.size() > 3 * rank) return {};  // where it lies is an argument
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t low = n.attributes[d], high = n.attributes[rank + d];
       if (n.attributes[2 * rank + d] != 0) return {};
