@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "ops/core/broadcast.h"
-#include "ops/core/dynamic_slicing.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
+#include "ops/shape/dynamic_slicing.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {

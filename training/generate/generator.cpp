@@ -6,7 +6,7 @@
 #include <bit>
 #include <chrono>
 
-#include "ops/core/dynamic_slicing.h"
+#include "ops/shape/dynamic_slicing.h"
 #include "training/nn/precision.h"
 
 namespace caldera {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "ops/core/cast.h"
-#include "ops/core/dynamic_slicing.h"
 #include "ops/core/slicing.h"
+#include "ops/shape/dynamic_slicing.h"
 
 namespace caldera {
 

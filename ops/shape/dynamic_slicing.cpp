@@ -1,4 +1,4 @@
-#include "ops/core/dynamic_slicing.h"
+#include "ops/shape/dynamic_slicing.h"
 
 #include <fmt/core.h>
 
