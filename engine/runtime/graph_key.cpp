@@ -54,14 +54,24 @@ void GraphKey::fill(const DevicePart& part) {
   hash_structure();
 }
 
-/// Pads that are added to others may become concatenations, by where they lie: those stay as they are.
+/// Paddings that are added to one another may become concatenations, by where they lie: those stay as they
+/// are.
 void GraphKey::find_summands() {
   summands.clear();
+  std::vector<bool> pads;  // nodes that are paddings, or sums of nothing else
   for (const Node* node : walk.order) {
-    if (node->op().kind == OpClass::pad) summands.resize(walk.order.size(), false);
-    const bool adds = node->op().kind == OpClass::elementwise && node->op().scalar == ScalarOp::add;
-    if (!adds || summands.empty() || node->has_value()) continue;
-    for (const NodePtr& input : node->operands()) summands[input->walk_index] = true;
+    if (node->has_value()) continue;
+    const OpDef& op = node->op();
+    if (op.kind == OpClass::pad) {
+      pads.resize(walk.order.size(), false);
+      summands.resize(walk.order.size(), false);
+      pads[node->walk_index] = true;
+    }
+    if (pads.empty() || op.kind != OpClass::elementwise || op.scalar != ScalarOp::add) continue;
+    const std::uint32_t left = node->operands()[0]->walk_index;
+    const std::uint32_t right = node->operands()[1]->walk_index;
+    if (!pads[left] || !pads[right]) continue;
+    pads[node->walk_index] = summands[left] = summands[right] = true;
   }
 }
 

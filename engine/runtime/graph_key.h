@@ -50,7 +50,8 @@ struct GraphKey {
   /// Whether where the node's part lies is an argument (engine/compile/program/moved_parts.h).
   bool takes_positions(const Node& node) const;
 
-  std::vector<bool> summands;  // nodes that are added to others, by number in the walk; empty without pads
+  std::vector<bool>
+      summands;  // paddings that are added to paddings, by number in the walk; empty without any
 };
 
 }  // namespace caldera
