@@ -61,6 +61,7 @@
 #include "ops/reduce/mean.h"
 #include "ops/reduce/statistics.h"
 #include "ops/shape/diagonals.h"
+#include "ops/shape/dynamic_slicing.h"
 #include "ops/shape/joining.h"
 #include "ops/shape/manipulation.h"
 #include "ops/shape/padding.h"

@@ -211,6 +211,18 @@ LazyTensor batch_slice(const BatchContext& c) {
   return rebuilt_as(c, all_mapped(c), with_leading(c.attributes(), 2, {0, 1}));
 }
 
+/// The numbers that move it are the same for all examples.
+LazyTensor batch_dynamic_slice(const BatchContext& c) {
+  std::vector<LazyTensor> inputs{c.mapped(0)};
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) inputs.push_back(c.value(i));
+  return rebuilt_as(c, inputs, with_leading(c.attributes(), 3, {0, 0, 1}));
+}
+LazyTensor batch_dynamic_update(const BatchContext& c) {
+  std::vector<LazyTensor> inputs{c.mapped(0), c.mapped(1)};
+  for (std::size_t i = 2; i < c.inputs.size(); ++i) inputs.push_back(c.value(i));
+  return rebuilt_as(c, inputs, with_leading(c.attributes(), 1, {0}));
+}
+
 /// The fill is a number and stays one.
 LazyTensor batch_pad(const BatchContext& c) {
   std::vector<LazyTensor> inputs{c.mapped(0)};
@@ -254,6 +266,10 @@ BatchRule batch_rule_of(OpClass kind) {
       return batch_permute;
     case OpClass::slice:
       return batch_slice;
+    case OpClass::dynamic_slice:
+      return batch_dynamic_slice;
+    case OpClass::dynamic_update:
+      return batch_dynamic_update;
     case OpClass::pad:
       return batch_pad;
     case OpClass::concatenate:

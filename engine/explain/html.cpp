@@ -31,11 +31,13 @@ const char* kind_of(const GraphNode& node) {
     case OpClass::linalg:
       return "linalg";
     case OpClass::pad:
+    case OpClass::dynamic_update:
     case OpClass::concatenate:
       return "copy";
     case OpClass::reshape:
     case OpClass::permute:
     case OpClass::slice:
+    case OpClass::dynamic_slice:
     case OpClass::broadcast:
     case OpClass::identity:
     case OpClass::barrier:
@@ -70,8 +72,11 @@ std::string describe(const Plan& plan, const Step& step, std::size_t k) {
                             : buffer.role == BufferRole::output
                                 ? fmt::format("output {}", number - plan.input_count)
                                 : fmt::format("arena {}", number);
-  return fmt::format("{}  {:<11}  {:<4} {:>9}  offset {}  strides {}", is_output ? "out" : "in ", where,
-                     name(buffer.dtype), format_bytes(buffer.bytes), operand.offset, strides.to_string());
+  const std::string moved =
+      operand.position >= 0 ? fmt::format("  moved by position {}", operand.position) : "";
+  return fmt::format("{}  {:<11}  {:<4} {:>9}  offset {}  strides {}{}", is_output ? "out" : "in ", where,
+                     name(buffer.dtype), format_bytes(buffer.bytes), operand.offset, strides.to_string(),
+                     moved);
 }
 
 /// The steps; their code goes to `code`, each text once.

@@ -29,6 +29,10 @@ ByteRange byte_range(const Plan& plan, const Step& step, std::size_t k) {
     if (axis->extent == 0) return {};
     extend(axis->extent, axis->stride);
   }
+  if (operand.position >= 0) {
+    for (const Position::Term& term : plan.positions[static_cast<std::size_t>(operand.position)].terms)
+      extend(term.limit + 1, term.stride);
+  }
   const std::int64_t size = element_size(plan, operand);
   return {low * size, (high + 1) * size};
 }
@@ -46,8 +50,8 @@ bool ByteComb::apart_from(const ByteComb& other) const {
 
 ByteComb byte_comb(const Plan& plan, const Step& step, std::size_t k) {
   ByteComb comb{.hull = byte_range(plan, step, k)};
-  if (comb.hull.empty() || !step.may_interleave(k)) return comb;
   const Operand& operand = step.operands[k];
+  if (comb.hull.empty() || !step.may_interleave(k) || operand.position >= 0) return comb;
   // A tooth is what the innermost dimensions cover without holes; the others move it.
   std::int64_t tooth = 1;
   std::int64_t period = 0;

@@ -15,7 +15,8 @@ struct ByteRange {
   bool empty() const { return begin >= end; }
 };
 
-/// The hull of operand k of the step: from its lowest to its highest byte. An indexed axis counts whole.
+/// The hull of operand k of the step: from its lowest to its highest byte. An indexed axis counts whole,
+/// and so does every place that a position may move it to.
 ByteRange byte_range(const Plan& plan, const Step& step, std::size_t k);
 
 /// The bytes of an operand as a comb: teeth of equal length at equal distances, all within the hull. Windows

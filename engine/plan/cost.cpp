@@ -20,6 +20,21 @@ std::int64_t elements_touched(const Step& step, std::size_t k) {
   return axis ? elements * std::min(axis->extent, step.dims[1]) : elements;
 }
 
+/// The copy of a tensor that is then written in part. Where nobody else holds the tensor, the result is given
+/// its memory, and nothing is copied.
+bool is_spared(const Plan& plan, const Step& step) {
+  if (plan.positions.empty() || !is_copy(step)) return false;
+  const std::int32_t from = step.operands[0].buffer;
+  const std::int32_t to = step.operands[1].buffer;
+  const auto gives = [&](const Donation& d) { return d.input == from && d.output == to; };
+  if (std::none_of(plan.donations.begin(), plan.donations.end(), gives)) return false;
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& other) {
+    const auto written = other.operands.begin() + static_cast<std::ptrdiff_t>(other.first_output());
+    return std::any_of(written, other.operands.end(),
+                       [&](const Operand& o) { return o.buffer == to && o.position >= 0; });
+  });
+}
+
 }  // namespace
 
 StepCost cost_of(const Plan& plan, const Step& step) {
@@ -31,6 +46,7 @@ StepCost cost_of(const Plan& plan, const Step& step) {
     for (const StepKernel& used : step.kernels()) cost.ops += arithmetic_count(*used.kernel);
   }
 
+  if (is_spared(plan, step)) return cost;
   const std::size_t first_output = step.first_output();
   for (std::size_t k = 0; k < step.operands.size(); ++k) {
     const Operand& operand = step.operands[k];
@@ -46,7 +62,7 @@ StepCost cost_of(const Plan& plan, const Step& step) {
     if (is_output && !step.accumulates()) continue;
     const auto same = [&](const Operand& other) {
       return other.buffer == operand.buffer && other.offset == operand.offset &&
-             other.strides == operand.strides;
+             other.position == operand.position && other.strides == operand.strides;
     };
     const auto begin = step.operands.begin();
     if (std::none_of(begin, begin + static_cast<std::ptrdiff_t>(k), same)) cost.read_bytes += bytes;

@@ -16,6 +16,7 @@ struct StepCost {
   /// in gradients the scores that are computed anew.
   std::int64_t flops = 0;
   /// Each element that is touched, once: broadcast operands by what they hold, one operand read twice once.
+  /// The copy of a tensor that is then written at a position, which donation spares, touches nothing.
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   /// Of the bytes written, those that lie in the arena: results that are no outputs of the plan.

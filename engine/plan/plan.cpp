@@ -26,8 +26,10 @@ std::string Plan::to_string() const {
                         : step.joined       ? "+ "
                                             : "  ",
                         i, step.name(), step.dims.to_string());
-    for (const Operand& operand : step.operands)
+    for (const Operand& operand : step.operands) {
       text += fmt::format(" b{}+{}", operand.buffer, operand.offset);
+      if (operand.position >= 0) text += fmt::format("+p{}", operand.position);
+    }
     text += '\n';
   }
   return text;

@@ -34,6 +34,7 @@ struct Plan {
   std::int32_t output_count = 0;
   std::vector<DType> scalars;            // scalar arguments: those bound at replay, then the constants
   std::vector<std::uint64_t> constants;  // bits of the last of them
+  std::vector<Position> positions;       // of operands that scalar arguments move
   std::vector<Step> steps;
   std::vector<Donation> donations;
   std::int64_t arena_bytes = 0;

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -99,7 +100,10 @@ class Verifier {
     donations_->step(step, forms, epoch_);
     for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
-      if (accesses_[k].form.role == OperandRole::read || accesses_[k].form.accumulated) note_read(step, k);
+      const OperandForm& form = accesses_[k].form;
+      // What is written at a place that numbers choose leaves the rest as it was: all must have been written.
+      const bool goes_on = form.accumulated || step.operands[k].position >= 0;
+      if (form.role == OperandRole::read || goes_on) note_read(step, k);
     }
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       if (accesses_[k].form.role == OperandRole::written) note_write(step, k);
@@ -151,6 +155,12 @@ class Verifier {
       strides.push_back(form.indexed->stride);
     }
     std::optional<Walk> walk = verify::walk_of(operand.offset, extents, strides);
+    if (walk && operand.position >= 0) {
+      const bool once = walk->once;
+      add_places(operand, k, extents, strides);
+      walk = verify::walk_of(operand.offset, extents, strides);
+      if (walk) walk->once = once;
+    }
     if (!walk) throw Fault{fmt::format("operand {} touches elements beyond 64 bits", k)};
     const PlanBuffer& buffer = buffer_of(operand);
     const auto size = static_cast<std::int64_t>(size_of(buffer.dtype));
@@ -163,6 +173,22 @@ class Verifier {
     const std::int64_t base = buffer.role == BufferRole::arena ? buffer.arena_offset : 0;
     for (Run& run : walk->runs) run = {base + run.begin * size, base + run.end * size};
     accesses_[k].walk = std::move(walk);
+  }
+
+  /// Wherever its position may move an operand, as further axes.
+  void add_places(const Operand& operand, std::size_t k, std::vector<std::int64_t>& extents,
+                  std::vector<std::int64_t>& strides) const {
+    if (static_cast<std::size_t>(operand.position) >= plan_.positions.size())
+      throw Fault{fmt::format("operand {} names a position that does not exist", k)};
+    for (const Position::Term& term : plan_.positions[static_cast<std::size_t>(operand.position)].terms) {
+      const auto scalar = static_cast<std::size_t>(term.scalar);
+      if (term.scalar < 0 || scalar >= plan_.scalars.size() || plan_.scalars[scalar] != DType::i64)
+        throw Fault{fmt::format("operand {} is moved by a scalar argument that is no int64", k)};
+      if (term.limit < 0 || term.limit == std::numeric_limits<std::int64_t>::max())
+        throw Fault{fmt::format("operand {} is moved without bounds", k)};
+      extents.push_back(term.limit + 1);
+      strides.push_back(term.stride);
+    }
   }
 
   void note_read(const Step& step, std::size_t k) {
@@ -226,7 +252,7 @@ class Verifier {
     const PlanBuffer& left = buffer_of(a);
     const PlanBuffer& right = buffer_of(b);
     const auto size = static_cast<std::int64_t>(size_of(left.dtype));
-    if (size != static_cast<std::int64_t>(size_of(right.dtype))) return false;
+    if (size != static_cast<std::int64_t>(size_of(right.dtype)) || a.position != b.position) return false;
     if (left.arena_offset + a.offset * size != right.arena_offset + b.offset * size) return false;
     for (int d = 0; d < form.extents.rank(); ++d) {
       if (form.extents[d] > 1 && a.strides[d] != b.strides[d]) return false;

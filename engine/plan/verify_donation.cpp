@@ -61,7 +61,7 @@ void DonationCheck::take_over(const Donation& donation, const Step& step,
       const Operand& to = step.operands[out];
       if (forms[out].role == OperandRole::index || to.buffer != donation.output) continue;
       bool same = forms[in].own && forms[out].own && size_of(forms[in].type) == size_of(forms[out].type) &&
-                  from.offset == to.offset;
+                  from.offset == to.offset && from.position < 0 && to.position < 0;
       for (int d = 0; same && d < forms[out].extents.rank(); ++d) {
         same = forms[out].extents[d] <= 1 || from.strides[d] == to.strides[d];
       }

@@ -266,6 +266,7 @@ class Attempt {
     }
     job.bindings.scalars.reserve(plan.scalars.size());
     for (const Node* leaf : c.scalars) job.bindings.scalars.push_back(scalar_bits(*leaf));
+    job.bindings.scalars.insert(job.bindings.scalars.end(), c.positions.begin(), c.positions.end());
     job.bindings.scalars.insert(job.bindings.scalars.end(), plan.constants.begin(), plan.constants.end());
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/compile/program/moved_parts.h"
 #include "engine/graph/data_leaf.h"
 
 namespace caldera {
@@ -39,12 +40,14 @@ std::uint32_t own_cost(const Node& node) {
     case OpClass::pad:
     case OpClass::concatenate:
     case OpClass::barrier:
+    case OpClass::dynamic_update:
       return 1;
     case OpClass::reshape:
     case OpClass::permute:
     case OpClass::identity:
     case OpClass::broadcast:
     case OpClass::slice:
+    case OpClass::dynamic_slice:
     case OpClass::index:
       return 0;
     default:
@@ -133,9 +136,37 @@ void GraphKey::fill(const DevicePart& part) {
   hash_structure();
 }
 
+/// Paddings that are added to one another may become concatenations, by where they lie: those stay as they
+/// are.
+void GraphKey::find_summands() {
+  summands.clear();
+  std::vector<bool> pads;  // nodes that are paddings, or sums of nothing else
+  for (const Node* node : walk.order) {
+    if (node->has_value()) continue;
+    const OpDef& op = node->op();
+    if (op.kind == OpClass::pad) {
+      pads.resize(walk.order.size(), false);
+      summands.resize(walk.order.size(), false);
+      pads[node->walk_index] = true;
+    }
+    if (pads.empty() || op.kind != OpClass::elementwise || op.scalar != ScalarOp::add) continue;
+    const std::uint32_t left = node->operands()[0]->walk_index;
+    const std::uint32_t right = node->operands()[1]->walk_index;
+    if (!pads[left] || !pads[right]) continue;
+    pads[node->walk_index] = summands[left] = summands[right] = true;
+  }
+}
+
+bool GraphKey::takes_positions(const Node& node) const {
+  if (node.op().kind == OpClass::pad) return is_movable_pad(node) && !summands[node.walk_index];
+  return is_movable_slice(node);
+}
+
 void GraphKey::hash_structure() {
-  enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3 };
+  find_summands();
+  enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3, kMovedTag = 4 };
   scalars.clear();
+  positions.clear();
   hash = {};
   hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
   auto leaf = data.begin();
@@ -146,6 +177,14 @@ void GraphKey::hash_structure() {
     } else if (leaf != data.end() && *leaf == node) {
       mix_shape(hash, *node, kDataTag);
       ++leaf;
+    } else if (takes_positions(*node)) {
+      mix_shape(hash, *node, kMovedTag);
+      hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
+      for_each_axis(*node, [&](const PartAxis& axis) {
+        hash.mix(static_cast<std::uint64_t>(axis.step));
+        if (axis.moves) positions.push_back(axis.first);
+      });
+      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
     } else {
       mix_shape(hash, *node, kNodeTag);
       hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
@@ -160,6 +199,7 @@ Program GraphKey::program() const {
   Program program;
   program.device = device;
   program.nodes.reserve(walk.order.size());
+  auto position = static_cast<std::int64_t>(scalars.size());
   auto leaf = data.begin();
   for (const Node* node : walk.order) {
     const bool is_data = leaf != data.end() && *leaf == node;
@@ -179,9 +219,14 @@ Program GraphKey::program() const {
     } else {
       n.input_count = static_cast<std::uint32_t>(node->operands().size());
       for (const NodePtr& input : node->operands()) program.inputs.push_back(input->walk_index);
+      if (takes_positions(*node))
+        name_positions(program, n, *node, position);
+      else if (n.op->kind == OpClass::dynamic_slice || n.op->kind == OpClass::dynamic_update)
+        name_slots(program, n);
     }
     program.nodes.push_back(n);
   }
+  program.scalars.insert(program.scalars.end(), positions.size(), DType::i64);
   for (const Node* output : outputs) program.outputs.push_back(output->walk_index);
   return program;
 }

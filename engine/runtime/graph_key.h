@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "engine/compile/program/program.h"
@@ -20,12 +21,13 @@ inline std::size_t bytes_of(const Node& node) {
 /// Filled anew for every evaluation; what it has allocated stays. All under graph_mutex().
 struct GraphKey {
   Device device;
-  std::vector<Node*> outputs;  // distinct, lazy: those that were asked for, then those that fill() adds
-  Walk walk;                   // inputs before users
-  std::vector<Node*> data;     // leaves with a value, in order of the walk
-  std::vector<Node*> scalars;  // leaves that are numbers
-  Hash128 hash;                // of the structure: values of scalars and data do not enter
-  bool crosses = false;        // the graph crosses devices: nothing else holds, cut() it
+  std::vector<Node*> outputs;           // distinct, lazy: those asked for, then those that fill() adds
+  Walk walk;                            // inputs before users
+  std::vector<Node*> data;              // leaves with a value, in order of the walk
+  std::vector<Node*> scalars;           // leaves that are numbers
+  std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
+  Hash128 hash;          // of the structure: values of scalars, positions and data do not enter
+  bool crosses = false;  // the graph crosses devices: nothing else holds, cut() it
 
   /// Starts over with no outputs.
   void reset(Device of) {
@@ -54,6 +56,12 @@ struct GraphKey {
   void add_held();
   /// From the walk and `data`.
   void hash_structure();
+  void find_summands();
+  /// Whether where the node's part lies is an argument (engine/compile/program/moved_parts.h).
+  bool takes_positions(const Node& node) const;
+
+  std::vector<bool>
+      summands;  // paddings that are added to paddings, by number in the walk; empty without any
 };
 
 }  // namespace caldera

@@ -115,12 +115,12 @@ class Stream {
   bool submitting_ = false;                 // a thread has the place behind running_
   bool finishing_ = false;                  // a thread waits for the front of running_
   bool stopping_ = false;
-  std::atomic<bool> has_ended_{false};      // no threads any more
-  std::vector<const Job*> busy_;      // a lane each; alive while they are here
-  std::size_t waiting_ = 0;           // lanes that wait for another device
-  std::size_t watchers_ = 0;          // threads that wait for `changed_`, with lanes
-  std::size_t idle_ = 0;              // workers without a job
-  std::vector<std::thread> workers_;  // one; with lanes some
+  std::atomic<bool> has_ended_{false};  // no threads any more
+  std::vector<const Job*> busy_;        // a lane each; alive while they are here
+  std::size_t waiting_ = 0;             // lanes that wait for another device
+  std::size_t watchers_ = 0;            // threads that wait for `changed_`, with lanes
+  std::size_t idle_ = 0;                // workers without a job
+  std::vector<std::thread> workers_;    // one; with lanes some
 };
 
 }  // namespace caldera

@@ -11,6 +11,7 @@
 #include "ops/core/operands.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
+#include "ops/shape/dynamic_slicing.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {
@@ -37,7 +38,10 @@ LazyTensor rolled(const LazyTensor& x, std::int64_t shift, int axis) {
   if (extent == 0) return x;
   const std::int64_t front = (extent - shift % extent) % extent;  // the element that comes to the front
   if (front == 0) return x;
-  return concatenate({slice(x, axis, front, std::nullopt), slice(x, axis, 0, front)}, axis);
+  // A window over x twice, so that the shift is an argument of the plan.
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(x.rank()), 0);
+  starts[static_cast<std::size_t>(axis)] = front;
+  return dynamic_slice(concatenate({x, x}, axis), starts, {x.shape().begin(), x.shape().end()});
 }
 
 }  // namespace

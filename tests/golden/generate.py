@@ -333,6 +333,18 @@ def pad(x, a):
     return out
 
 
+def window(x, starts, sizes):
+    """The slices that lie within x: starts are clamped."""
+    inside = [min(max(i, 0), n - k) for i, n, k in zip(starts, x.shape, sizes)]
+    return tuple(slice(i, i + k) for i, k in zip(inside, sizes))
+
+
+def updated(x, a):
+    y = x[0].clone()
+    y[window(x[0], a["starts"], x[1].shape)] = x[1]
+    return y
+
+
 def strided(x, a):
     t, axis = x[0], a["axis"] % x[0].dim()
     index = list(range(t.shape[axis]))[slice(a.get("start"), a.get("stop"), a.get("step", 1))]
@@ -666,6 +678,8 @@ OPERATIONS = {
     "expand_dims": lambda x, a: torch.unsqueeze(x[0], a["axis"]),
     "broadcast_to": lambda x, a: torch.broadcast_to(x[0], a["shape"]),
     "slice": strided,
+    "dynamic_slice": lambda x, a: x[0][window(x[0], a["starts"], a["sizes"])],
+    "dynamic_update_slice": updated,
     "one_hot": lambda x, a: (x[0].long().unsqueeze(-1) == torch.arange(a["classes"])).to(TYPES[a["dtype"]["dtype"]]),
     "zeros": lambda x, a: torch.zeros(a["shape"], dtype=TYPES[a["dtype"]["dtype"]]),
     "ones": lambda x, a: torch.ones(a["shape"], dtype=TYPES[a["dtype"]["dtype"]]),

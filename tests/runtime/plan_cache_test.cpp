@@ -113,7 +113,8 @@ TEST_P(PlanCaching, AnythingThatChangesThePlanMisses) {
       [&] { max(x, 0).eval(); },
       [&] { exp(transpose(x)).eval(); },
       [&] { exp(slice(x, 0, 0, 1)).eval(); },
-      [&] { exp(slice(x, 0, 1, 2)).eval(); },
+      [&] { exp(slice(exp(x), 0, 1, 2)).eval(); },
+      [&] { exp(slice(x, 0, 0, 2, 2)).eval(); },  // a step; where it begins is an argument
       [&] { (x + 1.0).eval(); },
       [&] { (1.0 + x).eval(); },
       [&] {

@@ -65,15 +65,15 @@ TEST(Generate, DecodingWithACacheEqualsFeedingEverything) {
 
 TEST(Generate, TheCacheGrowsWithoutAChange) {
   ModelConfig config = tiny_config();
-  config.max_position_embeddings = 200;
+  config.max_position_embeddings = 1100;
   Llama model(config, Device::cpu(), 7);
   Rows rows;
   GenerateOptions options;
-  options.max_tokens = 150;  // past capacities of 64 and 128
+  options.max_tokens = 1050;  // past the first capacity, of 1024
   options.on_logits = [&](std::span<const float> row) { rows.emplace_back(row.begin(), row.end()); };
   const std::vector<std::int32_t> prompt{3, 30, 8};
   const Generation result = generate(model, prompt, options);
-  ASSERT_EQ(result.ids.size(), 150U);
+  ASSERT_EQ(result.ids.size(), 1050U);
   std::vector<std::int32_t> all = prompt;
   all.insert(all.end(), result.ids.begin(), result.ids.end() - 1);
   const std::vector<float> expected = model.forward(model.make_ids(all)).to_vector<float>();
@@ -81,6 +81,29 @@ TEST(Generate, TheCacheGrowsWithoutAChange) {
   for (std::size_t t = 0; t < rows.size(); ++t)
     for (std::size_t v = 0; v < 33; ++v)
       ASSERT_NEAR(rows[t][v], expected[t * 33 + v], 1e-4) << t << ", " << v;
+}
+
+TEST(Generate, PromptsOfAllLengthsHaveThreePlans) {
+  ModelConfig config = tiny_config();
+  config.max_position_embeddings = 700;
+  Llama model(config, Device::cpu(), 7);
+  std::vector<std::int32_t> all;
+  for (std::int32_t i = 0; i < 600; ++i) all.push_back(i * i % 33);
+  const std::vector<float> expected = model.forward(model.make_ids(all)).to_vector<float>();
+  Rows rows;
+  GenerateOptions options;
+  options.max_tokens = 1;
+  options.on_logits = [&](std::span<const float> row) { rows.emplace_back(row.begin(), row.end()); };
+  const std::uint64_t before = plan_cache_stats().misses;
+  for (const std::size_t length : {1, 2, 7, 8, 9, 16, 17, 63, 64, 65, 130, 511, 512, 513, 575, 600}) {
+    rows.clear();
+    generate(model, std::span(all).first(length), options);
+    ASSERT_EQ(rows.size(), length);
+    for (std::size_t t = 0; t < length; ++t)
+      for (std::size_t v = 0; v < 33; ++v) ASSERT_NEAR(rows[t][v], expected[t * 33 + v], 1e-4) << length;
+  }
+  // And one that fills a new cache with zeros.
+  EXPECT_LE(plan_cache_stats().misses - before, 3U + 1U);
 }
 
 TEST(Generate, TheLimitCostsNothing) {

@@ -6,7 +6,7 @@
 #include <bit>
 #include <chrono>
 
-#include "ops/core/slicing.h"
+#include "ops/shape/dynamic_slicing.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -21,47 +21,77 @@ double seconds_since(Clock::time_point start) {
 // Feeds tokens to the model and hands its logits to the host.
 class Feeder {
  public:
-  // At most `limit` tokens will be fed, the first `prompt_size` at once.
-  Feeder(CausalLM& model, std::int64_t prompt_size, std::int64_t limit, const GenerateOptions& options)
-      : model_(model),
-        options_(options),
-        limit_(limit),
-        cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
+  Feeder(CausalLM& model, std::int64_t prompt_size, const GenerateOptions& options)
+      : model_(model), options_(options), cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
 
-  // The logits after the last of `ids`.
-  std::span<const float> feed(std::span<const std::int32_t> ids) {
-    const std::int64_t needed = cache_->position() + static_cast<std::int64_t>(ids.size());
+  // The logits after the last token of the prompt. It is fed in pieces of three lengths, so that prompts of
+  // all lengths share their plans; the last piece goes back over tokens that were fed before, or, where there
+  // are not enough of those, is filled up with tokens that nothing reads.
+  std::span<const float> feed_prompt(std::span<const std::int32_t> ids) {
+    const auto count = static_cast<std::int64_t>(ids.size());
+    std::span<const float> logits;
+    for (std::int64_t fed = 0; fed < count;) {
+      const std::int64_t length = std::min(piece_for(count - fed), cache_->capacity());
+      const std::int64_t end = std::min(fed + length, count);
+      const std::int64_t begin = std::max<std::int64_t>(end - length, 0);
+      const auto piece = ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+      std::vector<std::int32_t> filled(piece.begin(), piece.end());
+      filled.resize(static_cast<std::size_t>(length), piece.back());
+      cache_->truncate(begin);
+      logits = feed(filled, fed - begin, end - begin);
+      cache_->truncate(end);
+      fed = end;
+    }
+    return logits;
+  }
+  // The logits after one more token.
+  std::span<const float> feed_token(std::int32_t id) {
+    const std::int64_t needed = cache_->position() + 1;
     if (needed > cache_->capacity()) cache_->grow(capacity_for(needed));
+    return feed(std::span(&id, 1), 0, 1);
+  }
+
+ private:
+  // A prompt needs no other plans than those of these lengths.
+  static constexpr std::int64_t kLargePiece = 512;
+  static constexpr std::int64_t kPiece = 64;
+  static constexpr std::int64_t kSmallPiece = 8;
+  static std::int64_t piece_for(std::int64_t tokens) {
+    if (tokens >= kLargePiece) return kLargePiece;
+    return tokens > 2 * kSmallPiece ? kPiece : kSmallPiece;
+  }
+
+  static constexpr std::int64_t kLeastCapacity = 1024;
+  static constexpr std::int64_t kHeadroom = 32;
+
+  // A new capacity is a new plan: powers of two keep them few. What is not written yet costs memory alone.
+  std::int64_t capacity_for(std::int64_t positions) const {
+    const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
+    return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)),
+                    model_.config().max_position_embeddings);
+  }
+
+  // Feeds ids at the cache's position. Rows [first, end) of the logits count; returns the last of them.
+  std::span<const float> feed(std::span<const std::int32_t> ids, std::int64_t first, std::int64_t end) {
     LazyTensor hidden = model_.hidden_states(model_.make_ids(ids), cache_.get());
     // The head is the widest matrix: without a receiver only the last position goes through it.
-    if (!options_.on_logits && ids.size() > 1)
-      hidden = slice(hidden, 1, hidden.shape(1) - 1, hidden.shape(1));
+    const bool all = static_cast<bool>(options_.on_logits);
+    if (!all && ids.size() > 1) hidden = dynamic_slice(hidden, {0, end - 1, 0}, {1, 1, hidden.shape(2)});
     const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
     std::vector<LazyTensor> outputs = cache_->state();
     outputs.push_back(logits);
     eval(outputs);
     host_ = logits.to_vector<float>();
     const auto vocabulary = static_cast<std::size_t>(logits.shape().back());
-    if (options_.on_logits) {
-      for (std::size_t at = 0; at < host_.size(); at += vocabulary)
-        options_.on_logits(std::span(host_).subspan(at, vocabulary));
-    }
-    return std::span(host_).last(vocabulary);
-  }
-
- private:
-  static constexpr std::int64_t kLeastCapacity = 64;
-  static constexpr std::int64_t kHeadroom = 32;
-
-  // Every token attends to the whole capacity, and a new capacity is a new plan: powers of two keep both few.
-  std::int64_t capacity_for(std::int64_t positions) const {
-    const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
-    return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), limit_);
+    const auto row = [&](std::int64_t i) {
+      return std::span<const float>(host_).subspan(static_cast<std::size_t>(i) * vocabulary, vocabulary);
+    };
+    for (std::int64_t i = first; all && i < end; ++i) options_.on_logits(row(i));
+    return row(all ? end - 1 : 0);
   }
 
   CausalLM& model_;
   const GenerateOptions& options_;
-  std::int64_t limit_;
   std::unique_ptr<KVCache> cache_;
   std::vector<float> host_;
 };
@@ -96,12 +126,12 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
   // The last token drawn needs no position. Clamped before it is added: max_tokens may be any number.
   const std::int64_t room = model.config().max_position_embeddings - prompt_size;
   const std::int64_t limit = prompt_size + std::min(std::max<std::int64_t>(options.max_tokens - 1, 0), room);
-  Feeder feeder(model, prompt_size, limit, options);
+  Feeder feeder(model, prompt_size, options);
   std::vector<std::int32_t> all(prompt.begin(), prompt.end());
 
   Generation result;
   const Clock::time_point start = Clock::now();
-  std::span<const float> logits = feeder.feed(prompt);
+  std::span<const float> logits = feeder.feed_prompt(prompt);
   result.prefill_tokens_per_second = static_cast<double>(prompt_size) / seconds_since(start);
 
   const Clock::time_point decode_start = Clock::now();
@@ -118,7 +148,7 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
       break;
     }
     if (fed == limit) break;
-    logits = feeder.feed(std::span(all).last(1));
+    logits = feeder.feed_token(all.back());
     ++fed;
   }
   if (fed > prompt_size) {

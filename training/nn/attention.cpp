@@ -20,16 +20,15 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
 
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
                                         Device device) {
-  if (cache == nullptr)
-    return {rotary.angles(length), causal_mask(length, length, 0, device), nullptr, false};
+  if (cache == nullptr) return {rotary.angles(length), causal_mask(length, length, 0, device), nullptr};
   const std::int64_t position = cache->position();
   // All of it now, or the plan would change with the tables in the middle of a text.
   rotary.reserve(cache->capacity());
   RotaryAngles angles = rotary.angles(length, position);
   cache->begin(length);
-  const bool attend_cache = position > 0;
-  const std::int64_t keys = attend_cache ? cache->capacity() : length;
-  return {std::move(angles), causal_mask(length, keys, position, device), cache, attend_cache};
+  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
+  // call's own positions is masked, and left out.
+  return {std::move(angles), causal_mask(length, cache->capacity(), position, device), cache};
 }
 
 LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
@@ -55,7 +54,6 @@ LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape(3)));
   if (context.cache == nullptr) return grouped_query_attention(q, k, v, context.mask, scale);
   context.cache->write(layer, k, v);
-  if (!context.attend_cache) return grouped_query_attention(q, k, v, context.mask, scale);
   return grouped_query_attention(q, context.cache->keys(layer), context.cache->values(layer), context.mask,
                                  scale);
 }

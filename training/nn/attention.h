@@ -13,14 +13,12 @@ namespace caldera {
 /// Holds the tensors that all layers of one forward call share.
 struct AttentionContext {
   RotaryAngles angles;
-  LazyTensor mask;            // boolean (T, S): may query i look at key j?
-  KVCache* cache = nullptr;   // begun; or null
-  bool attend_cache = false;  // keys are the cache's buffers (S = capacity) and not those of the call (S = T)
+  LazyTensor mask;           // boolean (T, S): may query i look at key j?
+  KVCache* cache = nullptr;  // begun: keys are its buffers (S = capacity); or null: those of the call (S = T)
 };
 
 /// The context of a forward call over `length` new positions. With a cache, positions begin at
-/// cache->position(), and cache->begin(length) is called. An empty cache is written but not read: keys are
-/// those of the call.
+/// cache->position(), and cache->begin(length) is called.
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
                                         Device device);
 

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/core/comparison.h"
-#include "ops/core/gather_scatter.h"
-#include "ops/core/ranges.h"
-#include "ops/core/selection.h"
+#include "ops/core/cast.h"
 #include "ops/core/slicing.h"
-#include "ops/core/views.h"
+#include "ops/shape/dynamic_slicing.h"
 
 namespace caldera {
 
@@ -44,16 +41,6 @@ void KVCache::begin(std::int64_t length) {
         fmt::format("the KV cache is full: {} positions are written, {} more do not fit its capacity of {}",
                     position_, length, capacity()));
   length_ = length;
-  const Device device = keys_.front().device();
-  const LazyTensor row = arange(capacity(), DType::i32, device) - static_cast<int>(position_);
-  if (length == 1) {
-    write_mask_ = expand_dims(equal(row, 0), -1);
-    write_source_ = {};
-  } else {
-    const auto count = static_cast<int>(length);
-    write_mask_ = expand_dims(logical_and(greater_equal(row, 0), less(row, count)), -1);
-    write_source_ = row;
-  }
 }
 
 LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) const {
@@ -62,9 +49,7 @@ LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) 
   if (update.shape() != expected)
     throw ShapeError(fmt::format("KVCache: {} does not fit, the call in progress writes {}",
                                  update.shape().to_string(), expected.to_string()));
-  // Rows outside of the update are gathered as NaN, and not selected.
-  const LazyTensor rows = write_source_.defined() ? take(update, write_source_, 2) : update;
-  return where(write_mask_, rows, buffer);
+  return dynamic_update_slice(buffer, astype(update, buffer.dtype()), {0, 0, position_, 0});
 }
 
 void KVCache::write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v) {
@@ -77,8 +62,6 @@ void KVCache::write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v
 void KVCache::finish() {
   position_ += length_;
   length_ = 0;
-  write_mask_ = {};
-  write_source_ = {};
 }
 
 std::vector<LazyTensor> KVCache::state() const {

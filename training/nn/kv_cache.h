@@ -11,7 +11,8 @@ namespace caldera {
 /// Keys and values of every layer in buffers of one capacity, so that every decoding step has the same shapes
 /// and replays one plan until the cache grows: positions enter as plan arguments. A forward call of a model
 /// writes the cache lazily; evaluate `state()` together with the logits in one eval, or the unevaluated
-/// history grows with every step.
+/// history grows with every step. The new rows are then written into the buffers themselves, unless somebody
+/// else holds one of them (a copy of what keys() gives): that one is copied first.
 class KVCache {
  public:
   /// Buffers (batch, kv_heads, capacity, head_dim) of zeros. Throws ValueError for an extent that is not
@@ -56,8 +57,6 @@ class KVCache {
   std::vector<LazyTensor> values_;
   std::int64_t position_ = 0;
   std::int64_t length_ = 0;  // of the forward call in progress
-  LazyTensor write_mask_;    // (capacity, 1): positions that the call in progress writes
-  LazyTensor write_source_;  // (capacity): for each, the row of the update; undefined for one row
 };
 
 }  // namespace caldera

@@ -8,8 +8,6 @@
 #include <limits>
 
 #include "ops/core/cast.h"
-#include "ops/core/gather_scatter.h"
-#include "ops/core/ranges.h"
 #include "ops/core/slicing.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/shape/joining.h"
@@ -62,9 +60,8 @@ void RotaryEmbedding::reserve(std::int64_t positions) {
 
 RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
   reserve(offset + length);
-  // Gathered, and not sliced at the offset: a slice's bounds are part of the plan.
-  const LazyTensor positions = arange(length, DType::i32, device_) + static_cast<int>(offset);
-  return {take(cos_, positions, 0), take(sin_, positions, 0)};
+  // Where a slice of stored data starts is an argument of the plan.
+  return {slice(cos_, 0, offset, offset + length), slice(sin_, 0, offset, offset + length)};
 }
 
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {

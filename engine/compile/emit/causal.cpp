@@ -20,7 +20,8 @@ struct Bound {
 
 class Reader {
  public:
-  explicit Reader(const RegionKernel& score) : kernel_(score.kernel), score_(score) {}
+  Reader(const RegionKernel& score, std::int64_t queries)
+      : kernel_(score.kernel), score_(score), queries_(queries) {}
 
   CausalMask run() const {
     const Instruction& last = kernel_.code[kernel_.outputs[0].value];
@@ -92,16 +93,21 @@ class Reader {
   std::optional<Bound> compare(std::uint16_t low, std::uint16_t high, std::int64_t slack) const {
     const auto l = linear(low), h = linear(high);
     if (!l || !h || l->scalar >= 0) return {};
-    if (l->keys - h->keys != 1 || l->queries - h->queries != -1) return {};
+    if (l->keys - h->keys != 1) return {};
+    // A single query is number 0, whatever its coefficient.
+    if (queries_ != 1 && l->queries - h->queries != -1) return {};
     return Bound{h->constant - l->constant + slack, h->scalar};
   }
 
   const Kernel& kernel_;
   const RegionKernel& score_;
+  std::int64_t queries_;
 };
 
 }  // namespace
 
-CausalMask find_causal_mask(const RegionKernel& score) { return Reader(score).run(); }
+CausalMask find_causal_mask(const RegionKernel& score, std::int64_t queries) {
+  return Reader(score, queries).run();
+}
 
 }  // namespace caldera

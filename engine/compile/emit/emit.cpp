@@ -59,6 +59,12 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::linalg:
         linalg(i);
         break;
+      case OpClass::dynamic_slice:
+        dynamic_slice(i);
+        break;
+      case OpClass::dynamic_update:
+        dynamic_update(i);
+        break;
       case OpClass::pad:
         pad(i);
         break;
@@ -79,6 +85,7 @@ Plan Emitter::run(const std::vector<Group>& groups) {
     origins_ = {node(program.outputs[k]).origin};
     copy(source, shape, plan_.input_count + static_cast<std::int32_t>(k), dense_view(shape));
   }
+  resolve_moved();
   return std::move(plan_);
 }
 

@@ -150,7 +150,7 @@ void Emitter::attention(std::uint32_t i) {
   }
   add_attention_inputs(step, i, forward);
   RegionKernel score = score_kernel(placement_, i);
-  work.causal = find_causal_mask(score);
+  work.causal = find_causal_mask(score, shape_of(0)[batch]);
   work.score = add_attention_kernel(step, std::move(score));
   if (!forward) work.gradient = add_attention_kernel(step, gradient_kernel(placement_, i));
   add_attention_results(step, i, work.pass);

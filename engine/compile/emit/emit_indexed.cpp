@@ -1,4 +1,4 @@
-// Gathers, scatters, padding and concatenation: steps that read or write parts of tensors.
+// Gathers, scatters and concatenation: steps that read or write parts of tensors.
 #include "engine/compile/emit/emitter.h"
 
 namespace caldera {
@@ -91,27 +91,6 @@ void Emitter::scatter(std::uint32_t i) {
       {u.buffer, u.view.offset, u.view.strides}, idx.operand, {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));
   if (out != result) convert(out, result, n.shape);
-}
-
-void Emitter::pad(std::uint32_t i) {
-  const Program::Node& n = node(i);
-  const std::int32_t out = destination(i);
-  const View whole = dense_view(n.shape);
-  if (n.input_count > 1) {
-    const View nowhere{0, Dims::filled(n.shape.rank(), 0)};
-    copy({placement_.operand(i, 1).root, i, &nowhere}, n.shape, out, whole);
-  } else {
-    fill(n.dtype, 0, n.shape, out);
-  }
-  const Shape& inner = node(placement_.operand(i, 0).shape_of).shape;
-  View window = whole;
-  for (int d = 0; d < inner.rank(); ++d) {
-    const auto low = static_cast<std::size_t>(d);
-    const auto interior = 2 * static_cast<std::size_t>(inner.rank()) + static_cast<std::size_t>(d);
-    window.offset += n.attributes[low] * whole.strides[d];
-    window.strides[d] = whole.strides[d] * (n.attributes[interior] + 1);
-  }
-  copy(placement_.operand(i, 0), inner, out, window);
 }
 
 void Emitter::concatenate(std::uint32_t i) {

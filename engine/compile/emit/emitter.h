@@ -92,6 +92,14 @@ class Emitter {
   Placed matrices(const Source& source, Shape& extents);
   void linalg(std::uint32_t i);
 
+  // ---- parts that numbers move (emit_moved.cpp) ----
+  /// A name for `buffer` moved by `terms`, as a buffer, until resolve_moved() replaces it.
+  std::int32_t add_moved(std::int32_t buffer, std::vector<Position::Term> terms);
+  void dynamic_slice(std::uint32_t i);
+  void dynamic_update(std::uint32_t i);
+  void pad(std::uint32_t i);
+  void resolve_moved();
+
   // ---- parts of tensors (emit_indexed.cpp) ----
   Placed three_dimensional(const Source& source, int axis, Shape& extents);
   Placed one_dimensional(const Source& source);
@@ -102,7 +110,6 @@ class Emitter {
   Indices indices(std::uint32_t i, int axis);
   void gather(std::uint32_t i);
   void scatter(std::uint32_t i);
-  void pad(std::uint32_t i);
   void concatenate(std::uint32_t i);
 
   void push(Step step);
@@ -117,6 +124,12 @@ class Emitter {
   std::vector<std::uint32_t> origins_;  // of the group being emitted
   std::string label_;
   std::unordered_map<Hash128, std::shared_ptr<const Kernel>> kernels_;
+  struct Moved {
+    std::int32_t name;
+    std::int32_t buffer;
+    std::vector<Position::Term> terms;
+  };
+  std::vector<Moved> moved_;  // by ascending name
 };
 
 /// Moves the dimensions in `inner` (a bit mask) inwards, drops extents of 1 and merges neighbours that every

@@ -143,12 +143,18 @@ class Grouper {
     }
   }
 
+  bool is_moved_part(Id root) const { return placement_.node(root).op->kind == OpClass::dynamic_slice; }
+  /// The tensor that a part which numbers move is read from.
+  Id whole_of(Id root) const {
+    while (is_moved_part(root)) root = placement_.operand(root, 0).root;
+    return root;
+  }
   void join_siblings(Window& window) {
     // What each tensor that the window's groups read is read by, in order of the tensors.
     std::vector<std::pair<Id, Id>> read;
     for (Id i = window.begin(); i < window.end(); ++i) {
       if (drafts_.is_joined(i) || drafts_[i].other != kNoRoot) continue;
-      for (const Source& s : drafts_.known(i).reads) read.emplace_back(s.root, i);
+      for (const Source& s : drafts_.known(i).reads) read.emplace_back(whole_of(s.root), i);
     }
     std::sort(read.begin(), read.end());
     std::vector<Id> groups;

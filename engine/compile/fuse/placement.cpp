@@ -76,7 +76,9 @@ void Placement::find_views() {
     if (!is_movement(n.op->kind)) {
       // Coordinates have no memory: their "strides" give the value itself, and views of them compose like any
       // other.
-      view_[i] = n.op->kind == OpClass::index ? View{0, Dims(n.attributes)} : dense_view(n.shape);
+      view_[i] = n.op->kind == OpClass::index           ? View{0, Dims(n.attributes)}
+                 : n.op->kind == OpClass::dynamic_slice ? moved_view(i)
+                                                        : dense_view(n.shape);
       continue;
     }
     const std::uint32_t from = program_->inputs_of(n)[0];
@@ -111,6 +113,26 @@ void Placement::find_views() {
   }
 }
 
+/// Of a slice that numbers move, as if they were 0. Its memory is that of what it is a slice of, or a copy.
+View Placement::moved_view(std::uint32_t i) const {
+  const Program::Node& n = node(i);
+  const std::uint32_t from = program_->inputs_of(n)[0];
+  const View view = is_moved_in_place(i) ? view_[from] : dense_view(node(from).shape);
+  return slice_view(view, n.attributes.subspan(static_cast<std::size_t>(n.shape.rank())));
+}
+
+bool Placement::is_moved_in_place(std::uint32_t i) const {
+  const std::uint32_t root = root_[program_->inputs_of(i)[0]];
+  return !is_free(root) && node(root).dtype == node(i).dtype;
+}
+
+/// A root that is a plan's input, or a moved part of one.
+bool Placement::is_stored(std::uint32_t root) const {
+  while (node(root).op->kind == OpClass::dynamic_slice && is_moved_in_place(root))
+    root = root_[program_->inputs_of(root)[0]];
+  return node(root).op->kind == OpClass::data;
+}
+
 void Placement::find_barriers() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const bool is_barrier = node(i).op->kind == OpClass::barrier;
@@ -125,7 +147,7 @@ bool Placement::widens_data(std::uint32_t i) const {
   if (n.op->kind != OpClass::elementwise || n.op->scalar != ScalarOp::cast || n.dtype != DType::f32)
     return false;
   const std::uint32_t from = program_->inputs_of(n)[0];
-  return is_half(node(from).dtype) && node(root_[from]).op->kind == OpClass::data &&
+  return is_half(node(from).dtype) && is_stored(root_[from]) &&
          std::find(program_->outputs.begin(), program_->outputs.end(), i) == program_->outputs.end();
 }
 
@@ -140,7 +162,8 @@ void Placement::find_outputs_and_live() {
   for (std::size_t k = 0; k < program_->outputs.size(); ++k) {
     const Source s = source(program_->outputs[k]);
     live_[s.root] = is_output_[s.root] = true;
-    const bool has_kernel = node(s.root).op->kind != OpClass::data && !is_free(s.root);
+    const OpClass kind = node(s.root).op->kind;
+    const bool has_kernel = kind != OpClass::data && kind != OpClass::dynamic_slice && !is_free(s.root);
     const Shape& shape = node(s.shape_of).shape;
     if (has_kernel && output_of_[s.root] < 0 && is_dense(*s.view, shape) &&
         shape.numel() == node(s.root).shape.numel()) {

@@ -64,6 +64,9 @@ class Placement {
   /// Whether a free or generated root can be computed in place when seen through `view` with extents `space`.
   bool can_generate(std::uint32_t root, const View& view, const Shape& space) const;
 
+  /// Whether a slice that numbers move is read where its operand lies. Otherwise that is written out first.
+  bool is_moved_in_place(std::uint32_t i) const;
+
   /// A movement operation whose result no strided view describes: it copies.
   bool is_copy(std::uint32_t i) const;
   /// A root whose kernel evaluates an expression for each element.
@@ -76,6 +79,8 @@ class Placement {
   /// loaded.
   bool widens_data(std::uint32_t i) const;
   void find_views();
+  View moved_view(std::uint32_t i) const;
+  bool is_stored(std::uint32_t root) const;
   void find_barriers();
   void find_outputs_and_live();
   void find_generated();

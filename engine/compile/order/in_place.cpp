@@ -35,6 +35,7 @@ bool may_write_over(const Plan& plan, const Step& step, std::size_t out, std::si
   const PlanBuffer& read = plan.buffers[static_cast<std::size_t>(from.buffer)];
   if (written.bytes != read.bytes || size_of(written.dtype) != size_of(read.dtype)) return false;
   if (from.offset != 0 || to.offset != 0 || from.strides != to.strides) return false;
+  if (from.position >= 0 || to.position >= 0) return false;
   for (std::size_t k = 0; k < step.operands.size(); ++k) {
     const std::int32_t other = step.operands[k].buffer;
     if ((k != in && other == from.buffer) || (k != out && other == to.buffer)) return false;

@@ -41,6 +41,11 @@ struct Program {
   /// Of nodes that passes have made; grows while passes make one program of another.
   std::shared_ptr<std::deque<std::vector<std::int64_t>>> owned_attributes;
 
+  /// Keeps attributes for a node that is made.
+  std::vector<std::int64_t>& own(std::vector<std::int64_t> attributes) {
+    if (!owned_attributes) owned_attributes = std::make_shared<std::deque<std::vector<std::int64_t>>>();
+    return owned_attributes->emplace_back(std::move(attributes));
+  }
   std::span<const std::uint32_t> inputs_of(const Node& n) const {
     return {inputs.data() + n.first_input, n.input_count};
   }

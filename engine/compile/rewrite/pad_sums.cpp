@@ -66,6 +66,7 @@ class Finder {
     const Program::Node& n = node(pad);
     if (n.op->kind != OpClass::pad || n.input_count != 1) return {};
     const auto rank = static_cast<std::size_t>(n.shape.rank());
+    if (n.attributes.size() > 3 * rank) return {};  // where it lies is an argument
     int axis = -1;
     for (std::size_t d = 0; d < rank; ++d) {
       if (n.attributes[2 * rank + d] != 0) return {};

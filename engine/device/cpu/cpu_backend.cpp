@@ -18,6 +18,7 @@
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
+#include "engine/plan/moved_buffers.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -39,6 +40,7 @@ class CpuExecutable final : public Executable {
   std::size_t bytes() const override { return 2 * steps.size() * sizeof(PreparedStep); }
 
   std::vector<PreparedStep> steps;
+  std::vector<MovedBuffer> moved;
   int barriers = 0;
   int dispatches = 0;
 };
@@ -136,7 +138,10 @@ struct CpuBackend::Preparation {
 
 std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan) {
   auto executable = std::make_unique<CpuExecutable>(std::move(plan));
-  const Plan& p = executable->plan();
+  std::optional<Plan> fixed;
+  if (!executable->plan().positions.empty())
+    fixed.emplace(with_moved_buffers(executable->plan(), executable->moved));
+  const Plan& p = fixed ? *fixed : executable->plan();
   executable->steps.reserve(p.steps.size());
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     try {
@@ -157,11 +162,18 @@ void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
   std::byte* const base = arena.data();
   // One list a thread: the same plan may run in several at once.
   thread_local std::vector<std::byte*> buffers;
-  buffers.resize(plan.buffers.size());
+  buffers.resize(plan.buffers.size() + e.moved.size());
   const std::size_t bound = bindings.slots.size();
-  for (std::size_t i = 0; i < buffers.size(); ++i)
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i)
     buffers[i] = i < bound ? bindings.slots[i].storage->host_data() + bindings.slots[i].byte_offset
                            : base + plan.buffers[i].arena_offset;
+  for (std::size_t i = 0; i < e.moved.size(); ++i) {
+    const auto of = static_cast<std::size_t>(e.moved[i].of);
+    const Position& position = plan.positions[static_cast<std::size_t>(e.moved[i].position)];
+    buffers[plan.buffers.size() + i] =
+        buffers[of] +
+        shift_by(position, bindings.scalars) * static_cast<std::int64_t>(size_of(plan.buffers[of].dtype));
+  }
   const RunContext context{buffers, bindings.scalars};
   FailedSteps failed;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {

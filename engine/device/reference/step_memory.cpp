@@ -1,5 +1,6 @@
 #include "engine/device/reference/step_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace caldera::reference {
@@ -24,6 +25,12 @@ Point StepMemory::trailing_dims(std::size_t count) const {
 std::int64_t StepMemory::element(std::size_t k, const Point& at) const {
   const Operand& operand = step_.operands.at(k);
   std::int64_t element = operand.offset;
+  if (operand.position >= 0) {
+    for (const Position::Term& term : plan_.positions.at(static_cast<std::size_t>(operand.position)).terms) {
+      const auto start = scalar(term.scalar, DType::i64).i;
+      element += std::max<std::int64_t>(0, std::min(start, term.limit)) * term.stride;
+    }
+  }
   for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * operand.strides[static_cast<int>(d)];
   return element;
 }

@@ -71,4 +71,8 @@ struct Step : StepHeader {
   std::string name() const;
 };
 
+/// Whether the step does nothing but write each element of its one operand, as it is, to the same place of
+/// its one result: nothing at all, where both lie at one address.
+bool is_copy(const Step& step);
+
 }  // namespace caldera

@@ -67,7 +67,8 @@ void StepForm::check_operand(std::size_t k) const {
   if (operand.strides.rank() != form.extents.rank())
     throw Fault{fmt::format("operand {} has the wrong rank", k)};
   if (form.role == OperandRole::index) {
-    if (operand.buffer != -1) throw Fault{fmt::format("index operand {} names a buffer", k)};
+    if (operand.buffer != -1 || operand.position != -1)
+      throw Fault{fmt::format("index operand {} names a buffer or a position", k)};
   } else {
     if (operand.buffer < 0 || static_cast<std::size_t>(operand.buffer) >= buffers_.size())
       throw Fault{fmt::format("operand {} names a buffer that does not exist", k)};

@@ -29,6 +29,11 @@ Shape shape_argument(const Arguments& a) {
 
 constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max();
 
+Arguments from(Integers starts) { return {{"starts", std::move(starts)}}; }
+Arguments window(Integers starts, Integers sizes) {
+  return {{"starts", std::move(starts)}, {"sizes", std::move(sizes)}};
+}
+
 Arguments bounds(std::int64_t at, std::int64_t start, std::int64_t stop, std::int64_t step) {
   return {{"axis", at}, {"start", start}, {"stop", stop}, {"step", step}};
 }
@@ -192,6 +197,46 @@ std::span<const Operation> movement_operations() {
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::value, {{{2, 3}}}, bounds(0, 0, 2, 0), "step cannot be zero"},
                  {Refusal::shape, {{{2, 3}}}, bounds(2, 0, 2, 1), "(2, 3)"}};
+       }},
+      {.name = "dynamic_slice",
+       .family = "movement",
+       .signature = "dynamic_slice(x, starts, sizes)",
+       .summary =
+           "The window of x of extents sizes that begins at starts, clamped to lie within x; starts are "
+           "arguments of the plan, or tensors of one element.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> Results {
+         return {caldera::dynamic_slice(x[0], a.integers("starts"), a.integers("sizes"))};
+       },
+       .samples = [](const Operation&) -> Rows {
+         return {{{{{7}}}, window({2}, {3})},           {{{{4, 5}}}, window({1, 2}, {2, 3})},
+                 {{{{4, 5}}}, window({3, -2}, {2, 4})}, {{{{2, 3, 4}}}, window({0, 1, 9}, {2, 2, 1})},
+                 {{{{4, 5}}}, window({2, 0}, {0, 5})},  {{{{3}}}, window({1}, {3})},
+                 {{{{0, 3}}}, window({0, 1}, {0, 2})}};
+       },
+       .errors = [](const Operation&) -> Errors {
+         return {{Refusal::shape, {{{2, 3}}}, window({0}, {1}), "(2, 3)"},
+                 {Refusal::shape, {{{2, 3}}}, window({0, 0}, {1, 4}), "size 4 along axis 1"},
+                 {Refusal::shape, {{{2, 3}}}, window({0, 0}, {-1, 2}), "size -1 along axis 0"}};
+       }},
+      {.name = "dynamic_update_slice",
+       .family = "movement",
+       .signature = "dynamic_update_slice(x, update, starts)",
+       .summary =
+           "x with update in place of the window that begins at starts, clamped to lie within x; starts "
+           "are arguments of the plan, or tensors of one element.",
+       .types = kAnyType,
+       .call = [](Tensors x, const Arguments& a) -> Results {
+         return {caldera::dynamic_update_slice(x[0], x[1], a.integers("starts"))};
+       },
+       .samples = [](const Operation&) -> Rows {
+         return {{{{{7}}, {{3}}}, from({2})},           {{{{4, 5}}, {{2, 3}}}, from({1, 2})},
+                 {{{{4, 5}}, {{2, 4}}}, from({3, -2})}, {{{{2, 3, 4}}, {{2, 2, 1}}}, from({0, 1, 9})},
+                 {{{{4, 5}}, {{0, 5}}}, from({2, 0})},  {{{{3}}, {{3}}}, from({1})}};
+       },
+       .errors = [](const Operation&) -> Errors {
+         return {{Refusal::shape, {{{2, 3}}, {{1, 2}}}, from({0}), "(2, 3)"},
+                 {Refusal::shape, {{{2, 3}}, {{3, 1}}}, from({0, 0}), "size 3 along axis 0"}};
        }},
   };
   return kTable;

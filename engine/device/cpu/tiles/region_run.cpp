@@ -23,7 +23,8 @@ void PreparedRegion::run(const RunContext& context) const {
     case Mode::nothing:
       return;
     case Mode::elementwise:
-      return run_elementwise(context);
+      if (!copies_onto_itself(context)) run_elementwise(context);
+      return;
     case Mode::short_rows:
       return run_short_rows(context);
     case Mode::long_rows:
@@ -31,6 +32,15 @@ void PreparedRegion::run(const RunContext& context) const {
     case Mode::columns:
       return run_columns(context);
   }
+}
+
+/// A copy of a tensor that has been given the memory which it is a copy of: nothing is to be done.
+bool PreparedRegion::copies_onto_itself(const RunContext& context) const {
+  if (!copies_) return false;
+  const auto at = [&](const BoundOperand& bound) {
+    return context.buffers[static_cast<std::size_t>(bound.buffer)];
+  };
+  return at(layout_.inputs[0]) == at(layout_.outputs[0]);
 }
 
 /// Tiles of an element-wise kernel without a look at where operands lie: small regions cost little else.

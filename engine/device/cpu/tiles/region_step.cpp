@@ -160,6 +160,7 @@ PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
   Space space(step.dims, step.operands, step.dims.rank() - region.reduce_rank);
   total_ = product(space.dims);
   nanoseconds_ = static_cast<double>(total_) * region_->nanoseconds_per_element;
+  copies_ = is_copy(step);
   space.collapse();
   if (kernel.reduce || kernel.has_rows()) {
     prepare_reduction(std::move(space));

@@ -52,6 +52,7 @@ class PreparedRegion {
   void bind(const Space& space, std::size_t row_dims);
 
   void run_elementwise(const RunContext& context) const;
+  bool copies_onto_itself(const RunContext& context) const;
   void run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const;
   void run_short_rows(const RunContext& context) const;
   void run_long_rows(const RunContext& context) const;
@@ -74,6 +75,7 @@ class PreparedRegion {
   std::int64_t chunks_ = 0;
   std::int64_t tiles_ = 0;
   bool contiguous_ = false;  // every operand is one run of memory, or one element
+  bool copies_ = false;      // see is_copy()
 
   // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;

@@ -35,7 +35,10 @@ void TableWriter::address(const Operand& operand, std::int64_t bias) {
     patch.offset += buffer.arena_offset;
   else
     patch.slot = operand.buffer;  // inputs, then outputs: the order of the slots
-  recording_.addresses.push_back(patch);
+  if (operand.position < 0)
+    recording_.addresses.push_back(patch);
+  else
+    recording_.moved.push_back({patch, operand.position, static_cast<std::int64_t>(size_of(buffer.dtype))});
 }
 
 void TableWriter::scalar(std::int32_t index) { recording_.scalars.push_back({grow(8), index}); }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/device/backend.h"
@@ -29,6 +30,19 @@ struct AddressPatch {
   std::uint32_t at = 0;
   std::int32_t slot = kArena;  // of Bindings::slots
   std::int64_t offset = 0;     // bytes
+};
+
+/// The same of an operand that a position of the plan moves.
+struct MovedPatch {
+  AddressPatch address;
+  std::int32_t position = 0;
+  std::int64_t element = 0;  // bytes of one
+};
+
+/// A dispatch that does nothing but copy buffers: not needed where each of them lies where it is copied to.
+struct CopyDispatch {
+  std::uint32_t dispatch = 0;
+  std::vector<std::pair<std::int32_t, std::int32_t>> slots;  // from, to
 };
 
 /// Eight bytes of the table that hold a scalar argument of the plan.
@@ -55,7 +69,9 @@ struct Recording {
   std::vector<ChosenVariant> variants;  // in the order of steps
   std::vector<std::byte> table;
   std::vector<AddressPatch> addresses;
+  std::vector<MovedPatch> moved;
   std::vector<ScalarPatch> scalars;
+  std::vector<CopyDispatch> copies;
   std::uint32_t barriers = 0;
 };
 

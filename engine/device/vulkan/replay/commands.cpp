@@ -20,7 +20,7 @@ Commands::~Commands() {
 }
 
 VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, std::size_t last,
-                                 const Stamps* stamps) {
+                                 const Stamps* stamps, const std::vector<bool>& spared) {
   LogicalDevice& device = *context_->device;
   const VolkDeviceTable& vk = device.vk();
   const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
@@ -46,9 +46,16 @@ VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, 
   }
   if (stamps != nullptr) stamps->take(commands, 0);
   const Pipeline* bound = nullptr;
+  bool barrier_next = false;  // left by dispatches that are spared
   for (std::size_t i = first; i < last; ++i) {
     const Dispatch& dispatch = recording.dispatches[i];
-    if (dispatch.barrier_before && i > 0) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
+    barrier_next = barrier_next || (dispatch.barrier_before && i > 0);
+    if (i < spared.size() && spared[i]) {
+      if (stamps != nullptr) stamps->take(commands, static_cast<std::uint32_t>(i - first + 1));
+      continue;
+    }
+    if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
+    barrier_next = false;
     if (dispatch.pipeline.get() != bound) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
       bound = dispatch.pipeline.get();
@@ -59,6 +66,7 @@ VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, 
     vk.vkCmdDispatch(commands, dispatch.groups, dispatch.instances, 1);
     if (stamps != nullptr) stamps->take(commands, static_cast<std::uint32_t>(i - first + 1));
   }
+  if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
   if (last == recording.dispatches.size())
     barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   device.check(vk.vkEndCommandBuffer(commands), "recording a plan");

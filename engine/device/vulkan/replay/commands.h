@@ -22,9 +22,9 @@ class Commands {
   /// Appends a command buffer of the dispatches [first, last). The one with the plan's first dispatch starts
   /// behind everything submitted before it; parts are submitted in order. The one with the plan's last
   /// dispatch makes results visible to the host. With `stamps`, a time is taken before the first dispatch and
-  /// after each. Throws DeviceError.
+  /// after each. Dispatches whose flag is set in `spared`, if it has one, are left out. Throws DeviceError.
   VkCommandBuffer record(const Recording& recording, std::size_t first, std::size_t last,
-                         const Stamps* stamps = nullptr);
+                         const Stamps* stamps = nullptr, const std::vector<bool>& spared = {});
   /// All that was recorded, in order.
   const std::vector<VkCommandBuffer>& buffers() const { return buffers_; }
 

@@ -46,6 +46,7 @@ struct VulkanExecutable::Instance {
   std::shared_ptr<Stamps> stamps;      // null: does not measure
   std::uint64_t last_use = 0;
   std::vector<VkDeviceAddress> bound;  // that the table holds: the arena's, then a slot each; 0: none yet
+  std::vector<bool> spared;            // dispatches that the commands leave out
 };
 
 VulkanExecutable::VulkanExecutable(ContextPtr context, std::shared_ptr<const Plan> plan)
@@ -63,18 +64,34 @@ StepVariant VulkanExecutable::variant_of(std::size_t step) const {
 std::size_t VulkanExecutable::bytes() const {
   constexpr std::size_t kPool = std::size_t{32} << 10;  // that a driver takes for the commands of any plan
   constexpr std::size_t kCommand = 256;                 // for a dispatch: bind, push, dispatch, barrier
-  const std::size_t recording = recording_.table.size() + recording_.dispatches.size() * sizeof(Dispatch) +
-                                recording_.addresses.size() * sizeof(AddressPatch) +
-                                recording_.scalars.size() * sizeof(ScalarPatch) +
-                                recording_.variants.size() * sizeof(ChosenVariant);
+  const std::size_t recording =
+      recording_.table.size() + recording_.dispatches.size() * sizeof(Dispatch) +
+      recording_.addresses.size() * sizeof(AddressPatch) + recording_.moved.size() * sizeof(MovedPatch) +
+      recording_.scalars.size() * sizeof(ScalarPatch) + recording_.variants.size() * sizeof(ChosenVariant);
   const std::size_t instance = kPool + recording_.table.size() + recording_.dispatches.size() * kCommand;
   return recording + kMaxInstances * instance;
 }
 
-VulkanExecutable::Instance& VulkanExecutable::free_instance() {
+/// Copies whose operands and results are bound to the same memory.
+std::vector<bool> VulkanExecutable::spared_by(const Bindings& bindings) const {
+  std::vector<bool> spared;
+  const auto lies_there = [&](const std::pair<std::int32_t, std::int32_t>& copy) {
+    const Bindings::Slot& from = bindings.slots[static_cast<std::size_t>(copy.first)];
+    const Bindings::Slot& to = bindings.slots[static_cast<std::size_t>(copy.second)];
+    return from.storage == to.storage && from.byte_offset == to.byte_offset;
+  };
+  for (const CopyDispatch& copy : recording_.copies) {
+    if (!std::ranges::all_of(copy.slots, lies_there)) continue;
+    if (spared.empty()) spared.resize(recording_.dispatches.size(), false);
+    spared[copy.dispatch] = true;
+  }
+  return spared;
+}
+
+VulkanExecutable::Instance& VulkanExecutable::free_instance(const std::vector<bool>& spared) {
   const std::uint64_t done = context_->device->completed();
   for (const auto& instance : instances_) {
-    if (instance->last_use <= done) return *instance;
+    if (instance->last_use <= done && instance->spared == spared) return *instance;
   }
   if (instances_.size() < kMaxInstances) {
     instances_.push_back(std::make_unique<Instance>(context_, recording_));
@@ -82,6 +99,7 @@ VulkanExecutable::Instance& VulkanExecutable::free_instance() {
   }
   Instance& oldest = **std::ranges::min_element(instances_, {}, [](const auto& i) { return i->last_use; });
   context_->device->wait(oldest.last_use);
+  if (oldest.spared != spared) oldest.commands.reset();  // to be recorded anew
   return oldest;
 }
 
@@ -115,14 +133,15 @@ void VulkanExecutable::check_bindings(const Bindings& bindings) const {
 void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::uint64_t arena) const {
   instance.bound.resize(bindings.slots.size() + 1);
   std::byte* const table = instance.table.mapped;
+  const auto base_of = [&](std::int32_t slot) -> VkDeviceAddress {
+    if (slot == AddressPatch::kArena) return arena;
+    const Bindings::Slot& bound = bindings.slots[static_cast<std::size_t>(slot)];
+    return static_cast<const VulkanStorage*>(bound.storage)->address() +
+           static_cast<std::uint64_t>(bound.byte_offset);
+  };
   for (std::size_t i = 0; i < recording_.addresses.size();) {
     const std::int32_t slot = recording_.addresses[i].slot;
-    VkDeviceAddress base = arena;
-    if (slot != AddressPatch::kArena) {
-      const Bindings::Slot& bound = bindings.slots[static_cast<std::size_t>(slot)];
-      base = static_cast<const VulkanStorage*>(bound.storage)->address() +
-             static_cast<std::uint64_t>(bound.byte_offset);
-    }
+    const VkDeviceAddress base = base_of(slot);
     VkDeviceAddress& known = instance.bound[static_cast<std::size_t>(slot) + 1];
     const bool is_new = known != base;
     known = base;
@@ -131,6 +150,12 @@ void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::u
       const VkDeviceAddress address = base + static_cast<std::uint64_t>(recording_.addresses[i].offset);
       std::memcpy(table + recording_.addresses[i].at, &address, sizeof address);
     }
+  }
+  for (const MovedPatch& patch : recording_.moved) {
+    const Position& position = plan().positions[static_cast<std::size_t>(patch.position)];
+    const std::int64_t offset = patch.address.offset + shift_by(position, bindings.scalars) * patch.element;
+    const VkDeviceAddress address = base_of(patch.address.slot) + static_cast<std::uint64_t>(offset);
+    std::memcpy(table + patch.address.at, &address, sizeof address);
   }
   for (const ScalarPatch& patch : recording_.scalars)
     std::memcpy(table + patch.at, &bindings.scalars[static_cast<std::size_t>(patch.scalar)], 8);
@@ -151,13 +176,13 @@ std::uint64_t VulkanExecutable::submit(Instance& instance) {
   auto commands = std::make_unique<Commands>(context_, instance.table.address);
   const std::size_t count = recording_.dispatches.size();
   if (has_run_ || instance.stamps != nullptr) {
-    commands->record(recording_, 0, count, instance.stamps.get());
+    commands->record(recording_, 0, count, instance.stamps.get(), instance.spared);
     queue(commands->buffers(), last_step);
   } else {
     std::size_t first = 0, step = 0;
     try {
       for (const std::size_t end : first_run_parts(plan(), recording_)) {
-        const VkCommandBuffer part = commands->record(recording_, first, end);
+        const VkCommandBuffer part = commands->record(recording_, first, end, nullptr, instance.spared);
         while (step < last_step && recording_.steps[step + 1].first < end) ++step;
         queue({&part, 1}, end == count ? last_step : step);
         first = end;
@@ -183,7 +208,9 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
     return device.submitted();
   }
 
-  Instance& instance = measured ? measured_instance() : free_instance();
+  std::vector<bool> spared = measured ? std::vector<bool>() : spared_by(bindings);
+  Instance& instance = measured ? measured_instance() : free_instance(spared);
+  instance.spared = std::move(spared);
   const std::shared_ptr<VulkanStorage> arena =
       p.arena_bytes > 0 ? context_->arena(static_cast<std::uint64_t>(p.arena_bytes)) : nullptr;
   bind(instance, bindings, arena != nullptr ? arena->address() : 0);

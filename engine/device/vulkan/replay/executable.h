@@ -37,8 +37,9 @@ class VulkanExecutable final : public Executable {
   struct Instance;
   using Instances = std::vector<std::unique_ptr<Instance>>;
 
-  /// One whose last replay is done. It may have nothing recorded yet.
-  Instance& free_instance();
+  std::vector<bool> spared_by(const Bindings& bindings) const;
+  /// One whose last replay is done, which leaves out these dispatches or has nothing recorded yet.
+  Instance& free_instance(const std::vector<bool>& spared);
   /// One that measures, none of whose times are yet to be read.
   Instance& measured_instance();
   void check_bindings(const Bindings& bindings) const;

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "engine/device/vulkan/steps/attention_step.h"
@@ -66,6 +67,18 @@ void make_pipelines(const Plan& plan, Context& context, const Recording& recordi
   }
 }
 
+/// Notes a dispatch of copies from slot to slot, from the memory of an input to that of an output.
+void note_copies(const Plan& plan, std::span<const Step> joined, Recording& recording, std::size_t first) {
+  if (recording.dispatches.size() != first + 1) return;
+  CopyDispatch copy{.dispatch = static_cast<std::uint32_t>(first), .slots = {}};
+  for (const Step& step : joined) {
+    const auto bound = plan.input_count + plan.output_count;
+    if (!is_copy(step) || step.operands[0].buffer >= bound || step.operands[1].buffer >= bound) return;
+    copy.slots.emplace_back(step.operands[0].buffer, step.operands[1].buffer);
+  }
+  recording.copies.push_back(std::move(copy));
+}
+
 }  // namespace
 
 Recording encode(const Plan& plan, Context& context) {
@@ -84,6 +97,7 @@ Recording encode(const Plan& plan, Context& context) {
     encoder.barrier_next |= step.barrier_before;
     const std::size_t first = recording.dispatches.size();
     named(context, plan, i, [&] { step.visit(EncodeStep{encoder, joined}); });
+    note_copies(plan, joined, recording, first);
     recording.steps.insert(
         recording.steps.end(), joined.size(),
         {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});

@@ -38,6 +38,7 @@ struct Alone {
         plan.buffers.push_back(buffer);
       }
       operand.buffer = at->second;
+      operand.position = -1;  // the time does not depend on it
     }
     plan.input_count = static_cast<std::int32_t>(plan.buffers.size());
     plan.steps.push_back(std::move(copy));
