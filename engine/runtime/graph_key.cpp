@@ -139,26 +139,26 @@ void GraphKey::fill(const DevicePart& part) {
 /// Paddings that are added to one another may become concatenations, by where they lie: those stay as they
 /// are.
 void GraphKey::find_summands() {
-  summands.clear();
+  summands_.clear();
   std::vector<bool> pads;  // nodes that are paddings, or sums of nothing else
   for (const Node* node : walk.order) {
     if (node->has_value()) continue;
     const OpDef& op = node->op();
     if (op.kind == OpClass::pad) {
       pads.resize(walk.order.size(), false);
-      summands.resize(walk.order.size(), false);
+      summands_.resize(walk.order.size(), false);
       pads[node->walk_index] = true;
     }
     if (pads.empty() || op.kind != OpClass::elementwise || op.scalar != ScalarOp::add) continue;
     const std::uint32_t left = node->operands()[0]->walk_index;
     const std::uint32_t right = node->operands()[1]->walk_index;
     if (!pads[left] || !pads[right]) continue;
-    pads[node->walk_index] = summands[left] = summands[right] = true;
+    pads[node->walk_index] = summands_[left] = summands_[right] = true;
   }
 }
 
 bool GraphKey::takes_positions(const Node& node) const {
-  if (node.op().kind == OpClass::pad) return is_movable_pad(node) && !summands[node.walk_index];
+  if (node.op().kind == OpClass::pad) return is_movable_pad(node) && !summands_[node.walk_index];
   return is_movable_slice(node);
 }
 

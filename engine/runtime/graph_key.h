@@ -61,7 +61,7 @@ struct GraphKey {
   bool takes_positions(const Node& node) const;
 
   std::vector<bool>
-      summands;  // paddings that are added to paddings, by number in the walk; empty without any
+      summands_;  // paddings that are added to paddings, by number in the walk; empty without any
 };
 
 }  // namespace caldera

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -31,9 +30,9 @@ std::vector<std::int64_t> numbers_of(const LazyTensor& output, std::int64_t tens
 }
 
 LazyTensor slice_by(const LazyTensor& x, const Shape& sizes, const std::vector<std::int64_t>& numbers,
-                    std::span<const LazyTensor> inputs);
+                    std::span<const LazyTensor> starts);
 LazyTensor update_by(const LazyTensor& x, const LazyTensor& update, const std::vector<std::int64_t>& numbers,
-                     std::span<const LazyTensor> inputs);
+                     std::span<const LazyTensor> starts);
 
 void dynamic_slice_vjp(VjpContext& c) {
   c.grads[0] = update_by(zeros_like(c.inputs[0]), c.cotangent, numbers_of(c.output, 1), c.inputs.subspan(1));
@@ -121,6 +120,7 @@ bool are_numbers(const std::vector<LazyTensor>& starts) {
 }
 std::vector<std::int64_t> numbers_in(const std::vector<LazyTensor>& starts) {
   std::vector<std::int64_t> numbers;
+  numbers.reserve(starts.size());
   for (const LazyTensor& start : starts) numbers.push_back(ops::number_of(start).integer());
   return numbers;
 }
