@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -133,11 +134,42 @@ void synchronize() {
   for (const auto& open : open_devices()) open->stream->synchronize();
 }
 
-void note_cache_limit(CacheKind kind, std::uint64_t bytes) {
-  Registry& r = registry();
-  const std::scoped_lock lock(r.mutex);
-  r.cache_limits[kind] = bytes;
+CacheStats cache_stats(CacheKind kind) {
+  if (kind == CacheKind::plans) return plan_cache().stats();
+  CacheStats all;
+  for (const auto& open : open_devices()) {
+    const CacheStats one = open->backend->cache_stats(kind);
+    all.hits += one.hits;
+    all.misses += one.misses;
+    all.evictions += one.evictions;
+    all.limit = std::max(all.limit, one.limit);
+    if (kind == CacheKind::files) {  // one folder for all devices
+      all.entries = std::max(all.entries, one.entries);
+      all.bytes = std::max(all.bytes, one.bytes);
+    } else {
+      all.entries += one.entries;
+      all.bytes += one.bytes;
+    }
+  }
+  return all;
 }
+
+void set_cache_limit(CacheKind kind, std::uint64_t bytes) {
+  if (kind == CacheKind::plans) {
+    plan_cache().set_limit(static_cast<std::size_t>(bytes));
+    return;
+  }
+  {
+    Registry& r = registry();
+    const std::scoped_lock lock(r.mutex);
+    r.cache_limits[kind] = bytes;  // of devices that are opened from now on
+  }
+  for (const auto& open : open_devices()) open->backend->set_cache_limit(kind, bytes);
+}
+
+PlanCacheStats plan_cache_stats() { return cache_stats(CacheKind::plans); }
+void set_plan_cache_limit(std::size_t bytes) { set_cache_limit(CacheKind::plans, bytes); }
+void clear_plan_cache() { plan_cache().clear(); }
 
 std::vector<DeviceInfo> list_devices() {
   std::vector<DeviceInfo> all{backend(Device::cpu()).info()};

@@ -23,7 +23,4 @@ std::shared_ptr<OpenDevice> open_device(Device device);
 /// Those that are open now.
 std::vector<std::shared_ptr<OpenDevice>> open_devices();
 
-/// Devices that are opened from now on have this limit.
-void note_cache_limit(CacheKind kind, std::uint64_t bytes);
-
 }  // namespace caldera

@@ -99,4 +99,14 @@ void set_memory_limit(Device device, std::uint64_t bytes) {
   open->backend->set_memory_limit(bytes);
 }
 
+void trim(Device device) {
+  for (const auto& open : open_devices()) {
+    if (open->backend->info().device == device) open->backend->trim();
+  }
+}
+
+void trim() {
+  for (const auto& open : open_devices()) open->backend->trim();
+}
+
 }  // namespace caldera

@@ -153,7 +153,7 @@ void PlanCache::drop_unused(Device device) {
   }
 }
 
-PlanCacheStats PlanCache::stats() const {
+CacheStats PlanCache::stats() const {
   const std::scoped_lock lock(mutex_);
   return {.hits = hits_,
           .misses = misses_,

@@ -10,8 +10,12 @@
 #include <unordered_map>
 
 #include "engine/device/backend.h"
+<<<<<<< HEAD
 #include "engine/graph/event.h"
 #include "engine/runtime/runtime.h"
+=======
+#include "engine/device/cache_stats.h"
+>>>>>>> threads
 #include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/hash.h"
 
@@ -43,7 +47,7 @@ class PlanCache {
   void set_limit(std::size_t bytes);
   /// Drops the plans of a device that nobody else holds: none that waits or runs.
   void drop_unused(Device device);
-  PlanCacheStats stats() const;
+  CacheStats stats() const;
 
  private:
   struct Entry {
