@@ -35,22 +35,24 @@ enum class OpClass : std::uint8_t {
   permute,      // attrs: permutation
   slice,        // attrs: start per dimension, then step per dimension (may be negative)
   broadcast,    // to the output's shape; equal rank, extents 1 stretch
-  dynamic_slice,   // inputs x, and numbers (scalar i64) that move it. attrs: per dimension which input does
-                   // (0: none), then start and step as of a slice whose first element is at 0 where nothing
-                   // moves it. A number is clamped so that all lies within x. In programs the numbers are no
-                   // inputs, and the attribute is the slot of the scalar (-1: none)
-  dynamic_update,  // inputs base, update, and numbers: base with update in place of the elements that a
-                   // dynamic_slice by them takes. attrs: which input (slot) moves each dimension
-  pad,             // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0.
-                // In programs a fourth list may follow: the slots of numbers that move the contents (-1: none)
-  concatenate,     // attrs: axis
-  identity,        // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
-                   // inputs, of any shape, are for differentiation only, and not seen by evaluation
-  barrier,         // the value of input 0, not a copy of it, for what must be computed apart from what was
-                   // computed of it before, and after the other inputs (checkpoint)
-  placeholder,     // a leaf that never has a value: an argument of a function under vmap
-  transfer,        // the value of its input, which lies on another device. A leaf to the compiler: see
-                   // engine/runtime/device_partition.h
+  // Inputs x, and numbers (scalar i64) that move what is taken. attrs: per dimension which input does (0:
+  // none), then start and step as of a slice whose first element is at 0 where nothing moves it. A number is
+  // clamped so that all lies within x. In programs the numbers are no inputs, and the attribute is the slot
+  // of the scalar (-1: none).
+  dynamic_slice,
+  // Inputs base, update, and numbers: base with update in place of the elements that a dynamic_slice by them
+  // takes. attrs: per dimension which input (slot) moves it.
+  dynamic_update,
+  pad,  // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0.
+        // In programs a fourth list may follow: the slots of numbers that move the contents (-1: none)
+  concatenate,  // attrs: axis
+  identity,     // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
+                // inputs, of any shape, are for differentiation only, and not seen by evaluation
+  barrier,      // the value of input 0, not a copy of it, for what must be computed apart from what was
+                // computed of it before, and after the other inputs (checkpoint)
+  placeholder,  // a leaf that never has a value: an argument of a function under vmap
+  transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
+                // engine/runtime/device_partition.h
   // Made by the compiler (engine/compile/rewrite/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
@@ -88,6 +89,7 @@ TEST(Generate, PromptsOfAllLengthsHaveThreePlans) {
   config.max_position_embeddings = 700;
   Llama model(config, Device::cpu(), 7);
   std::vector<std::int32_t> all;
+  all.reserve(600);
   for (std::int32_t i = 0; i < 600; ++i) all.push_back(i * i % 33);
   const std::vector<float> expected = model.forward(model.make_ids(all)).to_vector<float>();
   Rows rows;
