@@ -52,7 +52,7 @@ enum class OpClass : std::uint8_t {
                 // computed of it before, and after the other inputs (checkpoint)
   placeholder,  // a leaf that never has a value: an argument of a function under vmap
   transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
-                // engine/runtime/device_partition.h
+                // engine/runtime/capture/device_partition.h
   // Made by the compiler (engine/compile/rewrite/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/graph/counted.h"
+#include "engine/tensor/counted.h"
 
 namespace caldera {
 

@@ -2,7 +2,9 @@
 #include "engine/runtime/evaluate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdint>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -11,10 +13,10 @@
 #include "engine/graph/data_leaf.h"
 #include "engine/graph/histories.h"
 #include "engine/graph/origins_walk.h"
-#include "engine/runtime/device_partition.h"
+#include "engine/runtime/capture/device_partition.h"
+#include "engine/runtime/capture/graph_key.h"
+#include "engine/runtime/capture/history_choice.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/graph_key.h"
-#include "engine/runtime/history_choice.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_finder.h"
 #include "engine/runtime/profiler.h"
@@ -41,6 +43,9 @@ std::uint64_t scalar_bits(const Node& node) {
           std::bit_cast<std::uint32_t>(to_number(to_element<T>(std::bit_cast<double>(raw))))};
   });
 }
+
+std::atomic<std::uint64_t> donated_buffers{0};
+std::atomic<std::uint64_t> donated_bytes{0};
 
 std::shared_ptr<Job> new_job() {
   auto job = std::make_shared<Job>();
@@ -313,7 +318,11 @@ class Attempt {
     auto next = origins.begin();
     Settlement* first = scheduled_.launches.empty() ? nullptr : &scheduled_.launches[0].job->settlement;
     for (const NodePtr& node : ended_) first->cut(*node, *next++);
-    for (const auto& [job, leaf] : donors_) job->settlement.add_donor(*leaf);
+    for (const auto& [job, leaf] : donors_) {
+      job->settlement.add_donor(*leaf);
+      donated_buffers.fetch_add(1, std::memory_order_relaxed);
+      donated_bytes.fetch_add(bytes_of(*leaf), std::memory_order_relaxed);
+    }
     for (Output& output : outputs_) {
       Settlement& settlement = output.job->settlement;
       settlement.add_value(*output.node, std::move(output.value));
@@ -369,6 +378,11 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
 }
 
 }  // namespace
+
+DonationStats donation_stats() {
+  return {.buffers = donated_buffers.load(std::memory_order_relaxed),
+          .bytes = donated_bytes.load(std::memory_order_relaxed)};
+}
 
 void eval(std::span<const LazyTensor> outputs) {
   const Scheduled scheduled = schedule(outputs, true);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/device/backend.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/runtime/graph_key.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/graph/data_leaf.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/graph_key.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/dispatch.h"

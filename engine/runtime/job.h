@@ -8,7 +8,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
-#include "engine/runtime/settlement.h"
+#include "engine/runtime/capture/settlement.h"
 
 namespace caldera {
 

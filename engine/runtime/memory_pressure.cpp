@@ -8,8 +8,8 @@
 
 #include "engine/device/backend.h"
 #include "engine/graph/histories.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/graph_key.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/runtime.h"
 #include "engine/tensor/error.h"
@@ -100,12 +100,14 @@ void set_memory_limit(Device device, std::uint64_t bytes) {
 }
 
 void trim(Device device) {
+  give_up_histories();
   for (const auto& open : open_devices()) {
     if (open->backend->info().device == device) open->backend->trim();
   }
 }
 
 void trim() {
+  give_up_histories();
   for (const auto& open : open_devices()) open->backend->trim();
 }
 

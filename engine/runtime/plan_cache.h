@@ -10,12 +10,8 @@
 #include <unordered_map>
 
 #include "engine/device/backend.h"
-<<<<<<< HEAD
-#include "engine/graph/event.h"
-#include "engine/runtime/runtime.h"
-=======
 #include "engine/device/cache_stats.h"
->>>>>>> threads
+#include "engine/graph/event.h"
 #include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/hash.h"
 

@@ -8,8 +8,8 @@
 
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/graph_key.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {

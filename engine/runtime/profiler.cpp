@@ -6,7 +6,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/settings.h"

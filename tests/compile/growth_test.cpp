@@ -12,7 +12,7 @@
 #include "engine/compile/compile.h"
 #include "engine/compile/rewrite/simplify.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/named_programs.h"
 

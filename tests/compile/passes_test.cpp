@@ -9,7 +9,7 @@
 
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "tests/support/plans/named_programs.h"
 
 namespace caldera::testing {

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -324,6 +327,74 @@ TEST_P(PlanCaching, LargerPlansCountForMore) {
   for (int i = 0; i < 500; ++i) y = y + 1.0;
   y.eval();
   EXPECT_GT(plan_cache_stats().bytes - small, 100 * sizeof(Step));
+}
+
+// ---- several threads
+
+struct EmptyExecutable : Executable {
+  EmptyExecutable() : Executable(std::make_shared<const Plan>()) {}
+};
+
+TEST(PlanCache, IsMadeOnceForAllWhoAsk) {
+  PlanCache cache;
+  std::atomic<int> made{0};
+  std::vector<std::shared_ptr<Executable>> got(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::shared_ptr<Executable>& mine : got) {
+      threads.emplace_back([&] {
+        mine = cache.make_once(Hash128{}, [&] {
+          ++made;
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the others ask meanwhile
+          return std::make_shared<EmptyExecutable>();
+        });
+      });
+    }
+  }
+  EXPECT_EQ(made, 1);
+  for (const auto& mine : got) EXPECT_EQ(mine, got[0]);
+}
+
+TEST(PlanCache, TellsAllWhoWaitWhatWentWrong) {
+  PlanCache cache;
+  std::atomic<int> errors{0};
+  const auto ask = [&] {
+    try {
+      cache.make_once(Hash128{}, []() -> std::shared_ptr<Executable> { throw ValueError("no such plan"); });
+    } catch (const ValueError&) {
+      ++errors;
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back(ask);
+  }
+  EXPECT_EQ(errors, 4);
+  EXPECT_NE(cache.make_once(Hash128{}, [] { return std::make_shared<EmptyExecutable>(); }), nullptr)
+      << "the next one who asks tries again";
+}
+
+TEST(PlanCache, ACompilationHoldsNobodyUp) {
+  const ScopedSettings scope;
+  settings().verify = false;
+  const LazyTensor x = LazyTensor::from_vector(Floats{1, 2}, {2}, Device::cpu());
+  LazyTensor large = x;
+  for (int i = 0; i < 60'000; ++i) large = i % 3 == 0 ? sin(large) : large * x;
+  const LazyTensor one = reshape(slice(x, 0, 0, 1), {});
+  const auto serve = [&] { return (one * 2.0 + 1.0).item<float>(); };
+  serve();  // has its plan
+  std::atomic<bool> is_done{false};
+  std::jthread compiling([&] {
+    plan_for({large});
+    large.eval();
+    is_done = true;
+  });
+  int served = 0;
+  while (!is_done) {
+    EXPECT_EQ(serve(), 3.0F);
+    ++served;
+  }
+  EXPECT_GT(served, 20) << "a compilation of tens of milliseconds";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "engine/runtime/device_partition.h"
+#include "engine/runtime/capture/device_partition.h"
 
 #include <algorithm>
 #include <cstdint>

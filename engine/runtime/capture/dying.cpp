@@ -1,4 +1,4 @@
-#include "engine/runtime/dying.h"
+#include "engine/runtime/capture/dying.h"
 
 namespace caldera {
 

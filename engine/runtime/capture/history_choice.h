@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/plan/plan.h"
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 
 namespace caldera {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 
 namespace caldera {
 

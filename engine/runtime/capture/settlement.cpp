@@ -1,4 +1,4 @@
-#include "engine/runtime/settlement.h"
+#include "engine/runtime/capture/settlement.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,17 +1,8 @@
-#include "engine/runtime/buffer_donation.h"
+#include "engine/runtime/capture/buffer_donation.h"
 
 #include <atomic>
 
-#include "engine/runtime/runtime.h"
-
 namespace caldera {
-namespace {
-
-std::atomic<std::uint64_t> donated_buffers{0};
-std::atomic<std::uint64_t> donated_bytes{0};
-
-}  // namespace
-
 std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan,
                                       const std::vector<bool>& may_give) {
   std::vector<std::int32_t> donors(c.outputs.size(), -1);
@@ -25,17 +16,10 @@ std::vector<std::int32_t> find_donors(const GraphKey& c, const Plan& plan,
     if (!fits || value.storage.use_count() != 1) continue;
     donors[output] = donation.input;
     given[input] = true;
-    donated_buffers.fetch_add(1, std::memory_order_relaxed);
-    donated_bytes.fetch_add(value.storage->bytes(), std::memory_order_relaxed);
   }
   // use_count() orders nothing: what former owners of the storage did with it comes before what the job does.
   std::atomic_thread_fence(std::memory_order_acquire);
   return donors;
-}
-
-DonationStats donation_stats() {
-  return {.buffers = donated_buffers.load(std::memory_order_relaxed),
-          .bytes = donated_bytes.load(std::memory_order_relaxed)};
 }
 
 }  // namespace caldera

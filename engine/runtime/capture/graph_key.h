@@ -8,7 +8,7 @@
 
 #include "engine/compile/program/program.h"
 #include "engine/graph/node.h"
-#include "engine/runtime/device_partition.h"
+#include "engine/runtime/capture/device_partition.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {

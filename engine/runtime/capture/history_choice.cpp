@@ -1,4 +1,4 @@
-#include "engine/runtime/history_choice.h"
+#include "engine/runtime/capture/history_choice.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,8 +7,8 @@
 #include "engine/graph/data_leaf.h"
 #include "engine/graph/histories.h"
 #include "engine/graph/origins_walk.h"
-#include "engine/runtime/buffer_donation.h"
-#include "engine/runtime/dying.h"
+#include "engine/runtime/capture/buffer_donation.h"
+#include "engine/runtime/capture/dying.h"
 
 namespace caldera {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/runtime/graph_key.h"
+#include "engine/runtime/capture/graph_key.h"
 
 #include <algorithm>
 #include <cstdint>
