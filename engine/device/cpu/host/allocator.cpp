@@ -46,10 +46,11 @@ std::byte* system_block(std::size_t bytes) {
     return posix_memalign(&exact, 64, bytes) == 0 ? static_cast<std::byte*>(exact) : nullptr;
   }
   const std::size_t alignment = bytes % kHugePage == 0 ? kHugePage : 64;
-  void* data = std::aligned_alloc(alignment, bytes);
+  void* data = nullptr;  // not aligned_alloc: that wants a multiple of the alignment
+  if (posix_memalign(&data, alignment, bytes) != 0) return nullptr;
 #ifdef __linux__
   // Large arenas are walked from end to end at every replay: fewer, larger pages cost fewer misses.
-  if (data != nullptr && alignment == kHugePage) (void)madvise(data, bytes, MADV_HUGEPAGE);
+  if (alignment == kHugePage) (void)madvise(data, bytes, MADV_HUGEPAGE);
 #endif
   return static_cast<std::byte*>(data);
 }
