@@ -43,7 +43,7 @@ Tensor Tensor::computed(const LazyTensor& result, std::initializer_list<const Te
   result.eval();
   for (const Tensor* operand : operands) {
     const Node& node = operand->lazy().node();
-    if (node.is_traced() || node.is_cut()) return Tensor(result);
+    if (node.is_traced() || node.is_cut() || node.has_kept_history()) return Tensor(result);
   }
   return Tensor(result.detach());
 }

@@ -10,8 +10,8 @@
 
 namespace caldera {
 
-/// A snapshot of the nodes reachable from some outputs, inputs before users. What has a value is a leaf, as it is
-/// to evaluation. Keeps them alive.
+/// A snapshot of the nodes reachable from some outputs, inputs before users. What has a value is a leaf, as
+/// it is to evaluation. Keeps them alive.
 class Graph {
  public:
   explicit Graph(std::span<const LazyTensor> outputs);

@@ -171,6 +171,8 @@ class Node {
   /// Under graph_mutex(), of a node with a value and inputs: keeps them, as the youngest history. `nodes` and
   /// `bytes` say how much that is.
   void keep_history(std::size_t nodes, std::uint64_t bytes);
+  /// Whether it has kept one, though it may have been cut since.
+  bool has_kept_history() const { return is_kept_.load(std::memory_order_relaxed); }
 
   void add_ref() { owners_.fetch_add(kOwner, std::memory_order_relaxed); }
   /// add_ref of one that the caller does not own, but knows not to be gone: false if it is about to go.

@@ -1,5 +1,5 @@
-// Origins against a record of what every value was really computed of: none may be missed, and hardly any may be
-// found where there are none.
+// Origins against a record of what every value was really computed of: none may be missed, and hardly any may
+// be found where there are none.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,8 +12,8 @@
 namespace caldera {
 namespace {
 
-/// A random program: tensors, some of which are replaced, and for each the tensors that a gradient of it would
-/// come by.
+/// A random program: tensors, some of which are replaced, and for each the tensors that a gradient of it
+/// would come by.
 class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : random_(seed) {}

@@ -30,57 +30,31 @@ bool is_rearrangement(const Node& node) {
   }
 }
 
-/// What a value costs to compute again, as a number of element-wise operations. What reads more than it
-/// writes, or works long for an element, counts as much as a value is kept for.
-constexpr std::uint32_t kWorthKeeping = 32;
-std::uint32_t own_cost(const Node& node) {
-  switch (node.op().kind) {
-    case OpClass::elementwise:
-    case OpClass::gather:
-    case OpClass::pad:
-    case OpClass::concatenate:
-    case OpClass::barrier:
-    case OpClass::dynamic_update:
-      return 1;
-    case OpClass::reshape:
-    case OpClass::permute:
-    case OpClass::identity:
-    case OpClass::broadcast:
-    case OpClass::slice:
-    case OpClass::dynamic_slice:
-    case OpClass::index:
-      return 0;
-    default:
-      return kWorthKeeping;
-  }
+/// Work that no kernel of others takes in, and that is long: to do it twice would be waste.
+bool is_long_work(const Node& node) {
+  return node.op().kind == OpClass::linalg || node.op().kind == OpClass::transfer;
 }
 
 }  // namespace
 
-/// The walk has inputs first, so that what a value costs is known when its turn comes.
 void GraphKey::add_held() {
-  struct Cost {
-    std::uint32_t operations = 0;  // to compute it again from what is there; 0: it is there, or free
-    bool needs_unheld = false;     // a leaf that would go if it were not for this
-  };
-  std::vector<Cost> costs(walk.order.size());
+  // Whether a value comes of long work, or of a leaf that would go if it were not for the value. The walk has
+  // inputs first.
+  std::vector<bool> is_dear(walk.order.size(), false);
   std::vector<bool> is_output(walk.order.size(), false);
   for (const Node* output : outputs) is_output[output->walk_index] = true;
   for (Node* node : walk.order) {
-    if (is_output[node->walk_index] || node->is_scalar_leaf()) continue;
-    Cost& cost = costs[node->walk_index];
+    const std::uint32_t at = node->walk_index;
+    if (is_output[at] || node->is_scalar_leaf()) continue;
     if (node->has_value()) {
-      cost.needs_unheld = !node->is_held();
+      is_dear[at] = !node->is_held();
       continue;
     }
-    cost.operations = own_cost(*node);
-    for (const NodePtr& input : node->operands()) {
-      const Cost& of_input = costs[input->walk_index];
-      cost.operations = std::min(cost.operations + of_input.operations, kWorthKeeping);
-      cost.needs_unheld = cost.needs_unheld || of_input.needs_unheld;
-    }
-    const bool is_wanted = cost.operations >= kWorthKeeping || cost.needs_unheld;
-    if (!is_wanted || !node->is_held() || node->op().kind == OpClass::placeholder) continue;
+    const auto inputs = node->operands();
+    is_dear[at] = is_long_work(*node) || std::any_of(inputs.begin(), inputs.end(), [&](const NodePtr& input) {
+                    return is_dear[input->walk_index];
+                  });
+    if (!is_dear[at] || !node->is_held() || node->op().kind == OpClass::placeholder) continue;
     Node* wanted = node;
     while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
            !wanted->operands()[0]->is_scalar_leaf())
@@ -89,7 +63,7 @@ void GraphKey::add_held() {
       is_output[wanted->walk_index] = true;
       outputs.push_back(wanted);
     }
-    cost = costs[wanted->walk_index] = {};
+    is_dear[at] = is_dear[wanted->walk_index] = false;
   }
 }
 

@@ -37,10 +37,9 @@ struct GraphKey {
   /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
   /// leaf for leaf.
   ///
-  /// What else the program holds of the graph becomes an output too, if computing it again would cost more
-  /// than a few element-wise operations, or would need data that nobody else holds: a value that was computed
-  /// is not computed again while somebody has a handle to it, and a tensor that was replaced goes. Instead of
-  /// a view, what it is a view of is an output.
+  /// What else the program holds of the graph becomes an output too, if it needs data that nobody else holds,
+  /// or long work that is computed by itself: a tensor that was replaced goes, and a factorisation is not
+  /// computed twice while somebody has a handle to it. Instead of a view, what it is a view of is an output.
   void fill();
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
