@@ -179,9 +179,9 @@ class Simplifier {
     Shape shape = like.shape;
     shape[axis] = extent;
     const Shape ones(Dims::filled(shape.rank(), 1).span());
-    const Id one =
-        build_.make(compiled_ops::kReshape, like.dtype, ones, {}, {{zero_[like.dtype]}}, like.origin);
-    return build_.make(compiled_ops::kBroadcast, like.dtype, shape, {}, {{one}}, like.origin);
+    const Id zero = zero_[like.dtype];
+    const Id one = build_.make(compiled_ops::kReshape, like.dtype, ones, {}, {&zero, 1}, like.origin);
+    return build_.make(compiled_ops::kBroadcast, like.dtype, shape, {}, {&one, 1}, like.origin);
   }
 
   // ---- slices of element-wise operations ----

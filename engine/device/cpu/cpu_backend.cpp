@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -186,7 +187,7 @@ void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
     }
   }
   if (buffers.capacity() > kWorthKeeping) buffers = {};
-  if (failed.error) throw failed;
+  if (failed.error) throw FailedSteps{failed.error, failed.steps};
 }
 
 Ticket CpuBackend::submit(Executable& executable, const Bindings& bindings) {

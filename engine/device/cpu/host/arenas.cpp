@@ -97,9 +97,10 @@ void Arenas::age(std::uint64_t since) {
     const auto is_old = [&](const Idle& idle) {
       return idle.needed < since && idle.block->bytes() >= kWorthGivingBack;
     };
-    const auto old = std::ranges::partition(idle_, [&](const Idle& idle) { return !is_old(idle); });
-    std::ranges::move(old, std::back_inserter(dropped));
-    idle_.erase(old.begin(), old.end());
+    const auto old =
+        std::partition(idle_.begin(), idle_.end(), [&](const Idle& idle) { return !is_old(idle); });
+    std::move(old, idle_.end(), std::back_inserter(dropped));
+    idle_.erase(old, idle_.end());
   }
   for (Idle& idle : dropped) {
     const std::size_t bytes = idle.block->bytes();
