@@ -2,7 +2,7 @@
 //
 // A history keeps nodes alive, and with them the data that they were computed from and nobody else holds. So
 // histories are kept within bounds: when there are too many, the older half is given up. Which values keep
-// one at all is decided when they are evaluated (engine/runtime/capture/settlement.h).
+// one at all is decided when they are evaluated (engine/runtime/capture/history_choice.h).
 #pragma once
 
 #include <cstddef>
