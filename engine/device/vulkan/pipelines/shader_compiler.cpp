@@ -53,8 +53,8 @@ std::vector<std::uint32_t> to_spirv(const std::string& text, const std::string& 
 std::vector<std::uint32_t> compile_glsl(const std::string& text, const std::string& name) {
   // Never finalised: another thread may compile while the process ends. From then on a thread has its own of
   // everything: memory pool, symbols, shader and program.
-  static const bool ready = glslang_initialize_process() != 0;
-  if (!ready) throw Error("glslang does not start");
+  static const bool kReady = glslang_initialize_process() != 0;
+  if (!kReady) throw Error("glslang does not start");
 
   std::vector<std::uint32_t> raw = to_spirv(text, name);
   // SPIRV-Tools 2023.1 crashes in its passes on cooperative matrices; such a text has no use for them either.
