@@ -48,9 +48,9 @@ std::vector<bool> outputs_without(const Plan& plan, const std::vector<std::size_
     for (std::size_t k = step.first_output(); k < step.operands.size(); ++k)
       is_bad[static_cast<std::size_t>(step.operands[k].buffer)] = true;
   }
-  std::vector<bool> is_there;
-  for (std::int32_t k = 0; k < plan.output_count; ++k)
-    is_there.push_back(!is_bad[static_cast<std::size_t>(plan.input_count + k)]);
+  const auto outputs = is_bad.begin() + plan.input_count;
+  std::vector<bool> is_there(outputs, outputs + plan.output_count);
+  is_there.flip();
   return is_there;
 }
 
