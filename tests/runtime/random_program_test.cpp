@@ -236,8 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Setups, RandomPrograms, ::testing::ValuesIn(engine_setu
 TEST_P(RandomPrograms, DoWhatTheEagerInterpreterDoes) {
   settings().verify = false;
   const std::uint64_t first = number_in("CALDERA_FUZZ_SEED", 1);
-  const std::uint64_t count =
-      number_in("CALDERA_FUZZ_PROGRAMS", device().kind == DeviceKind::cpu ? 16 : 4);
+  const std::uint64_t count = number_in("CALDERA_FUZZ_PROGRAMS", device().kind == DeviceKind::cpu ? 16 : 4);
   Counts counts;
   trim();
   const std::uint64_t live = backend(device()).counters().live_bytes;
