@@ -11,7 +11,6 @@ namespace {
 
 using Tags = std::vector<OriginTag*>;  // in order of their addresses
 
-bool carries_gradients(const Node& node) { return is_floating(node.dtype()) && !node.is_scalar_leaf(); }
 bool may_be_target(const Node& node) { return node.is_held() && carries_gradients(node) && !node.is_call(); }
 
 void sort_unique(Tags& tags) {

@@ -8,6 +8,11 @@
 
 namespace caldera {
 
+/// Whether a gradient goes on to the node from what was computed of it.
+inline bool carries_gradients(const Node& node) {
+  return is_floating(node.dtype()) && !node.is_scalar_leaf();
+}
+
 /// What each of `values`, which still have their inputs, has come from: null where from nothing that is held.
 /// Under graph_mutex().
 std::vector<OriginsPtr> origins_of(std::span<Node* const> values);

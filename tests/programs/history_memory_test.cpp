@@ -46,22 +46,5 @@ TEST_P(LongRuns, MomentumThatIsNeverAskedFor) {
   EXPECT_TRUE(m.is_evaluated());
 }
 
-TEST_P(LongRuns, LossesInAList) {
-  LazyTensor w = zeros({4}, DType::f32, device());
-  const LazyTensor wanted = target(device());
-  std::vector<LazyTensor> losses;
-  LazyTensor total = zeros({}, DType::f32, device());
-  for (int step = 0; step < 200; ++step) {
-    losses.push_back(sum(square(w - wanted)));
-    total += losses.back();
-    w = w - 0.1 * grad(losses.back(), w);
-    eval({w, losses.back()});
-    EXPECT_LE(history_stats().histories, 4U);
-  }
-  float sum = 0;
-  for (const LazyTensor& loss : losses) sum += loss.item<float>();
-  EXPECT_NEAR(total.item<float>(), sum, 1e-3F);
-}
-
 }  // namespace
 }  // namespace caldera::testing

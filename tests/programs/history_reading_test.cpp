@@ -48,14 +48,5 @@ TEST_P(Reading, WhatIsHeldIsComputedOnce) {
   EXPECT_EQ(backend(device()).counters().submits, submits);
 }
 
-TEST_P(Reading, SecondDerivativesOfWhatWasRead) {
-  const LazyTensor x = LazyTensor::from_vector<float>({2, 3}, {2}, device());
-  const LazyTensor y = sum(x * x * x);
-  y.eval();
-  const LazyTensor first = grad(y, x);
-  EXPECT_EQ(first.to_vector<float>(), (Floats{12, 27}));
-  EXPECT_EQ(grad(sum(first), x).to_vector<float>(), (Floats{12, 18}));
-}
-
 }  // namespace
 }  // namespace caldera::testing

@@ -25,7 +25,7 @@ TEST_P(PositionsMinibatches, AnEpochHasOnePlan) {
   const std::uint64_t before = plan_cache_stats().misses;
   for (std::int64_t at = 0; at < kRows; at += kBatch) {
     const double total = sum(slice(x, 0, at, at + kBatch)).item<float>();
-    EXPECT_NEAR(total, 3.0 * (12.0 * static_cast<double>(at) + 66.0) + 12 * 0.75, 1e-2) << at;
+    EXPECT_EQ(total, 3.0 * (12.0 * static_cast<double>(at) + 66.0) + 12 * 0.75) << at;  // quarters: exact
   }
   EXPECT_LE(plan_cache_stats().misses - before, 2U);
 }

@@ -7,27 +7,17 @@
 #include <thread>
 #include <vector>
 
-#include "engine/device/backend.h"
 #include "engine/runtime/stream.h"
 #include "engine/tensor/error.h"
+#include "tests/support/idle_backend.h"
 
 namespace caldera::testing {
 namespace {
 
 /// A device with lanes, on which a job that has a number (its scalar) lasts until the test lets it go.
-class LaneBackend final : public Backend {
+class LaneBackend final : public IdleBackend {
  public:
-  const DeviceInfo& info() const override { return info_; }
-  bool supports(DType) const override { return true; }
   std::size_t lanes() const override { return 3; }
-  void set_memory_limit(std::uint64_t) override {}
-  StoragePtr allocate(std::size_t) override { return nullptr; }
-  void upload(Storage&, std::size_t, const void*, std::size_t) override {}
-  void download(Storage&, std::size_t, void*, std::size_t) override {}
-  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
-    return std::make_unique<Executable>(std::move(plan));
-  }
-  DeviceCounters counters() const override { return {}; }
   void wait(Ticket) override {}
 
   Ticket submit(Executable&, const Bindings& bindings) override {
@@ -57,7 +47,6 @@ class LaneBackend final : public Backend {
   }
 
  private:
-  DeviceInfo info_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t running_ = 0;

@@ -9,26 +9,16 @@
 #include <thread>
 #include <vector>
 
-#include "engine/device/backend.h"
 #include "engine/tensor/error.h"
+#include "tests/support/idle_backend.h"
 
 namespace caldera::testing {
 namespace {
 
 /// A device on which nothing is done until the test says so.
-class HeldBackend final : public Backend {
+class HeldBackend final : public IdleBackend {
  public:
-  const DeviceInfo& info() const override { return info_; }
-  bool supports(DType) const override { return true; }
   bool runs_ahead() const override { return true; }
-  void set_memory_limit(std::uint64_t) override {}
-  StoragePtr allocate(std::size_t) override { return nullptr; }
-  void upload(Storage&, std::size_t, const void*, std::size_t) override {}
-  void download(Storage&, std::size_t, void*, std::size_t) override {}
-  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
-    return std::make_unique<Executable>(std::move(plan));
-  }
-  DeviceCounters counters() const override { return {}; }
 
   Ticket submit(Executable&, const Bindings& bindings) override {
     const std::scoped_lock lock(mutex_);
@@ -63,7 +53,6 @@ class HeldBackend final : public Backend {
   Ticket failing = 0;
 
  private:
-  DeviceInfo info_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Ticket submitted_ = 0;

@@ -17,8 +17,6 @@ namespace {
 /// single numbers alone.
 constexpr std::uint64_t kSmallData = std::uint64_t{4} << 20;
 
-bool carries_gradients(const Node& node) { return is_floating(node.dtype()) && !node.is_scalar_leaf(); }
-
 class Chooser {
  public:
   Chooser(const GraphKey& c, const Plan* plan)
@@ -59,6 +57,8 @@ class Chooser {
       return !leaf->is_held() && !dying_[leaf->walk_index];
     });
     if (!is_wanted) return;
+    needs_earlier_.assign(order_.size(), false);
+    for (const Node* leaf : c_.data) needs_earlier_[leaf->walk_index] = !dying_[leaf->walk_index];
     for (NodePtr& node : kept_histories()) {
       // One that is yet to be computed needs its inputs, should that fail.
       (node->is_pending() ? choice.others : earlier_).push_back(std::move(node));
@@ -94,13 +94,30 @@ class Chooser {
     }
   }
 
-  /// Leaves that were replaced: computed values that go, of the size of an output.
+  /// Whether an output may take the memory of the data leaf of this number: it is computed of it point by
+  /// point.
+  bool has_successor(std::size_t leaf) const {
+    return plan_ != nullptr &&
+           std::any_of(plan_->donations.begin(), plan_->donations.end(), [&](const Donation& donation) {
+             const auto output = static_cast<std::size_t>(donation.output - plan_->input_count);
+             return static_cast<std::size_t>(donation.input) == leaf &&
+                    bytes_of(*c_.data[leaf]) == bytes_of(*c_.outputs[output]);
+           });
+  }
+
+  /// Leaves that were replaced: computed values that go, of the size of an output. What an earlier history
+  /// has too may be of that size by chance, so there it takes a successor.
   std::vector<bool> find_replaced() const {
     std::vector<bool> replaced(order_.size(), false);
     std::vector<std::int64_t> sizes;
     std::uint64_t bytes = 0;
-    for (const Node* leaf : c_.data) {
+    for (std::size_t i = 0; i < c_.data.size(); ++i) {
+      const Node* leaf = c_.data[i];
       if (!dying_[leaf->walk_index]) continue;
+      if (!needs_earlier_.empty() && needs_earlier_[leaf->walk_index]) {
+        replaced[leaf->walk_index] = &leaf->op() != &kDataOp && has_successor(i);
+        continue;
+      }
       bytes += bytes_of(*leaf);
       if (sizes.empty()) {
         for (const Node* output : c_.outputs) sizes.push_back(output->shape().numel());
@@ -191,6 +208,8 @@ class Chooser {
   std::vector<bool> has_origins_;  // by position
   bool has_calls_ = false;
   std::vector<NodePtr> earlier_;  // that keep their history
+  std::vector<bool>
+      needs_earlier_;  // by position: leaves that go only if those let go; empty: there are none
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "engine/runtime/capture/settlement.h"
 
-#include <algorithm>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
