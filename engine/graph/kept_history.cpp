@@ -25,7 +25,11 @@ void HistoryList::add(KeptHistory& entry, Node& node, std::size_t nodes, std::ui
   List& all = list();
   const std::scoped_lock lock(all.mutex);
   if (entry.node != nullptr) return;
-  entry = {.node = &node, .older = all.newest, .newer = nullptr, .nodes = nodes, .bytes = bytes};
+  entry.node = &node;
+  entry.older = all.newest;
+  entry.newer = nullptr;
+  entry.nodes = nodes;
+  entry.bytes = bytes;
   (all.newest == nullptr ? all.oldest : all.newest->newer) = &entry;
   all.newest = &entry;
   all.stats.histories += 1;

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 
+#include "engine/tensor/small_memory.h"
+
 namespace caldera {
 
 class Node;
 
 /// A node's place in the list.
-struct KeptHistory {
+struct KeptHistory : InSmallMemory<KeptHistory> {
   Node* node = nullptr;  // null: in no list
   KeptHistory* older = nullptr;
   KeptHistory* newer = nullptr;

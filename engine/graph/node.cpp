@@ -1,5 +1,6 @@
 #include "engine/graph/node.h"
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -8,22 +9,66 @@
 namespace caldera {
 namespace {
 
-std::atomic<std::uint64_t> next_id{1};
+/// A number that no other node has, larger than `above`, which some node has or is 0. Threads take many at
+/// once.
+std::uint64_t next_id(std::uint64_t above) {
+  constexpr std::uint64_t kAtOnce = 1024;
+  constinit static std::atomic<std::uint64_t> first_free{1};
+  constinit static thread_local std::uint64_t next = 0;
+  constinit static thread_local std::uint64_t end = 0;
+  if (next == end || next <= above) {
+    next = first_free.fetch_add(kAtOnce, std::memory_order_relaxed);
+    end = next + kAtOnce;
+  }
+  return next++;
+}
 
 }  // namespace
 
-NodePtr Node::make(const OpDef& op, const Shape& shape, DType dtype, Device device,
+// Both are called in this file alone, for every node.
+inline Node::Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
+           std::span<Node* const> inputs, std::span<const std::int64_t> attributes, std::size_t tail_bytes)
+    : op_(&op),
+      shape_(shape),
+      input_count_(static_cast<std::uint32_t>(inputs.size())),
+      tail_bytes_(static_cast<std::uint32_t>(tail_bytes)),
+      attribute_count_(static_cast<std::uint16_t>(attributes.size())),
+      kind_(op.kind),
+      dtype_(dtype),
+      device_(device) {
+  static_assert(sizeof(Node) + 2 * sizeof(NodePtr) <= 128);
+  static_assert(sizeof(Node) % alignof(std::int64_t) == 0 && alignof(Node) == alignof(std::int64_t));
+  std::uninitialized_copy(attributes.begin(), attributes.end(), tail<std::int64_t>(0));
+  NodePtr* to = owned_inputs();
+  std::uint64_t youngest = 0;
+  for (Node* input : inputs) {
+    input->add_ref();
+    new (to++) NodePtr(input);
+    is_traced_ = is_traced_ || input->is_traced_;
+    youngest = std::max(youngest, input->id_);
+  }
+  id_ = next_id(youngest);
+}
+
+inline Node::~Node() {
+  if (tag_) tag_->die();
+  if (is_loose_.load(std::memory_order_relaxed))
+    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
+}
+
+NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                    std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
-  const std::size_t bytes = sizeof(Node) + attributes.size_bytes() + inputs.size() * sizeof(NodePtr);
-  return NodePtr(new (::operator new(bytes)) Node(op, shape, dtype, device, inputs, attributes));
+  const std::size_t tail_bytes = attributes.size_bytes() + inputs.size() * sizeof(NodePtr);
+  return NodePtr(new (allocate_small(sizeof(Node) + tail_bytes))
+                     Node(op, shape, dtype, device, inputs, attributes, tail_bytes));
 }
 
 NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, std::span<Node* const> inputs,
                         std::span<const std::int64_t> attributes) {
-  const std::size_t bytes =
-      sizeof(Node) + attributes.size_bytes() + inputs.size() * sizeof(NodePtr) + sizeof(rule);
+  const std::size_t tail_bytes = attributes.size_bytes() + inputs.size() * sizeof(NodePtr) + sizeof(rule);
   // Gradients pass through what is floating, so a call counts as that.
-  NodePtr call(new (::operator new(bytes)) Node(op, Shape{}, DType::f32, Device::cpu(), inputs, attributes));
+  NodePtr call(new (allocate_small(sizeof(Node) + tail_bytes)) Node(
+      op, InternedShape(Shape{}), DType::f32, Device::cpu(), inputs, attributes, tail_bytes));
   std::construct_at(call->owned_rule(), std::move(rule));
   return call;
 }
@@ -31,31 +76,6 @@ NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, s
 NodePtr Node::with_inputs(std::span<Node* const> inputs) const {
   if (is_call()) return make_call(*op_, call_rule(), inputs, attributes().values());
   return make(*op_, shape_, dtype_, device_, inputs, attributes().values());
-}
-
-Node::Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
-           std::span<const std::int64_t> attributes)
-    : input_count_(static_cast<std::uint32_t>(inputs.size())),
-      attribute_count_(static_cast<std::uint32_t>(attributes.size())),
-      dtype_(dtype),
-      device_(device),
-      op_(&op),
-      id_(next_id.fetch_add(1, std::memory_order_relaxed)),
-      shape_(shape) {
-  static_assert(sizeof(Node) % alignof(std::int64_t) == 0 && alignof(Node) == alignof(std::int64_t));
-  std::uninitialized_copy(attributes.begin(), attributes.end(), tail<std::int64_t>(0));
-  NodePtr* to = owned_inputs();
-  for (Node* input : inputs) {
-    input->add_ref();
-    new (to++) NodePtr(input);
-    is_traced_ = is_traced_ || input->is_traced_;
-  }
-}
-
-Node::~Node() {
-  if (tag_) tag_->die();
-  if (is_loose_.load(std::memory_order_relaxed))
-    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
 }
 
 void Node::count_loose() {
@@ -71,12 +91,12 @@ void Node::set_value(Value value) {
 
 void Node::drop_value() {
   has_value_.store(false, std::memory_order_release);
-  if (is_kept_) HistoryList::remove(result_->kept);
+  if (is_kept_) HistoryList::remove(*result_->kept);
   result_->value = {};
 }
 
 void Node::cut(OriginsPtr origins, std::vector<NodePtr>& to) {
-  if (is_kept_) HistoryList::remove(result_->kept);
+  if (is_kept_) HistoryList::remove(*result_->kept);
   result_->origins = std::move(origins);
   is_cut_.store(true, std::memory_order_relaxed);
   NodePtr* from = owned_inputs();
@@ -92,9 +112,9 @@ void Node::mend(std::span<NodePtr> inputs) {
 }
 
 void Node::keep_history(std::size_t nodes, std::uint64_t bytes) {
-  is_kept_.store(true,
-                 std::memory_order_relaxed);  // and stays: whoever finds the node in the list may own it
-  HistoryList::add(result_->kept, *this, nodes, bytes);
+  if (result_->kept == nullptr) result_->kept = std::make_unique<KeptHistory>();
+  is_kept_.store(true, std::memory_order_relaxed);  // and stays: who finds the node in the list may own it
+  HistoryList::add(*result_->kept, *this, nodes, bytes);
 }
 
 bool Node::add_ref_if_owned() {
@@ -116,25 +136,64 @@ std::optional<Value> value_of(const Node& node) {
   return node.value();
 }
 
+/// Owners of one node that go together: a leaf that a loop reads again and again loses them at once.
+class Node::Released {
+ public:
+  explicit Released(Node*& dead) : dead_(dead) {}
+  /// One owner of the node goes.
+  void add(Node* node) {
+    if (node == node_) {
+      ++owners_;
+      return;
+    }
+    settle();
+    node_ = node;
+    owners_ = 1;
+  }
+  /// Adds the node to the dead ones if these were its last owners.
+  void settle() {
+    Node* node = std::exchange(node_, nullptr);
+    if (node == nullptr) return;
+    const std::uint64_t before = node->owners_.fetch_sub(owners_ * kOwner, std::memory_order_acq_rel);
+    if (static_cast<std::uint32_t>(before) == owners_) add_dead(node, dead_);
+  }
+  /// The list of dead nodes runs through their walk numbers, which nobody reads any more: destruction must
+  /// not allocate.
+  static void add_dead(Node* node, Node*& dead) {
+    node->walk = reinterpret_cast<std::uintptr_t>(dead);
+    dead = node;
+  }
+
+ private:
+  Node*& dead_;
+  Node* node_ = nullptr;
+  std::uint32_t owners_ = 0;
+};
+
 void Node::destroy(Node* node) {
   // Destroying a node drops its inputs, which may destroy them: a list instead of recursion, so that a chain
-  // of a million nodes does not need a million stack frames. The list runs through the dead nodes' walk
-  // numbers, which nobody reads any more: destruction must not allocate.
-  node->walk = 0;
-  for (Node* dead = node; dead != nullptr;) {
+  // of a million nodes does not need a million stack frames.
+  Node* dead = nullptr;
+  Released released(dead);
+  Released::add_dead(node, dead);
+  while (dead != nullptr) {
     Node* victim = dead;
     dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(victim->walk));
-    if (victim->is_kept_) HistoryList::remove(victim->result_->kept);
+    if (victim->is_kept_) HistoryList::remove(*victim->result_->kept);
     NodePtr* inputs = victim->owned_inputs();
     for (std::uint32_t i = 0; i < victim->input_count_; ++i) {
       Node* input = inputs[i].release();
-      if (input == nullptr || !input->let_go(kOwner)) continue;
-      input->walk = reinterpret_cast<std::uintptr_t>(dead);
-      dead = input;
+      if (input == nullptr) continue;
+      if (input->has_one_owner())
+        Released::add_dead(input, dead);
+      else
+        released.add(input);
     }
     if (victim->is_call()) std::destroy_at(victim->owned_rule());
+    const std::size_t bytes = sizeof(Node) + victim->tail_bytes_;
     victim->~Node();
-    ::operator delete(victim);
+    free_small(victim, bytes);
+    if (dead == nullptr) released.settle();
   }
 }
 

@@ -17,7 +17,8 @@
 #include "engine/graph/origins.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
+#include "engine/tensor/interned_shape.h"
+#include "engine/tensor/small_memory.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera {
@@ -97,8 +98,12 @@ class Node {
  public:
   /// Shares `inputs` with their owners. One block of memory holds all of a node: graphs are built in loops.
   /// Calls are made by make_call.
-  static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
+  static NodePtr make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
+  static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
+                      std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {}) {
+    return make(op, InternedShape(shape), dtype, device, inputs, attributes);
+  }
   /// Makes a call (OpClass::call), which `rule` differentiates and maps. It has no value, and is of use as
   /// the second input of the nodes that name its results (engine/autodiff/opaque_call.h).
   static NodePtr make_call(const OpDef& op, std::shared_ptr<const CallRule> rule,
@@ -109,15 +114,17 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   const OpDef& op() const { return *op_; }
-  const Shape& shape() const { return shape_; }
+  OpClass kind() const { return kind_; }  // the operation's
+  const Shape& shape() const { return shape_.get(); }
+  const InternedShape& interned_shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
   Attributes attributes() const { return Attributes({tail<const std::int64_t>(0), attribute_count_}); }
   /// Unique in the process, increasing with creation: a node's id is larger than those of its inputs.
   std::uint64_t id() const { return id_; }
   /// Scalar leaves fit every device.
-  bool is_scalar_leaf() const { return op_->kind == OpClass::scalar; }
-  bool is_call() const { return op_->kind == OpClass::call; }
+  bool is_scalar_leaf() const { return kind_ == OpClass::scalar; }
+  bool is_call() const { return kind_ == OpClass::call; }
   /// The rule of a call.
   const std::shared_ptr<const CallRule>& call_rule() const { return *owned_rule(); }
 
@@ -129,7 +136,7 @@ class Node {
   /// differentiation (the call whose result it names, for one). Evaluation follows operands alone.
   std::span<const NodePtr> operands() const {
     const auto all = inputs();
-    return op_->kind == OpClass::identity && !all.empty() ? all.first(1) : all;
+    return kind_ == OpClass::identity && !all.empty() ? all.first(1) : all;
   }
 
   /// True from the moment evaluation is scheduled; false again if it fails.
@@ -191,12 +198,13 @@ class Node {
 
  private:
   friend class NodeHandle;
+  class Released;
 
   /// What a node has once evaluation is scheduled.
-  struct Result {
+  struct Result : InSmallMemory<Result> {
     Value value;
     OriginsPtr origins;
-    KeptHistory kept;
+    std::unique_ptr<KeptHistory> kept;  // its history, if it ever kept one
   };
 
   // Owners are counted in the low half, and those of them that are handles once more in the high half.
@@ -215,19 +223,22 @@ class Node {
     if (stays && has_value_.load(std::memory_order_relaxed)) count_loose();
   }
   void count_loose();
-  std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(shape_.numel()) * size_of(dtype_); }
+  std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(shape().numel()) * size_of(dtype_); }
+  bool has_one_owner() const {
+    return static_cast<std::uint32_t>(owners_.load(std::memory_order_acquire)) == 1 && !is_kept_;
+  }
   /// True if that was the last owner. The only one need not count down, unless somebody may look for the node
   /// without owning it: nobody else is left to count with.
   bool let_go(std::uint64_t unit) {
-    const std::uint64_t owners = owners_.load(std::memory_order_acquire);
-    if (static_cast<std::uint32_t>(owners) == 1 && !is_kept_) return true;
+    if (has_one_owner()) return true;
     return static_cast<std::uint32_t>(owners_.fetch_sub(unit, std::memory_order_acq_rel)) == 1;
   }
   /// Of one without owners.
   static void destroy(Node* node);
 
-  Node(const OpDef& op, const Shape& shape, DType dtype, Device device, std::span<Node* const> inputs,
-       std::span<const std::int64_t> attributes);
+  /// `tail_bytes`: of what lies behind the node.
+  Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device, std::span<Node* const> inputs,
+       std::span<const std::int64_t> attributes, std::size_t tail_bytes);
   ~Node();
 
   /// Behind the node, in the same block, lie its attributes, its inputs and, of a call, its rule.
@@ -243,9 +254,18 @@ class Node {
                                                  input_count_ * sizeof(NodePtr));
   }
 
+  // Most programs keep many nodes, and all make many: a node with two inputs takes no more than two lines of
+  // a processor's cache.
   std::atomic<std::uint64_t> owners_{kOwner};
+  const OpDef* op_;
+  InternedShape shape_;
+  std::uint64_t id_ = 0;
+  std::unique_ptr<Result> result_;
+  OriginTagPtr tag_;
   std::uint32_t input_count_;
-  std::uint32_t attribute_count_;
+  std::uint32_t tail_bytes_;
+  std::uint16_t attribute_count_;
+  OpClass kind_;
   DType dtype_;
   Device device_;
   std::atomic<bool> has_value_{false};
@@ -254,11 +274,6 @@ class Node {
   std::atomic<bool> pending_{false};
   std::atomic<bool> is_loose_{false};
   bool is_traced_ = false;
-  const OpDef* op_;
-  std::uint64_t id_;
-  Shape shape_;
-  std::unique_ptr<Result> result_;
-  OriginTagPtr tag_;
 };
 
 /// Guards the edges of every graph: walks hold it, and so does evaluation while it schedules. Building nodes
@@ -270,41 +285,47 @@ std::uint64_t next_walk();
 
 /// What a walk over a graph works with. Kept from one walk to the next, it saves allocations.
 struct Walk {
+  /// A node on the way, and those of its inputs that are left.
+  struct Open {
+    Node* node;
+    const NodePtr* next;
+    const NodePtr* end;
+  };
   std::vector<Node*> order;
-  std::vector<std::pair<Node*, std::uint32_t>> stack;
+  std::vector<Open> stack;
 };
 
 /// Everything reachable from `outputs` through inputs_of(node) in topological order (inputs first), each node
-/// once, in walk.order. Stops at nodes for which `stop(node)` is true (they are included). Iterative. Caller
-/// holds graph_mutex(). Sets walk and walk_index of the nodes.
-template <class InputsOf, class Stop>
-void walk_graph(std::span<Node* const> outputs, InputsOf inputs_of, Stop stop, Walk& into) {
+/// once, in walk.order. Stops at nodes for which `stop(node)` is true (they are included). Calls
+/// visit(node, place) just before the node takes its place in the order. Iterative. Caller holds
+/// graph_mutex(). Sets walk and walk_index of the nodes.
+template <class InputsOf, class Stop, class Visit>
+void walk_graph(std::span<Node* const> outputs, InputsOf inputs_of, Stop stop, Walk& into, Visit visit) {
   const std::uint64_t walk = next_walk();
-  constexpr std::uint32_t kOpen = 0xffffffffU;
   auto& [order, stack] = into;
   order.clear();
   stack.clear();
   for (Node* output : outputs) {
-    if (output->walk == walk) continue;
-    output->walk = walk;
-    output->walk_index = kOpen;
-    stack.emplace_back(output, 0);
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      const std::span<const NodePtr> inputs = inputs_of(*node);
-      if (next == 0 && stop(*node)) next = static_cast<std::uint32_t>(inputs.size());
-      if (next < inputs.size()) {
-        Node* input = inputs[next++].get();
-        if (input->walk != walk) {
-          input->walk = walk;
-          input->walk_index = kOpen;
-          stack.emplace_back(input, 0);
-        }
+    Node* node = output->walk != walk ? output : nullptr;  // that the walk comes to
+    while (true) {
+      if (node != nullptr) {
+        node->walk = walk;
+        const std::span<const NodePtr> inputs = stop(*node) ? std::span<const NodePtr>() : inputs_of(*node);
+        stack.push_back({node, inputs.data(), inputs.data() + inputs.size()});
+        node = nullptr;
+      }
+      if (stack.empty()) break;
+      Walk::Open& top = stack.back();
+      while (top.next != top.end && (*top.next)->walk == walk) ++top.next;
+      if (top.next != top.end) {
+        node = (top.next++)->get();
         continue;
       }
-      node->walk_index = static_cast<std::uint32_t>(order.size());
-      order.push_back(node);
+      Node* done = top.node;
       stack.pop_back();
+      visit(*done, static_cast<std::uint32_t>(order.size()));
+      done->walk_index = static_cast<std::uint32_t>(order.size());
+      order.push_back(done);
     }
   }
 }
@@ -314,14 +335,18 @@ template <class Stop>
 std::vector<Node*> topological_order(std::span<Node* const> outputs, Stop stop) {
   Walk walk;
   walk_graph(
-      outputs, [](const Node& node) { return node.inputs(); }, stop, walk);
+      outputs, [](const Node& node) { return node.inputs(); }, stop, walk, [](Node&, std::uint32_t) {});
   return std::move(walk.order);
 }
 /// Walks through operands, as evaluation does. It meets no call.
+template <class Stop, class Visit>
+void evaluation_order(std::span<Node* const> outputs, Stop stop, Walk& into, Visit visit) {
+  walk_graph(
+      outputs, [](const Node& node) { return node.operands(); }, stop, into, visit);
+}
 template <class Stop>
 void evaluation_order(std::span<Node* const> outputs, Stop stop, Walk& into) {
-  walk_graph(
-      outputs, [](const Node& node) { return node.operands(); }, stop, into);
+  evaluation_order(outputs, stop, into, [](Node&, std::uint32_t) {});
 }
 
 /// The node's value as it is now, if it has one: what is read of a node that evaluations may be at work on.

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "engine/tensor/counted.h"
+#include "engine/tensor/small_memory.h"
 
 namespace caldera {
 
 /// The name of a node in lists of origins: it outlives the node.
-class OriginTag : public Counted<OriginTag> {
+class OriginTag : public Counted<OriginTag>, public InSmallMemory<OriginTag> {
  public:
   bool is_alive() const { return alive_.load(std::memory_order_relaxed); }
   void die() { alive_.store(false, std::memory_order_relaxed); }
@@ -31,7 +32,7 @@ class Origins;
 using OriginsPtr = CountedPtr<Origins>;
 
 /// The origins of one value, or of many that are close. Constant.
-class Origins : public Counted<Origins> {
+class Origins : public Counted<Origins>, public InSmallMemory<Origins> {
  public:
   /// `tags` in order of their addresses. All of `more` are origins too.
   Origins(std::vector<OriginTagPtr> tags, OriginsPtr more) : tags_(std::move(tags)), more_(std::move(more)) {}

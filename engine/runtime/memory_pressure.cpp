@@ -101,6 +101,7 @@ void set_memory_limit(Device device, std::uint64_t bytes) {
 
 void trim(Device device) {
   give_up_histories();
+  trim_small_memory();
   for (const auto& open : open_devices()) {
     if (open->backend->info().device == device) open->backend->trim();
   }
@@ -108,6 +109,7 @@ void trim(Device device) {
 
 void trim() {
   give_up_histories();
+  trim_small_memory();
   for (const auto& open : open_devices()) open->backend->trim();
 }
 

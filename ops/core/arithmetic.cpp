@@ -67,10 +67,10 @@ LazyTensor square(const LazyTensor& x) {
   return x * x;
 }
 
-LazyTensor operator+(const LazyTensor& a, const LazyTensor& b) { return add(a, b); }
-LazyTensor operator-(const LazyTensor& a, const LazyTensor& b) { return subtract(a, b); }
-LazyTensor operator*(const LazyTensor& a, const LazyTensor& b) { return multiply(a, b); }
-LazyTensor operator/(const LazyTensor& a, const LazyTensor& b) { return divide(a, b); }
+LazyTensor operator+(const LazyTensor& a, const LazyTensor& b) { return elementwise(kAdd, a, b); }
+LazyTensor operator-(const LazyTensor& a, const LazyTensor& b) { return elementwise(kSubtract, a, b); }
+LazyTensor operator*(const LazyTensor& a, const LazyTensor& b) { return elementwise(kMultiply, a, b); }
+LazyTensor operator/(const LazyTensor& a, const LazyTensor& b) { return elementwise(kDivide, a, b); }
 LazyTensor operator-(const LazyTensor& x) { return negative(x); }
 
 }  // namespace caldera

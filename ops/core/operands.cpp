@@ -61,23 +61,18 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& x) {
   return make(op, x.shape(), traits.gives_boolean ? DType::boolean : dtype, {cast ? &converted : &x, 1});
 }
 
-LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
-  const ScalarOpInfo& traits = info(op.scalar);
-  const Node& x = a.node();
-  const Node& y = b.node();
-  const bool alike = x.dtype() == y.dtype() && x.shape() == y.shape() && x.device() == y.device() &&
-                     !x.is_scalar_leaf() && !y.is_scalar_leaf();
-  if (alike && in_domain(traits.domain, x.dtype())) {
-    // Nothing to convert, and extents that some tensor has already.
-    const std::array<Node*, 2> nodes{&a.node(), &b.node()};
-    return LazyTensor(
-        Node::make(op, x.shape(), traits.gives_boolean ? DType::boolean : x.dtype(), x.device(), nodes));
-  }
+namespace {
+
+/// Of operands that may have to be converted or broadcast.
+LazyTensor elementwise_of_unlike(const OpDef& op, const ScalarOpInfo& traits, const LazyTensor& a,
+                                 const LazyTensor& b) {
+  const Shape& x = a.shape();
+  const Shape& y = b.shape();
   const std::array<const LazyTensor*, 2> given{&a, &b};
   DType dtype = promote(dtype_beside(a, b), dtype_beside(b, a));
-  Shape shape = x.shape();
-  if (x.shape() != y.shape()) {
-    shape = broadcast_shapes(x.shape(), y.shape(), std::string(op.name).c_str());
+  Shape shape = x;
+  if (x != y) {
+    shape = broadcast_shapes(x, y, std::string(op.name).c_str());
     check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
   }
   if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
@@ -89,6 +84,21 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
     operands[i] = broadcast_operand(as_held_operand(op.name, *given[i], dtype), shape);
   return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
               std::span<const LazyTensor>(operands));
+}
+
+}  // namespace
+
+LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
+  const ScalarOpInfo& traits = info(op.scalar);
+  const Node& x = a.node();
+  const Node& y = b.node();
+  const bool alike = x.dtype() == y.dtype() && x.interned_shape() == y.interned_shape() &&
+                     x.device() == y.device() && !x.is_scalar_leaf() && !y.is_scalar_leaf();
+  if (!alike || !in_domain(traits.domain, x.dtype())) return elementwise_of_unlike(op, traits, a, b);
+  // Nothing to convert, and extents that some tensor has already.
+  const std::array<Node*, 2> nodes{&a.node(), &b.node()};
+  return LazyTensor(Node::make(op, x.interned_shape(), traits.gives_boolean ? DType::boolean : x.dtype(),
+                               x.device(), nodes));
 }
 
 }  // namespace caldera::ops

@@ -5,17 +5,12 @@
 
 #include "engine/compile/program/moved_parts.h"
 #include "engine/graph/data_leaf.h"
+#include "engine/graph/origins_walk.h"
 
 namespace caldera {
 namespace {
 
 bool is_data(const Node& node) { return node.has_value() && !node.is_scalar_leaf(); }
-
-void mix_shape(Hash128& hash, const Node& node, std::uint64_t tag) {
-  hash.mix(tag | static_cast<std::uint64_t>(node.dtype()) << 8 |
-           static_cast<std::uint64_t>(node.shape().rank()) << 16);
-  for (std::int64_t extent : node.shape()) hash.mix(static_cast<std::uint64_t>(extent));
-}
 
 /// Whether the node has the elements of its first input, all of them, and no others.
 bool is_rearrangement(const Node& node) {
@@ -35,55 +30,51 @@ bool is_long_work(const Node& node) {
   return node.op().kind == OpClass::linalg || node.op().kind == OpClass::transfer;
 }
 
+bool is_add(const Node& node) {
+  return node.op().kind == OpClass::elementwise && node.op().scalar == ScalarOp::add;
+}
+
 }  // namespace
 
-void GraphKey::add_held() {
-  // Whether a value comes of long work, or of a leaf that would go if it were not for the value. The walk has
-  // inputs first.
-  std::vector<bool> is_dear(walk.order.size(), false);
-  std::vector<bool> is_output(walk.order.size(), false);
-  for (const Node* output : outputs) is_output[output->walk_index] = true;
-  for (Node* node : walk.order) {
-    const std::uint32_t at = node->walk_index;
-    if (is_output[at] || node->is_scalar_leaf()) continue;
-    if (node->has_value()) {
-      is_dear[at] = !node->is_held();
-      continue;
-    }
-    const auto inputs = node->operands();
-    is_dear[at] = is_long_work(*node) || std::any_of(inputs.begin(), inputs.end(), [&](const NodePtr& input) {
-                    return is_dear[input->walk_index];
-                  });
-    if (!is_dear[at] || !node->is_held() || node->op().kind == OpClass::placeholder) continue;
-    Node* wanted = node;
-    while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
-           !wanted->operands()[0]->is_scalar_leaf())
-      wanted = wanted->operands()[0].get();
-    if (!is_output[wanted->walk_index]) {
-      is_output[wanted->walk_index] = true;
-      outputs.push_back(wanted);
-    }
-    is_dear[at] = is_dear[wanted->walk_index] = false;
-  }
-}
+/// What is known of a node.
+enum GraphKey::Mark : std::uint8_t {
+  kIsOutput = 1,
+  kIsDear = 2,         // comes of long work, or of a leaf that would go if it were not for the value
+  kHasOrigins = 4,     // came from something that can be differentiated with respect to
+  kGivesOrigins = 8,   // what is computed of it has
+  kIsPads = 16,        // a padding, or a sum of nothing else
+  kIsSummand = 32,     // of such a sum
+  kHasPositions = 64,  // as arguments (engine/compile/program/moved_parts.h)
+};
+namespace {
+/// In place of a place, until the walk comes to it.
+constexpr std::uint32_t kIsAskedFor = 0xffffffff;
+}  // namespace
 
-void GraphKey::walk_again() {
-  evaluation_order(
-      outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk);
+bool GraphKey::has_origins(std::size_t place) const { return (marks_[place] & kHasOrigins) != 0; }
+
+void GraphKey::fill() { walk_and_read(Held::are_added); }
+
+void GraphKey::walk_again() { walk_and_read(Held::stay); }
+
+void GraphKey::walk_and_read(Held held) {
+  begin();
   data.clear();
-  crosses = false;
-  for (Node* node : walk.order) {
-    if (is_data(*node))
-      data.push_back(node);
-    else if (node->op().kind == OpClass::transfer)
-      crosses = true;
-  }
-}
-
-void GraphKey::fill() {
-  walk_again();
-  add_held();
-  if (!crosses) hash_structure();
+  for (Node* output : outputs) output->walk_index = kIsAskedFor;
+  evaluation_order(
+      outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk,
+      [&](Node& node, std::uint32_t place) {
+        if (node.is_scalar_leaf()) {
+          read_scalar(node);
+        } else if (node.has_value()) {
+          read_data(node);
+          data.push_back(&node);
+        } else {
+          read_operation(node, place, held);
+        }
+      });
+  outputs.insert(outputs.end(), added_.begin(), added_.end());
+  end();
 }
 
 void GraphKey::fill(const DevicePart& part) {
@@ -107,66 +98,161 @@ void GraphKey::fill(const DevicePart& part) {
     }
     append(node);
   }
-  hash_structure();
+  begin();
+  std::size_t leaves = 0;
+  for (std::uint32_t place = 0; place < walk.order.size(); ++place) {
+    Node& node = *walk.order[place];
+    if (node.is_scalar_leaf()) {
+      read_scalar(node);
+    } else if (leaves < data.size() && data[leaves] == &node) {
+      read_data(node);
+      ++leaves;
+    } else {
+      read_operation(node, place, Held::stay);
+    }
+  }
+  end();
+}
+
+void GraphKey::begin() {
+  scalars.clear();
+  positions.clear();
+  movable_.clear();
+  added_.clear();
+  marks_.clear();
+  crosses = has_calls = false;
+  hash = {};
+  hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
+}
+
+void GraphKey::end() {
+  mix_positions();
+  for (const Node* output : outputs) hash.mix(output->walk_index);
+}
+
+namespace {
+
+/// The operation (of a leaf, none), the type, and how many words follow, in one word: addresses have 48 bits.
+std::uint64_t word_of(const OpDef* op, const Node& node, std::size_t operands) {
+  return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(op)) |
+         static_cast<std::uint64_t>(node.dtype()) << 48 | static_cast<std::uint64_t>(operands & 0xff) << 56;
+}
+
+}  // namespace
+
+void GraphKey::mix_leaf(const Node& node) {
+  PartHash part(word_of(nullptr, node, node.is_scalar_leaf() ? 1 : 2), node.interned_shape().word());
+  node.interned_shape().mix_rest_into(part);
+  hash.mix_both(part.lo, part.hi);
+}
+
+void GraphKey::read_scalar(Node& node) {
+  mix_leaf(node);
+  scalars.push_back(&node);
+  marks_.push_back(0);
+}
+
+void GraphKey::read_data(const Node& node) {
+  mix_leaf(node);
+  const bool is_held = node.is_held();
+  const bool has_origins = node.has_value() && !node.op().zero_gradient &&
+                           (node.is_cut() ? static_cast<bool>(node.origins()) : !node.inputs().empty());
+  std::uint8_t marks = is_held ? 0 : kIsDear;
+  if (has_origins) marks |= kHasOrigins;
+  if ((is_held || has_origins) && carries_gradients(node)) marks |= kGivesOrigins;
+  marks_.push_back(marks);
+}
+
+void GraphKey::read_operation(Node& node, std::uint32_t place, Held held) {
+  const OpDef& op = node.op();
+  const auto operands = node.operands();
+  PartHash part(word_of(&op, node, operands.size()), node.interned_shape().word());
+  node.interned_shape().mix_rest_into(part);
+  std::uint8_t of_operands = 0;
+  for (std::size_t i = 0; i < operands.size(); i += 2) {
+    std::uint64_t places = operands[i]->walk_index;
+    of_operands |= marks_[places];
+    if (i + 1 < operands.size()) {
+      const std::uint64_t second = operands[i + 1]->walk_index;
+      of_operands |= marks_[second];
+      places |= second << 32;
+    }
+    part.mix(places);
+  }
+  const bool is_held = node.is_held();
+  std::uint8_t marks = node.walk_index == kIsAskedFor ? kIsOutput : 0;
+  if ((of_operands & kGivesOrigins) != 0 && !op.zero_gradient) marks |= kHasOrigins;
+  if (node.inputs().size() != operands.size()) {
+    marks |= kHasOrigins;
+    has_calls = true;
+  }
+  if ((is_held || (marks & kHasOrigins) != 0) && carries_gradients(node)) marks |= kGivesOrigins;
+  marks_.push_back(marks);
+  const bool is_plain = node.kind() == OpClass::elementwise && node.attributes().values().empty() &&
+                        (of_operands & (kIsDear | kIsPads)) == 0;
+  if (!is_plain) read_rest(node, place, of_operands, held, part);
+  hash.mix_both(part.lo, part.hi);
+}
+
+/// What most operations do not have.
+void GraphKey::read_rest(Node& node, std::uint32_t place, std::uint8_t of_operands, Held held,
+                         PartHash& part) {
+  const OpClass kind = node.kind();
+  if (kind == OpClass::transfer) crosses = true;
+  if ((kind == OpClass::slice && is_movable_slice(node)) || (kind == OpClass::pad && is_movable_pad(node))) {
+    movable_.emplace_back(&node, place);
+  } else {
+    for (const std::int64_t value : node.attributes().values()) part.mix(static_cast<std::uint64_t>(value));
+  }
+  if (kind == OpClass::pad) marks_[place] |= kIsPads;
+  if ((of_operands & kIsPads) != 0 && is_add(node)) find_sum_of_pads(node, place);
+  const bool is_dear = (of_operands & kIsDear) != 0 || is_long_work(node);
+  if (!is_dear || (marks_[place] & kIsOutput) != 0) return;
+  if (held == Held::are_added && node.is_held() && kind != OpClass::placeholder)
+    add_held(node);
+  else
+    marks_[place] |= kIsDear;
+}
+
+/// Makes an output of a value that is dear, or of what it is a view of, which is not dear then.
+void GraphKey::add_held(Node& node) {
+  Node* wanted = &node;
+  while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
+         !wanted->operands()[0]->is_scalar_leaf())
+    wanted = wanted->operands()[0].get();
+  std::uint8_t& marks = wanted == &node ? marks_.back() : marks_[wanted->walk_index];
+  if ((marks & kIsOutput) == 0) added_.push_back(wanted);
+  marks |= kIsOutput;
+  marks &= static_cast<std::uint8_t>(~kIsDear);
 }
 
 /// Paddings that are added to one another may become concatenations, by where they lie: those stay as they
 /// are.
-void GraphKey::find_summands() {
-  summands_.clear();
-  std::vector<bool> pads;  // nodes that are paddings, or sums of nothing else
-  for (const Node* node : walk.order) {
-    if (node->has_value()) continue;
-    const OpDef& op = node->op();
-    if (op.kind == OpClass::pad) {
-      pads.resize(walk.order.size(), false);
-      summands_.resize(walk.order.size(), false);
-      pads[node->walk_index] = true;
-    }
-    if (pads.empty() || op.kind != OpClass::elementwise || op.scalar != ScalarOp::add) continue;
-    const std::uint32_t left = node->operands()[0]->walk_index;
-    const std::uint32_t right = node->operands()[1]->walk_index;
-    if (!pads[left] || !pads[right]) continue;
-    pads[node->walk_index] = summands_[left] = summands_[right] = true;
-  }
+void GraphKey::find_sum_of_pads(const Node& node, std::uint32_t place) {
+  std::uint8_t& left = marks_[node.operands()[0]->walk_index];
+  std::uint8_t& right = marks_[node.operands()[1]->walk_index];
+  if ((left & right & kIsPads) == 0) return;
+  marks_[place] |= kIsPads;
+  left |= kIsSummand;
+  right |= kIsSummand;
 }
 
-bool GraphKey::takes_positions(const Node& node) const {
-  if (node.op().kind == OpClass::pad) return is_movable_pad(node) && !summands_[node.walk_index];
-  return is_movable_slice(node);
-}
-
-void GraphKey::hash_structure() {
-  find_summands();
-  enum : std::uint64_t { kDataTag = 1, kScalarTag = 2, kNodeTag = 3, kMovedTag = 4 };
-  scalars.clear();
-  positions.clear();
-  hash = {};
-  hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
-  auto leaf = data.begin();
-  for (Node* node : walk.order) {
-    if (node->is_scalar_leaf()) {
-      mix_shape(hash, *node, kScalarTag);
-      scalars.push_back(node);
-    } else if (leaf != data.end() && *leaf == node) {
-      mix_shape(hash, *node, kDataTag);
-      ++leaf;
-    } else if (takes_positions(*node)) {
-      mix_shape(hash, *node, kMovedTag);
-      hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
+void GraphKey::mix_positions() {
+  for (const auto& [node, place] : movable_) {
+    std::uint8_t& marks = marks_[place];
+    PartHash part(marks & kIsSummand, place);
+    if ((marks & kIsSummand) != 0) {
+      for (const std::int64_t value : node->attributes().values())
+        part.mix(static_cast<std::uint64_t>(value));
+    } else {
+      marks |= kHasPositions;
       for_each_axis(*node, [&](const PartAxis& axis) {
-        hash.mix(static_cast<std::uint64_t>(axis.step));
+        part.mix(static_cast<std::uint64_t>(axis.step));
         if (axis.moves) positions.push_back(axis.first);
       });
-      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
-    } else {
-      mix_shape(hash, *node, kNodeTag);
-      hash.mix(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&node->op())));
-      for (std::int64_t value : node->attributes().values()) hash.mix(static_cast<std::uint64_t>(value));
-      for (const NodePtr& input : node->operands()) hash.mix(input->walk_index);
     }
+    hash.mix_both(part.lo, part.hi);
   }
-  for (const Node* output : outputs) hash.mix(output->walk_index);
 }
 
 Program GraphKey::program() const {
@@ -193,7 +279,7 @@ Program GraphKey::program() const {
     } else {
       n.input_count = static_cast<std::uint32_t>(node->operands().size());
       for (const NodePtr& input : node->operands()) program.inputs.push_back(input->walk_index);
-      if (takes_positions(*node))
+      if ((marks_[node->walk_index] & kHasPositions) != 0)
         name_positions(program, n, *node, position);
       else if (n.op->kind == OpClass::dynamic_slice || n.op->kind == OpClass::dynamic_update)
         name_slots(program, n);

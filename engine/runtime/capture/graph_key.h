@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/compile/program/program.h"
@@ -26,8 +27,9 @@ struct GraphKey {
   std::vector<Node*> data;              // leaves with a value, in order of the walk
   std::vector<Node*> scalars;           // leaves that are numbers
   std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
-  Hash128 hash;          // of the structure: values of scalars, positions and data do not enter
-  bool crosses = false;  // the graph crosses devices: nothing else holds, cut() it
+  Hash128 hash;            // of the structure: values of scalars, positions and data do not enter
+  bool crosses = false;    // the graph crosses devices: nothing else holds, cut() it
+  bool has_calls = false;  // some values come of calls, which are no part of the walk
 
   /// Starts over with no outputs.
   void reset(Device of) {
@@ -44,23 +46,38 @@ struct GraphKey {
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
   void fill(const DevicePart& part);
-  /// Walks the graph again, over all devices, and finds its data; the hash is left as it was.
+  /// The same for outputs that may lie on several devices, and stay as they are.
   void walk_again();
   /// The graph as the compiler sees it. Good for as long as its nodes live.
   Program program() const;
   /// All nodes of the walk, with an owner more each.
   std::vector<NodePtr> owned_nodes() const;
+  /// Whether the node at this place of the walk came from something that can be differentiated with respect
+  /// to, as far as the walk shows (has_calls). Not of parts.
+  bool has_origins(std::size_t place) const;
 
  private:
-  void add_held();
-  /// From the walk and `data`.
-  void hash_structure();
-  void find_summands();
-  /// Whether where the node's part lies is an argument (engine/compile/program/moved_parts.h).
-  bool takes_positions(const Node& node) const;
+  enum Mark : std::uint8_t;
+  /// What becomes of values that the program holds.
+  enum class Held : std::uint8_t { are_added, stay };
 
-  std::vector<bool>
-      summands_;  // paddings that are added to paddings, by number in the walk; empty without any
+  void walk_and_read(Held held);
+  // Reading, inputs before users, each node once: data, scalars, positions, hash, marks.
+  void begin();
+  void read_scalar(Node& node);
+  void read_data(const Node& node);
+  void read_operation(Node& node, std::uint32_t place, Held held);
+  void read_rest(Node& node, std::uint32_t place, std::uint8_t of_operands, Held held, PartHash& part);
+  void end();
+
+  void mix_leaf(const Node& node);
+  void add_held(Node& node);
+  void find_sum_of_pads(const Node& node, std::uint32_t place);
+  void mix_positions();
+
+  std::vector<std::uint8_t> marks_;                       // Mark, by place in the walk
+  std::vector<std::pair<Node*, std::uint32_t>> movable_;  // parts with positions, and their places
+  std::vector<Node*> added_;                              // further outputs
 };
 
 }  // namespace caldera

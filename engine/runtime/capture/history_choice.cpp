@@ -17,15 +17,34 @@ namespace {
 /// single numbers alone.
 constexpr std::uint64_t kSmallData = std::uint64_t{4} << 20;
 
+/// Calls are no part of the walk, so what came of them counted as having origins. Walks anew: places in the
+/// walk hold no longer.
+void ask_exactly(const GraphKey& c, HistoryChoice& choice) {
+  const std::vector<OriginsPtr> origins = origins_of(c.outputs);
+  for (std::size_t k = 0; k < origins.size(); ++k) {
+    if (origins[k]) continue;
+    choice.has_origins[k] = false;
+    choice.keeps[k] = false;
+  }
+}
+
+/// Where nothing goes.
+HistoryChoice keep_all(const GraphKey& c) {
+  HistoryChoice choice;
+  choice.donors.assign(c.outputs.size(), -1);
+  for (const Node* output : c.outputs) choice.has_origins.push_back(c.has_origins(output->walk_index));
+  choice.keeps = choice.has_origins;
+  if (c.has_calls) ask_exactly(c, choice);
+  return choice;
+}
+
 class Chooser {
  public:
-  Chooser(const GraphKey& c, const Plan* plan)
-      : c_(c), plan_(plan), order_(c.walk.order), dying_(c), has_origins_(order_.size(), false) {}
+  Chooser(const GraphKey& c, const Plan* plan) : c_(c), plan_(plan), order_(c.walk.order), dying_(c) {}
 
   HistoryChoice run() {
     HistoryChoice choice;
     find_earlier(choice);
-    find_origins();
     std::vector<bool> ends = find_replaced();
     end_ways(ends);
     choice.donors.assign(c_.outputs.size(), -1);
@@ -37,7 +56,7 @@ class Chooser {
     }
     end_ways(ends);
     for (const Node* output : c_.outputs) {
-      const bool has_origins = has_origins_[output->walk_index];
+      const bool has_origins = c_.has_origins(output->walk_index);
       choice.has_origins.push_back(has_origins);
       choice.keeps.push_back(has_origins && !ends[output->walk_index]);
     }
@@ -45,7 +64,7 @@ class Chooser {
       if (dying_[leaf->walk_index] && !ends[leaf->walk_index]) choice.kept_bytes += bytes_of(*leaf);
     }
     end_earlier(ends, choice);
-    if (has_calls_) ask_exactly(choice);  // walks anew: positions hold no longer
+    if (c_.has_calls) ask_exactly(c_, choice);
     return choice;
   }
 
@@ -64,34 +83,6 @@ class Chooser {
       (node->is_pending() ? choice.others : earlier_).push_back(std::move(node));
     }
     dying_.release_inputs_of(earlier_);
-  }
-
-  /// Marks what came from something that can be differentiated with respect to.
-  void find_origins() {
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      const Node& node = *order_[i];
-      if (node.op().zero_gradient) continue;
-      if (node.has_value()) {
-        has_origins_[i] = node.is_cut() ? static_cast<bool>(node.origins()) : !node.inputs().empty();
-        continue;
-      }
-      for (const NodePtr& input : node.operands()) {
-        if (carries_gradients(*input) && (input->is_held() || has_origins_[input->walk_index]))
-          has_origins_[i] = true;
-      }
-      if (node.op().kind == OpClass::identity && node.inputs().size() > 1)
-        has_origins_[i] = has_calls_ = true;
-    }
-  }
-
-  /// Calls are no part of the walk, so what came of them counted as having origins.
-  void ask_exactly(HistoryChoice& choice) const {
-    const std::vector<OriginsPtr> origins = origins_of(c_.outputs);
-    for (std::size_t k = 0; k < origins.size(); ++k) {
-      if (origins[k]) continue;
-      choice.has_origins[k] = false;
-      choice.keeps[k] = false;
-    }
   }
 
   /// Whether an output may take the memory of the data leaf of this number: it is computed of it point by
@@ -146,7 +137,7 @@ class Chooser {
   std::vector<bool> may_give(const std::vector<bool>& ends) const {
     std::vector<bool> is_needed(order_.size(), false);
     for (const Node* output : c_.outputs)
-      is_needed[output->walk_index] = has_origins_[output->walk_index] && !ends[output->walk_index];
+      is_needed[output->walk_index] = c_.has_origins(output->walk_index) && !ends[output->walk_index];
     for (std::size_t i = order_.size(); i-- > 0;) {
       if (!is_needed[i] || order_[i]->has_value()) continue;
       for (const NodePtr& input : order_[i]->operands()) is_needed[input->walk_index] = true;
@@ -205,8 +196,6 @@ class Chooser {
   const Plan* plan_;
   const std::vector<Node*>& order_;
   Dying dying_;
-  std::vector<bool> has_origins_;  // by position
-  bool has_calls_ = false;
   std::vector<NodePtr> earlier_;  // that keep their history
   std::vector<bool>
       needs_earlier_;  // by position: leaves that go only if those let go; empty: there are none
@@ -222,6 +211,9 @@ HistoryChoice choose_histories(const GraphKey& c, const Plan* plan) {
     all.has_origins.assign(c.outputs.size(), true);
     return all;
   }
+  // Only what no program holds can go, or be replaced.
+  if (std::all_of(c.data.begin(), c.data.end(), [](const Node* leaf) { return leaf->is_held(); }))
+    return keep_all(c);
   return Chooser(c, plan).run();
 }
 
