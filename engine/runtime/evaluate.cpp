@@ -1,6 +1,4 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
-#include "engine/runtime/evaluate.h"
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -404,37 +402,6 @@ EvalFuture eval_async(std::span<const LazyTensor> outputs) {
 }
 EvalFuture eval_async(std::initializer_list<LazyTensor> outputs) {
   return eval_async(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
-}
-
-std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
-  Program program;
-  std::vector<NodePtr> nodes;  // that the program names
-  {
-    const std::scoped_lock lock(graph_mutex());
-    GraphKey c;
-    const std::uint64_t walk = next_walk();
-    for (const LazyTensor& output : outputs) {
-      Node& node = output.node();
-      if (node.has_value() || node.walk == walk) continue;
-      node.walk = walk;
-      c.outputs.push_back(&node);
-    }
-    if (c.outputs.empty()) return nullptr;
-    c.device = c.outputs[0]->device();
-    c.fill();
-    if (c.crosses) {
-      throw ValueError(
-          "plan_for: the graph crosses devices, so it has a plan for each part; ask for the tensors that "
-          "to() "
-          "moves, one by one, or record an evaluation with Profiler");
-    }
-    program = c.program();
-    nodes = c.owned_nodes();
-  }
-  return make_plan(program, backend(program.device));
-}
-std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs) {
-  return plan_for(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
 }
 
 const LazyTensor& LazyTensor::eval() const {
