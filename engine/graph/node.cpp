@@ -61,6 +61,7 @@ Node::~Node() {
 void Node::count_loose() {
   if (!is_loose_.exchange(true, std::memory_order_relaxed))
     HistoryList::count_loose(static_cast<std::int64_t>(value_bytes()));
+  if (is_kept_.load(std::memory_order_acquire)) HistoryList::note_loose(result_->kept);
 }
 
 void Node::set_value(Value value) {
@@ -72,6 +73,8 @@ void Node::set_value(Value value) {
 void Node::drop_value() {
   has_value_.store(false, std::memory_order_release);
   if (is_kept_) HistoryList::remove(result_->kept);
+  if (is_loose_.exchange(false, std::memory_order_relaxed))
+    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
   result_->value = {};
 }
 
@@ -93,8 +96,13 @@ void Node::mend(std::span<NodePtr> inputs) {
 
 void Node::keep_history(std::size_t nodes, std::uint64_t bytes) {
   is_kept_.store(true,
-                 std::memory_order_relaxed);  // and stays: whoever finds the node in the list may own it
+                 std::memory_order_release);  // and stays: whoever finds the node in the list may own it
   HistoryList::add(result_->kept, *this, nodes, bytes);
+}
+
+void Node::keep_optional_value() {
+  is_kept_.store(true, std::memory_order_release);
+  HistoryList::add_optional(result_->kept, *this);
 }
 
 bool Node::add_ref_if_owned() {

@@ -28,8 +28,10 @@ class PlanCache {
 
   explicit PlanCache(std::size_t limit = kDefaultLimit) : limit_(limit) {}
 
-  /// Null on a miss. Counts.
-  std::shared_ptr<Executable> find(const Hash128& key);
+  enum class Lookup : std::uint8_t { first, further };
+  /// Null on a miss. Counts; a further lookup, after one that found what is not wanted, counts with that as
+  /// one.
+  std::shared_ptr<Executable> find(const Hash128& key, Lookup lookup = Lookup::first);
   /// Makes room by dropping what was used longest ago. The newest stays, however large it is: a loop must not
   /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -57,15 +59,31 @@ std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& bac
 }
 
 std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
-  const Hash128 key = plan_key(c.hash, target->opening);
-  for (const auto& [known, executable] : made_) {
-    if (known == key) return executable;
-  }
-  if (settings().plan_cache) {
-    if (auto found = plan_cache().find(key)) return found;
+  Hash128 key = plan_key(c.hash, target->opening);
+  if (auto found = known(key, PlanCache::Lookup::first)) {
+    // A plan of the graph, with the optional outputs that were wanted when it was made. All plans of it store
+    // the same values.
+    const Plan& plan = found->plan();
+    if (c.wanted.empty() && plan.optional_outputs.empty()) return found;
+    const std::vector<StoredValue> stored = plan.stored_among(c.wanted);
+    const auto is_node = [](const StoredValue& value, std::uint32_t node) { return value.node == node; };
+    if (std::equal(stored.begin(), stored.end(), plan.optional_outputs.begin(), plan.optional_outputs.end(),
+                   is_node))
+      return found;
+    constexpr std::uint64_t kOptional = 0x6f7074696f6e616cULL;  // apart from what plan_key mixes
+    key.mix(kOptional);
+    for (const StoredValue& value : stored) key.mix(value.node);
+    if (auto other = known(key, PlanCache::Lookup::further)) return other;
   }
   wanted_ = Wanted{.key = key, .program = c.program(), .nodes = c.owned_nodes(), .target = target};
   return nullptr;
+}
+
+std::shared_ptr<Executable> PlanFinder::known(const Hash128& key, PlanCache::Lookup lookup) const {
+  for (const auto& [made, executable] : made_) {
+    if (made == key) return executable;
+  }
+  return settings().plan_cache ? plan_cache().find(key, lookup) : nullptr;
 }
 
 void PlanFinder::make() {

@@ -10,6 +10,7 @@
 #include "engine/graph/node.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
+#include "engine/runtime/plan_cache.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {
@@ -22,7 +23,9 @@ std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& bac
 /// executable lets the mutex go, calls make(), and looks at the graph again, which may have changed.
 class PlanFinder {
  public:
-  /// Under graph_mutex(). Null: it has to be made first.
+  /// Under graph_mutex(). Null: it has to be made first. Its optional outputs are what the plan stores of
+  /// what the graph has as `wanted`. Graphs that differ in that alone, in values that no plan of them stores,
+  /// have one plan.
   std::shared_ptr<Executable> find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target);
   bool has_to_make() const { return wanted_.has_value(); }
   /// Without graph_mutex(). Makes what find() missed, unless another thread does: then waits for that.
@@ -35,6 +38,9 @@ class PlanFinder {
     std::vector<NodePtr> nodes;  // that the program names
     std::shared_ptr<OpenDevice> target;
   };
+
+  /// Of those made here, or in the cache.
+  std::shared_ptr<Executable> known(const Hash128& key, PlanCache::Lookup lookup) const;
 
   std::optional<Wanted> wanted_;
   std::vector<std::pair<Hash128, std::shared_ptr<Executable>>> made_;

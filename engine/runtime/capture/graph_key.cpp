@@ -43,6 +43,7 @@ void GraphKey::add_held() {
   std::vector<bool> is_dear(walk.order.size(), false);
   std::vector<bool> is_output(walk.order.size(), false);
   for (const Node* output : outputs) is_output[output->walk_index] = true;
+  wanted.clear();
   for (Node* node : walk.order) {
     const std::uint32_t at = node->walk_index;
     if (is_output[at] || node->is_scalar_leaf()) continue;
@@ -54,16 +55,21 @@ void GraphKey::add_held() {
     is_dear[at] = is_long_work(*node) || std::any_of(inputs.begin(), inputs.end(), [&](const NodePtr& input) {
                     return is_dear[input->walk_index];
                   });
-    if (!is_dear[at] || !node->is_held() || node->op().kind == OpClass::placeholder) continue;
-    Node* wanted = node;
-    while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
-           !wanted->operands()[0]->is_scalar_leaf())
-      wanted = wanted->operands()[0].get();
-    if (!is_output[wanted->walk_index]) {
-      is_output[wanted->walk_index] = true;
-      outputs.push_back(wanted);
+    if (!node->is_held() || node->op().kind == OpClass::placeholder) continue;
+    if (!is_dear[at]) {
+      // Of functions under differentiation, others keep what they need; constants cost nothing.
+      if (!node->is_traced() && !inputs.empty()) wanted.push_back(at);
+      continue;
     }
-    is_dear[at] = is_dear[wanted->walk_index] = false;
+    Node* stored = node;
+    while (is_rearrangement(*stored) && !stored->operands()[0]->has_value() &&
+           !stored->operands()[0]->is_scalar_leaf())
+      stored = stored->operands()[0].get();
+    if (!is_output[stored->walk_index]) {
+      is_output[stored->walk_index] = true;
+      outputs.push_back(stored);
+    }
+    is_dear[at] = is_dear[stored->walk_index] = false;
   }
 }
 
@@ -202,6 +208,7 @@ Program GraphKey::program() const {
   }
   program.scalars.insert(program.scalars.end(), positions.size(), DType::i64);
   for (const Node* output : outputs) program.outputs.push_back(output->walk_index);
+  program.optional_outputs = wanted;
   return program;
 }
 

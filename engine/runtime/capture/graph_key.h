@@ -26,6 +26,9 @@ struct GraphKey {
   std::vector<Node*> data;              // leaves with a value, in order of the walk
   std::vector<Node*> scalars;           // leaves that are numbers
   std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
+  /// What else the program holds and is computed on the way, by its place in the walk, ascending: to be kept
+  /// where the plan stores it anyway. Does not enter the hash: most of it is stored by no plan.
+  std::vector<std::uint32_t> wanted;
   Hash128 hash;          // of the structure: values of scalars, positions and data do not enter
   bool crosses = false;  // the graph crosses devices: nothing else holds, cut() it
 
@@ -33,6 +36,7 @@ struct GraphKey {
   void reset(Device of) {
     device = of;
     outputs.clear();
+    wanted.clear();
   }
   /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
   /// leaf for leaf.
@@ -40,6 +44,7 @@ struct GraphKey {
   /// What else the program holds of the graph becomes an output too, if it needs data that nobody else holds,
   /// or long work that is computed by itself: a tensor that was replaced goes, and a factorisation is not
   /// computed twice while somebody has a handle to it. Instead of a view, what it is a view of is an output.
+  /// The rest of what the program holds is `wanted`.
   void fill();
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
