@@ -60,7 +60,13 @@ std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& bac
 
 std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
   Hash128 key = plan_key(c.hash, target->opening);
-  if (auto found = known(key, PlanCache::Lookup::first)) {
+  const auto cached = [&](PlanCache::Lookup lookup) {
+    return settings().plan_cache ? plan_cache().find(key, lookup) : nullptr;
+  };
+  std::shared_ptr<Executable> found = known(key);
+  PlanCache::Lookup next = PlanCache::Lookup::first;
+  if (found == nullptr && (found = cached(next)) != nullptr) next = PlanCache::Lookup::further;
+  if (found != nullptr) {
     // A plan of the graph, with the optional outputs that were wanted when it was made. All plans of it store
     // the same values.
     const Plan& plan = found->plan();
@@ -70,20 +76,23 @@ std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::share
     if (std::equal(stored.begin(), stored.end(), plan.optional_outputs.begin(), plan.optional_outputs.end(),
                    is_node))
       return found;
+    if (next == PlanCache::Lookup::further) known_.emplace_back(key, found);
     constexpr std::uint64_t kOptional = 0x6f7074696f6e616cULL;  // apart from what plan_key mixes
     key.mix(kOptional);
     for (const StoredValue& value : stored) key.mix(value.node);
-    if (auto other = known(key, PlanCache::Lookup::further)) return other;
+    found = known(key);
+    if (found == nullptr) found = cached(next);
+    if (found != nullptr) return found;
   }
   wanted_ = Wanted{.key = key, .program = c.program(), .nodes = c.owned_nodes(), .target = target};
   return nullptr;
 }
 
-std::shared_ptr<Executable> PlanFinder::known(const Hash128& key, PlanCache::Lookup lookup) const {
-  for (const auto& [made, executable] : made_) {
-    if (made == key) return executable;
+std::shared_ptr<Executable> PlanFinder::known(const Hash128& key) const {
+  for (const auto& [its, executable] : known_) {
+    if (its == key) return executable;
   }
-  return settings().plan_cache ? plan_cache().find(key, lookup) : nullptr;
+  return nullptr;
 }
 
 void PlanFinder::make() {
@@ -95,8 +104,8 @@ void PlanFinder::make() {
     const ProfileSpan span("prepare");
     return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
   };
-  made_.emplace_back(wanted.key,
-                     settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
+  known_.emplace_back(wanted.key,
+                      settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
 }
 
 }  // namespace caldera

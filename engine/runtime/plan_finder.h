@@ -10,7 +10,6 @@
 #include "engine/graph/node.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/plan_cache.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera {
@@ -39,11 +38,11 @@ class PlanFinder {
     std::shared_ptr<OpenDevice> target;
   };
 
-  /// Of those made here, or in the cache.
-  std::shared_ptr<Executable> known(const Hash128& key, PlanCache::Lookup lookup) const;
+  /// Null where there is none among those that this evaluation has made or met.
+  std::shared_ptr<Executable> known(const Hash128& key) const;
 
   std::optional<Wanted> wanted_;
-  std::vector<std::pair<Hash128, std::shared_ptr<Executable>>> made_;
+  std::vector<std::pair<Hash128, std::shared_ptr<Executable>>> known_;
 };
 
 }  // namespace caldera
