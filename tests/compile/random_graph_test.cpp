@@ -50,6 +50,7 @@ void check(const RandomGraph& graph, Device device, double allowed, bool staged)
 /// many.
 int check_held(const RandomGraph& graph, Device device, double allowed, std::uint32_t seed) {
   RandomGraph::Tensors outputs;
+  RandomGraph::Tensors data;
   std::vector<std::pair<int, LazyTensor>> held;
   {
     const RandomGraph::Tensors nodes = graph.build_nodes([device](int) { return device; });
@@ -59,7 +60,10 @@ int check_held(const RandomGraph& graph, Device device, double allowed, std::uin
       const LazyTensor& node = nodes[static_cast<std::size_t>(i)];
       const bool is_output =
           std::find(graph.outputs().begin(), graph.outputs().end(), i) != graph.outputs().end();
-      if (random() % 2 == 0 && !is_output && !node.is_evaluated()) held.emplace_back(i, node);
+      if (node.is_evaluated())
+        data.push_back(node);
+      else if (!is_output && random() % 2 == 0)
+        held.emplace_back(i, node);
     }
   }
   eval(outputs);
