@@ -11,7 +11,7 @@ void add_optional_outputs(Plan& plan, std::span<const std::uint32_t> wanted) {
   if (found.empty()) return;
 
   // Inputs and outputs are numbered first, so the others move back.
-  const auto bound = static_cast<std::size_t>(plan.input_count + plan.output_count);
+  const auto bound = static_cast<std::size_t>(plan.input_count) + static_cast<std::size_t>(plan.output_count);
   std::vector<PlanBuffer> buffers(plan.buffers.begin(),
                                   plan.buffers.begin() + static_cast<std::ptrdiff_t>(bound));
   buffers.reserve(plan.buffers.size());
