@@ -85,6 +85,7 @@ std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::share
     if (found != nullptr) return found;
   }
   wanted_ = Wanted{.key = key, .program = c.program(), .nodes = c.owned_nodes(), .target = target};
+  wanted_->program.optional_outputs = c.wanted;
   return nullptr;
 }
 

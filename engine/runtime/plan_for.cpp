@@ -32,7 +32,6 @@ std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
           "to() "
           "moves, one by one, or record an evaluation with Profiler");
     }
-    c.wanted.clear();
     program = c.program();
     nodes = c.owned_nodes();
   }

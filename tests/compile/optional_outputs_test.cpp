@@ -48,10 +48,9 @@ Plans plans_of(const RandomGraph& graph, const RandomGraph::Tensors& nodes, bool
   if (key.outputs.empty()) return plans;
   key.fill();
   plans.program = key.program();
+  plans.without = compile(plans.program, {.fusion = fusion});
+  plans.program.optional_outputs = key.wanted;
   plans.with = compile(plans.program, {.fusion = fusion});
-  Program alone = plans.program;
-  alone.optional_outputs.clear();
-  plans.without = compile(alone, {.fusion = fusion});
   return plans;
 }
 

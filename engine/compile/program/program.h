@@ -41,8 +41,8 @@ struct Program {
   /// Nodes of the graph's own program, ascending: their values are wanted where the plan stores them anyway
   /// (Plan::optional_outputs). Passes neither look at them nor hand them on.
   std::vector<std::uint32_t> optional_outputs;
-  /// Where the value of each node of the graph's own program is by now; kNoRoot: it is not computed by itself.
-  /// Empty: where it always was.
+  /// Where the value of each node of the graph's own program is by now; kNoRoot: it is not computed by
+  /// itself. Empty: where it always was.
   std::vector<std::uint32_t> moved_to;
   /// Of nodes that passes have made; grows while passes make one program of another.
   std::shared_ptr<std::deque<std::vector<std::int64_t>>> owned_attributes;

@@ -208,7 +208,6 @@ Program GraphKey::program() const {
   }
   program.scalars.insert(program.scalars.end(), positions.size(), DType::i64);
   for (const Node* output : outputs) program.outputs.push_back(output->walk_index);
-  program.optional_outputs = wanted;
   return program;
 }
 

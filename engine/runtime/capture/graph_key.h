@@ -51,7 +51,7 @@ struct GraphKey {
   void fill(const DevicePart& part);
   /// Walks the graph again, over all devices, and finds its data; the hash is left as it was.
   void walk_again();
-  /// The graph as the compiler sees it. Good for as long as its nodes live.
+  /// The graph as the compiler sees it, without what is wanted besides. Good for as long as its nodes live.
   Program program() const;
   /// All nodes of the walk, with an owner more each.
   std::vector<NodePtr> owned_nodes() const;
