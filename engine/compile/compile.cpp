@@ -10,6 +10,7 @@
 #include "engine/compile/fuse/placement.h"
 #include "engine/compile/order/in_place.h"
 #include "engine/compile/order/join_steps.h"
+#include "engine/compile/order/optional_outputs.h"
 #include "engine/compile/order/order_and_place.h"
 #include "engine/compile/order/schedule.h"
 #include "engine/compile/program/program_text.h"
@@ -43,7 +44,7 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 10> kPasses{{
+constexpr std::array<Pass, 11> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
@@ -63,6 +64,8 @@ constexpr std::array<Pass, 10> kPasses{{
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
+    {"optional_outputs", Form::plan, kAlways,
+     [](Compilation& c) { add_optional_outputs(c.plan, c.given.optional_outputs); }},
     {"order_and_place", Form::plan, kAlways, [](Compilation& c) { order_and_place(c.plan); }},
     {"donations", Form::plan, kAlways, [](Compilation& c) { find_donations(c.plan); }},
 }};

@@ -27,7 +27,8 @@ constexpr std::size_t kFew = 64;
 void give_up(std::span<const NodePtr> nodes, std::vector<NodePtr>& bin) {
   std::vector<Node*> values;
   for (const NodePtr& node : nodes) {
-    if (!node->is_pending()) values.push_back(node.get());
+    // What nobody asked for would keep its inputs without a value, too.
+    if (!node->is_pending() && !node->is_optional_value()) values.push_back(node.get());
   }
   if (values.empty()) return;
   if (values.size() <= kFew) {
@@ -59,6 +60,17 @@ std::vector<NodePtr> kept_histories() {
   return nodes;
 }
 
+void drop_loose_values(std::vector<NodePtr>& bin) {
+  if (!HistoryList::has_loose()) return;
+  const std::size_t first = bin.size();
+  HistoryList::for_each_loose([&](Node& node) {
+    if (node.add_ref_if_owned()) bin.emplace_back(&node);
+  });
+  for (std::size_t i = first; i < bin.size(); ++i) {
+    if (!bin[i]->is_pending() && !bin[i]->is_held()) bin[i]->drop_value();
+  }
+}
+
 void bound_histories(std::vector<NodePtr>& bin) {
   const HistoryStats stats = history_stats();
   if (transforms.load() > 0 || stats.histories == 0 || !are_too_many(stats)) return;
@@ -70,6 +82,7 @@ void bound_histories(std::vector<NodePtr>& bin) {
 bool give_up_histories() {
   std::vector<NodePtr> bin;  // released after the mutex
   const std::scoped_lock lock(graph_mutex());
+  drop_loose_values(bin);
   if (transforms.load() > 0) return false;
   std::vector<NodePtr> nodes = kept_histories();
   give_up(nodes, bin);

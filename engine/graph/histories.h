@@ -40,6 +40,10 @@ std::vector<NodePtr> kept_histories();
 /// Under graph_mutex(): gives up the older half where there are too many, and adds what they held to `bin`,
 /// to be released after the mutex.
 void bound_histories(std::vector<NodePtr>& bin);
+/// Under graph_mutex(): makes lazy again what was computed though nobody asked for it
+/// (Plan::optional_outputs), and is held by no program any longer: a history alone is no reason to keep its
+/// memory. Adds the nodes to `bin`, to be released after the mutex.
+void drop_loose_values(std::vector<NodePtr>& bin);
 /// Gives up all, unless a transform needs them, for the memory that they keep. True if there were any. Takes
 /// graph_mutex().
 bool give_up_histories();

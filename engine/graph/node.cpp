@@ -27,7 +27,8 @@ std::uint64_t next_id(std::uint64_t above) {
 
 // Both are called in this file alone, for every node.
 inline Node::Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
-           std::span<Node* const> inputs, std::span<const std::int64_t> attributes, std::size_t tail_bytes)
+                  std::span<Node* const> inputs, std::span<const std::int64_t> attributes,
+                  std::size_t tail_bytes)
     : op_(&op),
       shape_(shape),
       input_count_(static_cast<std::uint32_t>(inputs.size())),
@@ -81,6 +82,7 @@ NodePtr Node::with_inputs(std::span<Node* const> inputs) const {
 void Node::count_loose() {
   if (!is_loose_.exchange(true, std::memory_order_relaxed))
     HistoryList::count_loose(static_cast<std::int64_t>(value_bytes()));
+  if (is_kept_.load(std::memory_order_acquire)) HistoryList::note_loose(*result_->kept);
 }
 
 void Node::set_value(Value value) {
@@ -92,6 +94,8 @@ void Node::set_value(Value value) {
 void Node::drop_value() {
   has_value_.store(false, std::memory_order_release);
   if (is_kept_) HistoryList::remove(*result_->kept);
+  if (is_loose_.exchange(false, std::memory_order_relaxed))
+    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
   result_->value = {};
 }
 
@@ -113,8 +117,14 @@ void Node::mend(std::span<NodePtr> inputs) {
 
 void Node::keep_history(std::size_t nodes, std::uint64_t bytes) {
   if (result_->kept == nullptr) result_->kept = std::make_unique<KeptHistory>();
-  is_kept_.store(true, std::memory_order_relaxed);  // and stays: who finds the node in the list may own it
+  is_kept_.store(true, std::memory_order_release);  // and stays: who finds the node in the list may own it
   HistoryList::add(*result_->kept, *this, nodes, bytes);
+}
+
+void Node::keep_optional_value() {
+  if (result_->kept == nullptr) result_->kept = std::make_unique<KeptHistory>();
+  is_kept_.store(true, std::memory_order_release);
+  HistoryList::add_optional(*result_->kept, *this);
 }
 
 bool Node::add_ref_if_owned() {

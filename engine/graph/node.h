@@ -178,6 +178,11 @@ class Node {
   /// Under graph_mutex(), of a node with a value and inputs: keeps them, as the youngest history. `nodes` and
   /// `bytes` say how much that is.
   void keep_history(std::size_t nodes, std::uint64_t bytes);
+  /// The same for a value that was not asked for: when nobody holds it any longer, it may go
+  /// (drop_loose_values).
+  void keep_optional_value();
+  /// Under graph_mutex(): whether the value was not asked for, and keeps its history.
+  bool is_optional_value() const { return result_ != nullptr && result_->kept && result_->kept->is_optional; }
   /// Whether it has kept one, though it may have been cut since.
   bool has_kept_history() const { return is_kept_.load(std::memory_order_relaxed); }
 

@@ -16,6 +16,24 @@ int Plan::dispatch_count() const {
       std::count_if(steps.begin(), steps.end(), [](const Step& step) { return !step.joined; }));
 }
 
+std::vector<StoredValue> Plan::stored_among(std::span<const std::uint32_t> nodes) const {
+  std::vector<StoredValue> found;
+  auto next = stored_values.begin();
+  for (const std::uint32_t node : nodes) {
+    while (next != stored_values.end() && next->node < node) ++next;
+    if (next == stored_values.end()) break;
+    if (next->node == node) found.push_back(*next);
+  }
+  if (found.size() < 2) return found;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const StoredValue& a, const StoredValue& b) { return a.value < b.value; });
+  const auto shared = [](const StoredValue& a, const StoredValue& b) { return a.value == b.value; };
+  found.erase(std::unique(found.begin(), found.end(), shared), found.end());
+  std::sort(found.begin(), found.end(),
+            [](const StoredValue& a, const StoredValue& b) { return a.node < b.node; });
+  return found;
+}
+
 std::string Plan::to_string() const {
   std::string text = fmt::format("plan for {}: {} nodes, {} steps, {} barriers, {} bytes of arena\n",
                                  device.to_string(), node_count, steps.size(), barrier_count(), arena_bytes);

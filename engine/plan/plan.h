@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,25 @@ struct Donation {
   std::int32_t input = -1;
 };
 
+/// A value of the graph that the plan stores anyway: all of it, dense and row-major, in its own type, in a
+/// buffer that holds nothing else.
+struct StoredValue {
+  std::uint32_t node = 0;   // its position in the graph
+  std::uint32_t value = 0;  // equal for nodes with one value, which differ in their extents at most
+};
+
 struct Plan {
   Device device;
   std::vector<PlanBuffer> buffers;  // inputs first, then outputs, then arena
   std::int32_t input_count = 0;
-  std::int32_t output_count = 0;
+  std::int32_t output_count = 0;         // those that were asked for, then the optional ones
   std::vector<DType> scalars;            // scalar arguments: those bound at replay, then the constants
   std::vector<std::uint64_t> constants;  // bits of the last of them
   std::vector<Position> positions;       // of operands that scalar arguments move
   std::vector<Step> steps;
   std::vector<Donation> donations;
+  std::vector<StoredValue> stored_values;       // by ascending node; neither inputs nor what was asked for
+  std::vector<std::uint32_t> optional_outputs;  // of those, what was wanted as well: a node each, ascending
   std::int64_t arena_bytes = 0;
   std::int64_t peak_bytes = 0;  // arena and outputs
   std::int64_t node_count = 0;  // nodes of the graph it was made from
@@ -44,6 +54,9 @@ struct Plan {
   int barrier_count() const;
   /// Steps that are not joined to another.
   int dispatch_count() const;
+  /// Which stored values would be optional outputs if `nodes`, ascending, were wanted: of nodes that share a
+  /// value, the first.
+  std::vector<StoredValue> stored_among(std::span<const std::uint32_t> nodes) const;
   std::string to_string() const;
 };
 

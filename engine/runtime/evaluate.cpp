@@ -1,6 +1,4 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
-#include "engine/runtime/evaluate.h"
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -116,12 +114,13 @@ Workspace& workspace() {
 /// missing, comes before anything has changed: a graph is scheduled whole or not at all.
 class Attempt {
  public:
-  Attempt(PlanFinder& plans, Scheduled& scheduled, std::vector<NodePtr>& bin)
-      : plans_(plans), scheduled_(scheduled), bin_(bin) {}
+  Attempt(PlanFinder& plans, Scheduled& scheduled, std::vector<NodePtr>& bin, bool with_optional)
+      : plans_(plans), scheduled_(scheduled), bin_(bin), with_optional_(with_optional) {}
 
   /// False: a plan has to be made first.
   bool run(std::span<const LazyTensor> outputs, bool run_inline) {
     scheduled_ = {};
+    drop_loose_values(bin_);
     Workspace& work = workspace();
     work.used = 0;
     capture(work, outputs);
@@ -153,6 +152,7 @@ class Attempt {
     Job* job = nullptr;
     bool keeps = false;
     bool has_origins = false;
+    bool is_optional = false;
   };
 
   void capture(Workspace& work, std::span<const LazyTensor> outputs) {
@@ -178,8 +178,9 @@ class Attempt {
       std::shared_ptr<OpenDevice> open = open_device(c.device);
       const std::shared_ptr<Job> job = new_job();
       if (!find_plan(*job, c, open)) return false;
+      const Plan& plan = job->executable->plan();
       const bool may_donate = !job->executable->may_fail();
-      HistoryChoice choice = choose_histories(c, may_donate ? &job->executable->plan() : nullptr);
+      HistoryChoice choice = choose_histories(c, may_donate ? &plan : nullptr);
       bind(*job, c, open, nullptr, choice.donors);
       for (std::size_t k = 0; k < c.outputs.size(); ++k) {
         outputs_.push_back({.node = c.outputs[k],
@@ -189,6 +190,14 @@ class Attempt {
                             .has_origins = choice.has_origins[k]});
         if (choice.donors[k] >= 0)
           donors_.emplace_back(job.get(), c.data[static_cast<std::size_t>(choice.donors[k])]);
+      }
+      for (std::size_t k = 0; k < plan.optional_outputs.size(); ++k) {
+        const std::size_t output = c.outputs.size() + k;
+        outputs_.push_back({.node = c.walk.order[plan.optional_outputs[k]],
+                            .value = {job->storages[c.data.size() + output], 0, job->event_of(output)},
+                            .job = job.get(),
+                            .keeps = true,
+                            .is_optional = true});
       }
       add_choice(choice, c.walk.order.size());
       scheduled_.launches.push_back({std::move(open), job, job->done});
@@ -238,13 +247,20 @@ class Attempt {
     return true;
   }
 
-  bool find_plan(Job& job, const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
+  bool find_plan(Job& job, GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
     const RunRecorder recorder(c);
+    if (!with_optional_) c.wanted.clear();
     job.executable = plans_.find(c, target);
     if (job.executable == nullptr) return false;
+    const Plan& plan = job.executable->plan();
+    if (!plan.optional_outputs.empty() && !has_room_to_spare(*target, plan.peak_bytes)) {
+      c.wanted.clear();
+      job.executable = plans_.find(c, target);
+      if (job.executable == nullptr) return false;
+    }
     job.record = recorder.record(*job.executable);
     if (job.executable->may_fail()) {
-      for (std::size_t k = 0; k < c.outputs.size(); ++k)
+      for (std::int32_t k = 0; k < job.executable->plan().output_count; ++k)
         job.output_events.push_back(std::make_shared<Event>());
     }
     return true;
@@ -254,8 +270,8 @@ class Attempt {
   static void bind(Job& job, const GraphKey& c, const std::shared_ptr<OpenDevice>& target,
                    const InnerValues* inner, std::span<const std::int32_t> donors) {
     const Plan& plan = job.executable->plan();
-    job.storages.reserve(c.data.size() + c.outputs.size());
-    job.bindings.slots.reserve(c.data.size() + c.outputs.size());
+    job.storages.reserve(c.data.size() + static_cast<std::size_t>(plan.output_count));
+    job.bindings.slots.reserve(c.data.size() + static_cast<std::size_t>(plan.output_count));
     for (const Node* leaf : c.data) {
       const Value& value = leaf->has_value() ? leaf->value() : inner->at(leaf);
       job.storages.push_back(value.storage);
@@ -267,6 +283,10 @@ class Attempt {
         job.storages.push_back(job.storages[static_cast<std::size_t>(donors[k])]);
       else
         job.storages.push_back(allocate_value(target, *c.outputs[k]));
+      job.bindings.slots.push_back({job.storages.back().get(), 0});
+    }
+    for (const std::uint32_t node : plan.optional_outputs) {
+      job.storages.push_back(allocate_value(target, *c.walk.order[node]));
       job.bindings.slots.push_back({job.storages.back().get(), 0});
     }
     job.bindings.scalars.reserve(plan.scalars.size());
@@ -328,6 +348,8 @@ class Attempt {
       settlement.add_value(*output.node, std::move(output.value));
       if (!output.keeps)
         settlement.cut(*output.node, output.has_origins ? *next++ : OriginsPtr());
+      else if (output.is_optional)
+        output.node->keep_optional_value();
       else if (!output.node->inputs().empty())
         output.node->keep_history(kept_nodes_, kept_bytes_);
     }
@@ -338,6 +360,7 @@ class Attempt {
   PlanFinder& plans_;
   Scheduled& scheduled_;
   std::vector<NodePtr>& bin_;
+  const bool with_optional_;
   std::vector<Output> outputs_;
   std::vector<NodePtr> ended_;  // of earlier evaluations, whose history ends
   std::vector<std::pair<Job*, Node*>> donors_;
@@ -351,11 +374,14 @@ Scheduled enqueue(std::span<const LazyTensor> outputs, bool run_inline) {
   Scheduled scheduled;
   PlanFinder plans;
   std::vector<NodePtr> bin;  // what nobody needs any more, released outside the mutex
+  bool with_optional = true;
   for (int way = 0;;) {
     try {
       const std::scoped_lock lock(graph_mutex());
-      if (Attempt(plans, scheduled, bin).run(outputs, run_inline)) return scheduled;
+      if (Attempt(plans, scheduled, bin, with_optional).run(outputs, run_inline)) return scheduled;
     } catch (const OutOfRoom& out) {
+      // What nobody asked for goes first.
+      if (std::exchange(with_optional, false)) continue;
       if (way == kWaysOfMakingRoom) throw OutOfMemoryError(out.message);
       make_room(*out.device, way++);
     }
@@ -404,37 +430,6 @@ EvalFuture eval_async(std::span<const LazyTensor> outputs) {
 }
 EvalFuture eval_async(std::initializer_list<LazyTensor> outputs) {
   return eval_async(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
-}
-
-std::shared_ptr<const Plan> plan_for(std::span<const LazyTensor> outputs) {
-  Program program;
-  std::vector<NodePtr> nodes;  // that the program names
-  {
-    const std::scoped_lock lock(graph_mutex());
-    GraphKey c;
-    const std::uint64_t walk = next_walk();
-    for (const LazyTensor& output : outputs) {
-      Node& node = output.node();
-      if (node.has_value() || node.walk == walk) continue;
-      node.walk = walk;
-      c.outputs.push_back(&node);
-    }
-    if (c.outputs.empty()) return nullptr;
-    c.device = c.outputs[0]->device();
-    c.fill();
-    if (c.crosses) {
-      throw ValueError(
-          "plan_for: the graph crosses devices, so it has a plan for each part; ask for the tensors that "
-          "to() "
-          "moves, one by one, or record an evaluation with Profiler");
-    }
-    program = c.program();
-    nodes = c.owned_nodes();
-  }
-  return make_plan(program, backend(program.device));
-}
-std::shared_ptr<const Plan> plan_for(std::initializer_list<LazyTensor> outputs) {
-  return plan_for(std::span<const LazyTensor>(outputs.begin(), outputs.size()));
 }
 
 const LazyTensor& LazyTensor::eval() const {

@@ -60,6 +60,13 @@ void make_room(const OpenDevice& device, int way) {
   }
 }
 
+bool has_room_to_spare(const OpenDevice& device, std::int64_t bytes) {
+  const DeviceCounters now = device.backend->counters();
+  const std::uint64_t bound = now.limit_bytes != 0 ? now.limit_bytes : device.backend->info().memory_bytes;
+  return bound == 0 ||
+         (now.live_bytes <= bound && 2 * static_cast<std::uint64_t>(bytes) <= bound - now.live_bytes);
+}
+
 StoragePtr allocate_value(const std::shared_ptr<OpenDevice>& target, const Node& node) {
   try {
     return target->backend->allocate(std::max<std::size_t>(1, bytes_of(node)));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,10 @@ struct OutOfRoom {
 
 /// Memory for the value of `node`, at least a byte. Throws OutOfRoom; nothing has changed then.
 StoragePtr allocate_value(const std::shared_ptr<OpenDevice>& target, const Node& node);
+
+/// Whether a device has memory to spare for what nobody asked for, beside a replay that takes `bytes`: twice
+/// as much is left of its limit, or of what it has where there is none.
+bool has_room_to_spare(const OpenDevice& device, std::int64_t bytes);
 
 /// The ways of making room on a device, in the order in which they are tried: waiting until its stream has
 /// let go of what it holds; dropping the plans that only the cache holds; giving up the histories of values

@@ -33,7 +33,8 @@ Hash128 plan_key(const Hash128& structure, std::uint64_t opening) {
 std::size_t cached_bytes(const Executable& executable) {
   const Plan& plan = executable.plan();
   std::size_t bytes = sizeof(Plan) + bytes_of(plan.buffers) + bytes_of(plan.scalars) + bytes_of(plan.steps) +
-                      bytes_of(plan.positions) + bytes_of(plan.donations) + executable.bytes();
+                      bytes_of(plan.positions) + bytes_of(plan.donations) + bytes_of(plan.stored_values) +
+                      bytes_of(plan.optional_outputs) + executable.bytes();
   std::unordered_set<const Kernel*> kernels;
   for (const Step& step : plan.steps) {
     bytes += bytes_of(step.operands) + bytes_of(step.scalars) + step.heap_bytes() + bytes_of(step.nodes) +
@@ -45,8 +46,9 @@ std::size_t cached_bytes(const Executable& executable) {
   return bytes;
 }
 
-std::shared_ptr<Executable> PlanCache::find(const Hash128& key) {
+std::shared_ptr<Executable> PlanCache::find(const Hash128& key, Lookup lookup) {
   const std::scoped_lock lock(mutex_);
+  if (lookup == Lookup::further && hits_ > 0) --hits_;
   const auto found = index_.find(key);
   if (found == index_.end()) {
     ++misses_;

@@ -28,8 +28,10 @@ class PlanCache {
 
   explicit PlanCache(std::size_t limit = kDefaultLimit) : limit_(limit) {}
 
-  /// Null on a miss. Counts.
-  std::shared_ptr<Executable> find(const Hash128& key);
+  enum class Lookup : std::uint8_t { first, further };
+  /// Null on a miss. Counts; a further lookup counts as one with that before it, which found a plan that is
+  /// not wanted.
+  std::shared_ptr<Executable> find(const Hash128& key, Lookup lookup = Lookup::first);
   /// Makes room by dropping what was used longest ago. The newest stays, however large it is: a loop must not
   /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -57,14 +59,40 @@ std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& bac
 }
 
 std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
-  const Hash128 key = plan_key(c.hash, target->opening);
-  for (const auto& [known, executable] : made_) {
-    if (known == key) return executable;
-  }
-  if (settings().plan_cache) {
-    if (auto found = plan_cache().find(key)) return found;
+  Hash128 key = plan_key(c.hash, target->opening);
+  const auto cached = [&](PlanCache::Lookup lookup) {
+    return settings().plan_cache ? plan_cache().find(key, lookup) : nullptr;
+  };
+  std::shared_ptr<Executable> found = known(key);
+  PlanCache::Lookup next = PlanCache::Lookup::first;
+  if (found == nullptr && (found = cached(next)) != nullptr) next = PlanCache::Lookup::further;
+  if (found != nullptr) {
+    // A plan of the graph, with the optional outputs that were wanted when it was made. All plans of it store
+    // the same values.
+    const Plan& plan = found->plan();
+    if (c.wanted.empty() && plan.optional_outputs.empty()) return found;
+    const std::vector<StoredValue> stored = plan.stored_among(c.wanted);
+    const auto is_node = [](const StoredValue& value, std::uint32_t node) { return value.node == node; };
+    if (std::equal(stored.begin(), stored.end(), plan.optional_outputs.begin(), plan.optional_outputs.end(),
+                   is_node))
+      return found;
+    if (next == PlanCache::Lookup::further) known_.emplace_back(key, found);
+    constexpr std::uint64_t kOptional = 0x6f7074696f6e616cULL;  // apart from what plan_key mixes
+    key.mix(kOptional);
+    for (const StoredValue& value : stored) key.mix(value.node);
+    found = known(key);
+    if (found == nullptr) found = cached(next);
+    if (found != nullptr) return found;
   }
   wanted_ = Wanted{.key = key, .program = c.program(), .nodes = c.owned_nodes(), .target = target};
+  wanted_->program.optional_outputs = c.wanted;
+  return nullptr;
+}
+
+std::shared_ptr<Executable> PlanFinder::known(const Hash128& key) const {
+  for (const auto& [its, executable] : known_) {
+    if (its == key) return executable;
+  }
   return nullptr;
 }
 
@@ -77,8 +105,8 @@ void PlanFinder::make() {
     const ProfileSpan span("prepare");
     return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
   };
-  made_.emplace_back(wanted.key,
-                     settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
+  known_.emplace_back(wanted.key,
+                      settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
 }
 
 }  // namespace caldera

@@ -22,7 +22,9 @@ std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& bac
 /// executable lets the mutex go, calls make(), and looks at the graph again, which may have changed.
 class PlanFinder {
  public:
-  /// Under graph_mutex(). Null: it has to be made first.
+  /// Under graph_mutex(). Null: it has to be made first. Its optional outputs are what the plan stores of
+  /// what the graph has as `wanted`. Graphs that differ in that alone, in values that no plan of them stores,
+  /// have one plan.
   std::shared_ptr<Executable> find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target);
   bool has_to_make() const { return wanted_.has_value(); }
   /// Without graph_mutex(). Makes what find() missed, unless another thread does: then waits for that.
@@ -36,8 +38,11 @@ class PlanFinder {
     std::shared_ptr<OpenDevice> target;
   };
 
+  /// Null where there is none among those that this evaluation has made or met.
+  std::shared_ptr<Executable> known(const Hash128& key) const;
+
   std::optional<Wanted> wanted_;
-  std::vector<std::pair<Hash128, std::shared_ptr<Executable>>> made_;
+  std::vector<std::pair<Hash128, std::shared_ptr<Executable>>> known_;
 };
 
 }  // namespace caldera

@@ -140,6 +140,8 @@ RunRecorder::RunRecorder(const GraphKey& capture) {
 std::shared_ptr<RunRecord> RunRecorder::record(const Executable& executable) const {
   if (!record_) return nullptr;
   record_->plan = executable.plan_ptr();
+  const std::vector<std::uint32_t>& optional = record_->plan->optional_outputs;
+  record_->graph.outputs.insert(record_->graph.outputs.end(), optional.begin(), optional.end());
   record_->cache_hit = plan_cache().stats().hits > hits_;
   return record_;
 }

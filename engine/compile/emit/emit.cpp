@@ -85,8 +85,27 @@ Plan Emitter::run(const std::vector<Group>& groups) {
     origins_ = {node(program.outputs[k]).origin};
     copy(source, shape, plan_.input_count + static_cast<std::int32_t>(k), dense_view(shape));
   }
+  find_stored_values();
   resolve_moved();
   return std::move(plan_);
+}
+
+/// Of each node of the graph whose value is the whole of an arena buffer. A part of a concatenation has no
+/// buffer, and a slice that numbers move has that of what it is a part of.
+void Emitter::find_stored_values() {
+  const std::vector<std::uint32_t>& now = placement_.program().moved_to;
+  for (std::uint32_t i = 0; i < now.size(); ++i) {
+    if (now[i] == kNoRoot) continue;
+    const Source s = placement_.source(now[i]);
+    const Program::Node& root = node(s.root);
+    const std::int32_t buffer = buffer_[s.root];
+    if (buffer < plan_.input_count + plan_.output_count || root.op->kind == OpClass::dynamic_slice) continue;
+    const Program::Node& n = node(s.shape_of);
+    if (n.dtype != root.dtype || n.shape.numel() != root.shape.numel() || !is_dense(*s.view, n.shape))
+      continue;
+    plan_.stored_values.push_back({i, static_cast<std::uint32_t>(buffer)});
+  }
+  plan_.stored_values.shrink_to_fit();
 }
 
 std::int32_t Emitter::add_buffer(BufferRole role, DType dtype, std::int64_t elements) {

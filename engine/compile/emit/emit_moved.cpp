@@ -110,6 +110,8 @@ void Emitter::resolve_moved() {
     ++next;
   }
   plan_.buffers = std::move(kept);
+  for (StoredValue& stored : plan_.stored_values)
+    stored.value = static_cast<std::uint32_t>(number[stored.value]);
   for (Step& step : plan_.steps) {
     for (Operand& operand : step.operands) {
       if (operand.buffer < 0) continue;

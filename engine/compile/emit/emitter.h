@@ -112,6 +112,9 @@ class Emitter {
   void scatter(std::uint32_t i);
   void concatenate(std::uint32_t i);
 
+  // ---- what lies in memory of its own ----
+  void find_stored_values();
+
   void push(Step step);
   const Program::Node& node(std::uint32_t i) const { return placement_.node(i); }
 

@@ -63,6 +63,8 @@ void find_donations(Plan& plan) {
     }
   }
 
+  // Nothing is taken from those that were asked for.
+  const std::int32_t asked = bound - static_cast<std::int32_t>(plan.optional_outputs.size());
   plan.donations.clear();
   std::int32_t now = -1;
   for (const Step& step : plan.steps) {
@@ -71,7 +73,7 @@ void find_donations(Plan& plan) {
     std::size_t found = 0;
     for (std::size_t out = outputs; out < step.operands.size(); ++out) {
       const std::int32_t to = step.operands[out].buffer;
-      if (to < plan.input_count || to >= bound) continue;
+      if (to < plan.input_count || to >= asked) continue;
       const Touches& written = touches[static_cast<std::size_t>(to)];
       if (written.first != now || written.in_first != 1) continue;
       for (std::size_t in = 0; in < outputs && found < kMostOfAStep; ++in) {

@@ -14,7 +14,8 @@ namespace caldera {
 /// points' elements. Lifetimes are the caller's affair.
 bool may_write_over(const Plan& plan, const Step& step, std::size_t out, std::size_t in);
 
-/// Lists the donations that are possible in a plan whose memory and barriers are final. None costs a barrier.
+/// Lists the donations that are possible in a plan whose memory and barriers are final, for the outputs that
+/// were asked for. None costs a barrier.
 void find_donations(Plan& plan);
 
 }  // namespace caldera

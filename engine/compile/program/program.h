@@ -38,6 +38,12 @@ struct Program {
   std::vector<std::uint32_t> data;       // positions of the data leaves, by slot
   std::vector<DType> scalars;            // by slot: those that replays bind, then the constants
   std::vector<std::uint64_t> constants;  // bits of the last scalars, which passes have added
+  /// Nodes of the graph's own program, ascending: their values are wanted where the plan stores them anyway
+  /// (Plan::optional_outputs). Passes neither look at them nor hand them on.
+  std::vector<std::uint32_t> optional_outputs;
+  /// Where the value of each node of the graph's own program is by now; kNoRoot: it is not computed by
+  /// itself. Empty: where it always was.
+  std::vector<std::uint32_t> moved_to;
   /// Of nodes that passes have made; grows while passes make one program of another.
   std::shared_ptr<std::deque<std::vector<std::int64_t>>> owned_attributes;
 

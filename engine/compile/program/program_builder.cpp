@@ -163,6 +163,11 @@ std::uint32_t ProgramBuilder::constant(double value, DType dtype, std::uint32_t 
 
 Program ProgramBuilder::finish() {
   for (std::uint32_t output : from_.outputs) to_.outputs.push_back(map_[output]);
+  to_.moved_to = from_.moved_to;
+  for (std::uint32_t& node : to_.moved_to) {
+    if (node != kNoRoot) node = map_[node];
+  }
+  if (from_.moved_to.empty()) to_.moved_to = std::move(map_);
   return std::move(to_);
 }
 

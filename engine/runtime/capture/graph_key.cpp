@@ -60,6 +60,7 @@ void GraphKey::walk_again() { walk_and_read(Held::stay); }
 void GraphKey::walk_and_read(Held held) {
   begin();
   data.clear();
+  if (held == Held::are_added) wanted.clear();
   for (Node* output : outputs) output->walk_index = kIsAskedFor;
   evaluation_order(
       outputs, [](const Node& node) { return is_data(node) || node.is_scalar_leaf(); }, walk,
@@ -190,13 +191,13 @@ void GraphKey::read_operation(Node& node, std::uint32_t place, Held held) {
   marks_.push_back(marks);
   const bool is_plain = node.kind() == OpClass::elementwise && node.attributes().values().empty() &&
                         (of_operands & (kIsDear | kIsPads)) == 0;
-  if (!is_plain) read_rest(node, place, of_operands, held, part);
+  if (!is_plain) read_rest(node, place, of_operands, part);
+  if (is_held && held == Held::are_added) add_held(node, place);
   hash.mix_both(part.lo, part.hi);
 }
 
 /// What most operations do not have.
-void GraphKey::read_rest(Node& node, std::uint32_t place, std::uint8_t of_operands, Held held,
-                         PartHash& part) {
+void GraphKey::read_rest(const Node& node, std::uint32_t place, std::uint8_t of_operands, PartHash& part) {
   const OpClass kind = node.kind();
   if (kind == OpClass::transfer) crosses = true;
   if ((kind == OpClass::slice && is_movable_slice(node)) || (kind == OpClass::pad && is_movable_pad(node))) {
@@ -206,24 +207,28 @@ void GraphKey::read_rest(Node& node, std::uint32_t place, std::uint8_t of_operan
   }
   if (kind == OpClass::pad) marks_[place] |= kIsPads;
   if ((of_operands & kIsPads) != 0 && is_add(node)) find_sum_of_pads(node, place);
-  const bool is_dear = (of_operands & kIsDear) != 0 || is_long_work(node);
-  if (!is_dear || (marks_[place] & kIsOutput) != 0) return;
-  if (held == Held::are_added && node.is_held() && kind != OpClass::placeholder)
-    add_held(node);
-  else
-    marks_[place] |= kIsDear;
+  const bool is_output = (marks_[place] & kIsOutput) != 0;
+  if (!is_output && ((of_operands & kIsDear) != 0 || is_long_work(node))) marks_[place] |= kIsDear;
 }
 
-/// Makes an output of a value that is dear, or of what it is a view of, which is not dear then.
-void GraphKey::add_held(Node& node) {
-  Node* wanted = &node;
-  while (is_rearrangement(*wanted) && !wanted->operands()[0]->has_value() &&
-         !wanted->operands()[0]->is_scalar_leaf())
-    wanted = wanted->operands()[0].get();
-  std::uint8_t& marks = wanted == &node ? marks_.back() : marks_[wanted->walk_index];
-  if ((marks & kIsOutput) == 0) added_.push_back(wanted);
-  marks |= kIsOutput;
-  marks &= static_cast<std::uint8_t>(~kIsDear);
+/// Of a value that the program holds. Makes an output of it, or of what it is a view of, if it is dear: it is
+/// not dear then.
+void GraphKey::add_held(Node& node, std::uint32_t place) {
+  if ((marks_[place] & kIsOutput) != 0 || node.kind() == OpClass::placeholder) return;
+  if ((marks_[place] & kIsDear) == 0) {
+    // Of functions under differentiation, others keep what they need; constants cost nothing.
+    if (!node.is_traced() && !node.operands().empty()) wanted.push_back(place);
+    return;
+  }
+  Node* stored = &node;
+  while (is_rearrangement(*stored) && !stored->operands()[0]->has_value() &&
+         !stored->operands()[0]->is_scalar_leaf())
+    stored = stored->operands()[0].get();
+  constexpr auto kNotDear = static_cast<std::uint8_t>(~kIsDear);
+  std::uint8_t& marks = marks_[stored == &node ? place : stored->walk_index];
+  if ((marks & kIsOutput) == 0) added_.push_back(stored);
+  marks = (marks | kIsOutput) & kNotDear;
+  marks_[place] &= kNotDear;
 }
 
 /// Paddings that are added to one another may become concatenations, by where they lie: those stay as they

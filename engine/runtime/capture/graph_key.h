@@ -27,6 +27,9 @@ struct GraphKey {
   std::vector<Node*> data;              // leaves with a value, in order of the walk
   std::vector<Node*> scalars;           // leaves that are numbers
   std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
+  /// What else the program holds and is computed on the way, by its place in the walk, ascending: to be kept
+  /// where the plan stores it anyway. Does not enter the hash: most of it is stored by no plan.
+  std::vector<std::uint32_t> wanted;
   Hash128 hash;            // of the structure: values of scalars, positions and data do not enter
   bool crosses = false;    // the graph crosses devices: nothing else holds, cut() it
   bool has_calls = false;  // some values come of calls, which are no part of the walk
@@ -35,6 +38,7 @@ struct GraphKey {
   void reset(Device of) {
     device = of;
     outputs.clear();
+    wanted.clear();
   }
   /// Walks the graph of `outputs` and fills the rest. Two captures of equal hash have the same structure,
   /// leaf for leaf.
@@ -42,13 +46,14 @@ struct GraphKey {
   /// What else the program holds of the graph becomes an output too, if it needs data that nobody else holds,
   /// or long work that is computed by itself: a tensor that was replaced goes, and a factorisation is not
   /// computed twice while somebody has a handle to it. Instead of a view, what it is a view of is an output.
+  /// The rest of what the program holds is `wanted`.
   void fill();
   /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
   /// its node may be lazy.
   void fill(const DevicePart& part);
   /// The same for outputs that may lie on several devices, and stay as they are.
   void walk_again();
-  /// The graph as the compiler sees it. Good for as long as its nodes live.
+  /// The graph as the compiler sees it, without what is wanted besides. Good for as long as its nodes live.
   Program program() const;
   /// All nodes of the walk, with an owner more each.
   std::vector<NodePtr> owned_nodes() const;
@@ -67,17 +72,17 @@ struct GraphKey {
   void read_scalar(Node& node);
   void read_data(const Node& node);
   void read_operation(Node& node, std::uint32_t place, Held held);
-  void read_rest(Node& node, std::uint32_t place, std::uint8_t of_operands, Held held, PartHash& part);
+  void read_rest(const Node& node, std::uint32_t place, std::uint8_t of_operands, PartHash& part);
   void end();
 
   void mix_leaf(const Node& node);
-  void add_held(Node& node);
+  void add_held(Node& node, std::uint32_t place);
   void find_sum_of_pads(const Node& node, std::uint32_t place);
   void mix_positions();
 
-  std::vector<std::uint8_t> marks_;                       // Mark, by place in the walk
-  std::vector<std::pair<Node*, std::uint32_t>> movable_;  // parts with positions, and their places
-  std::vector<Node*> added_;                              // further outputs
+  std::vector<std::uint8_t> marks_;                             // Mark, by place in the walk
+  std::vector<std::pair<const Node*, std::uint32_t>> movable_;  // parts with positions, and their places
+  std::vector<Node*> added_;                                    // further outputs
 };
 
 }  // namespace caldera

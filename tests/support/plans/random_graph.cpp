@@ -47,6 +47,13 @@ RandomGraph::Tensors RandomGraph::build(Device device) const {
 }
 
 RandomGraph::Tensors RandomGraph::build(const std::function<Device(int)>& place) const {
+  const Tensors nodes = build_nodes(place);
+  Tensors out;
+  for (int output : outputs_) out.push_back(nodes[static_cast<std::size_t>(output)]);
+  return out;
+}
+
+RandomGraph::Tensors RandomGraph::build_nodes(const std::function<Device(int)>& place) const {
   Scope scope{Device::cpu(), {}};
   for (const Node& node : nodes_) {
     scope.device = place(static_cast<int>(scope.tensors.size()));
@@ -59,9 +66,7 @@ RandomGraph::Tensors RandomGraph::build(const std::function<Device(int)>& place)
                                    scope.tensors.back().shape().to_string(), node.value.shape.to_string()));
     }
   }
-  Tensors out;
-  for (int output : outputs_) out.push_back(scope[output]);
-  return out;
+  return std::move(scope.tensors);
 }
 
 std::string RandomGraph::to_string() const {

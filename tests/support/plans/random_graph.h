@@ -42,6 +42,8 @@ class RandomGraph {
   Tensors build(Device device) const;
   /// Node i on device place(i), with operands moved there from wherever they are.
   Tensors build(const std::function<Device(int)>& place) const;
+  /// All of its nodes, in order.
+  Tensors build_nodes(const std::function<Device(int)>& place) const;
   const std::vector<int>& outputs() const { return outputs_; }
   const Node& node(int i) const { return nodes_[static_cast<std::size_t>(i)]; }
   /// For the message of a failure.
