@@ -3,7 +3,9 @@
 #include <bit>
 #include <type_traits>
 
+#include "engine/graph/tracing.h"
 #include "engine/tensor/dispatch.h"
+#include "engine/tensor/error.h"
 
 namespace caldera {
 
@@ -24,6 +26,11 @@ std::uint64_t scalar_bits(std::int64_t raw, DType dtype) {
       return std::uint64_t{
           std::bit_cast<std::uint32_t>(to_number(to_element<T>(std::bit_cast<double>(raw))))};
   });
+}
+
+std::uint64_t scalar_bits(const Node& node) {
+  if (is_argument_number(node)) throw ValueError(no_value_of_argument(node.op(), node.shape()));
+  return scalar_bits(node.attributes()[0], node.dtype());
 }
 
 void depend_on(Job& job, const Node& leaf, const Value& value) {

@@ -8,6 +8,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/explain/debug_print.h"
+#include "engine/graph/tracing.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
@@ -20,11 +21,7 @@ namespace {
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
     if (node.op->kind == OpClass::placeholder) {
-      throw ValueError(
-          fmt::format("eval: the value depends on an argument (shape {}) of a function under vmap, which is "
-                      "called once for all examples and has no values to compute with; evaluate outside of "
-                      "the mapped function, and use where() instead of control flow on values",
-                      node.shape.to_string()));
+      throw ValueError(no_value_of_argument(*node.op, node.shape));
     }
     // Seeds are i64 everywhere: the random kernels read them as two words.
     if (node.op->kind == OpClass::scalar || backend.supports(node.dtype)) continue;
@@ -43,6 +40,17 @@ CompileOptions compile_options() {
     };
   }
   return options;
+}
+
+std::shared_ptr<Executable> make_executable(const Hash128& key, const Program& program,
+                                            const OpenDevice& target) {
+  Backend& backend = *target.backend;
+  const auto make = [&] {
+    auto plan = make_plan(program, backend);
+    const ProfileSpan span("prepare");
+    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
+  };
+  return settings().plan_cache ? plan_cache().make_once(key, make) : make();
 }
 
 }  // namespace
@@ -71,14 +79,16 @@ std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::share
 void PlanFinder::make() {
   const Wanted wanted = std::move(*wanted_);
   wanted_.reset();
-  Backend& backend = *wanted.target->backend;
-  const auto make_one = [&] {
-    auto plan = make_plan(wanted.program, backend);
-    const ProfileSpan span("prepare");
-    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
-  };
-  made_.emplace_back(wanted.key,
-                     settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
+  made_.emplace_back(wanted.key, make_executable(wanted.key, wanted.program, *wanted.target));
+}
+
+std::shared_ptr<Executable> find_executable(const Hash128& structure, const Program& program,
+                                            const OpenDevice& target) {
+  const Hash128 key = plan_key(structure, target.opening);
+  if (settings().plan_cache) {
+    if (auto found = plan_cache().find(key)) return found;
+  }
+  return make_executable(key, program, target);
 }
 
 }  // namespace caldera
