@@ -101,6 +101,7 @@ class Replay {
   /// For each output the argument whose memory it takes, or -1; empty if there are none.
   void choose_donors() {
     donors_.clear();
+    is_given_.clear();
     const Plan& plan = executable_->plan();
     if (may_give_.empty() || executable_->may_fail()) return;
     for (const Donation& donation : plan.donations) {
@@ -108,13 +109,15 @@ class Replay {
       if (argument < 0 || !may_give_[static_cast<std::size_t>(argument)]) continue;
       const auto output = static_cast<std::size_t>(donation.output - plan.input_count);
       donors_.resize(trace_.outputs.size(), -1);
-      if (donors_[output] >= 0 || std::find(donors_.begin(), donors_.end(), argument) != donors_.end())
-        continue;
+      is_given_.resize(arguments_.size(), false);
+      if (donors_[output] >= 0 || is_given_[static_cast<std::size_t>(argument)]) continue;
       // The caller's handle is the one owner of the node, and the node that of its memory.
       const Node& node = *arguments_[static_cast<std::size_t>(argument)];
       const Value& value = node.value();
       const bool fits = value.byte_offset == 0 && value.storage->bytes() == bytes_of(*trace_.outputs[output]);
-      if (node.ref_count() == 1 && fits && value.storage.use_count() == 1) donors_[output] = argument;
+      if (node.ref_count() != 1 || !fits || value.storage.use_count() != 1) continue;
+      donors_[output] = argument;
+      is_given_[static_cast<std::size_t>(argument)] = true;
     }
     // use_count() orders nothing: what former owners of the storage did with it comes before the job.
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -163,7 +166,7 @@ class Replay {
   void make_results(std::vector<LazyTensor>& outputs) {
     outputs.clear();
     outputs.reserve(trace_.asked);
-    CallOrigins call(arguments_);
+    CallOrigins call(arguments_, is_given_);
     std::vector<OriginsPtr> origins;
     origins.reserve(trace_.origins.groups.size());
     for (const ResultOrigins& group : trace_.origins.groups) origins.push_back(call.of(group));
@@ -186,6 +189,7 @@ class Replay {
   std::shared_ptr<RunRecord> record_;
   std::shared_ptr<Job> job_;
   std::vector<std::int32_t> donors_;
+  std::vector<bool> is_given_;  // of each argument, where there are donors
   bool run_inline_ = false;
 };
 

@@ -33,7 +33,7 @@ const Origins* take_longest(std::vector<const Origins*>& lists) {
 
 /// `tags` and all of `shared`. What of `shared` is not much longer than what there is already is copied, and
 /// with it goes what is dead: a chain of lists doubles in length from one to the next.
-OriginsPtr merged(Tags tags, const Origins* shared) {
+OriginsPtr merged(Tags& tags, const Origins* shared) {
   constexpr std::size_t kShort = 64;
   while (shared != nullptr && shared->own().size() <= std::max(2 * tags.size(), kShort)) {
     for (const OriginTagPtr& tag : shared->own()) {
@@ -105,14 +105,15 @@ const Origins* CallOrigins::earlier_of(std::size_t argument) {
 }
 
 OriginsPtr CallOrigins::of(const ResultOrigins& result) {
-  Tags tags;
-  tags.reserve(result.arguments.size());
-  std::vector<const Origins*> earlier;
+  Tags& tags = tags_;
+  std::vector<const Origins*>& earlier = earlier_;
+  tags.clear();
+  earlier.clear();
   if (result.captured) earlier.push_back(result.captured.get());
   for (const std::uint32_t i : result.arguments) {
     Node& node = *arguments_[i];
     if (!carries_gradients(node)) continue;
-    tags.push_back(node.make_origin_tag().get());
+    if (are_gone_.empty() || !are_gone_[i]) tags.push_back(node.make_origin_tag().get());
     const Origins* known = earlier_of(i);
     if (known != nullptr && (earlier.empty() || earlier.back() != known)) earlier.push_back(known);
   }
@@ -120,7 +121,7 @@ OriginsPtr CallOrigins::of(const ResultOrigins& result) {
   earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
   const Origins* shared = take_longest(earlier);
   for (const Origins* list : earlier) list->append_alive(tags);
-  return merged(std::move(tags), shared);
+  return merged(tags, shared);
 }
 
 }  // namespace caldera

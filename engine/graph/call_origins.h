@@ -32,8 +32,10 @@ OriginGroups trace_origins(std::span<Node* const> results, std::span<const Node*
 /// histories. Under graph_mutex(), for as long as that is held.
 class CallOrigins {
  public:
-  /// `arguments` have values, or are numbers.
-  explicit CallOrigins(std::span<Node* const> arguments) : arguments_(arguments) {}
+  /// `arguments` have values, or are numbers. Those that `are_gone` (by number; empty: none) will have no
+  /// value after the call: nobody asks for their gradients, only for those of what they came from.
+  CallOrigins(std::span<Node* const> arguments, const std::vector<bool>& are_gone)
+      : arguments_(arguments), are_gone_(are_gone) {}
 
   /// Null where the result came from nothing that may be differentiated with respect to. The list shares what
   /// it can with those of the arguments, so that in a long chain of calls whose results are all kept each
@@ -44,7 +46,10 @@ class CallOrigins {
   const Origins* earlier_of(std::size_t argument);
 
   std::span<Node* const> arguments_;
-  std::vector<OriginsPtr> histories_;  // of arguments that keep theirs; empty until one is met
+  const std::vector<bool>& are_gone_;
+  std::vector<OriginTag*> tags_;         // scratch of of()
+  std::vector<const Origins*> earlier_;  // that, too
+  std::vector<OriginsPtr> histories_;    // of arguments that keep theirs; empty until one is met
 };
 
 }  // namespace caldera

@@ -31,9 +31,9 @@ void Settlement::add_donor(Node& node) { donors_.push_back(owned(node)); }
 
 void Settlement::give_away(Node& node, std::shared_ptr<Event> given) {
   const Value& former = node.value();
-  Value none{std::make_shared<Storage>(former.storage->device(), 0), 0, std::move(given)};
+  if (nothing_ == nullptr) nothing_ = std::make_shared<Storage>(former.storage->device(), 0);
   given_.emplace_back(owned(node), former);
-  node.set_value(std::move(none));
+  node.set_value({nothing_, 0, std::move(given)});
 }
 
 void Settlement::succeed() {
