@@ -12,10 +12,11 @@ namespace caldera {
 
 struct CompiledOptions {
   /// Arguments (counted from 0) whose memory results may take, where nobody else holds them at the call: no
-  /// other tensor, graph or history. After such a call the caller's handle has no value any more: using it is
-  /// a ValueError, so bind it to the result. What somebody else holds is left alone, and on a GPU what is
-  /// still being computed (read a result of each step, as loops that print a loss do). No memory is given
-  /// where the plan may fail for what its inputs are (a factorisation).
+  /// other handle, graph or history. (A list in braces, `f(std::vector{x, y})`, holds second handles for as
+  /// long as the call lasts: keep the arguments in a vector.) After such a call the caller's handle has no
+  /// value any more: using it is a ValueError, so bind it to the result. What somebody else holds is left
+  /// alone, and on a GPU what is still being computed (read a result of each step, as loops that print a loss
+  /// do). No memory is given where the plan may fail for what its inputs are (a factorisation).
   std::vector<std::size_t> donate = {};
   /// Traces that are kept, one for each combination of shapes and the like; what was used longest ago goes.
   std::size_t most_traces = 64;

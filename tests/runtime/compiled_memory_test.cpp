@@ -214,12 +214,15 @@ TEST_P(CompiledMemory, LongLoopsKeepWhatShortOnesDo) {
         }),
         {.donate = donates ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{}});
     const LazyTensor x = leaf(0.5F, 8);
-    Tensors state{leaf(1, 8), leaf(-1, 8)};
+    Tensors state{leaf(1, 8), leaf(-1, 8), x, 0};
+    const std::uint64_t before = donated();
     const int steps = is_cpu ? 20'000 : 300;
     MemorySample early;
     for (int i = 0; i < steps; ++i) {
-      Tensors next = step(Tensors{std::move(state[0]), std::move(state[1]), x, 1e-4 + 1e-6 * (i % 7)});
-      state.assign(next.begin(), next.begin() + 2);
+      state[3] = 1e-4 + 1e-6 * (i % 7);
+      Tensors next = step(state);
+      state[0] = next[0];
+      state[1] = next[1];
       if (i != steps / 4 && i != steps - 1) continue;
       next.clear();
       synchronize();
@@ -232,6 +235,9 @@ TEST_P(CompiledMemory, LongLoopsKeepWhatShortOnesDo) {
       EXPECT_LE(now.heap, early.heap + (is_cpu ? 16'384 : 262'144));
     }
     EXPECT_TRUE(std::isfinite(state[0].to_vector<float>()[0]));
+    if (is_cpu) {
+      EXPECT_EQ(donated() - before, donates ? 2U * static_cast<unsigned>(steps) : 0U);
+    }
   }
 }
 
