@@ -48,6 +48,7 @@ class CompiledFunction {
       }
       if (auto results = replay(*trace, arguments, donated(arguments.size()), device))
         return std::move(*results);
+      evaluate(captured_by(*trace));
     }
   }
 
@@ -66,6 +67,16 @@ class CompiledFunction {
     std::vector<LazyTensor> lazy;
     std::copy_if(arguments.begin(), arguments.end(), std::back_inserter(lazy), is_lazy);
     eval(lazy);
+  }
+
+  static std::vector<LazyTensor> captured_by(const Trace& trace) {
+    std::vector<LazyTensor> captured;
+    for (const Trace::Input& input : trace.inputs) {
+      if (input.captured == nullptr) continue;
+      input.captured->add_ref();
+      captured.emplace_back(NodePtr(input.captured));
+    }
+    return captured;
   }
 
   void check_donated(std::size_t count) const {

@@ -75,6 +75,9 @@ class Replay {
     for (const Node* argument : arguments_) {
       if (!argument->has_value() && !argument->is_scalar_leaf()) return false;
     }
+    for (const Trace::Input& input : trace_.inputs) {
+      if (input.captured != nullptr && !input.captured->has_value()) return false;
+    }
     job_ = new_job();
     job_->executable = executable_;
     job_->record = record_;

@@ -15,7 +15,8 @@ namespace caldera {
 bool holds_numbers(const Trace& trace, std::span<const LazyTensor> arguments);
 
 /// The results for these arguments, of the trace's signature; `may_give` says of each whether results may
-/// take its memory. Nothing if an argument has lost its value meanwhile, because its evaluation failed.
+/// take its memory. Nothing if one of them, or what was captured, has no value, because its evaluation has
+/// failed meanwhile.
 /// `device`: the trace's; null where it has no plan.
 std::optional<std::vector<LazyTensor>> replay(const Trace& trace, std::span<const LazyTensor> arguments,
                                               const std::vector<bool>& may_give,

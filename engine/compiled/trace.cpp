@@ -175,7 +175,7 @@ class Recorder {
     }
     trace.structure = c.hash;
     trace.outputs.assign(c.outputs.begin(), c.outputs.end());
-    for (const Node* leaf : c.data) {
+    for (Node* leaf : c.data) {
       const std::int32_t argument = stand_ins_.argument_of(*leaf);
       trace.inputs.push_back({argument, argument < 0 ? leaf : nullptr});
     }

@@ -23,7 +23,7 @@ struct Trace {
   /// A tensor that the plan reads: an argument, or what was captured.
   struct Input {
     std::int32_t argument = -1;
-    const Node* captured = nullptr;  // with a value
+    Node* captured = nullptr;  // it has a value, unless its evaluation fails while it is pending
   };
   /// A number that the plan takes: an argument in some type, or one that is always the same.
   struct Number {

@@ -37,6 +37,7 @@ TEST_P(CompiledTransforms, AreOfTheFunctionItself) {
   EXPECT_EQ(hvp(f, at, along)[0].to_vector<float>(), (Floats{6, 4}));
   const Tensors rows{reshape(leaf({1, 2, 3, 4}), {2, 2}), leaf({1, 1})};
   EXPECT_EQ(vmap(f, {0, kUnmapped})(rows).to_vector<float>(), (Floats{5, 25}));
+  EXPECT_EQ(grad(checkpoint(f)(at), at[0]).to_vector<float>(), (Floats{6, 16}));
   EXPECT_EQ(value_and_grad(checkpoint(f), at).second[0].to_vector<float>(), (Floats{6, 16}));
 }
 

@@ -134,6 +134,18 @@ TEST(CompiledFailure, IsThrownByTheCallAndLeavesItsArguments) {
   EXPECT_FALSE(failing.is_evaluated());
 }
 
+TEST(CompiledFailure, OfWhatItCapturedIsThrownToo) {
+  const ScopedSettings scope;
+  LazyTensor matrix = LazyTensor::from_vector<float>({1, 2, 2, 1}, {2, 2}, Device::cpu());
+  const LazyTensor captured = cholesky(matrix);
+  const UnaryFunction f = compiled(UnaryFunction([&](const LazyTensor& x) { return x * captured; }));
+  for (int i = 0; i < 2; ++i) {
+    captured.eval_async();  // pending while it is captured, or failed by then
+    EXPECT_THROW((void)f(matrix), ValueError);
+  }
+  EXPECT_FALSE(captured.is_evaluated());
+}
+
 TEST_P(CompiledMemory, TracesThatWereUsedLongestAgoGo) {
   int calls = 0;
   const UnaryFunction f = compiled(UnaryFunction([&](const LazyTensor& x) {
