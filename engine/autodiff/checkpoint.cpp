@@ -8,7 +8,7 @@
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/graph/vjp.h"
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"

@@ -6,7 +6,7 @@
 
 #include "engine/graph/histories.h"
 #include "engine/graph/lazy_tensor.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 
 namespace caldera {
 

@@ -9,7 +9,7 @@
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/batching.h"
 #include "engine/autodiff/snapshot.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "ops/core/views.h"
 
 namespace caldera {

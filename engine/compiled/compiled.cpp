@@ -9,7 +9,7 @@
 #include "engine/autodiff/argument_checks.h"
 #include "engine/compiled/replay.h"
 #include "engine/compiled/trace_cache.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/runtime/profiler.h"
 
 namespace caldera {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/graph/data_leaf.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/donation_stats.h"
 #include "engine/runtime/job.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/autodiff/argument_checks.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/job_inputs.h"

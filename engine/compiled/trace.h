@@ -10,8 +10,8 @@
 
 #include "engine/autodiff/function.h"
 #include "engine/compile/program/program.h"
+#include "engine/compiled/call_origins.h"
 #include "engine/compiled/signature.h"
-#include "engine/graph/call_origins.h"
 #include "engine/graph/node.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/hash.h"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <type_traits>
 
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 

@@ -8,7 +8,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/explain/debug_print.h"
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 
 namespace caldera::ops {
 namespace {

@@ -43,7 +43,7 @@ LazyTensor scalar_of_bits(std::int64_t bits, DType dtype);
 inline bool is_scalar_leaf(const LazyTensor& x) { return x.node().is_scalar_leaf(); }
 
 /// The number that a scalar leaf is, for who needs it to build a graph: see note_number_read
-/// (engine/graph/tracing.h). To pass it on, take as_operand() of operands.h.
+/// (engine/graph/tracing/tracing.h). To pass it on, take as_operand() of operands.h.
 FillValue number_of(const LazyTensor& x);
 
 /// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"

@@ -1,4 +1,4 @@
-#include "engine/graph/tracing.h"
+#include "engine/graph/tracing/tracing.h"
 
 #include <fmt/core.h>
 

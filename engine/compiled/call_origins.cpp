@@ -1,4 +1,4 @@
-#include "engine/graph/call_origins.h"
+#include "engine/compiled/call_origins.h"
 
 #include <algorithm>
 #include <unordered_map>
