@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "engine/graph/histories.h"
+#include "engine/runtime/profiler.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/memory_watch.h"
 #include "tests/support/messages.h"
@@ -215,6 +215,20 @@ TEST_P(CompiledMemory, IsCalledFromSeveralThreads) {
   EXPECT_LE(calls, 3 * 4);
 }
 
+TEST_P(CompiledMemory, IsSeenByTheProfiler) {
+  const UnaryFunction f = compiled(UnaryFunction([](const LazyTensor& x) { return tanh(x) * 2.0; }));
+  const LazyTensor x = leaf(0);
+  (void)f(x).to_vector<float>();
+  const Profiler profiler;
+  EXPECT_EQ(f(x).to_vector<float>(), all(0));
+  synchronize();
+  ASSERT_EQ(profiler.runs().size(), 1U);
+  const RunRecord& run = *profiler.runs()[0];
+  EXPECT_TRUE(run.cache_hit);
+  EXPECT_EQ(run.graph.nodes.size(), 4U) << "x, tanh, 2, their product";
+  EXPECT_TRUE(run.graph.nodes[0].is_data);
+}
+
 TEST_P(CompiledMemory, LongLoopsKeepWhatShortOnesDo) {
   const bool is_cpu = device() == Device::cpu();
   for (const bool donates : {true, false}) {
@@ -228,7 +242,7 @@ TEST_P(CompiledMemory, LongLoopsKeepWhatShortOnesDo) {
     const LazyTensor x = leaf(0.5F, 8);
     Tensors state{leaf(1, 8), leaf(-1, 8), x, 0};
     const std::uint64_t before = donated();
-    const int steps = is_cpu ? 20'000 : 300;
+    const int steps = is_cpu ? (donates && GetParam().fusion ? 100'000 : 5'000) : 300;
     MemorySample early;
     for (int i = 0; i < steps; ++i) {
       state[3] = 1e-4 + 1e-6 * (i % 7);
