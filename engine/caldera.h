@@ -11,6 +11,7 @@
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"
+#include "engine/compiled/compiled.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/default_device.h"
 #include "engine/graph/graph.h"

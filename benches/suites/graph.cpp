@@ -1,5 +1,6 @@
-// What it takes to plan a graph for the first time, for graphs of many forms: from the built graph to the
-// plan, nothing computed. The time of a node is the row's time divided by its operations.
+// The suite "graph": what it takes to plan a graph for the first time, for graphs of many forms, from the
+// built graph to the plan, nothing computed (the time of a node is the row's time divided by its operations);
+// and what a call of a compiled function costs, on a device that computes nothing.
 #include "engine/graph/graph.h"
 
 #include <fmt/format.h>
@@ -112,6 +113,73 @@ Case plan_case(const std::string& what, const std::function<Outputs(int)>& make,
   return c;
 }
 
+/// What a call of a compiled function costs the host, beyond the device's work: so much a call, an argument
+/// and a result, and nothing an operation. In microseconds.
+constexpr double kCall = 1.5, kArgument = 0.06, kResult = 0.25;
+
+Case compiled_case(const std::string& what, int size, double bound_us,
+                   const std::function<std::function<void()>()>& make) {
+  Case c;
+  c.name = fmt::format("graph/compiled/{}/{}", what, size);
+  c.shape = "a call";
+  c.bound_us = bound_us;
+  c.make = [=](Device) {
+    Work work;
+    work.run = make();
+    return work;
+  };
+  return c;
+}
+
+/// The sum of many arguments.
+Case compiled_arguments(int count) {
+  return compiled_case("arguments", count, kCall + kArgument * count + kResult, [=] {
+    Outputs arguments;
+    for (int i = 0; i < count; ++i) arguments.push_back(null_input({16}));
+    const TensorFunction f = compiled(TensorFunction([](std::span<const LazyTensor> a) {
+      LazyTensor total = a[0] * 2.0;
+      for (const LazyTensor& x : a) total = total + x;
+      return total;
+    }));
+    return [=] { (void)f(arguments); };
+  });
+}
+
+/// One operation after the other: as `seeds/graph`, but nothing is built.
+Case compiled_chain(int length) {
+  return compiled_case("chain", length, kCall + kArgument * 2 + kResult, [=] {
+    const Outputs arguments{null_input({16}), null_input({16})};
+    const TensorFunction f = compiled(TensorFunction([=](std::span<const LazyTensor> a) {
+      LazyTensor total = a[0];
+      for (int i = 0; i < length; ++i) total = total + a[1];
+      return total;
+    }));
+    return [=] { (void)f(arguments); };
+  });
+}
+
+/// A step that replaces every tensor of a state by one that comes from all of them, as training does.
+Case compiled_state(int count, bool donates) {
+  const double bound = kCall + (kArgument + kResult) * count;
+  return compiled_case(donates ? "donated_state" : "state", count, bound, [=] {
+    auto state = std::make_shared<Outputs>();
+    CompiledOptions options;
+    for (int i = 0; i < count; ++i) {
+      state->push_back(null_input({16}));
+      if (donates) options.donate.push_back(static_cast<std::size_t>(i));
+    }
+    const VectorFunction f = compiled(VectorFunction([](std::span<const LazyTensor> a) {
+                                        LazyTensor loss = a[0];
+                                        for (const LazyTensor& x : a.subspan(1)) loss = loss + x;
+                                        Outputs next;
+                                        for (const LazyTensor& x : a) next.push_back(x * 0.5 + loss);
+                                        return next;
+                                      }),
+                                      options);
+    return [=] { *state = f(*state); };
+  });
+}
+
 }  // namespace
 
 std::vector<Case> graph_suite() {
@@ -126,6 +194,9 @@ std::vector<Case> graph_suite() {
   constexpr int kLayers = 100;
   cases.push_back(
       plan_case("lora_layers", lora, kLayers, static_cast<int>(Graph(lora(kLayers)).node_count()), 0));
+  for (const int count : {1, 10, 100}) cases.push_back(compiled_arguments(count));
+  cases.push_back(compiled_chain(1000));
+  for (const bool donates : {false, true}) cases.push_back(compiled_state(100, donates));
   return cases;
 }
 

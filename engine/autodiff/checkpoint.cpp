@@ -8,6 +8,7 @@
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"
 #include "engine/graph/jvp.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/graph/vjp.h"
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
@@ -157,8 +158,14 @@ VectorFunction checkpoint(VectorFunction function) {
     check_defined(arguments, "checkpoint", "argument");
     std::vector<LazyTensor> inside;
     inside.reserve(arguments.size());
-    for (const LazyTensor& x : arguments) inside.push_back(argument_of(x));
-    const std::vector<LazyTensor> values = function(inside);
+    for (const LazyTensor& x : arguments) {
+      inside.push_back(argument_of(x));
+      inside.back().node().set_traced();
+    }
+    const std::vector<LazyTensor> values = [&] {
+      const Tracing tracing;
+      return function(inside);
+    }();
     check_defined(values, "checkpoint", "result");
     return results_of(checkpoint_call(inside, values), values);
   };

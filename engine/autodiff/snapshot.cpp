@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/origins_walk.h"
 
 namespace caldera {
@@ -47,6 +48,14 @@ void check_history(const Snapshot& s, std::string_view transform) {
     if (!target.node().origin_tag()) continue;
     for (const LazyTensor* value : dropped) {
       if (!may_have_come_from(value->node(), target.node())) continue;
+      if (&value->node().op() == &kCompiledOp) {
+        throw GradientError(fmt::format(
+            "{}: the way to an input of shape {} leads through a result of a compiled function, of shape {}, "
+            "which is computed at once and keeps no history; differentiate inside of the compiled function, "
+            "as compiled() of a function that calls value_and_grad() does, or pass stop_gradient() or "
+            "detach() of the result if it is a constant",
+            transform, target.shape().to_string(), value->shape().to_string()));
+      }
       throw GradientError(fmt::format(
           "{}: the way to an input of shape {} leads through a value of shape {} ({}) whose history has "
           "ended: "

@@ -6,6 +6,7 @@
 
 #include "engine/graph/histories.h"
 #include "engine/graph/lazy_tensor.h"
+#include "engine/graph/tracing/tracing.h"
 
 namespace caldera {
 
@@ -19,6 +20,7 @@ class TraceScope {
 
  private:
   KeepHistories histories_;
+  Tracing tracing_;
 };
 
 }  // namespace caldera

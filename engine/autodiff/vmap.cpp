@@ -9,6 +9,7 @@
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/batching.h"
 #include "engine/autodiff/snapshot.h"
+#include "engine/graph/tracing/tracing.h"
 #include "ops/core/views.h"
 
 namespace caldera {
@@ -90,6 +91,7 @@ class Mapping {
     Shape one = argument.shape();
     one.erase(at);
     examples_.placeholders.emplace_back(Node::make(kPlaceholder, one, argument.dtype(), argument.device()));
+    examples_.placeholders.back().node().set_traced();
     mapped_.push_back(moved_axis(argument, at, 0));
     inner_.push_back(examples_.placeholders.back());
   }
@@ -129,7 +131,10 @@ VectorFunction vmap(VectorFunction function, MapAxes in_axes, MapAxes out_axes) 
           out_axes = std::move(out_axes)](std::span<const LazyTensor> arguments) {
     check_defined(arguments, "vmap", "argument");
     const Mapping mapping(arguments, in_axes.of(arguments.size(), "arguments"));
-    const std::vector<LazyTensor> results = function(mapping.inner());
+    const std::vector<LazyTensor> results = [&] {
+      const Tracing tracing;
+      return function(mapping.inner());
+    }();
     check_defined(results, "vmap", "result");
     const std::vector<Axis> axes = out_axes.of(results.size(), "results");
     const std::vector<Batched> all = mapping.rewrite(results);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/eager/errors.h"
@@ -81,6 +83,8 @@ void AdamW::step(std::span<const Var> variables, std::span<const Tensor> grads) 
         fmt::format("{} gradients for {} variables; give one each", grads.size(), variables.size()));
   std::vector<State*> states;
   std::vector<LazyTensor> outputs;  // param, m, v of each variable in turn
+  std::optional<AdamWStep> update;  // of those that have seen as many steps
+  std::int64_t number = 0;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const Tensor& param = variables[i].tensor();
     auto found = variables_.find(variables[i]);
@@ -88,10 +92,10 @@ void AdamW::step(std::span<const Var> variables, std::span<const Tensor> grads) 
     State& state = found->second;
     if (std::find(states.begin(), states.end(), &state) != states.end())
       throw TrainingError::state("a variable occurs twice in one step; add its gradients up first");
-    AdamWUpdate update = adamw_update(param.lazy(), grads[i].lazy(), state.m.lazy(), state.v.lazy(),
-                                      scalars(config_, state.step + 1));
+    if (std::exchange(number, state.step + 1) != state.step + 1) update.emplace(scalars(config_, number));
+    AdamWUpdate next = (*update)(param.lazy(), grads[i].lazy(), state.m.lazy(), state.v.lazy());
     states.push_back(&state);
-    outputs.insert(outputs.end(), {std::move(update.param), std::move(update.m), std::move(update.v)});
+    outputs.insert(outputs.end(), {std::move(next.param), std::move(next.m), std::move(next.v)});
   }
   eval(outputs);
   for (std::size_t i = 0; i < variables.size(); ++i) {

@@ -14,6 +14,8 @@ const OpDef kDataOp{.name = "data", .kind = OpClass::data, .zero_gradient = true
 
 const OpDef kComputedOp{.name = "data", .kind = OpClass::data, .zero_gradient = true};
 
+const OpDef kCompiledOp{.name = "result of a compiled function", .kind = OpClass::data};
+
 LazyTensor data_leaf(const Shape& shape, DType dtype, Device device, Value value, const OpDef& op) {
   LazyTensor leaf(Node::make(op, shape, dtype, device));
   leaf.node().set_value(std::move(value));

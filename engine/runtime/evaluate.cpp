@@ -1,7 +1,5 @@
 // Evaluation: from the graph behind some outputs to a job on a device's stream.
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <unordered_map>
@@ -15,11 +13,12 @@
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/capture/history_choice.h"
 #include "engine/runtime/devices.h"
+#include "engine/runtime/donation_stats.h"
+#include "engine/runtime/job_inputs.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_finder.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -27,37 +26,6 @@ namespace {
 
 /// Operations that need tensors of host data ask the graph for them, which knows no device.
 [[maybe_unused]] const bool kMakesHostLeaves = set_host_leaf_maker(&LazyTensor::from_bytes);
-
-std::uint64_t scalar_bits(const Node& node) {
-  const std::int64_t raw = node.attributes()[0];
-  // Arguments of kernels are of the type that is computed in: the value that the type itself holds.
-  return dispatch(node.dtype(), [&]<class T>() {
-    if constexpr (sizeof(T) == 8)
-      return static_cast<std::uint64_t>(raw);  // the bits of f64 too
-    else if constexpr (std::is_integral_v<T>)
-      return std::uint64_t{static_cast<std::uint32_t>(static_cast<T>(raw))};
-    else
-      return std::uint64_t{
-          std::bit_cast<std::uint32_t>(to_number(to_element<T>(std::bit_cast<double>(raw))))};
-  });
-}
-
-std::atomic<std::uint64_t> donated_buffers{0};
-std::atomic<std::uint64_t> donated_bytes{0};
-
-std::shared_ptr<Job> new_job() {
-  auto job = std::make_shared<Job>();
-  job->done = std::make_shared<Event>();
-  return job;
-}
-
-void depend_on(Job& job, const Node& leaf, const Value& value) {
-  if (value.ready == nullptr || value.ready == job.done) return;
-  if (!value.ready->is_set() || value.ready->error())
-    job.depends.push_back(value.ready);
-  else if (leaf.has_value())
-    leaf.forget_event();
-}
 
 /// Values that an evaluation makes for itself while it is scheduled: what one part of a graph over several
 /// devices gives to another. Their nodes stay lazy, unless they are asked for.
@@ -340,8 +308,7 @@ class Attempt {
     for (const NodePtr& node : ended_) first->cut(*node, *next++);
     for (const auto& [job, leaf] : donors_) {
       job->settlement.add_donor(*leaf);
-      donated_buffers.fetch_add(1, std::memory_order_relaxed);
-      donated_bytes.fetch_add(bytes_of(*leaf), std::memory_order_relaxed);
+      count_donation(bytes_of(*leaf));
     }
     for (Output& output : outputs_) {
       Settlement& settlement = output.job->settlement;
@@ -404,11 +371,6 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
 }
 
 }  // namespace
-
-DonationStats donation_stats() {
-  return {.buffers = donated_buffers.load(std::memory_order_relaxed),
-          .bytes = donated_bytes.load(std::memory_order_relaxed)};
-}
 
 void eval(std::span<const LazyTensor> outputs) {
   const Scheduled scheduled = schedule(outputs, true);

@@ -87,6 +87,7 @@ StoragePtr place_value(const OpenDevice& target, const void* data, std::size_t b
 
 void fetch_value(const Node& node, void* out) {
   const Value value = value_of(node).value();
+  if (value.ready) value.ready->wait();  // its memory may have been given away meanwhile
   const std::shared_ptr<OpenDevice> source = open_device(value.storage->device());
   with_room(
       *source,

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "engine/compile/compile.h"
 #include "engine/explain/debug_print.h"
+#include "engine/graph/tracing/tracing.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
@@ -22,11 +24,7 @@ namespace {
 void check_types(const Program& program, const Backend& backend) {
   for (const Program::Node& node : program.nodes) {
     if (node.op->kind == OpClass::placeholder) {
-      throw ValueError(
-          fmt::format("eval: the value depends on an argument (shape {}) of a function under vmap, which is "
-                      "called once for all examples and has no values to compute with; evaluate outside of "
-                      "the mapped function, and use where() instead of control flow on values",
-                      node.shape.to_string()));
+      throw ValueError(no_value_of_argument(*node.op, node.shape));
     }
     // Seeds are i64 everywhere: the random kernels read them as two words.
     if (node.op->kind == OpClass::scalar || backend.supports(node.dtype)) continue;
@@ -45,6 +43,25 @@ CompileOptions compile_options() {
     };
   }
   return options;
+}
+
+/// The key of a plan of the graph with these optional outputs, where that of `key` has others.
+Hash128 key_with_optional(Hash128 key, std::span<const StoredValue> stored) {
+  constexpr std::uint64_t kOptional = 0x6f7074696f6e616cULL;  // apart from what plan_key mixes
+  key.mix(kOptional);
+  for (const StoredValue& value : stored) key.mix(value.node);
+  return key;
+}
+
+std::shared_ptr<Executable> make_executable(const Hash128& key, const Program& program,
+                                            const OpenDevice& target) {
+  Backend& backend = *target.backend;
+  const auto make = [&] {
+    auto plan = make_plan(program, backend);
+    const ProfileSpan span("prepare");
+    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
+  };
+  return settings().plan_cache ? plan_cache().make_once(key, make) : make();
 }
 
 }  // namespace
@@ -77,9 +94,7 @@ std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::share
                    is_node))
       return found;
     if (next == PlanCache::Lookup::further) known_.emplace_back(key, found);
-    constexpr std::uint64_t kOptional = 0x6f7074696f6e616cULL;  // apart from what plan_key mixes
-    key.mix(kOptional);
-    for (const StoredValue& value : stored) key.mix(value.node);
+    key = key_with_optional(key, stored);
     found = known(key);
     if (found == nullptr) found = cached(next);
     if (found != nullptr) return found;
@@ -99,14 +114,21 @@ std::shared_ptr<Executable> PlanFinder::known(const Hash128& key) const {
 void PlanFinder::make() {
   const Wanted wanted = std::move(*wanted_);
   wanted_.reset();
-  Backend& backend = *wanted.target->backend;
-  const auto make_one = [&] {
-    auto plan = make_plan(wanted.program, backend);
-    const ProfileSpan span("prepare");
-    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
-  };
-  known_.emplace_back(wanted.key,
-                      settings().plan_cache ? plan_cache().make_once(wanted.key, make_one) : make_one());
+  known_.emplace_back(wanted.key, make_executable(wanted.key, wanted.program, *wanted.target));
+}
+
+std::shared_ptr<Executable> find_executable(const Hash128& structure, const Program& program,
+                                            const OpenDevice& target) {
+  Hash128 key = plan_key(structure, target.opening);
+  if (settings().plan_cache) {
+    auto found = plan_cache().find(key);
+    if (found != nullptr && !found->plan().optional_outputs.empty()) {
+      key = key_with_optional(key, {});
+      found = plan_cache().find(key, PlanCache::Lookup::further);
+    }
+    if (found != nullptr) return found;
+  }
+  return make_executable(key, program, target);
 }
 
 }  // namespace caldera

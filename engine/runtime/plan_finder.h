@@ -18,6 +18,12 @@ namespace caldera {
 /// ValueError for what the device cannot evaluate.
 std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& backend);
 
+/// The executable of `program`, whose structure (GraphKey::hash) is known: cached, or made by this thread or
+/// another that makes it already. The nodes that the program names must live meanwhile. Not under
+/// graph_mutex(). Throws what make_plan throws.
+std::shared_ptr<Executable> find_executable(const Hash128& structure, const Program& program,
+                                            const OpenDevice& target);
+
 /// Graphs are looked at under graph_mutex(), and compiled without it, so that others can go on: who gets no
 /// executable lets the mutex go, calls make(), and looks at the graph again, which may have changed.
 class PlanFinder {

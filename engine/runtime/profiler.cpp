@@ -46,6 +46,22 @@ std::uint32_t thread_number() {
   return kMine;
 }
 
+RecordedGraph record_graph(const Program& program, std::span<const NodePtr> nodes) {
+  RecordedGraph graph;
+  graph.nodes.reserve(program.nodes.size());
+  for (const Program::Node& node : program.nodes) {
+    const auto inputs = program.inputs.begin() + node.first_input;
+    graph.nodes.push_back({.op = node.op,
+                           .shape = node.shape,
+                           .dtype = node.dtype,
+                           .id = nodes[node.origin]->id(),
+                           .is_data = node.op->kind == OpClass::data,
+                           .inputs = {inputs, inputs + node.input_count}});
+  }
+  graph.outputs.assign(program.outputs.begin(), program.outputs.end());
+  return graph;
+}
+
 }  // namespace
 
 RecordedGraph record_graph(const GraphKey& capture) {
@@ -130,11 +146,19 @@ CopyRecorder::~CopyRecorder() {
 }
 
 RunRecorder::RunRecorder(const GraphKey& capture) {
-  const bool wanted = is_recording();
-  if (!wanted && settings().debug < 2) return;
+  begin();
+  if (record_ != nullptr && is_recording()) record_->graph = record_graph(capture);
+}
+
+RunRecorder::RunRecorder(const Program& program, std::span<const NodePtr> nodes) {
+  begin();
+  if (record_ != nullptr && is_recording()) record_->graph = record_graph(program, nodes);
+}
+
+void RunRecorder::begin() {
+  if (!is_recording() && settings().debug < 2) return;
   record_ = std::make_shared<RunRecord>();
   hits_ = plan_cache().stats().hits;
-  if (wanted) record_->graph = record_graph(capture);
 }
 
 std::shared_ptr<RunRecord> RunRecorder::record(const Executable& executable) const {

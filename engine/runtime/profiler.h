@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,8 +15,10 @@
 
 namespace caldera {
 
+class NodePtr;
 struct GraphKey;
 struct Job;
+struct Program;
 
 /// The graph of a capture, whose walk is the latest. Under graph_mutex().
 RecordedGraph record_graph(const GraphKey& capture);
@@ -67,12 +70,17 @@ class CopyRecorder {
 class RunRecorder {
  public:
   explicit RunRecorder(const GraphKey& capture);
+  /// The same of a graph that was captured before, and is kept as a program of these nodes. Not under
+  /// graph_mutex().
+  RunRecorder(const Program& program, std::span<const NodePtr> nodes);
   /// To be kept in the job. Null unless someone records or CALDERA_DEBUG asks for times.
   std::shared_ptr<RunRecord> record(const Executable& executable) const;
   /// The job of this record, which may be null, is about to be queued.
   static void add(const std::shared_ptr<RunRecord>& record);
 
  private:
+  void begin();
+
   std::shared_ptr<RunRecord> record_;
   std::uint64_t hits_ = 0;
 };

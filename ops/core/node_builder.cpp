@@ -8,6 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "engine/graph/tracing/tracing.h"
+
 namespace caldera::ops {
 namespace {
 
@@ -102,8 +104,8 @@ LazyTensor scalar(FillValue value, DType dtype) { return scalar_of_bits(value.bi
 LazyTensor scalar_of_bits(std::int64_t bits, DType dtype) { return make_scalar(bits, dtype, false); }
 
 FillValue number_of(const LazyTensor& x) {
-  const std::int64_t bits = x.node().attributes()[0];
-  return is_floating(x.dtype()) ? FillValue(std::bit_cast<double>(bits)) : FillValue(bits);
+  note_number_read(x.node());
+  return value_of_number(x.node());
 }
 
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
@@ -113,7 +115,9 @@ DType dtype_beside(const LazyTensor& x, const LazyTensor& other) {
   return x.dtype();
 }
 
-bool holds(DType dtype, const LazyTensor& x) { return !is_scalar_leaf(x) || number_of(x).fits(dtype); }
+bool holds(DType dtype, const LazyTensor& x) {
+  return !is_scalar_leaf(x) || is_argument_number(x.node()) || number_of(x).fits(dtype);
+}
 
 Device device_of(std::initializer_list<LazyTensor> operands) {
   for (const LazyTensor& x : operands) {

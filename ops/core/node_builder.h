@@ -42,13 +42,15 @@ LazyTensor scalar_of_bits(std::int64_t bits, DType dtype);
 /// Whether x is a number: it has a type and a value, but no place.
 inline bool is_scalar_leaf(const LazyTensor& x) { return x.node().is_scalar_leaf(); }
 
-/// The number that a scalar leaf is.
+/// The number that a scalar leaf is, for who needs it to build a graph: see note_number_read
+/// (engine/graph/tracing/tracing.h). To pass it on, take as_operand() of operands.h.
 FillValue number_of(const LazyTensor& x);
 
 /// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors
 /// stay.
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
-/// False of a number that lies outside the range of an integer `dtype`; true of all else.
+/// False of a number that lies outside the range of an integer `dtype`; true of all else, and of an argument
+/// of a function that is traced: replays see to it.
 bool holds(DType dtype, const LazyTensor& x);
 /// Where the first of them lies that is a tensor; the default device if all are numbers. What is undefined is
 /// passed by.

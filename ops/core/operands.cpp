@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "engine/graph/tracing/tracing.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/node_builder.h"
@@ -26,11 +27,13 @@ void check_fits(std::string_view op, FillValue value, DType dtype, std::string_v
 LazyTensor as_operand(const LazyTensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (!is_scalar_leaf(x)) return astype(x, dtype);
+  if (is_argument_number(x.node())) return LazyTensor(converted_argument(x.node(), dtype));
   return scalar(number_of(x), dtype);
 }
 
 LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype) {
-  if (is_scalar_leaf(x)) check_fits(op, number_of(x), dtype, "convert the tensor with astype()");
+  if (is_scalar_leaf(x) && !holds(dtype, x))
+    check_fits(op, number_of(x), dtype, "convert the tensor with astype()");
   return as_operand(x, dtype);
 }
 

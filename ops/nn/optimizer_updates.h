@@ -39,4 +39,23 @@ struct AdamWUpdate {
 AdamWUpdate adamw_update(const LazyTensor& param, const LazyTensor& grad, const LazyTensor& m,
                          const LazyTensor& v, const AdamWScalars& scalars);
 
+/// The same for all parameters of a step: its numbers are nodes, eight of them, which the updates share.
+class AdamWStep {
+ public:
+  /// Throws ValueError when scalars.step < 1.
+  explicit AdamWStep(const AdamWScalars& scalars);
+
+  /// Throws ShapeError as adamw_update() does.
+  AdamWUpdate operator()(const LazyTensor& param, const LazyTensor& grad, const LazyTensor& m,
+                         const LazyTensor& v) const;
+
+ private:
+  LazyTensor beta1_, rest1_;  // what is kept of the moments, and what comes in
+  LazyTensor beta2_, rest2_;
+  LazyTensor decay_;
+  LazyTensor root_correction_;
+  LazyTensor eps_;
+  LazyTensor step_size_;
+};
+
 }  // namespace caldera

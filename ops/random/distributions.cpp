@@ -85,8 +85,8 @@ LazyTensor exponential(const Shape& shape, std::uint64_t seed, DType wide, Devic
 
 /// What a number given for a tensor is.
 double value_of(const LazyTensor& number) {
-  const std::int64_t bits = number.node().attributes()[0];
-  return is_floating(number.dtype()) ? std::bit_cast<double>(bits) : static_cast<double>(bits);
+  const FillValue value = ops::number_of(number);
+  return value.is_integer() ? static_cast<double>(value.integer()) : value.real();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/operands.h"
 #include "ops/core/ranges.h"
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
@@ -98,12 +99,17 @@ void check_window(std::string_view op, const LazyTensor& x, std::size_t starts,
   }
 }
 
+LazyTensor as_position(std::int64_t start) { return ops::scalar(start, DType::i64); }
+LazyTensor as_position(const LazyTensor& start) { return ops::as_operand(start, DType::i64); }
+
 /// The numbers that move a window of `sizes`, and for each axis which of them does.
 struct Moves {
-  Moves(const Shape& whole, std::span<const std::int64_t> starts, const Shape& sizes) {
+  /// `starts` are numbers, C++'s or tensors'.
+  template <class Start>
+  Moves(const Shape& whole, std::span<const Start> starts, const Shape& sizes) {
     for (int d = 0; d < whole.rank(); ++d) {
       const bool moves = sizes[d] < whole[d];
-      if (moves) numbers.push_back(ops::scalar(starts[static_cast<std::size_t>(d)], DType::i64));
+      if (moves) numbers.push_back(as_position(starts[static_cast<std::size_t>(d)]));
       which.push_back(moves ? static_cast<std::int64_t>(numbers.size()) : 0);
     }
   }
@@ -118,11 +124,22 @@ bool are_numbers(const std::vector<LazyTensor>& starts) {
     return ops::is_scalar_leaf(start) && is_integral(start.dtype());
   });
 }
-std::vector<std::int64_t> numbers_in(const std::vector<LazyTensor>& starts) {
-  std::vector<std::int64_t> numbers;
-  numbers.reserve(starts.size());
-  for (const LazyTensor& start : starts) numbers.push_back(ops::number_of(start).integer());
-  return numbers;
+
+template <class Start>
+LazyTensor slice_by_numbers(const LazyTensor& x, std::span<const Start> starts,
+                            const std::vector<std::int64_t>& sizes) {
+  const Shape shape{Dims(std::span<const std::int64_t>(sizes))};
+  if (shape == x.shape()) return x;
+  const Moves moves(x.shape(), starts, shape);
+  return slice_by(x, shape, moves.which, moves.numbers);
+}
+
+template <class Start>
+LazyTensor update_by_numbers(const LazyTensor& x, const LazyTensor& update, std::span<const Start> starts) {
+  if (update.numel() == 0) return x;
+  if (update.shape() == x.shape()) return update;
+  const Moves moves(x.shape(), starts, update.shape());
+  return update_by(x, update, moves.which, moves.numbers);
 }
 
 void check_starts(std::string_view op, const std::vector<LazyTensor>& starts) {
@@ -173,17 +190,14 @@ void check_update(const LazyTensor& x, const LazyTensor& update, std::size_t sta
 LazyTensor dynamic_slice(const LazyTensor& x, std::span<const std::int64_t> starts,
                          const std::vector<std::int64_t>& sizes) {
   check_window("dynamic_slice", x, starts.size(), sizes);
-  const Shape shape{Dims(std::span<const std::int64_t>(sizes))};
-  if (shape == x.shape()) return x;
-  const Moves moves(x.shape(), starts, shape);
-  return slice_by(x, shape, moves.which, moves.numbers);
+  return slice_by_numbers(x, starts, sizes);
 }
 
 LazyTensor dynamic_slice(const LazyTensor& x, const std::vector<LazyTensor>& starts,
                          const std::vector<std::int64_t>& sizes) {
   check_starts("dynamic_slice", starts);
-  if (are_numbers(starts)) return dynamic_slice(x, numbers_in(starts), sizes);
   check_window("dynamic_slice", x, starts.size(), sizes);
+  if (are_numbers(starts)) return slice_by_numbers(x, std::span<const LazyTensor>(starts), sizes);
   LazyTensor y = x;
   for (int d = 0; d < x.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
@@ -195,17 +209,14 @@ LazyTensor dynamic_slice(const LazyTensor& x, const std::vector<LazyTensor>& sta
 LazyTensor dynamic_update_slice(const LazyTensor& x, const LazyTensor& update,
                                 std::span<const std::int64_t> starts) {
   check_update(x, update, starts.size());
-  if (update.numel() == 0) return x;
-  if (update.shape() == x.shape()) return update;
-  const Moves moves(x.shape(), starts, update.shape());
-  return update_by(x, update, moves.which, moves.numbers);
+  return update_by_numbers(x, update, starts);
 }
 
 LazyTensor dynamic_update_slice(const LazyTensor& x, const LazyTensor& update,
                                 const std::vector<LazyTensor>& starts) {
   check_starts("dynamic_update_slice", starts);
-  if (are_numbers(starts)) return dynamic_update_slice(x, update, numbers_in(starts));
   check_update(x, update, starts.size());
+  if (are_numbers(starts)) return update_by_numbers(x, update, std::span<const LazyTensor>(starts));
   return update.numel() == 0 ? x : updated_along(x, update, starts, 0);
 }
 

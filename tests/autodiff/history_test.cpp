@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/messages.h"
 #include "tests/support/transforms/gradcheck.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/caldera.h"
+#include "engine/device/backend.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/messages.h"

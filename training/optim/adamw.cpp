@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "ops/core/selection.h"
-#include "ops/nn/optimizer_updates.h"
 #include "training/optim/kind.h"
 #include "training/optim/option_check.h"
 
@@ -25,14 +24,17 @@ AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)
   options_.validate();
 }
 
-Optimizer::Updated AdamW::updated(const Step& step) const {
-  const AdamWScalars scalars{.learning_rate = step.learning_rate,
+void AdamW::prepare(double learning_rate, std::int64_t number) {
+  step_.emplace(AdamWScalars{.learning_rate = learning_rate,
                              .beta1 = options_.beta1,
                              .beta2 = options_.beta2,
                              .eps = options_.eps,
                              .weight_decay = options_.weight_decay,
-                             .step = step.number};
-  AdamWUpdate update = adamw_update(step.parameter, step.grad, step.slots[0], step.slots[1], scalars);
+                             .step = number});
+}
+
+Optimizer::Updated AdamW::updated(const Step& step) const {
+  AdamWUpdate update = (*step_)(step.parameter, step.grad, step.slots[0], step.slots[1]);
   return {std::move(update.param), {std::move(update.m), std::move(update.v)}};
 }
 

@@ -2,8 +2,11 @@
 // torch.optim.AdamW.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "ops/nn/optimizer_updates.h"
 #include "training/optim/optimizer.h"
 
 namespace caldera {
@@ -28,9 +31,11 @@ class AdamW final : public Optimizer {
 
  protected:
   Updated updated(const Step& step) const override;
+  void prepare(double learning_rate, std::int64_t number) override;
 
  private:
   AdamWOptions options_;
+  std::optional<AdamWStep> step_;  // the present one
 };
 
 }  // namespace caldera

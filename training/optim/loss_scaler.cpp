@@ -31,7 +31,8 @@ LossScaler::LossScaler(const LossScalerOptions& options) : options_(options), sc
 LazyTensor LossScaler::scaled(const LazyTensor& loss) const { return loss * scale_; }
 
 void LossScaler::unscale(std::vector<LazyTensor>& grads) const {
-  for (LazyTensor& g : grads) g = g * (1 / scale_);
+  const LazyTensor factor = 1 / scale_;
+  for (LazyTensor& g : grads) g = g * factor;
 }
 
 void LossScaler::update(bool finite) {

@@ -104,10 +104,10 @@ void Optimizer::check_grads(std::span<const LazyTensor> grads) const {
   }
 }
 
-std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grads,
-                                                double learning_rate) const {
+std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grads, double learning_rate) {
   check_rate(name_, learning_rate);
   check_grads(grads);
+  prepare(learning_rate, step_ + 1);
   std::vector<Updated> results;
   results.reserve(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -97,12 +97,15 @@ class Optimizer {
     std::vector<LazyTensor> slots;
   };
   virtual Updated updated(const Step& step) const = 0;
+  /// Called once an update, before updated() is for each parameter: makes what all of them share, the numbers
+  /// of the step above all. A number is a node of the graph like any other.
+  virtual void prepare([[maybe_unused]] double learning_rate, [[maybe_unused]] std::int64_t number) {}
 
  private:
   void check_parameters() const;
   void check_grads(std::span<const LazyTensor> grads) const;
-  /// Returns what update() would put into the parameters and the state. Changes nothing.
-  std::vector<Updated> next(std::span<const LazyTensor> grads, double learning_rate) const;
+  /// Returns what update() would put into the parameters and the state. Changes neither.
+  std::vector<Updated> next(std::span<const LazyTensor> grads, double learning_rate);
   void commit(std::vector<Updated> results);
 
   std::string name_;

@@ -27,17 +27,20 @@ SGD::SGD(std::vector<Parameter> parameters, const SGDOptions& options)
   options_.validate();
 }
 
-Optimizer::Updated SGD::updated(const Step& step) const {
-  const LazyTensor g =
-      options_.weight_decay == 0 ? step.grad : step.grad + step.parameter * options_.weight_decay;
-  if (options_.momentum == 0) return {step.parameter - g * step.learning_rate, {}};
+void SGD::prepare(double learning_rate, std::int64_t number) {
   // The buffer begins as zeros. A factor and not a case, so that the first step has the plan of all later
   // ones.
-  const double fresh = step.number == 1 ? 1 : 1 - options_.dampening;
-  LazyTensor buffer = step.slots[0] * options_.momentum;
-  buffer = buffer + (options_.dampening == 0 ? g : g * fresh);
-  const LazyTensor direction = options_.nesterov ? g + buffer * options_.momentum : buffer;
-  return {step.parameter - direction * step.learning_rate, {buffer}};
+  const double fresh = number == 1 ? 1 : 1 - options_.dampening;
+  numbers_ = {learning_rate, options_.weight_decay, options_.momentum, fresh};
+}
+
+Optimizer::Updated SGD::updated(const Step& step) const {
+  const LazyTensor g = options_.weight_decay == 0 ? step.grad : step.grad + step.parameter * numbers_.decay;
+  if (options_.momentum == 0) return {step.parameter - g * numbers_.rate, {}};
+  LazyTensor buffer = step.slots[0] * numbers_.momentum;
+  buffer = buffer + (options_.dampening == 0 ? g : g * numbers_.fresh);
+  const LazyTensor direction = options_.nesterov ? g + buffer * numbers_.momentum : buffer;
+  return {step.parameter - direction * numbers_.rate, {buffer}};
 }
 
 detail::OptimizerKind sgd_optimizer() {

@@ -1,6 +1,7 @@
 // SGD: stochastic gradient descent with momentum, with the numerics of torch.optim.SGD.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "training/optim/optimizer.h"
@@ -29,9 +30,16 @@ class SGD final : public Optimizer {
 
  protected:
   Updated updated(const Step& step) const override;
+  void prepare(double learning_rate, std::int64_t number) override;
 
  private:
+  /// The numbers of the present step.
+  struct Numbers {
+    LazyTensor rate, decay, momentum, fresh;
+  };
+
   SGDOptions options_;
+  Numbers numbers_;
 };
 
 }  // namespace caldera

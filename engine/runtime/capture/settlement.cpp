@@ -29,6 +29,13 @@ void Settlement::cut(Node& node, OriginsPtr origins) {
 
 void Settlement::add_donor(Node& node) { donors_.push_back(owned(node)); }
 
+void Settlement::give_away(Node& node, std::shared_ptr<Event> given) {
+  const Value& former = node.value();
+  if (nothing_ == nullptr) nothing_ = std::make_shared<Storage>(former.storage->device(), 0);
+  given_.emplace_back(owned(node), former);
+  node.set_value({nothing_, 0, std::move(given)});
+}
+
 void Settlement::succeed() {
   for (const NodePtr& value : values_) value->set_pending(false);  // before they are let go (Dying)
   values_.clear();
@@ -36,6 +43,7 @@ void Settlement::succeed() {
   cuts_.clear();
   inputs_.clear();
   donors_.clear();
+  given_.clear();
 }
 
 void Settlement::fail(const std::vector<bool>& is_there, bool has_begun,
@@ -59,6 +67,10 @@ void Settlement::fail(const std::vector<bool>& is_there, bool has_begun,
       Value lost = donor->value();
       lost.ready = failed;
       donor->set_value(std::move(lost));
+    }
+    for (auto& [node, former] : given_) {
+      if (has_begun) former.ready = failed;
+      node->set_value(std::move(former));
     }
     for (const NodePtr& node : nodes_) {
       if (!node->is_cut() && !node->inputs().empty()) node->keep_history(1, 0);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/node.h"
@@ -21,6 +22,10 @@ class Settlement {
   /// The node's memory is taken by one of the values: it is lost if the job fails after it has begun. Under
   /// graph_mutex().
   void add_donor(Node& node);
+
+  /// The same of a node that somebody still has a handle to: from now on its value is the error of `given`,
+  /// unless the job fails before it has begun. Under graph_mutex().
+  void give_away(Node& node, std::shared_ptr<Event> given);
 
   /// All values are there. Needs no mutex; to be called before anybody is told.
   void succeed();
@@ -41,6 +46,8 @@ class Settlement {
   std::vector<Cut> cuts_;
   std::vector<NodePtr> inputs_;
   std::vector<NodePtr> donors_;
+  std::vector<std::pair<NodePtr, Value>> given_;  // with their former values
+  StoragePtr nothing_;                            // where their values lie now
 };
 
 }  // namespace caldera
