@@ -37,7 +37,7 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
                        Targets walk = Targets::are_passed);
 
 /// Marks what depends on a target through edges that carry a gradient. A value on the way to the outputs
-/// whose history has ended, and which has come from a target (see engine/graph/origins.h), is a
+/// whose history has ended, and which has come from a target (see engine/graph/history/origins.h), is a
 /// GradientError naming `transform`. Takes graph_mutex().
 void mark_differentiable(Snapshot& s, std::string_view transform);
 

@@ -1,4 +1,4 @@
-// The origins (engine/graph/origins.h) of results that were computed at once, with no nodes between them and
+// The origins (engine/graph/history/origins.h) of results that were computed at once, with no nodes between them and
 // the arguments of the call.
 #pragma once
 

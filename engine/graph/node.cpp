@@ -60,8 +60,15 @@ inline Node::~Node() {
 NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                    std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
   const std::size_t tail_bytes = attributes.size_bytes() + inputs.size() * sizeof(NodePtr);
-  return NodePtr(new (allocate_small(sizeof(Node) + tail_bytes))
-                     Node(op, shape, dtype, device, inputs, attributes, tail_bytes));
+  NodePtr node(new (allocate_small(sizeof(Node) + tail_bytes))
+                   Node(op, shape, dtype, device, inputs, attributes, tail_bytes));
+  if (shape.get().rank() == 0 && !inputs.empty()) node->enter_lazy_scalars();
+  return node;
+}
+
+void Node::enter_lazy_scalars() {
+  is_listed_ = true;
+  lazy_scalar_ = std::make_unique<LazyScalar>(*this);
 }
 
 NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, std::span<Node* const> inputs,
@@ -88,6 +95,7 @@ void Node::count_loose() {
 void Node::set_value(Value value) {
   if (result_ == nullptr) result_ = std::make_unique<Result>();
   result_->value = std::move(value);
+  lazy_scalar_.reset();
   has_value_.store(true, std::memory_order_release);
 }
 
@@ -97,6 +105,7 @@ void Node::drop_value() {
   if (is_loose_.exchange(false, std::memory_order_relaxed))
     HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
   result_->value = {};
+  if (is_listed_) enter_lazy_scalars();
 }
 
 void Node::cut(OriginsPtr origins, std::vector<NodePtr>& to) {
@@ -189,6 +198,7 @@ void Node::destroy(Node* node) {
   while (dead != nullptr) {
     Node* victim = dead;
     dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(victim->walk));
+    victim->lazy_scalar_.reset();
     if (victim->is_kept_) HistoryList::remove(*victim->result_->kept);
     NodePtr* inputs = victim->owned_inputs();
     for (std::uint32_t i = 0; i < victim->input_count_; ++i) {

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "engine/graph/event.h"
-#include "engine/graph/kept_history.h"
+#include "engine/graph/history/kept_history.h"
+#include "engine/graph/history/lazy_scalars.h"
+#include "engine/graph/history/origins.h"
 #include "engine/graph/op.h"
-#include "engine/graph/origins.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/interned_shape.h"
@@ -154,7 +155,7 @@ class Node {
   /// The value was computed from inputs that it has let go of: differentiation cannot pass through it.
   bool is_cut() const { return is_cut_.load(std::memory_order_relaxed); }
   /// Under graph_mutex(), of a node with a value that is no leaf: moves its inputs to the end of `to`, and
-  /// keeps instead what they came from (engine/graph/origins.h).
+  /// keeps instead what they came from (engine/graph/history/origins.h).
   void cut(OriginsPtr origins, std::vector<NodePtr>& to);
   /// Under graph_mutex(): takes back what cut() gave away.
   void mend(std::span<NodePtr> inputs);
@@ -228,9 +229,11 @@ class Node {
     if (stays && has_value_.load(std::memory_order_relaxed)) count_loose();
   }
   void count_loose();
+  void enter_lazy_scalars();
   std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(shape().numel()) * size_of(dtype_); }
   bool has_one_owner() const {
-    return static_cast<std::uint32_t>(owners_.load(std::memory_order_acquire)) == 1 && !is_kept_;
+    return static_cast<std::uint32_t>(owners_.load(std::memory_order_acquire)) == 1 && !is_listed_ &&
+           !is_kept_;
   }
   /// True if that was the last owner. The only one need not count down, unless somebody may look for the node
   /// without owning it: nobody else is left to count with.
@@ -267,6 +270,7 @@ class Node {
   std::uint64_t id_ = 0;
   std::unique_ptr<Result> result_;
   OriginTagPtr tag_;
+  std::unique_ptr<LazyScalar> lazy_scalar_;  // while it is one
   std::uint32_t input_count_;
   std::uint32_t tail_bytes_;
   std::uint16_t attribute_count_;
@@ -279,6 +283,7 @@ class Node {
   std::atomic<bool> pending_{false};
   std::atomic<bool> is_loose_{false};
   bool is_traced_ = false;
+  bool is_listed_ = false;  // as a lazy scalar, now or before
 };
 
 /// Guards the edges of every graph: walks hold it, and so does evaluation while it schedules. Building nodes

@@ -10,10 +10,11 @@
 #include "engine/graph/histories.h"
 #include "engine/graph/origins_walk.h"
 #include "engine/runtime/capture/device_partition.h"
+#include "engine/runtime/capture/donation_stats.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/capture/history_choice.h"
+#include "engine/runtime/capture/totals.h"
 #include "engine/runtime/devices.h"
-#include "engine/runtime/donation_stats.h"
 #include "engine/runtime/job_inputs.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_finder.h"
@@ -85,6 +86,9 @@ class Attempt {
   Attempt(PlanFinder& plans, Scheduled& scheduled, std::vector<NodePtr>& bin, bool with_optional)
       : plans_(plans), scheduled_(scheduled), bin_(bin), with_optional_(with_optional) {}
 
+  /// Whether it takes in what nobody asked for.
+  bool has_totals() const { return has_totals_; }
+
   /// False: a plan has to be made first.
   bool run(std::span<const LazyTensor> outputs, bool run_inline) {
     scheduled_ = {};
@@ -94,8 +98,10 @@ class Attempt {
     capture(work, outputs);
     bool crosses = false;
     for (std::size_t i = work.used; i-- > 0;) {  // the first one's walk is the latest then
-      work.captures[i].fill();
-      crosses = crosses || work.captures[i].crosses;
+      GraphKey& c = work.captures[i];
+      c.fill();
+      if (with_optional_ && !c.crosses) add_totals(c);
+      crosses = crosses || c.crosses;
     }
     const bool found = crosses ? add_parts(work) : add_captures(work);
     if (found) {
@@ -135,6 +141,17 @@ class Attempt {
       node.walk = walk;
       work.capture_on(node.device()).outputs.push_back(&node);
     }
+  }
+
+  void add_totals(GraphKey& c) {
+    std::vector<NodePtr> totals = find_totals(c, bin_);
+    if (totals.empty()) return;
+    has_totals_ = true;
+    for (NodePtr& total : totals) {
+      c.outputs.push_back(total.get());
+      bin_.push_back(std::move(total));
+    }
+    c.fill();
   }
 
   /// Captures of which none crosses devices: a job each.
@@ -328,6 +345,7 @@ class Attempt {
   Scheduled& scheduled_;
   std::vector<NodePtr>& bin_;
   const bool with_optional_;
+  bool has_totals_ = false;
   std::vector<Output> outputs_;
   std::vector<NodePtr> ended_;  // of earlier evaluations, whose history ends
   std::vector<std::pair<Job*, Node*>> donors_;
@@ -343,16 +361,26 @@ Scheduled enqueue(std::span<const LazyTensor> outputs, bool run_inline) {
   std::vector<NodePtr> bin;  // what nobody needs any more, released outside the mutex
   bool with_optional = true;
   for (int way = 0;;) {
+    bool has_totals = false;
     try {
       const std::scoped_lock lock(graph_mutex());
-      if (Attempt(plans, scheduled, bin, with_optional).run(outputs, run_inline)) return scheduled;
+      Attempt attempt(plans, scheduled, bin, with_optional);
+      if (attempt.run(outputs, run_inline)) return scheduled;
+      has_totals = attempt.has_totals();
     } catch (const OutOfRoom& out) {
       // What nobody asked for goes first.
       if (std::exchange(with_optional, false)) continue;
       if (way == kWaysOfMakingRoom) throw OutOfMemoryError(out.message);
       make_room(*out.device, way++);
     }
-    if (plans.has_to_make()) plans.make();
+    if (!plans.has_to_make()) continue;
+    try {
+      plans.make();
+    } catch (const Error&) {
+      // Perhaps of a total, which nobody asked for.
+      if (!has_totals) throw;
+      with_optional = false;
+    }
   }
 }
 

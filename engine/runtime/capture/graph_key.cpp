@@ -51,6 +51,7 @@ namespace {
 constexpr std::uint32_t kIsAskedFor = 0xffffffff;
 }  // namespace
 
+bool GraphKey::is_dear(std::size_t place) const { return (marks_[place] & kIsDear) != 0; }
 bool GraphKey::has_origins(std::size_t place) const { return (marks_[place] & kHasOrigins) != 0; }
 
 void GraphKey::fill() { walk_and_read(Held::are_added); }
@@ -121,7 +122,7 @@ void GraphKey::begin() {
   movable_.clear();
   added_.clear();
   marks_.clear();
-  crosses = has_calls = false;
+  crosses = has_dear = has_calls = false;
   hash = {};
   hash.mix(static_cast<std::uint64_t>(device.kind) << 8 | device.index);
 }
@@ -159,6 +160,7 @@ void GraphKey::read_data(const Node& node) {
   const bool has_origins = node.has_value() && !node.op().zero_gradient &&
                            (node.is_cut() ? static_cast<bool>(node.origins()) : !node.inputs().empty());
   std::uint8_t marks = is_held ? 0 : kIsDear;
+  has_dear = has_dear || !is_held;
   if (has_origins) marks |= kHasOrigins;
   if ((is_held || has_origins) && carries_gradients(node)) marks |= kGivesOrigins;
   marks_.push_back(marks);
@@ -208,7 +210,9 @@ void GraphKey::read_rest(const Node& node, std::uint32_t place, std::uint8_t of_
   if (kind == OpClass::pad) marks_[place] |= kIsPads;
   if ((of_operands & kIsPads) != 0 && is_add(node)) find_sum_of_pads(node, place);
   const bool is_output = (marks_[place] & kIsOutput) != 0;
-  if (!is_output && ((of_operands & kIsDear) != 0 || is_long_work(node))) marks_[place] |= kIsDear;
+  if (is_output || ((of_operands & kIsDear) == 0 && !is_long_work(node))) return;
+  marks_[place] |= kIsDear;
+  has_dear = true;
 }
 
 /// Of a value that the program holds. Makes an output of it, or of what it is a view of, if it is dear: it is

@@ -32,6 +32,7 @@ struct GraphKey {
   std::vector<std::uint32_t> wanted;
   Hash128 hash;            // of the structure: values of scalars, positions and data do not enter
   bool crosses = false;    // the graph crosses devices: nothing else holds, cut() it
+  bool has_dear = false;   // something needs data that nobody else holds, or long work
   bool has_calls = false;  // some values come of calls, which are no part of the walk
 
   /// Starts over with no outputs.
@@ -57,6 +58,12 @@ struct GraphKey {
   Program program() const;
   /// All nodes of the walk, with an owner more each.
   std::vector<NodePtr> owned_nodes() const;
+  bool contains(const Node& node) const {
+    return node.walk_index < walk.order.size() && walk.order[node.walk_index] == &node;
+  }
+  /// Whether the value at this place of the walk, which no output is, is computed from data that nobody else
+  /// holds, or from long work, without an output in between. Of captures that add what is held.
+  bool is_dear(std::size_t place) const;
   /// Whether the node at this place of the walk came from something that can be differentiated with respect
   /// to, as far as the walk shows (has_calls). Not of parts.
   bool has_origins(std::size_t place) const;

@@ -1,4 +1,4 @@
-#include "engine/runtime/donation_stats.h"
+#include "engine/runtime/capture/donation_stats.h"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "engine/graph/kept_history.h"
+#include "engine/graph/history/kept_history.h"
 
 #include <atomic>
 #include <mutex>

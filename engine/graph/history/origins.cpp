@@ -1,4 +1,4 @@
-#include "engine/graph/origins.h"
+#include "engine/graph/history/origins.h"
 
 #include <algorithm>
 

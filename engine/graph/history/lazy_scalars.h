@@ -1,0 +1,46 @@
+// Lazy scalars: numbers that a thread has built and nobody has computed, as losses and running totals are.
+// An evaluation that replaces what they need finds them here (engine/runtime/capture/totals.h).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/tensor/small_memory.h"
+
+namespace caldera {
+
+class Node;
+
+/// A node's place among those of its thread. It may leave from any thread.
+class LazyScalar : public InSmallMemory<LazyScalar> {
+ public:
+  /// Enters, as the youngest of this thread's.
+  explicit LazyScalar(Node& node);
+  /// Leaves.
+  ~LazyScalar();
+  LazyScalar(const LazyScalar&) = delete;
+  LazyScalar& operator=(const LazyScalar&) = delete;
+
+  /// The youngest `most` of this thread, the youngest first. None of them leaves meanwhile, though nobody may
+  /// own it any longer: `visit` is told under a mutex, and must not make or drop nodes.
+  template <class Visit>
+  static void for_each_of_this_thread(std::size_t most, Visit visit) {
+    struct Caller {
+      static void call(void* to, Node& node) { (*static_cast<Visit*>(to))(node); }
+    };
+    visit_all(most, &Caller::call, &visit);
+  }
+
+ private:
+  struct List;
+  static List& list_of_this_thread();
+  static void visit_all(std::size_t most, void (*visit)(void*, Node&), void* to);
+
+  Node* node_;
+  List* list_;
+  const void* thread_;
+  LazyScalar* older_;
+  LazyScalar* younger_ = nullptr;
+};
+
+}  // namespace caldera
