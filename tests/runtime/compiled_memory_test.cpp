@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -32,7 +33,10 @@ class CompiledMemory : public EngineTest {
 INSTANTIATE_TEST_SUITE_P(Setups, CompiledMemory, ::testing::ValuesIn(engine_setups()), engine_setup_name);
 
 VectorFunction halve_both(CompiledOptions options) {
-  return compiled(VectorFunction([](Inputs a) { return Tensors{a[0] * 0.5, a[1] * 0.5}; }), options);
+  return compiled(VectorFunction([](Inputs a) {
+                    return Tensors{a[0] * 0.5, a[1] * 0.5};
+                  }),
+                  std::move(options));
 }
 
 TEST_P(CompiledMemory, DonatedArgumentsGiveTheirMemory) {
@@ -52,12 +56,12 @@ TEST_P(CompiledMemory, DonatedArgumentsGiveTheirMemory) {
 TEST_P(CompiledMemory, WhatSomebodyHoldsIsNotOverwritten) {
   const VectorFunction step = halve_both({.donate = {0, 1}});
   const Tensors state{leaf(8), leaf(16)};
-  const LazyTensor handle = state[0];
+  const Tensors handles(1, state[0]);
   const LazyTensor alias = state[1].detach();  // of the same memory
   const Tensors next = step(state);
-  const Tensors same = step(Tensors{handle, handle});
+  const Tensors same = step(Tensors{handles[0], handles[0]});
   EXPECT_EQ(donated(), 0U);
-  EXPECT_EQ(handle.to_vector<float>(), all(8));
+  EXPECT_EQ(handles[0].to_vector<float>(), all(8));
   EXPECT_EQ(alias.to_vector<float>(), all(16));
   EXPECT_EQ(next[0].to_vector<float>(), all(4));
   EXPECT_EQ(same[1].to_vector<float>(), all(4));
@@ -201,6 +205,7 @@ TEST_P(CompiledMemory, IsCalledFromSeveralThreads) {
     return a[0] * weights + a[1];
   }));
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 40; ++i) {
