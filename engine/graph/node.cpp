@@ -27,18 +27,26 @@ std::uint64_t next_id(std::uint64_t above) {
 
 // Both are called in this file alone, for every node.
 inline Node::Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
-                  std::span<Node* const> inputs, std::span<const std::int64_t> attributes,
-                  std::size_t tail_bytes)
+                  std::size_t input_count, std::size_t attribute_count, std::size_t tail_bytes)
     : op_(&op),
       shape_(shape),
-      input_count_(static_cast<std::uint32_t>(inputs.size())),
+      input_count_(static_cast<std::uint32_t>(input_count)),
       tail_bytes_(static_cast<std::uint32_t>(tail_bytes)),
-      attribute_count_(static_cast<std::uint16_t>(attributes.size())),
+      attribute_count_(static_cast<std::uint16_t>(attribute_count)),
       kind_(op.kind),
       dtype_(dtype),
       device_(device) {
   static_assert(sizeof(Node) + 2 * sizeof(NodePtr) <= 128);
   static_assert(sizeof(Node) % alignof(std::int64_t) == 0 && alignof(Node) == alignof(std::int64_t));
+}
+
+inline Node::~Node() {
+  if (tag_) tag_->die();
+  if (is_loose_.load(std::memory_order_relaxed))
+    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
+}
+
+void Node::share_inputs(std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
   std::uninitialized_copy(attributes.begin(), attributes.end(), tail<std::int64_t>(0));
   NodePtr* to = owned_inputs();
   std::uint64_t youngest = 0;
@@ -51,18 +59,28 @@ inline Node::Node(const OpDef& op, const InternedShape& shape, DType dtype, Devi
   id_ = next_id(youngest);
 }
 
-inline Node::~Node() {
-  if (tag_) tag_->die();
-  if (is_loose_.load(std::memory_order_relaxed))
-    HistoryList::count_loose(-static_cast<std::int64_t>(value_bytes()));
-}
-
 NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                    std::span<Node* const> inputs, std::span<const std::int64_t> attributes) {
   const std::size_t tail_bytes = attributes.size_bytes() + inputs.size() * sizeof(NodePtr);
   NodePtr node(new (allocate_small(sizeof(Node) + tail_bytes))
-                   Node(op, shape, dtype, device, inputs, attributes, tail_bytes));
+                   Node(op, shape, dtype, device, inputs.size(), attributes.size(), tail_bytes));
+  node->share_inputs(inputs, attributes);
   if (shape.get().rank() == 0 && !inputs.empty()) node->enter_lazy_scalars();
+  return node;
+}
+
+NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Device device, Node& a,
+                   Node& b) {
+  constexpr std::size_t kTailBytes = 2 * sizeof(NodePtr);
+  a.add_ref();
+  b.add_ref();
+  NodePtr node(new (allocate_small(sizeof(Node) + kTailBytes))
+                   Node(op, shape, dtype, device, 2, 0, kTailBytes));
+  new (node->tail<NodePtr>(0)) NodePtr(&a);
+  new (node->tail<NodePtr>(sizeof(NodePtr))) NodePtr(&b);
+  node->is_traced_ = a.is_traced_ || b.is_traced_;
+  node->id_ = next_id(std::max(a.id_, b.id_));
+  if (shape.get().rank() == 0) node->enter_lazy_scalars();
   return node;
 }
 
@@ -76,7 +94,8 @@ NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, s
   const std::size_t tail_bytes = attributes.size_bytes() + inputs.size() * sizeof(NodePtr) + sizeof(rule);
   // Gradients pass through what is floating, so a call counts as that.
   NodePtr call(new (allocate_small(sizeof(Node) + tail_bytes)) Node(
-      op, InternedShape(Shape{}), DType::f32, Device::cpu(), inputs, attributes, tail_bytes));
+      op, InternedShape(Shape{}), DType::f32, Device::cpu(), inputs.size(), attributes.size(), tail_bytes));
+  call->share_inputs(inputs, attributes);
   std::construct_at(call->owned_rule(), std::move(rule));
   return call;
 }

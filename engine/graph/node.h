@@ -101,6 +101,9 @@ class Node {
   /// Calls are made by make_call.
   static NodePtr make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
+  /// The same of two inputs, which most nodes have.
+  static NodePtr make(const OpDef& op, const InternedShape& shape, DType dtype, Device device, Node& a,
+                      Node& b);
   static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {}) {
     return make(op, InternedShape(shape), dtype, device, inputs, attributes);
@@ -245,8 +248,9 @@ class Node {
   static void destroy(Node* node);
 
   /// `tail_bytes`: of what lies behind the node.
-  Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device, std::span<Node* const> inputs,
-       std::span<const std::int64_t> attributes, std::size_t tail_bytes);
+  Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device, std::size_t input_count,
+       std::size_t attribute_count, std::size_t tail_bytes);
+  void share_inputs(std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
   ~Node();
 
   /// Behind the node, in the same block, lie its attributes, its inputs and, of a call, its rule.

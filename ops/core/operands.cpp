@@ -99,9 +99,8 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& a, const LazyTensor& b
                      x.device() == y.device() && !x.is_scalar_leaf() && !y.is_scalar_leaf();
   if (!alike || !in_domain(traits.domain, x.dtype())) return elementwise_of_unlike(op, traits, a, b);
   // Nothing to convert, and extents that some tensor has already.
-  const std::array<Node*, 2> nodes{&a.node(), &b.node()};
   return LazyTensor(Node::make(op, x.interned_shape(), traits.gives_boolean ? DType::boolean : x.dtype(),
-                               x.device(), nodes));
+                               x.device(), a.node(), b.node()));
 }
 
 }  // namespace caldera::ops
