@@ -1,5 +1,5 @@
-// The origins (engine/graph/history/origins.h) of results that were computed at once, with no nodes between them and
-// the arguments of the call.
+// The origins (engine/graph/history/origins.h) of results that were computed at once, with no nodes between
+// them and the arguments of the call.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 #include "engine/graph/data_leaf.h"
 #include "engine/graph/tracing/tracing.h"
-#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/capture/donation_stats.h"
+#include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/job_inputs.h"
 #include "engine/runtime/memory_pressure.h"

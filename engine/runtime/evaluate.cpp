@@ -400,6 +400,8 @@ Scheduled schedule(std::span<const LazyTensor> outputs, bool run_inline) {
 
 }  // namespace
 
+DonationStats donation_stats() { return {.buffers = donated_buffers(), .bytes = donated_bytes()}; }
+
 void eval(std::span<const LazyTensor> outputs) {
   const Scheduled scheduled = schedule(outputs, true);
   for (const auto& event : scheduled.earlier) event->wait();

@@ -1,6 +1,5 @@
 // What nodes take: their size, shapes that are kept once, memory that threads give back, numbers.
 #include <gtest/gtest.h>
-
 #include <malloc.h>
 
 #include <cstring>
@@ -103,7 +102,8 @@ TEST(InternedShapes, AreEqualWhereTheirExtentsAre) {
 
 // The last, as the table stays full: from here on shapes belong to those who have them.
 TEST(InternedShapes, AreBoundedAndStillRightBeyondTheBound) {
-  for (std::size_t i = 0; i <= kMostInternedShapes; ++i) InternedShape(Shape{static_cast<std::int64_t>(i), 7});
+  for (std::size_t i = 0; i <= kMostInternedShapes; ++i)
+    InternedShape(Shape{static_cast<std::int64_t>(i), 7});
   EXPECT_EQ(interned_shapes(), kMostInternedShapes);
   const InternedShape own(Shape{5, 1, 5, 1}), other(Shape{5, 1, 5, 1}), third(Shape{5, 1, 5, 2});
   const InternedShape copy = own;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
