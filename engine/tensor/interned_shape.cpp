@@ -59,6 +59,11 @@ std::uintptr_t InternedShape::own(const Shape& shape) {
   return reinterpret_cast<std::uintptr_t>(new Shape(shape)) | kOwn;
 }
 
+std::uintptr_t InternedShape::scalar_bits() {
+  static const std::uintptr_t bits = InternedShape(Shape{}).bits_;
+  return bits;
+}
+
 std::size_t interned_shapes() {
   Table& all = table();
   const std::scoped_lock lock(all.mutex);

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "engine/tensor/shape.h"
@@ -17,7 +19,9 @@ inline constexpr std::size_t kMostInternedShapes = std::size_t{1} << 16;
 /// A constant shape. Thread-safe.
 class InternedShape {
  public:
-  explicit InternedShape(const Shape& shape);
+  /// The shape of a scalar.
+  InternedShape() : bits_(scalar_bits()) {}
+  InternedShape(const Shape& shape);
   InternedShape(const InternedShape& other) : bits_(other.bits_) {
     if (is_own()) bits_ = own(other.get());
   }
@@ -31,9 +35,19 @@ class InternedShape {
   }
 
   const Shape& get() const { return *reinterpret_cast<const Shape*>(bits_ & ~kOwn); }
+  operator const Shape&() const { return get(); }
+  int rank() const { return get().rank(); }
+  std::int64_t operator[](int axis) const { return get()[axis]; }
+  std::int64_t back() const { return get().back(); }
+  std::int64_t numel() const { return get().numel(); }
+  std::span<const std::int64_t> span() const { return get().span(); }
+  std::string to_string() const { return get().to_string(); }
+  const std::int64_t* begin() const { return get().begin(); }
+  const std::int64_t* end() const { return get().end(); }
   friend bool operator==(const InternedShape& a, const InternedShape& b) {
     return a.bits_ == b.bits_ || ((a.is_own() || b.is_own()) && a.get() == b.get());
   }
+  friend bool operator==(const InternedShape& a, const Shape& b) { return a.get() == b; }
   /// For hashes: shapes with equal words that mix the same are equal, in one process.
   std::uint64_t word() const {
     return is_own() ? static_cast<std::uint64_t>(get().rank()) : std::uint64_t{bits_};
@@ -48,6 +62,7 @@ class InternedShape {
   static constexpr std::uintptr_t kOwn = 1;
   bool is_own() const { return (bits_ & kOwn) != 0; }
   static std::uintptr_t own(const Shape& shape);
+  static std::uintptr_t scalar_bits();
 
   std::uintptr_t bits_;  // where the shape lies; the lowest is set of one of this object's own
 };

@@ -1,7 +1,10 @@
 // Parts of tensors, of which numbers may say where they lie: operands that scalar arguments move. Padding.
-#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/tensor/hash.h"
 
 namespace caldera {
 namespace {
@@ -11,6 +14,26 @@ void add_term(std::vector<Position::Term>& terms, std::int64_t slot, std::int64_
               std::int64_t stride) {
   if (slot < 0 || extent <= taken) return;
   terms.push_back({static_cast<std::int32_t>(slot), extent - taken, stride});
+}
+
+/// Positions of a plan by the hash of their terms.
+using PositionsByHash = std::unordered_multimap<std::uint64_t, std::int32_t>;
+
+/// The number of `position` among those of the plan, to which it is added if it is new.
+std::int32_t number_of(Position position, std::vector<Position>& positions, PositionsByHash& known) {
+  Hash128 hash;
+  for (const Position::Term& term : position.terms) {
+    hash.mix(static_cast<std::uint64_t>(term.scalar));
+    hash.mix(static_cast<std::uint64_t>(term.stride));
+  }
+  const auto [first, last] = known.equal_range(hash.lo);
+  for (auto at = first; at != last; ++at) {
+    if (positions[static_cast<std::size_t>(at->second)] == position) return at->second;
+  }
+  const auto number = static_cast<std::int32_t>(positions.size());
+  known.emplace(hash.lo, number);
+  positions.push_back(std::move(position));
+  return number;
 }
 
 }  // namespace
@@ -89,6 +112,7 @@ void Emitter::resolve_moved() {
   std::vector<std::int32_t> number(plan_.buffers.size());  // without the names
   std::vector<std::int32_t> position(plan_.buffers.size(), -1);
   std::vector<PlanBuffer> kept;
+  PositionsByHash known;
   auto next = moved_.begin();
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     if (next == moved_.end() || static_cast<std::size_t>(next->name) != b) {
@@ -104,9 +128,7 @@ void Emitter::resolve_moved() {
       const auto& inner = plan_.positions[static_cast<std::size_t>(position[of])].terms;
       sum.terms.insert(sum.terms.begin(), inner.begin(), inner.end());
     }
-    const auto known = std::find(plan_.positions.begin(), plan_.positions.end(), sum);
-    position[b] = static_cast<std::int32_t>(known - plan_.positions.begin());
-    if (known == plan_.positions.end()) plan_.positions.push_back(std::move(sum));
+    position[b] = number_of(std::move(sum), plan_.positions, known);
     ++next;
   }
   plan_.buffers = std::move(kept);

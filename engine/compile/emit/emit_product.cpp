@@ -92,7 +92,7 @@ void Emitter::product(const Group& group) {
     return;
   }
   if (n.shape.rank() == kMaxRank) return product_of_copies(i);
-  const Shape& space = group.members.empty() ? n.shape : group.space;
+  const Shape& space = group.members.empty() ? n.shape.get() : group.space;
   const SegmentList list = segments_of(n);
   Step step;
   auto& contract = step.work.emplace<ContractStep>();

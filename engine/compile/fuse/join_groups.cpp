@@ -50,7 +50,8 @@ bool Joining::operands_fit(const Group& whole, const Group& part) const {
       const Shape& seen = placement_.node(s.shape_of).shape;
       const bool generated = placement_.is_free(s.root) || placement_.is_generated(s.root);
       if (per_row && generated && !is_uniform(s.root)) return false;
-      const auto view = view_in_group(whole, n.op->kind == OpClass::reduce ? seen : n.shape, *s.view, seen);
+      const auto view =
+          view_in_group(whole, n.op->kind == OpClass::reduce ? seen : n.shape.get(), *s.view, seen);
       if (!view) return false;
       if (generated && !placement_.can_generate(s.root, *view, whole.space)) return false;
     }

@@ -12,7 +12,7 @@
 #include "engine/graph/op.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
+#include "engine/tensor/interned_shape.h"
 
 namespace caldera {
 
@@ -23,7 +23,7 @@ struct Program {
   struct Node {
     const OpDef* op = nullptr;
     DType dtype = DType::f32;
-    Shape shape;
+    InternedShape shape;
     std::span<const std::int64_t> attributes;  // owned by the graph's node, or by `owned_attributes`
     std::uint32_t first_input = 0;             // range in `inputs`
     std::uint32_t input_count = 0;

@@ -275,7 +275,7 @@ Program GraphKey::program() const {
     if (is_data) ++leaf;
     Program::Node n{.op = is_data ? &kDataOp : &node->op(),
                     .dtype = node->dtype(),
-                    .shape = node->shape(),
+                    .shape = node->interned_shape(),
                     .attributes = node->attributes().values(),
                     .first_input = static_cast<std::uint32_t>(program.inputs.size()),
                     .origin = node->walk_index};
