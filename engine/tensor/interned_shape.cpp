@@ -60,8 +60,8 @@ std::uintptr_t InternedShape::own(const Shape& shape) {
 }
 
 std::uintptr_t InternedShape::scalar_bits() {
-  static const std::uintptr_t bits = InternedShape(Shape{}).bits_;
-  return bits;
+  static const std::uintptr_t kBits = InternedShape(Shape{}).bits_;
+  return kBits;
 }
 
 std::size_t interned_shapes() {

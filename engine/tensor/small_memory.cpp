@@ -24,7 +24,7 @@ void* allocate(std::size_t units) { return ::operator new(units* kUnit); }
 
 void free(void* memory, std::size_t units) noexcept {
   if (kIsKept && !is_closed && !store.is_open) {
-    static thread_local const Watch watch;
+    static thread_local const Watch kWatch;
     if (units < kSizes) {
       free_small(memory, units * kUnit);
       return;
@@ -36,15 +36,15 @@ void free(void* memory, std::size_t units) noexcept {
 }  // namespace small_memory
 
 void trim_small_memory() noexcept {
-  using namespace small_memory;
-  for (Free*& block : store.blocks) {
+  small_memory::Store& mine = small_memory::store;
+  for (small_memory::Free*& block : mine.blocks) {
     while (block != nullptr) {
-      Free* next = block->next;
+      small_memory::Free* next = block->next;
       ::operator delete(block);
       block = next;
     }
   }
-  store.bytes = 0;
+  mine.bytes = 0;
 }
 
 }  // namespace caldera

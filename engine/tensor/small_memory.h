@@ -49,28 +49,29 @@ void free(void* memory, std::size_t units) noexcept;
 
 /// So many bytes, aligned to 16. Throws std::bad_alloc.
 inline void* allocate_small(std::size_t bytes) {
-  using namespace small_memory;
-  const std::size_t units = units_of(bytes);
-  if (kIsKept && units < kSizes) {
-    if (Free* block = store.blocks[units]; block != nullptr) {
-      store.blocks[units] = block->next;
-      store.bytes -= units * kUnit;
+  const std::size_t units = small_memory::units_of(bytes);
+  if (small_memory::kIsKept && units < small_memory::kSizes) {
+    small_memory::Store& mine = small_memory::store;
+    if (small_memory::Free* block = mine.blocks[units]; block != nullptr) {
+      mine.blocks[units] = block->next;
+      mine.bytes -= units * small_memory::kUnit;
       return block;
     }
   }
-  return allocate(units);
+  return small_memory::allocate(units);
 }
 
 /// `bytes` as they were asked for. By any thread.
 inline void free_small(void* memory, std::size_t bytes) noexcept {
-  using namespace small_memory;
-  const std::size_t units = units_of(bytes);
-  if (!kIsKept || units >= kSizes || store.bytes >= kMostSmallMemory || !store.is_open) {
-    free(memory, units);
+  const std::size_t units = small_memory::units_of(bytes);
+  small_memory::Store& mine = small_memory::store;
+  if (!small_memory::kIsKept || units >= small_memory::kSizes || mine.bytes >= kMostSmallMemory ||
+      !mine.is_open) {
+    small_memory::free(memory, units);
     return;
   }
-  store.blocks[units] = new (memory) Free{store.blocks[units]};
-  store.bytes += units * kUnit;
+  mine.blocks[units] = new (memory) small_memory::Free{mine.blocks[units]};
+  mine.bytes += units * small_memory::kUnit;
 }
 
 /// Gives what this thread keeps back to the allocator.
