@@ -68,6 +68,7 @@ TEST(NodeMemory, OfAHugeGraphIsNotKept) {
 TEST(NodeMemory, IsFreedByWhicheverThreadDropsTheLastHandle) {
   const LazyTensor x = LazyTensor::zeros({4}).eval();
   std::vector<LazyTensor> made;
+  made.reserve(1000);
   for (int i = 0; i < 1000; ++i) made.push_back(x + static_cast<double>(i));
   std::thread([&] { made.clear(); }).join();
   for (int i = 0; i < 1000; ++i) made.push_back(x + static_cast<double>(i));
