@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <unordered_set>
 
 #include "engine/graph/data_leaf.h"
@@ -113,6 +114,9 @@ Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const Lazy
   for (const Node* root : roots) s.outputs.push_back(root->walk_index);
   for (const LazyTensor& target : targets) {
     const Node& node = target.node();
+    // What a target was given away to (compiled) says so: it has no value to differentiate at.
+    if (node.has_value() && node.value().ready && node.value().ready->is_set() && node.value().ready->error())
+      std::rethrow_exception(node.value().ready->error());
     const bool reached = node.walk == walk && !order.empty();
     s.targets.push_back(reached ? static_cast<std::int64_t>(node.walk_index) : -1);
     if (reached) s.entries[node.walk_index].is_target = true;

@@ -90,6 +90,7 @@ class Mapping {
     }
     Shape one = argument.shape();
     one.erase(at);
+    if (examples_.placeholders.empty()) Node::start_ids();  // captured tensors of any thread are older
     examples_.placeholders.emplace_back(Node::make(kPlaceholder, one, argument.dtype(), argument.device()));
     examples_.placeholders.back().node().set_traced();
     mapped_.push_back(moved_axis(argument, at, 0));

@@ -169,6 +169,10 @@ class Replay {
   void make_results(std::vector<LazyTensor>& outputs) {
     outputs.clear();
     outputs.reserve(trace_.asked);
+    // Results are younger than the arguments, which other threads may have made.
+    std::uint64_t youngest = 0;
+    for (const Node* argument : arguments_) youngest = std::max(youngest, argument->id());
+    Node::start_ids(youngest);
     CallOrigins call(arguments_, is_given_);
     std::vector<OriginsPtr> origins;
     origins.reserve(trace_.origins.groups.size());

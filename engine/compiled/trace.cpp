@@ -19,8 +19,7 @@ namespace {
 /// What the function is called with.
 class StandIns {
  public:
-  explicit StandIns(std::span<const LazyTensor> arguments)
-      : start_(Node::make(kArgumentTensor, Shape{}, DType::f32, Device::cpu())) {
+  explicit StandIns(std::span<const LazyTensor> arguments) : start_(first_of_trace()) {
     for (const LazyTensor& argument : arguments) {
       const Node& node = argument.node();
       if (node.is_scalar_leaf()) {
@@ -50,6 +49,12 @@ class StandIns {
   }
 
  private:
+  /// Younger than all that there is, whichever thread made it.
+  static NodePtr first_of_trace() {
+    Node::start_ids();
+    return Node::make(kArgumentTensor, Shape{}, DType::f32, Device::cpu());
+  }
+
   NodePtr start_;
   NumberTrace numbers_;
   std::vector<LazyTensor> tensors_;

@@ -35,7 +35,7 @@ std::shared_ptr<const Trace> TraceCache::find(std::span<const LazyTensor> argume
   const Hash128 signature = Signature::hash(arguments);
   const std::scoped_lock lock(mutex_);
   const auto found = index_.find(key_of(arguments, signature));
-  if (found == index_.end()) return nullptr;
+  if (found == index_.end() || !has_numbers_of(*found->second->trace, arguments)) return nullptr;
   entries_.splice(entries_.begin(), entries_, found->second);
   return found->second->trace;
 }

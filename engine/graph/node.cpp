@@ -9,18 +9,21 @@
 namespace caldera {
 namespace {
 
-/// A number that no other node has, larger than `above`, which some node has or is 0. Threads take many at
-/// once.
+constexpr std::uint64_t kIdsAtOnce = 1024;
+constinit std::atomic<std::uint64_t> first_free_id{1};
+/// Those that this thread has taken and not given to a node yet.
+constinit thread_local std::uint64_t next_of_thread = 0;
+constinit thread_local std::uint64_t end_of_thread = 0;
+
+void take_ids() {
+  next_of_thread = first_free_id.fetch_add(kIdsAtOnce, std::memory_order_relaxed);
+  end_of_thread = next_of_thread + kIdsAtOnce;
+}
+
+/// A number that no other node has, larger than `above`, which some node has or is 0.
 std::uint64_t next_id(std::uint64_t above) {
-  constexpr std::uint64_t kAtOnce = 1024;
-  constinit static std::atomic<std::uint64_t> first_free{1};
-  constinit static thread_local std::uint64_t next = 0;
-  constinit static thread_local std::uint64_t end = 0;
-  if (next == end || next <= above) {
-    next = first_free.fetch_add(kAtOnce, std::memory_order_relaxed);
-    end = next + kAtOnce;
-  }
-  return next++;
+  if (next_of_thread == end_of_thread || next_of_thread <= above) take_ids();
+  return next_of_thread++;
 }
 
 }  // namespace
@@ -84,6 +87,11 @@ NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Dev
   return node;
 }
 
+void Node::start_ids() { take_ids(); }
+void Node::start_ids(std::uint64_t above) {
+  if (next_of_thread <= above) take_ids();
+}
+
 void Node::enter_lazy_scalars() {
   is_listed_ = true;
   lazy_scalar_ = std::make_unique<LazyScalar>(*this);
@@ -143,7 +151,8 @@ void Node::mend(std::span<NodePtr> inputs) {
   result_->origins = {};
 }
 
-void Node::keep_history(std::size_t nodes, std::uint64_t bytes) {
+void Node::keep_history(std::size_t nodes, std::uint64_t bytes, std::uint32_t depth) {
+  result_->depth = depth;
   if (result_->kept == nullptr) result_->kept = std::make_unique<KeptHistory>();
   is_kept_.store(true, std::memory_order_release);  // and stays: who finds the node in the list may own it
   HistoryList::add(*result_->kept, *this, nodes, bytes);

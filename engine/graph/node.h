@@ -114,6 +114,9 @@ class Node {
                            std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
   /// Makes a node of the same operation on other inputs of the same number and shapes. A call keeps its rule.
   NodePtr with_inputs(std::span<Node* const> inputs) const;
+  /// The nodes that this thread makes from here on have larger ids than all that there are; than `above`.
+  static void start_ids();
+  static void start_ids(std::uint64_t above);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -124,7 +127,8 @@ class Node {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
   Attributes attributes() const { return Attributes({tail<const std::int64_t>(0), attribute_count_}); }
-  /// Unique in the process, increasing with creation: a node's id is larger than those of its inputs.
+  /// Unique in the process, and larger than those of the node's inputs. Nodes that one thread makes have
+  /// rising ids; those of another may be older or younger, unless start_ids() came between.
   std::uint64_t id() const { return id_; }
   /// Scalar leaves fit every device.
   bool is_scalar_leaf() const { return kind_ == OpClass::scalar; }
@@ -180,8 +184,13 @@ class Node {
   void set_traced() { is_traced_ = true; }
 
   /// Under graph_mutex(), of a node with a value and inputs: keeps them, as the youngest history. `nodes` and
-  /// `bytes` say how much that is.
-  void keep_history(std::size_t nodes, std::uint64_t bytes);
+  /// `bytes` say how much that is, and `depth` how many values it leads through that were evaluated one after
+  /// the other, each computed from the one before.
+  void keep_history(std::size_t nodes, std::uint64_t bytes, std::uint32_t depth);
+  std::uint32_t history_depth() const { return result_ != nullptr ? result_->depth : 0; }
+  /// Its value was computed by an evaluation while somebody held it, and was not kept. Under graph_mutex().
+  bool was_passed_by() const { return was_passed_by_; }
+  void note_passed_by() { was_passed_by_ = true; }
   /// The same for a value that was not asked for: when nobody holds it any longer, it may go
   /// (drop_loose_values).
   void keep_optional_value();
@@ -214,6 +223,7 @@ class Node {
     Value value;
     OriginsPtr origins;
     std::unique_ptr<KeptHistory> kept;  // its history, if it ever kept one
+    std::uint32_t depth = 0;            // of that
   };
 
   // Owners are counted in the low half, and those of them that are handles once more in the high half.
@@ -288,6 +298,7 @@ class Node {
   std::atomic<bool> is_loose_{false};
   bool is_traced_ = false;
   bool is_listed_ = false;  // as a lazy scalar, now or before
+  bool was_passed_by_ = false;
 };
 
 /// Guards the edges of every graph: walks hold it, and so does evaluation while it schedules. Building nodes
@@ -377,7 +388,7 @@ inline NodePtr::~NodePtr() {
 inline NodeHandle::NodeHandle(NodePtr node) : node_(node.release()) {
   if (node_ == nullptr) return;
   // Of one that nobody else owns, the count needs no care.
-  if (node_->owners_.load(std::memory_order_relaxed) == Node::kOwner)
+  if (node_->owners_.load(std::memory_order_relaxed) == Node::kOwner && node_->has_one_owner())
     node_->owners_.store(Node::kHandle + Node::kOwner, std::memory_order_relaxed);
   else
     node_->owners_.fetch_add(Node::kHandle, std::memory_order_relaxed);

@@ -126,6 +126,7 @@ class Attempt {
     Job* job = nullptr;
     bool keeps = false;
     bool has_origins = false;
+    std::uint32_t depth = 0;  // of its history
     bool is_optional = false;
   };
 
@@ -144,7 +145,7 @@ class Attempt {
   }
 
   void add_totals(GraphKey& c) {
-    std::vector<NodePtr> totals = find_totals(c, bin_);
+    std::vector<NodePtr> totals = find_totals(c);
     if (totals.empty()) return;
     has_totals_ = true;
     for (NodePtr& total : totals) {
@@ -172,7 +173,8 @@ class Attempt {
                             .value = {job->storages[c.data.size() + k], 0, job->event_of(k)},
                             .job = job.get(),
                             .keeps = choice.keeps[k],
-                            .has_origins = choice.has_origins[k]});
+                            .has_origins = choice.has_origins[k],
+                            .depth = choice.depth});
         if (choice.donors[k] >= 0)
           donors_.emplace_back(job.get(), c.data[static_cast<std::size_t>(choice.donors[k])]);
       }
@@ -184,6 +186,7 @@ class Attempt {
                             .keeps = true,
                             .is_optional = true});
       }
+      for (const std::uint32_t place : c.wanted) passed_by_.push_back(c.walk.order[place]);
       add_choice(choice, c.walk.order.size());
       scheduled_.launches.push_back({std::move(open), job, job->done});
     }
@@ -226,7 +229,8 @@ class Attempt {
                           .value = std::move(inner.at(node)),
                           .job = jobs.at(node),
                           .keeps = choice.keeps[k],
-                          .has_origins = choice.has_origins[k]});
+                          .has_origins = choice.has_origins[k],
+                          .depth = choice.depth});
     }
     add_choice(choice, all.walk.order.size());
     return true;
@@ -314,6 +318,7 @@ class Attempt {
 
   /// Gives the outputs their values, which are on their way, and ends histories.
   void settle() {
+    for (Node* node : passed_by_) node->note_passed_by();  // true of those that are given a value now, too
     std::vector<Node*> cuts;
     for (const NodePtr& node : ended_) cuts.push_back(node.get());
     for (const Output& output : outputs_) {
@@ -335,7 +340,7 @@ class Attempt {
       else if (output.is_optional)
         output.node->keep_optional_value();
       else if (!output.node->inputs().empty())
-        output.node->keep_history(kept_nodes_, kept_bytes_);
+        output.node->keep_history(kept_nodes_, kept_bytes_, output.depth);
     }
     std::move(ended_.begin(), ended_.end(), std::back_inserter(bin_));
     ended_.clear();
@@ -347,7 +352,8 @@ class Attempt {
   const bool with_optional_;
   bool has_totals_ = false;
   std::vector<Output> outputs_;
-  std::vector<NodePtr> ended_;  // of earlier evaluations, whose history ends
+  std::vector<Node*> passed_by_;  // that the program holds, and that are computed, but not for keeps
+  std::vector<NodePtr> ended_;    // of earlier evaluations, whose history ends
   std::vector<std::pair<Job*, Node*>> donors_;
   std::size_t kept_nodes_ = 0;
   std::uint64_t kept_bytes_ = 0;

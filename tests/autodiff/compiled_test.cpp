@@ -1,6 +1,7 @@
 // compiled and the other transforms: through one another in any order, and gradients past a call.
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -142,6 +143,14 @@ TEST_P(CompiledTransforms, PassAValueThatWasTracedBefore) {
     EXPECT_EQ(f(g).to_vector<float>(), (Floats{7, 17}));
   }
   EXPECT_EQ(calls, 1);
+}
+
+// Ids of nodes rise within a thread: another thread's may be younger than what is made later here.
+TEST_P(CompiledTransforms, DoNotLoseAGradientPastACallWithAnotherThreadsTensor) {
+  const UnaryFunction f = compiled(UnaryFunction([](const LazyTensor& a) { return square(a); }));
+  LazyTensor x;
+  std::thread([&] { x = leaf({1, 2}).eval(); }).join();
+  EXPECT_THROW(grad(sum(f(x) * x), x), GradientError);
 }
 
 }  // namespace

@@ -45,5 +45,15 @@ TEST_P(LazyTotals, DoNotKeepAReplacedParameter) {
   EXPECT_GT(total.item<float>(), 0);
 }
 
+TEST_P(LazyTotals, ThatTakeAProductOfTheirOwnWaitUntilTheyAreAskedFor) {
+  const LazyTensor data = ones({8, 4}, DType::f32, device()).eval();
+  LazyTensor w = ones({4, 1}, DType::f32, device()).eval();
+  const LazyTensor rarely_read = sum(matmul(data, w));
+  w = w - 0.5 * w;
+  eval({w});
+  EXPECT_FALSE(rarely_read.is_evaluated());
+  EXPECT_EQ(rarely_read.item<float>(), 32);
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -41,15 +41,13 @@ LazyScalar::~LazyScalar() {
   if (older_ != nullptr) older_->younger_ = younger_;
 }
 
-void LazyScalar::visit_all(std::size_t most, void (*visit)(void*, Node&), void* to) {
+void LazyScalar::visit_all(std::size_t most, bool (*visit)(void*, Node&), void* to) {
   List& list = list_of_this_thread();
   const std::scoped_lock lock(list.mutex);
-  std::size_t looks = 16 * most;  // threads share lists
+  std::size_t looks = 64 * most;  // threads share lists
   for (LazyScalar* entry = list.youngest; entry != nullptr && most > 0 && looks > 0; entry = entry->older_) {
     --looks;
-    if (entry->thread_ != &this_thread) continue;
-    visit(to, *entry->node_);
-    --most;
+    if (entry->thread_ == &this_thread && visit(to, *entry->node_)) --most;
   }
 }
 

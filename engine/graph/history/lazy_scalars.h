@@ -21,12 +21,13 @@ class LazyScalar : public InSmallMemory<LazyScalar> {
   LazyScalar(const LazyScalar&) = delete;
   LazyScalar& operator=(const LazyScalar&) = delete;
 
-  /// The youngest `most` of this thread, the youngest first. None of them leaves meanwhile, though nobody may
-  /// own it any longer: `visit` is told under a mutex, and must not make or drop nodes.
+  /// Calls visit(node) for those of this thread, the youngest first, until `most` of the calls gave true, or
+  /// very many were made. None of them leaves meanwhile, though nobody may own it any longer: `visit` is
+  /// called under a mutex, and must not make or drop nodes.
   template <class Visit>
   static void for_each_of_this_thread(std::size_t most, Visit visit) {
     struct Caller {
-      static void call(void* to, Node& node) { (*static_cast<Visit*>(to))(node); }
+      static bool call(void* to, Node& node) { return (*static_cast<Visit*>(to))(node); }
     };
     visit_all(most, &Caller::call, &visit);
   }
@@ -34,7 +35,7 @@ class LazyScalar : public InSmallMemory<LazyScalar> {
  private:
   struct List;
   static List& list_of_this_thread();
-  static void visit_all(std::size_t most, void (*visit)(void*, Node&), void* to);
+  static void visit_all(std::size_t most, bool (*visit)(void*, Node&), void* to);
 
   Node* node_;
   List* list_;

@@ -194,6 +194,11 @@ void GraphKey::read_operation(Node& node, std::uint32_t place, Held held) {
   const bool is_plain = node.kind() == OpClass::elementwise && node.attributes().values().empty() &&
                         (of_operands & (kIsDear | kIsPads)) == 0;
   if (!is_plain) read_rest(node, place, of_operands, part);
+  // It is computed a second time, or more: not a third time.
+  if (node.was_passed_by() && (marks & kIsOutput) == 0) {
+    marks_[place] |= kIsDear;
+    has_dear = true;
+  }
   if (is_held && held == Held::are_added) add_held(node, place);
   hash.mix_both(part.lo, part.hi);
 }

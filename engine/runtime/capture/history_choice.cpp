@@ -28,22 +28,42 @@ void ask_exactly(const GraphKey& c, HistoryChoice& choice) {
   }
 }
 
+/// Notes how deep the histories are that go through the data, and ends those of data that are too deep. One
+/// that is yet to be computed needs its inputs, should that fail.
+void bound_depth(const GraphKey& c, HistoryChoice& choice) {
+  for (Node* leaf : c.data) {
+    if (&leaf->op() == &kDataOp || leaf->is_cut() || leaf->inputs().empty()) continue;
+    const std::uint32_t depth = leaf->history_depth() + 1;
+    if (depth <= kDeepestHistory || leaf->is_pending()) {
+      choice.depth = std::max(choice.depth, depth);
+      continue;
+    }
+    leaf->add_ref();
+    choice.ended.emplace_back(leaf);
+  }
+}
+
 /// Where nothing goes.
 HistoryChoice keep_all(const GraphKey& c) {
   HistoryChoice choice;
   choice.donors.assign(c.outputs.size(), -1);
   for (const Node* output : c.outputs) choice.has_origins.push_back(c.has_origins(output->walk_index));
   choice.keeps = choice.has_origins;
+  bound_depth(c, choice);
   if (c.has_calls) ask_exactly(c, choice);
   return choice;
 }
 
 class Chooser {
  public:
-  Chooser(const GraphKey& c, const Plan* plan) : c_(c), plan_(plan), order_(c.walk.order), dying_(c) {}
+  Chooser(const GraphKey& c, const Plan* plan)
+      : c_(c), plan_(plan), order_(c.walk.order), dying_(c), is_output_(order_.size(), false) {
+    for (const Node* output : c.outputs) is_output_[output->walk_index] = true;
+  }
 
   HistoryChoice run() {
     HistoryChoice choice;
+    bound_depth(c_, choice);
     find_earlier(choice);
     std::vector<bool> ends = find_replaced();
     end_ways(ends);
@@ -64,11 +84,22 @@ class Chooser {
       if (dying_[leaf->walk_index] && !ends[leaf->walk_index]) choice.kept_bytes += bytes_of(*leaf);
     }
     end_earlier(ends, choice);
+    drop_repeated(choice);
     if (c_.has_calls) ask_exactly(c_, choice);
     return choice;
   }
 
  private:
+  /// A history that is too deep may need what goes as well.
+  static void drop_repeated(HistoryChoice& choice) {
+    auto& ended = choice.ended;
+    std::sort(ended.begin(), ended.end(),
+              [](const NodePtr& a, const NodePtr& b) { return a.get() < b.get(); });
+    const auto last = std::unique(ended.begin(), ended.end(),
+                                  [](const NodePtr& a, const NodePtr& b) { return a.get() == b.get(); });
+    ended.erase(last, ended.end());
+  }
+
   /// Histories of earlier evaluations do not keep what this one replaces. They are asked only where a leaf is
   /// held by no program, and still does not go.
   void find_earlier(HistoryChoice& choice) {
@@ -96,26 +127,49 @@ class Chooser {
            });
   }
 
-  /// Leaves that were replaced: computed values that go, of the size of an output. What an earlier history
-  /// has too may be of that size by chance, so there it takes a successor.
+  /// Marks what some output comes from point by point: that has as many elements, and could lie in its place.
+  std::vector<bool> find_predecessors() const {
+    std::vector<bool> is_predecessor(order_.size(), false);
+    for (const Node* output : c_.outputs) is_predecessor[output->walk_index] = true;
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      const Node& node = *order_[i];
+      if (!is_predecessor[i] || node.has_value()) continue;
+      const auto operands = node.operands();
+      // An update of a part comes from its base.
+      const bool is_update = node.kind() == OpClass::dynamic_update || node.kind() == OpClass::scatter;
+      if (is_update)
+        is_predecessor[operands[0]->walk_index] = true;
+      else if (is_point_by_point(node.kind()))
+        for (const NodePtr& x : operands)
+          if (x->shape().numel() == node.shape().numel()) is_predecessor[x->walk_index] = true;
+    }
+    return is_predecessor;
+  }
+  static bool is_point_by_point(OpClass kind) {
+    return kind == OpClass::elementwise || kind == OpClass::reshape || kind == OpClass::permute ||
+           kind == OpClass::broadcast || kind == OpClass::identity || kind == OpClass::barrier;
+  }
+
+  /// Leaves that were replaced: computed values that go, and have a successor. Values of which an earlier
+  /// history remembers how they came about may be intermediates of that, so there it takes one that has their
+  /// memory.
   std::vector<bool> find_replaced() const {
     std::vector<bool> replaced(order_.size(), false);
-    std::vector<std::int64_t> sizes;
+    std::vector<bool> is_predecessor;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < c_.data.size(); ++i) {
       const Node* leaf = c_.data[i];
       if (!dying_[leaf->walk_index]) continue;
-      if (!needs_earlier_.empty() && needs_earlier_[leaf->walk_index]) {
-        replaced[leaf->walk_index] = &leaf->op() != &kDataOp && has_successor(i);
+      const bool is_earlier = !needs_earlier_.empty() && needs_earlier_[leaf->walk_index];
+      if (!is_earlier) bytes += bytes_of(*leaf);
+      if (&leaf->op() == &kDataOp) continue;
+      if (is_predecessor.empty()) is_predecessor = find_predecessors();
+      if (is_earlier) {
+        const bool remembers = !leaf->is_cut() && !leaf->inputs().empty();
+        replaced[leaf->walk_index] = remembers ? has_successor(i) : is_predecessor[leaf->walk_index];
         continue;
       }
-      bytes += bytes_of(*leaf);
-      if (sizes.empty()) {
-        for (const Node* output : c_.outputs) sizes.push_back(output->shape().numel());
-        std::sort(sizes.begin(), sizes.end());
-      }
-      replaced[leaf->walk_index] =
-          &leaf->op() != &kDataOp && std::binary_search(sizes.begin(), sizes.end(), leaf->shape().numel());
+      replaced[leaf->walk_index] = is_predecessor[leaf->walk_index];
     }
     if (bytes <= kSmallData) return replaced;
     // Too much to keep for anything but single numbers.
@@ -139,7 +193,7 @@ class Chooser {
     for (const Node* output : c_.outputs)
       is_needed[output->walk_index] = c_.has_origins(output->walk_index) && !ends[output->walk_index];
     for (std::size_t i = order_.size(); i-- > 0;) {
-      if (!is_needed[i] || order_[i]->has_value()) continue;
+      if (!is_needed[i] || order_[i]->has_value() || is_cut(i, ends)) continue;
       for (const NodePtr& input : order_[i]->operands()) is_needed[input->walk_index] = true;
     }
     std::vector<bool> may(order_.size(), false);
@@ -150,12 +204,18 @@ class Chooser {
     return may;
   }
 
-  /// A history ends with any of the leaves that it needs.
+  /// A history ends with any of the leaves that it needs. It does not need what an output was computed from
+  /// that has a value then, and lets go of its inputs.
   void end_ways(std::vector<bool>& ends) const {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       if (order_[i]->has_value()) continue;
-      for (const NodePtr& input : order_[i]->operands()) ends[i] = ends[i] || ends[input->walk_index];
+      for (const NodePtr& input : order_[i]->operands())
+        ends[i] = ends[i] || (ends[input->walk_index] && !is_output_[input->walk_index]);
     }
+  }
+  /// Whether the node is an output that lets go of its inputs.
+  bool is_cut(std::size_t place, const std::vector<bool>& ends) const {
+    return is_output_[place] && (ends[place] || !c_.has_origins(place));
   }
 
   /// Ends the earlier histories that need a leaf which goes.
@@ -196,6 +256,7 @@ class Chooser {
   const Plan* plan_;
   const std::vector<Node*>& order_;
   Dying dying_;
+  std::vector<bool> is_output_;   // by position
   std::vector<NodePtr> earlier_;  // that keep their history
   std::vector<bool>
       needs_earlier_;  // by position: leaves that go only if those let go; empty: there are none

@@ -7,9 +7,11 @@
 // - host data that nobody else holds (a batch made on the way) is kept along with the value, if it is small
 // or
 //   the value is a single number, as losses are;
-// - but a computed value of the same size as one of the new ones, which nobody holds any more, has been
-//   replaced, as a parameter is by its update: it gives its memory away, and every history that needs it
-//   ends.
+// - but a computed value that nobody holds any more, and that a new one of as many elements comes from point
+//   by point, has been replaced, as a parameter is by its update: it gives its memory away, and every history
+//   that needs it ends;
+// - and a chain of values that were evaluated one after the other, each computed from the one before, is not
+//   kept longer than kDeepestHistory: it is a state that goes on.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,8 @@
 
 namespace caldera {
 
+inline constexpr std::uint32_t kDeepestHistory = 128;
+
 struct HistoryChoice {
   std::vector<std::int32_t> donors;  // for each output: the data leaf whose memory it takes, or -1
   std::vector<bool> keeps;           // for each output: its history
@@ -27,6 +31,7 @@ struct HistoryChoice {
   std::vector<NodePtr> ended;        // values of earlier evaluations whose history ends
   std::vector<NodePtr> others;       // that were looked at: to be released after the mutex
   std::uint64_t kept_bytes = 0;      // of data that nobody else holds
+  std::uint32_t depth = 0;           // of the histories that are kept (Node::keep_history)
 };
 
 /// For a capture, whose walk is the latest. `plan` says which outputs may take the memory of an input; null

@@ -73,7 +73,7 @@ void Settlement::fail(const std::vector<bool>& is_there, bool has_begun,
       node->set_value(std::move(former));
     }
     for (const NodePtr& node : nodes_) {
-      if (!node->is_cut() && !node->inputs().empty()) node->keep_history(1, 0);
+      if (!node->is_cut() && !node->inputs().empty()) node->keep_history(1, 0, node->history_depth());
     }
   }
   succeed();  // releases outside of the mutex

@@ -1,5 +1,6 @@
 #include "engine/runtime/capture/totals.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -15,6 +16,20 @@ namespace {
 constexpr std::size_t kMostTotals = 64;
 constexpr std::size_t kMostNodes = 4096;
 
+/// A total is a number plus a number: what that takes is computed sooner or later. Other numbers are made of
+/// what is computed anyway, point by point and by sums: a product of its own (the loss on other data, which
+/// is looked at now and then) would be work that nobody has asked for. What may fail is left alone.
+bool may_be_on_the_way(OpClass kind, bool is_sum) {
+  return (is_sum || kind != OpClass::contract) && kind != OpClass::linalg && kind != OpClass::transfer &&
+         kind != OpClass::placeholder;
+}
+
+bool is_sum_of_numbers(const Node& node) {
+  return node.kind() == OpClass::elementwise && node.op().scalar == ScalarOp::add &&
+         std::all_of(node.operands().begin(), node.operands().end(),
+                     [](const NodePtr& x) { return x->shape().rank() == 0 && !x->is_scalar_leaf(); });
+}
+
 /// Walks from totals to what the capture computes.
 class Search {
  public:
@@ -24,6 +39,7 @@ class Search {
   /// where that is more than a few operations away, or does not lie on the capture's device alone.
   bool needs_what_goes(Node& total) {
     if (total.device() != c_.device) return false;
+    const bool is_sum = is_sum_of_numbers(total);
     bool needs = false;
     stack_.assign(1, &total);
     while (!stack_.empty()) {
@@ -37,7 +53,7 @@ class Search {
       if (nodes_++ == kMostNodes) return false;
       node.walk = walk_;
       if (node.has_value()) continue;
-      if (node.kind() == OpClass::transfer || node.kind() == OpClass::placeholder) return false;
+      if (!may_be_on_the_way(node.kind(), is_sum)) return false;
       for (const NodePtr& input : node.operands()) stack_.push_back(input.get());
     }
     return needs;
@@ -52,20 +68,21 @@ class Search {
 
 }  // namespace
 
-std::vector<NodePtr> find_totals(const GraphKey& c, std::vector<NodePtr>& bin) {
+std::vector<NodePtr> find_totals(const GraphKey& c) {
   std::vector<NodePtr> found;
   if (!c.has_dear || KeepHistories::is_active()) return found;
   std::vector<NodePtr> seen;
   seen.reserve(kMostTotals);
   LazyScalar::for_each_of_this_thread(kMostTotals, [&](Node& node) {
-    if (!c.contains(node) && node.add_ref_if_owned()) seen.emplace_back(&node);
+    if (!node.is_held() || node.is_traced() || c.contains(node) || !node.add_ref_if_owned()) return false;
+    seen.emplace_back(&node);
+    return true;
   });
   if (seen.empty()) return found;
   Search search(c);
+  // What is not found is let go of here: histories are chosen by counts of owners (Dying).
   for (NodePtr& node : seen) {
-    const bool is_wanted =
-        node->is_held() && !node->has_value() && !node->is_traced() && search.needs_what_goes(*node);
-    (is_wanted ? found : bin).push_back(std::move(node));
+    if (!node->has_value() && search.needs_what_goes(*node)) found.push_back(std::move(node));
   }
   return found;
 }

@@ -14,8 +14,7 @@
 
 namespace caldera {
 
-/// Such numbers, for a capture that is filled, with an owner more each. What was looked at besides goes to
-/// `bin`. Under graph_mutex().
-std::vector<NodePtr> find_totals(const GraphKey& c, std::vector<NodePtr>& bin);
+/// Such numbers, for a capture that is filled, with an owner more each. Under graph_mutex().
+std::vector<NodePtr> find_totals(const GraphKey& c);
 
 }  // namespace caldera
