@@ -50,8 +50,9 @@ void set_plan_cache_limit(std::size_t bytes);
 
 /// Gives the memory that the device, or every open device, holds but does not use back to the system or the
 /// driver now: idle arenas, free blocks, cached ones, staging, and on the host what the C library has of
-/// freed memory. Waits for work in flight. Values, plans and kernels stay (clear_plan_cache,
-/// set_cache_limit). What comes next takes memory anew. A device that is not open is not opened. Not needed
+/// freed memory, of freed nodes that of the calling thread. Waits for work in flight. Values, plans and
+/// kernels stay (clear_plan_cache, set_cache_limit); the histories of values that were evaluated are given
+/// up, so differentiate before. What comes next takes memory anew. A device that is not open is not opened. Not needed
 /// in a loop: what 64 evaluations of a device did not need goes back by itself. Thread-safe. Throws
 /// DeviceError when the device is lost.
 void trim(Device device);
