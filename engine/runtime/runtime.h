@@ -52,9 +52,9 @@ void set_plan_cache_limit(std::size_t bytes);
 /// driver now: idle arenas, free blocks, cached ones, staging, and on the host what the C library has of
 /// freed memory, of freed nodes that of the calling thread. Waits for work in flight. Values, plans and
 /// kernels stay (clear_plan_cache, set_cache_limit); the histories of values that were evaluated are given
-/// up, so differentiate before. What comes next takes memory anew. A device that is not open is not opened. Not needed
-/// in a loop: what 64 evaluations of a device did not need goes back by itself. Thread-safe. Throws
-/// DeviceError when the device is lost.
+/// up, so differentiate before. What comes next takes memory anew. A device that is not open is not opened.
+/// Not needed in a loop: what 64 evaluations of a device did not need goes back by itself. Thread-safe.
+/// Throws DeviceError when the device is lost.
 void trim(Device device);
 void trim();
 
