@@ -35,7 +35,7 @@ inline Node::Node(const OpDef& op, const InternedShape& shape, DType dtype, Devi
       shape_(shape),
       input_count_(static_cast<std::uint32_t>(input_count)),
       tail_bytes_(static_cast<std::uint32_t>(tail_bytes)),
-      attribute_count_(static_cast<std::uint16_t>(attribute_count)),
+      attribute_count_(static_cast<std::uint32_t>(attribute_count)),
       kind_(op.kind),
       dtype_(dtype),
       device_(device) {
@@ -75,10 +75,10 @@ NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Dev
 NodePtr Node::make(const OpDef& op, const InternedShape& shape, DType dtype, Device device, Node& a,
                    Node& b) {
   constexpr std::size_t kTailBytes = 2 * sizeof(NodePtr);
-  a.add_ref();
-  b.add_ref();
   NodePtr node(new (allocate_small(sizeof(Node) + kTailBytes))
                    Node(op, shape, dtype, device, 2, 0, kTailBytes));
+  a.add_ref();
+  b.add_ref();
   new (node->tail<NodePtr>(0)) NodePtr(&a);
   new (node->tail<NodePtr>(sizeof(NodePtr))) NodePtr(&b);
   node->is_traced_ = a.is_traced_ || b.is_traced_;

@@ -287,7 +287,7 @@ class Node {
   std::unique_ptr<LazyScalar> lazy_scalar_;  // while it is one
   std::uint32_t input_count_;
   std::uint32_t tail_bytes_;
-  std::uint16_t attribute_count_;
+  std::uint32_t attribute_count_;
   OpClass kind_;
   DType dtype_;
   Device device_;

@@ -5,8 +5,7 @@
 // - where nothing that the program holds could be differentiated with respect to, there is none to keep;
 // - inputs that the program holds are there anyway;
 // - host data that nobody else holds (a batch made on the way) is kept along with the value, if it is small
-// or
-//   the value is a single number, as losses are;
+//   or the value is a single number, as losses are;
 // - but a computed value that nobody holds any more, and that a new one of as many elements comes from point
 //   by point, has been replaced, as a parameter is by its update: it gives its memory away, and every history
 //   that needs it ends;
@@ -22,6 +21,7 @@
 
 namespace caldera {
 
+/// So many values evaluated one after the other, each computed from the one before.
 inline constexpr std::uint32_t kDeepestHistory = 128;
 
 struct HistoryChoice {
