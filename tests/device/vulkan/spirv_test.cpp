@@ -17,6 +17,8 @@
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/products/product_text.h"
+#include "engine/device/vulkan/spirv/finish.h"
+#include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
@@ -31,8 +33,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the validator has against a module; empty if nothing.
-std::string faults_of(std::span<const std::uint32_t> words) {
+/// What the validator has against a module as the driver gets it; empty if nothing.
+std::string faults_of(std::span<const std::uint32_t> module) {
+  std::vector<std::uint32_t> words;
+  try {
+    words = vulkan::spirv::finish(module, "tested");
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
   std::string message;
   spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_2);
   tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t&, const char* text) {

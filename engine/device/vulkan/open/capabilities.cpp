@@ -18,6 +18,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"subgroup-ballot", &Capabilities::subgroup_ballot},
     {"subgroup-size-control", &Capabilities::subgroup_size_control},
     {"nan-inf-preserve", &Capabilities::preserve_nan_inf},
+    {"memory-model", &Capabilities::memory_model},
     {"memory-budget", &Capabilities::memory_budget},
     {"cooperative-matrix", &Capabilities::cooperative_matrix},
 };
@@ -124,10 +125,11 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                             (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   c.preserve_nan_inf = float_controls.shaderSignedZeroInfNanPreserveFloat32 &&
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
+  c.memory_model = v12.vulkanMemoryModel;
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability = has("VK_KHR_portability_subset");
   c.cooperative_matrix = has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME) && c.storage_16bit && c.float16 &&
-                         c.subgroup_size_control && subgroup.subgroupSize == 32 &&
+                         c.memory_model && c.subgroup_size_control && subgroup.subgroupSize == 32 &&
                          has_cooperative_matrices(device);
 
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;

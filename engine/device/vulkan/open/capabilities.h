@@ -23,6 +23,7 @@ struct Capabilities {
   bool subgroup_ballot = false;        // with broadcasts
   bool subgroup_size_control = false;  // pipelines may ask for full subgroups of `subgroup_size`
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
+  bool memory_model = false;           // Vulkan's, which cooperative matrices need
   bool memory_budget = false;
   bool cooperative_matrix = false;  // NV: f16 matrices of 16 x 16 x 16 a subgroup of 32, sums in f32
   bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists

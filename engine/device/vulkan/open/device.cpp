@@ -44,6 +44,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
   v12.storageBuffer8BitAccess = can.storage_8bit;
   v12.shaderFloat16 = can.float16;
   v12.shaderInt8 = can.int8;
+  v12.vulkanMemoryModel = can.memory_model;
   VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                        .pNext = &v12};
   v11.storageBuffer16BitAccess = can.storage_16bit;

@@ -1,6 +1,6 @@
 #include "engine/device/vulkan/pipelines/pipeline_cache.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <exception>
 #include <utility>
@@ -8,6 +8,8 @@
 
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
+#include "engine/device/vulkan/spirv/finish.h"
+#include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -143,8 +145,13 @@ VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::siz
   return result;
 }
 
-VkPipeline PipelineCache::make(Words words, std::string_view name, bool full_subgroups,
+VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_subgroups,
                                std::span<const std::int32_t> constants) {
+  // What a driver does with a feature that it does not have is anything, a crash included.
+  if (const auto missing = spirv::missing_features(shader, device_->capabilities(), name); !missing.empty())
+    throw DeviceError(fmt::format("kernel {}: {} has no {}, which it needs", name, device_->name(),
+                                  fmt::join(missing, ", ")));
+  const std::vector<std::uint32_t> words = spirv::finish(shader, name);
   std::vector<VkSpecializationMapEntry> entries;
   for (std::uint32_t i = 0; i < constants.size(); ++i)
     entries.push_back({.constantID = i, .offset = 4 * i, .size = 4});
@@ -155,7 +162,7 @@ VkPipeline PipelineCache::make(Words words, std::string_view name, bool full_sub
   const VolkDeviceTable& vk = device_->vk();
   const Capabilities& can = device_->capabilities();
   const VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                             .codeSize = words.size_bytes(),
+                                             .codeSize = 4 * words.size(),
                                              .pCode = words.data()};
   VkShaderModule module = VK_NULL_HANDLE;
   device_->check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module),
@@ -179,7 +186,7 @@ VkPipeline PipelineCache::make(Words words, std::string_view name, bool full_sub
            .pSpecializationInfo = constants.empty() ? nullptr : &specialization},
       .layout = layout_};
   VkPipeline pipeline = VK_NULL_HANDLE;
-  const VkResult result = create(info, words.size_bytes(), pipeline);
+  const VkResult result = create(info, shader.size_bytes(), pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
   device_->check(result, fmt::format("kernel {}: creating its pipeline", name));
   compiled_.fetch_add(1, std::memory_order_relaxed);

@@ -56,7 +56,7 @@ class PipelineCache {
   using Words = std::span<const std::uint32_t>;
   PipelinePtr find(const Hash128& key, const std::function<PipelinePtr()>& how);
   void store();
-  VkPipeline make(Words words, std::string_view name, bool full_subgroups,
+  VkPipeline make(Words shader, std::string_view name, bool full_subgroups,
                   std::span<const std::int32_t> constants);
   VkResult create(const VkComputePipelineCreateInfo& info, std::size_t code_bytes, VkPipeline& pipeline);
   std::vector<std::uint32_t> words_of(const std::string& source, const std::string& name);

@@ -1,0 +1,59 @@
+// Numbers of the SPIR-V specification (registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html, section 3) that
+// Caldera reads or writes, those of extensions included that the headers of older distributions lack.
+#pragma once
+
+#include <cstdint>
+
+namespace caldera::vulkan::spirv {
+
+inline constexpr std::uint32_t kMagic = 0x07230203;
+/// Words ahead of the first instruction: magic, version, generator, bound of the ids, schema.
+inline constexpr std::size_t kHeaderWords = 5;
+inline constexpr std::size_t kBoundWord = 3;
+
+enum Op : std::uint16_t {
+  OpCapability = 17,
+  OpTypeInt = 21,
+  OpTypeFloat = 22,
+  OpTypeVector = 23,
+  OpTypeMatrix = 24,
+  OpTypeArray = 28,
+  OpTypeRuntimeArray = 29,
+  OpTypeStruct = 30,
+  OpTypePointer = 32,
+  OpConstant = 43,
+  OpFunction = 54,
+  OpLoad = 61,
+  OpStore = 62,
+  OpDecorate = 71,
+  OpUConvert = 113,
+  OpSConvert = 114,
+};
+
+inline constexpr std::uint32_t kStorageClassWorkgroup = 4;
+inline constexpr std::uint32_t kStorageClassPrivate = 6;
+inline constexpr std::uint32_t kStorageClassFunction = 7;
+inline constexpr std::uint32_t kStorageClassPhysicalStorageBuffer = 5349;
+inline constexpr std::uint32_t kDecorationArrayStride = 6;
+inline constexpr std::uint32_t kMemoryAccessAligned = 0x2;
+
+enum Capability : std::uint32_t {
+  CapabilityMatrix = 0,
+  CapabilityShader = 1,
+  CapabilityFloat16 = 9,
+  CapabilityFloat64 = 10,
+  CapabilityInt64 = 11,
+  CapabilityInt16 = 22,
+  CapabilityInt8 = 39,
+  CapabilityGroupNonUniform = 61,
+  CapabilityGroupNonUniformArithmetic = 63,
+  CapabilityGroupNonUniformBallot = 64,
+  CapabilityStorageBuffer16BitAccess = 4433,
+  CapabilityStorageBuffer8BitAccess = 4448,
+  CapabilitySignedZeroInfNanPreserve = 4466,
+  CapabilityVulkanMemoryModel = 5345,
+  CapabilityPhysicalStorageBufferAddresses = 5347,
+  CapabilityCooperativeMatrixNV = 5357,
+};
+
+}  // namespace caldera::vulkan::spirv

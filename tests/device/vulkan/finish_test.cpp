@@ -1,0 +1,167 @@
+// What the last pass over a module changes, against assembly written by hand, and what a module asks for.
+#include "engine/device/vulkan/spirv/finish.h"
+
+#include <gtest/gtest.h>
+
+#include <spirv-tools/libspirv.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/device/vulkan/spirv/requirements.h"
+#include "engine/tensor/error.h"
+
+namespace caldera::testing {
+namespace {
+
+using vulkan::Capabilities;
+
+std::vector<std::uint32_t> assembled(const std::string& text) {
+  std::vector<std::uint32_t> words;
+  EXPECT_TRUE(spvtools::SpirvTools(SPV_ENV_VULKAN_1_2)
+                  .Assemble(text, &words, SPV_TEXT_TO_BINARY_OPTION_PRESERVE_NUMERIC_IDS))
+      << text;
+  return words;
+}
+
+/// With ids as they are numbered, so that lines can be looked for.
+std::string listing(const std::vector<std::uint32_t>& words) {
+  std::string text;
+  spvtools::SpirvTools(SPV_ENV_VULKAN_1_2).Disassemble(words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+  return text;
+}
+
+bool is_valid(const std::vector<std::uint32_t>& words) {
+  spvtools::ValidatorOptions options;
+  options.SetScalarBlockLayout(true);
+  return spvtools::SpirvTools(SPV_ENV_VULKAN_1_2).Validate(words.data(), words.size(), options);
+}
+
+std::string finished(const std::string& text) {
+  const std::vector<std::uint32_t> words = vulkan::spirv::finish(assembled(text), "tested");
+  EXPECT_TRUE(is_valid(words)) << listing(words);
+  return listing(words);
+}
+
+int lines_with(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+/// `body` in a main() that may use: %args, the push constant, a pointer to %Block { address of %Bytes; int;
+/// double }, and constants.
+std::string module_of(const std::string& body, const std::string& capabilities = "",
+                      const std::string& types = "") {
+  return "OpCapability Shader\nOpCapability Float64\nOpCapability StorageBuffer8BitAccess\n"
+         "OpCapability PhysicalStorageBufferAddresses\n" +
+         capabilities +
+         "OpMemoryModel PhysicalStorageBuffer64 GLSL450\n"
+         "OpEntryPoint GLCompute %2 \"main\" %3\n"
+         "OpExecutionMode %2 LocalSize 1 1 1\n"
+         "OpDecorate %4 Block\nOpMemberDecorate %4 0 Offset 0\n"
+         "OpDecorate %5 Block\nOpMemberDecorate %5 0 Offset 0\nOpMemberDecorate %5 1 Offset 8\n"
+         "OpMemberDecorate %5 2 Offset 16\nOpMemberDecorate %5 3 Offset 24\n"
+         "OpDecorate %6 Block\nOpMemberDecorate %6 0 Offset 0\n"
+         "OpDecorate %7 ArrayStride 1\nOpDecorate %30 ArrayStride 4\n"
+         "%10 = OpTypeVoid\n%11 = OpTypeFunction %10\n%12 = OpTypeInt 8 0\n%13 = OpTypeInt 32 1\n"
+         "%14 = OpTypeFloat 64\n%7 = OpTypeRuntimeArray %12\n"
+         "%15 = OpConstant %13 0\n%16 = OpConstant %13 1\n%17 = OpConstant %13 2\n%18 = OpConstant %13 3\n"
+         "%29 = OpTypeInt 32 0\n%28 = OpConstant %29 3\n%30 = OpTypeArray %13 %28\n"
+         "OpTypeForwardPointer %20 PhysicalStorageBuffer\n"
+         "OpTypeForwardPointer %21 PhysicalStorageBuffer\n"
+         "%6 = OpTypeStruct %7\n%5 = OpTypeStruct %20 %13 %14 %30\n%4 = OpTypeStruct %21\n"
+         "%20 = OpTypePointer PhysicalStorageBuffer %6\n%21 = OpTypePointer PhysicalStorageBuffer %5\n"
+         "%22 = OpTypePointer PushConstant %4\n%23 = OpTypePointer PushConstant %21\n"
+         "%24 = OpTypePointer PhysicalStorageBuffer %20\n%25 = OpTypePointer PhysicalStorageBuffer %12\n"
+         "%26 = OpTypePointer PhysicalStorageBuffer %13\n%27 = OpTypePointer PhysicalStorageBuffer %14\n" +
+         types +
+         "%3 = OpVariable %22 PushConstant\n"
+         "%2 = OpFunction %10 None %11\n%8 = OpLabel\n" +
+         body + "OpReturn\nOpFunctionEnd\n";
+}
+
+constexpr const char* kAddress =
+    "%40 = OpAccessChain %23 %3 %15\n%41 = OpLoad %21 %40\n"
+    "%42 = OpAccessChain %24 %41 %15\n%43 = OpLoad %20 %42 Aligned 1\n";
+
+TEST(SpirvFinish, AddressesAreReadAtTheirAlignment) {
+  const std::string text = finished(module_of(kAddress));
+  EXPECT_EQ(lines_with(text, "Aligned 8"), 1) << text;
+  EXPECT_EQ(lines_with(text, "Aligned 1"), 0) << text;
+}
+
+TEST(SpirvFinish, StoresAndLoadsOfNumbersToo) {
+  const std::string text =
+      finished(module_of(std::string(kAddress) + "%44 = OpAccessChain %27 %41 %17\n"
+                                                 "%45 = OpLoad %14 %44 Aligned 4\n"
+                                                 "OpStore %44 %45 Aligned 4\n"
+                                                 "%46 = OpAccessChain %26 %41 %16\n"
+                                                 "%47 = OpLoad %13 %46 Aligned 16\n"
+                                                 "OpStore %46 %47 Volatile|Aligned 2\n"));
+  EXPECT_EQ(lines_with(text, "Aligned 8"), 3) << text;           // the address, the double twice
+  EXPECT_EQ(lines_with(text, "Aligned 16"), 1) << text;          // what is more stays
+  EXPECT_EQ(lines_with(text, "Volatile|Aligned 4"), 1) << text;  // an int
+}
+
+TEST(SpirvFinish, ConstantsOfBytesAreConvertedWhereTheyAreStored) {
+  const std::string store =
+      std::string(kAddress) + "%44 = OpAccessChain %25 %43 %15 %15\nOpStore %44 %50 Aligned 1\n";
+  const std::string types = "%50 = OpConstant %12 200\n";
+  const std::string text = finished(module_of(store, "", types));
+  EXPECT_EQ(lines_with(text, "OpUConvert"), 1) << text;
+  EXPECT_EQ(lines_with(text, " 200"), 1) << text;
+  EXPECT_EQ(lines_with(text, "%50 = "), 0) << text;
+  // A module that may compute with bytes keeps them.
+  const std::string kept = finished(module_of(store, "OpCapability Int8\n", types));
+  EXPECT_EQ(lines_with(kept, "OpUConvert"), 0) << kept;
+  EXPECT_EQ(lines_with(kept, "%50 = "), 1) << kept;
+}
+
+TEST(SpirvFinish, VariablesHaveNoStride) {
+  const std::string types = "%51 = OpTypePointer Function %30\n%52 = OpTypePointer Function %13\n";
+  const std::string body =
+      "%53 = OpVariable %51 Function\n%54 = OpAccessChain %52 %53 %16\nOpStore %54 %15\n";
+  const std::string text = finished(module_of(body, "", types));
+  EXPECT_EQ(lines_with(text, "OpTypeArray"), 2) << text;
+  EXPECT_EQ(lines_with(text, "OpTypePointer Function %30"), 0) << text;
+  // One that is loaded as a whole keeps its type: another would not be that of what is loaded.
+  const std::string whole = finished(module_of(body + "%55 = OpLoad %30 %53\n", "", types));
+  EXPECT_EQ(lines_with(whole, "OpTypeArray"), 1) << whole;
+}
+
+TEST(SpirvFinish, DamagedModulesAreErrors) {
+  const std::vector<std::uint32_t> good = assembled(module_of(kAddress));
+  const auto refused = [](const std::vector<std::uint32_t>& words) {
+    EXPECT_THROW(vulkan::spirv::finish(words, "tested"), DeviceError);
+  };
+  refused({});
+  refused({1, 2, 3, 4, 5, 6});
+  for (std::size_t w = vulkan::spirv::kHeaderWords; w < good.size(); ++w) {
+    std::vector<std::uint32_t> words = good;
+    words[w] =
+        0xffff0000U | (words[w] & 0xffffU);  // as the first word of an instruction: longer than the rest
+    try {
+      vulkan::spirv::finish(words, "tested");
+    } catch (const DeviceError&) {
+    }
+    words.resize(w);
+    try {
+      vulkan::spirv::finish(words, "tested");
+    } catch (const DeviceError&) {
+    }
+  }
+}
+
+TEST(SpirvRequirements, WhatTheDeviceLacksIsNamed) {
+  const std::vector<std::uint32_t> words =
+      assembled(module_of("", "OpCapability Int8\nOpCapability Int64\nOpCapability Tessellation\n"));
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(vulkan::spirv::missing_features(words, Capabilities{}, "tested"),
+            (Names{"float64", "8-bit-storage", "int8", "int64", "SPIR-V capability 3"}));
+  Capabilities can;
+  can.float64 = can.storage_8bit = can.int8 = can.int64 = true;
+  EXPECT_EQ(vulkan::spirv::missing_features(words, can, "tested"), (Names{"SPIR-V capability 3"}));
+}
+
+}  // namespace
+}  // namespace caldera::testing
