@@ -39,6 +39,7 @@ void main() {
       row_maximum[own_state(i)] = -infinity();
       row_sum[own_state(i)] = 0.0;
     }
+    SYNC();  // the states of others may be read before the first block ends: a mask of nothing, no keys at all
     float sum[TILE_ROWS][EACH];
     clear(sum);
 #ifdef CAUSAL

@@ -18,8 +18,8 @@ void main() {
     const int at = index.v[iv.bias + o * iv.outer + i * iv.indices + j * iv.inner];
     const int to = rv.bias + o * rv.outer + i * rv.indices + j * rv.inner;
     if (uint(at) < axis_extent)
-      result.v[to] = x.v[xv.bias + o * xv.outer + at * axis_stride + j * xv.inner];
+      STORE(result, to, LOAD(x, xv.bias + o * xv.outer + at * axis_stride + j * xv.inner));
     else
-      result.v[to] = FILL;
+      STORE(result, to, FILL);
   }
 }

@@ -1,9 +1,22 @@
-// Arguments of gathers and scatters over (outer, indices, inner). The includer defines MEMORY, the element type.
+// Arguments of gathers and scatters over (outer, indices, inner). The includer defines MEMORY, the element type; or
+// WORDS, the bytes of an element that is a part of a word (../memory/words.glsl).
 #extension GL_EXT_buffer_reference : require
 
 layout(local_size_x = 64) in;
 
+#ifdef WORDS
+#extension GL_EXT_buffer_reference_uvec2 : require
+#include "../memory/words.glsl"
+#define Memory uvec2
+#define LOAD(memory, e) load_small(memory, e, WORDS)
+#define STORE(memory, e, element) store_small(memory, e, WORDS, element)
+#define ELEMENT(value) (value)
+#else
 layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
+#define LOAD(memory, e) memory.v[e]
+#define STORE(memory, e, element) memory.v[e] = element
+#define ELEMENT(value) MEMORY(value)
+#endif
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Indices { int v[]; };
 
 // One operand: element number = bias + sum(coordinate * stride). The address was lowered by bias elements, so that

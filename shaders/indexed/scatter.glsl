@@ -32,7 +32,7 @@ void main() {
       const int at = index.v[by + i * iv.indices];
       if (uint(at) >= axis_extent) continue;
       const int e = to + at * axis_stride;
-      result.v[e] = MEMORY(combined(VALUE(result.v[e]), VALUE(update.v[from + i * uv.indices])));
+      STORE(result, e, ELEMENT(combined(VALUE(LOAD(result, e)), VALUE(LOAD(update, from + i * uv.indices)))));
     }
   }
 }

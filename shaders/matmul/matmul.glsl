@@ -11,7 +11,8 @@
 //   A_LOAD(memory, e)                  element number e as a VALUE
 //   A_VALUES(x)                        A_FOUR as a VECTOR
 //   A_BEGIN(segment)                   statements ahead of a segment's loads
-// and the same with B_ for B.
+// and the same with B_ for B, and
+//   C_STORE(memory, e, value)          stores a VALUE as element number e
 // Where there is more than one segment, or a kernel as the epilogue, the text is put together at run time
 // (engine/device/vulkan/products/product_text.cpp), with these as well:
 //   SEGMENTS, SCALE(slot)              how many, and the factor that eight bytes of the table hold; none: all are 1
@@ -46,6 +47,10 @@
 #ifdef SMALL_MEMORY
 #define B_SMALL
 #endif
+#endif
+
+#ifndef C_STORE
+#define C_STORE(memory, e, value) memory.v[e] = MEMORY(value)
 #endif
 
 #ifndef A_BEGIN
@@ -112,7 +117,7 @@ struct View {
   const int c_row = args.views[2 * SEGMENTS].rows;  \
   const int c_column = args.views[2 * SEGMENTS].columns;
 #define KERNEL_BATCH(batch) const int c_at = element_at(2 * SEGMENTS, batch);
-#define KERNEL_STORE(p, row, column) c.v[c_at + (row) * c_row + (column) * c_column] = MEMORY(p);
+#define KERNEL_STORE(p, row, column) C_STORE(c, c_at + (row) * c_row + (column) * c_column, p);
 #endif
 
 struct Segment {

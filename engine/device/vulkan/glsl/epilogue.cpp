@@ -28,8 +28,9 @@ Hash128 GlslEpilogue::Shape::hash() const {
   return h;
 }
 
-GlslEpilogue::GlslEpilogue(const Kernel& kernel, const Shape& shape, std::string_view name)
-    : operands_(kernel, operands_shape(kernel, shape, name)) {
+GlslEpilogue::GlslEpilogue(const Kernel& kernel, const Shape& shape, std::string_view name,
+                           const GlslOptions& options)
+    : operands_(kernel, operands_shape(kernel, shape, name), options) {
   GlslBody body;
   GlslEvaluator evaluator(kernel, operands_, body);
 

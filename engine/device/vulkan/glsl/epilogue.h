@@ -44,7 +44,8 @@ class GlslEpilogue {
   };
   /// Keeps a reference to `kernel`. Throws DTypeError naming the operation when the kernel asks for one that
   /// GLSL lacks.
-  GlslEpilogue(const Kernel& kernel, const Shape& shape, std::string_view name);
+  GlslEpilogue(const Kernel& kernel, const Shape& shape, std::string_view name,
+               const GlslOptions& options = {});
 
   const GlslNeeds& needs() const { return needs_; }
   std::string slot_members() const { return operands_.slot_members(); }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/glsl/types.h"
 #include "engine/tensor/error.h"
 
@@ -107,9 +108,10 @@ std::string GlslEvaluator::text_of(const Instruction& i) {
 
 std::string GlslEvaluator::load(int operand, const std::string& offset, DType to) {
   const DType from = kernel_.inputs[static_cast<std::size_t>(operand)];
-  const std::string element = fmt::format("{}p{}.v[{}]", operands_.prefix(), operand, offset);
+  const std::string memory = fmt::format("{}p{}", operands_.prefix(), operand);
   GlslCalls& calls = body_.needs.calls;
-  return glsl_convert({glsl_loaded(from, element, calls), compute_type(from)}, to, calls);
+  return glsl_convert({glsl_load(from, memory, offset, operands_.options(), calls), compute_type(from)}, to,
+                      calls);
 }
 
 std::string GlslEvaluator::scalar(int number, DType to) {
@@ -142,8 +144,8 @@ void GlslEvaluator::store(int output, const GlslValue& value, const std::string&
   const int k = operands_.output(output);
   const DType to = operands_.memory_type(k);
   GlslCalls& calls = body_.needs.calls;
-  body_.line("{}p{}.v[{}] = {};", operands_.prefix(), k, offset,
-             glsl_stored(to, glsl_convert(value, compute_type(to), calls), calls));
+  body_.line("{};", glsl_store(to, fmt::format("{}p{}", operands_.prefix(), k), offset,
+                               glsl_convert(value, compute_type(to), calls), operands_.options(), calls));
 }
 
 }  // namespace caldera

@@ -1,10 +1,13 @@
 #include "engine/device/vulkan/glsl/operands.h"
 
+#include "engine/device/vulkan/glsl/memory.h"
+
 namespace caldera {
 
-GlslOperands::GlslOperands(const Kernel& kernel, Shape shape)
+GlslOperands::GlslOperands(const Kernel& kernel, Shape shape, const GlslOptions& options)
     : kernel_(kernel),
       shape_(std::move(shape)),
+      options_(options),
       outputs_from_(static_cast<int>(kernel.inputs.size()) + kernel.index_count),
       one_a_row_(row_operands(kernel)) {}
 
@@ -21,7 +24,8 @@ int GlslOperands::strides(int operand) const {
 std::vector<GlslOperands::Member> GlslOperands::slot_list() const {
   std::vector<Member> list;
   for (int k = 0; k < count(); ++k) {
-    if (has_memory(k)) list.push_back({glsl_memory(memory_type(k)), fmt::format("{}p{}", prefix(), k)});
+    if (has_memory(k))
+      list.push_back({glsl_memory(memory_type(k), options_), fmt::format("{}p{}", prefix(), k)});
   }
   for (std::size_t s = 0; s < kernel_.scalars.size(); ++s)
     list.push_back({"uvec2", fmt::format("{}s{}", prefix(), s)});

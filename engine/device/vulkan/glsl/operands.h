@@ -23,7 +23,7 @@ class GlslOperands {
     int parameters = 0;  // the first inputs are no operands
     bool without_outputs = false;
   };
-  GlslOperands(const Kernel& kernel, Shape shape);
+  GlslOperands(const Kernel& kernel, Shape shape, const GlslOptions& options);
 
   int count() const { return outputs_from_ + static_cast<int>(kernel_.outputs.size()); }
   int index_operand(int n) const { return static_cast<int>(kernel_.inputs.size()) + n; }
@@ -31,6 +31,7 @@ class GlslOperands {
   int rank() const { return shape_.rank; }
   int kept_rank() const { return shape_.rank - shape_.reduce_rank; }
   const std::string& prefix() const { return shape_.prefix; }
+  const GlslOptions& options() const { return options_; }
 
   bool is_there(int operand) const {
     return operand >= shape_.parameters && !(is_output(operand) && shape_.without_outputs);
@@ -70,6 +71,7 @@ class GlslOperands {
 
   const Kernel& kernel_;
   Shape shape_;
+  GlslOptions options_;
   int outputs_from_;
   std::vector<bool> one_a_row_;
 };

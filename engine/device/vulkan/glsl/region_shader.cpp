@@ -5,12 +5,12 @@
 namespace caldera {
 namespace {
 
-GlslOperands make_operands(const Kernel& kernel, const KernelVariant& variant) {
+GlslOperands make_operands(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
   GlslOperands::Shape shape;
   shape.access = variant.access;
   shape.rank = variant.rank;
   shape.reduce_rank = variant.reduce_rank;
-  return {kernel, shape};
+  return {kernel, shape, options};
 }
 
 std::string block_declaration(const GlslOperands& operands) {
@@ -26,12 +26,12 @@ std::string block_declaration(const GlslOperands& operands) {
 }  // namespace
 
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
-  const GlslOperands operands = make_operands(kernel, variant);
+  const GlslOperands operands = make_operands(kernel, variant, {});
   return {operands.slots(), 2 + variant.rank + operands.integers()};
 }
 
 std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
-  const GlslOperands operands = make_operands(kernel, variant);
+  const GlslOperands operands = make_operands(kernel, variant, options);
   GlslBody body;
   constexpr std::string_view kBlock = "a.blocks[gl_WorkGroupID.y].";
   operands.declare_loaded(kBlock, body);

@@ -128,8 +128,9 @@ void RowWriter::store_row_values() {
     if (reads_last()) {
       const bool subgroup = single_subgroup(form_.options, form_.variant.lanes);
       body_.needs.subgroups |= subgroup;
-      body_.line("{}();  // operands may lie where the row's values go",
-                 subgroup ? "subgroupBarrier" : "barrier");
+      // Operands may lie where the row's values go; barrier() alone orders shared memory only.
+      if (!subgroup) body_.line("memoryBarrierBuffer();");
+      body_.line("{}();", subgroup ? "subgroupBarrier" : "barrier");
     }
     body_.open("if (gl_LocalInvocationID.x == 0u) {{");
   }

@@ -42,18 +42,12 @@ struct GlslNeeds {
   }
 };
 
-/// `#version`, extensions and execution modes, and the types of memory: `Floats`, `Ints` and where they are
-/// needed `Bytes`, `Halves` (the bits of 16-bit types), `Longs`, `Doubles`, each a buffer reference
+/// `#version`, extensions and execution modes, and the types of memory (memory.h): `Floats`, `Ints` and where
+/// they are needed `Bytes`, `Halves` (the bits of 16-bit types), `Longs`, `Doubles`, each a buffer reference
 /// with the one member `v[]`.
 void append_glsl_preamble(const GlslNeeds& needs, const GlslOptions& options, std::string& out);
 /// The library functions that are called, each after those it calls.
 void append_glsl_functions(const GlslNeeds& needs, std::string& out);
-
-/// The type of memory that holds elements of `type`.
-std::string_view glsl_memory(DType type);
-/// A register's worth of an element of memory, of compute_type(type), and the element's worth of a register.
-std::string glsl_loaded(DType type, const std::string& element, GlslCalls& calls);
-std::string glsl_stored(DType type, const std::string& value, GlslCalls& calls);
 
 /// Statements, indented.
 class GlslBody {

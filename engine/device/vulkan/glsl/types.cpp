@@ -12,22 +12,22 @@ namespace {
 // In the order of DType. 8 and 16 bits have no registers of their own; u8 lives in a uint, as 0 to 255.
 constexpr std::array<GlslTypeFacts, kDTypeCount> kFacts{{
     // bool
-    {"Bytes", "(uint({}) != 0u)", "uint8_t({} ? 1u : 0u)", "bool", "(({}.x & 0xffu) != 0u)", "false", "true",
+    {"Bytes", "(uint({}) != 0u)", "({} ? 1u : 0u)", "bool", "(({}.x & 0xffu) != 0u)", "false", "true",
      "false", "true"},
     // u8
-    {"Bytes", "uint({})", "uint8_t({})", "uint", "({}.x & 0xffu)", "0u", "1u", "0u", "255u"},
+    {"Bytes", "uint({})", "{}", "uint", "({}.x & 0xffu)", "0u", "1u", "0u", "255u"},
     // u32, i8, i16
     {"Ints", "int64_t(uint({}))", "int({})"},
-    {"Bytes", "(int(uint({}) << 24) >> 24)", "uint8_t(uint({}) & 0xffu)"},
-    {"Halves", "(int(uint({}) << 16) >> 16)", "uint16_t(uint({}) & 0xffffu)"},
+    {"Bytes", "(int(uint({}) << 24) >> 24)", "(uint({}) & 0xffu)"},
+    {"Halves", "(int(uint({}) << 16) >> 16)", "(uint({}) & 0xffffu)"},
     // i32
     {"Ints", "{}", "{}", "int", "int({}.x)", "0", "1", "(-2147483647 - 1)", "2147483647"},
     // i64
     {"Longs", "{}", "{}", "int64_t", "packInt2x32(ivec2({}))", "0l", "1l", "(-9223372036854775807l - 1l)",
      "9223372036854775807l"},
     // f16, bf16: by functions of the library
-    {"Halves", "from_float16(uint({}))", "uint16_t(to_float16({}))"},
-    {"Halves", "from_bfloat16(uint({}))", "uint16_t(to_bfloat16({}))"},
+    {"Halves", "from_float16(uint({}))", "to_float16({})"},
+    {"Halves", "from_bfloat16(uint({}))", "to_bfloat16({})"},
     // f32: the infinities are functions of the library
     {"Floats", "{}", "{}", "float", "uintBitsToFloat({}.x)", "0.0", "1.0", "-infinity()", "infinity()"},
     // f64

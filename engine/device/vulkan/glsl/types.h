@@ -11,7 +11,8 @@ namespace caldera {
 struct GlslTypeFacts {
   std::string_view block;   // the buffer reference that has its elements (see append_glsl_preamble)
   std::string_view loaded;  // format: a register of the compute type, of an element
-  std::string_view stored;  // format: an element, of a register of the compute type
+  std::string_view
+      stored;  // format: an element (8 and 16 bits: as a uint), of a register of the compute type
   // Of registers, so empty for types of memory:
   std::string_view value;            // their type
   std::string_view argument;         // format: a kernel's argument, of its two words

@@ -49,6 +49,12 @@ struct GlslOptions {
   std::uint32_t subgroup_size = 0;   // 0: no subgroup arithmetic in compute shaders
   bool exact_subgroup_size = false;  // every subgroup of a full workgroup has this size
   bool preserve_nan_inf = false;  // SPV_KHR_float_controls SignedZeroInfNanPreserve for f32 (and f64 if used)
+  // No storage of 8 or of 16 bits: such elements are parts of 32-bit words.
+  bool bytes_in_words = false, halves_in_words = false;
+
+  bool in_words(DType type) const {
+    return (size_of(type) == 1 && bytes_in_words) || (size_of(type) == 2 && halves_in_words);
+  }
 };
 
 /// For every operand of a step (inputs, index operands, outputs) whether it has one element a row, that is

@@ -1,7 +1,10 @@
 #include "engine/device/vulkan/open/capabilities.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+
+#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -67,6 +70,24 @@ std::vector<VkExtensionProperties> extensions_of(VkPhysicalDevice device) {
 std::span<const OptionalFeature> optional_features() { return kOptionalFeatures; }
 std::span<const AcceptedMessage> accepted_messages() { return kAcceptedMessages; }
 
+void leave_out(std::string_view names, Capabilities& capabilities) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    const auto* const feature = std::ranges::find(kOptionalFeatures, name, &OptionalFeature::name);
+    if (feature == std::end(kOptionalFeatures)) {
+      std::string known;
+      for (const OptionalFeature& f : kOptionalFeatures)
+        known += std::string(known.empty() ? "" : ", ") + f.name;
+      throw ValueError("CALDERA_VULKAN_WITHOUT: no feature '" + std::string(name) + "'; there are " + known);
+    }
+    capabilities.*feature->member = false;
+  }
+  Capabilities& c = capabilities;
+  c.cooperative_matrix =
+      c.cooperative_matrix && c.storage_16bit && c.float16 && c.memory_model && c.subgroup_size_control;
+}
+
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   Capabilities c;
   const std::vector<VkExtensionProperties> extensions = extensions_of(device);
@@ -125,7 +146,7 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                             (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   c.preserve_nan_inf = float_controls.shaderSignedZeroInfNanPreserveFloat32 &&
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
-  c.memory_model = v12.vulkanMemoryModel;
+  c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability = has("VK_KHR_portability_subset");
   c.cooperative_matrix = has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME) && c.storage_16bit && c.float16 &&

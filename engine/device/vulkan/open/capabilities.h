@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/device/vulkan/open/vk.h"
@@ -23,7 +24,7 @@ struct Capabilities {
   bool subgroup_ballot = false;        // with broadcasts
   bool subgroup_size_control = false;  // pipelines may ask for full subgroups of `subgroup_size`
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
-  bool memory_model = false;           // Vulkan's, which cooperative matrices need
+  bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
   bool cooperative_matrix = false;  // NV: f16 matrices of 16 x 16 x 16 a subgroup of 32, sums in f32
   bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists
@@ -50,6 +51,10 @@ struct OptionalFeature {
   bool Capabilities::*member;
 };
 std::span<const OptionalFeature> optional_features();
+
+/// Treats the features named in `names`, separated by commas, as missing, and with them what needs them.
+/// Throws ValueError that lists the names for one that there is not.
+void leave_out(std::string_view names, Capabilities& capabilities);
 
 /// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.
 struct AcceptedMessage {

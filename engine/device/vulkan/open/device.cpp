@@ -20,8 +20,8 @@ bool copy_queue_forced() { return environment_flag("CALDERA_VULKAN_COPY_QUEUE");
 
 void set_table_hook(TableHook hook) { table_hook.store(hook); }
 
-LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physical) {
-  const Capabilities& can = physical.capabilities;
+LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_asked_for(physical)) {
+  const Capabilities& can = physical_.capabilities;
   std::vector<const char*> extensions;
   if (can.subgroup_size_control) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (can.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
@@ -45,6 +45,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(physica
   v12.shaderFloat16 = can.float16;
   v12.shaderInt8 = can.int8;
   v12.vulkanMemoryModel = can.memory_model;
+  v12.vulkanMemoryModelDeviceScope = can.memory_model;  // atomics have the scope of the device
   VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                        .pNext = &v12};
   v11.storageBuffer16BitAccess = can.storage_16bit;

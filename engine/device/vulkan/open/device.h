@@ -85,7 +85,7 @@ class LogicalDevice {
   void open_queues();
   void note_lost(std::string_view what);
 
-  const PhysicalDevice& physical_;
+  const PhysicalDevice physical_;
   VkDevice device_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
   MemoryBudget memory_;

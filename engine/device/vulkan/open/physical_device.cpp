@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "engine/device/environment.h"
@@ -86,6 +87,13 @@ std::vector<PhysicalDevice> repeated(const std::vector<PhysicalDevice>& devices,
   return all;
 }
 
+void name_features(PhysicalDevice& device) {
+  device.info.features.clear();
+  for (const OptionalFeature& feature : optional_features()) {
+    if (device.capabilities.*feature.member) device.info.features.emplace_back(feature.name);
+  }
+}
+
 std::vector<PhysicalDevice> enumerate() {
   std::vector<PhysicalDevice> devices;
   if (instance() == VK_NULL_HANDLE) return devices;
@@ -121,9 +129,7 @@ std::vector<PhysicalDevice> enumerate() {
       if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)
         device.info.memory_bytes = std::max<std::uint64_t>(device.info.memory_bytes, heap.size);
     }
-    for (const OptionalFeature& feature : optional_features()) {
-      if (device.capabilities.*feature.member) device.info.features.emplace_back(feature.name);
-    }
+    name_features(device);
     devices.push_back(std::move(device));
     devices.back().info.device.index =
         static_cast<std::uint8_t>(preference(properties.properties.deviceType));
@@ -137,6 +143,14 @@ std::vector<PhysicalDevice> enumerate() {
 }
 
 }  // namespace
+
+PhysicalDevice as_asked_for(PhysicalDevice device) {
+  if (const char* const without = std::getenv("CALDERA_VULKAN_WITHOUT")) {
+    leave_out(without, device.capabilities);
+    name_features(device);
+  }
+  return device;
+}
 
 const std::vector<PhysicalDevice>& physical_devices() {
   // Leaked like the instance: backends refer to it until the very end of the process.

@@ -26,4 +26,8 @@ struct PhysicalDevice {
 /// has several logical devices. Throws ValueError for another N.
 const std::vector<PhysicalDevice>& physical_devices();
 
+/// The device less the optional features that CALDERA_VULKAN_WITHOUT names, separated by commas (see
+/// leave_out()): how a device that lacks them is treated, tried on one that has them.
+PhysicalDevice as_asked_for(PhysicalDevice device);
+
 }  // namespace caldera::vulkan

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/glsl/types.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
@@ -40,6 +41,16 @@ constexpr TypeText kTypes[] = {
      "1\n"
      "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"},
 };
+
+/// Of u8 where its elements are parts of words.
+constexpr const char* kBytesInWords =
+    "#define MEMORY uint\n#define VECTOR uvec4\n#define SMALL_MEMORY\n#define ALIGN 1\n"
+    "#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))\n"
+    "#define A_MEMORY uint\n#define A_ALIGN 1\n#define A_SMALL\n"
+    "#define A_LOAD(memory, e) load_small(uvec2(memory), e, 1u)\n"
+    "#define B_MEMORY uint\n#define B_ALIGN 1\n#define B_SMALL\n"
+    "#define B_LOAD(memory, e) load_small(uvec2(memory), e, 1u)\n"
+    "#define C_STORE(memory, e, value) store_small(uvec2(memory), e, 1u, value)\n";
 
 const TypeText& type_text(DType type) {
   for (const TypeText& text : kTypes) {
@@ -81,24 +92,37 @@ std::string for_side(std::string_view text, char side) {
   return result;
 }
 
+/// The element as an f32.
+std::string loaded_element(DType type, const std::string& block, const GlslOptions& options,
+                           GlslCalls& calls) {
+  if (options.in_words(type)) return glsl_load(type, "address", "e", options, calls);
+  const std::string element = fmt::format("{}(address).v[e]", block);
+  return type == DType::bf16 ? fmt::format("uintBitsToFloat(uint({}) << 16)", element)
+                             : fmt::format("float({})", element);
+}
+
 /// One type in all segments: loads of that type. Otherwise a segment chooses among three.
-std::string memory_definitions(char side, const std::vector<DType>& types) {
+std::string memory_definitions(char side, const std::vector<DType>& types, const GlslOptions& options,
+                               GlslCalls& calls) {
   const bool uniform = std::ranges::all_of(types, [&](DType t) { return t == types[0]; });
+  if (uniform && options.in_words(types[0])) {
+    return for_side("#define @_MEMORY uint\n#define @_ALIGN 2\n#define @_SMALL\n#define @_LOAD(memory, e) ",
+                    side) +
+           glsl_load(types[0], "uvec2(memory)", "e", options, calls) + "\n";
+  }
   if (uniform) return for_side(memory_text(types[0]).definitions, side);
   std::string text;
   std::string load = for_side("int @_kind;\nfloat @_load(uvec2 address, int e) {\n", side);
   for (std::size_t kind = 0; kind < std::size(kMemories); ++kind) {
     const MemoryText& memory = kMemories[kind];
     const std::string block = fmt::format("{}_{}", side, memory.element);
-    text += fmt::format(
-        "layout(buffer_reference, std430, buffer_reference_align = {}) readonly buffer {} {{ {} v[]; }};\n",
-        size_of(memory.type), block, memory.element);
-    const std::string element = fmt::format("{}(address).v[e]", block);
-    load += for_side(
-        fmt::format("  if (@_kind == {}) return {};\n", kind,
-                    memory.type == DType::bf16 ? fmt::format("uintBitsToFloat(uint({}) << 16)", element)
-                                               : fmt::format("float({})", element)),
-        side);
+    if (!options.in_words(memory.type))
+      text += fmt::format(
+          "layout(buffer_reference, std430, buffer_reference_align = {}) readonly buffer {} {{ {} v[]; }};\n",
+          size_of(memory.type), block, memory.element);
+    load += for_side(fmt::format("  if (@_kind == {}) return {};\n", kind,
+                                 loaded_element(memory.type, block, options, calls)),
+                     side);
   }
   load += "  return 0.0;\n}\n";
   std::string kinds = "0";
@@ -159,18 +183,20 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
         fmt::format("#define SCALE(slot) {}\n", glsl_convert({argument, form.scale}, form.type, needs.calls));
   }
 
+  std::string memory;
+  if (!form.plain_memory()) {
+    for (int side : {0, 1}) {
+      for (DType type : form.memory[side]) needs.memory(type);
+      memory += memory_definitions("AB"[side], form.memory[side], options, needs.calls);
+    }
+  }
+
   std::string text;
   append_glsl_preamble(needs, options, text);
-  if (!form.plain_memory())
-    text +=
-        "#extension GL_EXT_shader_16bit_storage : require\n#extension GL_EXT_buffer_reference_uvec2 : "
-        "require\n";
+  if (!form.plain_memory()) text += "#extension GL_EXT_buffer_reference_uvec2 : require\n";
   append_glsl_functions(needs, text);
-  text += type_text(form.type).definitions;
-  if (!form.plain_memory()) {
-    text += memory_definitions('A', form.memory[0]);
-    text += memory_definitions('B', form.memory[1]);
-  }
+  text += options.in_words(form.type) ? kBytesInWords : type_text(form.type).definitions;
+  text += memory;
   text += scale;
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
   if (subgroup_add) text += "#define SUBGROUP_ADD\n";

@@ -219,10 +219,6 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
                        can.max_invocations);
   if (const std::int64_t bytes = variant.shared_bytes(shape); bytes > can.shared_memory)
     return fmt::format("needs {} bytes of shared memory, the device has {}", bytes, can.shared_memory);
-  for (DType memory : {shape.a, shape.b}) {
-    if (size_of(memory) == 2 && !can.storage_16bit)
-      return fmt::format("needs 16-bit storage for {}", name(memory));
-  }
   if (can.loop_limit > 0) {
     const std::int64_t units = variant.tiles(shape);
     const std::int64_t wanted =

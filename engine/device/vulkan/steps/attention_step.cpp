@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
 #include "engine/device/vulkan/steps/attention_problem.h"
@@ -95,14 +96,15 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
                       const GlslOptions& options) {
   GlslNeeds needs;
   for (DType type : {DType::f32, types.operands, types.results}) needs.memory(type);
-  const std::string loaded = glsl_loaded(
-      types.operands, fmt::format("{}(address).v[element]", glsl_memory(types.operands)), needs.calls);
-  const std::string stored = glsl_stored(types.results, "(value)", needs.calls);
+  const std::string loaded = glsl_load(types.operands, glsl_memory_at(types.operands, "address", options),
+                                       "element", options, needs.calls);
+  const std::string stored = glsl_store(types.results, glsl_memory_at(types.results, "(z).address", options),
+                                        "element", "(value)", options, needs.calls);
   needs.subgroups = b.one_subgroup;
   for (const char* function : {"f_exp", "constants"}) needs.calls.emplace(function);
   std::string functions, slots, integers, loads;
   for (const Part& part : parts) {
-    const GlslEpilogue epilogue(*part.kernel, shape(space, part), part.name);
+    const GlslEpilogue epilogue(*part.kernel, shape(space, part), part.name, options);
     needs.calls.insert(epilogue.needs().calls.begin(), epilogue.needs().calls.end());
     needs.int64 |= epilogue.needs().int64;
     needs.bytes |= epilogue.needs().bytes;
@@ -120,8 +122,7 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   append_glsl_functions(needs, text);
   text += functions;
   text += fmt::format("#define LOADED(address, element) ({})\n", loaded);
-  text += fmt::format("#define STORE(z, element, value) ({}((z).address).v[element] = {})\n",
-                      glsl_memory(types.results), stored);
+  text += fmt::format("#define STORE(z, element, value) ({})\n", stored);
   text += fmt::format("#define LANE_ROWS {}\n#define LANE_COLUMNS {}\n", b.lane_rows, b.lane_columns);
   text += fmt::format("#define TILE_ROWS {}\n#define TILE_COLUMNS {}\n", b.tile_rows, b.tile_columns);
   text += fmt::format("#define EACH {}\n", b.each);

@@ -18,6 +18,8 @@ GlslOptions glsl_options(const Capabilities& can) {
   // size.
   options.exact_subgroup_size = can.subgroup_arithmetic && (can.subgroup_size_control || can.software);
   options.preserve_nan_inf = can.preserve_nan_inf;
+  options.bytes_in_words = !can.storage_8bit;
+  options.halves_in_words = !can.storage_16bit;
   return options;
 }
 
@@ -31,7 +33,7 @@ Context::Context(const PhysicalDevice& physical)
       measurements(device),
       tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
             DiskCache::default_directory()),
-      glsl(glsl_options(physical.capabilities)),
+      glsl(glsl_options(device->capabilities())),
       few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
       reclaimer_(device->memory(), Pressure::heavy, [this] {
         const std::lock_guard lock(arena_mutex_);
@@ -67,8 +69,6 @@ void Context::count_replay() {
 bool Context::supports(DType type) const {
   const Capabilities& can = device->capabilities();
   const DType computed = compute_type(type);
-  if (size_of(type) == 1 && !can.storage_8bit) return false;
-  if (size_of(type) == 2 && !can.storage_16bit) return false;
   if (computed == DType::i64) return can.int64;
   if (computed == DType::f64) return can.float64;
   return true;

@@ -127,8 +127,8 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
 }
 
 /// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
-std::string embedded_name(const ContractStep& contract, const ProductForm& form) {
-  if (contract.epilogue || form.segments() != 1 || form.scaled ||
+std::string embedded_name(const ContractStep& contract, const ProductForm& form, const GlslOptions& options) {
+  if (contract.epilogue || options.in_words(form.type) || form.segments() != 1 || form.scaled ||
       (!form.plain_memory() && form.kernel != ProductKernel::cooperative))
     return {};
   const char* const type = product_type_name(form.type);
@@ -157,7 +157,7 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
                           const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
                           const ProductForm& form) {
   Context& context = encoder.context;
-  if (const std::string name = embedded_name(contract, form); !name.empty())
+  if (const std::string name = embedded_name(contract, form, context.glsl); !name.empty())
     return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
                                       needs_full_subgroups(variant));
   Hash128 key = form.hash();
@@ -172,7 +172,7 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
   }
   const auto text = [&] {
     if (!contract.epilogue) return product_text(form, nullptr, 0, context.glsl);
-    const GlslEpilogue epilogue(*contract.epilogue, epilogue_shape, "epilogue");
+    const GlslEpilogue epilogue(*contract.epilogue, epilogue_shape, "epilogue", context.glsl);
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
   return context.pipelines.generated(key, step.name(), needs_full_subgroups(variant), text,

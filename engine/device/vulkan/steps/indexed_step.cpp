@@ -68,11 +68,9 @@ void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather)
   if (step.dtype == DType::f64) fill_high = 0x7ff80000;
   if (step.dtype == DType::f16) fill_low = 0x7e00;
   if (step.dtype == DType::bf16) fill_low = 0x7fc0;
-  const Capabilities& can = encoder.context.device->capabilities();
-  const std::size_t size = size_of(step.dtype);
-  if ((size == 1 && !can.storage_8bit) || (size == 2 && !can.storage_16bit))
-    throw DTypeError(fmt::format("{} elements need {}-bit storage", name(step.dtype), 8 * size));
-  const PipelinePtr pipeline = encoder.context.pipelines.embedded(fmt::format("gather_{}", 8 * size));
+  const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
+  const PipelinePtr pipeline =
+      encoder.context.pipelines.embedded(fmt::format("gather_{}{}", 8 * size_of(step.dtype), words));
   const std::uint32_t block = write_block(encoder, step, gather.axis, true, points, fill_low, fill_high);
   const std::uint32_t groups = encoder.groups(points, kLanes);
   encoder.dispatch(step, pipeline, block, groups, points / (std::int64_t{groups} * kLanes) + 1);
@@ -90,7 +88,9 @@ void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatt
                      : step.dtype == DType::i32 ? "i32"
                                                 : "u8";
   const std::int32_t how = static_cast<std::int32_t>(scatter.combine);
-  const PipelinePtr pipeline = encoder.context.pipelines.embedded(fmt::format("scatter_{}", type), {&how, 1});
+  const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
+  const PipelinePtr pipeline =
+      encoder.context.pipelines.embedded(fmt::format("scatter_{}{}", type, words), {&how, 1});
   const std::uint32_t block = write_block(encoder, step, scatter.axis, false, columns, 0, 0);
   const std::uint32_t groups = encoder.groups(columns, kLanes);
   const std::int64_t columns_each = columns / (std::int64_t{groups} * kLanes) + 1;

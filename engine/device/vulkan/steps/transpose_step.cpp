@@ -36,7 +36,8 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
   const Context& context = encoder.context;
   const Capabilities& can = context.device->capabilities();
   // Processors have caches that make up for scattered stores, and pay for barriers.
-  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 || can.max_invocations < kLanes)
+  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 || can.max_invocations < kLanes ||
+      context.glsl.in_words(kernel.inputs[0]))
     return false;
   const Dims &from = space.strides[0], &to = space.strides[1];
   const auto backwards = [](std::int64_t s) { return s < 0; };

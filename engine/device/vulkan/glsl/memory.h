@@ -1,0 +1,33 @@
+// How the text of a shader reads and writes elements of memory, type by type.
+//
+// Memory of a type is a buffer reference (`Floats`, `Ints`, `Bytes`, `Halves`, `Longs`, `Doubles`), or the
+// bare address (`uvec2`) of 8- and 16-bit elements where the device has no storage of such: those are parts
+// of 32-bit words then (shaders/memory/words.glsl).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/device/vulkan/glsl/expression.h"
+#include "engine/device/vulkan/glsl/variant.h"
+
+namespace caldera {
+
+struct GlslNeeds;
+
+/// The type of what refers to memory with elements of `type`.
+std::string_view glsl_memory(DType type, const GlslOptions& options);
+/// That, made of an address that is a uvec2.
+std::string glsl_memory_at(DType type, std::string_view address, const GlslOptions& options);
+
+/// A register's worth of element number `element` (an int), of compute_type(type).
+std::string glsl_load(DType type, std::string_view memory, std::string_view element,
+                      const GlslOptions& options, GlslCalls& calls);
+/// The expression that stores `value`, of compute_type(type).
+std::string glsl_store(DType type, std::string_view memory, std::string_view element,
+                       const std::string& value, const GlslOptions& options, GlslCalls& calls);
+
+/// Extensions, the buffer references that are needed and the functions for parts of words.
+void append_glsl_memory(const GlslNeeds& needs, const GlslOptions& options, std::string& out);
+
+}  // namespace caldera

@@ -1,0 +1,5 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define WORDS 1u
+#define FILL uint(a.fill_low)
+#include "gather.glsl"

@@ -1,0 +1,25 @@
+// Elements of 8 and 16 bits where the device has no storage of such: parts of 32-bit words. A store changes its own
+// bits of the word alone, so neighbours may be stored by other invocations at the same time.
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint word; };
+
+// The address of the element's first byte.
+uvec2 small_at(uvec2 address, int element, uint bytes) {
+  uint high, low, carry;
+  umulExtended(uint(element), bytes, high, low);
+  low = uaddCarry(address.x, low, carry);
+  return uvec2(low, address.y + high + carry);
+}
+
+uint load_small(uvec2 address, int element, uint bytes) {
+  const uvec2 at = small_at(address, element, bytes);
+  return bitfieldExtract(Words(uvec2(at.x & ~3u, at.y)).word, int(at.x & 3u) * 8, int(bytes) * 8);
+}
+
+void store_small(uvec2 address, int element, uint bytes, uint value) {
+  const uvec2 at = small_at(address, element, bytes);
+  const int shift = int(at.x & 3u) * 8;
+  const uint mask = ((1u << (bytes * 8u)) - 1u) << shift;
+  Words words = Words(uvec2(at.x & ~3u, at.y));
+  atomicAnd(words.word, ~mask);
+  atomicOr(words.word, (value << shift) & mask);
+}
