@@ -13,27 +13,12 @@ function(caldera_compile_shaders out_var)
   # Any change to an included file recompiles every shader: they are few, and it is never wrong.
   file(GLOB_RECURSE includes CONFIGURE_DEPENDS "${dir}/*.glsl")
 
-  # Cooperative matrices: only where this glslang knows them. SPIRV-Tools 2023.1 crashes on them, so they are not
-  # optimised.
-  execute_process(
-    COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2
-            -o "${work}/probe.spv" "${dir}/matmul/matmul_cooperative_f16.comp"
-    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-  if(failed)
-    message(STATUS "Caldera: this glslang compiles no cooperative matrices; products do without them")
-    list(FILTER shaders EXCLUDE REGEX "/matmul_cooperative_")
-  endif()
-
   set(binaries)
   foreach(shader IN LISTS shaders)
     get_filename_component(stem "${shader}" NAME_WE)
     set(raw "${work}/${stem}.raw.spv")
     set(binary "${work}/${stem}.spv")
-    if(stem MATCHES "^matmul_cooperative_")
-      set(optimise "${CMAKE_COMMAND}" -E copy "${raw}" "${binary}")
-    else()
-      set(optimise "${VulkanToolchain_SPIRV_OPT}" --target-env=vulkan1.2 -O "${raw}" -o "${binary}")
-    endif()
+    set(optimise "${VulkanToolchain_SPIRV_OPT}" --target-env=vulkan1.2 -O "${raw}" -o "${binary}")
     add_custom_command(
       OUTPUT "${binary}" BYPRODUCTS "${raw}"
       COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 -o "${raw}" "${shader}"

@@ -1,6 +1,10 @@
-// A workgroup a tile of 64 x 64 elements of C, by four subgroups with 2 x 2 cooperative matrices of 16 x 16 each: A and
-// B are f16 in memory and C is summed up in f32, which is what the hardware does. Pieces of A and B go through shared
-// memory, as in matmul_shared.glsl, and so does C on its way to the epilogue.
+// A workgroup a tile of 64 x 64 elements of C, by four subgroups that take 32 x 32 each in cooperative matrices of the
+// shape that the device has: A and B are f16 in memory and C is summed up in f32, which is what the hardware does.
+// Pieces of A and B go through shared memory, as in matmul_shared.glsl, and so does C on its way to the epilogue.
+//
+// MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They divide 32. The
+// types take them from specialisation constants of their own, which tells A, B and C apart where the sides are equal:
+// engine/device/vulkan/spirv/cooperative.h.
 #extension GL_NV_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -11,12 +15,14 @@ layout(local_size_x_id = 0) in;
 // As in matmul_tile.glsl.
 layout(constant_id = 1) const int a_layout = 0;
 layout(constant_id = 2) const int b_layout = 0;
+layout(constant_id = 3) const int type_m = MATRIX_M;
+layout(constant_id = 4) const int type_n = MATRIX_N;
+layout(constant_id = 5) const int type_k = MATRIX_K;
 
 #define ELEMENT float16_t
 const int BM = 64, BN = 64, BK = 32;
 const int PART = 32;  // of a subgroup, in both directions
-const int SIZE = 16;  // of a matrix, in all directions
-const int COUNT = PART / SIZE;
+const int COUNT_M = PART / MATRIX_M, COUNT_N = PART / MATRIX_N;
 const int PAD = 8;    // rows start at multiples of 16 bytes
 shared float16_t a_tile[BK * (BM + PAD)];
 shared float16_t b_tile[BK * (BN + PAD)];
@@ -39,7 +45,9 @@ shared float c_tile[BM * BN];
 #define STAGE_LAYOUT b_layout
 #include "matmul_stage.glsl"
 
-#define MATRIX(bits) fcoopmatNV<bits, gl_ScopeSubgroup, SIZE, SIZE>
+#define MATRIX_A fcoopmatNV<16, gl_ScopeSubgroup, type_m, type_k>
+#define MATRIX_B fcoopmatNV<16, gl_ScopeSubgroup, type_k, type_n>
+#define MATRIX_C fcoopmatNV<32, gl_ScopeSubgroup, type_m, type_n>
 
 void main() {
   const int m = args.m, n = args.n;
@@ -55,8 +63,12 @@ void main() {
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * BM;
     const uint batch = q / tiles_m;
-    MATRIX(32) total[COUNT * COUNT];
-    [[unroll]] for (int i = 0; i < COUNT * COUNT; ++i) total[i] = MATRIX(32)(0.0);
+    MATRIX_C sum[COUNT_M * COUNT_N];
+    [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = MATRIX_C(0.0);
+#ifdef SCALE
+    MATRIX_C total[COUNT_M * COUNT_N];
+    [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) total[i] = MATRIX_C(0.0);
+#endif
 
     [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
       MemoryA a = args.segments[segment].a;
@@ -70,36 +82,39 @@ void main() {
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
       const bool a_vectors = fours_aligned(uvec2(a), a_at, a_layout == 1 ? a_row : a_k, a_layout, A_ALIGN);
       const bool b_vectors = fours_aligned(uvec2(b), b_at, b_layout == 1 ? b_column : b_k, b_layout, B_ALIGN);
-      MATRIX(32) sum[COUNT * COUNT];
-      [[unroll]] for (int i = 0; i < COUNT * COUNT; ++i) sum[i] = MATRIX(32)(0.0);
       [[dont_unroll]] for (int l = 0; l < k; l += BK) {
         stage_a(a, a_at + l * a_k, a_row, a_k, m - first_row, k - l, a_vectors);
         stage_b(b, b_at + l * b_k, b_column, b_k, n - first_column, k - l, b_vectors);
         barrier();
-        [[unroll]] for (int s = 0; s < BK; s += SIZE) {
-          MATRIX(16) av[COUNT], bv[COUNT];
-          [[unroll]] for (int i = 0; i < COUNT; ++i) {
-            coopMatLoadNV(av[i], a_tile, uint(s * (BM + PAD) + part_row + i * SIZE), uint(BM + PAD), true);
-            coopMatLoadNV(bv[i], b_tile, uint(s * (BN + PAD) + part_column + i * SIZE), uint(BN + PAD), false);
-          }
-          [[unroll]] for (int i = 0; i < COUNT; ++i)
-            [[unroll]] for (int j = 0; j < COUNT; ++j)
-              sum[i * COUNT + j] = coopMatMulAddNV(av[i], bv[j], sum[i * COUNT + j]);
+        [[unroll]] for (int s = 0; s < BK; s += MATRIX_K) {
+          MATRIX_A av[COUNT_M];
+          MATRIX_B bv[COUNT_N];
+          [[unroll]] for (int i = 0; i < COUNT_M; ++i)
+            coopMatLoadNV(av[i], a_tile, uint(s * (BM + PAD) + part_row + i * MATRIX_M), uint(BM + PAD), true);
+          [[unroll]] for (int j = 0; j < COUNT_N; ++j)
+            coopMatLoadNV(bv[j], b_tile, uint(s * (BN + PAD) + part_column + j * MATRIX_N), uint(BN + PAD), false);
+          [[unroll]] for (int i = 0; i < COUNT_M; ++i)
+            [[unroll]] for (int j = 0; j < COUNT_N; ++j)
+              sum[i * COUNT_N + j] = coopMatMulAddNV(av[i], bv[j], sum[i * COUNT_N + j]);
         }
         barrier();
       }
 #ifdef SCALE
       const float scale = float(SCALE(args.segments[segment].scale));
-      [[unroll]] for (int i = 0; i < COUNT * COUNT; ++i) total[i] = total[i] + sum[i] * scale;
-#else
-      [[unroll]] for (int i = 0; i < COUNT * COUNT; ++i) total[i] = total[i] + sum[i];
+      [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) {
+        total[i] = total[i] + sum[i] * scale;
+        sum[i] = MATRIX_C(0.0);
+      }
 #endif
     }
+#ifdef SCALE
+    [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = total[i];
+#endif
 
-    [[unroll]] for (int i = 0; i < COUNT; ++i)
-      [[unroll]] for (int j = 0; j < COUNT; ++j)
-        coopMatStoreNV(total[i * COUNT + j], c_tile,
-                       uint((part_row + i * SIZE) * BN + part_column + j * SIZE), uint(BN), false);
+    [[unroll]] for (int i = 0; i < COUNT_M; ++i)
+      [[unroll]] for (int j = 0; j < COUNT_N; ++j)
+        coopMatStoreNV(sum[i * COUNT_N + j], c_tile,
+                       uint((part_row + i * MATRIX_M) * BN + part_column + j * MATRIX_N), uint(BN), false);
     barrier();
     KERNEL_BATCH(batch)
     [[dont_unroll]] for (int e = lane; e < BM * BN; e += lanes) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "engine/device/vulkan/open/cooperative_matrices.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -25,27 +26,6 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"memory-budget", &Capabilities::memory_budget},
     {"cooperative-matrix", &Capabilities::cooperative_matrix},
 };
-
-/// Whether the device has the one kind of matrices that shaders/matmul/matmul_cooperative.glsl uses.
-bool has_cooperative_matrices(VkPhysicalDevice device) {
-  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV == nullptr) return false;
-  VkPhysicalDeviceCooperativeMatrixFeaturesNV feature{
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV};
-  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                     .pNext = &feature};
-  vkGetPhysicalDeviceFeatures2(device, &features);
-  if (feature.cooperativeMatrix != VK_TRUE) return false;
-  std::uint32_t count = 0;
-  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(device, &count, nullptr) != VK_SUCCESS) return false;
-  std::vector<VkCooperativeMatrixPropertiesNV> kinds(
-      count, {.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV});
-  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(device, &count, kinds.data()) < 0) return false;
-  return std::ranges::any_of(kinds, [](const VkCooperativeMatrixPropertiesNV& kind) {
-    return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.scope == VK_SCOPE_SUBGROUP_NV &&
-           kind.AType == VK_COMPONENT_TYPE_FLOAT16_NV && kind.BType == VK_COMPONENT_TYPE_FLOAT16_NV &&
-           kind.CType == VK_COMPONENT_TYPE_FLOAT32_NV && kind.DType == VK_COMPONENT_TYPE_FLOAT32_NV;
-  });
-}
 
 // A row a message that CALDERA_VALIDATION=2 gives and that stays.
 constexpr AcceptedMessage kAcceptedMessages[] = {
@@ -149,9 +129,10 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability = has("VK_KHR_portability_subset");
-  c.cooperative_matrix = has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME) && c.storage_16bit && c.float16 &&
-                         c.memory_model && c.subgroup_size_control && subgroup.subgroupSize == 32 &&
-                         has_cooperative_matrices(device);
+  if (has(kCooperativeMatrixExtension) && c.storage_16bit && c.float16 && c.memory_model &&
+      c.subgroup_size_control)
+    c.matrix_f16 = f16_matrices(device, Capabilities::kMatrixSide);
+  c.cooperative_matrix = static_cast<bool>(c.matrix_f16);
 
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
   c.software = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/vulkan/open/cooperative_matrices.h"
 #include "engine/device/vulkan/open/vk.h"
 
 namespace caldera::vulkan {
@@ -26,7 +27,7 @@ struct Capabilities {
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
-  bool cooperative_matrix = false;  // NV: f16 matrices of 16 x 16 x 16 a subgroup of 32, sums in f32
+  bool cooperative_matrix = false;  // KHR, of `matrix_f16`
   bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists
 
   // What quirks say (quirks.h).
@@ -35,7 +36,10 @@ struct Capabilities {
   bool compile_early = false;    // a kernel has to run before handlers of exit() are registered
 
   // Properties and limits.
-  bool software = false;  // the host's processor poses as a GPU
+  /// What a subgroup takes of C in one product is a square of this side, so shapes of matrices divide it.
+  static constexpr std::uint32_t kMatrixSide = 32;
+  MatrixShape matrix_f16;  // A and B of f16, sums of f32
+  bool software = false;   // the host's processor poses as a GPU
   std::uint32_t subgroup_size = 1;
   std::uint32_t max_groups = 65535;  // workgroups along x
   // Of a workgroup; where subgroup_size_control is used, see max_subgroups.

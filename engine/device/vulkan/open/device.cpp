@@ -25,12 +25,10 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
   std::vector<const char*> extensions;
   if (can.subgroup_size_control) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (can.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  if (can.cooperative_matrix) extensions.push_back(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  if (can.cooperative_matrix) extensions.push_back(kCooperativeMatrixExtension);
   if (can.portability) extensions.push_back("VK_KHR_portability_subset");
 
-  VkPhysicalDeviceCooperativeMatrixFeaturesNV matrices{
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV,
-      .cooperativeMatrix = VK_TRUE};
+  CooperativeMatrixFeatures matrices{.cooperativeMatrix = VK_TRUE};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
       .pNext = can.cooperative_matrix ? &matrices : nullptr,

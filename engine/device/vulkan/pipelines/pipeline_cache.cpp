@@ -147,11 +147,11 @@ VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::siz
 
 VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_subgroups,
                                std::span<const std::int32_t> constants) {
+  const std::vector<std::uint32_t> words = spirv::finish(shader, name);
   // What a driver does with a feature that it does not have is anything, a crash included.
-  if (const auto missing = spirv::missing_features(shader, device_->capabilities(), name); !missing.empty())
+  if (const auto missing = spirv::missing_features(words, device_->capabilities(), name); !missing.empty())
     throw DeviceError(fmt::format("kernel {}: {} has no {}, which it needs", name, device_->name(),
                                   fmt::join(missing, ", ")));
-  const std::vector<std::uint32_t> words = spirv::finish(shader, name);
   std::vector<VkSpecializationMapEntry> entries;
   for (std::uint32_t i = 0; i < constants.size(); ++i)
     entries.push_back({.constantID = i, .offset = 4 * i, .size = 4});

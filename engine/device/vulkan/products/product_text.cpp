@@ -200,6 +200,9 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   text += scale;
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
   if (subgroup_add) text += "#define SUBGROUP_ADD\n";
+  if (form.kernel == ProductKernel::cooperative)
+    text += fmt::format("#define MATRIX_M {}\n#define MATRIX_N {}\n#define MATRIX_K {}\n", form.matrices.m,
+                        form.matrices.n, form.matrices.k);
   if (form.kernel == ProductKernel::tile)
     text += fmt::format("#define LANES {}\n#define ROWS {}\n#define A_LAYOUT {}\n#define B_LAYOUT {}\n",
                         find_product_variant("plain")->lanes, form.rows, static_cast<int>(form.layouts[0]),

@@ -22,6 +22,7 @@ struct ProductForm {
   std::vector<DType> memory[2] = {};  // of A and of B, in every segment
   bool scaled = false;
   DType scale = DType::f32;
+  MatrixShape matrices;  // cooperative
 
   std::size_t segments() const { return memory[0].size(); }
   /// Whether A and B are `type` in memory.

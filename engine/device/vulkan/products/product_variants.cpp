@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/device/vulkan/pipelines/embedded_shaders.h"
-
 namespace caldera::vulkan {
 namespace {
 
@@ -161,7 +159,14 @@ std::int64_t ProductVariant::tiles(const ProductShape& shape) const {
   return ceil_div(shape.m, rows(shape)) * ceil_div(shape.n, tile_columns()) * shape.batches;
 }
 
-std::int64_t ProductVariant::iterations(const ProductShape& shape, std::int64_t groups) const {
+std::int64_t ProductVariant::lanes_on(const Capabilities& can) const {
+  constexpr std::int64_t kSubgroup = 32;
+  return kernel == ProductKernel::cooperative ? lanes / kSubgroup * can.subgroup_size : lanes;
+}
+
+std::int64_t ProductVariant::iterations(const ProductShape& shape, std::int64_t groups,
+                                        const Capabilities& can) const {
+  const std::int64_t threads = lanes_on(can);
   const std::int64_t workers = kernel == ProductKernel::tile ? groups * lanes : groups;
   // Batch coordinates: five at most, for two views a segment and the epilogue.
   const std::int64_t segments = shape.segments;
@@ -174,11 +179,11 @@ std::int64_t ProductVariant::iterations(const ProductShape& shape, std::int64_t 
       each += shape.k / kSubgroupSteps + (kSubgroupSteps - 1) * segments + rows(shape);
       break;
     case ProductKernel::cooperative:
-      each += std::int64_t{block_m} * block_n / lanes;
+      each += std::int64_t{block_m} * block_n / threads;
       [[fallthrough]];
     case ProductKernel::shared: {
-      const std::int64_t loads = ceil_div(std::int64_t{block_k} * block_m, lanes) +
-                                 ceil_div(std::int64_t{block_k} * block_n, lanes) + 2;
+      const std::int64_t loads = ceil_div(std::int64_t{block_k} * block_m, threads) +
+                                 ceil_div(std::int64_t{block_k} * block_n, threads) + 2;
       each += (shape.k / block_k + segments) * (loads + block_k + 2) + std::int64_t{thread_m} * thread_n / 4;
       break;
     }
@@ -208,14 +213,12 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
   }
   if (variant.kernel == ProductKernel::cooperative) {
     if (!can.cooperative_matrix)
-      return "needs cooperative matrices (VK_NV_cooperative_matrix) of f16, 16 x 16 x 16, with sums of f32";
-    if (embedded_shader("matmul_cooperative_f16").empty())
-      return "was not built: the glslang at hand does not compile cooperative matrices";
+      return "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32";
     if (shape.a != DType::f16 || shape.b != DType::f16 || shape.type != DType::f32 || shape.mixed_memory)
       return "is for A and B in f16 with sums of f32";
   }
-  if (static_cast<std::uint32_t>(variant.lanes) > can.max_invocations)
-    return fmt::format("needs workgroups of {} invocations, the device has {}", variant.lanes,
+  if (variant.lanes_on(can) > can.max_invocations)
+    return fmt::format("needs workgroups of {} invocations, the device has {}", variant.lanes_on(can),
                        can.max_invocations);
   if (const std::int64_t bytes = variant.shared_bytes(shape); bytes > can.shared_memory)
     return fmt::format("needs {} bytes of shared memory, the device has {}", bytes, can.shared_memory);
@@ -223,7 +226,8 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
     const std::int64_t units = variant.tiles(shape);
     const std::int64_t wanted =
         variant.kernel == ProductKernel::tile ? ceil_div(units, variant.lanes) : units;
-    const std::int64_t loops = variant.iterations(shape, std::clamp<std::int64_t>(wanted, 1, can.max_groups));
+    const std::int64_t loops =
+        variant.iterations(shape, std::clamp<std::int64_t>(wanted, 1, can.max_groups), can);
     if (loops > can.loop_limit)
       return fmt::format("needs {} loop iterations an invocation, the driver stops at {}", loops,
                          can.loop_limit);

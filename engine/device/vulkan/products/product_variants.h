@@ -40,7 +40,7 @@ struct ProductVariant {
   const char* name;
   const char* purpose;  // the products that it is for
   ProductKernel kernel;
-  int lanes;  // invocations a workgroup
+  int lanes;  // invocations a workgroup; cooperative: with subgroups of 32
   // kernel shared, cooperative: the tile of C (subgroup: its most rows), the steps of K in shared memory, and
   // the part of an invocation.
   int block_m = 0, block_n = 0, block_k = 0, thread_m = 0, thread_n = 0;
@@ -49,6 +49,8 @@ struct ProductVariant {
   int columns = 0;
   bool subgroups = false;
 
+  /// Invocations a workgroup on the device.
+  std::int64_t lanes_on(const Capabilities& can) const;
   /// Bytes of shared memory of a workgroup.
   std::int64_t shared_bytes(const ProductShape& shape) const;
   /// Elements of C that a unit of work is: rows and columns. `tile`: of an invocation; else of a workgroup.
@@ -58,7 +60,7 @@ struct ProductVariant {
   std::int64_t tiles(const ProductShape& shape) const;
   /// Iterations of all loops of the busiest invocation with so many workgroups; at least as many as there
   /// are.
-  std::int64_t iterations(const ProductShape& shape, std::int64_t groups) const;
+  std::int64_t iterations(const ProductShape& shape, std::int64_t groups, const Capabilities& can) const;
 };
 
 constexpr std::int64_t kMostVectorRows = 8;

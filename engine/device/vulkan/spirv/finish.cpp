@@ -4,6 +4,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/device/vulkan/spirv/cooperative.h"
+
 namespace caldera::vulkan::spirv {
 namespace {
 
@@ -215,7 +217,7 @@ class Mender {
 }  // namespace
 
 std::vector<std::uint32_t> finish(Words module, std::string_view kernel) {
-  return Mender(module, kernel).run();
+  return to_khr_matrices(Mender(module, kernel).run(), kernel);
 }
 
 }  // namespace caldera::vulkan::spirv

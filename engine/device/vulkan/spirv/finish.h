@@ -13,6 +13,7 @@
 // variables
 //   may not have (VUID-StandaloneSpirv-None-10684). They get a type of their own, unless the module handles
 //   such arrays as a whole.
+// - Cooperative matrices: see cooperative.h.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@ inline constexpr std::size_t kHeaderWords = 5;
 inline constexpr std::size_t kBoundWord = 3;
 
 enum Op : std::uint16_t {
+  OpExtension = 10,
   OpCapability = 17,
   OpTypeInt = 21,
   OpTypeFloat = 22,
@@ -21,6 +22,8 @@ enum Op : std::uint16_t {
   OpTypeRuntimeArray = 29,
   OpTypeStruct = 30,
   OpTypePointer = 32,
+  OpConstantTrue = 41,
+  OpConstantFalse = 42,
   OpConstant = 43,
   OpFunction = 54,
   OpLoad = 61,
@@ -28,6 +31,16 @@ enum Op : std::uint16_t {
   OpDecorate = 71,
   OpUConvert = 113,
   OpSConvert = 114,
+  OpTypeCooperativeMatrixKHR = 4456,
+  OpCooperativeMatrixLoadKHR = 4457,
+  OpCooperativeMatrixStoreKHR = 4458,
+  OpCooperativeMatrixMulAddKHR = 4459,
+  OpCooperativeMatrixLengthKHR = 4460,
+  OpTypeCooperativeMatrixNV = 5358,
+  OpCooperativeMatrixLoadNV = 5359,
+  OpCooperativeMatrixStoreNV = 5360,
+  OpCooperativeMatrixMulAddNV = 5361,
+  OpCooperativeMatrixLengthNV = 5362,
 };
 
 inline constexpr std::uint32_t kStorageClassWorkgroup = 4;
@@ -54,6 +67,7 @@ enum Capability : std::uint32_t {
   CapabilityVulkanMemoryModel = 5345,
   CapabilityPhysicalStorageBufferAddresses = 5347,
   CapabilityCooperativeMatrixNV = 5357,
+  CapabilityCooperativeMatrixKHR = 6022,
 };
 
 }  // namespace caldera::vulkan::spirv

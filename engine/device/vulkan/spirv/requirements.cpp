@@ -30,7 +30,7 @@ constexpr Requirement kRequirements[] = {
     {CapabilityStorageBuffer16BitAccess, &Capabilities::storage_16bit},
     {CapabilitySignedZeroInfNanPreserve, &Capabilities::preserve_nan_inf},
     {CapabilityVulkanMemoryModel, &Capabilities::memory_model},
-    {CapabilityCooperativeMatrixNV, &Capabilities::cooperative_matrix},
+    {CapabilityCooperativeMatrixKHR, &Capabilities::cooperative_matrix},
 };
 
 std::string feature_name(bool Capabilities::*member) {

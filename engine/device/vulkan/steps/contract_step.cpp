@@ -88,6 +88,7 @@ ProductForm make_form(const Encoder& encoder, const Step& step, const ContractSt
     form.scaled = true;
     form.scale = scale;
   }
+  form.matrices = context.device->capabilities().matrix_f16;
   if (variant.kernel != ProductKernel::tile) return form;
   form.rows = variant.rows(shape);
   if (context.device->capabilities().scalar_loads && context.few_cores) return form;
@@ -101,7 +102,7 @@ ProductForm make_form(const Encoder& encoder, const Step& step, const ContractSt
 
 /// The specialisation constants of the variant's shader.
 std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductShape& shape,
-                                       const ProductForm& form, bool embedded) {
+                                       const ProductForm& form, bool embedded, const Capabilities& can) {
   const auto number = [](ProductLayout layout) { return static_cast<std::int32_t>(layout); };
   switch (v.kernel) {
     case ProductKernel::tile:
@@ -116,8 +117,15 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
               v.thread_n,
               number(shape.a_layout),
               number(shape.b_layout)};
-    case ProductKernel::cooperative:
-      return {v.lanes, number(shape.a_layout), number(shape.b_layout)};
+    case ProductKernel::cooperative: {
+      const auto side = [](std::uint32_t extent) { return static_cast<std::int32_t>(extent); };
+      return {static_cast<std::int32_t>(v.lanes_on(can)),
+              number(shape.a_layout),
+              number(shape.b_layout),
+              side(form.matrices.m),
+              side(form.matrices.n),
+              side(form.matrices.k)};
+    }
     case ProductKernel::subgroup:
       return {v.lanes, static_cast<std::int32_t>(v.rows(shape))};
     case ProductKernel::vector:
@@ -129,14 +137,14 @@ std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductSha
 /// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
 std::string embedded_name(const ContractStep& contract, const ProductForm& form, const GlslOptions& options) {
   if (contract.epilogue || options.in_words(form.type) || form.segments() != 1 || form.scaled ||
-      (!form.plain_memory() && form.kernel != ProductKernel::cooperative))
+      !form.plain_memory())
     return {};
   const char* const type = product_type_name(form.type);
   switch (form.kernel) {
     case ProductKernel::tile:
       return fmt::format("matmul_{}{}", form.rows == 1 ? "row_" : "", type);
     case ProductKernel::cooperative:
-      return "matmul_cooperative_f16";
+      break;
     case ProductKernel::shared:
       if (form.type == DType::f32) return "matmul_shared_f32";
       break;
@@ -157,8 +165,9 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
                           const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
                           const ProductForm& form) {
   Context& context = encoder.context;
+  const Capabilities& can = context.device->capabilities();
   if (const std::string name = embedded_name(contract, form, context.glsl); !name.empty())
-    return context.pipelines.embedded(name, constants_of(variant, shape, form, true),
+    return context.pipelines.embedded(name, constants_of(variant, shape, form, true, can),
                                       needs_full_subgroups(variant));
   Hash128 key = form.hash();
   GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
@@ -176,7 +185,7 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
   return context.pipelines.generated(key, step.name(), needs_full_subgroups(variant), text,
-                                     constants_of(variant, shape, form, false));
+                                     constants_of(variant, shape, form, false, can));
 }
 
 }  // namespace
@@ -252,7 +261,7 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
 
   const std::uint32_t groups =
       encoder.groups(tiles, variant.kernel == ProductKernel::tile ? variant.lanes : 1);
-  encoder.dispatch(step, pipeline, block, groups, variant.iterations(shape, groups));
+  encoder.dispatch(step, pipeline, block, groups, variant.iterations(shape, groups, can));
 }
 
 }  // namespace caldera::vulkan

@@ -1,0 +1,57 @@
+#include "engine/device/vulkan/open/cooperative_matrices.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/device/vulkan/open/instance.h"
+
+namespace caldera::vulkan {
+namespace {
+
+// VkComponentTypeKHR and VkScopeKHR.
+constexpr std::int32_t kFloat16 = 0;
+constexpr std::int32_t kFloat32 = 1;
+constexpr std::int32_t kSubgroup = 3;
+
+/// VkCooperativeMatrixPropertiesKHR.
+struct Properties {
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);
+  void* pNext = nullptr;
+  MatrixShape shape;
+  std::int32_t a_type = 0, b_type = 0, c_type = 0, result_type = 0;
+  VkBool32 saturates = VK_FALSE;
+  std::int32_t scope = 0;
+};
+using GetProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Properties*);
+
+bool has_feature(VkPhysicalDevice device) {
+  CooperativeMatrixFeatures feature;
+  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &feature};
+  vkGetPhysicalDeviceFeatures2(device, &features);
+  return feature.cooperativeMatrix == VK_TRUE;
+}
+
+}  // namespace
+
+MatrixShape f16_matrices(VkPhysicalDevice device, std::uint32_t side) {
+  const auto get = reinterpret_cast<GetProperties>(
+      vkGetInstanceProcAddr(instance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  if (get == nullptr || !has_feature(device)) return {};
+  std::uint32_t count = 0;
+  if (get(device, &count, nullptr) != VK_SUCCESS) return {};
+  std::vector<Properties> all(count);
+  if (get(device, &count, all.data()) < 0) return {};
+  MatrixShape best;
+  const auto volume = [](const MatrixShape& s) { return std::uint64_t{s.m} * s.n * s.k; };
+  const auto divides = [side](std::uint32_t extent) { return extent != 0 && side % extent == 0; };
+  for (const Properties& p : all) {
+    const bool usable = p.scope == kSubgroup && p.a_type == kFloat16 && p.b_type == kFloat16 &&
+                        p.c_type == kFloat32 && p.result_type == kFloat32 && p.saturates == VK_FALSE &&
+                        divides(p.shape.m) && divides(p.shape.n) && divides(p.shape.k);
+    if (usable && volume(p.shape) > volume(best)) best = p.shape;
+  }
+  return best;
+}
+
+}  // namespace caldera::vulkan
