@@ -1,9 +1,10 @@
-// A workgroup a tile of 64 x 64 elements of C, by four subgroups that take 32 x 32 each in cooperative matrices of the
-// shape that the device has: A and B are f16 in memory and C is summed up in f32, which is what the hardware does.
-// Pieces of A and B go through shared memory, as in matmul_shared.glsl, and so does C on its way to the epilogue.
+// A workgroup a tile of BM x BN elements of C, by four subgroups that take a quarter each in cooperative matrices of
+// the shape that the device has: A and B are f16 in memory and C is summed up in f32, which is what the hardware does.
+// Pieces of A and B, of BK steps, go through shared memory, as in matmul_shared.glsl, and so does C on its way to the
+// epilogue, a row of matrices at a time.
 //
-// MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They divide 32. The
-// types take them from specialisation constants of their own, which tells A, B and C apart where the sides are equal:
+// MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They divide the quarter
+// and BK. The types take them from specialisation constants of their own, which tells A, B and C apart where the sides are equal:
 // engine/device/vulkan/spirv/cooperative.h.
 #extension GL_NV_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -20,13 +21,12 @@ layout(constant_id = 4) const int type_n = MATRIX_N;
 layout(constant_id = 5) const int type_k = MATRIX_K;
 
 #define ELEMENT float16_t
-const int BM = 64, BN = 64, BK = 32;
-const int PART = 32;  // of a subgroup, in both directions
-const int COUNT_M = PART / MATRIX_M, COUNT_N = PART / MATRIX_N;
+const int PART_M = BM / 2, PART_N = BN / 2;  // of a subgroup
+const int COUNT_M = PART_M / MATRIX_M, COUNT_N = PART_N / MATRIX_N;
 const int PAD = 8;    // rows start at multiples of 16 bytes
 shared float16_t a_tile[BK * (BM + PAD)];
 shared float16_t b_tile[BK * (BN + PAD)];
-shared float c_tile[BM * BN];
+shared float c_tile[4 * MATRIX_M * PART_N];  // a row of matrices for each subgroup
 
 #define STAGE stage_a
 #define STAGE_MEMORY MemoryA
@@ -54,9 +54,10 @@ void main() {
   const uint tiles_m = uint(m + BM - 1) / uint(BM);
   const uint tiles_n = uint(n + BN - 1) / uint(BN);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
-  const int lane = int(gl_LocalInvocationIndex), lanes = int(gl_WorkGroupSize.x);
-  const int part_row = int(gl_SubgroupID) / 2 * PART;
-  const int part_column = int(gl_SubgroupID) % 2 * PART;
+  const int lane = int(gl_SubgroupInvocationID), lanes = int(gl_SubgroupSize);
+  const int part_row = int(gl_SubgroupID) / 2 * PART_M;
+  const int part_column = int(gl_SubgroupID) % 2 * PART_N;
+  const int slab = int(gl_SubgroupID) * MATRIX_M * PART_N;
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
     const int first_column = int(t % tiles_n) * BN;
@@ -111,20 +112,22 @@ void main() {
     [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = total[i];
 #endif
 
-    [[unroll]] for (int i = 0; i < COUNT_M; ++i)
-      [[unroll]] for (int j = 0; j < COUNT_N; ++j)
-        coopMatStoreNV(sum[i * COUNT_N + j], c_tile,
-                       uint((part_row + i * MATRIX_M) * BN + part_column + j * MATRIX_N), uint(BN), false);
-    barrier();
     KERNEL_BATCH(batch)
-    [[dont_unroll]] for (int e = lane; e < BM * BN; e += lanes) {
-      const float p = c_tile[e];
-      const int r = first_row + e / BN;
-      const int column_e = first_column + e % BN;
-      if (r < m && column_e < n) {
-        KERNEL_STORE(p, r, column_e)
+    // One copy of the epilogue: the rows of matrices come to the front in turn.
+    [[dont_unroll]] for (int i = 0; i < COUNT_M; ++i) {
+      [[unroll]] for (int j = 0; j < COUNT_N; ++j)
+        coopMatStoreNV(sum[j], c_tile, uint(slab + j * MATRIX_N), uint(PART_N), false);
+      [[unroll]] for (int next = COUNT_N; next < COUNT_M * COUNT_N; ++next) sum[next - COUNT_N] = sum[next];
+      subgroupBarrier();
+      [[dont_unroll]] for (int e = lane; e < MATRIX_M * PART_N; e += lanes) {
+        const float p = c_tile[slab + e];
+        const int r = first_row + part_row + i * MATRIX_M + e / PART_N;
+        const int column_e = first_column + part_column + e % PART_N;
+        if (r < m && column_e < n) {
+          KERNEL_STORE(p, r, column_e)
+        }
       }
+      subgroupBarrier();
     }
-    barrier();
   }
 }

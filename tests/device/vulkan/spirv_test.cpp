@@ -150,6 +150,8 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
       form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
       form.scaled = scaled;
       form.matrices = {.m = 16, .n = 16, .k = 16};
+      form.block_m = form.block_n = 64;
+      form.block_k = 32;
       const std::string text = vulkan::product_text(form, end, 1, {});
       const std::vector<std::uint32_t> nv = vulkan::compile_glsl(text, "cooperative");
       EXPECT_EQ(module_faults(nv), "");

@@ -121,9 +121,12 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                           subgroup.subgroupSize <= 128;
   c.subgroup_ballot = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                       (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
+  // Where there is one size only, some drivers (NVK) have no stage in which to ask for it.
+  c.many_subgroup_sizes = size_properties.minSubgroupSize != size_properties.maxSubgroupSize;
   c.subgroup_size_control = size_control && size_features.subgroupSizeControl &&
                             size_features.computeFullSubgroups &&
-                            (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+                            (!c.many_subgroup_sizes ||
+                             (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0);
   c.preserve_nan_inf = float_controls.shaderSignedZeroInfNanPreserveFloat32 &&
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
   c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;

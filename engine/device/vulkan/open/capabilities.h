@@ -23,7 +23,7 @@ struct Capabilities {
   bool int16 = false;
   bool subgroup_arithmetic = false;
   bool subgroup_ballot = false;        // with broadcasts
-  bool subgroup_size_control = false;  // pipelines may ask for full subgroups of `subgroup_size`
+  bool subgroup_size_control = false;  // pipelines may ask for full subgroups, which have `subgroup_size`
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
@@ -41,6 +41,7 @@ struct Capabilities {
   MatrixShape matrix_f16;  // A and B of f16, sums of f32
   bool software = false;   // the host's processor poses as a GPU
   std::uint32_t subgroup_size = 1;
+  bool many_subgroup_sizes = false;  // so that pipelines have to say that they want `subgroup_size`
   std::uint32_t max_groups = 65535;  // workgroups along x
   // Of a workgroup; where subgroup_size_control is used, see max_subgroups.
   std::uint32_t max_invocations = 128;

@@ -175,7 +175,7 @@ VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_su
       .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
       .stage =
           {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-           .pNext = sized ? &size : nullptr,
+           .pNext = sized && can.many_subgroup_sizes ? &size : nullptr,
            .flags =
                sized
                    ? VkPipelineShaderStageCreateFlags{VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT}

@@ -146,9 +146,10 @@ bool ProductForm::plain_memory() const {
 
 Hash128 ProductForm::hash() const {
   Hash128 hash;
-  hash.mix(fmt::format("matmul {} {} {} {} {} {} {} {}", static_cast<int>(type), static_cast<int>(kernel),
-                       subgroups, rows, static_cast<int>(layouts[0]), static_cast<int>(layouts[1]), scaled,
-                       static_cast<int>(scale)));
+  hash.mix(fmt::format("matmul {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(type),
+                       static_cast<int>(kernel), subgroups, rows, static_cast<int>(layouts[0]),
+                       static_cast<int>(layouts[1]), scaled, static_cast<int>(scale), block_m, block_n,
+                       block_k));
   for (const auto& side : memory) {
     for (DType t : side) hash.mix(static_cast<std::uint64_t>(t));
   }
@@ -201,8 +202,10 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
   if (subgroup_add) text += "#define SUBGROUP_ADD\n";
   if (form.kernel == ProductKernel::cooperative)
-    text += fmt::format("#define MATRIX_M {}\n#define MATRIX_N {}\n#define MATRIX_K {}\n", form.matrices.m,
-                        form.matrices.n, form.matrices.k);
+    text += fmt::format(
+        "#define MATRIX_M {}\n#define MATRIX_N {}\n#define MATRIX_K {}\n"
+        "#define BM {}\n#define BN {}\n#define BK {}\n",
+        form.matrices.m, form.matrices.n, form.matrices.k, form.block_m, form.block_n, form.block_k);
   if (form.kernel == ProductKernel::tile)
     text += fmt::format("#define LANES {}\n#define ROWS {}\n#define A_LAYOUT {}\n#define B_LAYOUT {}\n",
                         find_product_variant("plain")->lanes, form.rows, static_cast<int>(form.layouts[0]),

@@ -22,7 +22,8 @@ struct ProductForm {
   std::vector<DType> memory[2] = {};  // of A and of B, in every segment
   bool scaled = false;
   DType scale = DType::f32;
-  MatrixShape matrices;  // cooperative
+  MatrixShape matrices;                       // cooperative
+  int block_m = 0, block_n = 0, block_k = 0;  // cooperative: of a workgroup
 
   std::size_t segments() const { return memory[0].size(); }
   /// Whether A and B are `type` in memory.

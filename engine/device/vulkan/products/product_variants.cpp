@@ -71,17 +71,34 @@ constexpr ProductVariant kVariants[] = {
      .block_k = 16,
      .thread_m = 8,
      .thread_n = 8},
-    {.name = "cooperative",
-     .purpose = "f16 matrices: tiles of 64 x 64 by four subgroups with cooperative matrices, sums in f32",
+    {.name = "cooperative-32",
+     .purpose =
+         "f16 matrices, small: tiles of 32 x 32 by four subgroups with cooperative matrices, sums in f32",
+     .kernel = ProductKernel::cooperative,
+     .lanes = 128,
+     .block_m = 32,
+     .block_n = 32,
+     .block_k = 32},
+    {.name = "cooperative-64",
+     .purpose = "the same with tiles of 64 x 64",
      .kernel = ProductKernel::cooperative,
      .lanes = 128,
      .block_m = 64,
      .block_n = 64,
      .block_k = 32},
+    {.name = "cooperative-128",
+     .purpose = "the same with tiles of 128 x 128, for large matrices",
+     .kernel = ProductKernel::cooperative,
+     .lanes = 128,
+     .block_m = 128,
+     .block_n = 128,
+     .block_k = 32},
 };
 
 /// Fewer workgroups than this leave most of a GPU idle.
 constexpr std::int64_t kEnoughGroups = 64;
+/// Below it there is no smaller one to fall back to.
+constexpr int kSmallestCooperative = 32;
 /// Shorter sums than this are not worth their way through shared memory.
 constexpr std::int64_t kShortSum = 16;
 
@@ -108,14 +125,16 @@ std::string_view shader_name(ProductKernel kernel) {
   return {};
 }
 
-std::int64_t ProductVariant::shared_bytes(const ProductShape& shape) const {
+std::int64_t ProductVariant::shared_bytes(const ProductShape& shape, const Capabilities& can) const {
   const auto element = std::max<std::int64_t>(4, static_cast<std::int64_t>(size_of(shape.type)));
   switch (kernel) {
     case ProductKernel::tile:
     case ProductKernel::subgroup:
       return 0;
     case ProductKernel::cooperative:
-      return std::int64_t{2} * block_k * (block_m + block_n + 16) + std::int64_t{4} * block_m * block_n;
+      // Halves of A and B with a padding of 8 each, and of C a row of matrices for each of four subgroups.
+      return std::int64_t{2} * block_k * (block_m + block_n + 16) +
+             std::int64_t{4} * 4 * can.matrix_f16.m * (block_n / 2);
     case ProductKernel::shared:
       return element * block_k * (block_m + block_n + 2 * kPad);
     case ProductKernel::vector:
@@ -216,11 +235,19 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
       return "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32";
     if (shape.a != DType::f16 || shape.b != DType::f16 || shape.type != DType::f32 || shape.mixed_memory)
       return "is for A and B in f16 with sums of f32";
+    const MatrixShape& matrix = can.matrix_f16;
+    const auto divides = [](std::uint32_t extent, int whole) {
+      return static_cast<std::uint32_t>(whole) % extent == 0;
+    };
+    if (!divides(matrix.m, variant.block_m / 2) || !divides(matrix.n, variant.block_n / 2) ||
+        !divides(matrix.k, variant.block_k))
+      return fmt::format("needs matrices that divide {} x {}, the device's are {} x {} x {}",
+                         variant.block_m / 2, variant.block_n / 2, matrix.m, matrix.n, matrix.k);
   }
   if (variant.lanes_on(can) > can.max_invocations)
     return fmt::format("needs workgroups of {} invocations, the device has {}", variant.lanes_on(can),
                        can.max_invocations);
-  if (const std::int64_t bytes = variant.shared_bytes(shape); bytes > can.shared_memory)
+  if (const std::int64_t bytes = variant.shared_bytes(shape, can); bytes > can.shared_memory)
     return fmt::format("needs {} bytes of shared memory, the device has {}", bytes, can.shared_memory);
   if (can.loop_limit > 0) {
     const std::int64_t units = variant.tiles(shape);
@@ -262,11 +289,15 @@ const ProductVariant& default_product_variant(const ProductShape& shape, const C
     if (shape.b_layout == ProductLayout::along_k) return first_of({"vector-k", "vector-k-tree"});
     return first_of({"vector-n"});
   }
-  if (shape.n > kMostVectorRows && runs(*find_product_variant("cooperative")))
-    return *find_product_variant("cooperative");
   const auto enough = [&](const char* name) {
     return find_product_variant(name)->tiles(shape) >= kEnoughGroups;
   };
+  if (shape.n > kMostVectorRows) {
+    for (const char* name : {"cooperative-128", "cooperative-64", "cooperative-32"}) {
+      const ProductVariant& variant = *find_product_variant(name);
+      if (runs(variant) && (enough(name) || variant.block_m == kSmallestCooperative)) return variant;
+    }
+  }
   if (enough("shared-128")) return first_of({"shared-128", "shared-64", "shared-32"});
   if (enough("shared-64")) return first_of({"shared-64", "shared-32"});
   if (enough("shared-32") || shape.k < 16 * kShortSum) return first_of({"shared-32"});

@@ -52,7 +52,7 @@ struct ProductVariant {
   /// Invocations a workgroup on the device.
   std::int64_t lanes_on(const Capabilities& can) const;
   /// Bytes of shared memory of a workgroup.
-  std::int64_t shared_bytes(const ProductShape& shape) const;
+  std::int64_t shared_bytes(const ProductShape& shape, const Capabilities& can) const;
   /// Elements of C that a unit of work is: rows and columns. `tile`: of an invocation; else of a workgroup.
   std::int64_t rows(const ProductShape& shape) const;
   std::int64_t tile_columns() const;

@@ -88,7 +88,12 @@ ProductForm make_form(const Encoder& encoder, const Step& step, const ContractSt
     form.scaled = true;
     form.scale = scale;
   }
-  form.matrices = context.device->capabilities().matrix_f16;
+  if (variant.kernel == ProductKernel::cooperative) {
+    form.matrices = context.device->capabilities().matrix_f16;
+    form.block_m = variant.block_m;
+    form.block_n = variant.block_n;
+    form.block_k = variant.block_k;
+  }
   if (variant.kernel != ProductKernel::tile) return form;
   form.rows = variant.rows(shape);
   if (context.device->capabilities().scalar_loads && context.few_cores) return form;
