@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <spirv-tools/libspirv.hpp>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/tensor/error.h"
 
@@ -127,6 +130,52 @@ TEST(SpirvFinish, VariablesHaveNoStride) {
   // One that is loaded as a whole keeps its type: another would not be that of what is loaded.
   const std::string whole = finished(module_of(body + "%55 = OpLoad %30 %53\n", "", types));
   EXPECT_EQ(lines_with(whole, "OpTypeArray"), 1) << whole;
+}
+
+/// A product of f16 matrices whose types are `a` and `b`.
+std::vector<std::uint32_t> product_of(const std::string& a, const std::string& b) {
+  const std::string text =
+      "#version 460\n#extension GL_NV_cooperative_matrix : require\n"
+      "#extension GL_KHR_memory_scope_semantics : require\n"
+      "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
+      "layout(local_size_x = 32) in;\nlayout(constant_id = 0) const int m = 16;\n"
+      "layout(constant_id = 1) const int n = 16;\nlayout(constant_id = 2) const int k = 16;\n"
+      "shared float16_t tile[256];\nshared float sums[256];\nvoid main() {\n"
+      "  fcoopmatNV<16, gl_ScopeSubgroup, " +
+      a + "> x;\n  fcoopmatNV<16, gl_ScopeSubgroup, " + b +
+      "> y;\n  coopMatLoadNV(x, tile, 0u, 16u, true);\n  coopMatLoadNV(y, tile, 0u, 16u, false);\n"
+      "  fcoopmatNV<32, gl_ScopeSubgroup, m, n> z = fcoopmatNV<32, gl_ScopeSubgroup, m, n>(0.0);\n"
+      "  z = coopMatMulAddNV(x, y, z);\n  coopMatStoreNV(z, sums, 0u, 16u, false);\n}\n";
+  return vulkan::compile_glsl(text, "tested");
+}
+
+TEST(SpirvFinish, MatricesBecomeKhrs) {
+  using namespace vulkan::spirv;
+  std::vector<std::uint32_t> uses;
+  bool asks_for_nv = false;
+  std::unordered_map<std::uint32_t, std::uint32_t> constants;
+  for_each_instruction(finish(product_of("m, k", "k, n"), "tested"), "tested", [&](const Instruction& i) {
+    if (i.op == OpConstant) constants[i.words[2]] = i.words[3];
+    if (i.op == OpTypeCooperativeMatrixKHR) uses.push_back(constants.at(i.words[6]));
+    // Pointer, layout and stride of a load; the layout of the first one is by columns.
+    if (i.op == OpCooperativeMatrixLoadKHR) {
+      EXPECT_EQ(constants.at(i.words[5]), 16U);
+      uses.push_back(10 + constants.at(i.words[4]));
+    }
+    asks_for_nv |= i.op == OpCapability && i.words[1] == CapabilityCooperativeMatrixNV;
+  });
+  std::ranges::sort(uses);
+  EXPECT_EQ(uses, (std::vector<std::uint32_t>{0, 1, 2, 10, 11}));  // A, B and the sums; by rows, by columns
+  EXPECT_FALSE(asks_for_nv);
+}
+
+TEST(SpirvFinish, OneTypeOfTwoUsesIsAnError) {
+  try {
+    vulkan::spirv::finish(product_of("16, 16", "16, 16"), "tested");
+    ADD_FAILURE() << "A and B of one type were taken";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("kernel tested"), std::string::npos) << error.what();
+  }
 }
 
 TEST(SpirvFinish, DamagedModulesAreErrors) {

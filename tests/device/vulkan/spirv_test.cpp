@@ -157,10 +157,10 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
       EXPECT_EQ(module_faults(nv), "");
       const std::vector<std::uint32_t> khr = vulkan::spirv::finish(nv, "cooperative");
       using namespace vulkan::spirv;
-      for (const auto [before, after] : {std::pair{OpTypeCooperativeMatrixNV, OpTypeCooperativeMatrixKHR},
-                                         {OpCooperativeMatrixLoadNV, OpCooperativeMatrixLoadKHR},
-                                         {OpCooperativeMatrixStoreNV, OpCooperativeMatrixStoreKHR},
-                                         {OpCooperativeMatrixMulAddNV, OpCooperativeMatrixMulAddKHR}}) {
+      for (const auto& [before, after] : {std::pair{OpTypeCooperativeMatrixNV, OpTypeCooperativeMatrixKHR},
+                                          {OpCooperativeMatrixLoadNV, OpCooperativeMatrixLoadKHR},
+                                          {OpCooperativeMatrixStoreNV, OpCooperativeMatrixStoreKHR},
+                                          {OpCooperativeMatrixMulAddNV, OpCooperativeMatrixMulAddKHR}}) {
         EXPECT_GT(count_of(nv, before), 0);
         EXPECT_EQ(count_of(khr, before), 0);
         EXPECT_EQ(count_of(khr, after), count_of(nv, before));

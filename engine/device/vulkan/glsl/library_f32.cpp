@@ -3,7 +3,9 @@
 namespace caldera {
 namespace {
 
-// The polynomials are those of Cephes (S. Moshier, netlib.org/cephes, single precision).
+// The polynomials are those of Cephes (S. Moshier, netlib.org/cephes, single precision). What an argument's
+// reduction leaves is `precise`: compilers that may reorder sums (Metal's by default) would merge the two
+// parts of a constant, and lose what the second one is for.
 constexpr GlslFunction kFunctions[] = {
     {"f_scaled_exp", {}, R"(
 // exp(r) 2^n for |r| <= log(2) / 2.
@@ -26,7 +28,8 @@ float f_exp(float x) {
   if (x > 88.7228394) return infinity();
   if (x < -103.972084) return 0.0;
   float n = floor(x * 1.44269504 + 0.5);
-  return f_scaled_exp((x - n * 0.693359375) - n * -2.12194440e-4, n);
+  precise float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  return f_scaled_exp(r, n);
 }
 )"},
     {"f_exp2", {"is_nan", "constants", "f_scaled_exp"}, R"(
@@ -44,7 +47,7 @@ float f_expm1(float x) {
   if (x > 88.0) return f_exp(x);
   if (x < -18.0) return -1.0;
   float n = floor(x * 1.44269504 + 0.5);
-  float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  precise float r = (x - n * 0.693359375) - n * -2.12194440e-4;
   float p = 1.9875691500e-4;
   p = p * r + 1.3981999507e-3;
   p = p * r + 8.3334519073e-3;
@@ -96,7 +99,8 @@ float f_log_limit(float x) {
 float f_log(float x) {
   if (!(x > 0.0) || x == infinity()) return f_log_limit(x);
   vec3 p = f_log_parts(x);
-  return (p.y + (p.z + p.x * -2.12194440e-4)) + p.x * 0.693359375;
+  precise float y = (p.y + (p.z + p.x * -2.12194440e-4)) + p.x * 0.693359375;
+  return y;
 }
 )"},
     {"f_log2", {"f_log_parts", "f_log_limit"}, R"(

@@ -60,7 +60,7 @@ double d_pow2(int n) { return packDouble2x32(uvec2(0u, uint(n + 1023) << 20)); }
 // x = n log 2 + r; gives (n, exp(r) - 1).
 dvec2 d_reduced_exp(double x) {
   double n = floor(x * 1.44269504088896338700lf + 0.5lf);
-  double r = (x - n * 6.93147180369123816490e-01lf) - n * 1.90821492927058770002e-10lf;
+  precise double r = (x - n * 6.93147180369123816490e-01lf) - n * 1.90821492927058770002e-10lf;
   double s = 1.0lf;
   for (int i = 14; i > 1; --i) s = 1.0lf + r * s / double(i);
   return dvec2(n, r * s);
@@ -132,7 +132,8 @@ double d_log_limit(double x) {
 double d_log(double x) {
   if (!(x > 0.0lf) || x == d_infinity()) return d_log_limit(x);
   dvec2 p = d_log_parts(x);
-  return (p.y + p.x * 1.90821492927058770002e-10lf) + p.x * 6.93147180369123816490e-01lf;
+  precise double y = (p.y + p.x * 1.90821492927058770002e-10lf) + p.x * 6.93147180369123816490e-01lf;
+  return y;
 }
 )"},
     {"d_log2", {"d_log_parts", "d_log_limit"}, R"(
