@@ -102,7 +102,7 @@ class VulkanLimits : public ::testing::Test {
     return context;
   }
 
-  /// What the plan's shaders declare, a number a dispatch.
+  /// What the plan's shaders declare, in any order.
   static std::vector<std::uint32_t> shared_of(const Plan& plan, vulkan::Context& context) {
     Modules::shared.clear();
     const vulkan::Recording recording = vulkan::encode(plan, context);
@@ -140,16 +140,17 @@ TEST_F(VulkanLimits, AttentionDeclaresTheSharedMemoryThatItSays) {
     AttentionCase c(Device::vulkan(0), {.m = 130, .n = 130, .d = head, .e = head});
     c.add_all();
     const Plan& plan = c.plan().plan();
-    const std::vector<std::uint32_t> declared = shared_of(plan, *context);
-    ASSERT_EQ(declared.size(), plan.steps.size());
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      const auto& attention = plan.steps[s].as<AttentionStep>();
-      const vulkan::AttentionSpace space(plan.steps[s]);
-      const vulkan::AttentionBlocking b(*context, attention, space);
-      EXPECT_EQ(declared[s], b.shared_bytes(attention.pass)) << attention.name();
-      EXPECT_LE(declared[s], kLeast) << attention.name();
-      EXPECT_GT(declared[s], kLeast / 4) << attention.name() << " makes no use of what there is";
+    std::vector<std::uint32_t> declared = shared_of(plan, *context), said;
+    for (const Step& step : plan.steps) {
+      const auto& attention = step.as<AttentionStep>();
+      const vulkan::AttentionBlocking b(*context, attention, vulkan::AttentionSpace(step));
+      said.push_back(static_cast<std::uint32_t>(b.shared_bytes(attention.pass)));
     }
+    std::ranges::sort(declared);  // threads make pipelines side by side
+    std::ranges::sort(said);
+    EXPECT_EQ(declared, said);
+    EXPECT_LE(declared.back(), kLeast);
+    EXPECT_GT(declared.front(), kLeast / 4) << "makes no use of what there is";
   }
 }
 
