@@ -142,6 +142,22 @@ std::vector<LazyTensor> training_step(Device device) {
   return results;
 }
 
+/// What every driver can allocate, without anybody asking for it.
+TEST(ArenaSegments, NoAllocationOfALargePlanIsAboveAGibibyte) {
+  const ScopedSettings scope;
+  std::vector<LazyTensor> values;
+  for (int i = 0; i < 12; ++i) {
+    const LazyTensor x = LazyTensor::full({64, 8}, 1.0F + static_cast<float>(i), DType::f32, Device::null());
+    values.push_back(matmul(x, LazyTensor::full({8, 1 << 20}, 2.0F, DType::f32, Device::null())));  // 256 MiB
+  }
+  LazyTensor sum_of_all = matmul(values[0], transpose(values[11]));
+  for (int i = 1; i < 12; ++i) sum_of_all = sum_of_all + matmul(values[11 - i], transpose(values[i]));
+  const auto plan = plan_for({sum_of_all});
+  EXPECT_GT(plan->arena_bytes, std::int64_t{2} << 30);
+  EXPECT_LT(plan->arena_bytes, std::int64_t{4} << 30);
+  for (const ArenaSegment& s : plan->arena_segments()) EXPECT_LT(s.end - s.begin, std::int64_t{1} << 30);
+}
+
 class ArenaSegmentsOn : public EngineTest {};
 INSTANTIATE_TEST_SUITE_P(Setups, ArenaSegmentsOn, ::testing::ValuesIn(engine_setups()), engine_setup_name);
 
