@@ -25,6 +25,7 @@ namespace {
 struct Compilation {
   const Program& given;
   bool fusion;
+  std::int64_t arena_segment;
   Program program;
   std::optional<Placement> placement;  // refers to `program`, which stays as it is from then on
   std::vector<Group> groups;
@@ -59,6 +60,7 @@ constexpr std::array<Pass, 11> kPasses{{
      [](Compilation& c) {
        c.plan = Emitter(*c.placement).run(c.groups);
        c.plan.node_count = static_cast<std::int64_t>(c.given.nodes.size());
+       c.plan.arena_segment = c.arena_segment;
      }},
 
     // When each step runs, and where its results lie.
@@ -87,7 +89,7 @@ std::string text_of(const Compilation& c, Form form) {
 }  // namespace
 
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options) {
-  Compilation c{.given = program, .fusion = options.fusion};
+  Compilation c{.given = program, .fusion = options.fusion, .arena_segment = options.arena_segment};
   for (const Pass& pass : kPasses) {
     if (pass.fuses && !options.fusion) continue;
     pass.run(c);

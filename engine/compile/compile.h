@@ -1,6 +1,7 @@
 // The compiler: a graph becomes a plan.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@ namespace caldera {
 struct CompileOptions {
   /// Without it: no sums of products, attention, groups of several operations, joined steps.
   bool fusion = true;
+  /// Plan::arena_segment: a multiple of kArenaAlignment, not 0.
+  std::int64_t arena_segment = kArenaSegment;
   /// Called after each pass with its name. `text` says what there is by then: the program, where its values
   /// live, the groups or the plan.
   std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;

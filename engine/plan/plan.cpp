@@ -3,8 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace caldera {
+
+std::vector<ArenaSegment> Plan::arena_segments() const {
+  std::vector<ArenaSegment> segments;
+  if (arena_bytes == 0) return segments;
+  std::int64_t begin = 0;
+  for (const std::int64_t cut : arena_cuts) segments.push_back({std::exchange(begin, cut), cut});
+  segments.push_back({begin, arena_bytes});
+  return segments;
+}
+
+std::size_t Plan::arena_segment_at(std::int64_t offset) const {
+  return static_cast<std::size_t>(std::upper_bound(arena_cuts.begin(), arena_cuts.end(), offset) -
+                                  arena_cuts.begin());
+}
 
 int Plan::barrier_count() const {
   return static_cast<int>(
@@ -35,8 +50,10 @@ std::vector<StoredValue> Plan::stored_among(std::span<const std::uint32_t> nodes
 }
 
 std::string Plan::to_string() const {
-  std::string text = fmt::format("plan for {}: {} nodes, {} steps, {} barriers, {} bytes of arena\n",
+  std::string text = fmt::format("plan for {}: {} nodes, {} steps, {} barriers, {} bytes of arena",
                                  device.to_string(), node_count, steps.size(), barrier_count(), arena_bytes);
+  if (!arena_cuts.empty()) text += fmt::format(" in {} segments", arena_cuts.size() + 1);
+  text += '\n';
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     text += fmt::format("  {}{}: {} {}",

@@ -2,11 +2,13 @@
 // inputs.
 //
 // A plan names no concrete memory. Its buffers are inputs (bound at replay), outputs (allocated by the
-// runtime for each replay, dense row-major) and intermediates, which lie in one arena at planned offsets. All
-// operands of a step are (buffer, offset, strides) over the step's iteration space, in elements of the
+// runtime for each replay, dense row-major) and intermediates, which lie in one arena at planned offsets. A
+// large arena is cut into segments, so that a device may make an allocation of each: no buffer lies in two.
+// All operands of a step are (buffer, offset, strides) over the step's iteration space, in elements of the
 // operand's type. What each kind of step computes stands in steps/, a header a kind.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +37,12 @@ struct StoredValue {
   std::uint32_t value = 0;  // equal for nodes with one value, which differ in their extents at most
 };
 
+/// A part of the arena that may be an allocation of its own. Bytes of the arena, `end` excluded.
+struct ArenaSegment {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 struct Plan {
   Device device;
   std::vector<PlanBuffer> buffers;  // inputs first, then outputs, then arena
@@ -48,9 +56,15 @@ struct Plan {
   std::vector<StoredValue> stored_values;       // by ascending node; neither inputs nor what was asked for
   std::vector<std::uint32_t> optional_outputs;  // of those, what was wanted as well: a node each, ascending
   std::int64_t arena_bytes = 0;
-  std::int64_t peak_bytes = 0;  // arena and outputs
-  std::int64_t node_count = 0;  // nodes of the graph it was made from
+  std::vector<std::int64_t> arena_cuts;        // where its segments begin but for the first, ascending
+  std::int64_t arena_segment = kArenaSegment;  // none has more bytes, unless a single buffer has
+  std::int64_t peak_bytes = 0;                 // arena and outputs
+  std::int64_t node_count = 0;                 // nodes of the graph it was made from
 
+  /// The segments of the arena, in order; none where it is empty.
+  std::vector<ArenaSegment> arena_segments() const;
+  /// The number of the segment that a byte of the arena lies in.
+  std::size_t arena_segment_at(std::int64_t offset) const;
   int barrier_count() const;
   /// Steps that are not joined to another.
   int dispatch_count() const;

@@ -14,6 +14,7 @@
 
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
+#include "engine/plan/verify_arena.h"
 #include "engine/plan/verify_donation.h"
 #include "engine/plan/verify_memory.h"
 #include "engine/tensor/error.h"
@@ -71,11 +72,8 @@ class Verifier {
       if (buffer.role != wanted) throw Fault{fmt::format("buffer {} has the wrong role", b)};
       if (buffer.bytes < 0) throw Fault{fmt::format("buffer {} has a negative size", b)};
       if (buffer.role == BufferRole::output) outputs_.emplace_back(buffer.bytes);
-      if (buffer.role != BufferRole::arena) continue;
-      if (buffer.arena_offset % kArenaAlignment != 0) throw Fault{fmt::format("buffer {} is not aligned", b)};
-      if (buffer.arena_offset < 0 || buffer.arena_offset + buffer.bytes > plan_.arena_bytes)
-        throw Fault{fmt::format("buffer {} leaves the arena", b)};
     }
+    verify::check_arena(plan_);
   }
 
   /// Everything about a step but its accesses to memory: the fields of its kind, the kernels, scalar

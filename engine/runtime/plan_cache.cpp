@@ -26,6 +26,7 @@ std::size_t bytes_of(const Kernel& kernel) {
 Hash128 plan_key(const Hash128& structure, std::uint64_t opening) {
   Hash128 key = structure;
   key.mix(settings().fusion ? 1 : 0);
+  key.mix(static_cast<std::uint64_t>(settings().arena_segment));
   key.mix(opening);
   return key;
 }

@@ -35,7 +35,7 @@ void check_types(const Program& program, const Backend& backend) {
 }
 
 CompileOptions compile_options() {
-  CompileOptions options{.fusion = settings().fusion};
+  CompileOptions options{.fusion = settings().fusion, .arena_segment = settings().arena_segment};
   const std::string& wanted = settings().debug_pass;
   if (!wanted.empty()) {
     options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {

@@ -21,6 +21,17 @@ std::uint64_t memory_limit_of_environment() {
   return value == nullptr || *value == '\0' ? 0 : parse_bytes(value, kName);
 }
 
+std::int64_t arena_segment_of_environment() {
+  constexpr const char* kName = "CALDERA_ARENA_SEGMENT";
+  const char* value = std::getenv(kName);
+  if (value == nullptr || *value == '\0') return kArenaSegment;
+  const std::uint64_t bytes = parse_bytes(value, kName);
+  if (bytes < kArenaAlignment || bytes > kArenaSegment)
+    throw ValueError(
+        fmt::format("{} is {}; want {} to {} bytes", kName, value, kArenaAlignment, kArenaSegment));
+  return static_cast<std::int64_t>(bytes) / kArenaAlignment * kArenaAlignment;
+}
+
 std::string debug_pass_of_environment() {
   constexpr const char* kName = "CALDERA_DEBUG_PASS";
   const char* value = std::getenv(kName);
@@ -40,6 +51,7 @@ Settings from_environment() {
       .plan_cache = environment_flag("CALDERA_PLAN_CACHE", true),
       .verify = environment_flag("CALDERA_VERIFY"),
       .memory_limit = memory_limit_of_environment(),
+      .arena_segment = arena_segment_of_environment(),
       .debug = environment_number("CALDERA_DEBUG", 0, 0, kHighestDebug),
       .debug_pass = debug_pass_of_environment(),
   };

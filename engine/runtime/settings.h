@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/plan/steps/operand.h"
+
 namespace caldera {
 
 struct Settings {
@@ -13,6 +15,10 @@ struct Settings {
   /// CALDERA_MEMORY_LIMIT ("512MiB"): bytes that each device opened from now on may take; 0: no limit. See
   /// set_memory_limit in runtime.h.
   std::uint64_t memory_limit = 0;
+  /// CALDERA_ARENA_SEGMENT ("64KiB"): the most bytes of an allocation for intermediates that is not for a
+  /// single one of them; from kArenaAlignment to kArenaSegment, which is the default. Small ones test what
+  /// large plans do.
+  std::int64_t arena_segment = kArenaSegment;
   int debug = 0;  // CALDERA_DEBUG: 1 a line a plan, 2 a line a kernel, 3 the regions, 4 their code
   /// CALDERA_DEBUG_PASS: prints to standard error what the compiler has after the pass of this name (see
   /// pass_names()), or, for "all", after each.

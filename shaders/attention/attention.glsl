@@ -89,9 +89,10 @@ int row_of(Matrix x, int row) { return x.at + min(row, x.last_row) * x.rows; }
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Four { vec4 v; };
 
 vec4 four_at(uvec2 address, int element, int stride) {
-  uint carry;
-  const uint low = uaddCarry(address.x, uint(element) * 4u, carry);
-  return Four(uvec2(low, address.y + carry)).v;
+  uint high, low, carry;  // 4 bytes times an element number may need more than 32 bits
+  umulExtended(uint(element), 4u, high, low);
+  low = uaddCarry(address.x, low, carry);
+  return Four(uvec2(low, address.y + high + carry)).v;
 }
 #else
 vec4 four_at(uvec2 address, int element, int stride) {

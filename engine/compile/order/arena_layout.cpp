@@ -1,107 +1,17 @@
 #include "engine/compile/order/arena_layout.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
-#include <numeric>
-#include <set>
 #include <utility>
+
+#include "engine/compile/order/arena_blocks.h"
+#include "engine/compile/order/arena_segments.h"
+#include "engine/compile/order/free_space.h"
 
 namespace caldera {
 namespace {
 
-using Blocks = std::vector<ArenaBlock>;
-
-bool live_together(const ArenaBlock& a, const ArenaBlock& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
-/// Blocks by the time they are first needed, earliest first.
-std::vector<std::uint32_t> by_time(const Blocks& blocks) {
-  std::vector<std::uint32_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto earlier = [&](std::uint32_t a, std::uint32_t b) { return blocks[a].first < blocks[b].first; };
-  if (!std::is_sorted(order.begin(), order.end(), earlier))
-    std::stable_sort(order.begin(), order.end(), earlier);
-  return order;
-}
-
-/// Calls born(block) and died(block) in order of time; all that dies at a time does so after all that is born
-/// at it.
-template <class Born, class Died>
-void walk(const Blocks& blocks, Born born, Died died) {
-  const std::vector<std::uint32_t> births = by_time(blocks);
-  std::vector<std::uint32_t> deaths(births);
-  std::stable_sort(deaths.begin(), deaths.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return blocks[a].last < blocks[b].last; });
-  auto dead = deaths.begin();
-  for (std::uint32_t b : births) {
-    for (; blocks[*dead].last < blocks[b].first; ++dead) died(*dead);
-    born(b);
-  }
-}
-
-/// Free space of an arena that may grow. Best fit; neighbours merge.
-class FreeSpace {
- public:
-  std::int64_t take(std::int64_t bytes) {
-    const auto fit = by_size_.lower_bound({bytes, 0});
-    if (fit != by_size_.end()) {
-      const auto [size, offset] = *fit;
-      remove(offset, size);
-      if (size > bytes) add(offset + bytes, size - bytes);
-      return offset;
-    }
-    // Nothing fits: grow at the end, from the last free block if it touches the end.
-    std::int64_t offset = end_;
-    if (!by_offset_.empty()) {
-      const auto [last, size] = *std::prev(by_offset_.end());
-      if (last + size == end_) {
-        remove(last, size);
-        offset = last;
-      }
-    }
-    end_ = offset + bytes;
-    return offset;
-  }
-
-  void give(std::int64_t offset, std::int64_t bytes) {
-    auto next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      remove(next->first, next->second);
-    }
-    next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.begin()) {
-      const auto [before, size] = *std::prev(next);
-      if (before + size == offset) {
-        remove(before, size);
-        offset = before;
-        bytes += size;
-      }
-    }
-    add(offset, bytes);
-  }
-
-  std::int64_t end() const { return end_; }
-
- private:
-  void add(std::int64_t offset, std::int64_t bytes) {
-    by_offset_.emplace(offset, bytes);
-    by_size_.emplace(bytes, offset);
-  }
-  void remove(std::int64_t offset, std::int64_t bytes) {
-    by_offset_.erase(offset);
-    by_size_.erase({bytes, offset});
-  }
-
-  std::map<std::int64_t, std::int64_t> by_offset_;
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // (size, offset)
-  std::int64_t end_ = 0;
-};
-
-ArenaLayout in_order_of_time(const Blocks& blocks) {
-  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0};
+ArenaLayout in_order_of_time(const std::vector<ArenaBlock>& blocks) {
+  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0, {}};
   FreeSpace space;
   walk(
       blocks, [&](std::uint32_t b) { layout.offsets[b] = space.take(blocks[b].bytes); },
@@ -112,14 +22,14 @@ ArenaLayout in_order_of_time(const Blocks& blocks) {
 
 /// Places one block after the other, each into the smallest gap that its lifetime leaves between those placed
 /// before. Quadratic.
-ArenaLayout in_given_order(const Blocks& blocks, const std::vector<std::uint32_t>& order) {
+ArenaLayout in_given_order(const std::vector<ArenaBlock>& blocks, const std::vector<std::uint32_t>& order) {
   struct Placed {
     std::int64_t offset;
     ArenaBlock block;
   };
   std::vector<Placed> placed;  // by offset
   placed.reserve(blocks.size());
-  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0};
+  ArenaLayout layout{std::vector<std::int64_t>(blocks.size()), 0, {}};
   for (std::uint32_t b : order) {
     std::int64_t covered = 0;  // everything below is taken or was looked at
     std::int64_t best = -1;
@@ -143,21 +53,12 @@ ArenaLayout in_given_order(const Blocks& blocks, const std::vector<std::uint32_t
   return layout;
 }
 
-/// Sorted by `key`, largest first.
-template <class Key>
-std::vector<std::uint32_t> largest_first(const Blocks& blocks, Key key) {
-  std::vector<std::uint32_t> order = by_time(blocks);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return key(blocks[a]) > key(blocks[b]); });
-  return order;
-}
-
 /// Looks for a layout of few blocks within `limit` bytes. Any layout can be pushed down until every block
 /// lies on the ground or on another; taken by rising offset, each block of such a layout rests on those
 /// before it. So all are found by stacking blocks in every order, offsets never falling.
 class StackingSearch {
  public:
-  StackingSearch(const Blocks& blocks, std::int64_t limit)
+  StackingSearch(const std::vector<ArenaBlock>& blocks, std::int64_t limit)
       : blocks_(blocks), limit_(limit), offsets_(blocks.size(), kUnplaced) {
     for (std::size_t a = 0; a < blocks.size(); ++a) {
       neighbours_.emplace_back();
@@ -256,7 +157,7 @@ class StackingSearch {
     }
   }
 
-  const Blocks& blocks_;
+  const std::vector<ArenaBlock>& blocks_;
   std::int64_t limit_;
   std::vector<std::int64_t> offsets_;
   std::vector<std::vector<std::size_t>> neighbours_;
@@ -281,21 +182,16 @@ std::int64_t peak_of(const std::vector<ArenaBlock>& blocks) {
   return peak;
 }
 
-ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks) {
-  constexpr std::size_t kMany = 1200;  // for what is quadratic
-  constexpr std::size_t kFew = 40;     // for the search
+ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks, std::int64_t segment) {
+  constexpr std::size_t kFew = 40;  // for the search
   ArenaLayout best = in_order_of_time(blocks);
   const std::int64_t least = peak_of(blocks);
   const auto consider = [&](ArenaLayout layout) {
     if (!layout.offsets.empty() && layout.bytes < best.bytes) best = std::move(layout);
   };
-  if (best.bytes > least && blocks.size() <= kMany) {
-    consider(in_given_order(blocks, largest_first(blocks, [](const ArenaBlock& b) { return b.bytes; })));
-  }
-  if (best.bytes > least && blocks.size() <= kMany) {
-    consider(
-        in_given_order(blocks, largest_first(blocks, [](const ArenaBlock& b) { return b.last - b.first; })));
-  }
+  if (best.bytes > least && blocks.size() <= kManyBlocks) consider(in_given_order(blocks, by_size(blocks)));
+  if (best.bytes > least && blocks.size() <= kManyBlocks)
+    consider(in_given_order(blocks, by_lifetime(blocks)));
   if (best.bytes > least && blocks.size() <= kFew) {
     // Within the least first, then within a little more.
     for (int eighth = 0; eighth < 8 && best.bytes > least; ++eighth) {
@@ -306,7 +202,7 @@ ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks) {
       break;
     }
   }
-  return best;
+  return best.bytes > segment ? lay_out_in_segments(blocks, segment) : best;
 }
 
 }  // namespace caldera

@@ -1,28 +1,19 @@
-// ArenaLayout: offsets for blocks of known lifetimes, so that no two that live at once overlap.
+// Offsets for blocks of known lifetimes, so that no two that live at once overlap.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/compile/order/arena_blocks.h"
+
 namespace caldera {
-
-/// A block of memory that is needed from time `first` to time `last`, both included.
-struct ArenaBlock {
-  std::int64_t bytes = 0;
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-};
-
-struct ArenaLayout {
-  std::vector<std::int64_t> offsets;  // of each block
-  std::int64_t bytes = 0;
-};
 
 /// The most bytes alive at any time: no layout is smaller.
 std::int64_t peak_of(const std::vector<ArenaBlock>& blocks);
 
 /// The smallest layout that a few strategies find: best fit in order of time; the largest first; and, for few
-/// blocks, a search. Near-linear for many blocks.
-ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks);
+/// blocks, a search. Near-linear for many blocks. What needs more than `segment` bytes is laid out in
+/// segments (arena_segments.h).
+ArenaLayout lay_out(const std::vector<ArenaBlock>& blocks, std::int64_t segment);
 
 }  // namespace caldera

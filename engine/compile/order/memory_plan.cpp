@@ -85,6 +85,7 @@ void apply(Plan& plan, const StepGraph& graph, const Places& places, const Arena
         place < 0 ? 0 : layout.offsets[static_cast<std::size_t>(place)];
   }
   plan.arena_bytes = layout.bytes;
+  plan.arena_cuts = layout.cuts;
   plan.peak_bytes = plan.arena_bytes;
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.role == BufferRole::output) plan.peak_bytes += buffer.bytes;

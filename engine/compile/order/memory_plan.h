@@ -30,7 +30,7 @@ struct Places {
 };
 Places find_places(const StepGraph& graph, const Timeline& timeline);
 
-/// Gives the plan's arena buffers their offsets, and sets its arena_bytes and peak_bytes.
+/// Gives the plan's arena buffers their offsets, and sets its arena_bytes, arena_cuts and peak_bytes.
 void apply(Plan& plan, const StepGraph& graph, const Places& places, const ArenaLayout& layout);
 
 }  // namespace caldera

@@ -54,7 +54,7 @@ void move_side_by_side(Plan& plan, const StepGraph& graph) {
   const Candidate best = best_of(levels, graph);
   const std::int64_t most = most_bytes(plan.arena_bytes);
   if (best.peak > most) return;
-  const ArenaLayout layout = lay_out(best.places.places);
+  const ArenaLayout layout = lay_out(best.places.places, plan.arena_segment);
   if (layout.bytes > most) return;
   apply(plan, graph, best.places, layout);
   reorder(plan, best.timeline.order);
@@ -65,7 +65,7 @@ void move_side_by_side(Plan& plan, const StepGraph& graph) {
 
 void place_in_order(Plan& plan, const StepGraph& graph) {
   const Places places = find_places(graph, one_after_the_other(plan));
-  apply(plan, graph, places, lay_out(places.places));
+  apply(plan, graph, places, lay_out(places.places, plan.arena_segment));
   plan_barriers(plan);
 }
 

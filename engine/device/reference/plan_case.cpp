@@ -56,6 +56,9 @@ int PlanCase::add_buffer(BufferRole role, DType type, std::int64_t elements) {
   if (role == BufferRole::arena) {
     buffer.arena_offset = plan_->arena_bytes;
     plan_->arena_bytes += (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+    const std::int64_t segment = plan_->arena_cuts.empty() ? 0 : plan_->arena_cuts.back();
+    if (buffer.arena_offset > segment && plan_->arena_bytes - segment > plan_->arena_segment)
+      plan_->arena_cuts.push_back(buffer.arena_offset);
   }
   plan_->input_count += role == BufferRole::input;
   plan_->output_count += role == BufferRole::output;

@@ -65,7 +65,7 @@ class VulkanBackend final : public Backend {
     downloads_.fetch_add(1, std::memory_order_relaxed);
     if (bytes == 0) return;
     const Piece& piece = checked(from, byte_offset, bytes, "download");
-    if (piece.mapped != nullptr && context_->tensors->readable())
+    if (piece.readable)
       std::memcpy(to, piece.mapped + byte_offset, bytes);
     else
       transfer_.download(piece, byte_offset, to, bytes);

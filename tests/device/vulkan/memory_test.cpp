@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/device/vulkan/memory/arena.h"
 #include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/open/physical_device.h"
@@ -309,6 +310,37 @@ TEST_F(VulkanDriverMemory, BlocksAreAsSmallAsTheyHaveToBe) {
   std::vector<StoragePtr> tensors;
   for (std::size_t i = 0; i < 1000; ++i) tensors.push_back(backend_->allocate(1 + 90 * i));
   EXPECT_LE(backend_->counters().reserved_bytes, 2 * backend_->counters().live_bytes);
+}
+
+/// Segments of one plan after another: each is an allocation, the largest serves the largest.
+TEST_F(VulkanMemory, TheArenaHasAStorageForEachSegment) {
+  const auto device = std::make_shared<vulkan::LogicalDevice>(vulkan::physical_devices()[0]);
+  const auto pool = std::make_shared<vulkan::MemoryPool>(device, vulkan::MemoryUse::tensors);
+  vulkan::SharedArena arena(pool);
+  constexpr std::int64_t kMiB = 1 << 20;
+  const auto take = [&](std::vector<std::int64_t> sizes, std::uint64_t now) {
+    std::vector<ArenaSegment> segments;
+    std::int64_t end = 0;
+    for (const std::int64_t size : sizes) segments.push_back({end, end += size * kMiB});
+    std::vector<VkDeviceAddress> addresses;
+    for (const auto& storage : arena.take(segments, now)) addresses.push_back(storage->address());
+    return addresses;
+  };
+  const auto live = [&] { return static_cast<std::int64_t>(pool->counters().live_bytes) / kMiB; };
+  EXPECT_TRUE(take({}, 1).empty());
+  const auto first = take({1, 3}, 1);
+  EXPECT_EQ(live(), 4);
+  EXPECT_EQ(take({3, 1}, 2), (std::vector{first[1], first[0]}));
+  EXPECT_EQ(take({2}, 3), (std::vector{first[1]}));
+  EXPECT_EQ(take({2, 2}, 4)[0], first[1]) << "the other one grows";
+  EXPECT_EQ(live(), 5);
+  EXPECT_EQ(take({4, 2, 1}, 5).size(), 3U);
+  EXPECT_EQ(live(), 7);
+  take({1}, 6);
+  arena.age(5);
+  EXPECT_EQ(live(), 4) << "the two small ones were not needed since";
+  device->memory().relieve(Pressure::heavy);
+  EXPECT_EQ(live(), 0);
 }
 
 /// As with VK_EXT_memory_budget.

@@ -18,6 +18,7 @@ struct Block {
   std::byte* mapped = nullptr;
   std::uint64_t bytes = 0;     // that are handed out
   std::uint64_t reserved = 0;  // that the driver took for them
+  bool readable = false;       // see Piece
   bool is_needed = true;       // something was taken from it since the last age()
 
   Range whole() const { return {number, 0, bytes}; }
@@ -58,12 +59,14 @@ MemoryPool::MemoryPool(DevicePtr device, MemoryUse use, bool force_unmapped, Hea
       heap_left_(heap_left ? std::move(heap_left) : driver_query(device_->physical())),
       free_(kLargestBlock) {
   const VkPhysicalDeviceMemoryProperties& memory = device_->physical().memory;
-  type_ = choose_memory_type(memory, use);
-  heap_ = memory.memoryTypes[type_].heapIndex;
-  const VkMemoryPropertyFlags flags = memory.memoryTypes[type_].propertyFlags;
-  mapped_ = (flags & kHostMemory) == kHostMemory && !force_unmapped;
-  readable_ =
-      mapped_ && ((flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0 || device_->capabilities().software);
+  const bool software = device_->capabilities().software;
+  const bool unified = software || device_->physical().info.type == "integrated-gpu";
+  for (const std::uint32_t index : choose_memory_types(memory, use, unified)) {
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[index].propertyFlags;
+    const bool mapped = (flags & kHostMemory) == kHostMemory && !force_unmapped;
+    const bool cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0 || software;
+    types_.push_back({index, memory.memoryTypes[index].heapIndex, mapped, mapped && cached});
+  }
   reclaimer_.emplace(device_->memory(), Pressure::light, [this] { give_back(); });
 }
 
@@ -85,13 +88,23 @@ Piece MemoryPool::allocate(std::uint64_t bytes) {
     device_->memory().relieve(pressure);
     if (try_allocate(bytes, piece, result)) return piece;
   }
-  std::string there = fmt::format("a heap of {}", device_->physical().memory.memoryHeaps[heap_].size);
-  if (heap_left_) {
-    if (const auto left = heap_left_(heap_))
+  throw OutOfMemoryError(fmt::format("{} ({}): {} ({})", device_->name(), device_->physical().info.name,
+                                     device_->memory().out_of_memory(bytes, what_there_is(bytes)),
+                                     result_name(result)));
+}
+
+std::string MemoryPool::what_there_is(std::uint64_t wanted) const {
+  std::string there;
+  for (const Type& type : types_) {
+    if (!there.empty()) there += " and ";
+    there += fmt::format("a heap of {}", device_->physical().memory.memoryHeaps[type.heap].size);
+    if (!heap_left_) continue;
+    if (const auto left = heap_left_(type.heap))
       there += fmt::format(" of which the driver has {} left for this process", *left);
   }
-  throw OutOfMemoryError(fmt::format("{} ({}): {} ({})", device_->name(), device_->physical().info.name,
-                                     device_->memory().out_of_memory(bytes, there), result_name(result)));
+  if (const std::uint64_t most = device_->capabilities().max_allocation; wanted > most)
+    there += fmt::format(", where the driver allows {} in one piece", most);
+  return there;
 }
 
 bool MemoryPool::try_allocate(std::uint64_t bytes, Piece& piece, VkResult& result) {
@@ -142,7 +155,8 @@ void MemoryPool::set_piece(const Range& range, Slab* slab, Piece& piece) {
            range.bytes,
            block.buffer,
            block.address + range.offset,
-           block.mapped != nullptr ? block.mapped + range.offset : nullptr};
+           block.mapped != nullptr ? block.mapped + range.offset : nullptr,
+           block.readable};
 }
 
 void MemoryPool::release(const Piece& piece, std::uint64_t last_use) {
@@ -268,26 +282,14 @@ VkResult MemoryPool::make_block(Block& block, std::uint64_t bytes) {
   if (result == VK_SUCCESS) {
     VkMemoryRequirements needs{};
     vk.vkGetBufferMemoryRequirements(device_->handle(), block.buffer, &needs);
-    const bool heap_has = !heap_left_ || heap_left_(heap_).value_or(needs.size) >= needs.size;
-    if (heap_has && device_->memory().reserve(needs.size)) {
-      block.reserved = needs.size;
-      const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-                                            .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
-      const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                      .pNext = &flags,
-                                      .allocationSize = needs.size,
-                                      .memoryTypeIndex = type_};
-      result = vk.vkAllocateMemory(device_->handle(), &info, nullptr, &block.memory);
-    } else {
-      result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    for (const Type& type : types_) {
+      if ((needs.memoryTypeBits >> type.index & 1) == 0) continue;
+      result = allocate_from(type, block, needs.size);
+      if (result != VK_ERROR_OUT_OF_DEVICE_MEMORY && result != VK_ERROR_OUT_OF_HOST_MEMORY) break;
     }
   }
   if (result == VK_SUCCESS) result = vk.vkBindBufferMemory(device_->handle(), block.buffer, block.memory, 0);
-  if (result == VK_SUCCESS && mapped_) {
-    void* mapped = nullptr;
-    result = vk.vkMapMemory(device_->handle(), block.memory, 0, VK_WHOLE_SIZE, 0, &mapped);
-    block.mapped = static_cast<std::byte*>(mapped);
-  }
   if (result != VK_SUCCESS) {
     destroy(block);
     block = {.number = block.number};
@@ -296,6 +298,34 @@ VkResult MemoryPool::make_block(Block& block, std::uint64_t bytes) {
   const VkBufferDeviceAddressInfo address{.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
                                           .buffer = block.buffer};
   block.address = vk.vkGetBufferDeviceAddress(device_->handle(), &address);
+  return VK_SUCCESS;
+}
+
+/// Memory of the type for the block, mapped where it can be. Takes nothing where it fails.
+VkResult MemoryPool::allocate_from(const Type& type, Block& block, std::uint64_t bytes) {
+  const bool heap_has = !heap_left_ || heap_left_(type.heap).value_or(bytes) >= bytes;
+  if (!heap_has || !device_->memory().reserve(bytes)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  const VolkDeviceTable& vk = device_->vk();
+  const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+  const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                  .pNext = &flags,
+                                  .allocationSize = bytes,
+                                  .memoryTypeIndex = type.index};
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  VkResult result = vk.vkAllocateMemory(device_->handle(), &info, nullptr, &memory);
+  void* mapped = nullptr;
+  if (result == VK_SUCCESS && type.mapped)
+    result = vk.vkMapMemory(device_->handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+  if (result != VK_SUCCESS) {
+    vk.vkFreeMemory(device_->handle(), memory, nullptr);
+    device_->memory().release(bytes);
+    return result;
+  }
+  block.memory = memory;
+  block.reserved = bytes;
+  block.mapped = static_cast<std::byte*>(mapped);
+  block.readable = type.readable;
   return VK_SUCCESS;
 }
 

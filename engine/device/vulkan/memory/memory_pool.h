@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/device/memory_budget.h"
 #include "engine/device/vulkan/memory/free_ranges.h"
@@ -32,6 +34,9 @@ struct Piece {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceAddress address = 0;
   std::byte* mapped = nullptr;  // nullptr where the host cannot reach it
+  /// Whether the host reads it where it lies. Writing is fast wherever `mapped` is set; memory that the host
+  /// does not cache is read at a crawl, and better copied to staging memory.
+  bool readable = false;
 };
 
 struct MemoryCounters {
@@ -44,7 +49,8 @@ struct MemoryCounters {
 /// it cannot tell.
 using HeapQuery = std::function<std::optional<std::uint64_t>(std::uint32_t heap)>;
 
-/// The blocks of one use. Any thread.
+/// The blocks of one use. They lie in the best type of memory for it, and in the next one where that has no
+/// more (memory_types.h). Any thread.
 class MemoryPool {
  public:
   /// `force_unmapped`: tensors are treated as out of the host's reach even where they are not
@@ -65,13 +71,16 @@ class MemoryPool {
   /// and in which nothing lies. Does not wait. Called now and then by whoever counts the work.
   void age();
 
-  /// Whether the host reads pieces where they lie. Writing is fast wherever Piece::mapped is set; memory that
-  /// the host does not cache is read at a crawl, and better copied to staging memory.
-  bool readable() const { return readable_; }
   MemoryCounters counters() const;
   const DevicePtr& device() const { return device_; }
 
  private:
+  /// A type of the device's memory.
+  struct Type {
+    std::uint32_t index = 0, heap = 0;
+    bool mapped = false, readable = false;
+  };
+
   bool try_allocate(std::uint64_t bytes, Piece& piece, VkResult& result);
   bool take(std::uint64_t bytes, Piece& piece, bool in_need = false);
   bool take_small(std::uint64_t bytes, Piece& piece);
@@ -83,16 +92,15 @@ class MemoryPool {
   std::uint64_t next_block_bytes() const;
   VkResult add_block(std::uint64_t bytes);
   VkResult make_block(Block& block, std::uint64_t bytes);
+  VkResult allocate_from(const Type& type, Block& block, std::uint64_t bytes);
+  std::string what_there_is(std::uint64_t wanted) const;
   void drop_idle_large_blocks();
   bool drop_if_unused(Block& block);
   void destroy(const Block& block);
 
   const DevicePtr device_;
   const MemoryUse use_;
-  std::uint32_t type_ = 0;
-  std::uint32_t heap_ = 0;
-  bool mapped_ = false;
-  bool readable_ = false;
+  std::vector<Type> types_;  // the best first
   HeapQuery heap_left_;
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::unique_ptr<Block>> blocks_;  // by their number

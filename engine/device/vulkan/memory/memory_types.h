@@ -1,7 +1,8 @@
-// Which type of a device's memory serves which use.
+// Which types of a device's memory serve which use.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/device/vulkan/open/vk.h"
 
@@ -18,9 +19,13 @@ enum class MemoryUse : std::uint8_t {
 inline constexpr VkMemoryPropertyFlags kHostMemory =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-/// Index of the memory type. Tensors get memory that the host can map only where all of the device's memory
-/// is such (unified memory, or a resizable BAR): then they are written and read without copies. Throws
-/// DeviceError when the device has no usable type.
-std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, MemoryUse use);
+/// Indices of the memory types that serve a use: the best one, then those to turn to where its heap has no
+/// more, each of another heap. Tensors get memory that the host can map only where all of the device's memory
+/// is such (unified memory, or a resizable BAR): then they are written and read without copies. They turn to
+/// memory that is not the device's own only where `unified` says that it is as near: integrated GPUs with a
+/// small part of their own. Tables and staging are always mapped. Throws DeviceError when the device has no
+/// usable type.
+std::vector<std::uint32_t> choose_memory_types(const VkPhysicalDeviceMemoryProperties& memory, MemoryUse use,
+                                               bool unified);
 
 }  // namespace caldera::vulkan

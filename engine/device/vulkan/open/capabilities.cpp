@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "engine/device/vulkan/open/cooperative_matrices.h"
@@ -77,6 +78,9 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   };
   const bool size_control = has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
 
+  VkPhysicalDeviceMaintenance4PropertiesKHR maintenance4{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES_KHR,
+      .maxBufferSize = std::numeric_limits<VkDeviceSize>::max()};
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT size_properties{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
   VkPhysicalDeviceFloatControlsProperties float_controls{
@@ -94,6 +98,10 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
     return c;
   }
   properties.pNext = &subgroup;
+  if (has(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+    maintenance4.pNext = properties.pNext;
+    properties.pNext = &maintenance4;
+  }
   vkGetPhysicalDeviceProperties2(device, &properties);
 
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_features{
@@ -144,7 +152,7 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.max_invocations = limits.maxComputeWorkGroupInvocations;
   if (c.subgroup_size_control) c.max_subgroups = size_properties.maxComputeWorkgroupSubgroups;
   c.shared_memory = limits.maxComputeSharedMemorySize;
-  c.max_allocation = maintenance.maxMemoryAllocationSize;
+  c.max_allocation = std::min(maintenance.maxMemoryAllocationSize, maintenance4.maxBufferSize);
   return c;
 }
 

@@ -47,7 +47,7 @@ struct Capabilities {
   std::uint32_t max_invocations = 128;
   std::uint32_t max_subgroups = 1U << 16;  // of a workgroup whose pipeline asks for full subgroups
   std::uint32_t shared_memory = 16384;
-  std::uint64_t max_allocation = 0;  // bytes of one VkDeviceMemory
+  std::uint64_t max_allocation = 0;  // bytes of one VkDeviceMemory and the VkBuffer in it
 };
 
 /// One optional feature: its name in `caldera devices` and where it is noted.

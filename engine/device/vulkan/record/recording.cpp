@@ -31,10 +31,13 @@ void TableWriter::address(const Operand& operand, std::int64_t bias) {
   AddressPatch patch;
   patch.at = grow(8);
   patch.offset = (operand.offset - bias) * static_cast<std::int64_t>(size_of(buffer.dtype));
-  if (buffer.role == BufferRole::arena)
-    patch.offset += buffer.arena_offset;
-  else
+  if (buffer.role == BufferRole::arena) {
+    const std::size_t segment = plan_.arena_segment_at(buffer.arena_offset);
+    patch.slot = AddressPatch::arena(segment);
+    patch.offset += buffer.arena_offset - segments_[segment].begin;
+  } else {
     patch.slot = operand.buffer;  // inputs, then outputs: the order of the slots
+  }
   if (operand.position < 0)
     recording_.addresses.push_back(patch);
   else

@@ -24,12 +24,17 @@ struct Dispatch {
   bool barrier_before = false;
 };
 
-/// Eight bytes of the table that hold an address: base of a slot (or of the arena) plus an offset.
+/// Eight bytes of the table that hold an address: base of a slot (or of a segment of the arena) plus an
+/// offset.
 struct AddressPatch {
-  static constexpr std::int32_t kArena = -1;
+  /// Stands for a segment of the arena in place of a slot.
+  static constexpr std::int32_t arena(std::size_t segment) { return -1 - static_cast<std::int32_t>(segment); }
+  static constexpr bool is_arena(std::int32_t slot) { return slot < 0; }
+  static constexpr std::size_t segment_of(std::int32_t slot) { return static_cast<std::size_t>(-1 - slot); }
+
   std::uint32_t at = 0;
-  std::int32_t slot = kArena;  // of Bindings::slots
-  std::int64_t offset = 0;     // bytes
+  std::int32_t slot = 0;    // of Bindings::slots, or arena(segment)
+  std::int64_t offset = 0;  // bytes
 };
 
 /// The same of an operand that a position of the plan moves.
@@ -78,7 +83,8 @@ struct Recording {
 /// Appends one argument block after another. Slots of eight bytes come before the integers of a block.
 class TableWriter {
  public:
-  TableWriter(const Plan& plan, Recording& recording) : plan_(plan), recording_(recording) {}
+  TableWriter(const Plan& plan, Recording& recording)
+      : plan_(plan), recording_(recording), segments_(plan.arena_segments()) {}
 
   /// Starts a block and returns its offset.
   std::uint32_t begin();
@@ -96,6 +102,7 @@ class TableWriter {
 
   const Plan& plan_;
   Recording& recording_;
+  const std::vector<ArenaSegment> segments_;
 };
 
 /// What to add to an element number so that it is never negative, where strides are: minus the least sum of

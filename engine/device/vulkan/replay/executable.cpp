@@ -45,7 +45,7 @@ struct VulkanExecutable::Instance {
   std::unique_ptr<Commands> commands;  // null until recorded whole
   std::shared_ptr<Stamps> stamps;      // null: does not measure
   std::uint64_t last_use = 0;
-  std::vector<VkDeviceAddress> bound;  // that the table holds: the arena's, then a slot each; 0: none yet
+  std::vector<VkDeviceAddress> bound;  // that the table holds: a segment each, then a slot each; 0: none yet
   std::vector<bool> spared;            // dispatches that the commands leave out
 };
 
@@ -130,11 +130,15 @@ void VulkanExecutable::check_bindings(const Bindings& bindings) const {
   }
 }
 
-void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::uint64_t arena) const {
-  instance.bound.resize(bindings.slots.size() + 1);
+void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, const Arena& arena) const {
+  instance.bound.resize(arena.size() + bindings.slots.size());
   std::byte* const table = instance.table.mapped;
+  const auto known_of = [&](std::int32_t slot) -> VkDeviceAddress& {
+    return instance.bound[AddressPatch::is_arena(slot) ? AddressPatch::segment_of(slot)
+                                                       : arena.size() + static_cast<std::size_t>(slot)];
+  };
   const auto base_of = [&](std::int32_t slot) -> VkDeviceAddress {
-    if (slot == AddressPatch::kArena) return arena;
+    if (AddressPatch::is_arena(slot)) return arena[AddressPatch::segment_of(slot)]->address();
     const Bindings::Slot& bound = bindings.slots[static_cast<std::size_t>(slot)];
     return static_cast<const VulkanStorage*>(bound.storage)->address() +
            static_cast<std::uint64_t>(bound.byte_offset);
@@ -142,7 +146,7 @@ void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::u
   for (std::size_t i = 0; i < recording_.addresses.size();) {
     const std::int32_t slot = recording_.addresses[i].slot;
     const VkDeviceAddress base = base_of(slot);
-    VkDeviceAddress& known = instance.bound[static_cast<std::size_t>(slot) + 1];
+    VkDeviceAddress& known = known_of(slot);
     const bool is_new = known != base;
     known = base;
     for (; i < recording_.addresses.size() && recording_.addresses[i].slot == slot; ++i) {
@@ -211,9 +215,8 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
   std::vector<bool> spared = measured ? std::vector<bool>() : spared_by(bindings);
   Instance& instance = measured ? measured_instance() : free_instance(spared);
   instance.spared = std::move(spared);
-  const std::shared_ptr<VulkanStorage> arena =
-      p.arena_bytes > 0 ? context_->arena(static_cast<std::uint64_t>(p.arena_bytes)) : nullptr;
-  bind(instance, bindings, arena != nullptr ? arena->address() : 0);
+  const Arena arena = context_->arena(p.arena_segments());
+  bind(instance, bindings, arena);
 
   device.flights().begin(plan_ptr(), device.last_completed());
   std::uint64_t ticket = 0;
@@ -225,7 +228,7 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
   }
   device.flights().end();
   has_run_ = true;
-  if (arena != nullptr) arena->used_until(ticket);
+  for (const auto& segment : arena) segment->used_until(ticket);
   for (const Bindings::Slot& slot : bindings.slots)
     static_cast<VulkanStorage*>(slot.storage)->used_until(ticket);
   if (measured) context_->measurements.add(ticket, instance.stamps, recording_.steps, bindings.step_times);

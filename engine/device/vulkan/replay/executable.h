@@ -43,7 +43,7 @@ class VulkanExecutable final : public Executable {
   /// One that measures, none of whose times are yet to be read.
   Instance& measured_instance();
   void check_bindings(const Bindings& bindings) const;
-  void bind(Instance& instance, const Bindings& bindings, std::uint64_t arena) const;
+  void bind(Instance& instance, const Bindings& bindings, const Arena& arena) const;
   std::uint64_t submit(Instance& instance);
 
   ContextPtr context_;

@@ -94,6 +94,13 @@ Dims AttentionSpace::batch_strides(std::size_t operand) const {
   return Dims(strides[operand].span().first(static_cast<std::size_t>(batch.rank())));
 }
 
+std::int64_t AttentionBlocking::shared_bytes(AttentionPass pass) const {
+  const bool forward = pass == AttentionPass::forward;
+  const std::int64_t blocks = (forward ? 1 : 2) * rows() * (columns() + 1);
+  const std::int64_t states = forward ? 4 * rows() * lane_columns : 0;
+  return 4 * (blocks + states);
+}
+
 AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep& attention,
                                      const AttentionSpace& space) {
   const Capabilities& can = context.device->capabilities();
@@ -111,7 +118,9 @@ AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep
   lane_rows = lanes / lane_columns;
   each = std::max<std::int64_t>((head + lane_columns - 1) / lane_columns, 1);
   tile_rows = 8;
-  while (tile_rows > 1 && (tile_rows * each * (of_keys ? 2 : 1) > sums || rows() >= 2 * all_rows))
+  const auto fits_shared = [&] { return shared_bytes(attention.pass) <= can.shared_memory; };
+  while (tile_rows > 1 &&
+         (tile_rows * each * (of_keys ? 2 : 1) > sums || rows() >= 2 * all_rows || !fits_shared()))
     tile_rows /= 2;
   one_subgroup = context.glsl.exact_subgroup_size && lanes == context.glsl.subgroup_size;
   tasks = (all_rows + rows() - 1) / rows() * space.batches();
@@ -125,7 +134,12 @@ AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep
     return can.loop_limit > 0 && iterations > can.loop_limit;
   };
   if (too_many()) small_code = false;
-  while (too_many() && tile_columns < 16) tile_columns *= 2;
+  while (too_many() && tile_columns < 16) {
+    tile_columns *= 2;
+    if (fits_shared()) continue;
+    tile_columns /= 2;
+    break;
+  }
 }
 
 }  // namespace caldera::vulkan

@@ -49,6 +49,8 @@ struct AttentionBlocking {
 
   std::int64_t rows() const { return lane_rows * tile_rows; }
   std::int64_t columns() const { return lane_columns * tile_columns; }
+  /// What the shader of the pass declares as shared.
+  std::int64_t shared_bytes(AttentionPass pass) const;
 };
 
 }  // namespace caldera::vulkan

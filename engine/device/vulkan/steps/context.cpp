@@ -1,7 +1,5 @@
 #include "engine/device/vulkan/steps/context.h"
 
-#include <utility>
-
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/device_identity.h"
 
@@ -35,33 +33,11 @@ Context::Context(const PhysicalDevice& physical)
             DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
-      reclaimer_(device->memory(), Pressure::heavy, [this] {
-        const std::lock_guard lock(arena_mutex_);
-        arena_.reset();
-      }) {}
-
-std::shared_ptr<VulkanStorage> Context::arena(std::uint64_t bytes) {
-  {
-    const std::lock_guard lock(arena_mutex_);
-    if (arena_ != nullptr && bytes >= arena_->bytes() / 4) arena_needed_ = replays_;
-    if (arena_ != nullptr && arena_->bytes() >= bytes) return arena_;
-    arena_.reset();  // given back first: the two need not fit side by side unless the old one is still in use
-  }
-  auto made = std::make_shared<VulkanStorage>(tensors, bytes);
-  const std::lock_guard lock(arena_mutex_);
-  arena_ = made;
-  arena_needed_ = replays_;
-  return made;
-}
+      arena_(tensors) {}
 
 void Context::count_replay() {
   if (++replays_ % kAge != 0) return;
-  std::shared_ptr<VulkanStorage> old;
-  {
-    const std::lock_guard lock(arena_mutex_);
-    if (arena_needed_ + kAge <= replays_) old = std::move(arena_);
-  }
-  old.reset();
+  arena_.age(replays_ - kAge);
   tensors->age();
   tables->age();
 }

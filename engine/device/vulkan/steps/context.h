@@ -3,11 +3,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
+#include <span>
 
 #include "engine/device/vulkan/glsl/variant.h"
+#include "engine/device/vulkan/memory/arena.h"
 #include "engine/device/vulkan/memory/memory_pool.h"
-#include "engine/device/vulkan/memory/storage.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/pipelines/pipeline_cache.h"
 #include "engine/device/vulkan/products/product_tuner.h"
@@ -31,13 +31,13 @@ class Context {
   /// software device what a GPU gets.
   const bool few_cores;
 
-  /// The memory of intermediates. One for all plans, as large as the largest needs: plans run one after the
-  /// other. Called under the backend's order of submits. The caller holds it until the ticket of its work is
-  /// noted there; under pressure the context lets go of it. Throws OutOfMemoryError.
-  std::shared_ptr<VulkanStorage> arena(std::uint64_t bytes);
+  /// The memory of a plan's intermediates: see SharedArena::take. Called under the backend's order of
+  /// submits.
+  Arena arena(std::span<const ArenaSegment> segments) { return arena_.take(segments, replays_); }
 
-  /// Counts a replay. Every kAge of them, what none of them needed goes back to the driver: the arena, where
-  /// a quarter of it would have done, and unused blocks. Called under the backend's order of submits.
+  /// Counts a replay. Every kAge of them, what none of them needed goes back to the driver: segments of the
+  /// arena of which a quarter would have done, and unused blocks. Called under the backend's order of
+  /// submits.
   void count_replay();
 
   /// Whether kernels may use the type.
@@ -46,11 +46,8 @@ class Context {
  private:
   static constexpr std::uint64_t kAge = 64;
 
-  std::mutex arena_mutex_;
-  std::shared_ptr<VulkanStorage> arena_;
   std::uint64_t replays_ = 0;
-  std::uint64_t arena_needed_ = 0;     // the last replay that needed a quarter of the arena
-  MemoryBudget::Reclaimer reclaimer_;  // of the arena; last: gone before what it uses
+  SharedArena arena_;
 };
 
 using ContextPtr = std::shared_ptr<Context>;

@@ -122,7 +122,10 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   const std::int64_t longest = batch.longest_row();
   variant.form = reduction ? RegionForm::reduce_per_thread : RegionForm::rows_per_thread;
   const std::int64_t short_row = reduction ? 2 * subgroup - 1 : kShortRow;
-  if (!prefers_groups(space, batch.kernel, short_row) && longest < loops) return variant.lanes;
+  // Of many reductions not even a subgroup's parts may fit: then nothing is shared.
+  const bool is_shared =
+      shared >= subgroup && (prefers_groups(space, batch.kernel, short_row) || longest >= loops);
+  if (!is_shared) return variant.lanes;
 
   variant.form = reduction ? RegionForm::reduce_per_group : RegionForm::rows_per_group;
   std::int64_t lanes = context.few_cores ? subgroup : wide_lanes(space, walks, subgroup, most);

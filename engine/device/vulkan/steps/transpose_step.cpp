@@ -12,6 +12,9 @@ constexpr std::int64_t kSize = 32;
 constexpr std::int64_t kLanes = 256;
 constexpr int kMaxBatchRank = 6;
 
+/// Every device has so much shared memory.
+static_assert(kSize * (kSize + 1) * 8 <= 16384);
+
 /// Less than half a tile is not worth one.
 constexpr std::int64_t kShortest = kSize / 2;
 
