@@ -9,7 +9,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/executable.h"
-#include "engine/device/vulkan/replay/first_run_batches.h"
+#include "engine/device/vulkan/replay/parts.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"

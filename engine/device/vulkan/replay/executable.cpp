@@ -8,7 +8,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/commands.h"
-#include "engine/device/vulkan/replay/first_run_batches.h"
+#include "engine/device/vulkan/replay/parts.h"
 #include "engine/device/vulkan/steps/encode.h"
 #include "engine/tensor/error.h"
 

@@ -1,4 +1,4 @@
-#include "engine/device/vulkan/replay/first_run_batches.h"
+#include "engine/device/vulkan/replay/parts.h"
 
 #include <cstdint>
 
