@@ -24,4 +24,6 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int fill_low, fill_high;
 };
 
-layout(push_constant) uniform Push { Arguments a; };
+// The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in
+// parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on from part to part.
+layout(push_constant) uniform Push { Arguments a; uint all_groups; };

@@ -50,7 +50,7 @@ void main() {
   const int part_row = int(gl_SubgroupID) / 2 * PART;
   const int part_column = int(gl_SubgroupID) % 2 * PART;
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int first_column = int(t % tiles_n) * BN;
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * BM;

@@ -88,9 +88,9 @@ class Trial {
         vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
         vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
-        const VkDeviceAddress block = table_.address + dispatch.block;
+        const KernelPush push{table_.address + dispatch.block, dispatch.groups};
         vk.vkCmdPushConstants(commands_, context_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              sizeof block, &block);
+                              sizeof push, &push);
         vk.vkCmdDispatch(commands_, dispatch.groups, dispatch.instances, 1);
       }
     }
