@@ -1,5 +1,6 @@
 // Arguments of gathers and scatters over (outer, indices, inner). The includer defines MEMORY, the element type.
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_control_flow_attributes : require
 
 layout(local_size_x = 64) in;
 
@@ -22,6 +23,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int axis_extent, axis_stride;
   View first_view, index_view, last_view;
   int fill_low, fill_high;
+  int parts, part_extent;  // of the axis: see scatter.glsl
 };
 
 // The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in

@@ -49,7 +49,7 @@ VkCommandBuffer Commands::record(const Recording& recording, const Part& part, c
     barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT,
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, kReadWrite);
   }
-  if (is_first) take(0);
+  if (!marks.each_dispatch || is_first) take(2 * buffers_.size());
   const Pipeline* bound = nullptr;
   bool barrier_next = false;  // left by dispatches that are spared
   for (std::size_t i = part.first; i < part.last; ++i) {
@@ -76,7 +76,7 @@ VkCommandBuffer Commands::record(const Recording& recording, const Part& part, c
   if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
   if (is_last)
     barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-  if (!marks.each_dispatch) take(buffers_.size() + 1);
+  if (!marks.each_dispatch) take(2 * buffers_.size() + 1);
   device.check(vk.vkEndCommandBuffer(commands), "recording a plan");
   buffers_.push_back(commands);
   return commands;

@@ -11,8 +11,9 @@
 
 namespace caldera::vulkan {
 
-/// Which times the device notes, in `stamps`, if there are any: number 0 before everything, then one after
-/// each dispatch of the plan, or after each part.
+/// Which times the device notes, in `stamps`, if there are any: number 0 before everything and one after each
+/// dispatch of the plan; or one before and one after each part, so that what passes between two submits
+/// counts for neither.
 struct Marks {
   std::shared_ptr<const Stamps> stamps;
   bool each_dispatch = false;

@@ -171,7 +171,7 @@ void VulkanExecutable::learn(Instance& instance) {
     const std::vector<std::uint64_t> ticks = instance.marks.stamps->read();
     std::vector<double> took;
     for (std::size_t p = 0; p < instance.parts.size(); ++p) {
-      const auto time = elapsed(context_->device->physical(), ticks[p], ticks[p + 1]);
+      const auto time = elapsed(context_->device->physical(), ticks[2 * p], ticks[2 * p + 1]);
       took.push_back(std::chrono::duration<double>(time).count());
     }
     schedule_.learn(instance.parts, took, instance.spared);
@@ -201,7 +201,7 @@ void VulkanExecutable::record(Instance& instance) {
     instance.marks.stamps.reset();
     if (schedule_.is_timed() && has_timestamps(context_->device->physical()))
       instance.marks.stamps =
-          std::make_shared<Stamps>(context_->device, static_cast<std::uint32_t>(instance.parts.size() + 1));
+          std::make_shared<Stamps>(context_->device, static_cast<std::uint32_t>(2 * instance.parts.size()));
   }
   instance.commands = std::make_unique<Commands>(context_, instance.table.address);
   for (std::size_t p = 0; p < instance.parts.size(); ++p) {
