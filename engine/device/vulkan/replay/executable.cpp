@@ -167,14 +167,16 @@ void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, std::u
 
 void VulkanExecutable::learn(Instance& instance) {
   if (!instance.is_recorded()) return;
-  if (instance.marks.stamps != nullptr && !instance.marks.each_dispatch && instance.has_run_whole) {
-    const std::vector<std::uint64_t> ticks = instance.marks.stamps->read();
-    std::vector<double> took;
-    for (std::size_t p = 0; p < instance.parts.size(); ++p) {
-      const auto time = elapsed(context_->device->physical(), ticks[2 * p], ticks[2 * p + 1]);
-      took.push_back(std::chrono::duration<double>(time).count());
+  const Marks& marks = instance.marks;
+  if (marks.stamps != nullptr && !marks.each_dispatch && instance.has_run_whole) {
+    if (const auto ticks = marks.stamps->read_if_ready()) {
+      std::vector<double> took;
+      for (std::size_t p = 0; p < instance.parts.size(); ++p) {
+        const auto time = elapsed(context_->device->physical(), (*ticks)[2 * p], (*ticks)[2 * p + 1]);
+        took.push_back(std::chrono::duration<double>(time).count());
+      }
+      schedule_.learn(instance.parts, took, instance.spared);
     }
-    schedule_.learn(instance.parts, took, instance.spared);
   }
   if (schedule_.is_stale(instance.parts)) instance.commands.reset();
 }
