@@ -2,20 +2,23 @@
 # Checks and measures Caldera on a machine that has a GPU and its driver, but no compilers and no packages.
 #
 #   benches/gpu.sh build [OUT.tar.gz]    here: packs the programs with every library they need
-#   ./gpu.sh run [OPTIONS]               there, in the unpacked folder: needs a POSIX shell and coreutils
+#   ./gpu.sh devices                     there, in the unpacked folder: what is found
+#   ./gpu.sh run [OPTIONS]               there: needs a POSIX shell and coreutils
 #
 # What is packed: the program caldera, the test programs that use a device, the libraries that are not the C
-# library's, and the C library itself for machines whose own is older. The driver's loader (libvulkan.so.1) and
-# OpenBLAS, where there is one, are opened from the machine.
+# library's, and the C library itself for machines whose own is older. OpenBLAS, where there is one, is opened from the
+# machine, and so is the Vulkan loader (libvulkan.so.1): one is packed for machines that have a driver and no loader.
 set -eu
 
 usage() {
   cat <<'END'
 usage: benches/gpu.sh build [--no-compile] [OUT.tar.gz]
+       gpu.sh devices
        gpu.sh run [--device D] [--out DIR] [--quick]
 
   build   packs build/release (or $CALDERA_BUILD) into OUT.tar.gz (default build/caldera-gpu.tar.gz)
           --no-compile   as it is, without compiling first
+  devices lists the devices that run would use, and says what is missing where there is no GPU
   run     examines the device (caldera doctor), runs the tests that use one, measures, with PyTorch beside where
           python3 has it. Every stage runs, whatever became of those before it.
           --device D     as caldera's (default vulkan: the best Vulkan device)
@@ -54,6 +57,14 @@ is_libc() {
   return 1
 }
 
+# vulkan_loader PROGRAM: path of libvulkan.so.1, of the kind that the program could open; nothing without one.
+vulkan_loader() {
+  libc=$(libraries "$1" | awk '/\/libc\.so/ { print; exit }')
+  { echo "${libc%/*}/libvulkan.so.1"; echo "/usr${libc%/*}/libvulkan.so.1"
+    PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | awk '$1 == "libvulkan.so.1" { print $NF }'; } |
+    while IFS= read -r file; do [ ! -e "$file" ] || { echo "$file"; break; }; done
+}
+
 build() {
   compile=yes
   if [ "${1:-}" = --no-compile ]; then
@@ -83,6 +94,17 @@ build() {
     case $library in missing:*) die "a program needs ${library#missing:}, which is not here" ;; esac
     if is_libc "$library"; then cp -L "$library" "$folder/lib/libc/"; else cp -L "$library" "$folder/lib/"; fi
   done
+  # Apart from the others: the machine's own goes first.
+  vulkan=$(vulkan_loader "$tree/bin/caldera")
+  if [ -n "$vulkan" ]; then
+    mkdir "$folder/lib/vulkan"
+    cp -L "$vulkan" "$folder/lib/vulkan/libvulkan.so.1"
+    for library in $(libraries "$vulkan"); do
+      is_libc "$library" || die "the Vulkan loader needs $library, which is not packed"
+    done
+  else
+    say "no libvulkan.so.1 here to pack: the machine with the GPU needs one of its own"
+  fi
   cp benches/gpu.sh benches/torch_worker.py "$folder/"
   git -c safe.directory='*' describe --always --dirty >"$folder/VERSION" 2>/dev/null || echo unknown >"$folder/VERSION"
   # Everything is found inside of the folder, but for the C library.
@@ -108,17 +130,9 @@ here=
 loader=
 
 # start PROGRAM ARGS...: with the machine's C library, or with the packed one.
-start() {
-  program=$1
-  shift
-  if [ -z "$loader" ]; then
-    "$here/bin/$program" "$@"
-  else
-    "$loader" --library-path "$here/lib/libc:$here/lib" "$here/bin/$program" "$@"
-  fi
-}
+start() { limited 0 "$@"; }
 
-# limited SECONDS PROGRAM ARGS...: start, but no longer than that.
+# limited SECONDS PROGRAM ARGS...: start, but no longer than that (0: as long as it takes).
 limited() {
   seconds=$1
   program=$2
@@ -126,8 +140,82 @@ limited() {
   if [ -z "$loader" ]; then
     timeout "$seconds" "$here/bin/$program" "$@"
   else
-    timeout "$seconds" "$loader" --library-path "$here/lib/libc:$here/lib" "$here/bin/$program" "$@"
+    timeout "$seconds" "$loader" --library-path "$here/lib/libc:$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+      "$here/bin/$program" "$@"
   fi
+}
+
+# open_bundle: finds the programs, and with which C library they start. Leaves the reason in $1 where they do not.
+open_bundle() {
+  here=$(cd "$(dirname "$0")" && pwd)
+  [ -x "$here/bin/caldera" ] || die "$here has no bin/caldera: this belongs into an unpacked bundle (see 'build')"
+  # The program would start itself once more to set this, which the packed loader would not survive.
+  export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-10000}"
+  for loader in "" "$here"/lib/libc/ld-linux*; do
+    if start caldera --version >"$1" 2>&1; then return 0; fi
+  done
+  return 1
+}
+
+# drivers: the manifests (*.json) of Vulkan drivers that a loader finds, a line each.
+drivers() {
+  named=${VK_DRIVER_FILES:-${VK_ICD_FILENAMES:-}}
+  if [ -n "$named" ]; then
+    printf '%s\n' "$named" | tr : '\n'
+    return
+  fi
+  folders="${XDG_CONFIG_HOME:-${HOME:-}/.config}:${XDG_CONFIG_DIRS:-/etc/xdg}:/etc:${XDG_DATA_HOME:-${HOME:-}/.local/share}"
+  printf '%s\n' "$folders:${XDG_DATA_DIRS:-/usr/local/share:/usr/share}" | tr : '\n' | while IFS= read -r folder; do
+    for file in "$folder"/vulkan/icd.d/*.json; do [ ! -e "$file" ] || printf '%s\n' "$file"; done
+  done
+}
+
+sees_gpu() {
+  case $(start caldera devices --json 2>/dev/null) in *'"id":"vulkan:'*) return 0 ;; esac
+  return 1
+}
+
+# find_vulkan FOLDER: sees to it that drivers are found. A machine, or a container, may have a driver's libraries and
+# lack the loader, or the driver's manifest; what is written goes to FOLDER. Says what it did, and what is missing.
+find_vulkan() {
+  if sees_gpu; then return 0; fi
+  if [ -z "$(drivers)" ]; then
+    for folder in /usr/lib/"$(uname -m)"-linux-gnu /usr/lib64 /usr/lib /usr/local/nvidia/lib64; do
+      [ -e "$folder/libGLX_nvidia.so.0" ] || continue
+      printf '{"file_format_version": "1.0.0", "ICD": {"library_path": "%s", "api_version": "1.3.0"}}\n' \
+        "$folder/libGLX_nvidia.so.0" >"$1/nvidia_icd.json"
+      export VK_DRIVER_FILES="$1/nvidia_icd.json" VK_ICD_FILENAMES="$1/nvidia_icd.json"
+      echo "Vulkan: no driver's manifest in any icd.d; one written for $folder/libGLX_nvidia.so.0"
+      break
+    done
+  fi
+  if ! sees_gpu && [ -e "$here/lib/vulkan/libvulkan.so.1" ]; then
+    before=${LD_LIBRARY_PATH:-}
+    export LD_LIBRARY_PATH="$here/lib/vulkan${before:+:$before}"
+    if sees_gpu; then
+      echo "Vulkan: with the packed loader; the machine's own (libvulkan.so.1) finds nothing or is not there"
+      return 0
+    fi
+    export LD_LIBRARY_PATH="$before"
+  fi
+  if sees_gpu; then return 0; fi
+  if [ -z "$(drivers)" ]; then
+    echo "Vulkan: no driver: no *.json in vulkan/icd.d of /etc, /usr/share, /usr/local/share, ~/.local/share" \
+      "(NVIDIA in a container: NVIDIA_DRIVER_CAPABILITIES=all)"
+  else
+    echo "Vulkan: no driver of these gives a device that Caldera can use:" $(drivers)
+  fi
+  return 1
+}
+
+devices() {
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  open_bundle "$scratch/start.log" || { cat "$scratch/start.log" >&2; die "neither C library starts caldera"; }
+  code=0
+  find_vulkan "$scratch" || code=1
+  start caldera devices
+  return $code
 }
 
 failed=0
@@ -174,32 +262,33 @@ run() {
     esac
     shift
   done
-  here=$(cd "$(dirname "$0")" && pwd)
-  [ -x "$here/bin/caldera" ] || die "$here has no bin/caldera: 'run' belongs into an unpacked bundle (see 'build')"
   mkdir -p "$out"
   out=$(cd "$out" && pwd)
   for file in summary.txt devices.json devices.log doctor.json doctor.log tests.txt bench.json bench.log performance.md; do
     rm -f "$out/$file"
   done
-  # The program would start itself once more to set this, which the packed loader would not survive.
-  export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-10000}"
   # Pipelines of other programs' versions stay out of the figures, and nothing is left in the user's folders.
   export CALDERA_CACHE_DIR="$out/cache"
   layer=/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
   if [ -z "${CALDERA_VALIDATION:-}" ] && [ ! -e "$layer" ]; then export CALDERA_VALIDATION=0; fi
 
+  started=yes
+  open_bundle "$out/start.log" || started=no
   { echo "Caldera $(cat "$here/VERSION"), $(date -u '+%Y-%m-%d %H:%M') UTC, $(uname -srm)"; } | tee "$out/summary.txt"
-  for loader in "" "$here"/lib/libc/ld-linux*; do
-    if start caldera --version >"$out/start.log" 2>&1; then break; fi
-    loader=none
-  done
-  if [ "$loader" = none ]; then
+  if [ $started = no ]; then
     cat "$out/start.log" >&2
     stage "start of caldera" 1 "neither with the machine's C library nor with the packed one"
     return 1
   fi
   [ -z "$loader" ] || echo "with the packed C library" | tee -a "$out/summary.txt"
 
+  case $device in
+    vulkan*)
+      find_vulkan "$out" >"$out/vulkan.log" || true
+      tee -a "$out/summary.txt" <"$out/vulkan.log"
+      rm -f "$out/vulkan.log"
+      ;;
+  esac
   code=0
   start caldera devices --json >"$out/devices.json" 2>"$out/devices.log" || code=$?
   stage "devices" $code "$out/devices.json"
@@ -207,7 +296,7 @@ run() {
     vulkan*)
       case $(cat "$out/devices.json") in
         *'"id":"vulkan:'*) ;;
-        *) stage "a Vulkan device" 1 "no driver is found; is libvulkan.so.1 there, with a driver's .json in icd.d?" ;;
+        *) stage "a Vulkan device" 1 "none is found: see above" ;;
       esac
       ;;
   esac
@@ -257,7 +346,7 @@ run() {
   stage "bench" $code "$remark; $out/performance.md"
   [ $code -eq 0 ] || tail -n 3 "$out/bench.log"
 
-  rm -rf "$out/cache" "$out/start.log"
+  rm -rf "$out/cache" "$out/start.log" "$out/nvidia_icd.json"
   if [ "$failed" -gt 0 ]; then
     echo "$failed stages failed; all results in $out" | tee -a "$out/summary.txt"
     return 1
@@ -269,6 +358,7 @@ command=${1:-}
 [ $# -eq 0 ] || shift
 case $command in
   build) build "$@" ;;
+  devices) devices ;;
   run) run "$@" ;;
   --help | -h) usage ;;
   *)

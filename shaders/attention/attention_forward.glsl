@@ -30,7 +30,7 @@ void main() {
   // A power of two, with which all weights together are at most 1, as those of the softmax are: what they weigh cannot
   // overflow before it is divided by their sum.
   const float share = ldexp(1.0, -(findMSB(max(n, 1)) + 1));
-  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
+  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += all_groups) {
     const uint batch = task / blocks_m;
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
     KERNEL_BATCH(batch)

@@ -10,7 +10,7 @@ void main() {
   const int m = args.queries, n = args.keys, d = args.d, e = args.e;
   const uint blocks_n = uint(n + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const uint tasks = blocks_n * uint(args.batches);
-  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
+  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += all_groups) {
     const uint batch = task / blocks_n;
     const int first = int(task % blocks_n) * BLOCK_ROWS;
     KERNEL_BATCH(batch)

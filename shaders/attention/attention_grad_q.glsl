@@ -10,7 +10,7 @@ void main() {
   const int m = args.queries, n = args.keys, d = args.d, e = args.e;
   const uint blocks_m = uint(m + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const uint tasks = blocks_m * uint(args.batches);
-  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += gl_NumWorkGroups.x) {
+  [[dont_unroll]] for (uint task = gl_WorkGroupID.x; task < tasks; task += all_groups) {
     const uint batch = task / blocks_m;
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
     KERNEL_BATCH(batch)

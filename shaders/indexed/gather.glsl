@@ -9,7 +9,7 @@ void main() {
   const uint indices = uint(a.indices), inner = uint(a.inner), points = uint(a.points);
   const uint axis_extent = uint(a.axis_extent);
   const int axis_stride = a.axis_stride;
-  const uint stride = gl_NumWorkGroups.x * 64u;
+  const uint stride = all_groups * 64u;
   for (uint n = gl_GlobalInvocationID.x; n < points; n += stride) {
     const int j = int(n % inner);
     const uint q = n / inner;

@@ -1,6 +1,7 @@
 // Arguments of gathers and scatters over (outer, indices, inner). The includer defines MEMORY, the element type; or
 // WORDS, the bytes of an element that is a part of a word (../memory/words.glsl).
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_control_flow_attributes : require
 
 layout(local_size_x = 64) in;
 
@@ -35,6 +36,9 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int axis_extent, axis_stride;
   View first_view, index_view, last_view;
   int fill_low, fill_high;
+  int parts, part_extent;  // of the axis: see scatter.glsl
 };
 
-layout(push_constant) uniform Push { Arguments a; };
+// The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in
+// parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on from part to part.
+layout(push_constant) uniform Push { Arguments a; uint all_groups; };

@@ -1,9 +1,11 @@
-// out[o, idx[i], j] = combined(out[o, idx[i], j], u[o, i, j]). One invocation a column (o, j) takes the indices in
-// order: no atomics, and the same result every time. The includer also defines VALUE, the type to compute in, and
-// IS_NAN, which tells by bits: drivers and optimisers may assume that there is no NaN.
+// out[o, idx[i], j] = combined(out[o, idx[i], j], u[o, i, j]). One invocation a column (o, j) and part of the axis takes
+// the indices in order: no atomics, and the same result every time. The includer also defines VALUE, the type to compute
+// in, and IS_NAN, which tells by bits: drivers and optimisers may assume that there is no NaN.
 #include "indexed.glsl"
 
 layout(constant_id = 0) const int kHow = 0;  // Scatter of engine/graph/op.h: add, set, maximum, minimum
+
+const int STEP = 4;
 
 VALUE combined(VALUE old, VALUE update) {
   if (kHow == 0) return old + update;
@@ -19,20 +21,29 @@ void main() {
   const View uv = a.first_view, iv = a.index_view, rv = a.last_view;
   const int indices = a.indices;
   const uint inner = uint(a.inner), points = uint(a.points);
-  const uint axis_extent = uint(a.axis_extent);
+  const uint axis_extent = uint(a.axis_extent), part_extent = uint(a.part_extent);
   const int axis_stride = a.axis_stride;
-  const uint stride = gl_NumWorkGroups.x * 64u;
-  for (uint n = gl_GlobalInvocationID.x; n < points; n += stride) {
+  const uint work = points * uint(a.parts);
+  const uint stride = all_groups * 64u;
+  for (uint w = gl_GlobalInvocationID.x; w < work; w += stride) {
+    const uint n = w % points;
+    const uint lowest = w / points * part_extent, end = min(lowest + part_extent, axis_extent);
     const int j = int(n % inner);
     const int o = int(n / inner);
     const int from = uv.bias + o * uv.outer + j * uv.inner;
     const int by = iv.bias + o * iv.outer + j * iv.inner;
     const int to = rv.bias + o * rv.outer + j * rv.inner;
-    for (int i = 0; i < indices; ++i) {
-      const int at = index.v[by + i * iv.indices];
-      if (uint(at) >= axis_extent) continue;
-      const int e = to + at * axis_stride;
-      STORE(result, e, ELEMENT(combined(VALUE(LOAD(result, e)), VALUE(LOAD(update, from + i * uv.indices)))));
+    for (int i = 0; i < indices; i += STEP) {
+      // Loaded ahead of the first store: what they are is not waited for one by one.
+      int at[STEP];
+      [[unroll]] for (int s = 0; s < STEP; ++s) at[s] = index.v[by + min(i + s, indices - 1) * iv.indices];
+      [[unroll]] for (int s = 0; s < STEP; ++s) {
+        if (i + s < indices && uint(at[s]) >= lowest && uint(at[s]) < end) {
+          const int e = to + at[s] * axis_stride;
+          STORE(result, e,
+                ELEMENT(combined(VALUE(LOAD(result, e)), VALUE(LOAD(update, from + (i + s) * uv.indices)))));
+        }
+      }
     }
   }
 }

@@ -137,7 +137,9 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   KERNEL_INTEGERS
 };
 
-layout(push_constant) uniform Push { Arguments args; };
+// The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in
+// parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on from part to part.
+layout(push_constant) uniform Push { Arguments args; uint all_groups; };
 
 // Element number of row 0 and column 0 of a batch in a view.
 int element_at(int view, uint batch) {

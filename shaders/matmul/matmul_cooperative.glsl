@@ -59,7 +59,7 @@ void main() {
   const int part_column = int(gl_SubgroupID) % 2 * PART_N;
   const int slab = int(gl_SubgroupID) * MATRIX_M * PART_N;
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int first_column = int(t % tiles_n) * BN;
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * BM;

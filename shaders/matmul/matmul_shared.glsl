@@ -46,7 +46,7 @@ void main() {
   const int lane_row = int(gl_LocalInvocationIndex) / across * TM;
   const int lane_four = int(gl_LocalInvocationIndex) % across;
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int first_column = int(t % tiles_n) * BN;
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * BM;

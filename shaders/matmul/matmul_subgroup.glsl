@@ -24,7 +24,7 @@ void main() {
   const uint tiles_n = uint(n + 4 * lanes - 1) / uint(4 * lanes);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     // Neighbours have neighbouring columns; an invocation's own lie `lanes` apart.
     const int column = int(t % tiles_n) * 4 * lanes + lane;
     const uint q = t / tiles_n;

@@ -32,7 +32,7 @@ void main() {
   const int segments = min(SEGMENTS, SEGMENTS * m);
 #endif
   KERNEL_BEGIN
-  for (uint t = gl_GlobalInvocationID.x; t < tiles; t += gl_NumWorkGroups.x * LANES) {
+  for (uint t = gl_GlobalInvocationID.x; t < tiles; t += all_groups * LANES) {
     const int column = int(t % tiles_n) * 4;
     const uint q = t / tiles_n;
     const int row = int(q % tiles_m) * ROWS;

@@ -18,7 +18,7 @@ void main() {
   const int lane = int(gl_LocalInvocationIndex), lanes = int(gl_WorkGroupSize.x);
   const int part = lane / COLUMNS, parts = lanes / COLUMNS;
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int column = int(t % tiles_n) * COLUMNS + lane % COLUMNS;
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * ROWS;

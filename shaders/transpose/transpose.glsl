@@ -19,7 +19,9 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int from_strides[6], to_strides[6];
 };
 
-layout(push_constant) uniform Push { Arguments args; };
+// The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in
+// parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on from part to part.
+layout(push_constant) uniform Push { Arguments args; uint all_groups; };
 
 // One column more, so that the elements of a column lie in different banks.
 #ifdef SHARED
@@ -35,7 +37,7 @@ void main() {
   const uint tiles_m = uint(rows + SIZE - 1) / uint(SIZE), tiles_n = uint(columns + SIZE - 1) / uint(SIZE);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
   const int along = int(gl_LocalInvocationIndex) % SIZE, across = int(gl_LocalInvocationIndex) / SIZE;
-  for (uint t = gl_WorkGroupID.x; t < tiles; t += gl_NumWorkGroups.x) {
+  for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int first_column = int(t % tiles_n) * SIZE;
     const int first_row = int(t / tiles_n % tiles_m) * SIZE;
     uint batch = t / tiles_n / tiles_m;

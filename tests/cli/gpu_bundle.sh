@@ -48,6 +48,22 @@ grep -q '^ok .*bench' "$work/results/summary.txt" || fail "no bench in the summa
 grep -q 'softmax/named' "$work/results/performance.md" || fail "no figures in performance.md"
 grep -q '"failed":0' "$work/results/doctor.json" || fail "doctor.json does not say that nothing failed"
 
+# A machine with a driver and no loader gets the packed one; one without a driver is told so.
+if [ $device = vulkan ]; then
+  [ -s "$bundle/lib/vulkan/libvulkan.so.1" ] || fail "no loader in the bundle"
+  mkdir "$work/no-loader"
+  # Needs a library that does not exist, and stands in the way of the machine's own.
+  for name in libvulkan.so.1 libvulkan.so; do
+    LC_ALL=C sed 's/libc\.so\.6/libq.so.6/g' "$bundle/lib/vulkan/libvulkan.so.1" >"$work/no-loader/$name"
+  done
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$work" LD_LIBRARY_PATH="$work/no-loader" sh "$bundle/gpu.sh" devices
+  grep -q 'with the packed loader' "$work/stdout" || fail "the packed loader is not used"
+  grep -q 'vulkan:0' "$work/stdout" || fail "the packed loader finds no device"
+  expect_exit 1 env -i PATH=/usr/bin:/bin HOME="$work" VK_ICD_FILENAMES="$work/none.json" VK_DRIVER_FILES="$work/none.json" \
+    sh "$bundle/gpu.sh" devices
+  grep -q "no driver of these gives a device.*none.json" "$work/stdout" || fail "no word of the missing driver"
+fi
+
 # A program that crashes, one that is not there, a device that does not exist: each is named, the others go on.
 printf '#!/bin/sh\nkill -SEGV $$\n' >"$bundle/bin/test_ops"
 rm "$bundle/bin/test_runtime"

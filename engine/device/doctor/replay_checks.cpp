@@ -140,6 +140,23 @@ std::vector<std::string> slots_inside_storages(Backend& backend) {
   return {"an output at byte 16 of its storage is wrong, or what lies around it changed"};
 }
 
+/// Products and gathers whose workgroups are handed over one by one: kernels take their number from where
+/// the slice begins.
+void check_slices(Examination& x) {
+  const std::int64_t m = 70, n = 140, k = 9, picked = 33;
+  PlanCase plan(x.device());
+  const int a = plan.input(kF, m * k, {-3, 3, true}), b = plan.input(kF, n * k, {-3, 3, true});
+  const int index = plan.input(DType::i32, picked);
+  for (std::int64_t i = 0; i < picked; ++i) plan.set(index, i, reference::integer(7 * i % m));
+  const int product = plan.output(kF, m * n), rows = plan.output(kF, picked * n);
+  plan.contract(kF, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(product, {n, 1, 0})});
+  plan.indexed(GatherStep{.axis = {m, n}}, kF, {1, picked, n},
+               {view(product, {0, 0, 1}), view(index, {0, 1, 0}), view(rows, {0, n, 1})});
+  x.compare("a product and a gather", plan, {{}, kExact});
+  x.check("20 in flight with new inputs", kExact, [&] { return many_in_flight(x.backend(), 1025, 20); });
+  x.check("each reads what the last wrote", kExact, [&] { return chained(x.backend()); });
+}
+
 /// Times of steps, where the device has them: one a step, in order, no longer than the replay took.
 void check_times(Examination& x) {
   bool none = false;
@@ -184,6 +201,8 @@ void check_replay(Examination& x) {
   x.check("replay: two plans in turn", kExact, [&] { return plans_in_turn(x.backend()); });
   x.check("replay: operands inside of storages", kExact, [&] { return slots_inside_storages(x.backend()); });
   check_times(x);
+  if (x.gpu())
+    x.on_other_backend("replay in slices of one workgroup", "CALDERA_VULKAN_SUBMIT_MS", "0", check_slices);
 }
 
 }  // namespace caldera::doctor

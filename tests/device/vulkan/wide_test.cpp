@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/attention_case.h"
@@ -145,6 +146,28 @@ TEST_F(VulkanWide, AttentionAndItsGradients) {
     AttentionCase c(Device::vulkan(0), s);
     c.add_all();
     c.plan().check_on(*backend_, {1e-4, 2e-4});
+  }
+}
+
+/// Few columns and many indices: invocations share a column, each with a part of the axis. What comes to one
+/// element is combined in order, so the results are exactly the reference's.
+TEST_F(VulkanWide, ScattersOfFewColumns) {
+  const std::int64_t count = 403, extent = 37;
+  for (const std::int64_t inner : {1, 3}) {
+    for (const Scatter how : {Scatter::add, Scatter::set, Scatter::maximum, Scatter::minimum}) {
+      SCOPED_TRACE(std::to_string(inner) + " columns, how " + std::to_string(static_cast<int>(how)));
+      PlanCase c(Device::vulkan(0));
+      const int in = c.input(DType::f32, count * inner), index = c.input(DType::i32, count);
+      std::uniform_int_distribution<std::int64_t> pick(-2, extent + 1);
+      for (std::int64_t i = 0; i < count; ++i) c.set(index, i, integer(pick(c.random())));
+      const int out = c.output_with_data(DType::f32, extent * inner);
+      c.indexed(ScatterStep{.axis = {extent, inner}, .combine = how}, DType::f32, {1, count, inner},
+                {view(in, {0, inner, 1}), view(index, {0, 1, 0}), view(out, {0, 0, 1})});
+      const auto executable = backend_->prepare(c.shared_plan());
+      const auto& recording = dynamic_cast<const vulkan::VulkanExecutable&>(*executable).recording();
+      EXPECT_EQ(recording.dispatches.at(0).groups, (inner * extent + 63) / 64);
+      c.check_on(*backend_);
+    }
   }
 }
 

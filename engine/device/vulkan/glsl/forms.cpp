@@ -7,12 +7,12 @@ namespace caldera {
 
 void GlslForm::open_points() const {
   if (by_group()) {
-    body.line("const uint share = (points + gl_NumWorkGroups.x - 1u) / gl_NumWorkGroups.x;");
+    body.line("const uint share = (points + all_groups - 1u) / all_groups;");
     body.line("const uint first = gl_WorkGroupID.x * share;");
     body.line("const uint last = min(points, first + share);");
     body.open("for (uint n = first; n < last; ++n) {{");
   } else {
-    body.line("const uint wave = gl_NumWorkGroups.x * {}u;", variant.lanes);
+    body.line("const uint wave = all_groups * {}u;", variant.lanes);
     body.line("const uint share = (points + wave - 1u) / wave * {}u;", variant.lanes);
     body.line("const uint first = gl_WorkGroupID.x * share;");
     body.line("const uint last = min(points, first + share);");

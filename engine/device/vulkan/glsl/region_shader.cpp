@@ -20,7 +20,7 @@ std::string block_declaration(const GlslOperands& operands) {
          "};\n"
          "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block "
          "blocks[]; };\n"
-         "layout(push_constant) uniform Push { Arguments a; };\n";
+         "layout(push_constant) uniform Push { Arguments a; uint all_groups; };\n";
 }
 
 }  // namespace

@@ -119,10 +119,16 @@ std::uint64_t LogicalDevice::submit(Queue& queue, std::span<const VkCommandBuffe
 }
 
 std::uint64_t LogicalDevice::submit(std::span<const VkCommandBuffer> commands) {
-  QueueWait wait;
-  if (copy_ != nullptr)
-    wait = {copy_->timeline(), copy_->last_completed(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT};
-  return submit(*compute_, commands, wait);
+  if (copy_ == nullptr) return submit(*compute_, commands, {});
+  // What one submit has waited for, all later ones see, too.
+  const std::uint64_t copied = copy_->last_completed();
+  if (copied <= copies_seen_.load(std::memory_order_acquire)) return submit(*compute_, commands, {});
+  const std::uint64_t value =
+      submit(*compute_, commands, {copy_->timeline(), copied, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT});
+  std::uint64_t seen = copies_seen_.load(std::memory_order_relaxed);
+  while (seen < copied && !copies_seen_.compare_exchange_weak(seen, copied, std::memory_order_release)) {
+  }
+  return value;
 }
 
 std::uint64_t LogicalDevice::submit_copy(std::span<const VkCommandBuffer> commands) {

@@ -94,6 +94,7 @@ class LogicalDevice {
   std::unique_ptr<Queue> copy_;  // null: compute_ copies, too
   std::vector<std::uint32_t> families_;
   std::atomic<std::uint64_t> submits_{0};
+  std::atomic<std::uint64_t> copies_seen_{0};  // of copy_'s timeline, that a computation has waited for
   FlightLog flights_;
   std::mutex lost_mutex_;
   std::atomic<bool> lost_{false};

@@ -15,7 +15,8 @@ std::string whole_shader_text(std::string_view name) {
     whole += rest.substr(0, at);
     rest.remove_prefix(at + kInclude.size());
     const std::size_t end = rest.find(kEnd);
-    whole += whole_shader_text(rest.substr(0, end));
+    const std::string_view path = rest.substr(0, end);
+    whole += whole_shader_text(path.substr(path.rfind('/') + 1));  // names are unique, so folders say nothing
     rest.remove_prefix(end + kEnd.size());
   }
   return whole.append(rest);

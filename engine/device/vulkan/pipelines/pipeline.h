@@ -15,6 +15,14 @@
 
 namespace caldera::vulkan {
 
+/// The push constants of every kernel: the address of its arguments, and how many workgroups there are along
+/// x in all parts of the dispatch. Kernels use that instead of gl_NumWorkGroups, which counts one part.
+struct KernelPush {
+  VkDeviceAddress arguments = 0;
+  std::uint32_t all_groups = 0;
+  std::uint32_t padding = 0;
+};
+
 /// Any thread. Whoever holds it keeps the driver's pipeline; recorded commands do not, so their owner has to.
 class Pipeline {
  public:

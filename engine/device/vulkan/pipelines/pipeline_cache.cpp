@@ -30,7 +30,7 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
       file_(disk_.directory(), device_->physical().handle),
       pipelines_(kDefaultLimit) {
   const VkPushConstantRange range{
-      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(VkDeviceAddress)};
+      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(KernelPush)};
   const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                         .pushConstantRangeCount = 1,
                                         .pPushConstantRanges = &range};
@@ -173,6 +173,7 @@ VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_su
   const bool sized = full_subgroups && can.subgroup_size_control;
   const VkComputePipelineCreateInfo info{
       .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+      .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,  // a dispatch may be handed over in parts
       .stage =
           {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
            .pNext = sized && can.many_subgroup_sizes ? &size : nullptr,

@@ -42,7 +42,7 @@ class PipelineCache {
   /// Makes the pipelines, side by side.
   void make(const std::vector<PipelinePtr>& pipelines);
 
-  /// One push constant: the address of the argument block.
+  /// Of KernelPush.
   VkPipelineLayout layout() const { return layout_; }
   /// Writes what the driver made of the pipelines to disk, if there are new ones and it can. The destructor
   /// does so too.

@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
@@ -20,6 +23,10 @@ constexpr std::size_t kMostClasses = 4096;
 constexpr std::size_t kLongestLine = 256;
 /// A variant has to be this much faster than the table's choice, or the difference may be chance.
 constexpr double kClearly = 0.95;
+/// What takes so many times as long as the best is not timed to the end.
+constexpr double kHopeless = 2;
+/// Seconds of a class, the making of pipelines included, after which no further variant is tried.
+constexpr double kMostSeconds = 2;
 
 /// Of the shaders: other kernels have other times.
 Hash128 shader_digest() {
@@ -62,8 +69,13 @@ TuneSetting TuneSetting::from_environment(bool software) {
   return setting;
 }
 
-ProductTuner::ProductTuner(TuneSetting setting, std::string identity, const std::filesystem::path& directory)
-    : setting_(std::move(setting)) {
+double ProductTuner::steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+ProductTuner::ProductTuner(TuneSetting setting, std::string identity, const std::filesystem::path& directory,
+                           Clock clock)
+    : setting_(std::move(setting)), clock_(std::move(clock)) {
   const Hash128 digest = shader_digest();
   header_ = fmt::format("{} {:016x} {}", kFormat, digest.lo, identity);
   if (!setting_.choices.empty()) {
@@ -87,6 +99,33 @@ std::string ProductTuner::class_of(const ProductShape& s) {
                      static_cast<int>(s.b_layout), s.segments, s.epilogue ? "e" : "");
 }
 
+/// nullptr where nothing can be measured.
+const ProductVariant* ProductTuner::fastest(const ProductShape& shape, const Capabilities& can,
+                                            const ProductVariant& usual, const Time& time) const {
+  const double begin = clock_();
+  const std::optional<double> usual_time = time(usual, std::numeric_limits<double>::infinity());
+  if (!usual_time) return nullptr;
+  std::vector<const ProductVariant*> candidates;
+  bool has_shared = usual.kernel == ProductKernel::shared;
+  for (const ProductVariant& variant : product_variants()) {
+    if (&variant == &usual || !is_candidate(variant, shape) || !why_not(variant, shape, can).empty())
+      continue;
+    candidates.push_back(&variant);
+    has_shared = has_shared || variant.kernel == ProductKernel::shared;
+  }
+  const ProductVariant* best = &usual;
+  double best_time = *usual_time * kClearly;
+  for (const ProductVariant* variant : candidates) {
+    if (has_shared && variant->kernel == ProductKernel::tile) continue;
+    if (clock_() - begin > kMostSeconds) break;
+    const std::optional<double> seconds = time(*variant, kHopeless * best_time);
+    if (!seconds || *seconds >= best_time) continue;
+    best = variant;
+    best_time = *seconds;
+  }
+  return best;
+}
+
 const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capabilities& can, bool few_cores,
                                            const Time& time) {
   const auto runs = [&](const ProductVariant& v) { return why_not(v, shape, can).empty(); };
@@ -99,17 +138,8 @@ const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capa
   if (const auto found = choices_.find(key); found != choices_.end() && runs(*found->second))
     return *found->second;
   if (!setting_.measure) return usual;
-  const std::optional<double> usual_time = time(usual);
-  if (!usual_time) return usual;
-  const ProductVariant* best = &usual;
-  double best_time = *usual_time * kClearly;
-  for (const ProductVariant& variant : product_variants()) {
-    if (&variant == &usual || !is_candidate(variant, shape) || !runs(variant)) continue;
-    const std::optional<double> seconds = time(variant);
-    if (!seconds || *seconds >= best_time) continue;
-    best = &variant;
-    best_time = *seconds;
-  }
+  const ProductVariant* const best = fastest(shape, can, usual, time);
+  if (best == nullptr) return usual;
   measured_.fetch_add(1, std::memory_order_relaxed);
   if (choices_.size() < kMostClasses) {
     choices_.insert_or_assign(key, best);

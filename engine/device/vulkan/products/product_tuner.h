@@ -28,16 +28,24 @@ struct TuneSetting {
 };
 
 /// Any thread. Measures one product at a time.
+///
+/// A class costs as much as can be spared: the table's choice is timed first; another variant is given up as
+/// soon as it has shown to take twice as long as the best so far; after two seconds the best so far it is.
+/// `plain` is not tried where a variant with tiles in shared memory runs.
 class ProductTuner {
  public:
-  /// Seconds that the variant takes for the product; nothing where it could not be measured.
-  using Time = std::function<std::optional<double>(const ProductVariant&)>;
+  /// Seconds that the variant takes for the product; nothing where it could not be measured. May end as soon
+  /// as it is known to be more than `stop_at`: the answer then is some number above that.
+  using Time = std::function<std::optional<double>(const ProductVariant&, double stop_at)>;
+  /// Seconds since any moment.
+  using Clock = std::function<double()>;
 
   /// `identity`: of device and driver (see device_identity.h). Choices are kept in `directory`, if it is not
   /// empty. The file: a line with format, identity and a digest of the shaders, all of which have to match;
   /// then a line a class, `<class> <variant>`. Lines that are not so, and variants that the device cannot
   /// run, count for nothing.
-  ProductTuner(TuneSetting setting, std::string identity, const std::filesystem::path& directory);
+  ProductTuner(TuneSetting setting, std::string identity, const std::filesystem::path& directory,
+               Clock clock = steady_seconds);
 
   const ProductVariant& choose(const ProductShape& shape, const Capabilities& can, bool few_cores,
                                const Time& time);
@@ -55,11 +63,15 @@ class ProductTuner {
   static std::string class_of(const ProductShape& shape);
 
  private:
+  static double steady_seconds();
+  const ProductVariant* fastest(const ProductShape& shape, const Capabilities& can,
+                                const ProductVariant& usual, const Time& time) const;
   /// Whether the file is one of this version (and, where it is not the user's own, of this device).
   bool load(const std::filesystem::path& file);
   void store() const;
 
   TuneSetting setting_;
+  Clock clock_;
   std::string header_;
   std::filesystem::path file_;
   std::mutex mutex_;

@@ -22,6 +22,7 @@ struct Dispatch {
   std::uint32_t instances = 1;  // along y; each has its own block of arguments
   std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
+  std::int64_t iterations = 0;  // of all loops in the busiest invocation
 };
 
 /// Eight bytes of the table that hold an address: base of a slot (or of a segment of the arena) plus an

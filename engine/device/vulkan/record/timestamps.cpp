@@ -33,12 +33,24 @@ void Stamps::take(VkCommandBuffer commands, std::uint32_t index) const {
   device_->vk().vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, pool_, index);
 }
 
+VkResult Stamps::read(std::vector<std::uint64_t>& ticks, VkQueryResultFlags flags) const {
+  ticks.resize(count_);
+  const VkResult result =
+      device_->vk().vkGetQueryPoolResults(device_->handle(), pool_, 0, count_, ticks.size() * sizeof ticks[0],
+                                          ticks.data(), sizeof ticks[0], VK_QUERY_RESULT_64_BIT | flags);
+  device_->check(result, "reading timestamps");
+  return result;
+}
+
 std::vector<std::uint64_t> Stamps::read() const {
-  std::vector<std::uint64_t> ticks(count_);
-  device_->check(device_->vk().vkGetQueryPoolResults(
-                     device_->handle(), pool_, 0, count_, ticks.size() * sizeof ticks[0], ticks.data(),
-                     sizeof ticks[0], VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-                 "reading timestamps");
+  std::vector<std::uint64_t> ticks;
+  read(ticks, VK_QUERY_RESULT_WAIT_BIT);
+  return ticks;
+}
+
+std::optional<std::vector<std::uint64_t>> Stamps::read_if_ready() const {
+  std::vector<std::uint64_t> ticks;
+  if (read(ticks, 0) == VK_NOT_READY) return std::nullopt;
   return ticks;
 }
 

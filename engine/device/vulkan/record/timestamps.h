@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/device/vulkan/open/device.h"
@@ -32,8 +33,12 @@ class Stamps {
 
   /// The device's clock at each stamp, in ticks, once the commands are done. Throws DeviceError.
   std::vector<std::uint64_t> read() const;
+  /// The same without a wait; nothing where the driver does not have them yet. Throws DeviceError.
+  std::optional<std::vector<std::uint64_t>> read_if_ready() const;
 
  private:
+  VkResult read(std::vector<std::uint64_t>& ticks, VkQueryResultFlags flags) const;
+
   DevicePtr device_;
   std::uint32_t count_;
   VkQueryPool pool_ = VK_NULL_HANDLE;

@@ -19,8 +19,8 @@ Commands::~Commands() {
   context_->device->vk().vkDestroyCommandPool(context_->device->handle(), pool_, nullptr);
 }
 
-VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, std::size_t last,
-                                 const Stamps* stamps, const std::vector<bool>& spared) {
+VkCommandBuffer Commands::record(const Recording& recording, const Part& part, const Marks& marks,
+                                 const std::vector<bool>& spared) {
   LogicalDevice& device = *context_->device;
   const VolkDeviceTable& vk = device.vk();
   const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
@@ -38,37 +38,45 @@ VkCommandBuffer Commands::record(const Recording& recording, std::size_t first, 
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = wrote, .dstAccessMask = will};
     vk.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
   };
-  if (stamps != nullptr) stamps->reset(commands);
+  const bool is_first = buffers_.empty();
+  const bool is_last = part.last == recording.dispatches.size() && part.ends_dispatch();
+  const auto take = [&](std::size_t number) {
+    if (marks.stamps != nullptr) marks.stamps->take(commands, static_cast<std::uint32_t>(number));
+  };
+  if (is_first && marks.stamps != nullptr) marks.stamps->reset(commands);
   // Earlier submits: their results, and the arena that they may still use.
-  if (first == 0) {
+  if (is_first) {
     barrier(kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT,
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, kReadWrite);
   }
-  if (stamps != nullptr) stamps->take(commands, 0);
+  if (!marks.each_dispatch || is_first) take(2 * buffers_.size());
   const Pipeline* bound = nullptr;
   bool barrier_next = false;  // left by dispatches that are spared
-  for (std::size_t i = first; i < last; ++i) {
+  for (std::size_t i = part.first; i < part.last; ++i) {
     const Dispatch& dispatch = recording.dispatches[i];
-    barrier_next = barrier_next || (dispatch.barrier_before && i > 0);
-    if (i < spared.size() && spared[i]) {
-      if (stamps != nullptr) stamps->take(commands, static_cast<std::uint32_t>(i - first + 1));
-      continue;
+    barrier_next = barrier_next || (dispatch.barrier_before && i > 0 && part.slice == 0);
+    if (i >= spared.size() || !spared[i]) {
+      if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
+      barrier_next = false;
+      if (dispatch.pipeline.get() != bound) {
+        vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
+        bound = dispatch.pipeline.get();
+      }
+      const KernelPush push{table_ + dispatch.block, dispatch.groups};
+      vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            sizeof push, &push);
+      const GroupRange groups = groups_of(dispatch, part.slice, part.slices);
+      if (part.slices == 1)
+        vk.vkCmdDispatch(commands, groups.x, groups.y, 1);
+      else
+        vk.vkCmdDispatchBase(commands, groups.first_x, groups.first_y, 0, groups.x, groups.y, 1);
     }
-    if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
-    barrier_next = false;
-    if (dispatch.pipeline.get() != bound) {
-      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
-      bound = dispatch.pipeline.get();
-    }
-    const VkDeviceAddress block = table_ + dispatch.block;
-    vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          sizeof block, &block);
-    vk.vkCmdDispatch(commands, dispatch.groups, dispatch.instances, 1);
-    if (stamps != nullptr) stamps->take(commands, static_cast<std::uint32_t>(i - first + 1));
+    if (marks.each_dispatch && part.ends_dispatch()) take(i + 1);
   }
   if (barrier_next) barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kReadWrite);
-  if (last == recording.dispatches.size())
+  if (is_last)
     barrier(kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  if (!marks.each_dispatch) take(2 * buffers_.size() + 1);
   device.check(vk.vkEndCommandBuffer(commands), "recording a plan");
   buffers_.push_back(commands);
   return commands;

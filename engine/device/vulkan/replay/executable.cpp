@@ -8,7 +8,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/commands.h"
-#include "engine/device/vulkan/replay/first_run_batches.h"
+#include "engine/device/vulkan/replay/parts.h"
 #include "engine/device/vulkan/steps/encode.h"
 #include "engine/tensor/error.h"
 
@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t kMaxInstances = 3;
 
 /// Patches of one slot lie together: a replay skips those of slots that are bound where they were before.
-void sort_patches(Recording& recording) {
+Recording sorted(Recording recording) {
   std::ranges::stable_sort(recording.addresses, {}, &AddressPatch::slot);
+  return recording;
 }
 
 }  // namespace
@@ -38,21 +39,24 @@ struct VulkanExecutable::Instance {
   Instance& operator=(const Instance&) = delete;
   bool is_recorded() const { return commands != nullptr; }
   /// Nobody has yet to read the times of its last replay.
-  bool is_read() const { return stamps.use_count() <= 1; }
+  bool is_read() const { return marks.stamps.use_count() <= 1; }
 
   ContextPtr context;
   Piece table;
   std::unique_ptr<Commands> commands;  // null until recorded whole
-  std::shared_ptr<Stamps> stamps;      // null: does not measure
+  std::vector<Part> parts;             // that the commands are
+  Marks marks;                         // that the commands take
   std::uint64_t last_use = 0;
+  bool has_run_whole = false;          // the last time that it was submitted
   std::vector<VkDeviceAddress> bound;  // that the table holds: a segment each, then a slot each; 0: none yet
   std::vector<bool> spared;            // dispatches that the commands leave out
 };
 
 VulkanExecutable::VulkanExecutable(ContextPtr context, std::shared_ptr<const Plan> plan)
-    : Executable(std::move(plan)), context_(std::move(context)), recording_(encode(this->plan(), *context_)) {
-  sort_patches(recording_);
-}
+    : Executable(std::move(plan)),
+      context_(std::move(context)),
+      recording_(sorted(encode(this->plan(), *context_))),
+      schedule_(this->plan(), recording_, context_->pace) {}
 
 VulkanExecutable::~VulkanExecutable() = default;
 
@@ -69,7 +73,7 @@ std::size_t VulkanExecutable::bytes() const {
       recording_.addresses.size() * sizeof(AddressPatch) + recording_.moved.size() * sizeof(MovedPatch) +
       recording_.scalars.size() * sizeof(ScalarPatch) + recording_.variants.size() * sizeof(ChosenVariant);
   const std::size_t instance = kPool + recording_.table.size() + recording_.dispatches.size() * kCommand;
-  return recording + kMaxInstances * instance;
+  return recording + schedule_.bytes() + kMaxInstances * instance;
 }
 
 /// Copies whose operands and results are bound to the same memory.
@@ -110,7 +114,7 @@ VulkanExecutable::Instance& VulkanExecutable::measured_instance() {
   }
   auto made = std::make_unique<Instance>(context_, recording_);
   const auto stamps = static_cast<std::uint32_t>(recording_.dispatches.size() + 1);
-  made->stamps = std::make_shared<Stamps>(context_->device, stamps);
+  made->marks = {std::make_shared<Stamps>(context_->device, stamps), true};
   measured_.push_back(std::move(made));
   return *measured_.back();
 }
@@ -165,38 +169,73 @@ void VulkanExecutable::bind(Instance& instance, const Bindings& bindings, const 
     std::memcpy(table + patch.at, &bindings.scalars[static_cast<std::size_t>(patch.scalar)], 8);
 }
 
-/// Submits the instance, recorded or not. Notes the last ticket in it even where it throws.
-std::uint64_t VulkanExecutable::submit(Instance& instance) {
-  LogicalDevice& device = *context_->device;
-  const std::size_t last_step = plan().steps.size() - 1;
-  const auto queue = [&](std::span<const VkCommandBuffer> commands, std::size_t step) {
-    instance.last_use = device.submit(commands);
-    device.flights().submitted(instance.last_use, step);
-  };
-  if (instance.is_recorded()) {
-    queue(instance.commands->buffers(), last_step);
-    return instance.last_use;
-  }
-  auto commands = std::make_unique<Commands>(context_, instance.table.address);
-  const std::size_t count = recording_.dispatches.size();
-  if (has_run_ || instance.stamps != nullptr) {
-    commands->record(recording_, 0, count, instance.stamps.get(), instance.spared);
-    queue(commands->buffers(), last_step);
-  } else {
-    std::size_t first = 0, step = 0;
-    try {
-      for (const std::size_t end : first_run_parts(plan(), recording_)) {
-        const VkCommandBuffer part = commands->record(recording_, first, end, nullptr, instance.spared);
-        while (step < last_step && recording_.steps[step + 1].first < end) ++step;
-        queue({&part, 1}, end == count ? last_step : step);
-        first = end;
+void VulkanExecutable::learn(Instance& instance) {
+  if (!instance.is_recorded()) return;
+  const Marks& marks = instance.marks;
+  if (marks.stamps != nullptr && !marks.each_dispatch && instance.has_run_whole) {
+    if (const auto ticks = marks.stamps->read_if_ready()) {
+      std::vector<double> took;
+      for (std::size_t p = 0; p < instance.parts.size(); ++p) {
+        const auto time = elapsed(context_->device->physical(), (*ticks)[2 * p], (*ticks)[2 * p + 1]);
+        took.push_back(std::chrono::duration<double>(time).count());
       }
-    } catch (...) {
-      device.settle(instance.last_use);  // what has been queued runs to its end before its commands go
-      throw;
+      schedule_.learn(instance.parts, took, instance.spared);
     }
   }
-  instance.commands = std::move(commands);
+  if (schedule_.is_stale(instance.parts)) instance.commands.reset();
+}
+
+/// Submits parts of the instance that are recorded.
+void VulkanExecutable::queue(Instance& instance, std::size_t first_part, std::size_t parts) {
+  LogicalDevice& device = *context_->device;
+  instance.last_use = device.submit(std::span(instance.commands->buffers()).subspan(first_part, parts));
+  const Part& last = instance.parts[first_part + parts - 1];
+  const std::size_t done = last.ends_dispatch() ? last.last : last.first;  // dispatches
+  std::size_t steps = plan().steps.size();
+  if (done < recording_.dispatches.size()) {
+    const auto is_done = [&](const DispatchRange& range) { return range.first + range.count <= done; };
+    steps = static_cast<std::size_t>(std::ranges::partition_point(recording_.steps, is_done) -
+                                     recording_.steps.begin());
+  }
+  if (steps > 0) device.flights().submitted(instance.last_use, steps - 1);
+}
+
+/// In a first run also submits each part as soon as it is recorded.
+void VulkanExecutable::record(Instance& instance) {
+  instance.parts = schedule_.parts(!has_run_ && !instance.marks.each_dispatch);
+  if (!instance.marks.each_dispatch) {
+    instance.marks.stamps.reset();
+    if (schedule_.is_timed() && has_timestamps(context_->device->physical()))
+      instance.marks.stamps =
+          std::make_shared<Stamps>(context_->device, static_cast<std::uint32_t>(2 * instance.parts.size()));
+  }
+  instance.commands = std::make_unique<Commands>(context_, instance.table.address);
+  for (std::size_t p = 0; p < instance.parts.size(); ++p) {
+    instance.commands->record(recording_, instance.parts[p], instance.marks, instance.spared);
+    if (!has_run_) queue(instance, p, 1);
+  }
+}
+
+/// Submits the instance, recorded or not; the last ticket in it. Where it throws, nothing of it runs any
+/// more.
+std::uint64_t VulkanExecutable::submit(Instance& instance) {
+  const bool was_recorded = instance.is_recorded();
+  instance.has_run_whole = false;
+  try {
+    if (!was_recorded) record(instance);
+    if (was_recorded || has_run_) {
+      std::size_t first = 0;
+      for (const std::size_t parts : schedule_.submits(instance.parts)) {
+        queue(instance, first, parts);
+        first += parts;
+      }
+    }
+  } catch (...) {
+    context_->device->settle(instance.last_use);  // what has been queued runs to its end
+    if (!was_recorded) instance.commands.reset();
+    throw;
+  }
+  instance.has_run_whole = true;
   return instance.last_use;
 }
 
@@ -214,6 +253,7 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
 
   std::vector<bool> spared = measured ? std::vector<bool>() : spared_by(bindings);
   Instance& instance = measured ? measured_instance() : free_instance(spared);
+  learn(instance);
   instance.spared = std::move(spared);
   const Arena arena = context_->arena(p.arena_segments());
   bind(instance, bindings, arena);
@@ -231,7 +271,8 @@ std::uint64_t VulkanExecutable::replay(const Bindings& bindings) {
   for (const auto& segment : arena) segment->used_until(ticket);
   for (const Bindings::Slot& slot : bindings.slots)
     static_cast<VulkanStorage*>(slot.storage)->used_until(ticket);
-  if (measured) context_->measurements.add(ticket, instance.stamps, recording_.steps, bindings.step_times);
+  if (measured)
+    context_->measurements.add(ticket, instance.marks.stamps, recording_.steps, bindings.step_times);
   return ticket;
 }
 

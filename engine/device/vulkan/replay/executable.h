@@ -8,14 +8,16 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/record/recording.h"
+#include "engine/device/vulkan/replay/schedule.h"
 #include "engine/device/vulkan/steps/context.h"
 
 namespace caldera::vulkan {
 
 /// Holds instances: command buffers with a table each, recorded once. While one is in flight the next replay
 /// takes another, so the host prepares step n + 1 while the device runs step n. The first replay is recorded
-/// and submitted in parts (parts.h); every other one is a single submit. Replays that are measured
-/// (Bindings::step_times) use instances of their own, with stamps.
+/// and submitted in parts (parts.h); every other one is a single submit, unless it takes so long that a
+/// watchdog might end it: then its parts are packed into several (schedule.h). Replays that are measured
+/// (Bindings::step_times) use instances of their own, with a time after each dispatch.
 class VulkanExecutable final : public Executable {
  public:
   /// Makes the pipelines and the argument table.
@@ -44,10 +46,16 @@ class VulkanExecutable final : public Executable {
   Instance& measured_instance();
   void check_bindings(const Bindings& bindings) const;
   void bind(Instance& instance, const Bindings& bindings, const Arena& arena) const;
+  /// Takes what the instance's last replay took into account. Forgets its commands if they ought to be cut
+  /// otherwise.
+  void learn(Instance& instance);
   std::uint64_t submit(Instance& instance);
+  void record(Instance& instance);
+  void queue(Instance& instance, std::size_t first_part, std::size_t parts);
 
   ContextPtr context_;
   Recording recording_;
+  Schedule schedule_;
   bool has_run_ = false;
   Instances instances_;
   Instances measured_;  // made when somebody measures

@@ -29,6 +29,7 @@ Context::Context(const PhysicalDevice& physical)
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
+      pace(physical),
       tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
             DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),

@@ -12,6 +12,7 @@
 #include "engine/device/vulkan/pipelines/pipeline_cache.h"
 #include "engine/device/vulkan/products/product_tuner.h"
 #include "engine/device/vulkan/record/measurements.h"
+#include "engine/device/vulkan/record/pace.h"
 
 namespace caldera::vulkan {
 
@@ -25,6 +26,7 @@ class Context {
   const std::shared_ptr<MemoryPool> tables;
   PipelineCache pipelines;
   Measurements measurements;
+  Pace pace;
   ProductTuner tuner;
   GlslOptions glsl;
   /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a

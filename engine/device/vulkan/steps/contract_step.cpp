@@ -223,8 +223,9 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
   const ProductVariant& variant =
       encoder.forced != nullptr
           ? *encoder.forced
-          : context.tuner.choose(shape, can, context.few_cores,
-                                 [&](const ProductVariant& v) { return encoder.time_product(step, v); });
+          : context.tuner.choose(shape, can, context.few_cores, [&](const ProductVariant& v, double stop_at) {
+              return encoder.time_product(step, v, stop_at);
+            });
   encoder.recording.variants.push_back(
       {encoder.step, {variant.name, context.tuner.why_not_pinned(shape, can)}});
   const ProductForm form = make_form(encoder, step, contract, shape, variant);

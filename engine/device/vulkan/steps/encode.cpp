@@ -84,8 +84,8 @@ void note_copies(const Plan& plan, std::span<const Step> joined, Recording& reco
 Recording encode(const Plan& plan, Context& context) {
   Recording recording;
   Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
-  encoder.time_product = [&](const Step& step, const ProductVariant& variant) {
-    return time_product(context, plan, step, variant);
+  encoder.time_product = [&](const Step& step, const ProductVariant& variant, double stop_at) {
+    return time_product(context, plan, step, variant, stop_at);
   };
   std::size_t next = 0;
   for (std::size_t i = 0; i < plan.steps.size(); i = next) {

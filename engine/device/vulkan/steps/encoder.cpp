@@ -22,7 +22,7 @@ void Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t blo
     throw DeviceError(fmt::format(
         "{} over {} needs {} loop iterations an invocation; the driver of {} stops at {}", step.name(),
         step.dims.to_string(), iterations, context.device->physical().info.name, limit));
-  recording.dispatches.push_back({std::move(pipeline), groups, instances, block, barrier_next});
+  recording.dispatches.push_back({std::move(pipeline), groups, instances, block, barrier_next, iterations});
   if (barrier_next) ++recording.barriers;
   barrier_next = false;
 }

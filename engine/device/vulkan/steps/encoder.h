@@ -18,8 +18,8 @@ struct Encoder {
   std::size_t step = 0;                    // of the plan: number of the one that is being encoded
   bool barrier_next = false;               // the next dispatch waits for those before it
   const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
-  /// Seconds for one run of a contraction by a variant; nothing where that cannot be measured.
-  std::function<std::optional<double>(const Step&, const ProductVariant&)> time_product;
+  /// As in product_timing.h.
+  std::function<std::optional<double>(const Step&, const ProductVariant&, double stop_at)> time_product;
 
   /// Workgroups for `work` invocations' worth of work at `per_group` each, within what is useful on the
   /// device.

@@ -11,6 +11,10 @@ namespace {
 
 constexpr int kLanes = 64;  // local_size_x of the shaders
 
+/// A scatter of so few invocations is shared among more; of fewer indices than that it is short anyway.
+constexpr std::int64_t kFewInvocations = 1 << 14;
+constexpr std::int64_t kManyIndices = 64;
+
 /// The operand that the indexed axis belongs to: its strides with that of the axis in the place of the
 /// indices.
 struct AxisView {
@@ -28,10 +32,17 @@ std::int64_t reach(const Dims& dims, const Dims& strides) {
   return sum;
 }
 
+/// The numbers of a block that are not the step's.
+struct BlockNumbers {
+  std::int64_t points = 0;
+  std::int64_t fill_low = 0, fill_high = 0;
+  std::int64_t parts = 1, part_extent = 0;
+};
+
 /// Writes the block that shaders/indexed/indexed.glsl declares. `first` and `last` are the operands before
 /// and after the index; `axis_is_first` says which of them is addressed through it.
 std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis& indexed, bool axis_is_first,
-                          std::int64_t points, std::int64_t fill_low, std::int64_t fill_high) {
+                          const BlockNumbers& numbers) {
   TableWriter& table = encoder.table;
   const AxisView axis = axis_view(step, indexed, step.operands[axis_is_first ? 0 : 2]);
   std::int64_t biases[3];
@@ -45,7 +56,7 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis&
     TableWriter::check_fits(reach(dims, strides), step);
     table.address(operand, biases[k]);
   }
-  table.integer(points, step);
+  table.integer(numbers.points, step);
   for (int d = 0; d < 3; ++d) table.integer(step.dims[d], step);
   table.integer(indexed.extent, step);
   table.integer(indexed.stride, step);
@@ -53,8 +64,8 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis&
     table.integer(biases[k], step);
     for (int d = 0; d < 3; ++d) table.integer(step.operands[static_cast<std::size_t>(k)].strides[d], step);
   }
-  table.integer(fill_low, step);
-  table.integer(fill_high, step);
+  for (const std::int64_t value : {numbers.fill_low, numbers.fill_high, numbers.parts, numbers.part_extent})
+    table.integer(value, step);
   return block;
 }
 
@@ -63,15 +74,15 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis&
 void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather) {
   const std::int64_t points = step.dims.numel();
   if (points == 0) return;
-  std::int64_t fill_low = 0, fill_high = 0;
-  if (step.dtype == DType::f32) fill_low = 0x7fc00000;
-  if (step.dtype == DType::f64) fill_high = 0x7ff80000;
-  if (step.dtype == DType::f16) fill_low = 0x7e00;
-  if (step.dtype == DType::bf16) fill_low = 0x7fc0;
+  BlockNumbers numbers{.points = points};
+  if (step.dtype == DType::f32) numbers.fill_low = 0x7fc00000;
+  if (step.dtype == DType::f64) numbers.fill_high = 0x7ff80000;
+  if (step.dtype == DType::f16) numbers.fill_low = 0x7e00;
+  if (step.dtype == DType::bf16) numbers.fill_low = 0x7fc0;
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("gather_{}{}", 8 * size_of(step.dtype), words));
-  const std::uint32_t block = write_block(encoder, step, gather.axis, true, points, fill_low, fill_high);
+  const std::uint32_t block = write_block(encoder, step, gather.axis, true, numbers);
   const std::uint32_t groups = encoder.groups(points, kLanes);
   encoder.dispatch(step, pipeline, block, groups, points / (std::int64_t{groups} * kLanes) + 1);
 }
@@ -91,10 +102,19 @@ void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatt
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("scatter_{}{}", type, words), {&how, 1});
-  const std::uint32_t block = write_block(encoder, step, scatter.axis, false, columns, 0, 0);
-  const std::uint32_t groups = encoder.groups(columns, kLanes);
-  const std::int64_t columns_each = columns / (std::int64_t{groups} * kLanes) + 1;
-  encoder.dispatch(step, pipeline, block, groups, columns_each * (step.dims[1] + 1));
+  // Invocations that share a column have a part of the axis each, and walk all of its indices: whatever comes
+  // to an element still comes in order. A processor gains nothing by that.
+  std::int64_t parts = 1;
+  if (!encoder.context.few_cores && step.dims[1] >= kManyIndices)
+    parts = std::clamp<std::int64_t>(kFewInvocations / columns, 1,
+                                     std::max<std::int64_t>(scatter.axis.extent, 1));
+  const std::int64_t part_extent = (scatter.axis.extent + parts - 1) / parts;
+  const std::uint32_t block = write_block(encoder, step, scatter.axis, false,
+                                          {.points = columns, .parts = parts, .part_extent = part_extent});
+  const std::int64_t work = columns * parts;
+  const std::uint32_t groups = encoder.groups(work, kLanes);
+  const std::int64_t work_each = work / (std::int64_t{groups} * kLanes) + 1;
+  encoder.dispatch(step, pipeline, block, groups, work_each * (step.dims[1] + 1));
 }
 
 }  // namespace caldera::vulkan

@@ -1,9 +1,14 @@
 #include "engine/device/vulkan/steps/product_timing.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "engine/device/vulkan/products/product_trial.h"
+#include "engine/device/vulkan/record/timestamps.h"
 #include "engine/device/vulkan/steps/contract_step.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/tensor/error.h"
@@ -12,10 +17,20 @@ namespace caldera::vulkan {
 namespace {
 
 constexpr std::int64_t kMostScratch = std::int64_t{1} << 30;
-constexpr int kDispatches = 4;  // in one submit, so that what a submit costs weighs little
-constexpr int kSubmits = 4;     // the first one warms up
 
-/// A plan of one step whose buffers are all inputs, and where they lie in one scratch block.
+/// Bytes from the buffer's begin that an operand of the step reaches.
+std::int64_t reach(const Step& step, std::size_t k, const PlanBuffer& buffer) {
+  const Operand& operand = step.operands[k];
+  const Shape dims = step.operand_dims(k);
+  std::int64_t last = operand.offset;
+  for (int d = 0; d < dims.rank(); ++d) {
+    if (operand.strides[d] > 0) last += operand.strides[d] * std::max<std::int64_t>(dims[d] - 1, 0);
+  }
+  return std::min((last + 1) * static_cast<std::int64_t>(size_of(buffer.dtype)), buffer.bytes);
+}
+
+/// A plan of one step whose buffers are all inputs, as far as it reaches into them, and where they lie in one
+/// scratch block.
 struct Alone {
   Plan plan;
   std::vector<std::int64_t> offsets;
@@ -26,102 +41,132 @@ struct Alone {
     plan.scalars = whole.scalars;
     Step copy = step;
     std::map<std::int32_t, std::int32_t> numbers;
-    for (Operand& operand : copy.operands) {
+    for (std::size_t k = 0; k < copy.operands.size(); ++k) {
+      Operand& operand = copy.operands[k];
       if (operand.buffer < 0) continue;
+      const PlanBuffer& original = whole.buffers[static_cast<std::size_t>(operand.buffer)];
+      const std::int64_t needed = reach(copy, k, original);
       const auto [at, added] =
           numbers.emplace(operand.buffer, static_cast<std::int32_t>(plan.buffers.size()));
       if (added) {
-        PlanBuffer buffer = whole.buffers[static_cast<std::size_t>(operand.buffer)];
-        buffer.role = BufferRole::input;
-        offsets.push_back(bytes);
-        bytes += (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-        plan.buffers.push_back(buffer);
+        plan.buffers.push_back(original);
+        plan.buffers.back().role = BufferRole::input;
+        plan.buffers.back().bytes = 0;
       }
+      std::int64_t& held = plan.buffers[static_cast<std::size_t>(at->second)].bytes;
+      held = std::max(held, needed);
       operand.buffer = at->second;
       operand.position = -1;  // the time does not depend on it
+    }
+    for (const PlanBuffer& buffer : plan.buffers) {
+      offsets.push_back(bytes);
+      bytes += (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
     }
     plan.input_count = static_cast<std::int32_t>(plan.buffers.size());
     plan.steps.push_back(std::move(copy));
   }
 };
 
-/// A pool of commands and a table, for as long as they are in use.
+/// Commands that run the dispatches of a recording a number of times, and a table: for as long as they are in
+/// use.
 class Trial {
  public:
-  Trial(Context& context, const Recording& recording) : context_(context) {
-    LogicalDevice& device = *context.device;
-    const VolkDeviceTable& vk = device.vk();
-    const VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                       .queueFamilyIndex = device.physical().queue_family};
-    device.check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "creating commands");
+  Trial(Context& context, Recording recording)
+      : context_(context),
+        recording_(std::move(recording)),
+        table_(context.tables->allocate(recording_.table.size())) {
+    std::memcpy(table_.mapped, recording_.table.data(), recording_.table.size());
     try {
-      table_ = context.tables->allocate(recording.table.size());
+      LogicalDevice& device = *context_.device;
+      if (has_timestamps(device.physical())) stamps_.emplace(context_.device, 2U);
+      const VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                         .queueFamilyIndex = device.physical().queue_family};
+      device.check(device.vk().vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_),
+                   "creating commands");
     } catch (...) {
-      vk.vkDestroyCommandPool(device.handle(), pool_, nullptr);
+      context_.tables->release(table_, 0);
       throw;
     }
   }
   ~Trial() {
-    const VolkDeviceTable& vk = context_.device->vk();
     context_.device->settle(last_);
-    vk.vkDestroyCommandPool(context_.device->handle(), pool_, nullptr);
+    context_.device->vk().vkDestroyCommandPool(context_.device->handle(), pool_, nullptr);
     context_.tables->release(table_, last_);
   }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  void record(const Recording& recording) {
+  /// Seconds for one of `times` runs.
+  double run(int times) {
+    LogicalDevice& device = *context_.device;
+    const VkCommandBuffer commands = record(times);
+    const auto begin = std::chrono::steady_clock::now();
+    last_ = device.submit({&commands, 1});
+    device.wait(last_);
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    if (stamps_) {
+      const std::vector<std::uint64_t> ticks = stamps_->read();
+      seconds = elapsed(device.physical(), ticks[0], ticks[1]);
+    }
+    return seconds.count();
+  }
+
+ private:
+  VkCommandBuffer record(int times) {
     LogicalDevice& device = *context_.device;
     const VolkDeviceTable& vk = device.vk();
+    device.check(vk.vkResetCommandPool(device.handle(), pool_, 0), "resetting commands");
     const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                                .commandPool = pool_,
                                                .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                                .commandBufferCount = 1};
-    device.check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands_), "creating commands");
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    device.check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &commands), "creating commands");
     const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    device.check(vk.vkBeginCommandBuffer(commands_, &begin), "recording a trial");
+    device.check(vk.vkBeginCommandBuffer(commands, &begin), "recording a trial");
     const VkMemoryBarrier memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                  .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                  .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
-    for (int i = 0; i < kDispatches; ++i) {
-      for (const Dispatch& dispatch : recording.dispatches) {
-        vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
-        vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
-        const VkDeviceAddress block = table_.address + dispatch.block;
-        vk.vkCmdPushConstants(commands_, context_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              sizeof block, &block);
-        vk.vkCmdDispatch(commands_, dispatch.groups, dispatch.instances, 1);
+    const auto barrier = [&] {
+      vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                              VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
+    };
+    if (stamps_) stamps_->reset(commands);
+    barrier();
+    if (stamps_) stamps_->take(commands, 0);
+    for (int i = 0; i < times; ++i) {
+      for (const Dispatch& dispatch : recording_.dispatches) {
+        vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
+        const KernelPush push{table_.address + dispatch.block, dispatch.groups};
+        vk.vkCmdPushConstants(commands, context_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              sizeof push, &push);
+        vk.vkCmdDispatch(commands, dispatch.groups, dispatch.instances, 1);
+        barrier();
       }
     }
-    device.check(vk.vkEndCommandBuffer(commands_), "recording a trial");
+    if (stamps_) stamps_->take(commands, 1);
+    device.check(vk.vkEndCommandBuffer(commands), "recording a trial");
+    return commands;
   }
 
-  std::byte* table() const { return table_.mapped; }
-  /// Runs the commands; seconds.
-  double run() {
-    const auto begin = std::chrono::steady_clock::now();
-    last_ = context_.device->submit({&commands_, 1});
-    context_.device->wait(last_);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
- private:
   Context& context_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  Recording recording_;
   Piece table_;
+  std::optional<Stamps> stamps_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
   std::uint64_t last_ = 0;
 };
 
-}  // namespace
+/// A contraction on scratch memory, ready to run by a variant.
+class Prepared {
+ public:
+  Prepared(Context& context, const Alone& alone, const ProductVariant& variant)
+      : scratch_(context.tensors, static_cast<std::size_t>(alone.bytes)),
+        trial_(context, recorded(context, alone, variant)) {}
+  double run(int times) { return trial_.run(times); }
 
-std::optional<double> time_product(Context& context, const Plan& plan, const Step& step,
-                                   const ProductVariant& variant) {
-  const Alone alone(plan, step);
-  if (alone.bytes > kMostScratch) return std::nullopt;
-  try {
-    const VulkanStorage scratch(context.tensors, static_cast<std::size_t>(alone.bytes));
+ private:
+  Recording recorded(Context& context, const Alone& alone, const ProductVariant& variant) const {
     Recording recording;
     Encoder encoder{alone.plan, context, recording, TableWriter(alone.plan, recording)};
     encoder.forced = &variant;
@@ -129,17 +174,41 @@ std::optional<double> time_product(Context& context, const Plan& plan, const Ste
     encode_contract(encoder, only, only.as<ContractStep>());
     for (const AddressPatch& patch : recording.addresses) {
       const VkDeviceAddress address =
-          scratch.address() +
+          scratch_.address() +
           static_cast<std::uint64_t>(alone.offsets[static_cast<std::size_t>(patch.slot)] + patch.offset);
       std::memcpy(recording.table.data() + patch.at, &address, sizeof address);
     }
-    Trial trial(context, recording);
-    std::memcpy(trial.table(), recording.table.data(), recording.table.size());
-    trial.record(recording);
-    trial.run();
-    double best = trial.run();
-    for (int i = 2; i < kSubmits; ++i) best = std::min(best, trial.run());
-    return best / kDispatches;
+    return recording;
+  }
+
+  VulkanStorage scratch_;
+  Trial trial_;
+};
+
+}  // namespace
+
+std::optional<double> time_product(Context& context, const Plan& plan, const Step& step,
+                                   const ProductVariant& variant, double stop_at) {
+  const auto time = [&](const Step& part, double limit) -> std::optional<double> {
+    const Alone alone(plan, part);
+    if (alone.bytes > kMostScratch) return std::nullopt;
+    Prepared prepared(context, alone, variant);
+    return best_of_few([&](int times) { return prepared.run(times); }, limit);
+  };
+  const auto whole = static_cast<double>(std::max<std::int64_t>(step.flops(), 1));
+  const auto share_of = [&](const Step& part) {
+    return static_cast<double>(std::max<std::int64_t>(part.flops(), 1)) / whole;
+  };
+  try {
+    const Step first = trial_step(step, kMostTrialFlops);
+    std::optional<double> seconds = time(first, stop_at * share_of(first));
+    if (!seconds) return std::nullopt;
+    const double reckoned = *seconds / share_of(first);
+    // A device that does so little in no time gets more to do: variants differ by how they fill it, too.
+    const Step further = trial_step(step, further_flops(first.flops(), *seconds));
+    if (reckoned > stop_at || further.flops() < 2 * first.flops()) return reckoned;
+    seconds = time(further, stop_at * share_of(further));
+    return seconds ? *seconds / share_of(further) : reckoned;
   } catch (const DeviceError&) {
     // No memory to spare: the table's choice, untimed. Whatever else is wrong, the step's own run will say.
     return std::nullopt;
