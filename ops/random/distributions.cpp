@@ -69,9 +69,9 @@ LazyTensor scaled(const std::vector<LazyTensor>& random, std::uint64_t range, in
     }
     carry = floor_divide(total, base);
     if (column < limbs) continue;
+    if (column > limbs) weight *= base;
     const LazyTensor digit = (total - carry * base) * weight;
     out = out.defined() ? out + digit : digit;
-    weight *= base;
   }
   return out;
 }

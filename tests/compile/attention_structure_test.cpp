@@ -17,7 +17,8 @@ using Names = std::vector<std::string>;
 Names step_labels(const std::vector<LazyTensor>& outputs) {
   const ScopedSettings scope;
   Names out;
-  for (const Step& step : plan_for(outputs)->steps) out.push_back(step.label);
+  const auto plan = plan_for(outputs);
+  for (const Step& step : plan->steps) out.push_back(step.label);
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/device/cpu/host/arenas.h"
 #include "engine/tensor/error.h"
+#include "tests/support/sanitizers.h"
 
 namespace caldera::testing {
 namespace {
@@ -71,6 +72,7 @@ TEST_F(CpuArenas, AgeLetsGoOfWhatIsTooLarge) {
 }
 
 TEST_F(CpuArenas, BlocksThatNobodyTakesLeaveTheCache) {
+  if (!kKeepsMemory) GTEST_SKIP() << "AddressSanitizer: no memory is kept";
   std::vector<StoragePtr> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(allocator_->allocate(kArenaMiB));
   blocks.clear();

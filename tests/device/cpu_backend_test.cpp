@@ -12,15 +12,10 @@
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
+#include "tests/support/sanitizers.h"
 
 namespace caldera::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kCaching = false;
-#else
-constexpr bool kCaching = true;
-#endif
 
 TEST(CpuBackend, BlocksAreAlignedAndReused) {
   const auto backend = make_cpu_backend();
@@ -33,7 +28,7 @@ TEST(CpuBackend, BlocksAreAlignedAndReused) {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 64, 0U);
       if (bytes > 0) std::memset(block->host_data(), 1, bytes);
     }
-    if (!kCaching) continue;
+    if (!kKeepsMemory) continue;
     const auto before = backend->counters().allocations;
     const auto again = backend->allocate(bytes);
     EXPECT_EQ(again->host_data(), first);
@@ -115,7 +110,7 @@ TEST(CpuBackend, SteadyReplaysAllocateNothing) {
     backend->wait(backend->submit(*executable, {{{in.get(), 0}, {out.get(), 0}}, {}}));
     if (i == 0) after_first = backend->counters().allocations;
   }
-  if (kCaching) {
+  if (kKeepsMemory) {
     EXPECT_EQ(backend->counters().allocations, after_first);
   }
   EXPECT_EQ(backend->counters().submits, 10U);

@@ -12,19 +12,14 @@
 #include "engine/caldera.h"
 #include "engine/runtime/evaluate.h"
 #include "tests/support/engine_setup.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CALDERA_SANITIZED 1
-#else
-#define CALDERA_SANITIZED 0
-#endif
+#include "tests/support/sanitizers.h"
 
 namespace caldera::testing {
 namespace {
 
 // Sanitizers make frames larger and everything slower; a tenth of the nodes still overflows such a stack.
-constexpr std::size_t kStackBytes = CALDERA_SANITIZED ? 1U << 20U : 256U << 10U;
-constexpr int kNodes = CALDERA_SANITIZED ? 100'000 : 1'000'000;
+constexpr std::size_t kStackBytes = kSanitized ? 1U << 20U : 256U << 10U;
+constexpr int kNodes = kSanitized ? 100'000 : 1'000'000;
 
 /// Runs `body` on a thread with a small stack. An exception fails the test.
 void run_on_small_stack(std::function<void()> body) {

@@ -10,6 +10,7 @@
 
 #include "tests/multi_device/two_devices.h"
 #include "tests/support/plans/named_programs.h"
+#include "tests/support/sanitizers.h"
 
 namespace caldera::testing {
 namespace {
@@ -133,11 +134,7 @@ TEST_P(Concurrency, AnErrorInTheMiddleOfOneEvaluation) {
 }
 
 TEST_P(Concurrency, AMillionNodesThatCrossRarely) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kNodes = 50'000;
-#else
-  constexpr int kNodes = 1'000'000;
-#endif
+  constexpr int kNodes = kSanitized ? 50'000 : 1'000'000;
   if (!GetParam()) GTEST_SKIP() << "a step a node: its plans would not fit";
   settings().verify = false;
   constexpr int kPart = kNodes / 4;

@@ -150,7 +150,8 @@ TEST(DispatchBounds, LowRankGradientsDoNotFormTheDelta) {
   const LazyTensor y = matmul(x, w) + lora_delta(x, a, b, 0.5);
   Tensors outputs = grad(sum(square(y)), {x, a, b});
   EXPECT_LE(dispatches(outputs), 7);
-  for (const PlanBuffer& buffer : plan_of(outputs)->buffers) {
+  const auto plan = plan_of(outputs);
+  for (const PlanBuffer& buffer : plan->buffers) {
     EXPECT_NE(buffer.bytes, 64 * 96 * 4 * (buffer.role == BufferRole::arena ? 1 : -1)) << "A B in memory";
   }
 }

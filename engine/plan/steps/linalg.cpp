@@ -43,7 +43,7 @@ std::int64_t routine_flops(MatrixRoutine routine, std::int64_t m, std::int64_t n
 }  // namespace
 
 std::int64_t LinalgStep::flops(const StepHeader& step) const {
-  const auto [n, m] = std::minmax(step.dims[1], step.dims[2]);
+  const auto [n, m] = std::minmax({step.dims[1], step.dims[2]});  // as values: dims[] gives no references
   return step.dims[0] * routine_flops(routine, m, n, step.dims[3]);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/device/vulkan/glsl/epilogue.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
+#include "engine/device/vulkan/spirv/finish.h"
 #include "engine/tensor/error.h"
 #include "tests/support/plans/plan_case.h"
 
@@ -17,7 +18,7 @@ namespace caldera::testing {
 namespace {
 
 std::string validate(const std::string& text, const std::string& name) {
-  const std::vector<std::uint32_t> words = vulkan::compile_glsl(text, name);
+  const std::vector<std::uint32_t> words = vulkan::spirv::finish(vulkan::compile_glsl(text, name), name);
   std::string message;
   spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_2);
   tools.SetMessageConsumer(

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "engine/device/vulkan/glsl/source.h"
 #include "engine/device/vulkan/glsl/types.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 

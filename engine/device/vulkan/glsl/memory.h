@@ -8,12 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "engine/device/vulkan/glsl/expression.h"
+#include "engine/device/vulkan/glsl/needs.h"
 #include "engine/device/vulkan/glsl/variant.h"
 
 namespace caldera {
-
-struct GlslNeeds;
 
 /// The type of what refers to memory with elements of `type`.
 std::string_view glsl_memory(DType type, const GlslOptions& options);

@@ -1,6 +1,6 @@
 #include "engine/device/vulkan/glsl/source.h"
 
-#include "engine/device/vulkan/glsl/library.h"
+#include "engine/device/vulkan/glsl/library/library.h"
 #include "engine/device/vulkan/glsl/memory.h"
 
 namespace caldera {

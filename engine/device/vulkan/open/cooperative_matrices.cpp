@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/device/vulkan/open/instance.h"
-
 namespace caldera::vulkan {
 namespace {
 
@@ -36,7 +34,7 @@ bool has_feature(VkPhysicalDevice device) {
 
 MatrixShape f16_matrices(VkPhysicalDevice device, std::uint32_t side) {
   const auto get = reinterpret_cast<GetProperties>(
-      vkGetInstanceProcAddr(instance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (get == nullptr || !has_feature(device)) return {};
   std::uint32_t count = 0;
   if (get(device, &count, nullptr) != VK_SUCCESS) return {};

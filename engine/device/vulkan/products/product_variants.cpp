@@ -97,6 +97,8 @@ constexpr ProductVariant kVariants[] = {
 
 /// Fewer workgroups than this leave most of a GPU idle.
 constexpr std::int64_t kEnoughGroups = 64;
+/// Registers of an invocation that may hold the sums of cooperative matrices.
+constexpr std::int64_t kMostSums = 128;
 /// Below it there is no smaller one to fall back to.
 constexpr int kSmallestCooperative = 32;
 /// Shorter sums than this are not worth their way through shared memory.
@@ -235,6 +237,9 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
       return "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32";
     if (shape.a != DType::f16 || shape.b != DType::f16 || shape.type != DType::f32 || shape.mixed_memory)
       return "is for A and B in f16 with sums of f32";
+    // Sums that one invocation keeps; more than that spill.
+    const std::int64_t sums = std::int64_t{variant.block_m} * variant.block_n / variant.lanes_on(can);
+    if (sums > kMostSums) return fmt::format("needs {} registers for sums, where {} fit", sums, kMostSums);
     const MatrixShape& matrix = can.matrix_f16;
     const auto divides = [](std::uint32_t extent, int whole) {
       return static_cast<std::uint32_t>(whole) % extent == 0;

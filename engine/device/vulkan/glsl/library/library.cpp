@@ -1,8 +1,8 @@
-#include "engine/device/vulkan/glsl/library.h"
+#include "engine/device/vulkan/glsl/library/library.h"
 
 #include <stdexcept>
 
-#include "engine/device/vulkan/glsl/library_table.h"
+#include "engine/device/vulkan/glsl/library/library_table.h"
 
 namespace caldera {
 namespace {

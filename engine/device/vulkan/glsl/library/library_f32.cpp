@@ -1,4 +1,4 @@
-#include "engine/device/vulkan/glsl/library_table.h"
+#include "engine/device/vulkan/glsl/library/library_table.h"
 
 namespace caldera {
 namespace {
