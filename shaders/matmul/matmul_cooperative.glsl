@@ -4,8 +4,8 @@
 // epilogue, a row of matrices at a time.
 //
 // MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They divide the quarter
-// and BK. The types take them from specialisation constants of their own, which tells A, B and C apart where the sides are equal:
-// engine/device/vulkan/spirv/cooperative.h.
+// and BK. The types take them from specialisation constants of their own, which tells A, B and C apart where the sides
+// are equal: engine/device/vulkan/spirv/cooperative.h.
 #extension GL_NV_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require

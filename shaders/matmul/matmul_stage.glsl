@@ -1,8 +1,8 @@
 // Brings a piece of A (or of B, its columns in the place of rows) from memory to shared memory, with zeros where it
-// ends. matmul_shared.glsl includes this once for each, and defines STAGE (the function's name), STAGE_MEMORY,
-// STAGE_LOAD(memory, e), STAGE_AT(memory, e) (four elements, aligned), STAGE_TILE (the shared array, of type
-// ELEMENT), STAGE_ROWS (rows of a
-// tile) and STAGE_LAYOUT (0 strided, 1 contiguous along K, 2 contiguous along the rows).
+// ends. matmul_shared.glsl and matmul_cooperative.glsl include this once for each, and define STAGE (the function's
+// name), STAGE_MEMORY, STAGE_LOAD(memory, e), STAGE_AT(memory, e) (four elements, aligned), STAGE_TILE (the shared
+// array, of type ELEMENT), STAGE_ROWS (rows of a tile) and STAGE_LAYOUT (0 strided, 1 contiguous along K, 2 contiguous
+// along the rows).
 //
 // `at`: element number of the piece's first element. `rows`, `steps`: how much of the tile there is. `vectors`: fours
 // that start at multiples of four lie aligned in memory.

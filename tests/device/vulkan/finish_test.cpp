@@ -120,6 +120,28 @@ TEST(SpirvFinish, ConstantsOfBytesAreConvertedWhereTheyAreStored) {
   EXPECT_EQ(lines_with(kept, "%50 = "), 1) << kept;
 }
 
+TEST(SpirvFinish, ConstantsWhoseTypeComesLaterAndThoseThatOthersUse) {
+  const std::string store =
+      std::string(kAddress) + "%44 = OpAccessChain %25 %43 %15 %15\nOpStore %44 %50 Aligned 1\n";
+  // Ahead of both 32-bit types: the assembly begins with the small one.
+  std::string text = module_of(store);
+  const std::string small = "%12 = OpTypeInt 8 0\n";
+  text.insert(text.find(small) + small.size(), "%50 = OpConstant %12 7\n");
+  const std::string mended = finished(text);
+  EXPECT_EQ(lines_with(mended, "OpUConvert"), 1) << mended;
+  EXPECT_EQ(lines_with(mended, "OpTypeInt 32"), 2) << mended;
+  // A name, and a composite: the constant is still there. (The input is not valid, so neither is the result.)
+  const std::string types = "%50 = OpConstant %12 7\n%51 = OpTypeVector %12 2\n";
+  const std::string composite = types + "%52 = OpConstantComposite %51 %50 %50\n";
+  const auto kept = [](const std::string& module) {
+    return lines_with(listing(vulkan::spirv::finish(assembled(module), "tested")), "%50 = ") == 1;
+  };
+  EXPECT_TRUE(kept(module_of(store, "", composite)));
+  // An alignment or a member that is the number of the constant's id is no use of it.
+  EXPECT_FALSE(kept(module_of(store + "%55 = OpAccessChain %26 %41 %16\n%56 = OpLoad %13 %55 Aligned 64\n",
+                              "", "%50 = OpConstant %12 7\n")));
+}
+
 TEST(SpirvFinish, VariablesHaveNoStride) {
   const std::string types = "%51 = OpTypePointer Function %30\n%52 = OpTypePointer Function %13\n";
   const std::string body =
@@ -127,6 +149,12 @@ TEST(SpirvFinish, VariablesHaveNoStride) {
   const std::string text = finished(module_of(body, "", types));
   EXPECT_EQ(lines_with(text, "OpTypeArray"), 2) << text;
   EXPECT_EQ(lines_with(text, "OpTypePointer Function %30"), 0) << text;
+  // So does one to whose like there is a pointer from within something larger.
+  const std::string within = finished(module_of(
+      "%56 = OpVariable %59 Function\n%57 = OpAccessChain %51 %56 %18\n%58 = OpAccessChain %52 %57 %16\n"
+      "OpStore %58 %15\n",
+      "", types + "%60 = OpTypeStruct %13 %13 %13 %30\n%59 = OpTypePointer Function %60\n"));
+  EXPECT_EQ(lines_with(within, "OpTypeArray"), 1) << within;
   // One that is loaded as a whole keeps its type: another would not be that of what is loaded.
   const std::string whole = finished(module_of(body + "%55 = OpLoad %30 %53\n", "", types));
   EXPECT_EQ(lines_with(whole, "OpTypeArray"), 1) << whole;

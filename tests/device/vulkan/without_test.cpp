@@ -43,6 +43,12 @@ TEST_F(VulkanWithout, SmallElementsArePartsOfWords) {
     EXPECT_TRUE(backend->supports(type)) << name(type);
   expect_healthy(*backend, "casts");
   expect_healthy(*backend, "gather and scatter");
+  expect_healthy(*backend, "rows");
+}
+
+/// One of the two is missing, and nothing else.
+TEST_F(VulkanWithout, BytesAloneArePartsOfWords) {
+  expect_healthy(*device_without("8-bit-storage,int8"), "gather and scatter");
 }
 
 /// Neighbours of a word are stored by different invocations, and products read and write such elements.

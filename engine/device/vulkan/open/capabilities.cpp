@@ -46,6 +46,13 @@ std::vector<VkExtensionProperties> extensions_of(VkPhysicalDevice device) {
   return extensions;
 }
 
+/// What needs other features is there only with them.
+void settle(Capabilities& c) {
+  if (!c.storage_16bit || !c.float16 || !c.memory_model || !c.subgroup_size_control || !c.cooperative_matrix)
+    c.matrix_f16 = {};
+  c.cooperative_matrix = static_cast<bool>(c.matrix_f16);
+}
+
 }  // namespace
 
 std::span<const OptionalFeature> optional_features() { return kOptionalFeatures; }
@@ -64,9 +71,7 @@ void leave_out(std::string_view names, Capabilities& capabilities) {
     }
     capabilities.*feature->member = false;
   }
-  Capabilities& c = capabilities;
-  c.cooperative_matrix =
-      c.cooperative_matrix && c.storage_16bit && c.float16 && c.memory_model && c.subgroup_size_control;
+  settle(capabilities);
 }
 
 Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
@@ -140,10 +145,9 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability = has("VK_KHR_portability_subset");
-  if (has(kCooperativeMatrixExtension) && c.storage_16bit && c.float16 && c.memory_model &&
-      c.subgroup_size_control)
-    c.matrix_f16 = f16_matrices(device, Capabilities::kMatrixSide);
+  if (has(kCooperativeMatrixExtension)) c.matrix_f16 = f16_matrices(device, Capabilities::kMatrixSide);
   c.cooperative_matrix = static_cast<bool>(c.matrix_f16);
+  settle(c);
 
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
   c.software = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;

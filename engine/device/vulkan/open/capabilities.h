@@ -57,8 +57,8 @@ struct OptionalFeature {
 };
 std::span<const OptionalFeature> optional_features();
 
-/// Treats the features named in `names`, separated by commas, as missing, and with them what needs them.
-/// Throws ValueError that lists the names for one that there is not.
+/// Treats the features named in `names`, separated by commas, as missing, and with them cooperative matrices
+/// where those need them. Throws ValueError that lists the names for one that there is not.
 void leave_out(std::string_view names, Capabilities& capabilities);
 
 /// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.

@@ -13,8 +13,8 @@ constexpr std::int32_t kSubgroup = 3;
 
 /// VkCooperativeMatrixPropertiesKHR.
 struct Properties {
-  VkStructureType sType = static_cast<VkStructureType>(1000506001);
-  void* pNext = nullptr;
+  VkStructureType type = static_cast<VkStructureType>(1000506001);
+  void* next = nullptr;
   MatrixShape shape;
   std::int32_t a_type = 0, b_type = 0, c_type = 0, result_type = 0;
   VkBool32 saturates = VK_FALSE;
@@ -22,12 +22,24 @@ struct Properties {
 };
 using GetProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Properties*);
 
-bool has_feature(VkPhysicalDevice device) {
+/// VkPhysicalDeviceCooperativeMatrixPropertiesKHR.
+struct StagesProperties {
+  VkStructureType type = static_cast<VkStructureType>(1000506002);
+  void* next = nullptr;
+  VkShaderStageFlags supported = 0;
+};
+
+/// Whether compute shaders have them.
+bool has_matrices(VkPhysicalDevice device) {
   CooperativeMatrixFeatures feature;
   VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &feature};
   vkGetPhysicalDeviceFeatures2(device, &features);
-  return feature.cooperativeMatrix == VK_TRUE;
+  StagesProperties stages;
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                         .pNext = &stages};
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  return feature.cooperative_matrix == VK_TRUE && (stages.supported & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
 }
 
 }  // namespace
@@ -35,7 +47,7 @@ bool has_feature(VkPhysicalDevice device) {
 MatrixShape f16_matrices(VkPhysicalDevice device, std::uint32_t side) {
   const auto get = reinterpret_cast<GetProperties>(
       vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
-  if (get == nullptr || !has_feature(device)) return {};
+  if (get == nullptr || !has_matrices(device)) return {};
   std::uint32_t count = 0;
   if (get(device, &count, nullptr) != VK_SUCCESS) return {};
   std::vector<Properties> all(count);

@@ -13,12 +13,12 @@ namespace caldera::vulkan {
 
 inline constexpr const char* kCooperativeMatrixExtension = "VK_KHR_cooperative_matrix";
 
-/// VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
+/// VkPhysicalDeviceCooperativeMatrixFeaturesKHR, member by member.
 struct CooperativeMatrixFeatures {
-  VkStructureType sType = static_cast<VkStructureType>(1000506000);
-  void* pNext = nullptr;
-  VkBool32 cooperativeMatrix = VK_FALSE;
-  VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
+  VkStructureType type = static_cast<VkStructureType>(1000506000);
+  void* next = nullptr;
+  VkBool32 cooperative_matrix = VK_FALSE;
+  VkBool32 robust_buffer_access = VK_FALSE;
 };
 
 /// C (m x n) += A (m x k) B (k x n), by one subgroup. Zeros: none.

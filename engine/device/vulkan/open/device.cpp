@@ -28,7 +28,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
   if (can.cooperative_matrix) extensions.push_back(kCooperativeMatrixExtension);
   if (can.portability) extensions.push_back("VK_KHR_portability_subset");
 
-  CooperativeMatrixFeatures matrices{.cooperativeMatrix = VK_TRUE};
+  CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
       .pNext = can.cooperative_matrix ? &matrices : nullptr,

@@ -12,7 +12,7 @@ namespace caldera::vulkan {
 inline constexpr std::int64_t kMostTrialFlops = 5'000'000'000;
 
 /// The contraction with smaller extents: outer batches first, then whichever of M and N is larger, halved
-/// until it takes no more than that, as long as both stay at 256 or more. K, strides and with them the layout
+/// until it takes no more than that, those of more than 256. K, strides and with them the layout
 /// of all operands stay, so the variants differ by as much as on the whole.
 Step trial_step(const Step& step, std::int64_t most_flops);
 

@@ -94,14 +94,16 @@ ProductTuner::ProductTuner(TuneSetting setting, std::string identity, const std:
 }
 
 std::string ProductTuner::class_of(const ProductShape& s) {
-  return fmt::format("{}-{}-{}/b{}/m{}/n{}/k{}/{}{}/s{}{}", name(s.type), name(s.a), name(s.b),
+  return fmt::format("{}-{}-{}/b{}/m{}/n{}/k{}/{}{}/s{}{}{}", name(s.type), name(s.a), name(s.b),
                      bucket(s.batches), bucket(s.m), bucket(s.n), bucket(s.k), static_cast<int>(s.a_layout),
-                     static_cast<int>(s.b_layout), s.segments, s.epilogue ? "e" : "");
+                     static_cast<int>(s.b_layout), s.segments, s.epilogue ? "e" : "", s.scaled ? "f" : "");
 }
 
 /// nullptr where nothing can be measured.
 const ProductVariant* ProductTuner::fastest(const ProductShape& shape, const Capabilities& can,
-                                            const ProductVariant& usual, const Time& time) const {
+                                            const ProductVariant& usual, const Time& time,
+                                            bool& complete) const {
+  complete = true;
   const double begin = clock_();
   const std::optional<double> usual_time = time(usual, std::numeric_limits<double>::infinity());
   if (!usual_time) return nullptr;
@@ -117,7 +119,10 @@ const ProductVariant* ProductTuner::fastest(const ProductShape& shape, const Cap
   double best_time = *usual_time * kClearly;
   for (const ProductVariant* variant : candidates) {
     if (has_shared && variant->kernel == ProductKernel::tile) continue;
-    if (clock_() - begin > kMostSeconds) break;
+    if (clock_() - begin > kMostSeconds) {
+      complete = false;
+      break;
+    }
     const std::optional<double> seconds = time(*variant, kHopeless * best_time);
     if (!seconds || *seconds >= best_time) continue;
     best = variant;
@@ -138,9 +143,16 @@ const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capa
   if (const auto found = choices_.find(key); found != choices_.end() && runs(*found->second))
     return *found->second;
   if (!setting_.measure) return usual;
-  const ProductVariant* const best = fastest(shape, can, usual, time);
+  if (const auto found = hasty_.find(key); found != hasty_.end() && runs(*found->second))
+    return *found->second;
+  bool complete = false;
+  const ProductVariant* const best = fastest(shape, can, usual, time, complete);
   if (best == nullptr) return usual;
   measured_.fetch_add(1, std::memory_order_relaxed);
+  if (!complete) {
+    if (hasty_.size() < kMostClasses) hasty_.insert_or_assign(key, best);
+    return *best;
+  }
   if (choices_.size() < kMostClasses) {
     choices_.insert_or_assign(key, best);
     if (!file_.empty()) {

@@ -65,7 +65,7 @@ class ProductTuner {
  private:
   static double steady_seconds();
   const ProductVariant* fastest(const ProductShape& shape, const Capabilities& can,
-                                const ProductVariant& usual, const Time& time) const;
+                                const ProductVariant& usual, const Time& time, bool& complete) const;
   /// Whether the file is one of this version (and, where it is not the user's own, of this device).
   bool load(const std::filesystem::path& file);
   void store() const;
@@ -76,6 +76,8 @@ class ProductTuner {
   std::filesystem::path file_;
   std::mutex mutex_;
   std::map<std::string, const ProductVariant*, std::less<>> choices_;
+  // Of classes whose time was up before all candidates had run: for this process, never stored.
+  std::map<std::string, const ProductVariant*, std::less<>> hasty_;
   std::atomic<std::uint64_t> measured_{0};
 };
 

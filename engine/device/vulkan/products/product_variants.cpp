@@ -238,7 +238,8 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
     if (shape.a != DType::f16 || shape.b != DType::f16 || shape.type != DType::f32 || shape.mixed_memory)
       return "is for A and B in f16 with sums of f32";
     // Sums that one invocation keeps; more than that spill.
-    const std::int64_t sums = std::int64_t{variant.block_m} * variant.block_n / variant.lanes_on(can);
+    const std::int64_t sums =
+        std::int64_t{variant.block_m} * variant.block_n / variant.lanes_on(can) * (shape.scaled ? 2 : 1);
     if (sums > kMostSums) return fmt::format("needs {} registers for sums, where {} fit", sums, kMostSums);
     const MatrixShape& matrix = can.matrix_f16;
     const auto divides = [](std::uint32_t extent, int whole) {

@@ -23,6 +23,7 @@ struct ProductShape {
   std::int64_t k = 0;                      // of all segments together
   int segments = 1;
   bool epilogue = false;
+  bool scaled = false;        // a segment has a factor
   bool mixed_memory = false;  // later segments have A or B in other types than `a` and `b`
   ProductLayout a_layout = ProductLayout::strided, b_layout = ProductLayout::strided;
 };

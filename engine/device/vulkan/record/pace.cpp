@@ -82,6 +82,13 @@ double Pace::seconds(const Work& work, const Dispatch& dispatch) const {
                             static_cast<double>(dispatch.iterations) * per_iteration_});
 }
 
+bool Pace::waits(const Work& work, const Dispatch& dispatch) const {
+  const Rates now = rates();
+  return static_cast<double>(dispatch.iterations) * per_iteration_ >
+         std::max(static_cast<double>(work.bytes) * now.per_byte,
+                  static_cast<double>(work.flops) * now.per_flop);
+}
+
 void Pace::learn(const Work& work, double seconds) {
   if (seconds < kShortest) return;
   const auto towards = [](double& rate, double measured, double lowest) {

@@ -43,6 +43,8 @@ class Pace {
   /// That so much work took so long. A rate falls at once to what was measured and rises slowly: kernels
   /// differ in what they make of a device, and the next one may be of the slow ones.
   void learn(const Work& work, double seconds);
+  /// Whether the dispatch takes what its longest loop takes: its time says nothing of rates.
+  bool waits(const Work& work, const Dispatch& dispatch) const;
 
  private:
   struct Rates {

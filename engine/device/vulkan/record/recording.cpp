@@ -32,6 +32,7 @@ void TableWriter::address(const Operand& operand, std::int64_t bias) {
   patch.at = grow(8);
   patch.offset = (operand.offset - bias) * static_cast<std::int64_t>(size_of(buffer.dtype));
   if (buffer.role == BufferRole::arena) {
+    if (segments_.empty()) return;  // an arena of nothing: nobody reads through the address
     const std::size_t segment = plan_.arena_segment_at(buffer.arena_offset);
     patch.slot = AddressPatch::arena(segment);
     patch.offset += buffer.arena_offset - segments_[segment].begin;

@@ -103,7 +103,10 @@ VulkanExecutable::Instance& VulkanExecutable::free_instance(const std::vector<bo
   }
   Instance& oldest = **std::ranges::min_element(instances_, {}, [](const auto& i) { return i->last_use; });
   context_->device->wait(oldest.last_use);
-  if (oldest.spared != spared) oldest.commands.reset();  // to be recorded anew
+  if (oldest.spared != spared) {
+    learn(oldest);
+    oldest.commands.reset();  // to be recorded anew
+  }
   return oldest;
 }
 

@@ -125,6 +125,12 @@ class Rewriter {
       case OpCooperativeMatrixLengthNV:
         copy(w, OpCooperativeMatrixLengthKHR);
         break;
+      case OpSpecConstantOp:
+        copy(w);
+        // Of a matrix's length, which is a constant.
+        if (w.size() > 3 && w[3] == OpCooperativeMatrixLengthNV)
+          out_[out_.size() - w.size() + 3] = OpCooperativeMatrixLengthKHR;
+        break;
       default:
         copy(w);
     }
@@ -147,8 +153,9 @@ class Rewriter {
   void copy_type(Words w) {
     const std::optional<Use> use = facts_.uses.at(w[1]);
     const auto scope = facts_.integers.find(w[3]);
-    if (!use || scope == facts_.integers.end())
-      throw DeviceError(fmt::format("kernel {}: a type of matrices that no product uses", kernel_));
+    if (!use) throw DeviceError(fmt::format("kernel {}: a type of matrices that no product uses", kernel_));
+    if (scope == facts_.integers.end())
+      throw DeviceError(fmt::format("kernel {}: the scope of a matrix is no constant", kernel_));
     if (numbers_[0] == 0) {
       for (std::uint32_t value = 0; value < 3; ++value) {
         numbers_[value] = out_[kBoundWord]++;

@@ -1,6 +1,7 @@
 #include "engine/device/vulkan/spirv/finish.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -16,21 +17,29 @@ struct Facts {
   std::unordered_map<std::uint32_t, std::uint32_t> pointee;       // of a pointer type to buffer memory
   std::unordered_map<std::uint32_t, std::uint32_t> small_types;   // 8- and 16-bit integers: whether signed
   std::unordered_map<std::uint32_t, std::uint32_t> pointers;      // ids in functions: their pointer type
-  std::unordered_map<std::uint32_t, std::uint32_t>
-      constants;  // small ones that may only be stored: their type
+  // Small ones that nothing but stores names: their type.
+  std::unordered_map<std::uint32_t, std::uint32_t> constants;
+  std::set<std::uint32_t> named;  // ids with a name or a decoration
   struct Array {
     std::uint32_t element = 0, length = 0;
     bool has_stride = false;
     bool is_value = false;  // loaded, built or constant as a whole
   };
-  std::unordered_map<std::uint32_t, Array> arrays;  // by their type
-  std::uint32_t word_types[2] = {0, 0};             // OpTypeInt 32: unsigned, signed
+  std::unordered_map<std::uint32_t, Array> arrays;       // by their type
+  std::unordered_map<std::uint32_t, std::uint32_t> own;  // pointer types of variables: the array's type
+  bool copies_memory = false;                            // OpCopyMemory: both sides have one type
+  std::uint32_t word_types[2] = {0, 0};                  // OpTypeInt 32: unsigned, signed
 
   std::uint32_t bytes_of(std::uint32_t type) const {
     const auto found = scalar_bytes.find(type);
     return found != scalar_bytes.end() ? found->second : 0;
   }
 };
+
+bool is_variable(std::uint32_t storage_class) {
+  return storage_class == kStorageClassFunction || storage_class == kStorageClassPrivate ||
+         storage_class == kStorageClassWorkgroup;
+}
 
 void note_type(const Instruction& i, Facts& facts) {
   const Words w = i.words;
@@ -56,7 +65,11 @@ void note_type(const Instruction& i, Facts& facts) {
       for (const std::uint32_t member : w.subspan(2))
         facts.scalar_bytes[w[1]] = std::max(facts.scalar_bytes[w[1]], facts.bytes_of(member));
       break;
+    case OpTypeForwardPointer:
+      if (w[2] == kStorageClassPhysicalStorageBuffer) facts.scalar_bytes[w[1]] = 8;
+      break;
     case OpTypePointer:
+      if (is_variable(w[2]) && facts.arrays.contains(w[3])) facts.own[w[1]] = w[3];
       if (w[2] != kStorageClassPhysicalStorageBuffer) break;
       facts.scalar_bytes[w[1]] = 8;
       facts.pointee[w[1]] = w[3];
@@ -81,7 +94,9 @@ std::size_t shortest(std::uint16_t op) {
     case OpTypeRuntimeArray:
     case OpStore:
     case OpDecorate:
+    case OpTypeForwardPointer:
       return 3;
+    case OpName:
     case OpCapability:
     case OpTypeStruct:
       return 2;
@@ -90,17 +105,34 @@ std::size_t shortest(std::uint16_t op) {
   }
 }
 
-/// Opcodes from here on make values, or decorate.
-constexpr std::uint16_t kFirstValue = 41;  // OpConstantTrue
-
-bool is_variable(std::uint32_t storage_class) {
-  return storage_class == kStorageClassFunction || storage_class == kStorageClassPrivate ||
-         storage_class == kStorageClassWorkgroup;
-}
+/// Whether the instruction's first operand is the type of what it makes, if it is a type at all.
+bool makes_value(std::uint16_t op) { return (op >= OpConstantTrue && op != OpDecorate) || op == OpUndef; }
 
 bool may_compute(const Facts& facts, std::uint32_t small_type) {
   const bool byte = facts.bytes_of(small_type) == 1;
   return facts.capabilities.contains(byte ? CapabilityInt8 : CapabilityInt16);
+}
+
+constexpr std::uint16_t kFirstType = 19;  // OpTypeVoid
+
+/// A use of a small constant elsewhere than in a store: it stays. Operands that are not known to be literals
+/// count as ids.
+void note_uses(const Instruction& i, Facts& facts) {
+  const bool is_type = i.op >= kFirstType && i.op <= OpTypeForwardPointer;
+  if (facts.constants.empty() || is_type || i.op == OpStore || i.op == OpDecorate) return;
+  Words operands = i.words.subspan(1);
+  if (i.op == OpLoad || i.op == OpCompositeExtract || i.op == OpConstant)
+    operands = operands.first(std::min<std::size_t>(operands.size(), i.op == OpConstant ? 1 : 3));
+  for (const std::uint32_t word : operands) facts.constants.erase(word);
+}
+
+/// Whole arrays, and pointers to arrays that are no variables: those keep their types.
+void note_arrays(const Instruction& i, Facts& facts) {
+  facts.copies_memory |= i.op == OpCopyMemory || i.op == OpCopyMemorySized;
+  if (i.words.size() < 3 || !makes_value(i.op)) return;
+  if (const auto array = facts.arrays.find(i.words[1]); array != facts.arrays.end())
+    array->second.is_value = true;
+  if (i.op != OpVariable) facts.own.erase(i.words[1]);
 }
 
 Facts facts_of(Words module, std::string_view kernel) {
@@ -111,21 +143,18 @@ Facts facts_of(Words module, std::string_view kernel) {
     if (w.size() < shortest(i.op)) refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
     in_functions |= i.op == OpFunction;
     if (i.op == OpCapability) facts.capabilities.insert(w[1]);
+    if (i.op == OpName || i.op == OpDecorate) facts.named.insert(w[1]);
     if (i.op == OpDecorate && w[2] == kDecorationArrayStride) facts.arrays[w[1]].has_stride = true;
-    if (w.size() >= 3 && i.op >= kFirstValue && i.op != OpDecorate) {
-      if (const auto array = facts.arrays.find(w[1]); array != facts.arrays.end())
-        array->second.is_value = true;
-    }
+    note_arrays(i, facts);
     note_type(i, facts);
-    if (i.op == OpConstant && facts.small_types.contains(w[1]) && !may_compute(facts, w[1]))
+    note_uses(i, facts);
+    if (i.op == OpConstant && facts.small_types.contains(w[1]) && !may_compute(facts, w[1]) &&
+        !facts.named.contains(w[2]))
       facts.constants[w[2]] = w[1];
-    // Elsewhere than in a store it stays: what could be an id is taken for one.
-    if (in_functions && i.op != OpStore && !facts.constants.empty()) {
-      for (const std::uint32_t word : w.subspan(1)) facts.constants.erase(word);
-    }
     // A pointer type is the first operand of an instruction in a function only where it is its result's type.
     if (in_functions && w.size() >= 3 && facts.pointee.contains(w[1])) facts.pointers[w[2]] = w[1];
   });
+  if (facts.copies_memory) facts.own.clear();
   return facts;
 }
 
@@ -152,10 +181,11 @@ class Mender {
     } else if (i.op == OpStore) {
       copy_store(w);
     } else if (i.op == OpConstant && facts_.constants.contains(w[2])) {
-      copy_constant(w);
-    } else if (i.op == OpTypePointer && is_variable(w[2])) {
+      dropped_[w[2]] = w[3];
+    } else if (facts_.own.contains(i.op == OpTypePointer ? w[1] : 0)) {
       copy_pointer_type(w);
     } else {
+      if (i.op == OpFunction) add_constants();
       out_.insert(out_.end(), w.begin(), w.end());
     }
   }
@@ -186,30 +216,35 @@ class Mender {
 
   void copy_pointer_type(Words w) {
     std::uint32_t pointee = w[3];
-    const auto array = facts_.arrays.find(pointee);
-    if (array != facts_.arrays.end() && array->second.has_stride && !array->second.is_value) {
+    const Facts::Array& array = facts_.arrays.at(pointee);
+    if (array.has_stride && !array.is_value) {
       pointee = new_id();
-      append(out_, OpTypeArray, {pointee, array->second.element, array->second.length});
+      append(out_, OpTypeArray, {pointee, array.element, array.length});
     }
     append(out_, OpTypePointer, {w[1], w[2], pointee});
   }
 
-  /// The same number in 32 bits: SPIR-V extends the literals of small types to a word by their sign.
-  void copy_constant(Words w) {
-    const std::uint32_t is_signed = facts_.small_types.at(w[1]) & 1U;
-    std::uint32_t& type = facts_.word_types[is_signed];
-    if (type == 0) {
-      type = new_id();
-      append(out_, OpTypeInt, {type, 32, is_signed});
+  /// The same numbers in 32 bits, behind all types: SPIR-V extends the literals of small types to a word by
+  /// their sign.
+  void add_constants() {
+    for (const auto& [small, value] : dropped_) {
+      const std::uint32_t is_signed = facts_.small_types.at(facts_.constants.at(small)) & 1U;
+      std::uint32_t& type = facts_.word_types[is_signed];
+      if (type == 0) {
+        type = new_id();
+        append(out_, OpTypeInt, {type, 32, is_signed});
+      }
+      const std::uint32_t id = new_id();
+      append(out_, OpConstant, {type, id, value});
+      wide_[small] = id;
     }
-    const std::uint32_t id = new_id();
-    append(out_, OpConstant, {type, id, w[3]});
-    wide_[w[2]] = id;
+    dropped_.clear();
   }
 
   Words module_;
   std::string_view kernel_;
   Facts facts_;
+  std::map<std::uint32_t, std::uint32_t> dropped_;         // small constants: their value
   std::unordered_map<std::uint32_t, std::uint32_t> wide_;  // small constants: their 32-bit ones
   std::vector<std::uint32_t> out_;
 };

@@ -2,6 +2,7 @@
 // Caldera reads or writes, those of extensions included that the headers of older distributions lack.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace caldera::vulkan::spirv {
@@ -12,6 +13,8 @@ inline constexpr std::size_t kHeaderWords = 5;
 inline constexpr std::size_t kBoundWord = 3;
 
 enum Op : std::uint16_t {
+  OpUndef = 1,
+  OpName = 5,
   OpExtension = 10,
   OpCapability = 17,
   OpTypeInt = 21,
@@ -22,13 +25,19 @@ enum Op : std::uint16_t {
   OpTypeRuntimeArray = 29,
   OpTypeStruct = 30,
   OpTypePointer = 32,
+  OpTypeForwardPointer = 39,
   OpConstantTrue = 41,
   OpConstantFalse = 42,
   OpConstant = 43,
+  OpSpecConstantOp = 52,
   OpFunction = 54,
+  OpVariable = 59,
   OpLoad = 61,
   OpStore = 62,
+  OpCopyMemory = 63,
+  OpCopyMemorySized = 64,
   OpDecorate = 71,
+  OpCompositeExtract = 81,
   OpUConvert = 113,
   OpSConvert = 114,
   OpTypeCooperativeMatrixKHR = 4456,
@@ -65,6 +74,7 @@ enum Capability : std::uint32_t {
   CapabilityStorageBuffer8BitAccess = 4448,
   CapabilitySignedZeroInfNanPreserve = 4466,
   CapabilityVulkanMemoryModel = 5345,
+  CapabilityVulkanMemoryModelDeviceScope = 5346,
   CapabilityPhysicalStorageBufferAddresses = 5347,
   CapabilityCooperativeMatrixNV = 5357,
   CapabilityCooperativeMatrixKHR = 6022,

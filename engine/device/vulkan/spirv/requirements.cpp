@@ -30,6 +30,7 @@ constexpr Requirement kRequirements[] = {
     {CapabilityStorageBuffer16BitAccess, &Capabilities::storage_16bit},
     {CapabilitySignedZeroInfNanPreserve, &Capabilities::preserve_nan_inf},
     {CapabilityVulkanMemoryModel, &Capabilities::memory_model},
+    {CapabilityVulkanMemoryModelDeviceScope, &Capabilities::memory_model},
     {CapabilityCooperativeMatrixKHR, &Capabilities::cooperative_matrix},
 };
 

@@ -105,11 +105,7 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   std::string functions, slots, integers, loads;
   for (const Part& part : parts) {
     const GlslEpilogue epilogue(*part.kernel, shape(space, part), part.name, options);
-    needs.calls.insert(epilogue.needs().calls.begin(), epilogue.needs().calls.end());
-    needs.int64 |= epilogue.needs().int64;
-    needs.bytes |= epilogue.needs().bytes;
-    needs.halves |= epilogue.needs().halves;
-    needs.doubles |= epilogue.needs().doubles;
+    needs.add(epilogue.needs());
     functions += epilogue.function();
     slots += epilogue.slot_members();
     integers += epilogue.integer_members();

@@ -219,7 +219,10 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     for (DType type : memory_types(encoder, step, contract, side))
       shape.mixed_memory |= type != (side == 0 ? shape.a : shape.b);
   }
-  for (const Segment& segment : contract.segments) shape.k += segment.k;
+  for (const Segment& segment : contract.segments) {
+    shape.k += segment.k;
+    shape.scaled |= segment.scale >= 0;
+  }
   const ProductVariant& variant =
       encoder.forced != nullptr
           ? *encoder.forced

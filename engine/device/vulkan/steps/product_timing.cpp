@@ -16,6 +16,7 @@
 namespace caldera::vulkan {
 namespace {
 
+constexpr std::int64_t kLongestTrial = 2;  // times what a trial is meant to take
 constexpr std::int64_t kMostScratch = std::int64_t{1} << 30;
 
 /// Bytes from the buffer's begin that an operand of the step reaches.
@@ -201,13 +202,19 @@ std::optional<double> time_product(Context& context, const Plan& plan, const Ste
   };
   try {
     const Step first = trial_step(step, kMostTrialFlops);
+    // Sums so long that they cannot be cut down far enough: not worth a watchdog's attention.
+    if (first.flops() > kLongestTrial * kMostTrialFlops) return std::nullopt;
     std::optional<double> seconds = time(first, stop_at * share_of(first));
     if (!seconds) return std::nullopt;
     const double reckoned = *seconds / share_of(first);
     // A device that does so little in no time gets more to do: variants differ by how they fill it, too.
     const Step further = trial_step(step, further_flops(first.flops(), *seconds));
     if (reckoned > stop_at || further.flops() < 2 * first.flops()) return reckoned;
-    seconds = time(further, stop_at * share_of(further));
+    try {
+      seconds = time(further, stop_at * share_of(further));
+    } catch (const DeviceError&) {  // no memory for more than the first
+      return reckoned;
+    }
     return seconds ? *seconds / share_of(further) : reckoned;
   } catch (const DeviceError&) {
     // No memory to spare: the table's choice, untimed. Whatever else is wrong, the step's own run will say.
