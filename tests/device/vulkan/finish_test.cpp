@@ -213,19 +213,23 @@ TEST(SpirvFinish, DamagedModulesAreErrors) {
   };
   refused({});
   refused({1, 2, 3, 4, 5, 6});
+  std::vector<bool> begins(good.size());
+  vulkan::spirv::for_each_instruction(good, "tested", [&](const vulkan::spirv::Instruction& i) {
+    begins[static_cast<std::size_t>(i.words.data() - good.data())] = true;
+  });
   for (std::size_t w = vulkan::spirv::kHeaderWords; w < good.size(); ++w) {
     std::vector<std::uint32_t> words = good;
-    words[w] =
-        0xffff0000U | (words[w] & 0xffffU);  // as the first word of an instruction: longer than the rest
-    try {
-      vulkan::spirv::finish(words, "tested");
-    } catch (const DeviceError&) {
+    words[w] = 0xffff0000U | (words[w] & 0xffffU);  // longer than the rest where an instruction begins
+    if (begins[w]) {
+      refused(words);
+    } else {
+      try {  // an operand: anything but a crash
+        vulkan::spirv::finish(words, "tested");
+      } catch (const DeviceError&) {
+      }
     }
     words.resize(w);
-    try {
-      vulkan::spirv::finish(words, "tested");
-    } catch (const DeviceError&) {
-    }
+    if (!begins[w]) refused(words);  // the last instruction is cut
   }
 }
 

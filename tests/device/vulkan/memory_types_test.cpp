@@ -111,7 +111,7 @@ class VulkanHeaps : public ::testing::Test {
   void SetUp() override {
     CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
     if (vulkan::physical_devices()[0].memory.memoryTypeCount != 1)
-      GTEST_SKIP() << "more than one memory type";
+      GTEST_SKIP() << "its layouts are made of a device's only memory type, and this device has several";
   }
 
   /// The device at hand with another layout; `room` bytes to a heap.

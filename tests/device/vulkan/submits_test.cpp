@@ -239,7 +239,8 @@ TEST_F(VulkanReplayInParts, TimesOfStepsAreThoseOfAllTheirSlices) {
   bindings.step_times = &times;
   backend_->wait(backend_->submit(*executable_, bindings));
   EXPECT_EQ(values(y), std::vector<float>(kSize, 2));
-  if (times.empty()) GTEST_SKIP() << "the device gives no times";
+  if (vulkan::physical_devices()[0].timestamp_bits == 0)
+    GTEST_SKIP() << "timestampValidBits of the queue is 0";
   ASSERT_EQ(times.size(), 2U);
   EXPECT_LE(times[0].begin, times[0].end);
   EXPECT_LE(times[0].end, times[1].begin + std::chrono::microseconds(1));
