@@ -1,7 +1,10 @@
 // caldera devices: what this machine can compute on.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "engine/device/backend.h"
@@ -34,6 +37,11 @@ nlohmann::ordered_json memory_of(Device device) {
   }
 }
 
+void print_names(const char* title, const nlohmann::ordered_json& names) {
+  if (!names.empty())
+    fmt::print("           {}{}\n", title, fmt::join(names.get<std::vector<std::string>>(), " "));
+}
+
 class DevicesCommand : public Command {
  public:
   DevicesCommand() : Command("devices", "List the devices that tensors can live on") {}
@@ -51,7 +59,9 @@ class DevicesCommand : public Command {
                       {"type", info.type},
                       {"driver", info.driver},
                       {"memory_bytes", info.memory_bytes},
-                      {"features", info.features}});
+                      {"features", info.features},
+                      {"missing", info.missing},
+                      {"profile", info.profile}});
       if (json()) list.back()["memory"] = memory_of(info.device);
     }
     if (json()) return print_json(list);
@@ -61,9 +71,10 @@ class DevicesCommand : public Command {
       if (!device["driver"].get<std::string>().empty())
         fmt::print(", {}", device["driver"].get<std::string>());
       fmt::print(")\n");
-      std::string features;
-      for (const auto& feature : device["features"]) features += " " + feature.get<std::string>();
-      if (!features.empty()) fmt::print("          {}\n", features);
+      if (const auto profile = device["profile"].get<std::string>(); !profile.empty())
+        fmt::print("           {}\n", profile);
+      print_names("", device["features"]);
+      print_names("without: ", device["missing"]);
     }
   }
 };

@@ -17,6 +17,8 @@ struct DeviceInfo {
   std::string driver;
   std::uint64_t memory_bytes = 0;
   std::vector<std::string> features;
+  std::vector<std::string> missing;  // optional features that it lacks
+  std::string profile;               // maker, generation, width, in words; empty: nothing to say
 };
 
 /// What a device has done since it was opened. Monotonic, but for what says "now" or "since".

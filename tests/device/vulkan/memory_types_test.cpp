@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,7 @@ class VulkanHeaps : public ::testing::Test {
     physical_ = vulkan::physical_devices()[0];
     physical_.memory = memory;
     physical_.info.type = type;
+    physical_.profile.unified_memory = std::string_view(type) == "integrated-gpu";
     physical_.capabilities.software = false;
     vulkan::set_table_hook(Layout::hook);
     device_ = std::make_shared<vulkan::LogicalDevice>(physical_);

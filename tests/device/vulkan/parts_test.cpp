@@ -170,10 +170,8 @@ TEST(VulkanParts, AreStaleWhereTheyTakeTooLongOrAreTooFine) {
 
 // ---- What is learned of times ----------------------------------------------------------------------------
 
-vulkan::PhysicalDevice slow_device() {
-  vulkan::PhysicalDevice physical;
-  physical.info.type = "integrated-gpu";
-  return physical;
+vulkan::DeviceProfile slow_device() {
+  return vulkan::profile_of({.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU});
 }
 
 TEST(VulkanPace, FallsAtOnceAndRisesSlowly) {

@@ -305,14 +305,14 @@ TEST_F(VulkanTuner, AFileOfChoicesThatIsNotOneIsRefused) {
 }
 
 TEST_F(VulkanTuner, TheVariableSaysHow) {
-  const auto setting = [](const std::string& value, bool software) {
+  const auto setting = [](const std::string& value, bool measured) {
     const ScopedVariable tune("CALDERA_TUNE", value);
-    return TuneSetting::from_environment(software);
+    return TuneSetting::from_environment(measured);
   };
-  EXPECT_TRUE(setting("", false).measure);
-  EXPECT_FALSE(setting("", true).measure);
-  EXPECT_FALSE(setting("0", false).measure);
-  EXPECT_TRUE(setting("1", true).measure);
+  EXPECT_TRUE(setting("", true).measure);
+  EXPECT_FALSE(setting("", false).measure);
+  EXPECT_FALSE(setting("0", true).measure);
+  EXPECT_TRUE(setting("1", false).measure);
   EXPECT_EQ(setting("shared-64", true).pinned, find_product_variant("shared-64"));
   EXPECT_EQ(setting("./choices.txt", false).choices, fs::path("./choices.txt"));
   EXPECT_FALSE(setting("./choices.txt", false).measure);

@@ -60,7 +60,7 @@ MemoryPool::MemoryPool(DevicePtr device, MemoryUse use, bool force_unmapped, Hea
       free_(kLargestBlock) {
   const VkPhysicalDeviceMemoryProperties& memory = device_->physical().memory;
   const bool software = device_->capabilities().software;
-  const bool unified = software || device_->physical().info.type == "integrated-gpu";
+  const bool unified = device_->physical().profile.unified_memory;
   for (const std::uint32_t index : choose_memory_types(memory, use, unified)) {
     const VkMemoryPropertyFlags flags = memory.memoryTypes[index].propertyFlags;
     const bool mapped = (flags & kHostMemory) == kHostMemory && !force_unmapped;

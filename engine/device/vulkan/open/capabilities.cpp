@@ -156,7 +156,8 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.max_invocations = limits.maxComputeWorkGroupInvocations;
   if (c.subgroup_size_control) c.max_subgroups = size_properties.maxComputeWorkgroupSubgroups;
   c.shared_memory = limits.maxComputeSharedMemorySize;
-  c.max_allocation = std::min(maintenance.maxMemoryAllocationSize, maintenance4.maxBufferSize);
+  c.max_buffer = maintenance4.maxBufferSize;
+  c.max_allocation = std::min(maintenance.maxMemoryAllocationSize, c.max_buffer);
   return c;
 }
 

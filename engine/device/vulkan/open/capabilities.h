@@ -47,6 +47,7 @@ struct Capabilities {
   std::uint32_t max_invocations = 128;
   std::uint32_t max_subgroups = 1U << 16;  // of a workgroup whose pipeline asks for full subgroups
   std::uint32_t shared_memory = 16384;
+  std::uint64_t max_buffer = 0;      // bytes of one VkBuffer
   std::uint64_t max_allocation = 0;  // bytes of one VkDeviceMemory and the VkBuffer in it
 };
 

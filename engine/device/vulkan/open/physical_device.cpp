@@ -52,11 +52,13 @@ std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
   return families;
 }
 
-std::optional<std::uint32_t> compute_family(const std::vector<VkQueueFamilyProperties>& families) {
+/// A family without graphics where there is such a one, or with them where that is preferred.
+std::optional<std::uint32_t> compute_family(const std::vector<VkQueueFamilyProperties>& families,
+                                            bool with_graphics) {
   std::optional<std::uint32_t> found;
   for (std::uint32_t i = 0; i < families.size(); ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
-    if ((families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0) return i;
+    if (((families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0) == with_graphics) return i;
     if (!found) found = i;
   }
   return found;
@@ -89,8 +91,10 @@ std::vector<PhysicalDevice> repeated(const std::vector<PhysicalDevice>& devices,
 
 void name_features(PhysicalDevice& device) {
   device.info.features.clear();
+  device.info.missing.clear();
   for (const OptionalFeature& feature : optional_features()) {
-    if (device.capabilities.*feature.member) device.info.features.emplace_back(feature.name);
+    auto& names = device.capabilities.*feature.member ? device.info.features : device.info.missing;
+    names.emplace_back(feature.name);
   }
 }
 
@@ -107,11 +111,13 @@ std::vector<PhysicalDevice> enumerate() {
     device.handle = handle;
     std::string missing;
     device.capabilities = query_capabilities(handle, missing);
+    if (!missing.empty()) continue;
+    device.profile = profile_of(query_facts(handle));
     const std::vector<VkQueueFamilyProperties> families = queue_families(handle);
-    const std::optional<std::uint32_t> family = compute_family(families);
-    if (!missing.empty() || !family) continue;
+    const std::optional<std::uint32_t> family = compute_family(families, device.profile.graphics_queue);
+    if (!family) continue;
     device.queue_family = *family;
-    device.copy_family = copy_family(families);
+    if (device.profile.copy_queue) device.copy_family = copy_family(families);
     device.timestamp_bits = families[*family].timestampValidBits;
     vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
 
@@ -119,11 +125,13 @@ std::vector<PhysicalDevice> enumerate() {
     VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                            .pNext = &driver};
     vkGetPhysicalDeviceProperties2(handle, &properties);
+    apply_profile(device.profile, device.capabilities);
     apply_quirks(properties.properties, driver, device.capabilities);
     device.timestamp_period = properties.properties.limits.timestampPeriod;
     device.info.name = properties.properties.deviceName;
     device.info.type = type_name(properties.properties.deviceType);
     device.info.driver = std::string(driver.driverName) + " " + driver.driverInfo;
+    device.info.profile = describe(device.profile);
     for (std::uint32_t h = 0; h < device.memory.memoryHeapCount; ++h) {
       const VkMemoryHeap& heap = device.memory.memoryHeaps[h];
       if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)

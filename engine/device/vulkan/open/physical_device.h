@@ -6,17 +6,19 @@
 
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/open/capabilities.h"
+#include "engine/device/vulkan/open/device_profile.h"
 #include "engine/device/vulkan/open/vk.h"
 
 namespace caldera::vulkan {
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  std::uint32_t queue_family = 0;            // computes; without graphics where there is such a one
+  std::uint32_t queue_family = 0;            // computes
   std::optional<std::uint32_t> copy_family;  // for copies alone: its queue runs beside the other
   std::uint32_t timestamp_bits = 0;          // that count in the queue's timestamps; 0: it has none
   double timestamp_period = 0;               // nanoseconds a tick
   Capabilities capabilities;
+  DeviceProfile profile;
   VkPhysicalDeviceMemoryProperties memory{};
   DeviceInfo info;
 };

@@ -48,12 +48,12 @@ int bucket(std::int64_t extent) {
 
 }  // namespace
 
-TuneSetting TuneSetting::from_environment(bool software) {
+TuneSetting TuneSetting::from_environment(bool measured) {
   TuneSetting setting;
   const char* const text = std::getenv("CALDERA_TUNE");
   const std::string_view value = text != nullptr ? text : "";
   if (value.empty()) {
-    setting.measure = !software;
+    setting.measure = measured;
   } else if (value == "0" || value == "1") {
     setting.measure = value == "1";
   } else if (value.find('/') != std::string_view::npos) {

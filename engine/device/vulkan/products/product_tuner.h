@@ -23,8 +23,8 @@ struct TuneSetting {
   bool measure = false;
   const ProductVariant* pinned = nullptr;
   std::filesystem::path choices;  // instead of the device's own file; read only
-  /// Throws ValueError naming the variants for any other value.
-  static TuneSetting from_environment(bool software);
+  /// `measured`: what unset means (DeviceProfile). Throws ValueError naming the variants for any other value.
+  static TuneSetting from_environment(bool measured);
 };
 
 /// Any thread. Measures one product at a time.

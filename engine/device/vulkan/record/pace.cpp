@@ -1,9 +1,8 @@
 #include "engine/device/vulkan/record/pace.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstddef>
-#include <string_view>
 
 #include "engine/device/environment.h"
 #include "engine/plan/cost.h"
@@ -13,36 +12,15 @@ namespace {
 
 constexpr double kStart = 5e-6;  // of a dispatch that does nothing
 
-/// What is assumed of a device nothing has run on: what the slowest kernels make of the slowest devices of
-/// its type. In bytes and flops a second.
-struct Assumed {
-  std::string_view type;
-  double bandwidth, flops;
-};
-constexpr Assumed kAssumed[] = {
-    {"discrete-gpu", 2e10, 1e12},
-    {"integrated-gpu", 5e9, 1e11},
-    {"software", 2e9, 1e10},
-};
-constexpr Assumed kUnknown{"", 5e9, 1e11};  // a GPU that is lent in part
-
 /// Rates never rise above so many times what is assumed: no memory and no matrix unit is faster than that, so
 /// a time that says so was not one of this work alone.
 constexpr double kFastest = 1000;
-
-/// One turn of a loop waits for memory about once; a processor has what it needs in its caches.
-constexpr double kIteration = 5e-7, kSoftwareIteration = 2e-9;
 
 /// A machine that slept in between has not become slower for good.
 constexpr double kMostSlowing = 16;
 
 /// What is shorter says more of the device's clock than of its rates.
 constexpr double kShortest = 1e-3;
-
-Assumed assumed_of(const PhysicalDevice& physical) {
-  const auto* const found = std::ranges::find(kAssumed, physical.info.type, &Assumed::type);
-  return found != std::end(kAssumed) ? *found : kUnknown;
-}
 
 }  // namespace
 
@@ -60,15 +38,13 @@ std::vector<Work> work_of(const Plan& plan, const Recording& recording) {
   return work;
 }
 
-Pace::Pace(const PhysicalDevice& physical)
-    : budget_(budget_from_environment()),
-      per_iteration_(physical.capabilities.software ? kSoftwareIteration : kIteration),
-      lowest_{1 / (assumed_of(physical).bandwidth * kFastest), 1 / (assumed_of(physical).flops * kFastest)},
+Pace::Pace(const DeviceProfile& profile)
+    : budget_(environment_number("CALDERA_VULKAN_SUBMIT_MS",
+                                 static_cast<int>(std::lround(profile.submit * 1e3)), 0, 60000) *
+              1e-3),
+      per_iteration_(profile.turn),
+      lowest_{1 / (profile.bandwidth * kFastest), 1 / (profile.flops * kFastest)},
       rates_{lowest_.per_byte * kFastest, lowest_.per_flop * kFastest} {}
-
-double Pace::budget_from_environment() {
-  return environment_number("CALDERA_VULKAN_SUBMIT_MS", 100, 0, 60000) * 1e-3;
-}
 
 Pace::Rates Pace::rates() const {
   const std::lock_guard lock(mutex_);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/vulkan/open/physical_device.h"
+#include "engine/device/vulkan/open/device_profile.h"
 #include "engine/device/vulkan/record/recording.h"
 #include "engine/plan/plan.h"
 
@@ -29,12 +29,11 @@ std::vector<Work> work_of(const Plan& plan, const Recording& recording);
 /// shorter than it is may cost the device: a watchdog ends submits of seconds.
 class Pace {
  public:
-  explicit Pace(const PhysicalDevice& physical);
+  /// Throws ValueError where CALDERA_VULKAN_SUBMIT_MS is no number from 0 to 60000.
+  explicit Pace(const DeviceProfile& profile);
 
-  /// How long one submit may take: 100 ms, or what CALDERA_VULKAN_SUBMIT_MS says (0: nothing is short enough,
-  /// so everything is cut as finely as it can be). Throws ValueError where that is no number from 0 to 60000.
-  static double budget_from_environment();
-  /// Seconds.
+  /// How long one submit may take, in seconds: the profile's, or what CALDERA_VULKAN_SUBMIT_MS says (0:
+  /// nothing is short enough, so everything is cut as finely as it can be).
   double budget() const { return budget_; }
 
   /// Seconds that the dispatch may take.

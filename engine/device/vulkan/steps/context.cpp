@@ -29,11 +29,11 @@ Context::Context(const PhysicalDevice& physical)
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
-      pace(physical),
-      tuner(TuneSetting::from_environment(physical.capabilities.software), device_identity(physical.handle),
+      pace(physical.profile),
+      tuner(TuneSetting::from_environment(physical.profile.measured), device_identity(physical.handle),
             DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
-      few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
+      few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
       arena_(tensors) {}
 
 void Context::count_replay() {
