@@ -17,5 +17,6 @@ void check_attention(Examination& x);
 void check_replay(Examination& x);
 void check_transfers(Examination& x);
 void check_memory(Examination& x);
+void check_large(Examination& x);
 
 }  // namespace caldera::doctor

@@ -34,6 +34,8 @@ std::vector<Family> families(const Backend& backend) {
                          {"attention", check_attention},
                          {"replay", check_replay},
                          {"memory", check_memory}});
+  // The CPU has one address space, no watchdog and no tuner.
+  if (backend.info().device.kind == DeviceKind::vulkan) all.push_back({"large", check_large});
   return all;
 }
 

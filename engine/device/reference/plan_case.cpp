@@ -63,7 +63,9 @@ int PlanCase::add_buffer(BufferRole role, DType type, std::int64_t elements) {
   plan_->input_count += role == BufferRole::input;
   plan_->output_count += role == BufferRole::output;
   plan_->buffers.push_back(buffer);
-  memory_.buffers.emplace_back(static_cast<std::size_t>(buffer.bytes), std::byte{0xff});
+  // Only the reference needs the memory of intermediates here: see expected().
+  memory_.buffers.emplace_back(role == BufferRole::arena ? 0 : static_cast<std::size_t>(buffer.bytes),
+                               std::byte{0xff});
   if (type == DType::boolean)
     std::fill(memory_.buffers.back().begin(), memory_.buffers.back().end(), std::byte{1});
   return static_cast<int>(plan_->buffers.size()) - 1;
@@ -174,6 +176,8 @@ void PlanCase::run_last_step_ahead() {
   Plan alone = *plan_;
   alone.steps = {plan_->steps.back()};
   plan_->steps.pop_back();
+  for (std::size_t b = 0; b < plan_->buffers.size(); ++b)
+    memory_.buffers[b].resize(static_cast<std::size_t>(plan_->buffers[b].bytes), std::byte{0xff});
   run_reference(alone, memory_);
 }
 
@@ -221,6 +225,8 @@ DeviceRun PlanCase::run_on(Backend& backend, Executable& executable) const {
 
 PlanMemory PlanCase::expected() const {
   PlanMemory result = memory_;
+  for (std::size_t b = 0; b < plan_->buffers.size(); ++b)
+    result.buffers[b].resize(static_cast<std::size_t>(plan_->buffers[b].bytes), std::byte{0xff});
   run_reference(*plan_, result);
   return result;
 }
