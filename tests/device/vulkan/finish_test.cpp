@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
+#include "engine/device/vulkan/spirv/reconverge.h"
 #include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/tensor/error.h"
 
@@ -231,6 +232,20 @@ TEST(SpirvFinish, DamagedModulesAreErrors) {
     words.resize(w);
     if (!begins[w]) refused(words);  // the last instruction is cut
   }
+}
+
+TEST(SpirvReconverge, ModulesThatWorkWithSubgroupsPromiseTo) {
+  const auto words = [](const std::string& capabilities) {
+    return vulkan::spirv::reconverging(assembled(module_of("", capabilities)), "tested");
+  };
+  const std::vector<std::uint32_t> plain = assembled(module_of(""));
+  EXPECT_EQ(words(""), plain) << "without subgroups a module stays as it is";
+  const std::vector<std::uint32_t> made =
+      words("OpCapability GroupNonUniform\nOpCapability GroupNonUniformArithmetic\n");
+  EXPECT_TRUE(is_valid(made)) << listing(made);
+  const std::string text = listing(made);
+  EXPECT_EQ(lines_with(text, "OpExecutionMode %2 SubgroupUniformControlFlowKHR"), 1) << text;
+  EXPECT_EQ(lines_with(text, "OpExtension \"SPV_KHR_subgroup_uniform_control_flow\""), 1) << text;
 }
 
 TEST(SpirvRequirements, WhatTheDeviceLacksIsNamed) {

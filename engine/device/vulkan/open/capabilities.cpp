@@ -22,6 +22,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"subgroup-arithmetic", &Capabilities::subgroup_arithmetic},
     {"subgroup-ballot", &Capabilities::subgroup_ballot},
     {"subgroup-size-control", &Capabilities::subgroup_size_control},
+    {"subgroup-uniform-control-flow", &Capabilities::uniform_control_flow},
     {"nan-inf-preserve", &Capabilities::preserve_nan_inf},
     {"memory-model", &Capabilities::memory_model},
     {"memory-budget", &Capabilities::memory_budget},
@@ -111,8 +112,12 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
 
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_features{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
+  VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR flow_features{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,
+      .pNext = size_control ? &size_features : nullptr};
+  const bool flow = has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   VkPhysicalDeviceVulkan12Features v12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                       .pNext = size_control ? &size_features : nullptr};
+                                       .pNext = flow ? &flow_features : flow_features.pNext};
   VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                        .pNext = &v12};
   VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11};
@@ -140,6 +145,7 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                             size_features.computeFullSubgroups &&
                             (!c.many_subgroup_sizes ||
                              (size_properties.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0);
+  c.uniform_control_flow = flow_features.shaderSubgroupUniformControlFlow == VK_TRUE;
   c.preserve_nan_inf = float_controls.shaderSignedZeroInfNanPreserveFloat32 &&
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
   c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;

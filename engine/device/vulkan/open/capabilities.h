@@ -24,6 +24,7 @@ struct Capabilities {
   bool subgroup_arithmetic = false;
   bool subgroup_ballot = false;        // with broadcasts
   bool subgroup_size_control = false;  // pipelines may ask for full subgroups, which have `subgroup_size`
+  bool uniform_control_flow = false;   // subgroups reconverge where they diverged
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;

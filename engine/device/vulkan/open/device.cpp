@@ -26,6 +26,8 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
   if (can.subgroup_size_control) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (can.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (can.cooperative_matrix) extensions.push_back(kCooperativeMatrixExtension);
+  if (can.uniform_control_flow)
+    extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   if (can.portability) extensions.push_back("VK_KHR_portability_subset");
 
   CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
@@ -34,8 +36,12 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
       .pNext = can.cooperative_matrix ? &matrices : nullptr,
       .subgroupSizeControl = VK_TRUE,
       .computeFullSubgroups = VK_TRUE};
+  VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR flow{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,
+      .pNext = can.subgroup_size_control ? &sizes : nullptr,
+      .shaderSubgroupUniformControlFlow = VK_TRUE};
   VkPhysicalDeviceVulkan12Features v12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                       .pNext = can.subgroup_size_control ? &sizes : nullptr};
+                                       .pNext = can.uniform_control_flow ? &flow : flow.pNext};
   v12.bufferDeviceAddress = VK_TRUE;
   v12.timelineSemaphore = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
@@ -78,7 +84,12 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
     vk_.vkDestroyDevice(device_, nullptr);
     throw;
   }
-  guard_exit(device_, vk_);
+  guard_exit(device_, vk_, [this] {
+    const auto done = [](const std::unique_ptr<Queue>& queue) {
+      return queue == nullptr || queue->last_completed() == queue->submitted();
+    };
+    return done(compute_) && done(copy_);
+  });
 }
 
 void LogicalDevice::open_queues() {

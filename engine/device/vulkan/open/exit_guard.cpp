@@ -4,13 +4,18 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace caldera::vulkan {
 namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::map<VkDevice, VolkDeviceTable*> open;
+  struct Device {
+    VolkDeviceTable* table;
+    std::function<bool()> idle;
+  };
+  std::map<VkDevice, Device> open;
 };
 
 Registry& registry() {
@@ -43,19 +48,19 @@ void disarm(VolkDeviceTable& table) {
 
 void at_exit() {
   const std::lock_guard lock(registry().mutex);
-  for (const auto& [device, table] : registry().open) {
-    table->vkDeviceWaitIdle(device);
-    disarm(*table);
+  for (const auto& [handle, device] : registry().open) {
+    if (!device.idle()) device.table->vkDeviceWaitIdle(handle);
+    disarm(*device.table);
   }
 }
 
 }  // namespace
 
-void guard_exit(VkDevice device, VolkDeviceTable& table) {
+void guard_exit(VkDevice device, VolkDeviceTable& table, std::function<bool()> idle) {
   const std::lock_guard lock(registry().mutex);
   // Handlers run in the reverse order of their registration: this one before those of the driver's libraries.
   [[maybe_unused]] static int registered = std::atexit(at_exit);
-  registry().open.emplace(device, &table);
+  registry().open.emplace(device, Registry::Device{&table, std::move(idle)});
 }
 
 void unguard_exit(VkDevice device) {

@@ -9,6 +9,7 @@
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/spirv/finish.h"
+#include "engine/device/vulkan/spirv/reconverge.h"
 #include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/tensor/error.h"
 
@@ -147,7 +148,8 @@ VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::siz
 
 VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_subgroups,
                                std::span<const std::int32_t> constants) {
-  const std::vector<std::uint32_t> words = spirv::finish(shader, name);
+  std::vector<std::uint32_t> words = spirv::finish(shader, name);
+  if (device_->capabilities().uniform_control_flow) words = spirv::reconverging(words, name);
   // What a driver does with a feature that it does not have is anything, a crash included.
   if (const auto missing = spirv::missing_features(words, device_->capabilities(), name); !missing.empty())
     throw DeviceError(fmt::format("kernel {}: {} has no {}, which it needs", name, device_->name(),

@@ -16,6 +16,8 @@ enum Op : std::uint16_t {
   OpUndef = 1,
   OpName = 5,
   OpExtension = 10,
+  OpEntryPoint = 15,
+  OpExecutionMode = 16,
   OpCapability = 17,
   OpTypeInt = 21,
   OpTypeFloat = 22,
@@ -58,6 +60,8 @@ inline constexpr std::uint32_t kStorageClassFunction = 7;
 inline constexpr std::uint32_t kStorageClassPhysicalStorageBuffer = 5349;
 inline constexpr std::uint32_t kDecorationArrayStride = 6;
 inline constexpr std::uint32_t kMemoryAccessAligned = 0x2;
+
+inline constexpr std::uint32_t kSubgroupUniformControlFlow = 4421;  // an execution mode
 
 enum Capability : std::uint32_t {
   CapabilityMatrix = 0,
