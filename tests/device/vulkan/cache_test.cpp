@@ -1,6 +1,7 @@
 // The cache of compiled shaders on disk: never trusted, never in the way.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -165,6 +166,18 @@ TEST_F(VulkanDiskCache, ItsBoundIsOfTheEnvironmentAndHalfWrittenFilesGo) {
 // ---- What the driver made of pipelines
 // ---------------------------------------------------------------------
 
+/// Bytes that the driver writes of a cache in which there is nothing yet: a header, by the specification.
+std::size_t bytes_of_empty_cache(const vulkan::LogicalDevice& device) {
+  const VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  VkPipelineCache cache = VK_NULL_HANDLE;
+  EXPECT_EQ(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &cache), VK_SUCCESS);
+  std::array<std::byte, 4096> data{};
+  std::size_t bytes = data.size();
+  EXPECT_EQ(device.vk().vkGetPipelineCacheData(device.handle(), cache, &bytes, data.data()), VK_SUCCESS);
+  device.vk().vkDestroyPipelineCache(device.handle(), cache, nullptr);
+  return bytes;
+}
+
 TEST_F(VulkanDiskCache, KeepsTheDriversDataAndChecksIt) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));
   const VkPhysicalDevice device = vulkan::physical_devices().at(0).handle;
@@ -173,6 +186,8 @@ TEST_F(VulkanDiskCache, KeepsTheDriversDataAndChecksIt) {
   {
     const ScopedVariable cache("CALDERA_CACHE_DIR", directory_.string());
     vulkan::Context context(vulkan::physical_devices().at(0));
+    if (bytes_of_empty_cache(*context.device) < sizeof(VkPipelineCacheHeaderVersionOne))
+      GTEST_SKIP() << "the driver's data lack Vulkan's header (lavapipe of Mesa 26 writes 20 bytes of it)";
     context.pipelines.embedded("gather_32")->handle();
   }
   const std::vector<std::byte> data = file.load();
