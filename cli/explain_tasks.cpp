@@ -10,6 +10,7 @@
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
 #include "training/generate/generator.h"
+#include "training/models/registry.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/text/load_tokenizer.h"
 #include "training/trainer/trainer.h"
@@ -26,6 +27,18 @@ SteadyRun recorded_since(const Profiler& profiler, std::size_t first_run, std::s
   steady.runs.erase(steady.runs.begin(), steady.runs.begin() + static_cast<std::ptrdiff_t>(first_run));
   steady.spans.erase(steady.spans.begin(), steady.spans.begin() + static_cast<std::ptrdiff_t>(first_span));
   return steady;
+}
+
+/// The model, ready for a task but for an adapter to train.
+std::unique_ptr<CausalLM> make_model(const ExplainFlags& flags, Device device) {
+  const DType dtype = parse_dtype(flags.training.dtype);
+  if (flags.config.empty()) return load_model(flags.model, flags.adapter, device, dtype);
+  std::unique_ptr<CausalLM> model = make_causal_lm(flags.config, device);
+  model->materialize();
+  model->freeze();
+  model->set_dtype(dtype);
+  model->set_training(false);
+  return model;
 }
 
 /// The prompt that was asked for; one of `otherwise` tokens if there is none.
@@ -85,9 +98,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
 }  // namespace
 
 SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
-  const std::unique_ptr<CausalLM> model =
-      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
-  const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), kDefaultTokens);
+  const std::unique_ptr<CausalLM> model = make_model(flags, device);
+  const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), flags.prompt_tokens);
   const Profiler profiler;
   std::size_t runs = 0;
   std::size_t spans = 0;
@@ -102,11 +114,10 @@ SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
 
 SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
-  const std::unique_ptr<CausalLM> model =
-      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<CausalLM> model = make_model(flags, device);
   const ModelConfig& config = model->config();
   const std::vector<std::int32_t> prompt = make_prompt(
-      flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, kDefaultTokens)));
+      flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, flags.prompt_tokens)));
   const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
   if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
     throw ValueError(
@@ -135,10 +146,12 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
 }
 
 SteadyRun explain_train(ExplainFlags& flags, Device device) {
-  const std::unique_ptr<CausalLM> model = open_model(flags.model, device);
+  const bool random = !flags.config.empty();
+  const std::unique_ptr<CausalLM> model =
+      random ? make_model(flags, device) : open_model(flags.model, device);
   const std::vector<std::string> targets = resolve_targets(*model, flags.targets);
   const TokenDataset data = load_one_batch(flags, model->config());
-  load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
+  if (!random) load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
   options.schedule = parse_schedule(flags.training.schedule);
   if (flags.adapter.empty()) apply_lora(*model, flags.lora, targets, options.seed);

@@ -17,11 +17,14 @@ namespace caldera::cli {
 /// Holds the values of the tasks' flags. A task reads its own; the command refuses the others'.
 struct ExplainFlags {
   std::string model;
+  /// In place of `model`: a config.json, whose model gets random weights.
+  std::string config;
   std::string adapter;
   // forward and decode
   bool prompt_is_text = false;
   std::string prompt;
   std::string prompt_ids;
+  std::int64_t prompt_tokens = 64;  // of a prompt that nobody gave
   std::int64_t max_tokens = 100;
   SamplingOptions sampling;
   // train

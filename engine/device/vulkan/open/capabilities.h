@@ -28,6 +28,7 @@ struct Capabilities {
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
   bool cooperative_matrix = false;  // KHR, of `matrix_f16`
+  bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties; enabled where a survey asks
   bool portability = false;         // VK_KHR_portability_subset has to be enabled where it exists
 
   // What quirks say (quirks.h).
