@@ -117,7 +117,8 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   const std::unique_ptr<CausalLM> model = make_model(flags, device);
   const ModelConfig& config = model->config();
   const std::vector<std::int32_t> prompt = make_prompt(
-      flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, flags.prompt_tokens)));
+      flags, config,
+      std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, flags.prompt_tokens)));
   const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
   if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
     throw ValueError(

@@ -114,7 +114,8 @@ void open_for_survey(Device device) {
   const std::scoped_lock lock(r.mutex);
   const auto key = std::pair(device.kind, device.index);
   if (r.devices.contains(key))
-    throw Error(fmt::format("{} is open already: survey it before anything else uses it", device.to_string()));
+    throw Error(
+        fmt::format("{} is open already: survey it before anything else uses it", device.to_string()));
   if (r.devices.empty() && !r.has_ended) std::atexit(drain_at_exit);
   r.devices.emplace(key, r.open(make_surveyor(device)));
 }

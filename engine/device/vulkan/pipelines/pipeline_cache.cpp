@@ -24,7 +24,9 @@ Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) 
 
 VkPipelineCreateFlags pipeline_flags(const LogicalDevice& device) {
   VkPipelineCreateFlags flags = VK_PIPELINE_CREATE_DISPATCH_BASE;  // a dispatch may be handed over in parts
-  if (device.keeps_statistics()) flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+  if (device.keeps_statistics())
+    flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+             VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
   return flags;
 }
 

@@ -45,8 +45,8 @@ struct Constants {
 ModuleFacts facts_of(Words module, std::span<const std::int32_t> constants, std::string_view kernel) {
   ModuleFacts facts;
   Constants known{.spec_ids = {}, .values = {}, .composites = {}, .given = constants};
-  std::uint32_t size_of_group = 0;       // the constant that is gl_WorkGroupSize, which goes before all else
-  std::vector<std::uint32_t> size_ids;   // of LocalSizeId
+  std::uint32_t size_of_group = 0;      // the constant that is gl_WorkGroupSize, which goes before all else
+  std::vector<std::uint32_t> size_ids;  // of LocalSizeId
   for_each_instruction(module, kernel, [&](const Instruction& i) {
     known.note(i);
     if (i.op == OpCapability && i.words.size() > 1 && i.words[1] == CapabilityCooperativeMatrixKHR)

@@ -37,8 +37,7 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
       pace(physical),
-      tuner(tune_setting(physical, use), device_identity(physical.handle),
-            DiskCache::default_directory()),
+      tuner(tune_setting(physical, use), device_identity(physical.handle), DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
       arena_(tensors) {}

@@ -93,7 +93,11 @@ class Reports {
       const spirv::ModuleFacts facts = context_.pipelines.facts(handle);
       report.uses_matrices = facts.uses_matrices;
       report.workgroup_size = facts.workgroup_size;
-      report.statistics = sort_statistics(read_statistics(*context_.device, handle));
+      ExecutableFacts made = read_executable(*context_.device, handle);
+      report.statistics = sort_statistics(made.statistics);
+      report.code = made.code;
+      report.subgroup_size =
+          made.subgroup_size > 0 ? made.subgroup_size : context_.device->capabilities().subgroup_size;
     } catch (const Error& error) {
       report.error = error.what();
     }
