@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string>
+#include <cmath>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace caldera {
@@ -13,10 +14,22 @@ namespace {
 struct Line {
   std::string_view label;   // that begins here
   std::string_view target;  // of a branch
+  bool uniform = false;     // the branch: taken by the subgroup as a whole
+  // Of a comparison with a constant, or the addition of one to a register: which, and what.
+  std::string_view compared;
+  std::string_view stepped;
+  std::int64_t constant = 0;
   CodeStretch stretch;
 };
 
-double scalar_work(const CodeStretch& s) { return s.f32_flops + s.matrix_flops; }
+/// Turns of a loop within another stretch, where the code does not show them.
+constexpr double kTurns = 8;
+constexpr std::int64_t kMostTurns = 4096;
+/// How often what a uniform branch may skip is run.
+constexpr double kTaken = 0.5;
+
+/// Multiply-adds of one invocation and of matrices, on one scale.
+double work_of(const CodeStretch& s) { return s.f32_flops * 32 + s.matrix_flops; }
 
 std::string_view word_of(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
@@ -24,6 +37,35 @@ std::string_view word_of(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find_first_of(" \t"));
   text.remove_prefix(word.size());
   return word;
+}
+
+/// A decimal or hexadecimal number; nothing for any other word.
+std::optional<std::int64_t> constant_of(std::string_view word) {
+  const bool is_hex = word.starts_with("0x");
+  if (is_hex) word.remove_prefix(2);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, is_hex ? 16 : 10);
+  if (word.empty() || error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+/// Notes that an instruction compares, or steps, a register by a constant: one of its operands is a register
+/// and the other a constant. `result`: the register that a step writes, which has to be the one it reads;
+/// empty for a comparison.
+void note_counter(Line& line, std::string_view result, std::string_view operands) {
+  std::string_view reg;
+  std::optional<std::int64_t> constant;
+  for (std::string_view word = word_of(operands); !word.empty(); word = word_of(operands)) {
+    if (word.ends_with(',')) word.remove_suffix(1);
+    if (const auto number = constant_of(word)) {
+      constant = number;
+    } else if (word != "rZ" && (result.empty() ? reg.empty() : word == result)) {
+      reg = word;
+    }
+  }
+  if (!constant || reg.empty()) return;
+  (result.empty() ? line.compared : line.stepped) = reg;
+  line.constant = *constant;
 }
 
 /// The number that follows `before` in the text; 0 where there is none.
@@ -91,7 +133,10 @@ Line amd_line(std::string_view text) {
   if (name.empty()) return line;
   CodeStretch& s = line.stretch;
   s.instructions = 1;
-  if (name.starts_with("s_branch") || name.starts_with("s_cbranch")) line.target = word_of(text);
+  if (name.starts_with("s_branch") || name.starts_with("s_cbranch")) {
+    line.target = word_of(text);
+    line.uniform = name.find("exec") == std::string_view::npos;
+  }
   if (name.starts_with("v_wmma")) {
     s.matrix_flops = matrix_flops_of(name);
   } else {
@@ -101,6 +146,20 @@ Line amd_line(std::string_view text) {
   if (const std::size_t second = text.find(":: "); second != std::string_view::npos)
     s.f32_flops += amd_flops(text.substr(second + 3));
   s.issued = name.starts_with("v_") ? 1 : 0;
+  const auto is = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  if (is("s_cmp") || is("v_cmpx") || is("v_cmp_")) note_counter(line, {}, text);
+  if (is("s_add") || is("v_add_nc") || is("v_add_co")) {
+    std::string_view result = word_of(text);
+    result.remove_suffix(result.ends_with(',') ? 1 : 0);
+    // "s_addk_i32 s1, 0x10" reads what it writes.
+    if (is("s_addk")) {
+      line.stepped = result;
+      line.constant = constant_of(word_of(text)).value_or(0);
+    } else {
+      note_counter(line, result, text);
+    }
+  }
+  s.loads = is("global_load") || is("buffer_load") || is("flat_load") ? 1 : 0;
   s.shared_bytes = amd_shared_bytes(name);
   return line;
 }
@@ -117,9 +176,20 @@ Line nak_line(std::string_view text) {
     return line;
   }
   std::string_view rest = text;
-  if (std::string_view head = rest; word_of(head).starts_with('@')) rest = head;
-  if (const std::size_t equals = rest.find(" = "); equals != std::string_view::npos)
+  bool divergent = false;
+  if (std::string_view head = rest; true) {
+    const std::string_view predicate = word_of(head);
+    if (predicate.starts_with('@')) {
+      rest = head;
+      divergent = true;
+    }
+  }
+  std::string_view result;
+  if (const std::size_t equals = rest.find(" = "); equals != std::string_view::npos) {
+    std::string_view left = rest.substr(0, equals);
+    result = word_of(left);
     rest = rest.substr(equals + 3);
+  }
   const std::string_view name = word_of(rest);
   if (name.empty() || name == "}") return line;
   CodeStretch& s = line.stretch;
@@ -127,6 +197,7 @@ Line nak_line(std::string_view text) {
   s.issued = 1;
   if (name == "bra") {
     for (std::string_view word = word_of(rest); !word.empty(); word = word_of(rest)) line.target = word;
+    line.uniform = !divergent;
   } else if (name.starts_with("hmma")) {
     s.matrix_flops = matrix_flops_of(name);
   } else if (name.starts_with("ffma")) {
@@ -136,45 +207,139 @@ Line nak_line(std::string_view text) {
   } else if (name.starts_with("ld.shared") || name.starts_with("st.shared")) {
     s.shared_bytes =
         std::max({number_after(name, ".b"), number_after(name, ".u"), number_after(name, ".i")}) / 8;
+  } else if (name.starts_with("isetp")) {
+    note_counter(line, {}, rest);
+  } else if (name.starts_with("iadd3")) {
+    note_counter(line, result, rest);
+  } else if (name.starts_with("ld.global")) {
+    s.loads = 1;
   } else if (name.starts_with("ldsm")) {
     s.shared_bytes = 4 * std::max(1.0, number_after(name, "x"));
   }
   return line;
 }
 
-CodeStretch sum(const std::vector<Line>& lines, std::size_t first, std::size_t last) {
-  CodeStretch all;
-  for (std::size_t i = first; i <= last; ++i) all += lines[i].stretch;
-  return all;
-}
+/// Lines [first, last].
+struct Range {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  double turns = 1;  // of a loop
+  bool has(std::size_t line) const { return first <= line && line <= last; }
+  bool has(const Range& other) const { return has(other.first) && has(other.last); }
+  std::size_t size() const { return last - first; }
+};
 
-CodeFacts facts_of(const std::vector<Line>& lines) {
-  CodeFacts facts;
-  if (lines.empty()) return facts;
-  facts.whole = sum(lines, 0, lines.size() - 1);
-  const double work = scalar_work(facts.whole);
-  std::unordered_map<std::string_view, std::size_t> labels;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!lines[i].label.empty()) labels[lines[i].label] = i;
-    const auto target = labels.find(lines[i].target);  // of what came before: a branch back
-    if (lines[i].target.empty() || target == labels.end()) continue;
-    const CodeStretch loop = sum(lines, target->second, i);
-    const bool fits = work == 0 || scalar_work(loop) >= 0.9 * work;
-    if (!fits) continue;
-    const bool better = !facts.loop || (work > 0) == (loop.instructions < facts.loop->instructions);
-    if (better) facts.loop = loop;
+class Code {
+ public:
+  explicit Code(std::vector<Line> lines) : lines_(std::move(lines)) {
+    std::unordered_map<std::string_view, std::size_t> labels;
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+      if (!lines_[i].label.empty()) labels.emplace(lines_[i].label, i);
+    std::vector<Range> forward;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      const auto target = labels.find(lines_[i].target);
+      if (lines_[i].target.empty() || target == labels.end()) continue;
+      if (target->second <= i) {
+        add_loop({target->second, i});
+      } else if (lines_[i].uniform) {
+        forward.push_back({i + 1, target->second - 1});
+      }
+    }
+    for (Range& loop : loops_) loop.turns = turns_of(loop);
+    // A branch into a loop or out of one skips nothing of what the loop does.
+    for (const Range& skipped : forward)
+      if (std::ranges::all_of(loops_, [&](const Range& loop) {
+            return loop.has(skipped.first - 1) == loop.has(skipped.last + 1);
+          }))
+        skipped_.push_back(skipped);
   }
-  return facts;
-}
+
+  CodeFacts facts() const {
+    CodeFacts facts;
+    if (lines_.empty()) return facts;
+    const Range all{0, lines_.size() - 1};
+    facts.whole = sum(all, false);
+    const double work = 0.9 * work_of(sum(all, true));
+    const Range* product = nullptr;
+    for (const Range& loop : loops_) {
+      const CodeStretch turn = sum(loop, true);
+      const bool does_most = work > 0 && work_of(turn) * times(loop.first, all) >= work;
+      if (does_most && turn.loads > 0 && (product == nullptr || loop.size() < product->size())) {
+        product = &loop;
+        facts.product = turn;
+      }
+      const CodeStretch once = sum(loop, false);
+      const bool innermost = std::ranges::none_of(
+          loops_, [&](const Range& other) { return &other != &loop && loop.has(other); });
+      const bool outermost = std::ranges::none_of(
+          loops_, [&](const Range& other) { return &other != &loop && other.has(loop); });
+      if (innermost && once.instructions > facts.turn.instructions) {
+        facts.turn = once;
+        facts.is_nested = !outermost;
+      }
+    }
+    return facts;
+  }
+
+ private:
+  /// Loops that begin with one label are one loop with several ways back.
+  void add_loop(const Range& loop) {
+    const auto same = std::ranges::find(loops_, loop.first, &Range::first);
+    if (same == loops_.end())
+      loops_.push_back(loop);
+    else
+      same->last = std::max(same->last, loop.last);
+  }
+
+  /// How often a loop turns that steps a register by a constant and compares it with another.
+  double turns_of(const Range& loop) const {
+    for (std::size_t i = loop.first; i <= loop.last; ++i) {
+      const Line& end = lines_[i];
+      if (end.compared.empty()) continue;
+      for (std::size_t k = loop.first; k <= loop.last; ++k) {
+        const Line& step = lines_[k];
+        if (step.stepped != end.compared || step.constant <= 0) continue;
+        const std::int64_t turns = (end.constant + step.constant - 1) / step.constant;
+        if (turns >= 1 && turns <= kMostTurns) return static_cast<double>(turns);
+      }
+    }
+    return kTurns;
+  }
+
+  /// How often a line is run in one turn of `stretch`, by the loops within that are around the line.
+  double times(std::size_t line, const Range& stretch) const {
+    double all = 1;
+    for (const Range& loop : loops_)
+      if (loop.has(line) && stretch.has(loop) && loop.size() < stretch.size()) all *= loop.turns;
+    return all;
+  }
+
+  /// With the turns of the loops within, or as if each turned once.
+  CodeStretch sum(const Range& stretch, bool with_turns) const {
+    CodeStretch all;
+    for (std::size_t i = stretch.first; i <= stretch.last; ++i) {
+      const auto skips = std::ranges::count_if(
+          skipped_, [&](const Range& skipped) { return skipped.has(i) && stretch.has(skipped); });
+      all.add(lines_[i].stretch,
+              (with_turns ? times(i, stretch) : 1) * std::pow(kTaken, static_cast<double>(skips)));
+    }
+    return all;
+  }
+
+  std::vector<Line> lines_;
+  std::vector<Range> loops_;
+  std::vector<Range> skipped_;
+};
 
 }  // namespace
 
-CodeStretch& CodeStretch::operator+=(const CodeStretch& other) {
-  instructions += other.instructions;
-  issued += other.issued;
-  f32_flops += other.f32_flops;
-  matrix_flops += other.matrix_flops;
-  shared_bytes += other.shared_bytes;
+CodeStretch& CodeStretch::add(const CodeStretch& other, double times) {
+  instructions += times * other.instructions;
+  issued += times * other.issued;
+  loads += times * other.loads;
+  f32_flops += times * other.f32_flops;
+  matrix_flops += times * other.matrix_flops;
+  shared_bytes += times * other.shared_bytes;
   return *this;
 }
 
@@ -190,7 +355,7 @@ std::optional<CodeFacts> read_code(std::string_view name, std::string_view listi
     if (!line.label.empty() || line.stretch.instructions > 0) lines.push_back(line);
     listing.remove_prefix(std::min(end + 1, listing.size()));
   }
-  return facts_of(lines);
+  return Code(std::move(lines)).facts();
 }
 
 }  // namespace caldera

@@ -37,26 +37,26 @@ Fill fill_of(const Card& card, const KernelReport& kernel, const DispatchFacts& 
   return fill;
 }
 
+/// Kernels whose invocations have rows, or parts of such, to walk along.
+bool goes_by_rows(std::string_view family) { return family == "row" || family == "reduction"; }
+
 /// What the whole dispatch executes, by subgroup.
 CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, const Fill& fill) {
   CodeStretch all;
   if (!kernel.code) return all;
-  const auto add = [&](const CodeStretch& stretch, double times) {
-    all.issued += times * stretch.issued;
-    all.shared_bytes += times * stretch.shared_bytes;
-    all.matrix_flops += times * stretch.matrix_flops;
-  };
   const CodeFacts& code = *kernel.code;
   const auto lanes = static_cast<double>(std::max<std::int64_t>(kernel.subgroup_size, 1));
-  const double flops = code.loop ? code.loop->f32_flops * lanes + code.loop->matrix_flops : 0;
   const bool is_product = kernel.family == "product" || kernel.family.starts_with("attention");
-  if (is_product && flops > 0) {
-    add(*code.loop, static_cast<double>(dispatch.flops) / flops);
+  if (is_product && code.product) {
+    const double flops = code.product->f32_flops * lanes + code.product->matrix_flops;
+    all.add(*code.product, static_cast<double>(dispatch.flops) / flops);
   } else {
-    add(code.whole, fill.subgroups);
-    if (code.loop)
-      add(*code.loop,
-          fill.subgroups * static_cast<double>(std::max<std::int64_t>(dispatch.iterations - 1, 0)));
+    all.add(code.whole, fill.subgroups);
+    // The outermost loop shares points out among invocations: it turns once for each dispatch's round, but in
+    // element-wise kernels, whose iterations are its turns. What turns more often is a loop within.
+    if (code.is_nested || !goes_by_rows(kernel.family))
+      all.add(code.turn,
+              fill.subgroups * static_cast<double>(std::max<std::int64_t>(dispatch.iterations - 2, 0)));
   }
   all.shared_bytes *= lanes;
   return all;
