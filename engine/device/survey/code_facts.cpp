@@ -15,6 +15,7 @@ struct Line {
   std::string_view label;   // that begins here
   std::string_view target;  // of a branch
   bool uniform = false;     // the branch: taken by the subgroup as a whole
+  bool ends = false;        // what follows is not run after it: an unconditional branch, or the end
   // Of a comparison with a constant, or the addition of one to a register: which, and what.
   std::string_view compared;
   std::string_view stepped;
@@ -137,6 +138,7 @@ Line amd_line(std::string_view text) {
     line.target = word_of(text);
     line.uniform = name.find("exec") == std::string_view::npos;
   }
+  line.ends = name == "s_branch" || name == "s_endpgm";
   if (name.starts_with("v_wmma")) {
     s.matrix_flops = matrix_flops_of(name);
   } else {
@@ -196,8 +198,15 @@ Line nak_line(std::string_view text) {
   s.instructions = 1;
   s.issued = 1;
   if (name == "bra") {
-    for (std::string_view word = word_of(rest); !word.empty(); word = word_of(rest)) line.target = word;
+    std::string_view condition;
+    for (std::string_view word = word_of(rest); !word.empty(); word = word_of(rest)) {
+      condition = line.target;
+      line.target = word;
+    }
     line.uniform = !divergent;
+    line.ends = !divergent && condition == "pT";
+  } else if (name == "exit") {
+    line.ends = !divergent;
   } else if (name.starts_with("hmma")) {
     s.matrix_flops = matrix_flops_of(name);
   } else if (name.starts_with("ffma")) {
@@ -219,86 +228,110 @@ Line nak_line(std::string_view text) {
   return line;
 }
 
-/// Lines [first, last].
-struct Range {
-  std::size_t first = 0;
-  std::size_t last = 0;
-  double turns = 1;  // of a loop
-  bool has(std::size_t line) const { return first <= line && line <= last; }
-  bool has(const Range& other) const { return has(other.first) && has(other.last); }
-  std::size_t size() const { return last - first; }
+/// The lines of a natural loop: those from which the way back can be reached without passing its head.
+struct Loop {
+  std::size_t head = 0;
+  std::vector<bool> has;  // a line each
+  std::size_t size = 0;   // lines
+  double turns = kTurns;
+
+  bool contains(const Loop& other) const { return this != &other && has[other.head] && other.size < size; }
 };
 
 class Code {
  public:
-  explicit Code(std::vector<Line> lines) : lines_(std::move(lines)) {
+  explicit Code(std::vector<Line> lines) : lines_(std::move(lines)), skips_(lines_.size()) {
     std::unordered_map<std::string_view, std::size_t> labels;
     for (std::size_t i = 0; i < lines_.size(); ++i)
       if (!lines_[i].label.empty()) labels.emplace(lines_[i].label, i);
-    std::vector<Range> forward;
+    struct Branch {
+      std::size_t from, to;
+    };
+    std::vector<Branch> branches;
+    std::vector<std::vector<std::size_t>> before(lines_.size());
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const auto target = labels.find(lines_[i].target);
-      if (lines_[i].target.empty() || target == labels.end()) continue;
-      if (target->second <= i) {
-        add_loop({target->second, i});
-      } else if (lines_[i].uniform) {
-        forward.push_back({i + 1, target->second - 1});
-      }
+      if (i + 1 < lines_.size() && !lines_[i].ends) before[i + 1].push_back(i);
+      const auto target = lines_[i].target.empty() ? labels.end() : labels.find(lines_[i].target);
+      if (target == labels.end()) continue;
+      before[target->second].push_back(i);
+      branches.push_back({i, target->second});
     }
-    for (Range& loop : loops_) loop.turns = turns_of(loop);
+    for (const Branch& branch : branches)
+      if (branch.to <= branch.from) add_loop(branch.to, branch.from, before);
+    for (Loop& loop : loops_) loop.turns = turns_of(loop);
     // A branch into a loop or out of one skips nothing of what the loop does.
-    for (const Range& skipped : forward)
-      if (std::ranges::all_of(loops_, [&](const Range& loop) {
-            return loop.has(skipped.first - 1) == loop.has(skipped.last + 1);
-          }))
-        skipped_.push_back(skipped);
+    for (const Branch& branch : branches) {
+      if (!lines_[branch.from].uniform || branch.to <= branch.from || !same_loops(branch.from, branch.to))
+        continue;
+      for (std::size_t i = branch.from + 1; i < branch.to; ++i)
+        if (in_loops_of(branch.from, i)) ++skips_[i];
+    }
   }
 
   CodeFacts facts() const {
     CodeFacts facts;
-    if (lines_.empty()) return facts;
-    const Range all{0, lines_.size() - 1};
-    facts.whole = sum(all, false);
-    const double work = 0.9 * work_of(sum(all, true));
-    const Range* product = nullptr;
-    for (const Range& loop : loops_) {
-      const CodeStretch turn = sum(loop, true);
-      const bool does_most = work > 0 && work_of(turn) * times(loop.first, all) >= work;
-      if (does_most && turn.loads > 0 && (product == nullptr || loop.size() < product->size())) {
+    facts.whole = sum(nullptr, false);
+    const double work = 0.9 * work_of(sum(nullptr, true));
+    const Loop* product = nullptr;
+    for (const Loop& loop : loops_) {
+      const CodeStretch turn = sum(&loop, true);
+      const bool does_most = work > 0 && work_of(turn) * times(loop.head, nullptr) >= work;
+      if (does_most && turn.loads > 0 && (product == nullptr || loop.size < product->size)) {
         product = &loop;
         facts.product = turn;
       }
-      const CodeStretch once = sum(loop, false);
-      const bool innermost = std::ranges::none_of(
-          loops_, [&](const Range& other) { return &other != &loop && loop.has(other); });
-      const bool outermost = std::ranges::none_of(
-          loops_, [&](const Range& other) { return &other != &loop && other.has(loop); });
-      if (innermost && once.instructions > facts.turn.instructions) {
+      const CodeStretch once = sum(&loop, false);
+      const auto has = [&](const Loop& other) { return loop.contains(other); };
+      const auto is_in = [&](const Loop& other) { return other.contains(loop); };
+      if (std::ranges::none_of(loops_, has) && once.instructions > facts.turn.instructions) {
         facts.turn = once;
-        facts.is_nested = !outermost;
+        facts.is_nested = std::ranges::any_of(loops_, is_in);
       }
     }
     return facts;
   }
 
  private:
-  /// Loops that begin with one label are one loop with several ways back.
-  void add_loop(const Range& loop) {
-    const auto same = std::ranges::find(loops_, loop.first, &Range::first);
-    if (same == loops_.end())
-      loops_.push_back(loop);
-    else
-      same->last = std::max(same->last, loop.last);
+  /// Loops with one head are one loop with several ways back.
+  void add_loop(std::size_t head, std::size_t back, const std::vector<std::vector<std::size_t>>& before) {
+    auto loop = std::ranges::find(loops_, head, &Loop::head);
+    if (loop == loops_.end()) {
+      loops_.push_back({.head = head, .has = std::vector<bool>(lines_.size()), .size = 1, .turns = kTurns});
+      loop = std::prev(loops_.end());
+      loop->has[head] = true;
+    }
+    std::vector<std::size_t> open{back};
+    while (!open.empty()) {
+      const std::size_t line = open.back();
+      open.pop_back();
+      if (loop->has[line]) continue;
+      loop->has[line] = true;
+      ++loop->size;
+      open.insert(open.end(), before[line].begin(), before[line].end());
+    }
+    if (head == 0 || !loop->has[0]) return;
+    // It is entered in its middle, where its condition is: such code lies in one piece.
+    std::fill(loop->has.begin(), loop->has.end(), false);
+    std::fill(loop->has.begin() + static_cast<std::ptrdiff_t>(head),
+              loop->has.begin() + static_cast<std::ptrdiff_t>(back) + 1, true);
+    loop->size = back + 1 - head;
   }
 
-  /// How often a loop turns that steps a register by a constant and compares it with another.
-  double turns_of(const Range& loop) const {
-    for (std::size_t i = loop.first; i <= loop.last; ++i) {
+  bool in_loops_of(std::size_t line, std::size_t other) const {
+    return std::ranges::all_of(loops_, [&](const Loop& loop) { return !loop.has[line] || loop.has[other]; });
+  }
+  bool same_loops(std::size_t a, std::size_t b) const { return in_loops_of(a, b) && in_loops_of(b, a); }
+
+  /// How often a loop turns that steps a register by a constant and compares it with another, in its own
+  /// lines.
+  double turns_of(const Loop& loop) const {
+    const auto is_own = [&](std::size_t i) { return loop.has[i] && same_loops(loop.head, i); };
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
       const Line& end = lines_[i];
-      if (end.compared.empty()) continue;
-      for (std::size_t k = loop.first; k <= loop.last; ++k) {
+      if (end.compared.empty() || !is_own(i)) continue;
+      for (std::size_t k = 0; k < lines_.size(); ++k) {
         const Line& step = lines_[k];
-        if (step.stepped != end.compared || step.constant <= 0) continue;
+        if (step.stepped != end.compared || step.constant <= 0 || !is_own(k)) continue;
         const std::int64_t turns = (end.constant + step.constant - 1) / step.constant;
         if (turns >= 1 && turns <= kMostTurns) return static_cast<double>(turns);
       }
@@ -306,29 +339,27 @@ class Code {
     return kTurns;
   }
 
-  /// How often a line is run in one turn of `stretch`, by the loops within that are around the line.
-  double times(std::size_t line, const Range& stretch) const {
+  /// How often a line is run in one turn of `within` (null: of all), by the loops therein around the line.
+  double times(std::size_t line, const Loop* within) const {
     double all = 1;
-    for (const Range& loop : loops_)
-      if (loop.has(line) && stretch.has(loop) && loop.size() < stretch.size()) all *= loop.turns;
+    for (const Loop& loop : loops_)
+      if (loop.has[line] && (within == nullptr || within->contains(loop))) all *= loop.turns;
     return all;
   }
 
-  /// With the turns of the loops within, or as if each turned once.
-  CodeStretch sum(const Range& stretch, bool with_turns) const {
+  /// Of a loop, or of all: with the turns of the loops within, or as if each turned once.
+  CodeStretch sum(const Loop* loop, bool with_turns) const {
     CodeStretch all;
-    for (std::size_t i = stretch.first; i <= stretch.last; ++i) {
-      const auto skips = std::ranges::count_if(
-          skipped_, [&](const Range& skipped) { return skipped.has(i) && stretch.has(skipped); });
-      all.add(lines_[i].stretch,
-              (with_turns ? times(i, stretch) : 1) * std::pow(kTaken, static_cast<double>(skips)));
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (loop != nullptr && !loop->has[i]) continue;
+      all.add(lines_[i].stretch, (with_turns ? times(i, loop) : 1) * std::pow(kTaken, skips_[i]));
     }
     return all;
   }
 
   std::vector<Line> lines_;
-  std::vector<Range> loops_;
-  std::vector<Range> skipped_;
+  std::vector<int> skips_;  // branches that skip it, a line each
+  std::vector<Loop> loops_;
 };
 
 }  // namespace
