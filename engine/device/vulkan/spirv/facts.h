@@ -12,6 +12,7 @@ namespace caldera::vulkan::spirv {
 struct ModuleFacts {
   bool uses_matrices = false;       // cooperative matrices
   std::int64_t workgroup_size = 0;  // invocations; 0: by a computation that is not followed
+  std::int64_t shared_bytes = 0;    // of a workgroup, without what alignment adds
 };
 
 /// Of a module whose specialisation constants 0, 1, … get `constants`. Throws DeviceError naming the kernel

@@ -18,6 +18,7 @@ enum Op : std::uint16_t {
   OpExtension = 10,
   OpExecutionMode = 16,
   OpCapability = 17,
+  OpTypeBool = 20,
   OpTypeInt = 21,
   OpTypeFloat = 22,
   OpTypeVector = 23,

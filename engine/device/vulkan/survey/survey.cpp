@@ -95,6 +95,8 @@ class Reports {
       report.workgroup_size = facts.workgroup_size;
       ExecutableFacts made = read_executable(*context_.device, handle);
       report.statistics = sort_statistics(made.statistics);
+      if (!report.statistics.shared_bytes)
+        report.statistics.shared_bytes = static_cast<double>(facts.shared_bytes);
       report.code = made.code;
       report.subgroup_size =
           made.subgroup_size > 0 ? made.subgroup_size : context_.device->capabilities().subgroup_size;
