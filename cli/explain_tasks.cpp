@@ -10,7 +10,6 @@
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
 #include "training/generate/generator.h"
-#include "training/models/registry.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/text/load_tokenizer.h"
 #include "training/trainer/trainer.h"
@@ -32,8 +31,8 @@ SteadyRun recorded_since(const Profiler& profiler, std::size_t first_run, std::s
 /// The model, ready for a task but for an adapter to train.
 std::unique_ptr<CausalLM> make_model(const ExplainFlags& flags, Device device) {
   const DType dtype = parse_dtype(flags.training.dtype);
-  if (flags.config.empty()) return load_model(flags.model, flags.adapter, device, dtype);
-  std::unique_ptr<CausalLM> model = make_causal_lm(flags.config, device);
+  if (!flags.make_random) return load_model(flags.model, flags.adapter, device, dtype);
+  std::unique_ptr<CausalLM> model = flags.make_random(device);
   model->materialize();
   model->freeze();
   model->set_dtype(dtype);
@@ -147,7 +146,7 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
 }
 
 SteadyRun explain_train(ExplainFlags& flags, Device device) {
-  const bool random = !flags.config.empty();
+  const bool random = static_cast<bool>(flags.make_random);
   const std::unique_ptr<CausalLM> model =
       random ? make_model(flags, device) : open_model(flags.model, device);
   const std::vector<std::string> targets = resolve_targets(*model, flags.targets);

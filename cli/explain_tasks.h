@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,8 +18,8 @@ namespace caldera::cli {
 /// Holds the values of the tasks' flags. A task reads its own; the command refuses the others'.
 struct ExplainFlags {
   std::string model;
-  /// In place of `model`: a config.json, whose model gets random weights.
-  std::string config;
+  /// Makes the model in place of that of the folder, with weights that are not computed yet.
+  std::function<std::unique_ptr<CausalLM>(Device)> make_random;
   std::string adapter;
   // forward and decode
   bool prompt_is_text = false;

@@ -14,6 +14,8 @@
 #include "engine/device/survey/roofline.h"
 #include "engine/explain/explanation.h"
 #include "engine/runtime/survey.h"
+#include "training/models/llama.h"
+#include "training/models/registry.h"
 
 namespace caldera::cli {
 namespace {
@@ -83,6 +85,21 @@ Json json_of(const Row& row, bool has_card) {
   return document;
 }
 
+/// The model whose kernels are shown where none is named.
+LlamaConfig small_model() {
+  ModelConfig config;
+  config.vocab_size = 1024;
+  config.hidden_size = 256;
+  config.intermediate_size = 512;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 4;
+  config.head_dim = 32;
+  config.max_position_embeddings = 4096;
+  config.tie_word_embeddings = true;
+  return config;
+}
+
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.0f}", *value) : "-"; }
 
 class KernelsCommand : public Command {
@@ -98,16 +115,16 @@ class KernelsCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    const Option model =
-        args.option("--model", flags_.model, "Folder with a config.json; weights are neither read nor needed")
-            .type_name("DIR");
-    const Option config =
-        args.option("--config", flags_.config, "The config.json itself").type_name("FILE.json");
+    const Option model = args.option("--model", flags_.model,
+                                     "Folder with a config.json; weights are neither read nor needed "
+                                     "(default: a small Llama, all tasks)")
+                             .type_name("DIR");
+    const Option config = args.option("--config", config_, "The config.json itself").type_name("FILE.json");
     model.excludes(config);
-    args.option("--task", task_, "train: a LoRA step; decode: a token; forward: a prompt")
+    args.option("--task", task_,
+                "Of the model: train: a LoRA step; decode: a token; forward: a prompt (default: train)")
         .one_of({"forward", "decode", "train"})
-        .type_name("T")
-        .show_default("train");
+        .type_name("T");
     args.option("--card", card_, "Reckon the least time on this card: rtx4090, 7900xtx, 9070xt or h100")
         .one_of({"rtx4090", "7900xtx", "9070xt", "h100"})
         .type_name("NAME");
@@ -140,20 +157,9 @@ class KernelsCommand : public Command {
 
   void run() override {
     check_flags();
-    if (flags_.config.empty()) flags_.config = std::filesystem::path(flags_.model) / "config.json";
-    // Of the positions, 64 are left to the tokens that are drawn.
-    flags_.prompt_tokens =
-        task_ == "decode" ? std::max<std::int64_t>(1, context_ - std::min<std::int64_t>(64, context_ / 2))
-                          : context_;
     const Card* const card = card_.empty() ? nullptr : find_card(card_);
     const Device device = open_survey();
-    const SteadyRun steady = task_ == "forward"  ? explain_forward(flags_, device)
-                             : task_ == "decode" ? explain_decode(flags_, device)
-                                                 : explain_train(flags_, device);
-    std::vector<std::shared_ptr<const Plan>> plans;
-    for (const auto& run : steady.runs) plans.push_back(run->plan);
-    const std::vector<KernelReport> reports = survey_kernels(device, plans);
-
+    const std::vector<KernelReport> reports = survey_kernels(device, plans(device));
     std::vector<Row> rows;
     for (const KernelReport& report : reports) rows.push_back(row_of(report, card));
     if (json()) {
@@ -167,9 +173,35 @@ class KernelsCommand : public Command {
   }
 
  private:
+  /// What the tasks evaluate from one step or token to the next.
+  std::vector<std::shared_ptr<const Plan>> plans(Device device) {
+    const std::filesystem::path config = config_.empty() ? std::filesystem::path(flags_.model) / "config.json"
+                                                         : std::filesystem::path(config_);
+    flags_.make_random = [&](Device on) -> std::unique_ptr<CausalLM> {
+      return has_model() ? make_causal_lm(config, on) : Llama::make_lazily(small_model(), on, 0);
+    };
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (const char* task : {"train", "decode", "forward"}) {
+      if (task != task_ && !task_.empty()) continue;
+      ExplainFlags flags = flags_;
+      // Of the positions, up to 64 are left to the tokens that are drawn.
+      flags.prompt_tokens =
+          std::string_view(task) == "decode" ? context_ - std::min<std::int64_t>(64, context_ / 2) : context_;
+      const SteadyRun steady = std::string_view(task) == "forward"  ? explain_forward(flags, device)
+                               : std::string_view(task) == "decode" ? explain_decode(flags, device)
+                                                                    : explain_train(flags, device);
+      for (const auto& run : steady.runs) plans.push_back(run->plan);
+    }
+    return plans;
+  }
+
+  bool has_model() const { return !flags_.model.empty() || !config_.empty(); }
+
   void check_flags() {
-    if (flags_.model.empty() && flags_.config.empty())
-      throw UsageError("--model DIR or --config FILE.json is needed: the model whose kernels are meant");
+    if (!task_.empty() && !has_model())
+      throw UsageError(fmt::format("--task {} needs a model: --model DIR or --config FILE.json", task_));
+    if (task_.empty() && has_model()) task_ = "train";
+    if (task_.empty()) return;
     for (const Option option : train_)
       if (option.given() && task_ != "train")
         throw UsageError(fmt::format("{} does not go with --task {}", option.name(), task_));
@@ -219,7 +251,8 @@ class KernelsCommand : public Command {
   }
 
   ExplainFlags flags_;
-  std::string task_ = "train";
+  std::string config_;
+  std::string task_;  // empty: all
   std::string card_;
   std::int64_t context_ = 2048;
   std::vector<Option> train_;  // options of that task alone
