@@ -149,7 +149,8 @@ Line amd_line(std::string_view text) {
     s.f32_flops += amd_flops(text.substr(second + 3));
   s.issued = name.starts_with("v_") ? 1 : 0;
   const auto is = [&](std::string_view prefix) { return name.starts_with(prefix); };
-  if (is("s_cmp") || is("v_cmpx") || is("v_cmp_")) note_counter(line, {}, text);
+  if (is("v_cmp_")) word_of(text);  // where the result goes
+  if (is("s_cmp") || is("v_cmp")) note_counter(line, {}, text);
   if (is("s_add") || is("v_add_nc") || is("v_add_co")) {
     std::string_view result = word_of(text);
     result.remove_suffix(result.ends_with(',') ? 1 : 0);
