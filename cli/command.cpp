@@ -11,6 +11,7 @@
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"
+#include "engine/runtime/survey.h"
 
 namespace caldera::cli {
 
@@ -54,6 +55,13 @@ Device Command::open_device() const {
   const Device device = choose_device(device_);
   backend(device);
   if (limit > 0) set_memory_limit(device, limit);
+  set_default_device(device);
+  return device;
+}
+
+Device Command::open_survey() const {
+  const Device device = choose_device(device_);
+  open_for_survey(device);
   set_default_device(device);
   return device;
 }

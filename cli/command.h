@@ -48,6 +48,9 @@ class Command {
   /// missing or broken is known before any work, makes it the default one, and sets its --memory-limit.
   /// Throws UsageError for a name that is none, and for a limit that is none.
   Device open_device() const;
+  /// The device of choose_device(), opened for a survey (engine/runtime/survey.h): nothing is computed on it.
+  /// Throws UsageError for a name that is none.
+  Device open_survey() const;
   /// Prints the one JSON document of the command.
   static void print_json(const nlohmann::ordered_json& document);
   /// A line on standard error.

@@ -28,6 +28,18 @@ SteadyRun recorded_since(const Profiler& profiler, std::size_t first_run, std::s
   return steady;
 }
 
+/// The model, ready for a task but for an adapter to train.
+std::unique_ptr<CausalLM> make_model(const ExplainFlags& flags, Device device) {
+  const DType dtype = parse_dtype(flags.training.dtype);
+  if (!flags.make_random) return load_model(flags.model, flags.adapter, device, dtype);
+  std::unique_ptr<CausalLM> model = flags.make_random(device);
+  model->materialize();
+  model->freeze();
+  model->set_dtype(dtype);
+  model->set_training(false);
+  return model;
+}
+
 /// The prompt that was asked for; one of `otherwise` tokens if there is none.
 std::vector<std::int32_t> make_prompt(const ExplainFlags& flags, const ModelConfig& config,
                                       std::int64_t otherwise) {
@@ -85,9 +97,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
 }  // namespace
 
 SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
-  const std::unique_ptr<CausalLM> model =
-      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
-  const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), kDefaultTokens);
+  const std::unique_ptr<CausalLM> model = make_model(flags, device);
+  const std::vector<std::int32_t> prompt = make_prompt(flags, model->config(), flags.prompt_tokens);
   const Profiler profiler;
   std::size_t runs = 0;
   std::size_t spans = 0;
@@ -102,11 +113,11 @@ SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
 
 SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
-  const std::unique_ptr<CausalLM> model =
-      load_model(flags.model, flags.adapter, device, parse_dtype(flags.training.dtype));
+  const std::unique_ptr<CausalLM> model = make_model(flags, device);
   const ModelConfig& config = model->config();
   const std::vector<std::int32_t> prompt = make_prompt(
-      flags, config, std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, kDefaultTokens)));
+      flags, config,
+      std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, flags.prompt_tokens)));
   const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
   if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
     throw ValueError(
@@ -135,10 +146,12 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
 }
 
 SteadyRun explain_train(ExplainFlags& flags, Device device) {
-  const std::unique_ptr<CausalLM> model = open_model(flags.model, device);
+  const bool random = static_cast<bool>(flags.make_random);
+  const std::unique_ptr<CausalLM> model =
+      random ? make_model(flags, device) : open_model(flags.model, device);
   const std::vector<std::string> targets = resolve_targets(*model, flags.targets);
   const TokenDataset data = load_one_batch(flags, model->config());
-  load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
+  if (!random) load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
   options.schedule = parse_schedule(flags.training.schedule);
   if (flags.adapter.empty()) apply_lora(*model, flags.lora, targets, options.seed);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,11 +18,14 @@ namespace caldera::cli {
 /// Holds the values of the tasks' flags. A task reads its own; the command refuses the others'.
 struct ExplainFlags {
   std::string model;
+  /// Makes the model in place of that of the folder, with weights that are not computed yet.
+  std::function<std::unique_ptr<CausalLM>(Device)> make_random;
   std::string adapter;
   // forward and decode
   bool prompt_is_text = false;
   std::string prompt;
   std::string prompt_ids;
+  std::int64_t prompt_tokens = 64;  // of a prompt that nobody gave
   std::int64_t max_tokens = 100;
   SamplingOptions sampling;
   // train

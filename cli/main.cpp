@@ -28,6 +28,7 @@
   C(pretrain)               \
   C(finetune)               \
   C(explain)                \
+  C(kernels)                \
   C(bench)
 
 namespace caldera::cli {

@@ -12,8 +12,10 @@
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
+#include "engine/device/survey/surveyor.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/runtime.h"
+#include "engine/runtime/survey.h"
 #include "engine/tensor/error.h"
 #if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/vulkan_backend.h"
@@ -39,6 +41,14 @@ std::unique_ptr<Backend> make_backend(Device device) {
 #endif
 }
 
+std::unique_ptr<Backend> make_surveyor(Device device) {
+#if CALDERA_HAS_VULKAN
+  if (device.kind == DeviceKind::vulkan) return make_vulkan_surveyor(device.index);
+#endif
+  throw DeviceError(fmt::format("{} has no kernels to survey: only Vulkan devices have (--device vulkan)",
+                                device.to_string()));
+}
+
 struct Registry {
   std::mutex mutex;
   std::map<std::pair<DeviceKind, std::uint8_t>, std::shared_ptr<OpenDevice>> devices;
@@ -46,9 +56,10 @@ struct Registry {
   std::uint64_t openings = 0;
   bool has_ended = false;  // the process is ending
 
-  std::shared_ptr<OpenDevice> open(Device device) {
+  std::shared_ptr<OpenDevice> open(Device device) { return open(make_backend(device)); }
+  std::shared_ptr<OpenDevice> open(std::unique_ptr<Backend> backend) {
     auto open = std::make_shared<OpenDevice>();
-    open->backend = make_backend(device);
+    open->backend = std::move(backend);
     if (settings().memory_limit > 0) open->backend->set_memory_limit(settings().memory_limit);
     for (const auto& [kind, bytes] : cache_limits) open->backend->set_cache_limit(kind, bytes);
     open->stream = std::make_unique<Stream>(*open->backend);
@@ -96,6 +107,24 @@ std::shared_ptr<OpenDevice> open_device(Device device) {
   if (r.has_ended) opened->stream->end_threads();
   if (r.devices.empty() && !r.has_ended) std::atexit(drain_at_exit);
   return r.devices.emplace(key, std::move(opened)).first->second;
+}
+
+void open_for_survey(Device device) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  const auto key = std::pair(device.kind, device.index);
+  if (r.devices.contains(key))
+    throw Error(
+        fmt::format("{} is open already: survey it before anything else uses it", device.to_string()));
+  if (r.devices.empty() && !r.has_ended) std::atexit(drain_at_exit);
+  r.devices.emplace(key, r.open(make_surveyor(device)));
+}
+
+std::vector<KernelReport> survey_kernels(Device device, std::span<const std::shared_ptr<const Plan>> plans) {
+  auto* const surveyor = dynamic_cast<Surveyor*>(&backend(device));
+  if (surveyor == nullptr)
+    throw Error(fmt::format("{} was not opened by open_for_survey()", device.to_string()));
+  return surveyor->survey(plans);
 }
 
 DeviceCounters device_counters(Device device) { return backend(device).counters(); }

@@ -7,12 +7,14 @@
 #include <mutex>
 
 #include "engine/device/backend.h"
+#include "engine/device/survey/surveyor.h"
 #include "engine/device/vulkan/memory/transfer.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/step_code.h"
+#include "engine/device/vulkan/survey/survey.h"
 #include "engine/tensor/error.h"
 
 namespace caldera {
@@ -20,6 +22,7 @@ namespace {
 
 using vulkan::Context;
 using vulkan::ContextPtr;
+using vulkan::DeviceUse;
 using vulkan::MemoryCounters;
 using vulkan::physical_devices;
 using vulkan::PhysicalDevice;
@@ -28,10 +31,10 @@ using vulkan::Transfer;
 using vulkan::VulkanExecutable;
 using vulkan::VulkanStorage;
 
-class VulkanBackend final : public Backend {
+class VulkanBackend : public Backend {
  public:
-  explicit VulkanBackend(const PhysicalDevice& physical)
-      : context_(std::make_shared<Context>(physical)), transfer_(context_->device) {}
+  explicit VulkanBackend(const PhysicalDevice& physical, DeviceUse use = DeviceUse::computing)
+      : context_(std::make_shared<Context>(physical, use)), transfer_(context_->device) {}
   // Frees nothing under the feet of work in flight.
   ~VulkanBackend() override { context_->device->settle(context_->device->submitted()); }
 
@@ -131,6 +134,9 @@ class VulkanBackend final : public Backend {
   }
   void save_caches() noexcept override { context_->pipelines.save(); }
 
+ protected:
+  Context& context() { return *context_; }
+
  private:
   const Piece& checked(Storage& storage, std::size_t offset, std::size_t bytes, const char* what) const {
     if (storage.device() != info().device || offset > storage.bytes() || bytes > storage.bytes() - offset)
@@ -146,6 +152,35 @@ class VulkanBackend final : public Backend {
   ContextPtr context_;
   Transfer transfer_;
   std::atomic<std::uint64_t> dispatches_{0}, barriers_{0}, submits_{0}, downloads_{0};
+};
+
+/// Everything but computing: see Surveyor.
+class VulkanSurveyor final : public VulkanBackend, public Surveyor {
+ public:
+  explicit VulkanSurveyor(const PhysicalDevice& physical) : VulkanBackend(physical, DeviceUse::survey) {}
+
+  StoragePtr allocate(std::size_t bytes) override { return std::make_shared<Storage>(info().device, bytes); }
+  void upload(Storage&, std::size_t, const void*, std::size_t) override {}
+  void download(Storage&, std::size_t, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
+    return std::make_unique<Unprepared>(std::move(plan));
+  }
+  Ticket submit(Executable&, const Bindings&) override { return ++tickets_; }
+  void wait(Ticket) override {}
+
+  std::vector<KernelReport> survey(std::span<const std::shared_ptr<const Plan>> plans) override {
+    return vulkan::survey(plans, context());
+  }
+
+ private:
+  class Unprepared final : public Executable {
+   public:
+    using Executable::Executable;
+  };
+
+  std::atomic<Ticket> tickets_{0};
 };
 
 /// Runs a kernel on a device of its own, once in a process: see Capabilities::compile_early.
@@ -174,15 +209,8 @@ void compile_once(const PhysicalDevice& physical) {
   });
 }
 
-}  // namespace
-
-std::vector<DeviceInfo> list_vulkan_devices() {
-  std::vector<DeviceInfo> infos;
-  for (const PhysicalDevice& device : physical_devices()) infos.push_back(device.info);
-  return infos;
-}
-
-std::unique_ptr<Backend> make_vulkan_backend(int index) {
+/// Throws DeviceError that says what there is when the index does not exist.
+const PhysicalDevice& listed_device(int index) {
   const std::vector<PhysicalDevice>& devices = physical_devices();
   if (index < 0 || index >= static_cast<int>(devices.size())) {
     if (devices.empty())
@@ -196,9 +224,25 @@ std::unique_ptr<Backend> make_vulkan_backend(int index) {
                              device.info.name);
     throw DeviceError(fmt::format("vulkan:{}: no such device; there is {}", index, present));
   }
-  const PhysicalDevice& device = devices[static_cast<std::size_t>(index)];
+  return devices[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> list_vulkan_devices() {
+  std::vector<DeviceInfo> infos;
+  for (const PhysicalDevice& device : physical_devices()) infos.push_back(device.info);
+  return infos;
+}
+
+std::unique_ptr<Backend> make_vulkan_backend(int index) {
+  const PhysicalDevice& device = listed_device(index);
   if (device.capabilities.compile_early) compile_once(device);
   return std::make_unique<VulkanBackend>(device);
+}
+
+std::unique_ptr<Backend> make_vulkan_surveyor(int index) {
+  return std::make_unique<VulkanSurveyor>(listed_device(index));
 }
 
 std::uint64_t vulkan_validation_messages() { return vulkan::validation_messages(); }

@@ -183,7 +183,8 @@ TEST(SpirvFinish, MatricesBecomeKhrs) {
   std::vector<std::uint32_t> uses;
   bool asks_for_nv = false;
   std::unordered_map<std::uint32_t, std::uint32_t> constants;
-  for_each_instruction(finish(product_of("m, k", "k, n"), "tested"), "tested", [&](const Instruction& i) {
+  const auto product = finish(product_of("m, k", "k, n"), "tested");
+  for_each_instruction(product, "tested", [&](const vulkan::spirv::Instruction& i) {
     if (i.op == OpConstant) constants[i.words[2]] = i.words[3];
     if (i.op == OpTypeCooperativeMatrixKHR) uses.push_back(constants.at(i.words[6]));
     // Pointer, layout and stride of a load; the layout of the first one is by columns.

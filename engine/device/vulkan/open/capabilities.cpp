@@ -27,6 +27,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"memory-model", &Capabilities::memory_model},
     {"memory-budget", &Capabilities::memory_budget},
     {"cooperative-matrix", &Capabilities::cooperative_matrix},
+    {"pipeline-statistics", &Capabilities::pipeline_statistics},
 };
 
 // A row a message that CALDERA_VALIDATION=2 gives and that stays.
@@ -118,6 +119,12 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   const bool flow = has(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   VkPhysicalDeviceVulkan12Features v12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                        .pNext = flow ? &flow_features : flow_features.pNext};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+  if (has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+    statistics.pNext = v12.pNext;
+    v12.pNext = &statistics;
+  }
   VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                        .pNext = &v12};
   VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11};
@@ -150,6 +157,7 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
                        (!c.float64 || float_controls.shaderSignedZeroInfNanPreserveFloat64);
   c.memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  c.pipeline_statistics = statistics.pipelineExecutableInfo;
   c.portability = has("VK_KHR_portability_subset");
   if (has(kCooperativeMatrixExtension)) c.matrix_f16 = f16_matrices(device, Capabilities::kMatrixSide);
   c.cooperative_matrix = static_cast<bool>(c.matrix_f16);

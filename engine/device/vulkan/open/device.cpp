@@ -20,7 +20,8 @@ bool copy_queue_forced() { return environment_flag("CALDERA_VULKAN_COPY_QUEUE");
 
 void set_table_hook(TableHook hook) { table_hook.store(hook); }
 
-LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_asked_for(physical)) {
+LogicalDevice::LogicalDevice(const PhysicalDevice& physical, DeviceUse use)
+    : physical_(as_asked_for(physical)), use_(use) {
   const Capabilities& can = physical_.capabilities;
   std::vector<const char*> extensions;
   if (can.subgroup_size_control) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
@@ -29,6 +30,7 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
   if (can.uniform_control_flow)
     extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   if (can.portability) extensions.push_back("VK_KHR_portability_subset");
+  if (keeps_statistics()) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
 
   CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes{
@@ -53,7 +55,12 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical) : physical_(as_aske
   VkPhysicalDeviceVulkan11Features v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                        .pNext = &v12};
   v11.storageBuffer16BitAccess = can.storage_16bit;
-  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+      .pNext = &v11,
+      .pipelineExecutableInfo = VK_TRUE};
+  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = keeps_statistics() ? static_cast<void*>(&statistics) : &v11};
   features.features.shaderFloat64 = can.float64;
   features.features.shaderInt64 = can.int64;
   features.features.shaderInt16 = can.int16;

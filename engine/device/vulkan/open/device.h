@@ -20,10 +20,16 @@
 
 namespace caldera::vulkan {
 
+/// What a device is opened for.
+enum class DeviceUse : std::uint8_t {
+  computing,
+  survey,  // to compile kernels and ask what the driver made of them (Capabilities::pipeline_statistics)
+};
+
 class LogicalDevice {
  public:
   /// Throws DeviceError when the driver refuses.
-  explicit LogicalDevice(const PhysicalDevice& physical);
+  explicit LogicalDevice(const PhysicalDevice& physical, DeviceUse use = DeviceUse::computing);
   ~LogicalDevice();
   LogicalDevice(const LogicalDevice&) = delete;
   LogicalDevice& operator=(const LogicalDevice&) = delete;
@@ -35,6 +41,9 @@ class LogicalDevice {
   const Capabilities& capabilities() const { return physical_.capabilities; }
   /// Shared by all pools of memory of the device.
   MemoryBudget& memory() { return memory_; }
+  bool is_survey() const { return use_ == DeviceUse::survey; }
+  /// Whether pipelines are to be made so that the driver can say what it made of them.
+  bool keeps_statistics() const { return is_survey() && capabilities().pipeline_statistics; }
   std::string name() const { return physical_.info.device.to_string(); }
 
   /// Queues the command buffers behind all earlier ones and returns the value that the timeline reaches when
@@ -86,6 +95,7 @@ class LogicalDevice {
   void note_lost(std::string_view what);
 
   const PhysicalDevice physical_;
+  const DeviceUse use_;
   VkDevice device_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
   MemoryBudget memory_;

@@ -23,6 +23,14 @@ Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) 
   return shader;
 }
 
+VkPipelineCreateFlags pipeline_flags(const LogicalDevice& device) {
+  VkPipelineCreateFlags flags = VK_PIPELINE_CREATE_DISPATCH_BASE;  // a dispatch may be handed over in parts
+  if (device.keeps_statistics())
+    flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+             VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+  return flags;
+}
+
 }  // namespace
 
 PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
@@ -37,6 +45,8 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
                                         .pPushConstantRanges = &range};
   device_->check(device_->vk().vkCreatePipelineLayout(device_->handle(), &info, nullptr, &layout_),
                  "creating the pipeline layout");
+  // What a cache gives back, a driver may not be able to describe.
+  if (device_->is_survey()) return;
   const std::vector<std::byte> known = file_.load();
   if (!known.empty()) disk_.folder().used(file_.path());
   open_driver_cache(known);
@@ -137,6 +147,7 @@ VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::siz
     const std::shared_lock lock(mutex_);
     result = device_->vk().vkCreateComputePipelines(device_->handle(), cache_, 1, &info, nullptr, &pipeline);
   }
+  if (cache_ == VK_NULL_HANDLE) return result;
   if (cache_bytes_.fetch_add(code_bytes, std::memory_order_relaxed) + code_bytes < PipelineFile::kMostBytes)
     return result;
   const std::lock_guard lock(mutex_);
@@ -144,6 +155,12 @@ VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::siz
   device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
   open_driver_cache({});
   return result;
+}
+
+spirv::ModuleFacts PipelineCache::facts(VkPipeline pipeline) const {
+  const std::lock_guard lock(facts_mutex_);
+  const auto found = facts_.find(pipeline);
+  return found != facts_.end() ? found->second : spirv::ModuleFacts{};
 }
 
 VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_subgroups,
@@ -175,7 +192,7 @@ VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_su
   const bool sized = full_subgroups && can.subgroup_size_control;
   const VkComputePipelineCreateInfo info{
       .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-      .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,  // a dispatch may be handed over in parts
+      .flags = pipeline_flags(*device_),
       .stage =
           {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
            .pNext = sized && can.many_subgroup_sizes ? &size : nullptr,
@@ -193,6 +210,10 @@ VkPipeline PipelineCache::make(Words shader, std::string_view name, bool full_su
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
   device_->check(result, fmt::format("kernel {}: creating its pipeline", name));
   compiled_.fetch_add(1, std::memory_order_relaxed);
+  if (device_->is_survey()) {
+    const std::lock_guard lock(facts_mutex_);
+    facts_[pipeline] = spirv::facts_of(words, constants, name);
+  }
   return pipeline;
 }
 

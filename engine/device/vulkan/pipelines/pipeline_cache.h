@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -15,6 +17,7 @@
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/pipelines/pipeline.h"
 #include "engine/device/vulkan/pipelines/pipeline_file.h"
+#include "engine/device/vulkan/spirv/facts.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
@@ -41,6 +44,9 @@ class PipelineCache {
                        bool full_subgroups = false);
   /// Makes the pipelines, side by side.
   void make(const std::vector<PipelinePtr>& pipelines);
+
+  /// What the module of a pipeline says of it, where the device was opened for a survey; else nothing.
+  spirv::ModuleFacts facts(VkPipeline pipeline) const;
 
   /// Of KernelPush.
   VkPipelineLayout layout() const { return layout_; }
@@ -72,6 +78,8 @@ class PipelineCache {
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   RecentCache<Pipeline> pipelines_;
   std::atomic<std::uint64_t> compiled_{0};
+  mutable std::mutex facts_mutex_;
+  std::map<VkPipeline, spirv::ModuleFacts> facts_;
 };
 
 }  // namespace caldera::vulkan

@@ -19,6 +19,7 @@ enum Op : std::uint16_t {
   OpEntryPoint = 15,
   OpExecutionMode = 16,
   OpCapability = 17,
+  OpTypeBool = 20,
   OpTypeInt = 21,
   OpTypeFloat = 22,
   OpTypeVector = 23,
@@ -31,6 +32,9 @@ enum Op : std::uint16_t {
   OpConstantTrue = 41,
   OpConstantFalse = 42,
   OpConstant = 43,
+  OpConstantComposite = 44,
+  OpSpecConstant = 50,
+  OpSpecConstantComposite = 51,
   OpSpecConstantOp = 52,
   OpFunction = 54,
   OpVariable = 59,
@@ -42,6 +46,7 @@ enum Op : std::uint16_t {
   OpCompositeExtract = 81,
   OpUConvert = 113,
   OpSConvert = 114,
+  OpExecutionModeId = 331,
   OpTypeCooperativeMatrixKHR = 4456,
   OpCooperativeMatrixLoadKHR = 4457,
   OpCooperativeMatrixStoreKHR = 4458,
@@ -58,7 +63,12 @@ inline constexpr std::uint32_t kStorageClassWorkgroup = 4;
 inline constexpr std::uint32_t kStorageClassPrivate = 6;
 inline constexpr std::uint32_t kStorageClassFunction = 7;
 inline constexpr std::uint32_t kStorageClassPhysicalStorageBuffer = 5349;
+inline constexpr std::uint32_t kDecorationSpecId = 1;
 inline constexpr std::uint32_t kDecorationArrayStride = 6;
+inline constexpr std::uint32_t kDecorationBuiltIn = 11;
+inline constexpr std::uint32_t kBuiltInWorkgroupSize = 25;
+inline constexpr std::uint32_t kExecutionModeLocalSize = 17;
+inline constexpr std::uint32_t kExecutionModeLocalSizeId = 38;
 inline constexpr std::uint32_t kMemoryAccessAligned = 0x2;
 
 inline constexpr std::uint32_t kSubgroupUniformControlFlow = 4421;  // an execution mode

@@ -9,6 +9,13 @@ namespace {
 /// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
 bool staging_forced() { return environment_flag("CALDERA_VULKAN_STAGING"); }
 
+/// A survey runs nothing, so it measures nothing.
+TuneSetting tune_setting(const PhysicalDevice& physical, DeviceUse use) {
+  TuneSetting setting = TuneSetting::from_environment(physical.profile.measured);
+  if (use == DeviceUse::survey) setting.measure = false;
+  return setting;
+}
+
 GlslOptions glsl_options(const Capabilities& can) {
   GlslOptions options;
   if (can.subgroup_arithmetic) options.subgroup_size = can.subgroup_size;
@@ -23,15 +30,14 @@ GlslOptions glsl_options(const Capabilities& can) {
 
 }  // namespace
 
-Context::Context(const PhysicalDevice& physical)
-    : device(std::make_shared<LogicalDevice>(physical)),
+Context::Context(const PhysicalDevice& physical, DeviceUse use)
+    : device(std::make_shared<LogicalDevice>(physical, use)),
       tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
       pace(physical.profile),
-      tuner(TuneSetting::from_environment(physical.profile.measured), device_identity(physical.handle),
-            DiskCache::default_directory()),
+      tuner(tune_setting(physical, use), device_identity(physical.handle), DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
       arena_(tensors) {}

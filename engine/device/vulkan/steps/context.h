@@ -19,7 +19,7 @@ namespace caldera::vulkan {
 /// One open device.
 class Context {
  public:
-  explicit Context(const PhysicalDevice& physical);
+  explicit Context(const PhysicalDevice& physical, DeviceUse use = DeviceUse::computing);
 
   const DevicePtr device;
   const std::shared_ptr<MemoryPool> tensors;

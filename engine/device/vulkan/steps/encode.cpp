@@ -81,7 +81,7 @@ void note_copies(const Plan& plan, std::span<const Step> joined, Recording& reco
 
 }  // namespace
 
-Recording encode(const Plan& plan, Context& context) {
+Recording encode_steps(const Plan& plan, Context& context, const FailedStep& failed) {
   Recording recording;
   Encoder encoder{plan, context, recording, TableWriter(plan, recording)};
   encoder.time_product = [&](const Step& step, const ProductVariant& variant, double stop_at) {
@@ -96,12 +96,23 @@ Recording encode(const Plan& plan, Context& context) {
     // The barrier of a step without work is left to the next one: it still orders its neighbours.
     encoder.barrier_next |= step.barrier_before;
     const std::size_t first = recording.dispatches.size();
-    named(context, plan, i, [&] { step.visit(EncodeStep{encoder, joined}); });
+    try {
+      named(context, plan, i, [&] { step.visit(EncodeStep{encoder, joined}); });
+    } catch (const Error& error) {
+      if (!failed) throw;
+      recording.dispatches.resize(first);
+      failed(i, error);
+    }
     note_copies(plan, joined, recording, first);
     recording.steps.insert(
         recording.steps.end(), joined.size(),
         {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
   }
+  return recording;
+}
+
+Recording encode(const Plan& plan, Context& context) {
+  Recording recording = encode_steps(plan, context);
   make_pipelines(plan, context, recording);
   return recording;
 }

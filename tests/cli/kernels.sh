@@ -1,0 +1,48 @@
+# caldera kernels: the plans are those that run, nothing of the model's size is taken, and bad input is refused.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+
+require_vulkan
+make_model
+
+# totals FIELD FILE: the sum of a field's numbers.
+totals() { grep -o "\"$1\":[0-9]*" "$2" | awk -F: '{ sum += $2 } END { printf "%.0f\n", sum }'; }
+
+# same_plan TASK KERNELS_FLAGS EXPLAIN_FLAGS: what is surveyed without weights is what runs with them.
+same_plan() {
+  task=$1
+  expect_exit 0 "$CALDERA_BIN" kernels --json --device vulkan --model "$work/base" --task "$task" --dtype f32 $2
+  cp "$work/stdout" "$work/kernels"
+  expect_exit 0 "$CALDERA_BIN" explain --json --device vulkan --model "$work/base" --task "$task" $3
+  [ "$(totals dispatches "$work/kernels")" = "$(json_number dispatches "$work/stdout")" ] ||
+    fail "$task: other dispatches than those that run"
+  [ "$(totals flops "$work/kernels")" = "$(totals flops "$work/stdout")" ] || fail "$task: other flops than those that run"
+}
+same_plan train "--rank 8 --target-modules q_proj,v_proj --batch-size 4 --seq-len 64" "--batch-size 4"
+same_plan decode "" ""
+
+for field in kernel family registers spills shared_bytes occupancy code_bytes instructions reckoned_us statistics; do
+  grep -q "\"$field\":" "$work/kernels" || fail "no $field"
+done
+grep -q '"reckoned_us":null' "$work/kernels" || fail "a time without a card"
+
+# Weights of 270 GB, of which nothing is there.
+sed 's/"hidden_size": 32/"hidden_size": 16384/; s/"intermediate_size": 48/"intermediate_size": 53248/;
+     s/"num_hidden_layers": 2/"num_hidden_layers": 32/' "$work/config.json" >"$work/large.json"
+expect_exit 0 "$CALDERA_BIN" kernels --device vulkan --config "$work/large.json" --task decode --card h100
+grep -q '^NVIDIA H100 SXM5: ' "$work/stdout" || fail "no time on the card"
+
+refused() { # refused CODE WORD ARGUMENTS...
+  code=$1 word=$2
+  shift 2
+  expect_exit "$code" "$CALDERA_BIN" kernels "$@"
+  expect_one_error_line
+  [ ! -s "$work/stdout" ] || fail "output on standard output: $*"
+  grep -q -e "$word" "$work/stderr" || fail "the error does not say '$word': $(cat "$work/stderr")"
+}
+refused 2 rtx4090 --device vulkan --model "$work/base" --card gtx1080
+refused 2 --model --device vulkan --task train
+refused 2 --context --device vulkan --model "$work/base" --task train --context 5
+refused 2 --rank --device vulkan --model "$work/base" --task decode --rank 5
+refused 1 config.json --device vulkan --model "$work/nothing" --task train
+refused 1 vulkan --device cpu --model "$work/base" --task train
