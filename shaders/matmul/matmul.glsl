@@ -16,6 +16,7 @@
 // Where there is more than one segment, or a kernel as the epilogue, the text is put together at run time
 // (engine/device/vulkan/products/product_text.cpp), with these as well:
 //   SEGMENTS, SCALE(slot)              how many, and the factor that eight bytes of the table hold; none: all are 1
+//   SCALED_SEGMENT                     the only one with a factor, if there is only one
 //   A_LAYOUT, B_LAYOUT                 of all segments: see matmul_tile.glsl
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what it needs once, and in each batch
@@ -105,6 +106,17 @@ struct View {
 #define SEGMENTS 1
 #endif
 
+// One sum takes up all segments where at most one has a factor: it comes first, and the sum is multiplied once. Else
+// each segment has a sum of its own, and TOTALS is defined.
+#ifdef SCALED_SEGMENT
+#define SEGMENT_OF(turn) ((turn) == 0 ? SCALED_SEGMENT : (turn) <= SCALED_SEGMENT ? (turn)-1 : (turn))
+#else
+#define SEGMENT_OF(turn) (turn)
+#ifdef SCALE
+#define TOTALS
+#endif
+#endif
+
 #ifdef KERNEL_STORE
 #define VIEWS (2 * SEGMENTS)
 #define ROWS_IN_TURN
@@ -150,6 +162,14 @@ int element_at(int view, uint batch) {
     batch /= extent;
   }
   return at;
+}
+
+// Row and column of tile number t, and its batch: down the columns of a band of eight rows of tiles, so that neighbouring
+// workgroups read the same of B while it is in a cache, and all of B is read once for eight rows.
+uvec3 tile_in_bands(uint t, uint tiles_m, uint tiles_n) {
+  const uint in_batch = t % (tiles_m * tiles_n), band = in_batch / (8u * tiles_n);
+  const uint height = min(8u, tiles_m - 8u * band), in_band = in_batch - band * 8u * tiles_n;
+  return uvec3(8u * band + in_band % height, in_band / height, t / (tiles_m * tiles_n));
 }
 
 // Whether fours of a view that begin at multiples of four along its contiguous dimension are aligned: `stride` is the

@@ -156,6 +156,7 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
       form.kernel = variant.family->kernel(variant, square, can, vulkan::kGpuRates);
       form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
       form.scaled = scaled;
+      form.scaled_segment = scaled && end != nullptr ? 1 : -1;
       const std::string text = vulkan::product_text(form, end, 1, {});
       const std::vector<std::uint32_t> nv = vulkan::compile_glsl(text, "cooperative");
       EXPECT_EQ(module_faults(nv), "");

@@ -145,8 +145,8 @@ bool ProductForm::plain_memory() const {
 
 Hash128 ProductForm::hash() const {
   Hash128 hash;
-  hash.mix(fmt::format("matmul {} {} {} {} {}{}", variant->name, static_cast<int>(type), scaled,
-                       static_cast<int>(scale), kernel.adds, kernel.broadcasts));
+  hash.mix(fmt::format("matmul {} {} {} {} {} {}{}", variant->name, static_cast<int>(type), scaled,
+                       static_cast<int>(scale), scaled_segment, kernel.adds, kernel.broadcasts));
   hash.mix(kernel.definitions);
   for (const auto& side : memory) {
     for (DType t : side) hash.mix(static_cast<std::uint64_t>(t));
@@ -196,6 +196,7 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   text += memory;
   text += scale;
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
+  if (form.scaled_segment >= 0) text += fmt::format("#define SCALED_SEGMENT {}\n", form.scaled_segment);
   text += form.kernel.definitions;
   if (epilogue != nullptr) {
     const BatchCoordinates batch = batch_coordinates(batch_rank);

@@ -19,6 +19,7 @@ struct ProductForm {
   ProductKernel kernel;               // of it
   std::vector<DType> memory[2] = {};  // of A and of B, in every segment
   bool scaled = false;
+  int scaled_segment = -1;  // the only one that is scaled; -1: none, or several
   DType scale = DType::f32;
 
   std::size_t segments() const { return memory[0].size(); }

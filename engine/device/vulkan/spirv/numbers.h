@@ -58,6 +58,7 @@ inline constexpr std::uint32_t kStorageClassFunction = 7;
 inline constexpr std::uint32_t kStorageClassPhysicalStorageBuffer = 5349;
 inline constexpr std::uint32_t kDecorationArrayStride = 6;
 inline constexpr std::uint32_t kMemoryAccessAligned = 0x2;
+inline constexpr std::uint32_t kEncodingBFloat16KHR = 0;  // of OpTypeFloat
 
 enum Capability : std::uint32_t {
   CapabilityMatrix = 0,
@@ -76,6 +77,8 @@ enum Capability : std::uint32_t {
   CapabilityVulkanMemoryModel = 5345,
   CapabilityVulkanMemoryModelDeviceScope = 5346,
   CapabilityPhysicalStorageBufferAddresses = 5347,
+  CapabilityBFloat16TypeKHR = 5116,
+  CapabilityBFloat16CooperativeMatrixKHR = 5118,
   CapabilityCooperativeMatrixNV = 5357,
   CapabilityCooperativeMatrixKHR = 6022,
 };

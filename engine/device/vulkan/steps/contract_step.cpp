@@ -84,6 +84,7 @@ ProductForm make_form(const Encoder& encoder, const Step& step, const ContractSt
     const DType scale = encoder.plan.scalars[static_cast<std::size_t>(segment.scale)];
     if (form.scaled && scale != form.scale)
       throw DTypeError(fmt::format("factors of {} and {} in one contraction", name(form.scale), name(scale)));
+    form.scaled_segment = form.scaled ? -1 : static_cast<int>(&segment - contract.segments.data());
     form.scaled = true;
     form.scale = scale;
   }
