@@ -71,11 +71,16 @@ constexpr MemoryText kMemories[] = {
      "#define @_LOAD(memory, e) (memory.v[e])\n#define @_VALUES(x) (x)\n"},
     {DType::f16, "float16_t",
      "#define @_MEMORY float16_t\n#define @_ALIGN 2\n#define @_FOUR f16vec4\n"
-     "#define @_LOAD(memory, e) float(memory.v[e])\n#define @_VALUES(x) vec4(x)\n"},
+     "#define @_LOAD(memory, e) float(memory.v[e])\n#define @_VALUES(x) vec4(x)\n"
+     "#define @_RAW uvec4\n#define @_WIDE 8\n"
+     "#define @_FOUR_OF(raw, f) vec4(unpackHalf2x16(raw[2 * (f)]), unpackHalf2x16(raw[2 * (f) + 1]))\n"},
     {DType::bf16, "uint16_t",
      "#define @_MEMORY uint16_t\n#define @_ALIGN 2\n#define @_FOUR u16vec4\n"
      "#define @_LOAD(memory, e) uintBitsToFloat(uint(memory.v[e]) << 16)\n"
-     "#define @_VALUES(x) uintBitsToFloat(uvec4(x) << 16)\n"},
+     "#define @_VALUES(x) uintBitsToFloat(uvec4(x) << 16)\n"
+     "#define @_RAW uvec4\n#define @_WIDE 8\n"
+     "#define @_FOUR_OF(raw, f) uintBitsToFloat(uvec4(raw[2 * (f)] << 16, raw[2 * (f)] & 0xffff0000u, "
+     "raw[2 * (f) + 1] << 16, raw[2 * (f) + 1] & 0xffff0000u))\n"},
 };
 
 const MemoryText& memory_text(DType type) {
