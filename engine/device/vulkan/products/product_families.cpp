@@ -7,6 +7,7 @@
 #define CALDERA_PRODUCT_FAMILIES(FAMILY) \
   FAMILY(tile)                           \
   FAMILY(subgroup)                       \
+  FAMILY(vector_k)                       \
   FAMILY(vector)                         \
   FAMILY(shared)                         \
   FAMILY(cooperative)

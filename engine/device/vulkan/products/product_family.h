@@ -22,7 +22,6 @@ struct ProductVariant {
   // The tile of C (of subgroup: its most rows), the steps of K in shared memory, and an invocation's part.
   int block_m = 0, block_n = 0, block_k = 0, thread_m = 0, thread_n = 0;
   int columns = 0;                        // of vector: of C, a workgroup
-  bool subgroups = false;                 // of vector: whether sums go through subgroups
   const ProductFamily* family = nullptr;  // set by the table
 };
 

@@ -1,4 +1,4 @@
-// "vector-k", "vector-k-tree", "vector-n": few rows of C (shaders/matmul/matmul_vector.glsl).
+// "vector-k-tree", "vector-n": few rows of C (shaders/matmul/matmul_vector.glsl).
 #include <algorithm>
 
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
@@ -15,25 +15,14 @@ class VectorFamily final : public ProductFamily {
  public:
   std::vector<ProductVariant> variants() const override {
     return {
-        {.name = "vector-k",
-         .purpose = "up to 8 rows, B contiguous along K: a column a workgroup, sums over subgroups",
-         .lanes = 64,
-         .columns = 1,
-         .subgroups = true},
         {.name = "vector-k-tree",
-         .purpose = "the same where there is no subgroup arithmetic: sums through shared memory",
+         .purpose = "up to 8 rows, B contiguous along K: a column a workgroup, sums through shared memory",
          .lanes = 64,
          .columns = 1},
         {.name = "vector-n",
          .purpose = "up to 8 rows, or few results of long sums: 32 columns a workgroup, whose K is cut in 8",
          .lanes = 256,
          .columns = 32}};
-  }
-
-  std::string why_not(const ProductVariant& variant, const ProductShape& /*shape*/,
-                      const Capabilities& can) const override {
-    if (variant.subgroups && !can.subgroup_arithmetic) return "needs subgroup arithmetic in compute shaders";
-    return {};
   }
 
   ProductExtents extents(const ProductVariant& v, const ProductShape& shape,
@@ -53,11 +42,9 @@ class VectorFamily final : public ProductFamily {
                        const ProductRates& /*rates*/) const override {
     const std::vector<std::int32_t> constants{v.lanes, static_cast<std::int32_t>(extents(v, shape, can).rows),
                                               v.columns};
-    const bool adds = v.subgroups && shape.type != DType::i64;  // few devices add up i64
-    ProductKernel kernel{
-        .definitions = adds ? "#define SUBGROUP_ADD\n" : "", .constants = constants, .adds = adds};
+    ProductKernel kernel{.constants = constants};
     if (shape.type == DType::f32) {
-      kernel.embedded = v.subgroups ? "matmul_vector_subgroup_{}" : "matmul_vector_{}";
+      kernel.embedded = "matmul_vector_{}";
       kernel.embedded_constants = constants;
     }
     return kernel;
@@ -71,9 +58,8 @@ class VectorFamily final : public ProductFamily {
     const bool meant = along_k == (shape.b_layout == ProductLayout::along_k);
     // Elements of A are in a cache (along K, four at once); those of B come once.
     const double loads = (meant ? 0.25 : kScattered) / static_cast<double>(e.rows) + (along_k ? 0.25 : 0.5);
-    const double sum = (v.subgroups ? 1.0 : 2.0) * rates.barrier;
     return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
-           reckoned_time(e, shape, rates, 1, sum);
+           reckoned_time(e, shape, rates, 1, 8 * rates.barrier);
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
