@@ -10,12 +10,15 @@
 //   A_FOUR, A_SMALL                    four of it in memory, or that there is no such type
 //   A_LOAD(memory, e)                  element number e as a VALUE
 //   A_VALUES(x)                        A_FOUR as a VECTOR
+//   A_RAW, A_WIDE, A_FOUR_OF(raw, f)   16 bytes in registers (or four elements, where they are more), how many elements
+//                                      that is, and number f of the fours in it as a VECTOR; none: A_FOUR
 //   A_BEGIN(segment)                   statements ahead of a segment's loads
 // and the same with B_ for B, and
 //   C_STORE(memory, e, value)          stores a VALUE as element number e
 // Where there is more than one segment, or a kernel as the epilogue, the text is put together at run time
 // (engine/device/vulkan/products/product_text.cpp), with these as well:
 //   SEGMENTS, SCALE(slot)              how many, and the factor that eight bytes of the table hold; none: all are 1
+//   SCALED_SEGMENT                     the only one with a factor, if there is only one
 //   A_LAYOUT, B_LAYOUT                 of all segments: see matmul_tile.glsl
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what it needs once, and in each batch
@@ -76,20 +79,42 @@ uvec2 address_of(uvec2 address, int element, uint bytes) {
 #define A_AT(memory, e) \
   VECTOR(A_LOAD(memory, e), A_LOAD(memory, (e) + 1), A_LOAD(memory, (e) + 2), A_LOAD(memory, (e) + 3))
 #define A_AT_ALIGNED(memory, e) A_AT(memory, e)
+#define A_RAW VECTOR
+#define A_WIDE 4
+#define A_FOUR_OF(raw, f) (raw)
+#define A_WIDE_AT(memory, e) A_AT(memory, e)
 #else
+#ifndef A_RAW
+#define A_RAW A_FOUR
+#define A_WIDE 4
+#define A_FOUR_OF(raw, f) A_VALUES(raw)
+#endif
 layout(buffer_reference, scalar, buffer_reference_align = A_ALIGN) readonly buffer FourA { A_FOUR v; };
 layout(buffer_reference, scalar, buffer_reference_align = 4 * A_ALIGN) readonly buffer AlignedA { A_FOUR v; };
 #define A_AT(memory, e) A_VALUES(FourA(address_of(uvec2(memory), e, A_ALIGN)).v)
+layout(buffer_reference, scalar, buffer_reference_align = A_WIDE * A_ALIGN) readonly buffer WideA { A_RAW v; };
+#define A_WIDE_AT(memory, e) WideA(address_of(uvec2(memory), e, A_ALIGN)).v
 #define A_AT_ALIGNED(memory, e) A_VALUES(AlignedA(address_of(uvec2(memory), e, A_ALIGN)).v)
 #endif
 #ifdef B_SMALL
 #define B_AT(memory, e) \
   VECTOR(B_LOAD(memory, e), B_LOAD(memory, (e) + 1), B_LOAD(memory, (e) + 2), B_LOAD(memory, (e) + 3))
 #define B_AT_ALIGNED(memory, e) B_AT(memory, e)
+#define B_RAW VECTOR
+#define B_WIDE 4
+#define B_FOUR_OF(raw, f) (raw)
+#define B_WIDE_AT(memory, e) B_AT(memory, e)
 #else
+#ifndef B_RAW
+#define B_RAW B_FOUR
+#define B_WIDE 4
+#define B_FOUR_OF(raw, f) B_VALUES(raw)
+#endif
 layout(buffer_reference, scalar, buffer_reference_align = B_ALIGN) readonly buffer FourB { B_FOUR v; };
 layout(buffer_reference, scalar, buffer_reference_align = 4 * B_ALIGN) readonly buffer AlignedB { B_FOUR v; };
 #define B_AT(memory, e) B_VALUES(FourB(address_of(uvec2(memory), e, B_ALIGN)).v)
+layout(buffer_reference, scalar, buffer_reference_align = B_WIDE * B_ALIGN) readonly buffer WideB { B_RAW v; };
+#define B_WIDE_AT(memory, e) WideB(address_of(uvec2(memory), e, B_ALIGN)).v
 #define B_AT_ALIGNED(memory, e) B_VALUES(AlignedB(address_of(uvec2(memory), e, B_ALIGN)).v)
 #endif
 
@@ -103,6 +128,17 @@ struct View {
 
 #ifndef SEGMENTS
 #define SEGMENTS 1
+#endif
+
+// One sum takes up all segments where at most one has a factor: it comes first, and the sum is multiplied once. Else
+// each segment has a sum of its own, and TOTALS is defined.
+#ifdef SCALED_SEGMENT
+#define SEGMENT_OF(turn) ((turn) == 0 ? SCALED_SEGMENT : (turn) <= SCALED_SEGMENT ? (turn)-1 : (turn))
+#else
+#define SEGMENT_OF(turn) (turn)
+#ifdef SCALE
+#define TOTALS
+#endif
 #endif
 
 #ifdef KERNEL_STORE
@@ -152,8 +188,16 @@ int element_at(int view, uint batch) {
   return at;
 }
 
-// Whether fours of a view that begin at multiples of four along its contiguous dimension are aligned: `stride` is the
-// one across it.
-bool fours_aligned(uvec2 address, int at, int stride, int kind, uint bytes) {
-  return kind != 0 && stride % 4 == 0 && (address.x + uint(at) * bytes) % (4 * bytes) == 0;
+// Row and column of tile number t, and its batch: down the columns of a band of eight rows of tiles, so that neighbouring
+// workgroups read the same of B while it is in a cache, and all of B is read once for eight rows.
+uvec3 tile_in_bands(uint t, uint tiles_m, uint tiles_n) {
+  const uint in_batch = t % (tiles_m * tiles_n), band = in_batch / (8u * tiles_n);
+  const uint height = min(8u, tiles_m - 8u * band), in_band = in_batch - band * 8u * tiles_n;
+  return uvec3(8u * band + in_band % height, in_band / height, t / (tiles_m * tiles_n));
+}
+
+// Whether `wide` elements at once, from an element on that is a multiple of them into a line, are aligned to all of
+// their bytes and either wholly there or not at all: lines begin at `at`, lie `line_stride` apart, have `along` elements.
+bool is_whole(uvec2 address, int at, int line_stride, int along, int wide, int bytes) {
+  return line_stride % wide == 0 && along % wide == 0 && (address.x + uint(at) * uint(bytes)) % uint(wide * bytes) == 0u;
 }

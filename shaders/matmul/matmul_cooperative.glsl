@@ -1,106 +1,169 @@
-// A workgroup a tile of BM x BN elements of C, by four subgroups that take a quarter each in cooperative matrices of
-// the shape that the device has: A and B are f16 in memory and C is summed up in f32, which is what the hardware does.
-// Pieces of A and B, of BK steps, go through shared memory, as in matmul_shared.glsl, and so does C on its way to the
-// epilogue, a row of matrices at a time.
+// A workgroup a tile of BM x BN elements of C, by SUBGROUPS_M x SUBGROUPS_N x SUBGROUPS_K subgroups with cooperative
+// matrices of the shape that the device has: A and B are f16 or bf16 in memory and C is summed up in f32, which is what
+// the hardware does. Pieces of A and B, of BK steps, go through shared memory as they lie in memory; those of the next
+// turn are on their way to registers meanwhile. The SUBGROUPS_K that share a part of C take every so many steps each.
+// C goes through shared memory on its way to the epilogue, a matrix of every subgroup at a time.
 //
-// MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They divide the quarter
-// and BK. The types take them from specialisation constants of their own, which tells A, B and C apart where the sides
-// are equal: engine/device/vulkan/spirv/cooperative.h.
+// LANES: invocations of a workgroup. A_LAYOUT, B_LAYOUT: as in matmul_tile.glsl. MATRIX_BITS: 16 for f16, 32 for bf16
+// (engine/device/vulkan/spirv/cooperative.h).
+// MATRIX_M, MATRIX_N, MATRIX_K: C (M x N) += A (M x K) B (K x N) is one product of a subgroup. They are multiples of 8
+// and divide a subgroup's part. The types take them from specialisation constants of their own, which tells A, B and C
+// apart where the sides are equal.
 #extension GL_NV_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_16bit_storage : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "matmul.glsl"
 
-layout(local_size_x_id = 0) in;
-// As in matmul_tile.glsl.
-layout(constant_id = 1) const int a_layout = 0;
-layout(constant_id = 2) const int b_layout = 0;
-layout(constant_id = 3) const int type_m = MATRIX_M;
-layout(constant_id = 4) const int type_n = MATRIX_N;
-layout(constant_id = 5) const int type_k = MATRIX_K;
+layout(local_size_x = LANES) in;
+layout(constant_id = 0) const int type_m = MATRIX_M;
+layout(constant_id = 1) const int type_n = MATRIX_N;
+layout(constant_id = 2) const int type_k = MATRIX_K;
 
-#define ELEMENT float16_t
-const int PART_M = BM / 2, PART_N = BN / 2;  // of a subgroup
+const int PART_M = BM / SUBGROUPS_M, PART_N = BN / SUBGROUPS_N;  // of a subgroup
 const int COUNT_M = PART_M / MATRIX_M, COUNT_N = PART_N / MATRIX_N;
-const int PAD = 8;    // rows start at multiples of 16 bytes
-shared float16_t a_tile[BK * (BM + PAD)];
-shared float16_t b_tile[BK * (BN + PAD)];
-shared float c_tile[4 * MATRIX_M * PART_N];  // a row of matrices for each subgroup
+const int SUBGROUPS = SUBGROUPS_M * SUBGROUPS_N * SUBGROUPS_K;
+const int SLAB = MATRIX_M * MATRIX_N;
 
-#define STAGE stage_a
-#define STAGE_MEMORY MemoryA
-#define STAGE_LOAD A_LOAD
-#define STAGE_AT A_AT_ALIGNED
-#define STAGE_TILE a_tile
-#define STAGE_ROWS BM
-#define STAGE_LAYOUT a_layout
-#include "matmul_stage.glsl"
-#define STAGE stage_b
-#define STAGE_MEMORY MemoryB
-#define STAGE_LOAD B_LOAD
-#define STAGE_AT B_AT_ALIGNED
-#define STAGE_TILE b_tile
-#define STAGE_ROWS BN
-#define STAGE_LAYOUT b_layout
-#include "matmul_stage.glsl"
+// Eights of elements, 16 bytes, in lines along the dimension that is contiguous in memory; a line has one more, so that
+// neighbouring lines meet different banks.
+#if A_LAYOUT == 2
+const int A_LINES = BK, A_EIGHTS = BM / 8;
+#define A_PLACE(row, step) ((step) * (A_EIGHTS + 1) + (row) / 8)
+#else
+const int A_LINES = BM, A_EIGHTS = BK / 8;
+#define A_PLACE(row, step) ((row) * (A_EIGHTS + 1) + (step) / 8)
+#endif
+#if B_LAYOUT == 2
+const int B_LINES = BK, B_EIGHTS = BN / 8;
+#define B_PLACE(column, step) ((step) * (B_EIGHTS + 1) + (column) / 8)
+#else
+const int B_LINES = BN, B_EIGHTS = BK / 8;
+#define B_PLACE(column, step) ((column) * (B_EIGHTS + 1) + (step) / 8)
+#endif
+const int A_TURNS = (A_LINES * A_EIGHTS + LANES - 1) / LANES;  // eights of an invocation
+const int B_TURNS = (B_LINES * B_EIGHTS + LANES - 1) / LANES;
 
-#define MATRIX_A fcoopmatNV<16, gl_ScopeSubgroup, type_m, type_k>
-#define MATRIX_B fcoopmatNV<16, gl_ScopeSubgroup, type_k, type_n>
+shared uvec4 a_tile[A_LINES * (A_EIGHTS + 1)];
+shared uvec4 b_tile[B_LINES * (B_EIGHTS + 1)];
+shared float c_tile[SUBGROUPS * SLAB];
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer EightOfThem { uvec4 v; };
+layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer SixteenBits { uint16_t v[]; };
+
+// Up to eight elements that lie `stride` apart, the rest zeros.
+uvec4 gathered(uvec2 memory, int from, int stride, int count) {
+  uvec4 words = uvec4(0);
+  [[dont_unroll]] for (int j = 0; j < 8; ++j) {
+    uint bits = 0;
+    if (j < count) bits = uint(SixteenBits(memory).v[from + j * stride]);
+    words = words >> 16 | uvec4(words.yzw << 16, bits << 16);
+  }
+  return words;
+}
+
+#define MATRIX_A fcoopmatNV<MATRIX_BITS, gl_ScopeSubgroup, type_m, type_k>
+#define MATRIX_B fcoopmatNV<MATRIX_BITS, gl_ScopeSubgroup, type_k, type_n>
 #define MATRIX_C fcoopmatNV<32, gl_ScopeSubgroup, type_m, type_n>
+
+#define FETCH fetch_a
+#define KEEP keep_a
+#define TILE a_tile
+#define LINES A_LINES
+#define EIGHTS A_EIGHTS
+#include "matmul_eights.glsl"
+#define FETCH fetch_b
+#define KEEP keep_b
+#define TILE b_tile
+#define LINES B_LINES
+#define EIGHTS B_EIGHTS
+#include "matmul_eights.glsl"
+
+// Whether eights from a line's begin on are aligned, and all of one is there or nothing.
+bool eights_whole(uvec2 address, int at, int line_stride, int along, int kind) {
+  return kind != 0 && line_stride % 8 == 0 && along % 8 == 0 && (address.x + uint(at) * 2u) % 16u == 0u;
+}
 
 void main() {
   const int m = args.m, n = args.n;
   const uint tiles_m = uint(m + BM - 1) / uint(BM);
   const uint tiles_n = uint(n + BN - 1) / uint(BN);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
-  const int lane = int(gl_SubgroupInvocationID), lanes = int(gl_SubgroupSize);
-  const int part_row = int(gl_SubgroupID) / 2 * PART_M;
-  const int part_column = int(gl_SubgroupID) % 2 * PART_N;
-  const int slab = int(gl_SubgroupID) * MATRIX_M * PART_N;
+  const int subgroup = int(gl_SubgroupID), part = subgroup / SUBGROUPS_K, part_k = subgroup % SUBGROUPS_K;
+  const int part_row = part / SUBGROUPS_N * PART_M;
+  const int part_column = part % SUBGROUPS_N * PART_N;
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
-    const int first_column = int(t % tiles_n) * BN;
-    const uint q = t / tiles_n;
-    const int first_row = int(q % tiles_m) * BM;
-    const uint batch = q / tiles_m;
+    const uvec3 tile = tile_in_bands(t, tiles_m, tiles_n);
+    const int first_row = int(tile.x) * BM, first_column = int(tile.y) * BN;
+    const uint batch = tile.z;
     MATRIX_C sum[COUNT_M * COUNT_N];
     [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = MATRIX_C(0.0);
-#ifdef SCALE
+#ifdef TOTALS
     MATRIX_C total[COUNT_M * COUNT_N];
     [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) total[i] = MATRIX_C(0.0);
 #endif
 
-    [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
-      MemoryA a = args.segments[segment].a;
-      MemoryB b = args.segments[segment].b;
-      A_BEGIN(segment)
-      B_BEGIN(segment)
+    [[dont_unroll]] for (int turn = 0; turn < SEGMENTS; ++turn) {
+      const int segment = SEGMENT_OF(turn);
+      const uvec2 a = uvec2(args.segments[segment].a), b = uvec2(args.segments[segment].b);
       const int k = args.k[segment];
       const int a_row = args.views[2 * segment].rows, a_k = args.views[2 * segment].columns;
       const int b_k = args.views[2 * segment + 1].rows, b_column = args.views[2 * segment + 1].columns;
       const int a_at = element_at(2 * segment, batch) + first_row * a_row;
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
-      const bool a_vectors = fours_aligned(uvec2(a), a_at, a_layout == 1 ? a_row : a_k, a_layout, A_ALIGN);
-      const bool b_vectors = fours_aligned(uvec2(b), b_at, b_layout == 1 ? b_column : b_k, b_layout, B_ALIGN);
+#if A_LAYOUT == 2
+      const int a_line = a_k, a_along = a_row;
+      const bool a_whole = eights_whole(a, a_at, a_line, m, A_LAYOUT);
+#define A_LEFT(l) ivec2(k - (l), m - first_row)
+#else
+      const int a_line = a_row, a_along = a_k;
+      const bool a_whole = eights_whole(a, a_at, a_line, k, A_LAYOUT);
+#define A_LEFT(l) ivec2(m - first_row, k - (l))
+#endif
+#if B_LAYOUT == 2
+      const int b_line = b_k, b_along = b_column;
+      const bool b_whole = eights_whole(b, b_at, b_line, n, B_LAYOUT);
+#define B_LEFT(l) ivec2(k - (l), n - first_column)
+#else
+      const int b_line = b_column, b_along = b_k;
+      const bool b_whole = eights_whole(b, b_at, b_line, k, B_LAYOUT);
+#define B_LEFT(l) ivec2(n - first_column, k - (l))
+#endif
+      uvec4 next_a[A_TURNS], next_b[B_TURNS];
+      fetch_a(next_a, a, a_at, a_line, a_along, A_LEFT(0), a_whole);
+      fetch_b(next_b, b, b_at, b_line, b_along, B_LEFT(0), b_whole);
       [[dont_unroll]] for (int l = 0; l < k; l += BK) {
-        stage_a(a, a_at + l * a_k, a_row, a_k, m - first_row, k - l, a_vectors);
-        stage_b(b, b_at + l * b_k, b_column, b_k, n - first_column, k - l, b_vectors);
+        keep_a(next_a, A_LEFT(l));
+        keep_b(next_b, B_LEFT(l));
         barrier();
-        [[unroll]] for (int s = 0; s < BK; s += MATRIX_K) {
+        if (l + BK < k) {
+          fetch_a(next_a, a, a_at + (l + BK) * a_k, a_line, a_along, A_LEFT(l + BK), a_whole);
+          fetch_b(next_b, b, b_at + (l + BK) * b_k, b_line, b_along, B_LEFT(l + BK), b_whole);
+        }
+        [[unroll]] for (int i = 0; i < BK / SUBGROUPS_K; i += MATRIX_K) {
+          const int s = i * SUBGROUPS_K + part_k * MATRIX_K;
           MATRIX_A av[COUNT_M];
           MATRIX_B bv[COUNT_N];
           [[unroll]] for (int i = 0; i < COUNT_M; ++i)
-            coopMatLoadNV(av[i], a_tile, uint(s * (BM + PAD) + part_row + i * MATRIX_M), uint(BM + PAD), true);
+            coopMatLoadNV(av[i], a_tile, uint(A_PLACE(part_row + i * MATRIX_M, s)), uint(A_EIGHTS + 1), A_LAYOUT == 2);
           [[unroll]] for (int j = 0; j < COUNT_N; ++j)
-            coopMatLoadNV(bv[j], b_tile, uint(s * (BN + PAD) + part_column + j * MATRIX_N), uint(BN + PAD), false);
+            coopMatLoadNV(bv[j], b_tile, uint(B_PLACE(part_column + j * MATRIX_N, s)), uint(B_EIGHTS + 1),
+                          B_LAYOUT != 2);
           [[unroll]] for (int i = 0; i < COUNT_M; ++i)
             [[unroll]] for (int j = 0; j < COUNT_N; ++j)
               sum[i * COUNT_N + j] = coopMatMulAddNV(av[i], bv[j], sum[i * COUNT_N + j]);
         }
         barrier();
       }
-#ifdef SCALE
+#ifdef SCALED_SEGMENT
+      if (turn == 0) {
+        const float scale = float(SCALE(args.segments[segment].scale));
+        [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = sum[i] * scale;
+      }
+#endif
+#ifdef TOTALS
       const float scale = float(SCALE(args.segments[segment].scale));
       [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) {
         total[i] = total[i] + sum[i] * scale;
@@ -108,26 +171,36 @@ void main() {
       }
 #endif
     }
-#ifdef SCALE
+#ifdef TOTALS
     [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) sum[i] = total[i];
 #endif
 
     KERNEL_BATCH(batch)
-    // One copy of the epilogue: the rows of matrices come to the front in turn.
-    [[dont_unroll]] for (int i = 0; i < COUNT_M; ++i) {
-      [[unroll]] for (int j = 0; j < COUNT_N; ++j)
-        coopMatStoreNV(sum[j], c_tile, uint(slab + j * MATRIX_N), uint(PART_N), false);
-      [[unroll]] for (int next = COUNT_N; next < COUNT_M * COUNT_N; ++next) sum[next - COUNT_N] = sum[next];
+    // One copy of the epilogue: the matrices come to the front in turn.
+    [[dont_unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) {
+      coopMatStoreNV(sum[0], c_tile, uint(subgroup * SLAB), uint(MATRIX_N), false);
+      [[unroll]] for (int next = 1; next < COUNT_M * COUNT_N; ++next) sum[next - 1] = sum[next];
+#if SUBGROUPS_K > 1
+      barrier();
+#else
       subgroupBarrier();
-      [[dont_unroll]] for (int e = lane; e < MATRIX_M * PART_N; e += lanes) {
-        const float p = c_tile[slab + e];
-        const int r = first_row + part_row + i * MATRIX_M + e / PART_N;
-        const int column_e = first_column + part_column + e % PART_N;
+#endif
+      const int lanes = int(gl_SubgroupSize);
+      [[dont_unroll]] for (int e = part_k * lanes + int(gl_SubgroupInvocationID); e < SLAB; e += SUBGROUPS_K * lanes) {
+        float p = c_tile[part * SUBGROUPS_K * SLAB + e];
+        [[unroll]] for (int other = 1; other < SUBGROUPS_K; ++other)
+          p += c_tile[(part * SUBGROUPS_K + other) * SLAB + e];
+        const int r = first_row + part_row + i / COUNT_N * MATRIX_M + e / MATRIX_N;
+        const int column_e = first_column + part_column + i % COUNT_N * MATRIX_N + e % MATRIX_N;
         if (r < m && column_e < n) {
           KERNEL_STORE(p, r, column_e)
         }
       }
+#if SUBGROUPS_K > 1
+      barrier();
+#else
       subgroupBarrier();
+#endif
     }
   }
 }

@@ -16,22 +16,31 @@ layout(constant_id = 7) const int b_layout = 0;
 const int FOURS = TN / 4;
 // Steps of K lie BM + PAD apart, so that stores of neighbouring steps meet different banks.
 const int PAD = 4;
-#define ELEMENT VALUE
 shared VALUE a_tile[BK * (BM + PAD)];
 shared VALUE b_tile[BK * (BN + PAD)];
 
-#define STAGE stage_a
+#define FETCH fetch_a
+#define KEEP keep_a
+#define NEXT next_a
 #define STAGE_MEMORY MemoryA
 #define STAGE_LOAD A_LOAD
-#define STAGE_AT A_AT_ALIGNED
+#define STAGE_AT A_WIDE_AT
+#define STAGE_RAW A_RAW
+#define STAGE_WIDE A_WIDE
+#define STAGE_FOUR A_FOUR_OF
 #define STAGE_TILE a_tile
 #define STAGE_ROWS BM
 #define STAGE_LAYOUT a_layout
 #include "matmul_stage.glsl"
-#define STAGE stage_b
+#define FETCH fetch_b
+#define KEEP keep_b
+#define NEXT next_b
 #define STAGE_MEMORY MemoryB
 #define STAGE_LOAD B_LOAD
-#define STAGE_AT B_AT_ALIGNED
+#define STAGE_AT B_WIDE_AT
+#define STAGE_RAW B_RAW
+#define STAGE_WIDE B_WIDE
+#define STAGE_FOUR B_FOUR_OF
 #define STAGE_TILE b_tile
 #define STAGE_ROWS BN
 #define STAGE_LAYOUT b_layout
@@ -47,18 +56,18 @@ void main() {
   const int lane_four = int(gl_LocalInvocationIndex) % across;
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
-    const int first_column = int(t % tiles_n) * BN;
-    const uint q = t / tiles_n;
-    const int first_row = int(q % tiles_m) * BM;
-    const uint batch = q / tiles_m;
+    const uvec3 tile = tile_in_bands(t, tiles_m, tiles_n);
+    const int first_row = int(tile.x) * BM, first_column = int(tile.y) * BN;
+    const uint batch = tile.z;
     VECTOR sum[TM * FOURS];
     [[unroll]] for (int i = 0; i < TM * FOURS; ++i) sum[i] = VECTOR(0);
-#ifdef SCALE
+#ifdef TOTALS
     VECTOR total[TM * FOURS];
     [[unroll]] for (int i = 0; i < TM * FOURS; ++i) total[i] = VECTOR(0);
 #endif
 
-    [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
+    [[dont_unroll]] for (int turn = 0; turn < SEGMENTS; ++turn) {
+      const int segment = SEGMENT_OF(turn);
       MemoryA a = args.segments[segment].a;
       MemoryB b = args.segments[segment].b;
       A_BEGIN(segment)
@@ -68,12 +77,23 @@ void main() {
       const int b_k = args.views[2 * segment + 1].rows, b_column = args.views[2 * segment + 1].columns;
       const int a_at = element_at(2 * segment, batch) + first_row * a_row;
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
-      const bool a_vectors = fours_aligned(uvec2(a), a_at, a_layout == 1 ? a_row : a_k, a_layout, A_ALIGN);
-      const bool b_vectors = fours_aligned(uvec2(b), b_at, b_layout == 1 ? b_column : b_k, b_layout, B_ALIGN);
+      const bool a_whole = a_layout == 1   ? is_whole(uvec2(a), a_at, a_row, k, A_WIDE, A_ALIGN)
+                           : a_layout == 2 ? is_whole(uvec2(a), a_at, a_k, m, A_WIDE, A_ALIGN)
+                                           : false;
+      const bool b_whole = b_layout == 1   ? is_whole(uvec2(b), b_at, b_column, k, B_WIDE, B_ALIGN)
+                           : b_layout == 2 ? is_whole(uvec2(b), b_at, b_k, n, B_WIDE, B_ALIGN)
+                                           : false;
+      const int rows = m - first_row, columns = n - first_column;
+      fetch_a(a, a_at, a_row, a_k, rows, k, a_whole);
+      fetch_b(b, b_at, b_column, b_k, columns, k, b_whole);
       [[dont_unroll]] for (int l = 0; l < k; l += BK) {
-        stage_a(a, a_at + l * a_k, a_row, a_k, m - first_row, k - l, a_vectors);
-        stage_b(b, b_at + l * b_k, b_column, b_k, n - first_column, k - l, b_vectors);
+        keep_a(a, a_at + l * a_k, a_row, a_k, rows, k - l, a_whole);
+        keep_b(b, b_at + l * b_k, b_column, b_k, columns, k - l, b_whole);
         barrier();
+        if (l + BK < k) {
+          fetch_a(a, a_at + (l + BK) * a_k, a_row, a_k, rows, k - l - BK, a_whole);
+          fetch_b(b, b_at + (l + BK) * b_k, b_column, b_k, columns, k - l - BK, b_whole);
+        }
         for (int s = 0; s < BK; ++s) {
           VECTOR bv[FOURS];
           [[unroll]] for (int g = 0; g < FOURS; ++g) {
@@ -88,7 +108,13 @@ void main() {
         }
         barrier();
       }
-#ifdef SCALE
+#ifdef SCALED_SEGMENT
+      if (turn == 0) {
+        const VECTOR scale = VECTOR(SCALE(args.segments[segment].scale));
+        [[unroll]] for (int i = 0; i < TM * FOURS; ++i) sum[i] *= scale;
+      }
+#endif
+#ifdef TOTALS
       const VECTOR scale = VECTOR(SCALE(args.segments[segment].scale));
       [[unroll]] for (int i = 0; i < TM * FOURS; ++i) {
         total[i] = MULTIPLY_ADD(scale, sum[i], total[i]);
@@ -96,7 +122,7 @@ void main() {
       }
 #endif
     }
-#ifdef SCALE
+#ifdef TOTALS
     [[unroll]] for (int i = 0; i < TM * FOURS; ++i) sum[i] = total[i];
 #endif
 

@@ -1,7 +1,6 @@
 // Few rows of C: a workgroup computes ROWS x COLUMNS elements, and its invocations share K. Neighbouring invocations
 // take neighbouring columns, or with COLUMNS = 1 neighbouring steps of K. COLUMNS and the number of invocations are
-// powers of two. The partial sums are added in a fixed order: as a tree in shared memory, or by SUBGROUP_ADD (where
-// that is defined and COLUMNS is 1) and then over the subgroups.
+// powers of two. The partial sums are added in a fixed order, as a tree in shared memory.
 #include "matmul.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -71,33 +70,11 @@ void main() {
 #endif
     }
 
-    int left = parts;  // partial sums of an element
-#ifdef SUBGROUP_ADD
-    if (COLUMNS == 1) {
-      left = int(gl_NumSubgroups);
-      [[unroll]] for (int i = 0; i < ROWS; ++i) {
-        const VALUE added = subgroupAdd(total[i]);
-        if (subgroupElect()) partial[i * lanes + int(gl_SubgroupID)] = added;
-      }
+    [[unroll]] for (int i = 0; i < ROWS; ++i) partial[i * lanes + lane] = total[i];
+    for (int left = parts / 2; left > 0; left /= 2) {
       barrier();
-      if (lane == 0) {
-        [[unroll]] for (int i = 0; i < ROWS; ++i) {
-          VALUE added = partial[i * lanes];
-          for (int s = 1; s < left; ++s) added += partial[i * lanes + s];
-          partial[i * lanes] = added;
-        }
-      }
-      left = 1;
-    }
-#endif
-    if (left > 1 || parts == 1) {
-      [[unroll]] for (int i = 0; i < ROWS; ++i) partial[i * lanes + lane] = total[i];
-      for (int half_left = left / 2; half_left > 0; half_left /= 2) {
-        barrier();
-        if (part < half_left) {
-          [[unroll]] for (int i = 0; i < ROWS; ++i)
-            partial[i * lanes + lane] += partial[i * lanes + lane + half_left * COLUMNS];
-        }
+      if (part < left) {
+        [[unroll]] for (int i = 0; i < ROWS; ++i) partial[i * lanes + lane] += partial[i * lanes + lane + left * COLUMNS];
       }
     }
 

@@ -161,18 +161,19 @@ TEST(SpirvFinish, VariablesHaveNoStride) {
   EXPECT_EQ(lines_with(whole, "OpTypeArray"), 1) << whole;
 }
 
-/// A product of f16 matrices whose types are `a` and `b`.
-std::vector<std::uint32_t> product_of(const std::string& a, const std::string& b) {
+/// A product of matrices whose types are `a` and `b`, with elements of so many bits.
+std::vector<std::uint32_t> product_of(const std::string& a, const std::string& b,
+                                      const std::string& bits = "16") {
   const std::string text =
       "#version 460\n#extension GL_NV_cooperative_matrix : require\n"
       "#extension GL_KHR_memory_scope_semantics : require\n"
       "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
       "layout(local_size_x = 32) in;\nlayout(constant_id = 0) const int m = 16;\n"
       "layout(constant_id = 1) const int n = 16;\nlayout(constant_id = 2) const int k = 16;\n"
-      "shared float16_t tile[256];\nshared float sums[256];\nvoid main() {\n"
-      "  fcoopmatNV<16, gl_ScopeSubgroup, " +
-      a + "> x;\n  fcoopmatNV<16, gl_ScopeSubgroup, " + b +
-      "> y;\n  coopMatLoadNV(x, tile, 0u, 16u, true);\n  coopMatLoadNV(y, tile, 0u, 16u, false);\n"
+      "shared uvec4 tile[32];\nshared float sums[256];\nvoid main() {\n"
+      "  fcoopmatNV<" +
+      bits + ", gl_ScopeSubgroup, " + a + "> x;\n  fcoopmatNV<" + bits + ", gl_ScopeSubgroup, " + b +
+      "> y;\n  coopMatLoadNV(x, tile, 0u, 2u, true);\n  coopMatLoadNV(y, tile, 0u, 2u, false);\n"
       "  fcoopmatNV<32, gl_ScopeSubgroup, m, n> z = fcoopmatNV<32, gl_ScopeSubgroup, m, n>(0.0);\n"
       "  z = coopMatMulAddNV(x, y, z);\n  coopMatStoreNV(z, sums, 0u, 16u, false);\n}\n";
   return vulkan::compile_glsl(text, "tested");
@@ -189,7 +190,7 @@ TEST(SpirvFinish, MatricesBecomeKhrs) {
     if (i.op == OpTypeCooperativeMatrixKHR) uses.push_back(constants.at(i.words[6]));
     // Pointer, layout and stride of a load; the layout of the first one is by columns.
     if (i.op == OpCooperativeMatrixLoadKHR) {
-      EXPECT_EQ(constants.at(i.words[5]), 16U);
+      EXPECT_EQ(constants.at(i.words[5]), 2U);
       uses.push_back(10 + constants.at(i.words[4]));
     }
     asks_for_nv |= i.op == OpCapability && i.words[1] == CapabilityCooperativeMatrixNV;
@@ -197,6 +198,28 @@ TEST(SpirvFinish, MatricesBecomeKhrs) {
   std::ranges::sort(uses);
   EXPECT_EQ(uses, (std::vector<std::uint32_t>{0, 1, 2, 10, 11}));  // A, B and the sums; by rows, by columns
   EXPECT_FALSE(asks_for_nv);
+}
+
+/// SPV_KHR_bfloat16: OpTypeFloat 16 0 for A and B, with its capabilities; the sums stay f32.
+TEST(SpirvFinish, MatricesOfThirtyTwoBitsBecomeBfloat16s) {
+  using namespace vulkan::spirv;
+  std::vector<std::uint32_t> capabilities, bfloat16;
+  std::vector<bool> components;  // of each matrix type: whether it is bf16
+  const auto words = finish(product_of("m, k", "k, n", "32"), "tested");
+  for_each_instruction(words, "tested", [&](const Instruction& i) {
+    if (i.op == OpCapability) capabilities.push_back(i.words[1]);
+    if (i.op == OpTypeFloat && i.words.size() == 4 && i.words[2] == 16 && i.words[3] == 0)
+      bfloat16.push_back(i.words[1]);
+    if (i.op == OpTypeCooperativeMatrixKHR)
+      components.push_back(std::ranges::find(bfloat16, i.words[2]) != bfloat16.end());
+  });
+  EXPECT_EQ(bfloat16.size(), 1U);
+  EXPECT_EQ(std::ranges::count(components, true), 2);
+  EXPECT_EQ(components.size(), 3U);
+  for (const std::uint32_t number : {5116U, 5118U})
+    EXPECT_EQ(std::ranges::count(capabilities, number), 1) << number;
+  EXPECT_EQ(missing_features(words, Capabilities{.memory_model = true, .cooperative_matrix = true}, "tested"),
+            std::vector<std::string>(2, "bfloat16-matrix"));
 }
 
 TEST(SpirvFinish, OneTypeOfTwoUsesIsAnError) {

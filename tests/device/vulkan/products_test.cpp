@@ -236,8 +236,9 @@ TEST(ProductVariants, SoftwareDevicesRunAllButThese) {
   std::vector<std::string> left_out;
   for (const ProductVariantInfo& variant : shared_backend(Device::vulkan(0)).product_variants())
     if (!variant.why_not.empty()) left_out.push_back(variant.name);
-  EXPECT_EQ(left_out, (std::vector<std::string>{"cooperative-32", "cooperative-64",
-                                                "cooperative-128"}));  // see vulkan_spirv_test.cpp
+  EXPECT_EQ(left_out,
+            (std::vector<std::string>{"cooperative-32x16", "cooperative-16x32", "cooperative-32",
+                                      "cooperative-64", "cooperative-128"}));  // see vulkan_spirv_test.cpp
 }
 
 // ---- The choice -------------------------------------------------------------------------------------------
@@ -255,7 +256,8 @@ vulkan::Capabilities gpu() {
 TEST(ProductVariants, TheTableChoosesByShape) {
   using vulkan::ProductLayout;
   const auto choice = [](ProductShape shape, const vulkan::Capabilities& can, bool few_cores = false) {
-    return std::string(default_product_variant(shape, can, few_cores).name);
+    return std::string(
+        default_product_variant(shape, can, few_cores ? vulkan::kProcessorRates : vulkan::kGpuRates).name);
   };
   vulkan::Capabilities can = gpu();
   const ProductShape large{.m = 4096, .n = 4096, .k = 4096};
@@ -292,7 +294,7 @@ TEST(ProductVariants, LongSumsGoWhereTheDriversLoopLimitAllows) {
   can.loop_limit = 65535;
   const ProductShape dot{.m = 1, .n = 1, .k = 1 << 20};
   EXPECT_NE(why_not(*vulkan::find_product_variant("plain"), dot, can), "");
-  const ProductVariant& choice = default_product_variant(dot, can, true);
+  const ProductVariant& choice = default_product_variant(dot, can, vulkan::kProcessorRates);
   EXPECT_EQ(why_not(choice, dot, can), "");
 }
 

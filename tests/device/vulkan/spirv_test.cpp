@@ -18,6 +18,7 @@
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/products/product_text.h"
+#include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/spirv/finish.h"
 #include "engine/device/vulkan/spirv/requirements.h"
 #include "engine/device/vulkan/vulkan_backend.h"
@@ -146,12 +147,16 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
   for (const bool scaled : {false, true}) {
     for (const GlslEpilogue* end : {static_cast<const GlslEpilogue*>(nullptr), &epilogue}) {
       vulkan::ProductForm form;
-      form.kernel = vulkan::ProductKernel::cooperative;
+      const vulkan::ProductVariant& variant = *vulkan::find_product_variant("cooperative-64");
+      vulkan::Capabilities can;
+      can.matrix_f16 = {.m = 16, .n = 16, .k = 16};
+      can.subgroup_size = 32;
+      const vulkan::ProductShape square{.a = DType::f16, .b = DType::f16, .m = 64, .n = 64, .k = 64};
+      form.variant = &variant;
+      form.kernel = variant.family->kernel(variant, square, can, vulkan::kGpuRates);
       form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
       form.scaled = scaled;
-      form.matrices = {.m = 16, .n = 16, .k = 16};
-      form.block_m = form.block_n = 64;
-      form.block_k = 32;
+      form.scaled_segment = scaled && end != nullptr ? 1 : -1;
       const std::string text = vulkan::product_text(form, end, 1, {});
       const std::vector<std::uint32_t> nv = vulkan::compile_glsl(text, "cooperative");
       EXPECT_EQ(module_faults(nv), "");

@@ -50,8 +50,8 @@ class VulkanTuner : public ::testing::Test {
       ++timed_[v.name];
       return v.name == fastest ? 1.0 : 2.0;
     };
-    const std::string first = tuner.choose(shape, can_, false, time).name;
-    EXPECT_EQ(tuner.choose(shape, can_, false, time).name, first);
+    const std::string first = tuner.choose(shape, can_, vulkan::kGpuRates, time).name;
+    EXPECT_EQ(tuner.choose(shape, can_, vulkan::kGpuRates, time).name, first);
     file_ = tuner.file();
     return first;
   }
@@ -74,7 +74,7 @@ class VulkanTuner : public ::testing::Test {
 };
 
 TEST_F(VulkanTuner, MeasuresAClassOnceAndRemembers) {
-  const std::string usual = default_product_variant(kShape, can_, false).name;
+  const std::string usual = default_product_variant(kShape, can_, vulkan::kGpuRates).name;
   ASSERT_NE(usual, "shared-128");
   EXPECT_EQ(choose(measure_, "shared-128", kShape), "shared-128");
   for (const auto& [name, times] : timed_) EXPECT_EQ(times, 1) << name;
@@ -111,7 +111,7 @@ TEST_F(VulkanTuner, WhatTakesTwiceAsLongIsGivenUp) {
     limits.push_back(stop_at);
     return seconds[std::min(limits.size(), seconds.size()) - 1];
   };
-  tuner.choose({.m = 20, .n = 300, .k = 300}, can_, false, time);
+  tuner.choose({.m = 20, .n = 300, .k = 300}, can_, vulkan::kGpuRates, time);
   ASSERT_GE(limits.size(), 3U);
   EXPECT_EQ(limits[0], std::numeric_limits<double>::infinity());
   EXPECT_DOUBLE_EQ(limits[1], 2 * 0.95 * 8);  // to beat the table it has to be clearly faster
@@ -126,10 +126,10 @@ TEST_F(VulkanTuner, AClassThatTakesLongIsDecidedByWhatIsKnown) {
     now += 1.5;  // pipelines take long to make
     return 1.0 / ++calls;
   };
-  const std::string chosen = tuner->choose(kShape, can_, false, time).name;
+  const std::string chosen = tuner->choose(kShape, can_, vulkan::kGpuRates, time).name;
   EXPECT_EQ(calls, 2) << "the third would begin after three seconds";
-  EXPECT_NE(chosen, default_product_variant(kShape, can_, false).name);
-  EXPECT_EQ(tuner->choose(kShape, can_, false, time).name, chosen);
+  EXPECT_NE(chosen, default_product_variant(kShape, can_, vulkan::kGpuRates).name);
+  EXPECT_EQ(tuner->choose(kShape, can_, vulkan::kGpuRates, time).name, chosen);
   EXPECT_EQ(calls, 2) << "remembered all the same";
 }
 
@@ -213,11 +213,11 @@ TEST(VulkanTrial, AFastDeviceGetsMore) {
 
 TEST_F(VulkanTuner, NearlyAsFastIsNoReasonToLeaveTheTable) {
   ProductTuner tuner(measure_, "device-1", directory_);
-  const ProductVariant& usual = default_product_variant(kShape, can_, false);
+  const ProductVariant& usual = default_product_variant(kShape, can_, vulkan::kGpuRates);
   const auto time = [&](const ProductVariant& v, double) -> std::optional<double> {
     return &v == &usual ? 1.0 : 0.97;
   };
-  EXPECT_EQ(tuner.choose(kShape, can_, false, time).name, std::string(usual.name));
+  EXPECT_EQ(tuner.choose(kShape, can_, vulkan::kGpuRates, time).name, std::string(usual.name));
 }
 
 TEST_F(VulkanTuner, WhatCannotBeMeasuredIsNotRemembered) {
@@ -227,9 +227,9 @@ TEST_F(VulkanTuner, WhatCannotBeMeasuredIsNotRemembered) {
     ++calls;
     return std::nullopt;
   };
-  const std::string usual = default_product_variant(kShape, can_, false).name;
-  EXPECT_EQ(tuner.choose(kShape, can_, false, time).name, usual);
-  EXPECT_EQ(tuner.choose(kShape, can_, false, time).name, usual);
+  const std::string usual = default_product_variant(kShape, can_, vulkan::kGpuRates).name;
+  EXPECT_EQ(tuner.choose(kShape, can_, vulkan::kGpuRates, time).name, usual);
+  EXPECT_EQ(tuner.choose(kShape, can_, vulkan::kGpuRates, time).name, usual);
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(tuner.measured(), 0U);
   EXPECT_FALSE(fs::exists(tuner.file()));
@@ -268,7 +268,7 @@ TEST_F(VulkanTuner, DamagedFilesAreIgnored) {
 }
 
 TEST_F(VulkanTuner, CanBeSwitchedOffAndPinned) {
-  const std::string usual = default_product_variant(kShape, can_, false).name;
+  const std::string usual = default_product_variant(kShape, can_, vulkan::kGpuRates).name;
   EXPECT_EQ(choose({}, "shared-128", kShape), usual);
   EXPECT_TRUE(timed_.empty());
   EXPECT_FALSE(fs::exists(directory_));
@@ -286,7 +286,7 @@ TEST_F(VulkanTuner, CanBeSwitchedOffAndPinned) {
   EXPECT_EQ(choose({.choices = choices}, "shared-32", kShape, "device-3"), "shared-128");
   const ProductShape other{.m = 4000, .n = 4000, .k = 4000};
   EXPECT_EQ(choose({.choices = choices}, "shared-128", other),
-            default_product_variant(other, can_, false).name);
+            default_product_variant(other, can_, vulkan::kGpuRates).name);
   EXPECT_TRUE(timed_.empty());
 }
 

@@ -27,6 +27,7 @@ constexpr OptionalFeature kOptionalFeatures[] = {
     {"memory-model", &Capabilities::memory_model},
     {"memory-budget", &Capabilities::memory_budget},
     {"cooperative-matrix", &Capabilities::cooperative_matrix},
+    {"bfloat16-matrix", &Capabilities::bfloat16_matrix},
     {"pipeline-statistics", &Capabilities::pipeline_statistics},
 };
 
@@ -50,9 +51,11 @@ std::vector<VkExtensionProperties> extensions_of(VkPhysicalDevice device) {
 
 /// What needs other features is there only with them.
 void settle(Capabilities& c) {
-  if (!c.storage_16bit || !c.float16 || !c.memory_model || !c.subgroup_size_control || !c.cooperative_matrix)
-    c.matrix_f16 = {};
-  c.cooperative_matrix = static_cast<bool>(c.matrix_f16);
+  const bool has = c.storage_16bit && c.memory_model && c.subgroup_size_control && c.cooperative_matrix;
+  if (!has || !c.float16) c.matrix_f16 = {};
+  if (!has || !c.bfloat16_matrix) c.matrix_bf16 = {};
+  c.bfloat16_matrix = static_cast<bool>(c.matrix_bf16);
+  c.cooperative_matrix = c.bfloat16_matrix || static_cast<bool>(c.matrix_f16);
 }
 
 }  // namespace
@@ -159,8 +162,12 @@ Capabilities query_capabilities(VkPhysicalDevice device, std::string& missing) {
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.pipeline_statistics = statistics.pipelineExecutableInfo;
   c.portability = has("VK_KHR_portability_subset");
-  if (has(kCooperativeMatrixExtension)) c.matrix_f16 = f16_matrices(device, Capabilities::kMatrixSide);
-  c.cooperative_matrix = static_cast<bool>(c.matrix_f16);
+  c.cooperative_matrix = has(kCooperativeMatrixExtension);
+  c.bfloat16_matrix = c.cooperative_matrix && has(kBfloat16Extension);
+  if (c.cooperative_matrix)
+    c.matrix_f16 = largest_matrices(device, MatrixElement::f16, Capabilities::kMatrixSide);
+  if (c.bfloat16_matrix)
+    c.matrix_bf16 = largest_matrices(device, MatrixElement::bf16, Capabilities::kMatrixSide);
   settle(c);
 
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;

@@ -28,7 +28,8 @@ struct Capabilities {
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
-  bool cooperative_matrix = false;   // KHR, of `matrix_f16`
+  bool cooperative_matrix = false;  // KHR, of `matrix_f16` or `matrix_bf16`
+  bool bfloat16_matrix = false;     // of `matrix_bf16`
   bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties; enabled where a survey asks
   bool portability = false;          // VK_KHR_portability_subset has to be enabled where it exists
 
@@ -40,8 +41,9 @@ struct Capabilities {
   // Properties and limits.
   /// What a subgroup takes of C in one product is a square of this side, so shapes of matrices divide it.
   static constexpr std::uint32_t kMatrixSide = 32;
-  MatrixShape matrix_f16;  // A and B of f16, sums of f32
-  bool software = false;   // the host's processor poses as a GPU
+  MatrixShape matrix_f16;   // A and B of f16, sums of f32
+  MatrixShape matrix_bf16;  // A and B of bf16, sums of f32
+  bool software = false;    // the host's processor poses as a GPU
   std::uint32_t subgroup_size = 1;
   bool many_subgroup_sizes = false;  // so that pipelines have to say that they want `subgroup_size`
   std::uint32_t max_groups = 65535;  // workgroups along x

@@ -7,7 +7,6 @@ namespace caldera::vulkan {
 namespace {
 
 // VkComponentTypeKHR and VkScopeKHR.
-constexpr std::int32_t kFloat16 = 0;
 constexpr std::int32_t kFloat32 = 1;
 constexpr std::int32_t kSubgroup = 3;
 
@@ -29,9 +28,10 @@ struct StagesProperties {
   VkShaderStageFlags supported = 0;
 };
 
-/// Whether compute shaders have them.
-bool has_matrices(VkPhysicalDevice device) {
-  CooperativeMatrixFeatures feature;
+/// Whether compute shaders have them, of such elements.
+bool has_matrices(VkPhysicalDevice device, MatrixElement element) {
+  Bfloat16Features bfloat16;
+  CooperativeMatrixFeatures feature{.next = element == MatrixElement::bf16 ? &bfloat16 : nullptr};
   VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &feature};
   vkGetPhysicalDeviceFeatures2(device, &features);
@@ -39,24 +39,30 @@ bool has_matrices(VkPhysicalDevice device) {
   VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                          .pNext = &stages};
   vkGetPhysicalDeviceProperties2(device, &properties);
+  if (element == MatrixElement::bf16 &&
+      (bfloat16.type_in_shaders != VK_TRUE || bfloat16.cooperative_matrix != VK_TRUE))
+    return false;
   return feature.cooperative_matrix == VK_TRUE && (stages.supported & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
 }
 
 }  // namespace
 
-MatrixShape f16_matrices(VkPhysicalDevice device, std::uint32_t side) {
+MatrixShape largest_matrices(VkPhysicalDevice device, MatrixElement element, std::uint32_t side) {
+  const auto number = static_cast<std::int32_t>(element);
   const auto get = reinterpret_cast<GetProperties>(
       vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
-  if (get == nullptr || !has_matrices(device)) return {};
+  if (get == nullptr || !has_matrices(device, element)) return {};
   std::uint32_t count = 0;
   if (get(device, &count, nullptr) != VK_SUCCESS) return {};
   std::vector<Properties> all(count);
   if (get(device, &count, all.data()) < 0) return {};
   MatrixShape best;
   const auto volume = [](const MatrixShape& s) { return std::uint64_t{s.m} * s.n * s.k; };
-  const auto divides = [side](std::uint32_t extent) { return extent != 0 && side % extent == 0; };
+  const auto divides = [side](std::uint32_t extent) {
+    return extent != 0 && extent % 8 == 0 && side % extent == 0;
+  };
   for (const Properties& p : all) {
-    const bool usable = p.scope == kSubgroup && p.a_type == kFloat16 && p.b_type == kFloat16 &&
+    const bool usable = p.scope == kSubgroup && p.a_type == number && p.b_type == number &&
                         p.c_type == kFloat32 && p.result_type == kFloat32 && p.saturates == VK_FALSE &&
                         divides(p.shape.m) && divides(p.shape.n) && divides(p.shape.k);
     if (usable && volume(p.shape) > volume(best)) best = p.shape;

@@ -21,6 +21,20 @@ struct CooperativeMatrixFeatures {
   VkBool32 robust_buffer_access = VK_FALSE;
 };
 
+inline constexpr const char* kBfloat16Extension = "VK_KHR_shader_bfloat16";
+
+/// VkPhysicalDeviceShaderBfloat16FeaturesKHR, member by member.
+struct Bfloat16Features {
+  VkStructureType type = static_cast<VkStructureType>(1000141000);
+  void* next = nullptr;
+  VkBool32 type_in_shaders = VK_FALSE;
+  VkBool32 dot_product = VK_FALSE;
+  VkBool32 cooperative_matrix = VK_FALSE;
+};
+
+/// What the elements of A and B are: numbers of VkComponentTypeKHR.
+enum class MatrixElement : std::int32_t { f16 = 0, bf16 = 1000141000 };
+
 /// C (m x n) += A (m x k) B (k x n), by one subgroup. Zeros: none.
 struct MatrixShape {
   std::uint32_t m = 0, n = 0, k = 0;
@@ -29,8 +43,8 @@ struct MatrixShape {
   friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
 
-/// The largest shape for A and B of f16 and sums in f32 whose sides divide `side`, of those that the device
-/// lists; none where it lists none or lacks the feature. The device has the extension.
-MatrixShape f16_matrices(VkPhysicalDevice device, std::uint32_t side);
+/// The largest shape for such A and B and sums in f32 whose sides are multiples of 8 that divide `side`, of
+/// those that the device lists; none where it lists none or lacks a feature. The device has the extensions.
+MatrixShape largest_matrices(VkPhysicalDevice device, MatrixElement element, std::uint32_t side);
 
 }  // namespace caldera::vulkan

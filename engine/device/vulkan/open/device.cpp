@@ -27,12 +27,15 @@ LogicalDevice::LogicalDevice(const PhysicalDevice& physical, DeviceUse use)
   if (can.subgroup_size_control) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (can.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (can.cooperative_matrix) extensions.push_back(kCooperativeMatrixExtension);
+  if (can.bfloat16_matrix) extensions.push_back(kBfloat16Extension);
   if (can.uniform_control_flow)
     extensions.push_back(VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
   if (can.portability) extensions.push_back("VK_KHR_portability_subset");
   if (keeps_statistics()) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
 
-  CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
+  Bfloat16Features bfloat16{.type_in_shaders = VK_TRUE, .cooperative_matrix = VK_TRUE};
+  CooperativeMatrixFeatures matrices{.next = can.bfloat16_matrix ? &bfloat16 : nullptr,
+                                     .cooperative_matrix = VK_TRUE};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
       .pNext = can.cooperative_matrix ? &matrices : nullptr,

@@ -9,7 +9,6 @@
 
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/glsl/types.h"
-#include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
 #include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
@@ -72,11 +71,16 @@ constexpr MemoryText kMemories[] = {
      "#define @_LOAD(memory, e) (memory.v[e])\n#define @_VALUES(x) (x)\n"},
     {DType::f16, "float16_t",
      "#define @_MEMORY float16_t\n#define @_ALIGN 2\n#define @_FOUR f16vec4\n"
-     "#define @_LOAD(memory, e) float(memory.v[e])\n#define @_VALUES(x) vec4(x)\n"},
+     "#define @_LOAD(memory, e) float(memory.v[e])\n#define @_VALUES(x) vec4(x)\n"
+     "#define @_RAW uvec4\n#define @_WIDE 8\n"
+     "#define @_FOUR_OF(raw, f) vec4(unpackHalf2x16(raw[2 * (f)]), unpackHalf2x16(raw[2 * (f) + 1]))\n"},
     {DType::bf16, "uint16_t",
      "#define @_MEMORY uint16_t\n#define @_ALIGN 2\n#define @_FOUR u16vec4\n"
      "#define @_LOAD(memory, e) uintBitsToFloat(uint(memory.v[e]) << 16)\n"
-     "#define @_VALUES(x) uintBitsToFloat(uvec4(x) << 16)\n"},
+     "#define @_VALUES(x) uintBitsToFloat(uvec4(x) << 16)\n"
+     "#define @_RAW uvec4\n#define @_WIDE 8\n"
+     "#define @_FOUR_OF(raw, f) uintBitsToFloat(uvec4(raw[2 * (f)] << 16, raw[2 * (f)] & 0xffff0000u, "
+     "raw[2 * (f) + 1] << 16, raw[2 * (f) + 1] & 0xffff0000u))\n"},
 };
 
 const MemoryText& memory_text(DType type) {
@@ -146,10 +150,9 @@ bool ProductForm::plain_memory() const {
 
 Hash128 ProductForm::hash() const {
   Hash128 hash;
-  hash.mix(fmt::format("matmul {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(type),
-                       static_cast<int>(kernel), subgroups, rows, static_cast<int>(layouts[0]),
-                       static_cast<int>(layouts[1]), scaled, static_cast<int>(scale), block_m, block_n,
-                       block_k));
+  hash.mix(fmt::format("matmul {} {} {} {} {} {}{}", variant->name, static_cast<int>(type), scaled,
+                       static_cast<int>(scale), scaled_segment, kernel.adds, kernel.broadcasts));
+  hash.mix(kernel.definitions);
   for (const auto& side : memory) {
     for (DType t : side) hash.mix(static_cast<std::uint64_t>(t));
   }
@@ -173,10 +176,8 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   if (epilogue != nullptr) needs = epilogue->needs();
   needs.memory(form.type);
   if (form.scaled) needs.value(form.scale);
-  // Subgroups add up i64 on few devices.
-  const bool subgroup_add = form.subgroups && form.type != DType::i64;
-  needs.subgroups |= subgroup_add;
-  needs.broadcasts |= form.kernel == ProductKernel::subgroup;
+  needs.subgroups |= form.kernel.adds;
+  needs.broadcasts |= form.kernel.broadcasts;
   std::string scale;
   if (form.scaled) {
     const std::string argument = fmt::format(fmt::runtime(glsl_register(form.scale).argument), "(slot)");
@@ -200,16 +201,8 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   text += memory;
   text += scale;
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
-  if (subgroup_add) text += "#define SUBGROUP_ADD\n";
-  if (form.kernel == ProductKernel::cooperative)
-    text += fmt::format(
-        "#define MATRIX_M {}\n#define MATRIX_N {}\n#define MATRIX_K {}\n"
-        "#define BM {}\n#define BN {}\n#define BK {}\n",
-        form.matrices.m, form.matrices.n, form.matrices.k, form.block_m, form.block_n, form.block_k);
-  if (form.kernel == ProductKernel::tile)
-    text += fmt::format("#define LANES {}\n#define ROWS {}\n#define A_LAYOUT {}\n#define B_LAYOUT {}\n",
-                        find_product_variant("plain")->lanes, form.rows, static_cast<int>(form.layouts[0]),
-                        static_cast<int>(form.layouts[1]));
+  if (form.scaled_segment >= 0) text += fmt::format("#define SCALED_SEGMENT {}\n", form.scaled_segment);
+  text += form.kernel.definitions;
   if (epilogue != nullptr) {
     const BatchCoordinates batch = batch_coordinates(batch_rank);
     text += epilogue->function();
@@ -220,7 +213,7 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
     text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
                         form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
   }
-  return text + whole_shader_text(shader_name(form.kernel));
+  return text + form.variant->family->text();
 }
 
 }  // namespace caldera::vulkan

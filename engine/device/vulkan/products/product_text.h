@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/epilogue.h"
-#include "engine/device/vulkan/products/product_variants.h"
+#include "engine/device/vulkan/products/product_family.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
@@ -15,15 +15,12 @@ namespace caldera::vulkan {
 /// What a text is made for, besides the epilogue.
 struct ProductForm {
   DType type = DType::f32;
-  ProductKernel kernel = ProductKernel::tile;
-  bool subgroups = false;             // vector
-  std::int64_t rows = 1;              // tile: of an invocation
-  ProductLayout layouts[2] = {};      // tile: of A and B; the others take them as specialisation constants
+  const ProductVariant* variant = nullptr;
+  ProductKernel kernel;               // of it
   std::vector<DType> memory[2] = {};  // of A and of B, in every segment
   bool scaled = false;
+  int scaled_segment = -1;  // the only one that is scaled; -1: none, or several
   DType scale = DType::f32;
-  MatrixShape matrices;                       // cooperative
-  int block_m = 0, block_n = 0, block_k = 0;  // cooperative: of a workgroup
 
   std::size_t segments() const { return memory[0].size(); }
   /// Whether A and B are `type` in memory.

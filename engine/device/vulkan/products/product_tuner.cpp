@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "engine/device/vulkan/pipelines/disk_cache.h"
-#include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/tensor/error.h"
 #include "engine/tensor/hash.h"
 
@@ -31,7 +30,7 @@ constexpr double kMostSeconds = 2;
 /// Of the shaders: other kernels have other times.
 Hash128 shader_digest() {
   Hash128 digest;
-  for (const ProductKernel kernel : kProductKernels) digest.mix(whole_shader_text(shader_name(kernel)));
+  for (const ProductFamily* family : product_families()) digest.mix(family->text());
   return digest;
 }
 
@@ -108,17 +107,18 @@ const ProductVariant* ProductTuner::fastest(const ProductShape& shape, const Cap
   const std::optional<double> usual_time = time(usual, std::numeric_limits<double>::infinity());
   if (!usual_time) return nullptr;
   std::vector<const ProductVariant*> candidates;
-  bool has_shared = usual.kernel == ProductKernel::shared;
+  bool has_shared = usual.family->shares_tiles();
   for (const ProductVariant& variant : product_variants()) {
-    if (&variant == &usual || !is_candidate(variant, shape) || !why_not(variant, shape, can).empty())
+    if (&variant == &usual || !variant.family->is_candidate(variant, shape) ||
+        !why_not(variant, shape, can).empty())
       continue;
     candidates.push_back(&variant);
-    has_shared = has_shared || variant.kernel == ProductKernel::shared;
+    has_shared = has_shared || variant.family->shares_tiles();
   }
   const ProductVariant* best = &usual;
   double best_time = *usual_time * kClearly;
   for (const ProductVariant* variant : candidates) {
-    if (has_shared && variant->kernel == ProductKernel::tile) continue;
+    if (has_shared && variant->family->is_last_resort()) continue;
     if (clock_() - begin > kMostSeconds) {
       complete = false;
       break;
@@ -131,10 +131,10 @@ const ProductVariant* ProductTuner::fastest(const ProductShape& shape, const Cap
   return best;
 }
 
-const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capabilities& can, bool few_cores,
-                                           const Time& time) {
+const ProductVariant& ProductTuner::choose(const ProductShape& shape, const Capabilities& can,
+                                           const ProductRates& rates, const Time& time) {
   const auto runs = [&](const ProductVariant& v) { return why_not(v, shape, can).empty(); };
-  const ProductVariant& usual = default_product_variant(shape, can, few_cores);
+  const ProductVariant& usual = default_product_variant(shape, can, rates);
   if (setting_.pinned != nullptr) return runs(*setting_.pinned) ? *setting_.pinned : usual;
   if (!setting_.measure && setting_.choices.empty()) return usual;
 

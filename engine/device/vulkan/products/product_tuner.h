@@ -47,7 +47,7 @@ class ProductTuner {
   ProductTuner(TuneSetting setting, std::string identity, const std::filesystem::path& directory,
                Clock clock = steady_seconds);
 
-  const ProductVariant& choose(const ProductShape& shape, const Capabilities& can, bool few_cores,
+  const ProductVariant& choose(const ProductShape& shape, const Capabilities& can, const ProductRates& rates,
                                const Time& time);
 
   /// Why `choose` does not give the variant that CALDERA_TUNE pins; empty if it does, or none is pinned.

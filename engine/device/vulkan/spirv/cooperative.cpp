@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kNvExtension = "SPV_NV_cooperative_matrix";
 constexpr std::string_view kKhrExtension = "SPV_KHR_cooperative_matrix";
+constexpr std::string_view kBfloat16Extension = "SPV_KHR_bfloat16";
+/// Of the elements of A and B that stand for bf16 in NV's matrices.
+constexpr std::uint32_t kStandInBits = 32;
 
 /// Cooperative Matrix Use, of section 3 of SPV_KHR_cooperative_matrix.
 enum Use : std::uint32_t { UseA = 0, UseB = 1, UseAccumulator = 2 };
@@ -22,16 +25,27 @@ enum Layout : std::uint32_t { RowMajor = 0, ColumnMajor = 1 };
 
 /// What one walk over the module finds out.
 struct Facts {
-  std::unordered_map<std::uint32_t, std::optional<Use>> uses;  // of matrix types
-  std::unordered_map<std::uint32_t, std::uint32_t> matrices;   // values: their type
-  std::unordered_map<std::uint32_t, bool> booleans;            // constants
-  std::unordered_map<std::uint32_t, std::uint32_t> integers;   // constants: their type
+  std::unordered_map<std::uint32_t, std::optional<Use>> uses;   // of matrix types
+  std::unordered_map<std::uint32_t, std::uint32_t> matrices;    // values: their type
+  std::unordered_map<std::uint32_t, bool> booleans;             // constants
+  std::unordered_map<std::uint32_t, std::uint32_t> integers;    // constants: their type
+  std::unordered_map<std::uint32_t, std::uint32_t> components;  // of matrix types
+  std::uint32_t stand_in = 0;                                   // OpTypeFloat of kStandInBits
+
+  bool is_bfloat16(std::uint32_t matrix_type) const {
+    const std::optional<Use>& use = uses.at(matrix_type);
+    return use && *use != UseAccumulator && stand_in != 0 && components.at(matrix_type) == stand_in;
+  }
+  bool has_bfloat16() const {
+    return std::ranges::any_of(uses, [&](const auto& type) { return is_bfloat16(type.first); });
+  }
 };
 
 std::size_t shortest(std::uint16_t op) {
   switch (op) {
     case OpCapability:
       return 2;
+    case OpTypeFloat:
     case OpConstantTrue:
     case OpConstantFalse:
       return 3;
@@ -63,7 +77,11 @@ Facts facts_of(Words module, std::string_view kernel) {
   for_each_instruction(module, kernel, [&](const Instruction& i) {
     const Words w = i.words;
     if (w.size() < shortest(i.op)) refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
-    if (i.op == OpTypeCooperativeMatrixNV) facts.uses.try_emplace(w[1]);
+    if (i.op == OpTypeCooperativeMatrixNV) {
+      facts.uses.try_emplace(w[1]);
+      facts.components[w[1]] = w[2];
+    }
+    if (i.op == OpTypeFloat && w[2] == kStandInBits) facts.stand_in = w[1];
     if (i.op == OpConstantTrue || i.op == OpConstantFalse) facts.booleans[w[2]] = i.op == OpConstantTrue;
     if (i.op == OpConstant) facts.integers[w[2]] = w[1];
     if (w.size() >= 3 && i.op >= OpConstantTrue && facts.uses.contains(w[1])) facts.matrices[w[2]] = w[1];
@@ -81,7 +99,10 @@ Facts facts_of(Words module, std::string_view kernel) {
 class Rewriter {
  public:
   Rewriter(Words module, std::string_view kernel)
-      : module_(module), kernel_(kernel), facts_(facts_of(module, kernel)) {}
+      : module_(module),
+        kernel_(kernel),
+        facts_(facts_of(module, kernel)),
+        has_bfloat16_(facts_.has_bfloat16()) {}
 
   std::vector<std::uint32_t> run() {
     for (std::size_t w = 0; w < kHeaderWords; ++w) out_.push_back(module_[w]);
@@ -99,8 +120,7 @@ class Rewriter {
   void rewrite(std::uint16_t op, Words w) {
     switch (op) {
       case OpCapability:
-        append(out_, OpCapability,
-               {w[1] == CapabilityCooperativeMatrixNV ? CapabilityCooperativeMatrixKHR : w[1]});
+        copy_capability(w[1]);
         break;
       case OpExtension:
         copy_extension(w);
@@ -138,14 +158,27 @@ class Rewriter {
 
   void begin_access(Op op, Words w) { out_.push_back(static_cast<std::uint32_t>(w.size()) << 16 | op); }
 
+  void copy_capability(std::uint32_t capability) {
+    if (capability != CapabilityCooperativeMatrixNV) return append(out_, OpCapability, {capability});
+    append(out_, OpCapability, {CapabilityCooperativeMatrixKHR});
+    if (!has_bfloat16_) return;
+    append(out_, OpCapability, {CapabilityBFloat16TypeKHR});
+    append(out_, OpCapability, {CapabilityBFloat16CooperativeMatrixKHR});
+  }
+
+  void append_extension(std::string_view name) {
+    std::vector<std::uint32_t> words(name.size() / 4 + 1);
+    std::memcpy(words.data(), name.data(), name.size());
+    out_.push_back(static_cast<std::uint32_t>(words.size() + 1) << 16 | OpExtension);
+    out_.insert(out_.end(), words.begin(), words.end());
+  }
+
   void copy_extension(Words w) {
     // Strings end in a zero byte within the instruction's words.
     const auto* const text = reinterpret_cast<const char*>(w.data() + 1);
     if (std::string_view(text, ::strnlen(text, 4 * (w.size() - 1))) != kNvExtension) return copy(w);
-    std::vector<std::uint32_t> words(kKhrExtension.size() / 4 + 1);
-    std::memcpy(words.data(), kKhrExtension.data(), kKhrExtension.size());
-    out_.push_back(static_cast<std::uint32_t>(words.size() + 1) << 16 | OpExtension);
-    out_.insert(out_.end(), words.begin(), words.end());
+    append_extension(kKhrExtension);
+    if (has_bfloat16_) append_extension(kBfloat16Extension);
   }
 
   /// result, component, scope, rows, columns; and the use. The numbers that KHR wants as constants have the
@@ -162,7 +195,15 @@ class Rewriter {
         append(out_, OpConstant, {scope->second, numbers_[value], value});
       }
     }
-    append(out_, OpTypeCooperativeMatrixKHR, {w[1], w[2], w[3], w[4], w[5], numbers_[*use]});
+    std::uint32_t component = w[2];
+    if (facts_.is_bfloat16(w[1])) {
+      if (bfloat16_ == 0) {
+        bfloat16_ = out_[kBoundWord]++;
+        append(out_, OpTypeFloat, {bfloat16_, 16, kEncodingBFloat16KHR});
+      }
+      component = bfloat16_;
+    }
+    append(out_, OpTypeCooperativeMatrixKHR, {w[1], component, w[3], w[4], w[5], numbers_[*use]});
   }
 
   std::uint32_t layout(std::uint32_t column_major) const {
@@ -175,7 +216,9 @@ class Rewriter {
   Words module_;
   std::string_view kernel_;
   Facts facts_;
+  bool has_bfloat16_;
   std::uint32_t numbers_[3] = {0, 0, 0};  // ids of the constants 0, 1 and 2
+  std::uint32_t bfloat16_ = 0;            // id of the type
   std::vector<std::uint32_t> out_;
 };
 

@@ -4,6 +4,9 @@
 // differ in how a module spells them, and in one fact: a KHR matrix type says whether it is A, B or C of a
 // product. Shaders give the three different types, by sizes that are specialisation constants of their own,
 // so the products of the module tell which is which.
+//
+// NV's matrices have no bf16. Shaders write A and B of f32 for it, of which Caldera uses no matrices, and the
+// rewriting makes their elements BFloat16KHR of SPV_KHR_bfloat16.
 #pragma once
 
 #include <cstdint>

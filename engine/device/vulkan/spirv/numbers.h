@@ -70,6 +70,7 @@ inline constexpr std::uint32_t kBuiltInWorkgroupSize = 25;
 inline constexpr std::uint32_t kExecutionModeLocalSize = 17;
 inline constexpr std::uint32_t kExecutionModeLocalSizeId = 38;
 inline constexpr std::uint32_t kMemoryAccessAligned = 0x2;
+inline constexpr std::uint32_t kEncodingBFloat16KHR = 0;  // of OpTypeFloat
 
 inline constexpr std::uint32_t kSubgroupUniformControlFlow = 4421;  // an execution mode
 
@@ -90,6 +91,8 @@ enum Capability : std::uint32_t {
   CapabilityVulkanMemoryModel = 5345,
   CapabilityVulkanMemoryModelDeviceScope = 5346,
   CapabilityPhysicalStorageBufferAddresses = 5347,
+  CapabilityBFloat16TypeKHR = 5116,
+  CapabilityBFloat16CooperativeMatrixKHR = 5118,
   CapabilityCooperativeMatrixNV = 5357,
   CapabilityCooperativeMatrixKHR = 6022,
 };

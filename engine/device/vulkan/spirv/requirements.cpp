@@ -32,6 +32,8 @@ constexpr Requirement kRequirements[] = {
     {CapabilityVulkanMemoryModel, &Capabilities::memory_model},
     {CapabilityVulkanMemoryModelDeviceScope, &Capabilities::memory_model},
     {CapabilityCooperativeMatrixKHR, &Capabilities::cooperative_matrix},
+    {CapabilityBFloat16TypeKHR, &Capabilities::bfloat16_matrix},
+    {CapabilityBFloat16CooperativeMatrixKHR, &Capabilities::bfloat16_matrix},
 };
 
 std::string feature_name(bool Capabilities::*member) {

@@ -28,6 +28,13 @@ GlslOptions glsl_options(const Capabilities& can) {
   return options;
 }
 
+ProductRates rates_of(const Capabilities& can, bool few_cores) {
+  if (!few_cores) return kGpuRates;
+  ProductRates rates = kProcessorRates;
+  rates.vector_loads = !can.scalar_loads;
+  return rates;
+}
+
 }  // namespace
 
 Context::Context(const PhysicalDevice& physical, DeviceUse use)
@@ -40,6 +47,7 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
       tuner(tune_setting(physical, use), device_identity(physical.handle), DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
+      product_rates(rates_of(physical.capabilities, few_cores)),
       arena_(tensors) {}
 
 void Context::count_replay() {

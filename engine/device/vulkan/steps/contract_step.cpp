@@ -15,9 +15,8 @@
 namespace caldera::vulkan {
 namespace {
 
-// As in shaders/matmul/matmul.glsl and matmul_tile.glsl.
+// As in shaders/matmul/matmul.glsl.
 constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
-constexpr std::int64_t kBlock = 4;
 
 /// Writes one operand's View of shaders/matmul/matmul.glsl.
 void write_view(TableWriter& table, const Step& step, const ProductProblem::View& view, std::int64_t bias) {
@@ -71,109 +70,41 @@ ProductLayout layout_of(const ContractStep& contract, const ProductProblem& p, s
   return common;
 }
 
-/// The text's part of the choice. `tile` takes vectors where they are all inside and worth it.
+/// What the text is made for.
 ProductForm make_form(const Encoder& encoder, const Step& step, const ContractStep& contract,
                       const ProductShape& shape, const ProductVariant& variant) {
   const Context& context = encoder.context;
   ProductForm form;
   form.type = step.dtype;
-  form.kernel = variant.kernel;
-  form.subgroups = variant.subgroups;
+  form.variant = &variant;
+  form.kernel = variant.family->kernel(variant, shape, context.device->capabilities(), context.product_rates);
   for (std::size_t side : {0U, 1U}) form.memory[side] = memory_types(encoder, step, contract, side);
   for (const Segment& segment : contract.segments) {
     if (segment.scale < 0) continue;
     const DType scale = encoder.plan.scalars[static_cast<std::size_t>(segment.scale)];
     if (form.scaled && scale != form.scale)
       throw DTypeError(fmt::format("factors of {} and {} in one contraction", name(form.scale), name(scale)));
+    form.scaled_segment = form.scaled ? -1 : static_cast<int>(&segment - contract.segments.data());
     form.scaled = true;
     form.scale = scale;
   }
-  if (variant.kernel == ProductKernel::cooperative) {
-    form.matrices = context.device->capabilities().matrix_f16;
-    form.block_m = variant.block_m;
-    form.block_n = variant.block_n;
-    form.block_k = variant.block_k;
-  }
-  if (variant.kernel != ProductKernel::tile) return form;
-  form.rows = variant.rows(shape);
-  if (context.device->capabilities().scalar_loads && context.few_cores) return form;
-  const auto usable = [](ProductLayout layout, std::int64_t extent) {
-    return layout == ProductLayout::across_k && extent < kBlock ? ProductLayout::strided : layout;
-  };
-  form.layouts[0] = usable(shape.a_layout, form.rows == 1 ? 0 : shape.m);
-  form.layouts[1] = usable(shape.b_layout, shape.n);
   return form;
-}
-
-/// The specialisation constants of the variant's shader.
-std::vector<std::int32_t> constants_of(const ProductVariant& v, const ProductShape& shape,
-                                       const ProductForm& form, bool embedded, const Capabilities& can) {
-  const auto number = [](ProductLayout layout) { return static_cast<std::int32_t>(layout); };
-  switch (v.kernel) {
-    case ProductKernel::tile:
-      if (embedded) return {number(form.layouts[0]), number(form.layouts[1])};
-      return {};
-    case ProductKernel::shared:
-      return {v.lanes,
-              v.block_m,
-              v.block_n,
-              v.block_k,
-              v.thread_m,
-              v.thread_n,
-              number(shape.a_layout),
-              number(shape.b_layout)};
-    case ProductKernel::cooperative: {
-      const auto side = [](std::uint32_t extent) { return static_cast<std::int32_t>(extent); };
-      return {static_cast<std::int32_t>(v.lanes_on(can)),
-              number(shape.a_layout),
-              number(shape.b_layout),
-              side(form.matrices.m),
-              side(form.matrices.n),
-              side(form.matrices.k)};
-    }
-    case ProductKernel::subgroup:
-      return {v.lanes, static_cast<std::int32_t>(v.rows(shape))};
-    case ProductKernel::vector:
-      return {v.lanes, static_cast<std::int32_t>(v.rows(shape)), v.columns};
-  }
-  return {};
 }
 
 /// The name of a shader that was compiled when Caldera was built; empty if there is none for the form.
 std::string embedded_name(const ContractStep& contract, const ProductForm& form, const GlslOptions& options) {
   if (contract.epilogue || options.in_words(form.type) || form.segments() != 1 || form.scaled ||
-      !form.plain_memory())
+      !form.plain_memory() || form.kernel.embedded.empty())
     return {};
-  const char* const type = product_type_name(form.type);
-  switch (form.kernel) {
-    case ProductKernel::tile:
-      return fmt::format("matmul_{}{}", form.rows == 1 ? "row_" : "", type);
-    case ProductKernel::cooperative:
-      break;
-    case ProductKernel::shared:
-      if (form.type == DType::f32) return "matmul_shared_f32";
-      break;
-    case ProductKernel::subgroup:
-      return "matmul_subgroup_f32";
-    case ProductKernel::vector:
-      if (form.type == DType::f32) return form.subgroups ? "matmul_vector_subgroup_f32" : "matmul_vector_f32";
-      break;
-  }
-  return {};
-}
-
-bool needs_full_subgroups(const ProductVariant& variant) {
-  return variant.kernel == ProductKernel::cooperative || variant.kernel == ProductKernel::subgroup;
+  return fmt::format(fmt::runtime(form.kernel.embedded), product_type_name(form.type));
 }
 
 PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const ContractStep& contract,
-                          const ProductProblem& p, const ProductShape& shape, const ProductVariant& variant,
-                          const ProductForm& form) {
+                          const ProductProblem& p, const ProductForm& form) {
   Context& context = encoder.context;
-  const Capabilities& can = context.device->capabilities();
+  const ProductKernel& kernel = form.kernel;
   if (const std::string name = embedded_name(contract, form, context.glsl); !name.empty())
-    return context.pipelines.embedded(name, constants_of(variant, shape, form, true, can),
-                                      needs_full_subgroups(variant));
+    return context.pipelines.embedded(name, kernel.embedded_constants, kernel.full_subgroups);
   Hash128 key = form.hash();
   GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
   if (contract.epilogue) {
@@ -189,8 +120,7 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
     const GlslEpilogue epilogue(*contract.epilogue, epilogue_shape, "epilogue", context.glsl);
     return product_text(form, &epilogue, p.batch.rank(), context.glsl);
   };
-  return context.pipelines.generated(key, step.name(), needs_full_subgroups(variant), text,
-                                     constants_of(variant, shape, form, false, can));
+  return context.pipelines.generated(key, step.name(), kernel.full_subgroups, text, kernel.constants);
 }
 
 }  // namespace
@@ -223,18 +153,19 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     shape.k += segment.k;
     shape.scaled |= segment.scale >= 0;
   }
-  const ProductVariant& variant =
-      encoder.forced != nullptr
-          ? *encoder.forced
-          : context.tuner.choose(shape, can, context.few_cores, [&](const ProductVariant& v, double stop_at) {
-              return encoder.time_product(step, v, stop_at);
-            });
+  const ProductVariant& variant = encoder.forced != nullptr
+                                      ? *encoder.forced
+                                      : context.tuner.choose(shape, can, context.product_rates,
+                                                             [&](const ProductVariant& v, double stop_at) {
+                                                               return encoder.time_product(step, v, stop_at);
+                                                             });
   encoder.recording.variants.push_back(
       {encoder.step, {variant.name, context.tuner.why_not_pinned(shape, can)}});
   const ProductForm form = make_form(encoder, step, contract, shape, variant);
-  const std::int64_t tiles = variant.tiles(shape);
+  const ProductExtents extents = variant.family->extents(variant, shape, can);
+  const std::int64_t tiles = extents.tiles(shape);
   TableWriter::check_fits(tiles, step);
-  const PipelinePtr pipeline = make_pipeline(encoder, step, contract, p, shape, variant, form);
+  const PipelinePtr pipeline = make_pipeline(encoder, step, contract, p, form);
 
   TableWriter& table = encoder.table;
   const std::size_t named = 2 * form.segments();
@@ -268,9 +199,8 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
   if (contract.epilogue) epilogue_arguments(step, p).write_integers(table);
 
-  const std::uint32_t groups =
-      encoder.groups(tiles, variant.kernel == ProductKernel::tile ? variant.lanes : 1);
-  encoder.dispatch(step, pipeline, block, groups, variant.iterations(shape, groups, can));
+  const std::uint32_t groups = encoder.groups(tiles, extents.units);
+  encoder.dispatch(step, pipeline, block, groups, extents.iterations(shape, groups));
 }
 
 }  // namespace caldera::vulkan

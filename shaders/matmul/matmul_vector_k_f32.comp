@@ -6,5 +6,4 @@
 #define VECTOR vec4
 #define ALIGN 4
 #define MULTIPLY_ADD(x, y, z) fma(x, y, z)
-#define SUBGROUP_ADD
-#include "matmul_vector.glsl"
+#include "matmul_vector_k.glsl"
