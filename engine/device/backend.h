@@ -14,6 +14,7 @@
 #include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
 #include "engine/device/memory_budget.h"
+#include "engine/plan/device_traits.h"
 #include "engine/plan/plan.h"
 #include "engine/tensor/storage.h"
 
@@ -129,6 +130,8 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
+  /// What plans for it are compiled for; the same at every call.
+  virtual DeviceTraits traits() const { return {}; }
   /// The variants of the matrix product that it has been written for, on this device or another of its kind.
   /// Empty: there is one, which has no name.
   virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }

@@ -10,6 +10,7 @@
 //   LOADED(address, element)           an element of q, k, v or go, which may be of a 16-bit type
 //   STORE(z, element, value)           stores an element of an output, which may be of a 16-bit type
 //   CAUSAL                             if the score is a constant for keys beyond the query's place
+//   IN_PARTS                           if batches, part_batches at a time, are parts of the keys one after the other
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the kernels
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
 //   SCORE(raw, query, key)             the score
@@ -51,6 +52,8 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int batch_rank;
   int batch_extents[4];
   int offset;
+  int query_step;    // 0: all queries see what query 0 sees
+  int part_batches;  // batches of a part of the keys
   View views[OPERANDS];
   KERNEL_INTEGERS
 };
@@ -187,6 +190,15 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
 
 #ifdef CAUSAL
 int causal_offset() { return args.offset + int(args.offset_scalar.x); }
+
+// The last key that a query sees, counted from the first one of the batch's part of the keys.
+int last_seen(int query, uint batch) {
+#ifdef IN_PARTS
+  return query * args.query_step + causal_offset() - int(batch) / args.part_batches * args.keys;
+#else
+  return query * args.query_step + causal_offset();
+#endif
+}
 
 // What a masked score adds to the sum of a row with this maximum.
 float mask_weight(float highest) { return f_exp(uintBitsToFloat(args.fill.x) - highest); }

@@ -43,11 +43,38 @@ void main() {
     float sum[TILE_ROWS][EACH];
     clear(sum);
 #ifdef CAUSAL
-    const int last_key = min(first + BLOCK_ROWS, m) - 1 + causal_offset();
+    const int last_key = last_seen(min(first + BLOCK_ROWS, m) - 1, batch);
     bool asked = false;
 #endif
+    int keys = n;
+#ifdef IN_PARTS
+    if (last_key < 0 && int(batch) >= args.part_batches) {
+      // Nothing but masked keys. They weigh nothing beside the first keys of all, if those score high enough.
+      const uint first_part = batch % uint(args.part_batches);
+      KERNEL_BATCH(first_part)
+      multiply_rows(0, q, first, matrix(kK, first_part, n), 0, d);
+      [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
+        const int r = LANE_ROW * TILE_ROWS + i;
+        float most = -infinity();
+        COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
+          const int column = LANE_COLUMN + j * LANE_COLUMNS;
+          if (column < n) most = max(most, SCORE(blocks[in_block(r, column)], min(first + r, m - 1), column));
+        }
+        part[own_state(i)] = most;
+      }
+      SYNC();
+      bool nothing = true;
+      [[dont_unroll]] for (int r = 0; r < BLOCK_ROWS; ++r) {
+        float most = -infinity();
+        [[dont_unroll]] for (int l = 0; l < LANE_COLUMNS; ++l) most = max(most, part[r * LANE_COLUMNS + l]);
+        nothing = nothing && mask_weight(most) == 0.0;
+      }
+      if (nothing) keys = 0;
+      SYNC();
+    }
+#endif
 
-    [[dont_unroll]] for (int key = 0; key < n; key += BLOCK_COLUMNS) {
+    [[dont_unroll]] for (int key = 0; key < keys; key += BLOCK_COLUMNS) {
 #ifdef CAUSAL
       if (key > last_key && !asked) {
         // Only masked keys are left, and maxima only rise.
@@ -103,8 +130,8 @@ void main() {
       float total = 0.0;
       [[dont_unroll]] for (int l = 0; l < LANE_COLUMNS; ++l) total += row_sum[r * LANE_COLUMNS + l];
       // Keys that are all at -infinity are not a number below their maximum; of no keys at all nothing is summed.
-      if (total == 0.0 && n != 0) total = quiet_nan();
-      row_scale[own_state(i)] = n == 0 ? 0.0 : 1.0 / total;
+      if (total == 0.0 && keys != 0) total = quiet_nan();
+      row_scale[own_state(i)] = keys == 0 ? 0.0 : 1.0 / total;
       if (LANE_COLUMN == 0 && first + r < m) {
         MEMORY(highest).v[row_of(highest, first + r)] = row_maximum[r * LANE_COLUMNS];
         MEMORY(totals).v[row_of(totals, first + r)] = total / share;

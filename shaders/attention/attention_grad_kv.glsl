@@ -24,7 +24,7 @@ void main() {
     [[dont_unroll]] for (int query = 0; query < m; query += BLOCK_COLUMNS) {
       const int count = min(BLOCK_COLUMNS, m - query);
 #ifdef CAUSAL
-      if (first > query + count - 1 + causal_offset()) {
+      if (first > last_seen(query + count - 1, batch)) {
         bool nothing = true;
         [[dont_unroll]] for (int c = 0; c < count; ++c)
           nothing = nothing && masked_share(highest, total, query + c) == 0.0;

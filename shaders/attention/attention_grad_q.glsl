@@ -21,7 +21,7 @@ void main() {
     clear(sum);
     int keys = n;
 #ifdef CAUSAL
-    const int visible = max(min(first + BLOCK_ROWS, m) + causal_offset(), 0);
+    const int visible = max(last_seen(min(first + BLOCK_ROWS, m) - 1, batch) + 1, 0);
     if (visible < n) {
       bool nothing = true;
       [[dont_unroll]] for (int r = first; r < min(first + BLOCK_ROWS, m); ++r)

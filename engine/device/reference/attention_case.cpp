@@ -177,6 +177,12 @@ void AttentionCase::add_forward() {
   add_forward_step(o, highest, case_.output(kF, query_count(1)));
 }
 
+void AttentionCase::add_forward_alone() {
+  const int o = case_.output(kF, query_count(s_.e));
+  const int highest = case_.arena(kF, query_count(1));
+  add_forward_step(o, highest, case_.arena(kF, query_count(1)));
+}
+
 void AttentionCase::add_gradients() {
   add_forward_step(o_, highest_, total_);
   case_.run_last_step_ahead();

@@ -38,6 +38,8 @@ class VulkanBackend final : public Backend {
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
+  DeviceTraits traits() const override { return {.compute_units = context_->compute_units}; }
+
   std::vector<ProductVariantInfo> product_variants() const override {
     std::vector<ProductVariantInfo> variants;
     for (const vulkan::ProductVariant& v : vulkan::product_variants())

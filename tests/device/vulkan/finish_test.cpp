@@ -182,16 +182,17 @@ TEST(SpirvFinish, MatricesBecomeKhrs) {
   std::vector<std::uint32_t> uses;
   bool asks_for_nv = false;
   std::unordered_map<std::uint32_t, std::uint32_t> constants;
-  for_each_instruction(finish(product_of("m, k", "k, n"), "tested"), "tested", [&](const Instruction& i) {
-    if (i.op == OpConstant) constants[i.words[2]] = i.words[3];
-    if (i.op == OpTypeCooperativeMatrixKHR) uses.push_back(constants.at(i.words[6]));
-    // Pointer, layout and stride of a load; the layout of the first one is by columns.
-    if (i.op == OpCooperativeMatrixLoadKHR) {
-      EXPECT_EQ(constants.at(i.words[5]), 16U);
-      uses.push_back(10 + constants.at(i.words[4]));
-    }
-    asks_for_nv |= i.op == OpCapability && i.words[1] == CapabilityCooperativeMatrixNV;
-  });
+  for_each_instruction(finish(product_of("m, k", "k, n"), "tested"), "tested",
+                       [&](const vulkan::spirv::Instruction& i) {
+                         if (i.op == OpConstant) constants[i.words[2]] = i.words[3];
+                         if (i.op == OpTypeCooperativeMatrixKHR) uses.push_back(constants.at(i.words[6]));
+                         // Pointer, layout and stride of a load; the layout of the first one is by columns.
+                         if (i.op == OpCooperativeMatrixLoadKHR) {
+                           EXPECT_EQ(constants.at(i.words[5]), 16U);
+                           uses.push_back(10 + constants.at(i.words[4]));
+                         }
+                         asks_for_nv |= i.op == OpCapability && i.words[1] == CapabilityCooperativeMatrixNV;
+                       });
   std::ranges::sort(uses);
   EXPECT_EQ(uses, (std::vector<std::uint32_t>{0, 1, 2, 10, 11}));  // A, B and the sums; by rows, by columns
   EXPECT_FALSE(asks_for_nv);

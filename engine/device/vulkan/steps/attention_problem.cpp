@@ -24,10 +24,12 @@ std::int64_t count_iterations(const AttentionStep& attention, const AttentionSpa
   block += forward ? tile : product(e);
   if (of_keys) block += b.columns() + 1;
   if (of_keys && attention.causal.fill >= 0) block += b.columns() + 1;
+  // The probe of a part that may be left out.
+  const std::int64_t probe = attention.causal.in_parts ? b.rows() * (b.lane_columns + 2) + block : 0;
   const std::int64_t blocks = (along + b.columns() - 1) / b.columns();
   const std::int64_t around = b.rows() + 2 * (b.tile_rows + 1) + b.tile_rows * (b.lane_columns + 1) +
                               10 * (space.batch.rank() + 1);  // ten views
-  return tasks_each * (blocks * block + around + 1) + 1;
+  return tasks_each * (blocks * block + around + probe + 1) + 1;
 }
 
 }  // namespace
@@ -53,12 +55,13 @@ std::vector<AttentionOperand> attention_operands(const Step& step, const Attenti
 }
 
 AttentionSpace::AttentionSpace(const Step& step) {
+  const bool in_parts = step.as<AttentionStep>().causal.in_parts;
   const int batch_rank = step.dims.rank() - 4;
   strides.resize(step.operands.size());
   for (int d = 0; d < batch_rank; ++d) {
     const std::int64_t extent = step.dims[d];
     if (extent == 1) continue;
-    bool joins = !batch.empty();
+    bool joins = !batch.empty() && !(in_parts && batch.rank() == 1);  // the parts stay a dimension
     for (std::size_t k = 0; joins && k < strides.size(); ++k)
       joins = strides[k].back() == step.operands[k].strides[d] * extent;
     if (joins) {

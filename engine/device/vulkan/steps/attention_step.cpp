@@ -126,6 +126,7 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   if (b.small_code) text += "#define SMALL_CODE\n";
   if (vector_loads) text += "#define VECTOR_LOADS\n";
   if (attention.causal.fill >= 0) text += "#define CAUSAL\n";
+  if (attention.causal.in_parts) text += "#define IN_PARTS\n";
   text += fmt::format("#define KERNEL_SLOTS {}\n#define KERNEL_INTEGERS {}\n", one_line(slots),
                       one_line(integers));
   text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(loads));
@@ -171,6 +172,8 @@ std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionS
     table.integer(value, step);
   for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
   table.integer(attention.causal.offset, step);
+  table.integer(attention.causal.one_query ? 0 : 1, step);
+  table.integer(attention.causal.in_parts ? space.batches() / space.batch[0] : 1, step);
   for (std::size_t i = 0; i < named.size(); ++i) {
     const Dims strides = space.batch_strides(named[i].operand);
     table.integer(biases[i], step);
@@ -208,9 +211,10 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
   }
 
   Hash128 key;
-  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(attention.pass),
+  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(attention.pass),
                       name(types.operands), name(types.results), b.lane_rows, b.lane_columns, b.tile_rows,
-                      b.tile_columns, b.each, b.small_code, vector_loads, attention.causal.fill >= 0));
+                      b.tile_columns, b.each, b.small_code, vector_loads, attention.causal.fill >= 0,
+                      attention.causal.in_parts));
   for (const Part& part : parts) {
     for (const Hash128& h : {part.kernel->hash, shape(space, part).hash()}) {
       key.mix(h.lo);

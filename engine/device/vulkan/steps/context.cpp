@@ -1,5 +1,8 @@
 #include "engine/device/vulkan/steps/context.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/device_identity.h"
 
@@ -8,6 +11,13 @@ namespace {
 
 /// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
 bool staging_forced() { return environment_flag("CALDERA_VULKAN_STAGING"); }
+
+/// Multiprocessors of a GPU are not told by the driver; 64 are between an integrated one's and the largest.
+std::int32_t units_of(const Capabilities& can) {
+  constexpr int kUnknown = 64, kMost = 4096;
+  const int own = can.software ? static_cast<int>(std::thread::hardware_concurrency()) : kUnknown;
+  return environment_number("CALDERA_VULKAN_UNITS", std::clamp(own, 1, kMost), 1, kMost);
+}
 
 GlslOptions glsl_options(const Capabilities& can) {
   GlslOptions options;
@@ -34,6 +44,7 @@ Context::Context(const PhysicalDevice& physical)
             DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
+      compute_units(units_of(physical.capabilities)),
       arena_(tensors) {}
 
 void Context::count_replay() {

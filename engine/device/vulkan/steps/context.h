@@ -32,6 +32,8 @@ class Context {
   /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
   /// software device what a GPU gets.
   const bool few_cores;
+  /// DeviceTraits::compute_units. Debugging: CALDERA_VULKAN_UNITS.
+  const std::int32_t compute_units;
 
   /// The memory of a plan's intermediates: see SharedArena::take. Called under the backend's order of
   /// submits.
