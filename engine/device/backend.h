@@ -26,6 +26,12 @@ struct ProductVariantInfo {
   std::string why_not;  // what the device lacks for it, whatever the product; empty: nothing
 };
 
+/// One of the ways in which a device computes attention.
+struct AttentionVariantInfo {
+  std::string name;     // that pins it: CALDERA_VULKAN_ATTENTION=<name>, read while the device is opened
+  std::string why_not;  // what the device lacks for it; empty: nothing
+};
+
 /// The variant by which a step is computed.
 struct StepVariant {
   std::string_view name;  // empty: there is one only, or the step has nothing to compute
@@ -135,6 +141,9 @@ class Backend {
   /// The variants of the matrix product that it has been written for, on this device or another of its kind.
   /// Empty: there is one, which has no name.
   virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
+  /// The same of attention. What a step does not allow (operands of f32 in cooperative matrices) goes another
+  /// way even where one is pinned.
+  virtual std::vector<AttentionVariantInfo> attention_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
   /// How many threads may call `submit` at once, the same executable included. Work that is submitted so must

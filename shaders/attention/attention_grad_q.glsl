@@ -43,9 +43,11 @@ void main() {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (key + column < n) {
             const float raw = blocks[in_block(r, column)];
-            const float weight = f_exp(SCORE(raw, query, key + column) - row_highest) / row_total;
+            const float weight = WEIGHT(SCORE(raw, query, key + column) - row_highest) / row_total;
             const float d_score = weight * (blocks[BLOCK_SIZE + in_block(r, column)] - row_delta);
             blocks[in_block(r, column)] = GRADIENT(d_score, raw, query, key + column);
+          } else {
+            blocks[in_block(r, column)] = 0.0;
           }
         }
       }

@@ -32,6 +32,7 @@ struct AttentionSetting {
   bool heads_inside = false;       // tensors lie as (batch, time, head, size), not (batch, head, time, size)
   Range values{-1, 1};             // of q and k
   bool hint = true;                // causal: Step::causal says so
+  DType memory = DType::f32;       // of q, k, v and go
 
   std::string text() const;
 };

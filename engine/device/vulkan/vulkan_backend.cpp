@@ -11,6 +11,7 @@
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
+#include "engine/device/vulkan/steps/attention_variants.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/step_code.h"
 #include "engine/tensor/error.h"
@@ -44,6 +45,17 @@ class VulkanBackend final : public Backend {
     std::vector<ProductVariantInfo> variants;
     for (const vulkan::ProductVariant& v : vulkan::product_variants())
       variants.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
+    return variants;
+  }
+
+  std::vector<AttentionVariantInfo> attention_variants() const override {
+    const bool has_matrices = context_->device->capabilities().cooperative_matrix;
+    std::vector<AttentionVariantInfo> variants;
+    for (const vulkan::AttentionVariant& v : vulkan::attention_variants())
+      variants.push_back(
+          {v.name, v.cooperative && !has_matrices
+                       ? "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32"
+                       : ""});
     return variants;
   }
 

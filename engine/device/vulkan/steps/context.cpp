@@ -1,16 +1,25 @@
 #include "engine/device/vulkan/steps/context.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/device_identity.h"
+#include "engine/device/vulkan/steps/attention_variants.h"
 
 namespace caldera::vulkan {
 namespace {
 
 /// Debugging: treats a device whose memory the host can reach like one whose memory it cannot.
 bool staging_forced() { return environment_flag("CALDERA_VULKAN_STAGING"); }
+
+/// Debugging: CALDERA_VULKAN_ATTENTION.
+std::string_view pinned_attention() {
+  const char* const name = std::getenv("CALDERA_VULKAN_ATTENTION");
+  return name == nullptr ? std::string_view() : name;
+}
 
 /// Multiprocessors of a GPU are not told by the driver; 64 are between an integrated one's and the largest.
 std::int32_t units_of(const Capabilities& can) {
@@ -44,6 +53,7 @@ Context::Context(const PhysicalDevice& physical)
             DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.capabilities.software && !environment_flag("CALDERA_VULKAN_WIDE")),
+      attention(&attention_variant(few_cores, physical.capabilities.cooperative_matrix, pinned_attention())),
       compute_units(units_of(physical.capabilities)),
       arena_(tensors) {}
 

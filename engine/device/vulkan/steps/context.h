@@ -16,6 +16,8 @@
 
 namespace caldera::vulkan {
 
+struct AttentionVariant;
+
 /// One open device.
 class Context {
  public:
@@ -32,6 +34,8 @@ class Context {
   /// Whether kernels get workgroups that suit a few processor cores. Debugging: CALDERA_VULKAN_WIDE=1 gives a
   /// software device what a GPU gets.
   const bool few_cores;
+  /// How attention is computed. Debugging: CALDERA_VULKAN_ATTENTION names it.
+  const AttentionVariant* const attention;
   /// DeviceTraits::compute_units. Debugging: CALDERA_VULKAN_UNITS.
   const std::int32_t compute_units;
 
