@@ -8,6 +8,7 @@
 #include "engine/compile/fuse/fuse_text.h"
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
+#include "engine/compile/lower/lower.h"
 #include "engine/compile/order/in_place.h"
 #include "engine/compile/order/join_steps.h"
 #include "engine/compile/order/optional_outputs.h"
@@ -26,6 +27,7 @@ struct Compilation {
   const Program& given;
   bool fusion;
   std::int64_t arena_segment;
+  DeviceTraits traits;
   Program program;
   std::optional<Placement> placement;  // refers to `program`, which stays as it is from then on
   std::vector<Group> groups;
@@ -45,7 +47,7 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 11> kPasses{{
+constexpr std::array<Pass, 12> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
@@ -66,6 +68,7 @@ constexpr std::array<Pass, 11> kPasses{{
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
+    {"lower", Form::plan, kFuses, [](Compilation& c) { lower(c.plan, c.traits); }},
     {"optional_outputs", Form::plan, kAlways,
      [](Compilation& c) { add_optional_outputs(c.plan, c.given.optional_outputs); }},
     {"order_and_place", Form::plan, kAlways, [](Compilation& c) { order_and_place(c.plan); }},
@@ -89,7 +92,10 @@ std::string text_of(const Compilation& c, Form form) {
 }  // namespace
 
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options) {
-  Compilation c{.given = program, .fusion = options.fusion, .arena_segment = options.arena_segment};
+  Compilation c{.given = program,
+                .fusion = options.fusion,
+                .arena_segment = options.arena_segment,
+                .traits = options.traits};
   for (const Pass& pass : kPasses) {
     if (pass.fuses && !options.fusion) continue;
     pass.run(c);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/compile/program/program.h"
+#include "engine/plan/device_traits.h"
 #include "engine/plan/plan.h"
 
 namespace caldera {
@@ -18,6 +19,7 @@ struct CompileOptions {
   bool fusion = true;
   /// Plan::arena_segment: a multiple of kArenaAlignment, not 0.
   std::int64_t arena_segment = kArenaSegment;
+  DeviceTraits traits;
   /// Called after each pass with its name. `text` says what there is by then: the program, where its values
   /// live, the groups or the plan.
   std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;

@@ -14,6 +14,7 @@
 #include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
 #include "engine/device/memory_budget.h"
+#include "engine/plan/device_traits.h"
 #include "engine/plan/plan.h"
 #include "engine/tensor/storage.h"
 
@@ -23,6 +24,12 @@ namespace caldera {
 struct ProductVariantInfo {
   std::string name;     // that pins it: CALDERA_TUNE=<name>, read while the device is opened
   std::string why_not;  // what the device lacks for it, whatever the product; empty: nothing
+};
+
+/// One of the ways in which a device computes attention.
+struct AttentionVariantInfo {
+  std::string name;     // that pins it: CALDERA_VULKAN_ATTENTION=<name>, read while the device is opened
+  std::string why_not;  // what the device lacks for it; empty: nothing
 };
 
 /// The variant by which a step is computed.
@@ -129,9 +136,14 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
+  /// What plans for it are compiled for; the same at every call.
+  virtual DeviceTraits traits() const { return {}; }
   /// The variants of the matrix product that it has been written for, on this device or another of its kind.
   /// Empty: there is one, which has no name.
   virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
+  /// The same of attention. What a step does not allow (operands of f32 in cooperative matrices) goes another
+  /// way even where one is pinned.
+  virtual std::vector<AttentionVariantInfo> attention_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
   /// How many threads may call `submit` at once, the same executable included. Work that is submitted so must

@@ -23,10 +23,11 @@ std::size_t bytes_of(const Kernel& kernel) {
 
 }  // namespace
 
-Hash128 plan_key(const Hash128& structure, std::uint64_t opening) {
+Hash128 plan_key(const Hash128& structure, const DeviceTraits& traits, std::uint64_t opening) {
   Hash128 key = structure;
   key.mix(settings().fusion ? 1 : 0);
   key.mix(static_cast<std::uint64_t>(settings().arena_segment));
+  traits.mix_into(key);
   key.mix(opening);
   return key;
 }

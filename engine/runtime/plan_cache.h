@@ -17,9 +17,9 @@
 
 namespace caldera {
 
-/// What a plan is found by: the structure of its graph (GraphKey::hash), every setting that changes what is
-/// compiled, and the opening of its device (OpenDevice).
-Hash128 plan_key(const Hash128& structure, std::uint64_t opening);
+/// What a plan is found by: the structure of its graph (GraphKey::hash), every setting and every trait of the
+/// device that changes what is compiled, and the opening of the device (OpenDevice).
+Hash128 plan_key(const Hash128& structure, const DeviceTraits& traits, std::uint64_t opening);
 
 /// Thread-safe.
 class PlanCache {

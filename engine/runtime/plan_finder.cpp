@@ -34,8 +34,9 @@ void check_types(const Program& program, const Backend& backend) {
   }
 }
 
-CompileOptions compile_options() {
-  CompileOptions options{.fusion = settings().fusion, .arena_segment = settings().arena_segment};
+CompileOptions compile_options(const DeviceTraits& traits) {
+  CompileOptions options{
+      .fusion = settings().fusion, .arena_segment = settings().arena_segment, .traits = traits};
   const std::string& wanted = settings().debug_pass;
   if (!wanted.empty()) {
     options.after_pass = [&wanted](std::string_view pass, const std::function<std::string()>& text) {
@@ -69,14 +70,14 @@ std::shared_ptr<Executable> make_executable(const Hash128& key, const Program& p
 std::shared_ptr<const Plan> make_plan(const Program& program, const Backend& backend) {
   const ProfileSpan span("compile");
   check_types(program, backend);
-  auto plan = compile(program, compile_options());
+  auto plan = compile(program, compile_options(backend.traits()));
   if (settings().verify) verify_plan(*plan);
   print_plan(*plan, settings().debug, backend.code_writer());
   return plan;
 }
 
 std::shared_ptr<Executable> PlanFinder::find(const GraphKey& c, const std::shared_ptr<OpenDevice>& target) {
-  Hash128 key = plan_key(c.hash, target->opening);
+  Hash128 key = plan_key(c.hash, target->backend->traits(), target->opening);
   const auto cached = [&](PlanCache::Lookup lookup) {
     return settings().plan_cache ? plan_cache().find(key, lookup) : nullptr;
   };
@@ -119,7 +120,7 @@ void PlanFinder::make() {
 
 std::shared_ptr<Executable> find_executable(const Hash128& structure, const Program& program,
                                             const OpenDevice& target) {
-  Hash128 key = plan_key(structure, target.opening);
+  Hash128 key = plan_key(structure, target.backend->traits(), target.opening);
   if (settings().plan_cache) {
     auto found = plan_cache().find(key);
     if (found != nullptr && !found->plan().optional_outputs.empty()) {

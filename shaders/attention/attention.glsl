@@ -4,12 +4,17 @@
 //   LANE_ROWS, LANE_COLUMNS            a workgroup's invocations as a grid
 //   TILE_ROWS, TILE_COLUMNS            what one of them computes of a block of scores
 //   EACH                               columns that one of them keeps of an output, which has D or E of them
-//   SMALL_CODE                         if short code is worth more than unrolled loops
 //   SYNC                               the barrier of a workgroup, which may be a single subgroup
+//   WEIGHT(x)                          exp(x)
+//   STAGED, or else                    if matrices go through shared memory: see attention_staged.glsl, which is for
+//                                      GPUs, and asks for more; attention_direct.glsl reads them where they lie
+//   COOPERATIVE                        if they go through cooperative matrices: see attention_cooperative.glsl
+//   SMALL_CODE                         if short code is worth more than unrolled loops
 //   VECTOR_LOADS                       if rows of q, k, v and go are contiguous f32 and vectors are faster
 //   LOADED(address, element)           an element of q, k, v or go, which may be of a 16-bit type
 //   STORE(z, element, value)           stores an element of an output, which may be of a 16-bit type
 //   CAUSAL                             if the score is a constant for keys beyond the query's place
+//   IN_PARTS                           if batches, part_batches at a time, are parts of the keys one after the other
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the kernels
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
 //   SCORE(raw, query, key)             the score
@@ -51,6 +56,8 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int batch_rank;
   int batch_extents[4];
   int offset;
+  int query_step;    // 0: all queries see what query 0 sees
+  int part_batches;  // batches of a part of the keys
   View views[OPERANDS];
   KERNEL_INTEGERS
 };
@@ -75,94 +82,56 @@ int element_at(int view, uint batch) {
 struct Matrix {
   uvec2 address;
   int at, rows, columns, last_row;
+#ifdef WIDE
+  bool wide;  // WIDE elements from a column that is a multiple of WIDE on lie in 16 bytes at a multiple of 16
+#endif
 };
 
 // Of highest, total and delta.
 #define MEMORY(matrix) Floats((matrix).address)
 
 Matrix matrix(int operand, uint batch, int rows) {
-  return Matrix(args.memory[operand], element_at(operand, batch), args.views[operand].rows,
-                args.views[operand].columns, rows - 1);
+  Matrix x;
+  x.address = args.memory[operand];
+  x.at = element_at(operand, batch);
+  x.rows = args.views[operand].rows;
+  x.columns = args.views[operand].columns;
+  x.last_row = rows - 1;
+#ifdef WIDE
+  x.wide = x.columns == 1 && ((x.at | x.rows) & (WIDE - 1)) == 0 && (x.address.x & 15u) == 0u;
+#endif
+  return x;
 }
 
 int row_of(Matrix x, int row) { return x.at + min(row, x.last_row) * x.rows; }
 
-#ifdef VECTOR_LOADS
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Four { vec4 v; };
-
-vec4 four_at(uvec2 address, int element, int stride) {
-  uint high, low, carry;  // 4 bytes times an element number may need more than 32 bits
-  umulExtended(uint(element), 4u, high, low);
-  low = uaddCarry(address.x, low, carry);
-  return Four(uvec2(low, address.y + high + carry)).v;
-}
-#else
-vec4 four_at(uvec2 address, int element, int stride) {
-  return vec4(LOADED(address, element), LOADED(address, element + stride), LOADED(address, element + 2 * stride),
-              LOADED(address, element + 3 * stride));
-}
-#endif
-
 #define LANE_ROW (int(gl_LocalInvocationID.x) / LANE_COLUMNS)
 #define LANE_COLUMN (int(gl_LocalInvocationID.x) % LANE_COLUMNS)
 
-// Blocks, one after the other. The odd pitch spreads a column over the banks.
-#define BLOCK_SIZE (BLOCK_ROWS * (BLOCK_COLUMNS + 1))
+// Blocks, one after the other. The odd pitch spreads a column over the banks; matrices start at 16 bytes.
+#ifdef COOPERATIVE
+#define BLOCK_PITCH (BLOCK_COLUMNS + 4)
+#else
+#define BLOCK_PITCH (BLOCK_COLUMNS + 1)
+#endif
+#define BLOCK_SIZE (BLOCK_ROWS * BLOCK_PITCH)
 shared float blocks[BLOCKS * BLOCK_SIZE];
 
-int in_block(int row, int column) { return row * (BLOCK_COLUMNS + 1) + column; }
+int in_block(int row, int column) { return row * BLOCK_PITCH + column; }
 
-// The rows x_row, ... of x times the rows y_row, ... of y, over `length` columns: a block of scores. Each invocation
-// writes its part.
-void multiply_rows(int block, Matrix x, int x_row, Matrix y, int y_row, int length) {
-  float sum[TILE_ROWS][TILE_COLUMNS];
-  int xs[TILE_ROWS], ys[TILE_COLUMNS];
-  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
-    xs[i] = row_of(x, x_row + LANE_ROW * TILE_ROWS + i);
-    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = 0.0;
-  }
-  [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) ys[j] = row_of(y, y_row + LANE_COLUMN + j * LANE_COLUMNS);
-  int l = 0;
-#ifndef SMALL_CODE
-  [[dont_unroll]] for (; l + 4 <= length; l += 4) {
-    vec4 yv[TILE_COLUMNS];
-    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = four_at(y.address, ys[j] + l * y.columns, y.columns);
-    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
-      const vec4 xv = four_at(x.address, xs[i] + l * x.columns, x.columns);
-      [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j)
-        [[unroll]] for (int s = 0; s < 4; ++s) sum[i][j] = fma(xv[s], yv[j][s], sum[i][j]);
-    }
-  }
+#if defined(COOPERATIVE)
+#include "attention_cooperative.glsl"
+#elif defined(STAGED)
+#include "attention_staged.glsl"
+#else
+#include "attention_direct.glsl"
 #endif
-  [[dont_unroll]] for (; l < length; ++l) {
-    float yv[TILE_COLUMNS];
-    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) yv[j] = LOADED(y.address, ys[j] + l * y.columns);
-    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
-      const float xv = LOADED(x.address, xs[i] + l * x.columns);
-      [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = fma(xv, yv[j], sum[i][j]);
-    }
-  }
-  [[unroll]] for (int i = 0; i < TILE_ROWS; ++i)
-    [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j)
-      blocks[block + in_block(LANE_ROW * TILE_ROWS + i, LANE_COLUMN + j * LANE_COLUMNS)] = sum[i][j];
-}
 
-// Adds the first `count` columns of a block times the rows first, ... of y, which has `length` columns.
-void accumulate(int block, int count, Matrix y, int first, int length, inout float sum[TILE_ROWS][EACH]) {
-  if (length == 0) return;
-  int columns[EACH];
-  [[unroll]] for (int j = 0; j < EACH; ++j)
-    columns[j] = y.at + min(LANE_COLUMN + j * LANE_COLUMNS, length - 1) * y.columns;
-  [[dont_unroll]] for (int c = 0; c < count; ++c) {
-    float weight[TILE_ROWS];
-    [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) weight[i] = blocks[block + in_block(LANE_ROW * TILE_ROWS + i, c)];
-    const int row = (first + c) * y.rows;
-    [[unroll]] for (int j = 0; j < EACH; ++j) {
-      const float value = LOADED(y.address, row + columns[j]);
-      [[unroll]] for (int i = 0; i < TILE_ROWS; ++i) sum[i][j] = fma(weight[i], value, sum[i][j]);
-    }
-  }
-}
+#ifndef COOPERATIVE
+#ifndef STAGED
+// The column of an output that an invocation keeps as its number `j`.
+int column_of(int j) { return LANE_COLUMN + j * LANE_COLUMNS; }
+#endif
 
 void clear(out float sum[TILE_ROWS][EACH]) {
   [[unroll]] for (int i = 0; i < TILE_ROWS; ++i)
@@ -176,7 +145,7 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
     const int row = first + LANE_ROW * TILE_ROWS + i;
     if (row <= z.last_row) {
       [[unroll]] for (int j = 0; j < EACH; ++j) {
-        const int column = LANE_COLUMN + j * LANE_COLUMNS;
+        const int column = column_of(j);
         if (column < length) STORE(z, z.at + row * z.rows + column * z.columns, sum[0][j]);
       }
     }
@@ -185,11 +154,22 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
   }
 }
 
+#endif
+
 #ifdef CAUSAL
 int causal_offset() { return args.offset + int(args.offset_scalar.x); }
 
+// The last key that a query sees, counted from the first one of the batch's part of the keys.
+int last_seen(int query, uint batch) {
+#ifdef IN_PARTS
+  return query * args.query_step + causal_offset() - int(batch) / args.part_batches * args.keys;
+#else
+  return query * args.query_step + causal_offset();
+#endif
+}
+
 // What a masked score adds to the sum of a row with this maximum.
-float mask_weight(float highest) { return f_exp(uintBitsToFloat(args.fill.x) - highest); }
+float mask_weight(float highest) { return WEIGHT(uintBitsToFloat(args.fill.x) - highest); }
 
 // P of a masked score in a row. Not 0 where the row's sum is not a number, as P is not one either.
 float masked_share(Matrix highest, Matrix total, int row) {

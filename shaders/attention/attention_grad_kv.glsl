@@ -5,6 +5,17 @@
 
 const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6, kDk = 7, kDv = 8;
 
+// Of the query in an invocation's column number `j`.
+#ifdef STAGED
+#define HIGHEST of_query[0][j]
+#define SHARE(x) ((x) * of_query[1][j])
+#define DELTA of_query[2][j]
+#else
+#define HIGHEST MEMORY(highest).v[row_of(highest, query + column)]
+#define SHARE(x) ((x) / MEMORY(total).v[row_of(total, query + column)])
+#define DELTA MEMORY(delta).v[row_of(delta, query + column)]
+#endif
+
 void main() {
   KERNEL_BEGIN
   const int m = args.queries, n = args.keys, d = args.d, e = args.e;
@@ -24,11 +35,20 @@ void main() {
     [[dont_unroll]] for (int query = 0; query < m; query += BLOCK_COLUMNS) {
       const int count = min(BLOCK_COLUMNS, m - query);
 #ifdef CAUSAL
-      if (first > query + count - 1 + causal_offset()) {
+      if (first > last_seen(query + count - 1, batch)) {
         bool nothing = true;
         [[dont_unroll]] for (int c = 0; c < count; ++c)
           nothing = nothing && masked_share(highest, total, query + c) == 0.0;
         if (nothing) continue;
+      }
+#endif
+#ifdef STAGED
+      float of_query[3][TILE_COLUMNS];
+      [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
+        const int row = query + LANE_COLUMN + j * LANE_COLUMNS;
+        of_query[0][j] = MEMORY(highest).v[row_of(highest, row)];
+        of_query[1][j] = 1.0 / MEMORY(total).v[row_of(total, row)];
+        of_query[2][j] = MEMORY(delta).v[row_of(delta, row)];
       }
 #endif
       multiply_rows(0, k, first, q, query, d);
@@ -41,12 +61,13 @@ void main() {
           if (column < count) {
             const int at = in_block(r, column);
             const float raw = blocks[at];
-            const float row_highest = MEMORY(highest).v[row_of(highest, query + column)];
-            const float row_total = MEMORY(total).v[row_of(total, query + column)];
-            const float weight = f_exp(SCORE(raw, query + column, key) - row_highest) / row_total;
-            const float d_score = weight * (blocks[BLOCK_SIZE + at] - MEMORY(delta).v[row_of(delta, query + column)]);
+            const float weight = SHARE(WEIGHT(SCORE(raw, query + column, key) - HIGHEST));
+            const float d_score = weight * (blocks[BLOCK_SIZE + at] - DELTA);
             blocks[at] = GRADIENT(d_score, raw, query + column, key);
             blocks[BLOCK_SIZE + at] = weight;
+          } else {
+            blocks[in_block(r, column)] = 0.0;
+            blocks[BLOCK_SIZE + in_block(r, column)] = 0.0;
           }
         }
       }

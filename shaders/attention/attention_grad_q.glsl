@@ -21,7 +21,7 @@ void main() {
     clear(sum);
     int keys = n;
 #ifdef CAUSAL
-    const int visible = max(min(first + BLOCK_ROWS, m) + causal_offset(), 0);
+    const int visible = max(last_seen(min(first + BLOCK_ROWS, m) - 1, batch) + 1, 0);
     if (visible < n) {
       bool nothing = true;
       [[dont_unroll]] for (int r = first; r < min(first + BLOCK_ROWS, m); ++r)
@@ -43,9 +43,11 @@ void main() {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (key + column < n) {
             const float raw = blocks[in_block(r, column)];
-            const float weight = f_exp(SCORE(raw, query, key + column) - row_highest) / row_total;
+            const float weight = WEIGHT(SCORE(raw, query, key + column) - row_highest) / row_total;
             const float d_score = weight * (blocks[BLOCK_SIZE + in_block(r, column)] - row_delta);
             blocks[in_block(r, column)] = GRADIENT(d_score, raw, query, key + column);
+          } else {
+            blocks[in_block(r, column)] = 0.0;
           }
         }
       }

@@ -54,6 +54,19 @@ inline constexpr std::int64_t kFewResults = 4096;
 inline constexpr std::int64_t kShortestPartOfSum = 1024;
 inline constexpr std::int64_t kMaxPartsOfSum = 32;
 
+// ---- lower/
+
+/// Attention over at least kManyKeys keys shares a head's keys among up to kMostJoinedHeads queries' heads;
+/// where a head has at most kFewQueries queries, it is computed in parts of the keys: so many that each of
+/// the device's units has kGroupsOfUnit of them, of at least kShortestKeyPart keys, in whole blocks of
+/// kKeyBlock if the keys do not divide.
+inline constexpr std::int64_t kManyKeys = 256;
+inline constexpr std::int64_t kMostJoinedHeads = 64;
+inline constexpr std::int64_t kFewQueries = 64;
+inline constexpr std::int64_t kGroupsOfUnit = 2;
+inline constexpr std::int64_t kShortestKeyPart = 64;
+inline constexpr std::int64_t kKeyBlock = 32;
+
 // ---- order/
 
 /// Most steps that become one dispatch, and the bytes that a step may hold back while it waits for others:

@@ -15,12 +15,18 @@ using reference::ScoreKind;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-void check(Examination& x, const std::string& name, const AttentionSetting& setting) {
+/// `halves`: weights may be rounded to f16.
+void check(Examination& x, const std::string& name, const AttentionSetting& setting, bool halves = false) {
   const bool gpu = x.gpu();
   PlanCase forward(x.device());
   AttentionCase(forward, setting).add_forward();
-  x.compare("attention, " + name, forward,
-            {{gpu ? 3e-5 : 1e-5, gpu ? 2e-5 : 1e-5}, "weighted means of numbers below 1, exp of f32 scores"});
+  if (halves)
+    x.compare("attention, " + name, forward,
+              {{1e-3, 5e-4}, "weighted means of numbers below 1, weights of 11 bits"});
+  else
+    x.compare(
+        "attention, " + name, forward,
+        {{gpu ? 3e-5 : 1e-5, gpu ? 2e-5 : 1e-5}, "weighted means of numbers below 1, exp of f32 scores"});
   PlanCase gradients(x.device());
   AttentionCase(gradients, setting).add_gradients();
   x.compare(
@@ -75,11 +81,31 @@ void check_attention(Examination& x) {
       x, "large scores",
       {.heads = 2, .m = 33, .n = 130, .d = 16, .e = 8, .score = ScoreKind::scaled, .values = {-9, 9, true}});
   check(x, "no queries", {.heads = 2, .m = 0, .n = 7, .d = 8, .e = 8});
-  if (!x.gpu() || x.backend().info().type != "software") return;  // GPUs have wide workgroups anyway
-  x.on_other_backend("attention in wide workgroups", "CALDERA_VULKAN_WIDE", "1", [](Examination& wide) {
-    check(wide, "7 queries, 5 keys", {.m = 7, .n = 5, .d = 4, .e = 9});
-    check(wide, "causal", {.group = 2, .m = 33, .n = 33, .d = 33, .e = 16, .score = ScoreKind::causal});
-  });
+}
+
+void check_attention_variant(Examination& x, bool rounds_weights) {
+  for (const DType memory : {DType::f32, DType::f16}) {
+    const std::string of = memory == DType::f16 ? " of f16" : "";
+    const bool halves = rounds_weights && memory == DType::f16;
+    check(x, "7 queries, 5 keys" + of, {.m = 7, .n = 5, .d = 4, .e = 9, .memory = memory}, halves);
+    check(x, "causal, uneven heads" + of,
+          {.group = 2, .m = 33, .n = 33, .d = 33, .e = 16, .score = ScoreKind::causal, .memory = memory},
+          halves);
+    check(x, "several blocks" + of,
+          {.heads = 2,
+           .m = 130,
+           .n = 200,
+           .d = 64,
+           .e = 64,
+           .score = ScoreKind::causal_bias,
+           .fill = -kInf,
+           .offset = 60,
+           .memory = memory},
+          halves);
+    check(x, "scores that grow" + of,
+          {.heads = 2, .m = 40, .n = 130, .d = 16, .e = 8, .values = {-9, 9, true}, .memory = memory},
+          halves);
+  }
 }
 
 }  // namespace caldera::doctor

@@ -16,6 +16,16 @@ Family products_by(const ProductVariantInfo& variant) {
           }};
 }
 
+Family attention_by(const AttentionVariantInfo& variant) {
+  const std::string name = "attention: " + variant.name;
+  return {name, [=](Examination& x) {
+            if (!variant.why_not.empty()) return x.skip(name, variant.why_not);
+            x.on_other_backend(
+                name, "CALDERA_VULKAN_ATTENTION", variant.name.c_str(),
+                [&](Examination& other) { check_attention_variant(other, variant.name == "cooperative"); });
+          }};
+}
+
 }  // namespace
 
 std::vector<Family> families(const Backend& backend) {
@@ -30,10 +40,10 @@ std::vector<Family> families(const Backend& backend) {
       {"products", check_products},
   };
   for (const ProductVariantInfo& variant : backend.product_variants()) all.push_back(products_by(variant));
-  all.insert(all.end(), {{"gather and scatter", check_indexed},
-                         {"attention", check_attention},
-                         {"replay", check_replay},
-                         {"memory", check_memory}});
+  all.insert(all.end(), {{"gather and scatter", check_indexed}, {"attention", check_attention}});
+  for (const AttentionVariantInfo& variant : backend.attention_variants())
+    all.push_back(attention_by(variant));
+  all.insert(all.end(), {{"replay", check_replay}, {"memory", check_memory}});
   // The CPU has one address space, no watchdog and no tuner.
   if (backend.info().device.kind == DeviceKind::vulkan) all.push_back({"large", check_large});
   return all;

@@ -20,14 +20,15 @@ std::string AttentionSetting::text() const {
                                     "causal", "causal, bias", "capped"};
   return std::string(kNames[static_cast<int>(score)]) + " " +
          Shape({batch, heads, group, m, n, d, e}).to_string() + " fill " + std::to_string(fill) + " offset " +
-         std::to_string(offset) + "+" + std::to_string(offset_scalar) + (heads_inside ? " heads inside" : "");
+         std::to_string(offset) + "+" + std::to_string(offset_scalar) +
+         (heads_inside ? " heads inside" : "") + (memory == kF ? "" : " " + std::string(name(memory)));
 }
 
 AttentionCase::AttentionCase(PlanCase& plan, const AttentionSetting& setting)
     : s_(setting), case_(plan), kernels_(make_kernels()) {
-  q_ = case_.input(kF, query_count(s_.d), s_.values);
-  k_ = case_.input(kF, key_count(s_.d), s_.values);
-  v_ = case_.input(kF, key_count(s_.e), {-1, 1});
+  q_ = case_.input(s_.memory, query_count(s_.d), s_.values);
+  k_ = case_.input(s_.memory, key_count(s_.d), s_.values);
+  v_ = case_.input(s_.memory, key_count(s_.e), {-1, 1});
   if (has_mask(s_.score)) {
     mask_ = case_.input(DType::boolean, s_.score == ScoreKind::full_mask ? s_.m * s_.n : s_.batch * s_.n);
     // At least the first key is seen by every query.
@@ -35,7 +36,7 @@ AttentionCase::AttentionCase(PlanCase& plan, const AttentionSetting& setting)
     for (std::int64_t row = 0; s_.n > 0 && row < rows; ++row) case_.set(mask_, row * s_.n, integer(1));
   }
   if (has_bias(s_.score)) bias_ = case_.input(kF, s_.heads * s_.group * s_.m * s_.n, {-2, 2});
-  go_ = case_.input(kF, query_count(s_.e), {-1, 1});
+  go_ = case_.input(s_.memory, query_count(s_.e), {-1, 1});
   delta_ = case_.input(kF, query_count(1), {-1, 1});
   highest_ = case_.input(kF, query_count(1));
   total_ = case_.input(kF, query_count(1));
@@ -175,6 +176,12 @@ void AttentionCase::add_forward() {
   const int o = case_.output(kF, query_count(s_.e));
   const int highest = case_.output(kF, query_count(1));
   add_forward_step(o, highest, case_.output(kF, query_count(1)));
+}
+
+void AttentionCase::add_forward_alone() {
+  const int o = case_.output(kF, query_count(s_.e));
+  const int highest = case_.arena(kF, query_count(1));
+  add_forward_step(o, highest, case_.arena(kF, query_count(1)));
 }
 
 void AttentionCase::add_gradients() {

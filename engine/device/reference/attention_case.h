@@ -32,6 +32,7 @@ struct AttentionSetting {
   bool heads_inside = false;       // tensors lie as (batch, time, head, size), not (batch, head, time, size)
   Range values{-1, 1};             // of q and k
   bool hint = true;                // causal: Step::causal says so
+  DType memory = DType::f32;       // of q, k, v and go
 
   std::string text() const;
 };
@@ -43,6 +44,8 @@ class AttentionCase {
 
   /// Adds the forward step; o, highest and total are outputs of the plan.
   void add_forward();
+  /// The same with o alone as an output of the plan: nobody reads highest and total.
+  void add_forward_alone();
   /// Adds both gradient steps. go and delta are random, highest and total are what the reference says.
   void add_gradients();
   /// Adds all three steps: the gradients read highest and total where the forward step put them. Outputs of

@@ -202,6 +202,7 @@ DeviceRun PlanCase::run_on(Backend& backend, Executable& executable) const {
     bindings.slots.push_back({storages.back().get(), static_cast<std::int64_t>(kAround)});
   }
   bindings.scalars = memory_.scalars;
+  bindings.scalars.insert(bindings.scalars.end(), plan_->constants.begin(), plan_->constants.end());
   backend.wait(backend.submit(executable, bindings));
   DeviceRun run;
   for (std::size_t i = 0; i < bound; ++i) {

@@ -12,6 +12,7 @@
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
+#include "engine/device/vulkan/steps/attention_variants.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/step_code.h"
 #include "engine/device/vulkan/survey/survey.h"
@@ -41,10 +42,23 @@ class VulkanBackend : public Backend {
   const DeviceInfo& info() const override { return context_->device->physical().info; }
   bool supports(DType type) const override { return context_->supports(type); }
 
+  DeviceTraits traits() const override { return {.compute_units = context_->compute_units}; }
+
   std::vector<ProductVariantInfo> product_variants() const override {
     std::vector<ProductVariantInfo> variants;
     for (const vulkan::ProductVariant& v : vulkan::product_variants())
       variants.push_back({v.name, why_not(v, typical_product(v), context_->device->capabilities())});
+    return variants;
+  }
+
+  std::vector<AttentionVariantInfo> attention_variants() const override {
+    const bool has_matrices = context_->device->capabilities().cooperative_matrix;
+    std::vector<AttentionVariantInfo> variants;
+    for (const vulkan::AttentionVariant& v : vulkan::attention_variants())
+      variants.push_back(
+          {v.name, v.cooperative && !has_matrices
+                       ? "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32"
+                       : ""});
     return variants;
   }
 

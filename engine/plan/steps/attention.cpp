@@ -15,10 +15,10 @@ using verify::OperandRole;
 
 /// Pairs of a query and a key that the mask leaves, of one batch entry.
 std::int64_t visible_pairs(const CausalMask& causal, std::int64_t queries, std::int64_t keys) {
-  if (causal.fill < 0 || causal.offset_scalar >= 0) return queries * keys;
+  if (causal.fill < 0 || causal.offset_scalar >= 0 || causal.in_parts) return queries * keys;
   std::int64_t pairs = 0;
   for (std::int64_t m = 0; m < queries; ++m)
-    pairs += std::clamp<std::int64_t>(m + causal.offset + 1, 0, keys);
+    pairs += std::clamp<std::int64_t>(causal.first_hidden(m, 0, keys), 0, keys);
   return pairs;
 }
 
@@ -86,6 +86,10 @@ void AttentionStep::check(verify::StepForm& form) const {
   if (form.step().dtype != DType::f32) throw Fault{"attention of another type than float32"};
   if (causal.fill != -1) form.check_scalar(causal.fill, DType::f32);
   if (causal.offset_scalar != -1) form.check_scalar(causal.offset_scalar, DType::i32);
+  if (!forward && (causal.one_query || causal.in_parts))
+    throw Fault{"a gradient of attention over parts of the keys"};
+  if (causal.in_parts && form.rank() < 5)
+    throw Fault{"parts of the keys without a dimension that counts them"};
   const DimSet m = form.inner(4);
   const DimSet n = form.inner(3);
   const DimSet d = form.inner(2);

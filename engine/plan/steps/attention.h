@@ -13,10 +13,22 @@ namespace caldera {
 
 /// Says that the score of an attention step is a constant wherever n > m + offset (the causal mask), so that
 /// blocks of keys with nothing else can be left out where exp(fill - maximum of the row) is 0 in f32.
+///
+/// With `one_query`, all queries see what query 0 sees: n > offset. With `in_parts`, the outermost dimension
+/// of the batch counts parts of the keys: n stands for p N + n. Where a block of queries sees nothing of part
+/// p > 0, and exp(fill - the score of a key in part 0) is 0 in f32 for all of them, a device may leave out
+/// the part: o and total are then 0 there, and highest is -infinity.
 struct CausalMask {
   std::int32_t fill = -1;           // plan scalar (f32) that is the score there; -1: not known to be causal
   std::int64_t offset = 0;          // constant part of the offset
   std::int32_t offset_scalar = -1;  // plan scalar (i32) that is added to it; -1: none
+  bool one_query = false;           // forward pass only
+  bool in_parts = false;            // forward pass only
+
+  /// The first key of part `part` that query `query` does not see, without the offset's scalar.
+  std::int64_t first_hidden(std::int64_t query, std::int64_t part, std::int64_t keys) const {
+    return (one_query ? 0 : query) + offset + 1 - (in_parts ? part * keys : 0);
+  }
 };
 
 /// Largest head size, D or E, of an attention step: what devices hold of a row at a time.

@@ -142,13 +142,14 @@ void AttentionStep::check_values(const StepHeader& step) const {
   for (std::size_t s = 0; s < tried; ++s) {
     const Sample sample(step, *this, first_index, shifts[s]);
     for (const std::int64_t m : {std::int64_t{0}, std::int64_t{1}, queries / 2, queries - 1}) {
-      const std::int64_t first = m + causal.offset + shifts[s] + 1;
-      for (const std::int64_t n : {std::int64_t{0}, first, first + 1, (first + keys) / 2, keys - 1}) {
-        if (m >= queries || n < first || n < 0 || n >= keys) continue;
-        for (const bool last : {false, true}) {
-          std::vector<std::int64_t> point(static_cast<std::size_t>(rank), 0);
-          for (int d = 0; last && d < rank - 4; ++d) point[static_cast<std::size_t>(d)] = step.dims[d] - 1;
-          point[static_cast<std::size_t>(rank - 4)] = m;
+      if (m >= queries) continue;
+      for (const bool last : {false, true}) {
+        std::vector<std::int64_t> point(static_cast<std::size_t>(rank), 0);
+        for (int d = 0; last && d < rank - 4; ++d) point[static_cast<std::size_t>(d)] = step.dims[d] - 1;
+        point[static_cast<std::size_t>(rank - 4)] = m;
+        const std::int64_t first = causal.first_hidden(m, point[0], keys) + shifts[s];
+        for (const std::int64_t n : {std::int64_t{0}, first, first + 1, (first + keys) / 2, keys - 1}) {
+          if (n < first || n < 0 || n >= keys) continue;
           point[static_cast<std::size_t>(rank - 3)] = n;
           if (!sample.is_fill(point)) throw verify::Fault{"a causal mask that the score does not have"};
         }

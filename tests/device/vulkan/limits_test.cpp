@@ -124,8 +124,9 @@ TEST_F(VulkanLimits, AttentionOfEveryHeadSizeFitsIntoLittleSharedMemory) {
           step.work = AttentionStep{.pass = pass, .score = nullptr, .gradient = nullptr, .causal = {}};
           step.dims = Shape{queries, 1000, head, head};
           const vulkan::AttentionSpace space(step);
-          const vulkan::AttentionBlocking b(*context, step.as<AttentionStep>(), space);
-          ASSERT_LE(b.shared_bytes(pass), kLeast) << "heads of " << head << ", queries " << queries;
+          const vulkan::AttentionBlocking b(*context, step.as<AttentionStep>(), space, DType::f32);
+          ASSERT_LE(b.shared_bytes(step.as<AttentionStep>()), kLeast)
+              << "heads of " << head << ", queries " << queries;
           ASSERT_GE(b.tile_rows, 1);
         }
       }
@@ -143,8 +144,8 @@ TEST_F(VulkanLimits, AttentionDeclaresTheSharedMemoryThatItSays) {
     std::vector<std::uint32_t> declared = shared_of(plan, *context), said;
     for (const Step& step : plan.steps) {
       const auto& attention = step.as<AttentionStep>();
-      const vulkan::AttentionBlocking b(*context, attention, vulkan::AttentionSpace(step));
-      said.push_back(static_cast<std::uint32_t>(b.shared_bytes(attention.pass)));
+      const vulkan::AttentionBlocking b(*context, attention, vulkan::AttentionSpace(step), DType::f32);
+      said.push_back(static_cast<std::uint32_t>(b.shared_bytes(attention)));
     }
     std::ranges::sort(declared);  // threads make pipelines side by side
     std::ranges::sort(said);

@@ -250,7 +250,7 @@ std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
 
 PreparedAttention::Causal PreparedAttention::causal(const RunContext& context) const {
   Causal causal;
-  if (mask_.fill < 0) return causal;
+  if (mask_.fill < 0 || mask_.one_query || mask_.in_parts) return causal;
   const auto bits = [&](std::int32_t scalar) {
     return static_cast<std::uint32_t>(context.scalars[static_cast<std::size_t>(scalar)]);
   };

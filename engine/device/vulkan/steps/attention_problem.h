@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/device/vulkan/steps/attention_variants.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/plan/plan.h"
 
@@ -37,8 +38,12 @@ struct AttentionSpace {
 
 /// How a workgroup shares a block of scores: see shaders/attention/attention.glsl.
 struct AttentionBlocking {
-  AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space);
+  /// `memory`: of the matrices q, k, v and go.
+  AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space,
+                    DType memory);
 
+  const AttentionVariant& variant;
+  bool cooperative = false;  // this step goes through cooperative matrices
   std::int64_t lane_rows = 1, lane_columns = 1, tile_rows = 1, tile_columns = 4;
   std::int64_t each = 1;      // columns of an output that an invocation keeps
   bool small_code = false;    // short loops instead of unrolled ones
@@ -47,10 +52,30 @@ struct AttentionBlocking {
   std::uint32_t groups = 0;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
 
+  // Where matrices are staged.
+  std::int64_t wide = 4;    // elements in 16 bytes
+  std::int64_t slice = 32;  // columns that are staged for products of rows
+  std::int64_t piece = 4;   // rows that are staged to be added up
+  std::int64_t fours = 1;   // of columns of such
+
+  // Where they go through cooperative matrices: attention_cooperative.glsl.
+  MatrixShape matrices;
+  std::int64_t subgroups = 1, sub_rows = 1, d_pad = 0, e_pad = 0;
+
+  std::int64_t lanes() const { return lane_rows * lane_columns; }
   std::int64_t rows() const { return lane_rows * tile_rows; }
   std::int64_t columns() const { return lane_columns * tile_columns; }
+  /// Fours that are staged at a time, at most.
+  std::int64_t stage() const;
   /// What the shader of the pass declares as shared.
-  std::int64_t shared_bytes(AttentionPass pass) const;
+  std::int64_t shared_bytes(const AttentionStep& attention) const;
+
+ private:
+  /// Whether the step is one for cooperative matrices; then shares it among subgroups.
+  bool set_matrices(const Capabilities& can, const AttentionStep& attention, const AttentionSpace& space,
+                    DType memory);
+  void set_lanes(const Context& context, const AttentionStep& attention, const AttentionSpace& space,
+                 DType memory);
 };
 
 }  // namespace caldera::vulkan

@@ -1,7 +1,13 @@
 #include "engine/device/vulkan/steps/context.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/device_identity.h"
+#include "engine/device/vulkan/steps/attention_variants.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -14,6 +20,18 @@ TuneSetting tune_setting(const PhysicalDevice& physical, DeviceUse use) {
   TuneSetting setting = TuneSetting::from_environment(physical.profile.measured);
   if (use == DeviceUse::survey) setting.measure = false;
   return setting;
+}
+
+/// Debugging: CALDERA_VULKAN_ATTENTION.
+std::string_view pinned_attention() {
+  const char* const name = std::getenv("CALDERA_VULKAN_ATTENTION");
+  return name == nullptr ? std::string_view() : name;
+}
+
+std::int32_t units_of(const DeviceProfile& profile) {
+  constexpr int kMost = 4096;
+  return environment_number("CALDERA_VULKAN_UNITS",
+                            std::clamp(static_cast<int>(profile.compute_units), 1, kMost), 1, kMost);
 }
 
 GlslOptions glsl_options(const Capabilities& can) {
@@ -48,6 +66,8 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
       product_rates(rates_of(physical.capabilities, few_cores)),
+      attention(&attention_variant(few_cores, physical.capabilities.cooperative_matrix, pinned_attention())),
+      compute_units(units_of(physical.profile)),
       arena_(tensors) {}
 
 void Context::count_replay() {

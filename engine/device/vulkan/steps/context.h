@@ -16,6 +16,8 @@
 
 namespace caldera::vulkan {
 
+struct AttentionVariant;
+
 /// One open device.
 class Context {
  public:
@@ -33,6 +35,10 @@ class Context {
   /// software device what a GPU gets.
   const bool few_cores;
   const ProductRates product_rates;
+  /// How attention is computed. Debugging: CALDERA_VULKAN_ATTENTION names it.
+  const AttentionVariant* const attention;
+  /// DeviceTraits::compute_units. Debugging: CALDERA_VULKAN_UNITS.
+  const std::int32_t compute_units;
 
   /// The memory of a plan's intermediates: see SharedArena::take. Called under the backend's order of
   /// submits.

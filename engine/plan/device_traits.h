@@ -1,0 +1,22 @@
+// DeviceTraits: what the compiler knows of the device that a plan is for.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/tensor/hash.h"
+
+namespace caldera {
+
+/// Facts by which the compiler splits and merges steps (engine/compile/lower). A backend states them once,
+/// and they stay: they are part of what a plan is found by. Plans are right on every device, whatever the
+/// traits they were made with.
+struct DeviceTraits {
+  /// Units that run workgroups side by side: multiprocessors of a GPU, cores under a software device. 0: it
+  /// shares out the work of a step by itself, so that splitting steps wins nothing.
+  std::int32_t compute_units = 0;
+
+  friend bool operator==(const DeviceTraits&, const DeviceTraits&) = default;
+  void mix_into(Hash128& key) const { key.mix(static_cast<std::uint64_t>(compute_units)); }
+};
+
+}  // namespace caldera
