@@ -49,7 +49,49 @@ void GlslForm::close_row() const {
   body.close();
 }
 
+/// Elementwise, with neighbours: `n` counts groups of them.
+static void write_neighbours(GlslForm& form) {
+  const GlslOperands& operands = form.operands;
+  GlslEvaluator& evaluator = form.evaluator;
+  GlslNeighbours& neighbours = form.neighbours;
+  GlslBody& body = form.body;
+  const int width = neighbours.width();
+  form.open_points();
+  body.line("const uint m = n * {}u;", width);
+  append_coordinates(operands, GlslPart::whole, "m", all_operands(operands), body);
+  append_offsets(operands, GlslPart::whole, "m", all_operands(operands), body);
+  // Of several dimensions the innermost is divided without rest.
+  std::string whole, left;
+  if (operands.rank() < 2) {
+    body.line("const uint left = min(reduced - m, {}u);", width);
+    whole = fmt::format("left == {}u", width);
+    left = "left";
+  }
+  std::vector<std::uint16_t> roots;
+  std::vector<int> outputs;
+  for (std::size_t o = 0; o < form.kernel.outputs.size(); ++o) {
+    roots.push_back(form.kernel.outputs[o].value);
+    outputs.push_back(operands.output(static_cast<int>(o)));
+  }
+  std::vector<bool> wanted = evaluator.needed(roots);
+  const std::vector<bool> used = evaluator.operands_of(wanted);
+  neighbours.load(used, whole, left);
+  evaluator.evaluate_once(wanted);
+  neighbours.declare_stores(outputs);
+  neighbours.open_each(used);
+  evaluator.evaluate(wanted);
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    evaluator.store(static_cast<int>(o), evaluator.value(roots[o]), {});
+  body.close();
+  neighbours.store(outputs, whole, left);
+  body.close();
+}
+
 void write_elementwise(GlslForm& form) {
+  if (form.variant.width > 1) {
+    write_neighbours(form);
+    return;
+  }
   const GlslOperands& operands = form.operands;
   form.open_points();
   append_coordinates(operands, GlslPart::whole, "n", all_operands(operands), form.body);

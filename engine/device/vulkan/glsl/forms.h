@@ -13,6 +13,7 @@ struct GlslForm {
   const GlslOptions& options;
   const GlslOperands& operands;
   GlslEvaluator& evaluator;
+  GlslNeighbours& neighbours;
   GlslBody& body;
   std::string shared;  // declarations of shared memory
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/region_shader.h"
+#include "engine/device/vulkan/glsl/space.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_space.h"
@@ -29,6 +30,10 @@ constexpr std::int64_t kMostUnrolled = 512;
 constexpr std::int64_t kSoftwareIterations = 64;
 constexpr std::int64_t kSoftwareGroups = 1024;
 constexpr std::int64_t kFewestSoftwareGroups = 8;
+
+/// Workgroups that take neighbours together, where there is work for more of them: enough to fill a large
+/// GPU, each of which then reads its arguments once for many points.
+constexpr std::int64_t kNeighbourGroups = 4096;
 
 /// Steps of one dispatch: every device allows as many workgroups along y.
 constexpr std::size_t kMaxJoined = 65535;
@@ -160,6 +165,7 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
 /// One block, in the order that ArgumentLayout states.
 void write_block(TableWriter& table, const Kernel& kernel, const Step& step, const RegionSpace& space,
                  const KernelVariant& variant, std::int64_t points) {
+  const bool elementwise = variant.form == RegionForm::elementwise;
   const std::size_t inputs = kernel.inputs.size();
   const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
   const std::vector<bool> one_a_row = row_operands(kernel);
@@ -172,11 +178,20 @@ void write_block(TableWriter& table, const Kernel& kernel, const Step& step, con
   const KernelArguments arguments(step, space.extents(), std::move(views));
   arguments.write_slots(table, step.scalars);
   table.integer(points, step);
-  table.integer(space.reduced_points, step);
+  table.integer(elementwise ? space.kept_points * space.reduced_points : space.reduced_points, step);
   for (std::int64_t extent : space.extents()) table.integer(extent, step);
   arguments.write_integers(table);
+  for (int d = 1; d < space.rank(); ++d)  // the table's integers are signed
+    table.integer(static_cast<std::int32_t>(magic_divisor(space.extent(d))), step);
   TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
   table.align();
+}
+
+void take_neighbours(const Batch& batch, KernelVariant& variant) {
+  if (batch.kernel.reduce || batch.kernel.has_rows()) return;
+  Together together = common_neighbours(batch.kernel, batch.spaces, variant.access);
+  variant.width = static_cast<std::uint8_t>(together.width);
+  variant.neighbours = std::move(together.neighbours);
 }
 
 void dispatch(Encoder& encoder, const Batch& batch) {
@@ -190,6 +205,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const Capabilities& can = context.device->capabilities();
   if (context.few_cores && context.glsl.subgroup_size > 0)
     variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
+  if (!context.few_cores || !can.scalar_loads) take_neighbours(batch, variant);
   const Walks walks(kernel);
   const std::int64_t per_group = rows ? choose_rows(context, batch, walks, variant) : variant.lanes;
   const bool by_group =
@@ -202,7 +218,9 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const PipelinePtr pipeline = context.pipelines.generated(
       key, kernel.name, by_group, [&] { return to_glsl(kernel, variant, context.glsl); });
 
-  const auto points_of = [&](const RegionSpace& s) { return s.kept_points * (rows ? 1 : s.reduced_points); };
+  const auto points_of = [&](const RegionSpace& s) {
+    return rows ? s.kept_points : (s.kept_points * s.reduced_points + variant.width - 1) / variant.width;
+  };
   std::int64_t most_points = 0;
   const std::uint32_t block = encoder.table.begin();
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
@@ -218,7 +236,8 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     }
     return most + 1;
   };
-  const std::int64_t wanted = encoder.groups(most_points, per_group);
+  std::int64_t wanted = encoder.groups(most_points, per_group);
+  if (!rows && variant.width > 1) wanted = std::min(wanted, kNeighbourGroups);
   std::int64_t groups = wanted;
   if (context.few_cores) {
     const auto instances = static_cast<std::int64_t>(batch.steps.size());
