@@ -43,10 +43,11 @@ std::shared_ptr<const Kernel> sum_kernel(DType a, DType b, DType result) {
 TEST_P(VulkanNeighbours, EveryTypeLengthAndOffset) {
   for (const DType type : kAllDTypes) {
     if (!backend_->supports(type)) continue;
-    for (const DType other : {type, DType::f32, DType::boolean}) {
+    for (const DType other : {type, type == DType::f32 ? DType::boolean : DType::f32}) {
+      if (other != type && !is_floating(type)) continue;
       SCOPED_TRACE(std::string(name(type)) + " and " + std::string(name(other)));
       const auto kernel = sum_kernel(type, other, type);
-      for (const std::int64_t n : {1, 5, 16, 1027}) {
+      for (const std::int64_t n : {5, 1027}) {
         PlanCase c(Device::vulkan(0));
         const int x = c.input(type, n + 8), y = c.input(other, n + 8);
         const int z = c.output(type, n + 8), w = c.output(type, n + 8);
@@ -55,7 +56,7 @@ TEST_P(VulkanNeighbours, EveryTypeLengthAndOffset) {
         c.check_on(*backend_);
       }
       // Rows of whole groups and of others, with operands that are one along a row and one down a column.
-      for (const std::int64_t columns : {16, 20, 7}) {
+      for (const std::int64_t columns : {16, 20}) {
         PlanCase c(Device::vulkan(0));
         const std::int64_t rows = 9, row = columns + 16;
         const int x = c.input(type, rows * row), y = c.input(other, rows + columns);

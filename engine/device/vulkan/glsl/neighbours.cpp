@@ -24,7 +24,7 @@ int GlslNeighbours::words(int operand) const {
   return width_ * static_cast<int>(size_of(operands_.memory_type(operand))) / 4;
 }
 
-std::string GlslNeighbours::name(int operand) const { return fmt::format("w{}", operand); }
+std::string GlslNeighbours::name(int operand) const { return fmt::format("w{}_{}", operand, group_); }
 
 std::string GlslNeighbours::memory(int operand) const {
   return fmt::format("{}p{}", operands_.prefix(), operand);
@@ -70,8 +70,8 @@ void GlslNeighbours::words_of(int operand, bool store) {
     } else if (part == 1) {
       body_.line("{} = {};", list, memory);
     } else {
-      body_.line("const uvec{} {}_{} = {};", part, w, from, memory);
-      for (int n = 0; n < part; ++n) body_.line("{0}[{1}] = {0}_{2}[{3}];", w, from + n, from, n);
+      body_.line("const uvec{} {}_from{} = {};", part, w, from, memory);
+      for (int n = 0; n < part; ++n) body_.line("{0}[{1}] = {0}_from{2}[{3}];", w, from + n, from, n);
     }
   }
 }
@@ -111,20 +111,28 @@ void GlslNeighbours::elements_of(int operand, bool store, std::string_view left)
   }
 }
 
-void GlslNeighbours::load(const std::vector<bool>& used, std::string_view whole, std::string_view left) {
+std::vector<int> GlslNeighbours::loaded(const std::vector<bool>& used) const {
   std::vector<int> list;
   for (int k = 0; k < operands_.count(); ++k) {
     if (used[static_cast<std::size_t>(k)] && operands_.has_memory(k) && !operands_.is_output(k) &&
         together(k))
       list.push_back(k);
   }
-  if (list.empty()) return;
+  return list;
+}
+
+void GlslNeighbours::declare_loads(const std::vector<bool>& used) {
   // Filled: a processor divides by what invocations have that take no part, too.
-  for (int k : list) {
+  for (int k : loaded(used)) {
     std::string zeros = "0u";
     for (int n = 1; n < words(k); ++n) zeros += ", 0u";
     body_.line("uint {0}[{1}] = uint[{1}]({2});", name(k), words(k), zeros);
   }
+}
+
+void GlslNeighbours::load(const std::vector<bool>& used, std::string_view whole, std::string_view left) {
+  const std::vector<int> list = loaded(used);
+  if (list.empty()) return;
   body_.open("if (aligned{}{}) {{", whole.empty() ? "" : " && ", whole);
   for (int k : list) words_of(k, false);
   body_.close();
@@ -140,6 +148,7 @@ void GlslNeighbours::declare_stores(const std::vector<int>& operands) {
 }
 
 void GlslNeighbours::store(const std::vector<int>& operands, std::string_view whole, std::string_view left) {
+  if (operands.empty()) return;
   body_.open("if (aligned{}{}) {{", whole.empty() ? "" : " && ", whole);
   for (int k : operands) words_of(k, true);
   body_.close();

@@ -9,7 +9,8 @@
 
 namespace caldera {
 
-/// The operands of KernelVariant::width neighbouring points. Those that lie together are the words `w<k>`,
+/// The operands of KernelVariant::width neighbouring points. Those that lie together are the words
+/// `w<k>_<group>`,
 /// which are filled before the points are
 /// computed and stored after them: in words of up to 16 bytes where all addresses allow that, else element by
 /// element.
@@ -23,8 +24,13 @@ class GlslNeighbours {
 
   /// Declares `aligned`: whether the addresses of all that lies together are multiples of their words.
   void declare_aligned();
-  /// Declares and fills the words of those of `used` that lie together, from element number o<k> on.
-  /// `whole`: condition that all points are there; empty: they are. `left`: the number of those that are.
+  /// Words of several groups of points may be there at once: those of group `g` are meant from here on.
+  void take_group(int g) { group_ = g; }
+
+  /// Declares the words of those of `used` that lie together.
+  void declare_loads(const std::vector<bool>& used);
+  /// Fills them, from element number o<k> on. `whole`: condition that all points are there; empty: they are.
+  /// `left`: the number of those that are.
   void load(const std::vector<bool>& used, std::string_view whole, std::string_view left);
   /// Declares words to be filled with what is stored.
   void declare_stores(const std::vector<int>& operands);
@@ -42,6 +48,7 @@ class GlslNeighbours {
   Neighbours kind(int operand) const;
   int words(int operand) const;
   std::string name(int operand) const;
+  std::vector<int> loaded(const std::vector<bool>& used) const;
   std::string memory(int operand) const;
   std::string at(int operand, int byte) const;
   void open_points();
@@ -52,6 +59,7 @@ class GlslNeighbours {
   const KernelVariant& variant_;
   GlslBody& body_;
   const int width_;
+  int group_ = 0;
 };
 
 }  // namespace caldera

@@ -130,7 +130,7 @@ std::optional<Neighbours> neighbours_of(std::span<const RegionSpace> spaces, std
 bool divides(const RegionSpace& space, const Together& together, std::span<const Access> access, int width,
              bool rows) {
   const int inner = space.rank() - 1;
-  if ((rows || inner > 0) && space.extent(inner) % width != 0) return false;
+  if ((rows || inner > 0) && (space.extent(inner) % width != 0 || space.extent(inner) == 0)) return false;
   for (std::size_t k = 0; k < access.size(); ++k) {
     if (together.neighbours[k] != Neighbours::together || access[k] != Access::strided) continue;
     for (int d = 0; d < inner; ++d) {
@@ -143,7 +143,7 @@ bool divides(const RegionSpace& space, const Together& together, std::span<const
 }  // namespace
 
 Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> spaces,
-                           std::span<const Access> access) {
+                           std::span<const Access> access, std::int64_t most) {
   const std::vector<bool> one_a_row = row_operands(kernel);
   const std::size_t inputs = kernel.inputs.size();
   const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
@@ -168,7 +168,7 @@ Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> sp
   // 16 bytes of the narrowest operand; of the next but one where types differ by more than a factor of two.
   std::int64_t width = 16 / std::max(narrowest, widest / 2);
   const auto fits = [&] {
-    return width * bytes <= 4 * kMostWords &&
+    return width <= most && width * bytes <= 4 * kMostWords &&
            width * static_cast<std::int64_t>(kernel.code.size()) <= kMostUnrolled &&
            std::ranges::all_of(spaces, [&](const RegionSpace& s) {
              return divides(s, together, access, static_cast<int>(width), rows);

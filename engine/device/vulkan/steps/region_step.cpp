@@ -49,12 +49,25 @@ struct Batch {
     return *std::ranges::max_element(spaces, {},
                                      [](const RegionSpace& s) { return s.kept_points * s.reduced_points; });
   }
+  std::int64_t shortest_row() const {
+    std::int64_t least = INT64_MAX;
+    for (const RegionSpace& s : spaces) least = std::min(least, s.reduced_points);
+    return least;
+  }
   std::int64_t longest_row() const {
     std::int64_t most = 0;
     for (const RegionSpace& s : spaces) most = std::max(most, s.reduced_points);
     return most;
   }
 };
+
+/// Neighbouring points go to one lane, at most `most`, where operands allow that and it saves anything.
+void take_neighbours(const Context& context, const Batch& batch, std::int64_t most, KernelVariant& variant) {
+  if (context.few_cores && context.device->capabilities().scalar_loads) return;
+  Together together = common_neighbours(batch.kernel, batch.spaces, variant.access, most);
+  variant.width = static_cast<std::uint8_t>(together.width);
+  variant.neighbours = std::move(together.neighbours);
+}
 
 /// Whether neighbouring lanes should take neighbours along the row.
 bool prefers_groups(const RegionSpace& space, const Kernel& kernel, std::int64_t short_row) {
@@ -101,11 +114,12 @@ std::int64_t wide_lanes(const RegionSpace& space, const Walks& walks, std::int64
   return lanes;
 }
 
-/// Points that a lane keeps in registers between the walks; 0 where that is too much or no use.
+/// Points that a lane keeps in registers between the walks, whole groups of neighbours; 0 where that is too
+/// much or no use.
 std::int64_t choose_kept(const Walks& walks, std::size_t instructions, std::int64_t longest,
-                         std::int64_t lanes) {
+                         std::int64_t lanes, std::int64_t width) {
   if (walks.kept == 0) return 0;
-  std::int64_t kept = 1;
+  std::int64_t kept = width;
   while (kept * lanes < longest) kept *= 2;
   const bool fits = kept <= kMostKept && kept * walks.kept <= kMostRegisters &&
                     kept * static_cast<std::int64_t>(instructions) <= kMostUnrolled;
@@ -136,8 +150,10 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   std::int64_t lanes = context.few_cores ? subgroup : wide_lanes(space, walks, subgroup, most);
   while (longest / lanes >= loops && 2 * lanes <= most) lanes *= 2;
   variant.lanes = static_cast<std::uint16_t>(lanes);
+  take_neighbours(context, batch, batch.shortest_row() / subgroup, variant);
   if (!context.few_cores)
-    variant.kept = static_cast<std::uint8_t>(choose_kept(walks, batch.kernel.code.size(), longest, lanes));
+    variant.kept = static_cast<std::uint8_t>(
+        choose_kept(walks, batch.kernel.code.size(), longest, lanes, variant.width));
   return 1;
 }
 
@@ -187,13 +203,6 @@ void write_block(TableWriter& table, const Kernel& kernel, const Step& step, con
   table.align();
 }
 
-void take_neighbours(const Batch& batch, KernelVariant& variant) {
-  if (batch.kernel.reduce || batch.kernel.has_rows()) return;
-  Together together = common_neighbours(batch.kernel, batch.spaces, variant.access);
-  variant.width = static_cast<std::uint8_t>(together.width);
-  variant.neighbours = std::move(together.neighbours);
-}
-
 void dispatch(Encoder& encoder, const Batch& batch) {
   Context& context = encoder.context;
   const Kernel& kernel = batch.kernel;
@@ -205,7 +214,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const Capabilities& can = context.device->capabilities();
   if (context.few_cores && context.glsl.subgroup_size > 0)
     variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
-  if (!context.few_cores || !can.scalar_loads) take_neighbours(batch, variant);
+  if (!rows) take_neighbours(context, batch, INT64_MAX, variant);
   const Walks walks(kernel);
   const std::int64_t per_group = rows ? choose_rows(context, batch, walks, variant) : variant.lanes;
   const bool by_group =
@@ -237,7 +246,8 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     return most + 1;
   };
   std::int64_t wanted = encoder.groups(most_points, per_group);
-  if (!rows && variant.width > 1) wanted = std::min(wanted, kNeighbourGroups);
+  if (variant.form == RegionForm::elementwise && variant.width > 1)
+    wanted = std::min(wanted, kNeighbourGroups);
   std::int64_t groups = wanted;
   if (context.few_cores) {
     const auto instances = static_cast<std::int64_t>(batch.steps.size());
