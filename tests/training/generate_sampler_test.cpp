@@ -1,11 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "engine/tensor/error.h"
+#include "tests/support/devices.h"
 #include "training/generate/sampler.h"
 
 namespace caldera {
@@ -106,6 +111,79 @@ TEST(Sampler, RefusesNonsense) {
     EXPECT_THROW(sampler.next(std::vector<float>{1.0F, infinity}, {}), ValueError);
     EXPECT_THROW(sampler.next(std::vector<float>{-infinity, -infinity}, {}), ValueError);
     EXPECT_EQ(sampler.next(std::vector<float>{-infinity, 0.0F}, {}), 1);
+  }
+}
+
+/// What Sampler::next did when it put all candidates in order first.
+std::int32_t drawn_in_full(std::span<const float> logits, const SamplingOptions& o, double uniform) {
+  std::vector<std::pair<float, std::int32_t>> all;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (std::isfinite(logits[i])) all.emplace_back(-logits[i], static_cast<std::int32_t>(i));
+  std::sort(all.begin(), all.end());
+  if (o.top_k > 0) all.resize(std::min(all.size(), static_cast<std::size_t>(o.top_k)));
+  std::vector<double> weights;
+  for (const auto& [logit, id] : all)
+    weights.push_back(
+        std::exp((static_cast<double>(all[0].first) - static_cast<double>(logit)) / o.temperature));
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::size_t kept = 0;
+  for (double sum = 0; kept < weights.size() && sum < o.top_p * total; ++kept) sum += weights[kept];
+  while (kept > 1 && weights[kept - 1] < o.min_p) --kept;
+  double point =
+      uniform * std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(kept), 0.0);
+  std::size_t i = 0;
+  while (i + 1 < kept && (point -= weights[i]) >= 0) ++i;
+  return all[i].second;
+}
+
+TEST(Sampler, OrdersNoMoreThanItNeedsAndDrawsTheSame) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(5000);
+  for (float& l : logits) l = std::round(normal(random) * 64) / 64;  // with equals
+  logits[17] = logits[4000] = -std::numeric_limits<float>::infinity();
+  for (const SamplingOptions& o :
+       {SamplingOptions{.temperature = 0.8, .seed = 5}, SamplingOptions{.temperature = 5, .seed = 6},
+        SamplingOptions{.temperature = 1, .top_k = 40, .seed = 7},
+        SamplingOptions{.temperature = 2, .top_p = 0.9, .seed = 8},
+        SamplingOptions{.temperature = 2, .min_p = 0.01, .seed = 9},
+        SamplingOptions{.temperature = 3, .top_k = 900, .top_p = 0.95, .min_p = 0.001, .seed = 10}}) {
+    Sampler sampler(o);
+    std::mt19937_64 engine(o.seed);
+    for (int n = 0; n < 50; ++n)
+      ASSERT_EQ(sampler.next(logits, {}),
+                drawn_in_full(logits, o, static_cast<double>(engine() >> 11) * 0x1.0p-53))
+          << o.seed << ", draw " << n;
+  }
+}
+
+/// The choice where the logits are is that of the host, ties and refusals included.
+TEST(Sampler, TheMostLikelyOnTheDevice) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> rows{1, 7, 7, -kInf, -kInf, -kInf, -3,    -kInf, 0,     kNan,
+                                5, 1, 2, kInf,  1,     0,     -kInf, -kInf, -kInf, -kInf};
+  for (const Device device : testing::tested_devices()) {
+    if (!testing::is_available(device)) continue;
+    const auto ids = most_likely(LazyTensor::from_vector(rows, {5, 4}, device)).to_vector<std::int32_t>();
+    ASSERT_EQ(ids.size(), 5U);
+    EXPECT_EQ(checked_choice(ids[0]), 1);
+    EXPECT_EQ(checked_choice(ids[1]), 2);
+    for (const int row : {2, 3, 4}) {
+      std::string host, here;
+      try {
+        Sampler({}).next(std::span(rows).subspan(4 * static_cast<std::size_t>(row), 4), {});
+      } catch (const ValueError& error) {
+        host = error.what();
+      }
+      try {
+        checked_choice(ids[static_cast<std::size_t>(row)]);
+      } catch (const ValueError& error) {
+        here = error.what();
+      }
+      EXPECT_FALSE(host.empty());
+      EXPECT_EQ(here, host) << row;
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
+#include "tests/support/devices.h"
 #include "tests/support/test_data.h"
 #include "training/generate/generator.h"
 #include "training/models/llama.h"
@@ -123,6 +124,34 @@ TEST(Generate, TheLimitCostsNothing) {
   }
   // Keys and values of 2^19 positions would be 2 x 2 x 2 x 4 x 4 x 2^19 bytes.
   EXPECT_LT(backend(Device::cpu()).counters().peak_bytes - before, std::uint64_t{1} << 24);
+}
+
+/// A device that chooses and goes ahead by itself gives the host's tokens, wherever it is stopped.
+TEST(Generate, DevicesGoAheadWithoutAChange) {
+  ModelConfig config = tiny_config();
+  config.max_position_embeddings = 16;
+  for (const Device device : testing::tested_devices()) {
+    if (!testing::is_available(device)) continue;
+    SCOPED_TRACE(device.to_string());
+    Llama model(config, device, 7);
+    const std::vector<std::int32_t> prompt{3, 30, 8, 8, 1};
+    GenerateOptions options;
+    options.max_tokens = 100;
+    options.on_logits = [](std::span<const float>) {};
+    const Generation host = generate(model, prompt, options);
+    options.on_logits = nullptr;
+    const Generation here = generate(model, prompt, options);
+    EXPECT_EQ(here.ids, host.ids);
+    EXPECT_EQ(here.ids.size(), 12U);
+    EXPECT_EQ(here.finish_reason, FinishReason::length);
+    for (const std::size_t count : {1U, 4U}) {
+      std::size_t seen = 0;
+      options.on_token = [&](std::int32_t) { return ++seen < count; };
+      const Generation stopped = generate(model, prompt, options);
+      EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
+      EXPECT_TRUE(std::ranges::equal(stopped.ids, std::span(host.ids).first(count)));
+    }
+  }
 }
 
 TEST(Generate, LeavesTheModelsModeAlone) {

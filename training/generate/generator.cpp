@@ -6,6 +6,8 @@
 #include <bit>
 #include <chrono>
 
+#include "ops/core/creation.h"
+#include "ops/core/views.h"
 #include "ops/shape/dynamic_slicing.h"
 #include "training/nn/precision.h"
 
@@ -18,18 +20,17 @@ double seconds_since(Clock::time_point start) {
   return std::max(std::chrono::duration<double>(Clock::now() - start).count(), 1e-9);
 }
 
-// Feeds tokens to the model and hands its logits to the host.
+// Feeds tokens to the model, and hands its logits to the host or chooses the next token where they are.
 class Feeder {
  public:
   Feeder(CausalLM& model, std::int64_t prompt_size, const GenerateOptions& options)
       : model_(model), options_(options), cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
 
-  // The logits after the last token of the prompt. It is fed in pieces of three lengths, so that prompts of
-  // all lengths share their plans; the last piece goes back over tokens that were fed before, or, where there
-  // are not enough of those, is filled up with tokens that nothing reads.
-  std::span<const float> feed_prompt(std::span<const std::int32_t> ids) {
+  // Feeds the prompt; what follows it is logits() or choice(). It is fed in pieces of three lengths, so that
+  // prompts of all lengths share their plans; the last piece goes back over tokens that were fed before, or,
+  // where there are not enough of those, is filled up with tokens that nothing reads.
+  void feed_prompt(std::span<const std::int32_t> ids) {
     const auto count = static_cast<std::int64_t>(ids.size());
-    std::span<const float> logits;
     for (std::int64_t fed = 0; fed < count;) {
       const std::int64_t length = std::min(piece_for(count - fed), cache_->capacity());
       const std::int64_t end = std::min(fed + length, count);
@@ -38,18 +39,21 @@ class Feeder {
       std::vector<std::int32_t> filled(piece.begin(), piece.end());
       filled.resize(static_cast<std::size_t>(length), piece.back());
       cache_->truncate(begin);
-      logits = feed(filled, fed - begin, end - begin);
+      feed(model_.make_ids(filled), fed - begin, end - begin);
       cache_->truncate(end);
       fed = end;
     }
-    return logits;
   }
-  // The logits after one more token.
-  std::span<const float> feed_token(std::int32_t id) {
-    const std::int64_t needed = cache_->position() + 1;
-    if (needed > cache_->capacity()) cache_->grow(capacity_for(needed));
-    return feed(std::span(&id, 1), 0, 1);
-  }
+  // Feeds one more token.
+  void feed_token(std::int32_t id) { feed_one(model_.make_ids(std::span(&id, 1))); }
+  // The same of a choice(), which need not be computed yet.
+  void feed_choice(const LazyTensor& id) { feed_one(id); }
+
+  // The logits after the last token that was fed; not of greedy sampling without a receiver.
+  std::span<const float> logits() const { return last_; }
+  // The most likely token after the last one that was fed, (1, 1); of greedy sampling without a receiver.
+  LazyTensor choice() const { return choice_; }
+  bool chooses() const { return options_.sampling.is_greedy() && !options_.on_logits; }
 
  private:
   // A prompt needs no other plans than those of these lengths.
@@ -71,14 +75,28 @@ class Feeder {
                     model_.config().max_position_embeddings);
   }
 
-  // Feeds ids at the cache's position. Rows [first, end) of the logits count; returns the last of them.
-  std::span<const float> feed(std::span<const std::int32_t> ids, std::int64_t first, std::int64_t end) {
-    LazyTensor hidden = model_.hidden_states(model_.make_ids(ids), cache_.get());
+  void feed_one(const LazyTensor& id) {
+    const std::int64_t needed = cache_->position() + 1;
+    if (needed > cache_->capacity()) cache_->grow(capacity_for(needed));
+    feed(id, 0, 1);
+  }
+
+  // Feeds ids (1, n) at the cache's position. Rows [first, end) of the logits count, the last of them for
+  // what is chosen next.
+  void feed(const LazyTensor& ids, std::int64_t first, std::int64_t end) {
+    LazyTensor hidden = model_.hidden_states(ids, cache_.get());
     // The head is the widest matrix: without a receiver only the last position goes through it.
     const bool all = static_cast<bool>(options_.on_logits);
-    if (!all && ids.size() > 1) hidden = dynamic_slice(hidden, {0, end - 1, 0}, {1, 1, hidden.shape(2)});
+    if (!all && ids.numel() > 1) hidden = dynamic_slice(hidden, {0, end - 1, 0}, {1, 1, hidden.shape(2)});
     const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
     std::vector<LazyTensor> outputs = cache_->state();
+    if (chooses()) {
+      const LazyTensor id = stop_gradient(reshape(most_likely(logits), Shape{1, 1}));
+      outputs.push_back(id);
+      eval_async(outputs);
+      choice_ = id;
+      return;
+    }
     outputs.push_back(logits);
     eval(outputs);
     host_ = logits.to_vector<float>();
@@ -87,13 +105,15 @@ class Feeder {
       return std::span<const float>(host_).subspan(static_cast<std::size_t>(i) * vocabulary, vocabulary);
     };
     for (std::int64_t i = first; all && i < end; ++i) options_.on_logits(row(i));
-    return row(all ? end - 1 : 0);
+    last_ = row(all ? end - 1 : 0);
   }
 
   CausalLM& model_;
   const GenerateOptions& options_;
   std::unique_ptr<KVCache> cache_;
   std::vector<float> host_;
+  std::span<const float> last_;  // of host_
+  LazyTensor choice_;
 };
 
 void check(const CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
@@ -131,13 +151,20 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
 
   Generation result;
   const Clock::time_point start = Clock::now();
-  std::span<const float> logits = feeder.feed_prompt(prompt);
+  feeder.feed_prompt(prompt);
+  LazyTensor next = feeder.choice();
+  if (next.defined()) next.eval();
   result.prefill_tokens_per_second = static_cast<double>(prompt_size) / seconds_since(start);
 
   const Clock::time_point decode_start = Clock::now();
   std::int64_t fed = prompt_size;
   while (static_cast<std::int64_t>(result.ids.size()) < options.max_tokens) {
-    const std::int32_t id = sampler.next(logits, all);
+    // A device computes on while the host looks at what came before: it gets the next token at once. What is
+    // computed after the last token is for nothing, so a processor, which is no faster for it, does not.
+    const bool ahead = next.defined() && fed < limit && model.device() != Device::cpu();
+    if (ahead) feeder.feed_choice(next);
+    const std::int32_t id =
+        next.defined() ? checked_choice(next.item<std::int32_t>()) : sampler.next(feeder.logits(), all);
     all.push_back(id);
     result.ids.push_back(id);
     const bool go_on = !options.on_token || options.on_token(id);
@@ -148,7 +175,8 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
       break;
     }
     if (fed == limit) break;
-    logits = feeder.feed_token(all.back());
+    if (!ahead) feeder.feed_token(id);
+    next = feeder.choice();
     ++fed;
   }
   if (fed > prompt_size) {

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/graph/lazy_tensor.h"
+
 namespace caldera {
 
 /// How the next token is chosen. The filters apply in the order of Hugging Face's `generate`: repetition
@@ -20,9 +22,18 @@ struct SamplingOptions {
   double repetition_penalty = 1;
   std::uint64_t seed = 0;
 
+  /// Whether the choice is most_likely() of the logits.
+  bool is_greedy() const { return temperature == 0 && repetition_penalty == 1; }
   /// Throws ValueError naming the option that lies outside of its domain.
   void validate() const;
 };
+
+/// The most likely token of each row of logits (..., vocabulary), computed where the logits are: ids
+/// (..., 1) of i32, the lowest of equals. In place of a row that the sampler refuses stands a negative
+/// number, which checked_choice() throws for.
+LazyTensor most_likely(const LazyTensor& logits);
+/// The id, as it is. Throws ValueError, as Sampler::next does, for what stands for a row that it refuses.
+std::int32_t checked_choice(std::int32_t id);
 
 /// Divides positive and multiplies negative logits by `penalty`, once for every distinct id of `seen`. Ids
 /// outside of the logits are passed over.
@@ -45,12 +56,14 @@ class Sampler {
   };
 
   std::int32_t draw(std::span<const float> logits);
+  void order(std::size_t count);
   double uniform();
 
   SamplingOptions options_;
   std::mt19937_64 engine_;
   std::vector<float> penalised_;       // scratch
-  std::vector<Candidate> candidates_;  // scratch
+  std::vector<Candidate> candidates_;  // scratch; the first ordered_ are the most likely, in order
+  std::size_t ordered_ = 0;
   std::vector<double> probabilities_;  // scratch
 };
 

@@ -71,7 +71,7 @@ class VulkanWide : public ::testing::Test {
 };
 
 constexpr std::int64_t kRows = 5;
-constexpr std::int64_t kLengths[] = {17, 33, 64, 300, 1025, 4096, 6001};
+constexpr std::int64_t kLengths[] = {17, 33, 64, 300, 1025, 4096, 6001, 8192};
 
 Step row_step(const std::shared_ptr<const Kernel>& kernel, std::int64_t rows, std::int64_t length,
               std::vector<Operand> operands) {

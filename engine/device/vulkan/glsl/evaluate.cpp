@@ -20,8 +20,9 @@ std::vector<std::uint16_t> value_operands(const Kernel& kernel, const Instructio
   return list;
 }
 
-GlslEvaluator::GlslEvaluator(const Kernel& kernel, const GlslOperands& operands, GlslBody& body)
-    : kernel_(kernel), operands_(operands), body_(body) {
+GlslEvaluator::GlslEvaluator(const Kernel& kernel, const GlslOperands& operands, GlslBody& body,
+                             const GlslNeighbours* neighbours)
+    : kernel_(kernel), operands_(operands), body_(body), neighbours_(neighbours) {
   for (int k = 0; k < operands.count(); ++k) {
     if (operands.has_memory(k)) body.needs.memory(operands.memory_type(k));
   }
@@ -82,6 +83,16 @@ void GlslEvaluator::evaluate(const std::vector<bool>& wanted) {
   }
 }
 
+void GlslEvaluator::evaluate_once(std::vector<bool>& wanted) {
+  std::vector<bool> once(wanted.size());
+  for (std::size_t v = 0; v < wanted.size(); ++v) {
+    const Instruction& i = kernel_.code[v];
+    once[v] = wanted[v] && i.op == ScalarOp::load && neighbours_->one(i.a);
+    if (once[v]) wanted[v] = false;
+  }
+  evaluate(once);
+}
+
 std::string GlslEvaluator::text_of(const Instruction& i) {
   GlslCalls& calls = body_.needs.calls;
   switch (i.op) {
@@ -110,6 +121,8 @@ std::string GlslEvaluator::load(int operand, const std::string& offset, DType to
   const DType from = kernel_.inputs[static_cast<std::size_t>(operand)];
   const std::string memory = fmt::format("{}p{}", operands_.prefix(), operand);
   GlslCalls& calls = body_.needs.calls;
+  if (neighbours_ != nullptr && neighbours_->together(operand))
+    return glsl_convert({neighbours_->value(operand, calls), compute_type(from)}, to, calls);
   return glsl_convert({glsl_load(from, memory, offset, operands_.options(), calls), compute_type(from)}, to,
                       calls);
 }
@@ -144,6 +157,10 @@ void GlslEvaluator::store(int output, const GlslValue& value, const std::string&
   const int k = operands_.output(output);
   const DType to = operands_.memory_type(k);
   GlslCalls& calls = body_.needs.calls;
+  if (neighbours_ != nullptr && neighbours_->together(k)) {
+    body_.line("{};", neighbours_->set(k, glsl_convert(value, compute_type(to), calls), calls));
+    return;
+  }
   body_.line("{};", glsl_store(to, fmt::format("{}p{}", operands_.prefix(), k), offset,
                                glsl_convert(value, compute_type(to), calls), operands_.options(), calls));
 }

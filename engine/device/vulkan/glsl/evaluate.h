@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/vulkan/glsl/operands.h"
+#include "engine/device/vulkan/glsl/neighbours.h"
 
 namespace caldera {
 
 class GlslEvaluator {
  public:
-  GlslEvaluator(const Kernel& kernel, const GlslOperands& operands, GlslBody& body);
+  GlslEvaluator(const Kernel& kernel, const GlslOperands& operands, GlslBody& body,
+                const GlslNeighbours* neighbours = nullptr);
 
   /// Whether the value is the same all over the space: a scalar argument, or an element that every point
   /// reads.
@@ -22,11 +23,15 @@ class GlslEvaluator {
   std::vector<bool> needed(const std::vector<std::uint16_t>& roots) const;
   /// Declares the `wanted` values at the point whose element numbers are o<k> and whose row's are k<k>.
   void evaluate(const std::vector<bool>& wanted);
+  /// Of neighbouring points: declares those of the `wanted` values that are one load for all of them, and
+  /// takes them out.
+  void evaluate_once(std::vector<bool>& wanted);
   /// The operands whose element numbers evaluate() reads, by point (o<k>).
   std::vector<bool> operands_of(const std::vector<bool>& wanted) const;
 
   GlslValue value(std::uint16_t v) const { return {fmt::format("v{}", v), kernel_.code[v].type}; }
-  /// Stores `value` as the element number `offset` of the output.
+  /// Stores `value` as the element number `offset` of the output; where it lies together, as that of the
+  /// neighbours' point.
   void store(int output, const GlslValue& value, const std::string& offset);
 
  private:
@@ -38,6 +43,7 @@ class GlslEvaluator {
   const Kernel& kernel_;
   const GlslOperands& operands_;
   GlslBody& body_;
+  const GlslNeighbours* const neighbours_;
 };
 
 /// The operands of an instruction that are values.

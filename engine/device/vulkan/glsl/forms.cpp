@@ -22,7 +22,9 @@ void GlslForm::open_points() const {
 
 void GlslForm::open_row(const std::vector<bool>& used) const {
   if (by_group()) {
-    body.open("for (uint r = gl_LocalInvocationID.x; r < reduced; r += {}u) {{", variant.lanes);
+    const int width = variant.width;
+    body.open("for (uint r = gl_LocalInvocationID.x * {0}u; r < reduced; r += {1}u) {{", width,
+              variant.lanes * width);
     append_coordinates(operands, GlslPart::along, "r", used, body);
   } else {
     // A nest, so that coordinates need no division.
@@ -35,8 +37,10 @@ void GlslForm::open_row(const std::vector<bool>& used) const {
 }
 
 void GlslForm::open_point(const std::vector<bool>& used, int e) const {
-  body.open("if (gl_LocalInvocationID.x + {}u < reduced) {{", e * variant.lanes);
-  body.line("const uint r = gl_LocalInvocationID.x + {}u;", e * variant.lanes);
+  const std::string r =
+      fmt::format("(gl_LocalInvocationID.x + {}u) * {}u", e * variant.lanes, int{variant.width});
+  body.open("if ({} < reduced) {{", r);
+  body.line("const uint r = {};", r);
   append_coordinates(operands, GlslPart::along, "r", used, body);
   append_offsets(operands, GlslPart::along, "r", used, body);
 }
@@ -49,7 +53,50 @@ void GlslForm::close_row() const {
   body.close();
 }
 
+/// Elementwise, with neighbours: `n` counts groups of them.
+static void write_neighbours(GlslForm& form) {
+  const GlslOperands& operands = form.operands;
+  GlslEvaluator& evaluator = form.evaluator;
+  GlslNeighbours& neighbours = form.neighbours;
+  GlslBody& body = form.body;
+  const int width = neighbours.width();
+  form.open_points();
+  body.line("const uint m = n * {}u;", width);
+  append_coordinates(operands, GlslPart::whole, "m", all_operands(operands), body);
+  append_offsets(operands, GlslPart::whole, "m", all_operands(operands), body);
+  // Of several dimensions the innermost is divided without rest.
+  std::string whole, left;
+  if (operands.rank() < 2) {
+    body.line("const uint left = min(reduced - m, {}u);", width);
+    whole = fmt::format("left == {}u", width);
+    left = "left";
+  }
+  std::vector<std::uint16_t> roots;
+  std::vector<int> outputs;
+  for (std::size_t o = 0; o < form.kernel.outputs.size(); ++o) {
+    roots.push_back(form.kernel.outputs[o].value);
+    outputs.push_back(operands.output(static_cast<int>(o)));
+  }
+  std::vector<bool> wanted = evaluator.needed(roots);
+  const std::vector<bool> used = evaluator.operands_of(wanted);
+  neighbours.declare_loads(used);
+  neighbours.load(used, whole, left);
+  evaluator.evaluate_once(wanted);
+  neighbours.declare_stores(outputs);
+  neighbours.open_each(used);
+  evaluator.evaluate(wanted);
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    evaluator.store(static_cast<int>(o), evaluator.value(roots[o]), {});
+  body.close();
+  neighbours.store(outputs, whole, left);
+  body.close();
+}
+
 void write_elementwise(GlslForm& form) {
+  if (form.variant.width > 1) {
+    write_neighbours(form);
+    return;
+  }
   const GlslOperands& operands = form.operands;
   form.open_points();
   append_coordinates(operands, GlslPart::whole, "n", all_operands(operands), form.body);
@@ -70,16 +117,25 @@ void write_reduction(GlslForm& form) {
   const std::uint16_t reduced = form.kernel.outputs[0].value;
   const DType type = form.kernel.code[reduced].type;
   GlslReductions reductions({{*form.kernel.reduce, type, "acc"}}, body);
-  const std::vector<bool> wanted = form.evaluator.needed({reduced});
+  std::vector<bool> wanted = form.evaluator.needed({reduced});
+  const std::vector<bool> used = form.evaluator.operands_of(wanted);
+  const bool several = form.variant.width > 1;
 
   form.open_points();
   append_coordinates(operands, GlslPart::kept, "n", all_operands(operands), body);
   append_offsets(operands, GlslPart::kept, "n", all_operands(operands), body);
   reductions.declare();
-  form.open_row(form.evaluator.operands_of(wanted));
+  form.open_row(used);
+  if (several) {
+    form.neighbours.declare_loads(used);
+    form.neighbours.load(used, {}, {});
+    form.evaluator.evaluate_once(wanted);
+    form.neighbours.open_each(used);
+  }
   form.evaluator.evaluate(wanted);
   reductions.add(0, form.evaluator.value(reduced).text);
-  reductions.end_point();
+  if (several) body.close();
+  reductions.end_point(form.variant.width);
   form.close_row();
   reductions.finish();
   if (form.by_group()) {

@@ -30,6 +30,22 @@ const Block& block_of(DType type) {
   return kBlocks[0];
 }
 
+std::string bits_of_element(DType type, std::string_view element) {
+  const std::string_view block = block_of(type).element;
+  if (block == "float") return fmt::format("floatBitsToUint({})", element);
+  if (block == "int64_t") return fmt::format("uvec2(unpackInt2x32({}))", element);
+  if (block == "double") return fmt::format("unpackDouble2x32({})", element);
+  return fmt::format("uint({})", element);
+}
+
+std::string element_of_bits(DType type, std::string_view bits) {
+  const std::string_view block = block_of(type).element;
+  if (block == "float") return fmt::format("uintBitsToFloat({})", bits);
+  if (block == "int64_t") return fmt::format("packInt2x32(ivec2({}))", bits);
+  if (block == "double") return fmt::format("packDouble2x32({})", bits);
+  return fmt::format("{}({})", block, bits);
+}
+
 }  // namespace
 
 std::string_view glsl_memory(DType type, const GlslOptions& options) {
@@ -60,12 +76,43 @@ std::string glsl_store(DType type, std::string_view memory, std::string_view ele
   return fmt::format("{}.v[{}] = {}({})", memory, element, block_of(type).element, bits);
 }
 
+std::string glsl_address(DType type, std::string_view memory, const GlslOptions& options) {
+  return options.in_words(type) ? std::string(memory) : fmt::format("uvec2({})", memory);
+}
+
+std::string glsl_load_bits(DType type, std::string_view memory, std::string_view element,
+                           const GlslOptions& options) {
+  if (options.in_words(type)) return fmt::format("load_small({}, {}, {}u)", memory, element, size_of(type));
+  return bits_of_element(type, fmt::format("{}.v[{}]", memory, element));
+}
+
+std::string glsl_store_bits(DType type, std::string_view memory, std::string_view element,
+                            const std::string& bits, const GlslOptions& options) {
+  if (options.in_words(type))
+    return fmt::format("store_small({}, {}, {}u, {})", memory, element, size_of(type), bits);
+  return fmt::format("{}.v[{}] = {}", memory, element, element_of_bits(type, bits));
+}
+
+std::string glsl_from_bits(DType type, const std::string& bits, GlslCalls& calls) {
+  if (is_half(type)) calls.insert(fmt::format("from_{}", name(type)));
+  const std::string element = size_of(type) < 4 ? bits : element_of_bits(type, bits);
+  return fmt::format(fmt::runtime(glsl_facts(type).loaded), element);
+}
+
+std::string glsl_to_bits(DType type, const std::string& value, GlslCalls& calls) {
+  if (is_half(type)) calls.insert(fmt::format("to_{}", name(type)));
+  const std::string element = fmt::format(fmt::runtime(glsl_facts(type).stored), value);
+  return size_of(type) < 4 ? element : bits_of_element(type, element);
+}
+
 void append_glsl_memory(const GlslNeeds& needs, const GlslOptions& options, std::string& out) {
   const bool byte_words = needs.bytes && options.bytes_in_words;
   const bool half_words = needs.halves && options.halves_in_words;
   if (needs.bytes && !byte_words) out += "#extension GL_EXT_shader_8bit_storage : require\n";
   if (needs.halves && !half_words) out += "#extension GL_EXT_shader_16bit_storage : require\n";
-  if (byte_words || half_words) out += "#extension GL_EXT_buffer_reference_uvec2 : require\n";
+  if (byte_words || half_words || needs.neighbours)
+    out += "#extension GL_EXT_buffer_reference_uvec2 : require\n";
+  if (needs.neighbours) out += "#extension GL_EXT_control_flow_attributes : require\n";
   for (const Block& block : kBlocks) {
     if (block.needed != nullptr && !(needs.*block.needed)) continue;
     if ((block.bytes == 1 && byte_words) || (block.bytes == 2 && half_words)) continue;
@@ -74,6 +121,7 @@ void append_glsl_memory(const GlslNeeds& needs, const GlslOptions& options, std:
         block.bytes, block.name, block.element);
   }
   if (byte_words || half_words) out += vulkan::whole_shader_text("words");
+  if (needs.neighbours) out += vulkan::whole_shader_text("neighbours");
 }
 
 }  // namespace caldera

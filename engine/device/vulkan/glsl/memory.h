@@ -25,6 +25,19 @@ std::string glsl_load(DType type, std::string_view memory, std::string_view elem
 std::string glsl_store(DType type, std::string_view memory, std::string_view element,
                        const std::string& value, const GlslOptions& options, GlslCalls& calls);
 
+/// The address as a uvec2 of what `memory` refers to.
+std::string glsl_address(DType type, std::string_view memory, const GlslOptions& options);
+
+/// The bits of element number `element` in memory: a uint, of 64-bit types a uvec2; and the statement that
+/// stores such bits.
+std::string glsl_load_bits(DType type, std::string_view memory, std::string_view element,
+                           const GlslOptions& options);
+std::string glsl_store_bits(DType type, std::string_view memory, std::string_view element,
+                            const std::string& bits, const GlslOptions& options);
+/// The register of compute_type(type) that such bits stand for, and the bits that store a register.
+std::string glsl_from_bits(DType type, const std::string& bits, GlslCalls& calls);
+std::string glsl_to_bits(DType type, const std::string& value, GlslCalls& calls);
+
 /// Extensions, the buffer references that are needed and the functions for parts of words.
 void append_glsl_memory(const GlslNeeds& needs, const GlslOptions& options, std::string& out);
 

@@ -9,6 +9,7 @@ namespace caldera {
 struct GlslNeeds {
   GlslCalls calls;
   bool int64 = false, bytes = false, halves = false, doubles = false;
+  bool neighbours = false;                     // shaders/memory/neighbours.glsl
   bool subgroups = false, broadcasts = false;  // arithmetic and passing values around in subgroups
 
   /// Registers of the type.
@@ -29,6 +30,7 @@ struct GlslNeeds {
     bytes |= more.bytes;
     halves |= more.halves;
     doubles |= more.doubles;
+    neighbours |= more.neighbours;
     subgroups |= more.subgroups;
     broadcasts |= more.broadcasts;
   }

@@ -53,9 +53,9 @@ void GlslReductions::add(std::size_t r, const std::string& value) {
              glsl_combine(reduction.combine, reduction.type, reduction.name, value, body_.needs.calls));
 }
 
-void GlslReductions::end_point() {
+void GlslReductions::end_point(int points) {
   if (counter().empty()) return;
-  body_.open("if ((++{} & 255u) == 0u) {{", counter());
+  body_.open("if ((++{} & {}u) == 0u) {{", counter(), 256 / points - 1);
   for (const GlslReduction& r : list_) {
     if (!r.in_blocks()) continue;
     body_.line("{0}_total += {0};", r.name);

@@ -30,8 +30,8 @@ class GlslReductions {
   void declare();
   /// One element joins reduction `r`.
   void add(std::size_t r, const std::string& value);
-  /// Last at every point.
-  void end_point();
+  /// Last at every point, or at every `points` that are added one after the other: a power of two.
+  void end_point(int points = 1);
   /// After the walk.
   void finish();
   /// Whether combine_lanes() goes through shared memory and has a barrier.

@@ -1,5 +1,7 @@
 #include "engine/device/vulkan/glsl/region_shader.h"
 
+#include <algorithm>
+
 #include "engine/device/vulkan/glsl/forms.h"
 
 namespace caldera {
@@ -16,7 +18,9 @@ GlslOperands make_operands(const Kernel& kernel, const KernelVariant& variant, c
 std::string block_declaration(const GlslOperands& operands) {
   std::string text = "struct Block {\n" + operands.slot_members() + "int points;\nint reduced;\n";
   for (int d = 0; d < operands.rank(); ++d) text += fmt::format("int d{};\n", d);
-  return text + operands.integer_members() +
+  text += operands.integer_members();
+  for (int d = 1; d < operands.rank(); ++d) text += fmt::format("uint m{};\n", d);
+  return text +
          "};\n"
          "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block "
          "blocks[]; };\n"
@@ -27,7 +31,7 @@ std::string block_declaration(const GlslOperands& operands) {
 
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
   const GlslOperands operands = make_operands(kernel, variant, {});
-  return {operands.slots(), 2 + variant.rank + operands.integers()};
+  return {operands.slots(), 2 + variant.rank + operands.integers(), std::max(variant.rank - 1, 0)};
 }
 
 std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
@@ -38,10 +42,16 @@ std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const Gl
   body.line("const uint points = uint({}points);", kBlock);
   body.line("const uint reduced = uint({}reduced);", kBlock);
   for (int d = 0; d < variant.rank; ++d) body.line("const int d{} = {}d{};", d, kBlock, d);
+  for (int d = 1; d < variant.rank; ++d) {
+    body.line("const uint m{0} = {1}m{0};", d, kBlock);
+    body.line("const uint h{0} = uint(findMSB(uint(d{0} - 1)) + 1);", d);
+  }
 
-  GlslEvaluator evaluator(kernel, operands, body);
+  GlslNeighbours neighbours(operands, variant, body);
+  GlslEvaluator evaluator(kernel, operands, body, variant.width > 1 ? &neighbours : nullptr);
   evaluator.hoist();
-  GlslForm form{kernel, variant, options, operands, evaluator, body, {}};
+  GlslForm form{kernel, variant, options, operands, evaluator, neighbours, body, {}};
+  if (variant.width > 1) neighbours.declare_aligned();
   switch (variant.form) {
     case RegionForm::elementwise:
       write_elementwise(form);

@@ -17,11 +17,16 @@ namespace caldera {
 /// the number of reduced points (or points a row), `rank` extents, and per operand its bias (strided) and
 /// `rank` strides (strided; of what has one element a row as many as there are kept dimensions). An index
 /// operand has a bias whatever its access.
+///
+/// Last come magic_divisor() of every extent but the first. A kernel without rows that takes neighbours
+/// together (KernelVariant::width) has as its number of points that of its groups of neighbours; the number
+/// of points stands in the place of those of a row.
 struct ArgumentLayout {
   int slots = 0;
   int integers = 0;
+  int divisors = 0;
   /// From one block to the next.
-  int bytes() const { return (8 * slots + 4 * integers + 7) / 8 * 8; }
+  int bytes() const { return (8 * slots + 4 * (integers + divisors) + 7) / 8 * 8; }
 };
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant);
 

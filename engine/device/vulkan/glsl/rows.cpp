@@ -33,6 +33,11 @@ class RowWriter {
   void row_values(int phase);
   void walk(const RowWalk& walk);
   void point(const RowWalk& walk, GlslReductions& reductions, int kept);
+  void group(const RowWalk& walk, GlslReductions& reductions, const std::vector<bool>& used, int number);
+  void load_ahead(const std::vector<bool>& used);
+  std::string kept_value(std::size_t v, int kept) const;
+  /// Points, or groups of neighbours, that a lane keeps.
+  int kept_groups() const { return form_.variant.kept / form_.variant.width; }
   void store_row_values();
   bool reads_last() const;
 
@@ -64,6 +69,11 @@ void RowWriter::row_values(int phase) {
   form_.evaluator.evaluate(wanted);
 }
 
+/// Where a lane keeps value v of its point number `kept`, or of the point `e` of its group of that number.
+std::string RowWriter::kept_value(std::size_t v, int kept) const {
+  return fmt::format("h{}_{}{}", v, kept, form_.variant.width > 1 ? "[e]" : "");
+}
+
 /// The point of the row whose number is `r`, the lane's point number `kept` where the lane keeps values.
 void RowWriter::point(const RowWalk& walk, GlslReductions& reductions, int kept) {
   GlslEvaluator& evaluator = form_.evaluator;
@@ -72,20 +82,58 @@ void RowWriter::point(const RowWalk& walk, GlslReductions& reductions, int kept)
     const bool hoisted = evaluator.same_everywhere(v);
     if (hoisted) computed[v] = false;
     if (walk.recalled[v] && !hoisted)
-      body_.line("const {} v{} = h{}_{};", glsl_type(kernel_.code[v].type), v, v, kept);
+      body_.line("const {} v{} = {};", glsl_type(kernel_.code[v].type), v, kept_value(v, kept));
+  }
+  if (form_.variant.width > 1) {
+    // What is one load for all of the group stands ahead of its points.
+    for (std::size_t v = 0; v < computed.size(); ++v) {
+      const Instruction& i = kernel_.code[v];
+      if (i.op == ScalarOp::load && form_.neighbours.one(i.a)) computed[v] = false;
+    }
   }
   evaluator.evaluate(computed);
   for (std::size_t v = 0; v < computed.size(); ++v) {
-    if (computed[v] && plan_.kept[v]) body_.line("h{}_{} = v{};", v, kept, v);
+    if (walk.computed[v] && !evaluator.same_everywhere(v) && plan_.kept[v])
+      body_.line("{} = v{};", kept_value(v, kept), v);
   }
   for (std::size_t r = 0; r < walk.reductions.size(); ++r) {
     const Instruction& i = kernel_.code[walk.reductions[r]];
     reductions.add(r, glsl_convert(evaluator.value(i.a), i.type, body_.needs.calls));
   }
-  reductions.end_point();
+  if (form_.variant.width == 1) reductions.end_point();
   for (int o : walk.outputs)
     evaluator.store(o, evaluator.value(kernel_.outputs[static_cast<std::size_t>(o)].value),
                     fmt::format("o{}", form_.operands.output(o)));
+}
+
+/// The neighbours from point number `r` on, which were loaded.
+void RowWriter::group(const RowWalk& walk, GlslReductions& reductions, const std::vector<bool>& used,
+                      int number) {
+  GlslNeighbours& neighbours = form_.neighbours;
+  std::vector<int> stored;
+  for (int o : walk.outputs) stored.push_back(form_.operands.output(o));
+  std::vector<bool> computed = walk.computed;
+  for (std::size_t v = 0; v < computed.size(); ++v) {
+    if (form_.evaluator.same_everywhere(v)) computed[v] = false;
+  }
+  form_.evaluator.evaluate_once(computed);
+  neighbours.declare_stores(stored);
+  neighbours.open_each(used);
+  point(walk, reductions, number);
+  body_.close();
+  reductions.end_point(form_.variant.width);
+  neighbours.store(stored, {}, {});
+}
+
+/// All that the lane's groups read, before the first of them is computed.
+void RowWriter::load_ahead(const std::vector<bool>& used) {
+  for (int g = 0; g < kept_groups(); ++g) {
+    form_.neighbours.take_group(g);
+    form_.neighbours.declare_loads(used);
+    form_.open_point(used, g);
+    form_.neighbours.load(used, {}, {});
+    form_.close_point();
+  }
 }
 
 void RowWriter::walk(const RowWalk& walk) {
@@ -94,14 +142,28 @@ void RowWriter::walk(const RowWalk& walk) {
   for (int o : walk.outputs) used[static_cast<std::size_t>(form_.operands.output(o))] = true;
   GlslReductions reductions = reductions_of(walk);
   reductions.declare();
+  const bool several = form_.variant.width > 1;
   if (form_.variant.kept == 0) {
     form_.open_row(used);
-    point(walk, reductions, 0);
+    if (several) {
+      form_.neighbours.declare_loads(used);
+      form_.neighbours.load(used, {}, {});
+      group(walk, reductions, used, 0);
+    } else {
+      point(walk, reductions, 0);
+    }
     form_.close_row();
+  } else if (several) {
+    load_ahead(used);
   }
-  for (int e = 0; e < form_.variant.kept; ++e) {
+  for (int e = 0; e < kept_groups(); ++e) {
     form_.open_point(used, e);
-    point(walk, reductions, e);
+    if (several) {
+      form_.neighbours.take_group(e);
+      group(walk, reductions, used, e);
+    } else {
+      point(walk, reductions, e);
+    }
     form_.close_point();
   }
   reductions.finish();
@@ -152,8 +214,9 @@ void RowWriter::write() {
   append_offsets(form_.operands, GlslPart::kept, "n", all_operands(form_.operands), body_);
   for (std::size_t v = 0; v < kernel_.code.size(); ++v) {
     if (!plan_.kept[v] || form_.evaluator.same_everywhere(v)) continue;
-    for (int e = 0; e < form_.variant.kept; ++e)
-      body_.line("{} h{}_{};", glsl_type(kernel_.code[v].type), v, e);
+    for (int e = 0; e < kept_groups(); ++e)
+      body_.line("{} h{}_{}{};", glsl_type(kernel_.code[v].type), v, e,
+                 form_.variant.width > 1 ? fmt::format("[{}]", int{form_.variant.width}) : "");
   }
   row_values(0);
   for (int pass = 0; pass < phases_.passes; ++pass) {

@@ -1,6 +1,17 @@
 #include "engine/device/vulkan/glsl/space.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace caldera {
+
+std::uint32_t magic_divisor(std::int64_t d) {
+  d = std::max<std::int64_t>(d, 1);  // of an empty row nothing is asked
+  // Granlund and Montgomery, 1994: floor(2^32 * (2^shift - d) / d) + 1.
+  const int shift = d == 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(d - 1));
+  const std::uint64_t excess = (std::uint64_t{1} << shift) - static_cast<std::uint64_t>(d);
+  return static_cast<std::uint32_t>((excess << 32) / static_cast<std::uint64_t>(d) + 1);
+}
 
 void append_coordinates(const GlslOperands& operands, GlslPart part, const char* number,
                         const std::vector<bool>& used, GlslBody& body) {
@@ -16,8 +27,10 @@ void append_coordinates(const GlslOperands& operands, GlslPart part, const char*
   }
   body.line("uint q{} = {};", first, number);
   for (int d = last - 1; d > first; --d) {
-    body.line("const int c{} = int(q{} % uint(d{}));", d, first, d);
-    body.line("q{} /= uint(d{});", first, d);
+    body.needs.calls.insert("quotient");
+    body.line("const uint q{0}_{1} = quotient(q{0}, m{1}, h{1});", first, d);
+    body.line("const int c{1} = int(q{0} - q{0}_{1} * uint(d{1}));", first, d);
+    body.line("q{0} = q{0}_{1};", first, d);
   }
   body.line("const int c{} = int(q{});", first, first);
 }

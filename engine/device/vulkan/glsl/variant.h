@@ -26,6 +26,13 @@ enum class RegionForm : std::uint8_t {
   rows_per_group,     // a workgroup a row: its invocations take every lanes-th point
 };
 
+/// What a lane that takes neighbours along the innermost dimension reads or writes of an operand.
+enum class Neighbours : std::uint8_t {
+  one,       // the same element for all of them
+  each,      // an element each, at a stride: index operands
+  together,  // as many elements that lie one after the other
+};
+
 /// Everything but the kernel that the text of a shader depends on. Extents and strides are arguments, so that
 /// a program with changing shapes keeps its shaders.
 struct KernelVariant {
@@ -36,9 +43,14 @@ struct KernelVariant {
   // rows_per_group: points of a row for which a lane keeps values between walks, no row being longer than
   // kept * lanes; 0: rows of any length, values are computed anew.
   std::uint8_t kept = 0;
+  // Neighbouring points along the innermost dimension that a lane takes together, a power of two: their
+  // operands come and go in words of up to 16 bytes where addresses allow that. With more than one dimension
+  // (of a row, with rows) it divides the innermost extent, and the other strides of what lies together.
+  std::uint8_t width = 1;
   // In the order of Step::operands: inputs, index operands, outputs. What has one element a row (see
   // row_operands) counts over the kept dimensions only. An index operand is `scalar` or `strided`.
   std::vector<Access> access;
+  std::vector<Neighbours> neighbours;  // the same operands, where width > 1
 
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
   Hash128 hash() const;

@@ -10,7 +10,14 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr std::size_t kSliceBytes = 1U << 20;
+/// Of a slice, and what is not worth cutting: a copy of its own costs some 20 us.
+constexpr std::size_t kSliceBytes = 8U << 20;
+constexpr std::size_t kLeastPart = 1U << 20;
+
+/// How much of a transfer goes at a time: parts of one that fills no two slices overlap all the same.
+std::size_t part_bytes(std::size_t bytes) {
+  return std::clamp((bytes / 4 + 4095) / 4096 * 4096, kLeastPart, kSliceBytes);
+}
 
 }  // namespace
 
@@ -117,7 +124,7 @@ void Transfer::whole(const std::function<void()>& transfer) {
 void Transfer::upload(const Piece& to, std::uint64_t offset, const void* from, std::size_t bytes) {
   whole([&] {
     for (std::size_t done = 0; done < bytes;) {
-      const std::size_t part = std::min(bytes - done, kSliceBytes);
+      const std::size_t part = std::min(bytes - done, part_bytes(bytes));
       Slice& slice = next_slice();
       std::memcpy(slice.mapped, static_cast<const std::byte*>(from) + done, part);
       copy(slice, staging_.buffer, slice.offset, to.buffer, to.offset + offset + done, part);
@@ -129,7 +136,7 @@ void Transfer::upload(const Piece& to, std::uint64_t offset, const void* from, s
 void Transfer::download(const Piece& from, std::uint64_t offset, void* to, std::size_t bytes) {
   whole([&] {
     for (std::size_t done = 0; done < bytes;) {
-      const std::size_t part = std::min(bytes - done, kSliceBytes);
+      const std::size_t part = std::min(bytes - done, part_bytes(bytes));
       Slice& slice = next_slice();
       copy(slice, from.buffer, from.offset + offset + done, staging_.buffer, slice.offset, part);
       std::byte* const target = static_cast<std::byte*>(to) + done;

@@ -28,7 +28,7 @@ class Transfer {
   void trim();
 
  private:
-  static constexpr std::size_t kSlices = 4;
+  static constexpr std::size_t kSlices = 2;
   struct Slice {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     std::uint64_t offset = 0;  // in the staging buffer

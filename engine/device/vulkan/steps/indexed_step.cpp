@@ -69,17 +69,42 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis&
   return block;
 }
 
+/// The bytes of a row of the result where gather_rows may copy it, as GPUs like it: neighbours on both sides,
+/// one index for all, and 16 bytes at least. Else 0.
+std::int64_t row_bytes(const Context& context, const Step& step) {
+  if (context.few_cores && context.device->capabilities().scalar_loads) return 0;
+  const std::int64_t bytes = step.dims[2] * static_cast<std::int64_t>(size_of(step.dtype));
+  const bool together = step.operands[0].strides[2] == 1 && step.operands[1].strides[2] == 0 &&
+                        step.operands[2].strides[2] == 1;
+  return together && bytes >= 16 ? bytes : 0;
+}
+
 }  // namespace
 
 void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather) {
   const std::int64_t points = step.dims.numel();
   if (points == 0) return;
   BlockNumbers numbers{.points = points};
-  if (step.dtype == DType::f32) numbers.fill_low = 0x7fc00000;
+  // What lies outside of the axis is NaN or 0, as it repeats over eight bytes.
+  if (step.dtype == DType::f32) numbers.fill_low = numbers.fill_high = 0x7fc00000;
   if (step.dtype == DType::f64) numbers.fill_high = 0x7ff80000;
-  if (step.dtype == DType::f16) numbers.fill_low = 0x7e00;
-  if (step.dtype == DType::bf16) numbers.fill_low = 0x7fc0;
+  if (step.dtype == DType::f16) numbers.fill_low = numbers.fill_high = 0x7e007e00;
+  if (step.dtype == DType::bf16) numbers.fill_low = numbers.fill_high = 0x7fc07fc0;
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
+  if (const std::int64_t bytes = row_bytes(encoder.context, step); bytes > 0) {
+    int log_lanes = 0;
+    while ((1 << log_lanes) < kLanes && (std::int64_t{16} << log_lanes) < bytes) ++log_lanes;
+    numbers.points = step.dims[0] * step.dims[1];
+    numbers.parts = log_lanes;
+    const std::int64_t at_once = kLanes >> log_lanes;
+    const PipelinePtr rows =
+        encoder.context.pipelines.embedded(fmt::format("gather_rows_{}{}", 8 * size_of(step.dtype), words));
+    const std::uint32_t block = write_block(encoder, step, gather.axis, true, numbers);
+    const std::uint32_t groups = encoder.groups(numbers.points, at_once);
+    const std::int64_t rows_each = numbers.points / (groups * at_once) + 1;
+    encoder.dispatch(step, rows, block, groups, rows_each * (step.dims[2] / (1 << log_lanes) + 2));
+    return;
+  }
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("gather_{}{}", 8 * size_of(step.dtype), words));
   const std::uint32_t block = write_block(encoder, step, gather.axis, true, numbers);

@@ -1,6 +1,7 @@
 #include "engine/device/vulkan/steps/region_space.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace caldera::vulkan {
 namespace {
@@ -97,6 +98,86 @@ std::vector<Access> common_access(const Kernel& kernel, std::span<const RegionSp
     list.push_back(access);
   }
   return list;
+}
+
+namespace {
+
+/// What a lane may hold of the elements of its points, and of the instructions of all of them.
+constexpr std::int64_t kMostWords = 64;
+constexpr std::int64_t kMostUnrolled = 512;
+
+DType memory_type(const Kernel& kernel, std::size_t operand) {
+  const std::size_t inputs = kernel.inputs.size();
+  return operand < inputs
+             ? kernel.inputs[operand]
+             : kernel.outputs[operand - inputs - static_cast<std::size_t>(kernel.index_count)].type;
+}
+
+/// What neighbours are of an operand; nothing where they neither share an element nor lie together.
+std::optional<Neighbours> neighbours_of(std::span<const RegionSpace> spaces, std::size_t operand,
+                                        Access access) {
+  if (access == Access::scalar) return Neighbours::one;
+  if (access == Access::linear) return Neighbours::together;
+  const std::int64_t stride = spaces[0].strides[operand].back();
+  for (const RegionSpace& s : spaces) {
+    if (s.strides[operand].back() != stride) return std::nullopt;
+  }
+  if (stride == 0) return Neighbours::one;
+  return stride == 1 ? std::optional(Neighbours::together) : std::nullopt;
+}
+
+/// Whether groups of `width` neighbours never end in the midst of a row or of a word.
+bool divides(const RegionSpace& space, const Together& together, std::span<const Access> access, int width,
+             bool rows) {
+  const int inner = space.rank() - 1;
+  if ((rows || inner > 0) && (space.extent(inner) % width != 0 || space.extent(inner) == 0)) return false;
+  for (std::size_t k = 0; k < access.size(); ++k) {
+    if (together.neighbours[k] != Neighbours::together || access[k] != Access::strided) continue;
+    for (int d = 0; d < inner; ++d) {
+      if (space.extent(d) > 1 && space.strides[k][d] % width != 0) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> spaces,
+                           std::span<const Access> access, std::int64_t most) {
+  const std::vector<bool> one_a_row = row_operands(kernel);
+  const std::size_t inputs = kernel.inputs.size();
+  const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
+  const bool rows = kernel.reduce || kernel.has_rows();
+  if (rows ? spaces[0].reduced.rank() == 0 : spaces[0].rank() == 0) return {};
+
+  Together together;
+  std::int64_t narrowest = 8, widest = 1, bytes = 0;
+  for (std::size_t k = 0; k < access.size(); ++k) {
+    const bool index = k >= inputs && k < first_output;
+    std::optional<Neighbours> n = one_a_row[k] ? Neighbours::one : neighbours_of(spaces, k, access[k]);
+    if (index) n = Neighbours::each;
+    if (!n || (k >= first_output && *n != Neighbours::together && !one_a_row[k])) return {};
+    together.neighbours.push_back(*n);
+    if (*n != Neighbours::together) continue;
+    const auto size = static_cast<std::int64_t>(size_of(memory_type(kernel, k)));
+    narrowest = std::min(narrowest, size);
+    widest = std::max(widest, size);
+    bytes += size;
+  }
+  if (bytes == 0) return {};
+  // 16 bytes of the narrowest operand; of the next but one where types differ by more than a factor of two.
+  std::int64_t width = 16 / std::max(narrowest, widest / 2);
+  const auto fits = [&] {
+    return width <= most && width * bytes <= 4 * kMostWords &&
+           width * static_cast<std::int64_t>(kernel.code.size()) <= kMostUnrolled &&
+           std::ranges::all_of(spaces, [&](const RegionSpace& s) {
+             return divides(s, together, access, static_cast<int>(width), rows);
+           });
+  };
+  while (width > 1 && !fits()) width /= 2;
+  if (width == 1 || width * narrowest < 4) return {};
+  together.width = static_cast<int>(width);
+  return together;
 }
 
 }  // namespace caldera::vulkan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/region_shader.h"
+#include "engine/device/vulkan/glsl/space.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_space.h"
@@ -30,6 +31,10 @@ constexpr std::int64_t kSoftwareIterations = 64;
 constexpr std::int64_t kSoftwareGroups = 1024;
 constexpr std::int64_t kFewestSoftwareGroups = 8;
 
+/// Workgroups that take neighbours together, where there is work for more of them: enough to fill a large
+/// GPU, each of which then reads its arguments once for many points.
+constexpr std::int64_t kNeighbourGroups = 4096;
+
 /// Steps of one dispatch: every device allows as many workgroups along y.
 constexpr std::size_t kMaxJoined = 65535;
 
@@ -44,12 +49,25 @@ struct Batch {
     return *std::ranges::max_element(spaces, {},
                                      [](const RegionSpace& s) { return s.kept_points * s.reduced_points; });
   }
+  std::int64_t shortest_row() const {
+    std::int64_t least = INT64_MAX;
+    for (const RegionSpace& s : spaces) least = std::min(least, s.reduced_points);
+    return least;
+  }
   std::int64_t longest_row() const {
     std::int64_t most = 0;
     for (const RegionSpace& s : spaces) most = std::max(most, s.reduced_points);
     return most;
   }
 };
+
+/// Neighbouring points go to one lane, at most `most`, where operands allow that and it saves anything.
+void take_neighbours(const Context& context, const Batch& batch, std::int64_t most, KernelVariant& variant) {
+  if (context.few_cores && context.device->capabilities().scalar_loads) return;
+  Together together = common_neighbours(batch.kernel, batch.spaces, variant.access, most);
+  variant.width = static_cast<std::uint8_t>(together.width);
+  variant.neighbours = std::move(together.neighbours);
+}
 
 /// Whether neighbouring lanes should take neighbours along the row.
 bool prefers_groups(const RegionSpace& space, const Kernel& kernel, std::int64_t short_row) {
@@ -96,11 +114,12 @@ std::int64_t wide_lanes(const RegionSpace& space, const Walks& walks, std::int64
   return lanes;
 }
 
-/// Points that a lane keeps in registers between the walks; 0 where that is too much or no use.
+/// Points that a lane keeps in registers between the walks, whole groups of neighbours; 0 where that is too
+/// much or no use.
 std::int64_t choose_kept(const Walks& walks, std::size_t instructions, std::int64_t longest,
-                         std::int64_t lanes) {
+                         std::int64_t lanes, std::int64_t width) {
   if (walks.kept == 0) return 0;
-  std::int64_t kept = 1;
+  std::int64_t kept = width;
   while (kept * lanes < longest) kept *= 2;
   const bool fits = kept <= kMostKept && kept * walks.kept <= kMostRegisters &&
                     kept * static_cast<std::int64_t>(instructions) <= kMostUnrolled;
@@ -131,8 +150,10 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   std::int64_t lanes = context.few_cores ? subgroup : wide_lanes(space, walks, subgroup, most);
   while (longest / lanes >= loops && 2 * lanes <= most) lanes *= 2;
   variant.lanes = static_cast<std::uint16_t>(lanes);
+  take_neighbours(context, batch, batch.shortest_row() / subgroup, variant);
   if (!context.few_cores)
-    variant.kept = static_cast<std::uint8_t>(choose_kept(walks, batch.kernel.code.size(), longest, lanes));
+    variant.kept = static_cast<std::uint8_t>(
+        choose_kept(walks, batch.kernel.code.size(), longest, lanes, variant.width));
   return 1;
 }
 
@@ -160,6 +181,7 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
 /// One block, in the order that ArgumentLayout states.
 void write_block(TableWriter& table, const Kernel& kernel, const Step& step, const RegionSpace& space,
                  const KernelVariant& variant, std::int64_t points) {
+  const bool elementwise = variant.form == RegionForm::elementwise;
   const std::size_t inputs = kernel.inputs.size();
   const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
   const std::vector<bool> one_a_row = row_operands(kernel);
@@ -172,9 +194,11 @@ void write_block(TableWriter& table, const Kernel& kernel, const Step& step, con
   const KernelArguments arguments(step, space.extents(), std::move(views));
   arguments.write_slots(table, step.scalars);
   table.integer(points, step);
-  table.integer(space.reduced_points, step);
+  table.integer(elementwise ? space.kept_points * space.reduced_points : space.reduced_points, step);
   for (std::int64_t extent : space.extents()) table.integer(extent, step);
   arguments.write_integers(table);
+  for (int d = 1; d < space.rank(); ++d)  // the table's integers are signed
+    table.integer(static_cast<std::int32_t>(magic_divisor(space.extent(d))), step);
   TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
   table.align();
 }
@@ -190,6 +214,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const Capabilities& can = context.device->capabilities();
   if (context.few_cores && context.glsl.subgroup_size > 0)
     variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
+  if (!rows) take_neighbours(context, batch, INT64_MAX, variant);
   const Walks walks(kernel);
   const std::int64_t per_group = rows ? choose_rows(context, batch, walks, variant) : variant.lanes;
   const bool by_group =
@@ -202,7 +227,9 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const PipelinePtr pipeline = context.pipelines.generated(
       key, kernel.name, by_group, [&] { return to_glsl(kernel, variant, context.glsl); });
 
-  const auto points_of = [&](const RegionSpace& s) { return s.kept_points * (rows ? 1 : s.reduced_points); };
+  const auto points_of = [&](const RegionSpace& s) {
+    return rows ? s.kept_points : (s.kept_points * s.reduced_points + variant.width - 1) / variant.width;
+  };
   std::int64_t most_points = 0;
   const std::uint32_t block = encoder.table.begin();
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
@@ -218,7 +245,9 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     }
     return most + 1;
   };
-  const std::int64_t wanted = encoder.groups(most_points, per_group);
+  std::int64_t wanted = encoder.groups(most_points, per_group);
+  if (variant.form == RegionForm::elementwise && variant.width > 1)
+    wanted = std::min(wanted, kNeighbourGroups);
   std::int64_t groups = wanted;
   if (context.few_cores) {
     const auto instances = static_cast<std::int64_t>(batch.steps.size());

@@ -22,6 +22,14 @@ float max_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : max(a,
     {"min_nan", {"is_nan"}, R"(
 float min_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : min(a, b)); }
 )"},
+    // n / d for n < 2^31: d is at most 2^shift, and `by` is magic_divisor(d) (space.h).
+    {"quotient", {}, R"(
+uint quotient(uint n, uint by, uint shift) {
+  uint high, low;
+  umulExtended(n, by, high, low);
+  return (high + n) >> shift;
+}
+)"},
     // 16-bit types by their bits. The built-in conversions may round towards zero and flush subnormals.
     {"from_float16", {}, R"(
 float from_float16(uint h) {
