@@ -113,11 +113,39 @@ class Verifier {
     if (!step.joined) return;
     if (step_ == 0) throw Fault{"joined to a step before the first"};
     const Step& before = plan_.steps[step_ - 1];
-    if (!step.is<RegionStep>() || !before.is<RegionStep>())
-      throw Fault{"joined steps that are not both regions"};
-    if (step.as<RegionStep>().kernel->hash != before.as<RegionStep>().kernel->hash)
-      throw Fault{"joined to a step with another kernel"};
+    if (step.is<RegionStep>() && before.is<RegionStep>()) {
+      if (step.as<RegionStep>().kernel->hash != before.as<RegionStep>().kernel->hash)
+        throw Fault{"joined to a step with another kernel"};
+    } else if (step.is<ContractStep>() && before.is<ContractStep>()) {
+      check_products_joined(step, before);
+    } else {
+      throw Fault{"joined steps that are not both regions, nor both contractions"};
+    }
     if (step.barrier_before) throw Fault{"a barrier within a dispatch"};
+  }
+
+  /// One text of a kernel serves all products of a dispatch.
+  void check_products_joined(const Step& step, const Step& before) const {
+    const auto& a = before.as<ContractStep>();
+    const auto& b = step.as<ContractStep>();
+    if ((a.epilogue != nullptr) != (b.epilogue != nullptr) ||
+        (a.epilogue && a.epilogue->hash != b.epilogue->hash))
+      throw Fault{"joined to a product with another epilogue"};
+    if (step.dtype != before.dtype || step.dims.rank() != before.dims.rank() ||
+        a.segments.size() != b.segments.size())
+      throw Fault{"joined to a product of another form"};
+    for (std::size_t s = 0; s < a.segments.size(); ++s) {
+      if (scale_type(a.segments[s]) != scale_type(b.segments[s]))
+        throw Fault{"joined to a product with other factors"};
+      for (const std::size_t k : {2 * s, 2 * s + 1}) {
+        if (buffer_of(step.operands[k]).dtype != buffer_of(before.operands[k]).dtype)
+          throw Fault{"joined to a product of other types"};
+      }
+    }
+  }
+  std::optional<DType> scale_type(const Segment& segment) const {
+    if (segment.scale < 0) return {};
+    return plan_.scalars[static_cast<std::size_t>(segment.scale)];
   }
 
   Memory* memory_of(const PlanBuffer& buffer, std::int32_t number) {

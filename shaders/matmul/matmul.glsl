@@ -162,7 +162,7 @@ struct Segment {
   uvec2 scale;
 };
 
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments {
+struct Block {
   Segment segments[SEGMENTS];
   KERNEL_SLOTS
   int batches, m, n;
@@ -172,10 +172,13 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   View views[VIEWS];  // A and B of each segment, then C
   KERNEL_INTEGERS
 };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block blocks[]; };
 
-// The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in
-// parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on from part to part.
-layout(push_constant) uniform Push { Arguments args; uint all_groups; };
+// The address of the arguments, a block for each product of the dispatch, and how many workgroups there are along x in
+// all: a dispatch may be handed over in parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on
+// from part to part. Products share nothing: each has the workgroups of one y.
+layout(push_constant) uniform Push { Arguments products; uint all_groups; };
+#define args products.blocks[gl_WorkGroupID.y]
 
 // Element number of row 0 and column 0 of a batch in a view.
 int element_at(int view, uint batch) {

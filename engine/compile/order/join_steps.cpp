@@ -1,151 +1,217 @@
 #include "engine/compile/order/join_steps.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "engine/compile/order/dispatch_class.h"
+#include "engine/compile/order/step_graph.h"
+#include "engine/compile/order/waiting_bytes.h"
 #include "engine/compile/program/limits.h"
-#include "engine/plan/byte_range.h"
 
 namespace caldera {
 namespace {
 
-/// Of a region.
-Hash128 kernel_of(const Step& step) { return step.as<RegionStep>().kernel->hash; }
+using Order = std::vector<std::uint32_t>;
 
+/// Of a step that no other can share a dispatch with.
+constexpr std::uint32_t kAlone = ~std::uint32_t{0};
+
+/// For each step the first one of its class.
+std::vector<std::uint32_t> classes_of(const Plan& plan) {
+  std::unordered_map<Hash128, std::uint32_t> first_of;
+  std::vector<std::uint32_t> class_of(plan.steps.size(), kAlone);
+  for (std::uint32_t s = 0; s < plan.steps.size(); ++s) {
+    const std::optional<Hash128> hash = dispatch_class(plan, plan.steps[s]);
+    if (!hash) continue;
+    const auto [first, is_new] = first_of.try_emplace(*hash, s);
+    if (!is_new) class_of[s] = class_of[first->second] = first->second;
+  }
+  return class_of;
+}
+
+/// The steps as they stand; but what reads inputs alone and can share a dispatch first, if there is memory
+/// for its results (`most` bytes): so one dispatch converts all adapters of a model.
+Order sources_first(const StepGraph& graph, const std::vector<std::uint32_t>& class_of, std::int64_t most) {
+  Order order(graph.size());
+  std::iota(order.begin(), order.end(), 0U);
+  Order changed = order;
+  const auto rest = std::stable_partition(changed.begin(), changed.end(), [&](std::uint32_t s) {
+    return graph.predecessors[s] == 0 && class_of[s] != kAlone;
+  });
+  if (rest - changed.begin() < 2 || peak_of(graph, changed) > most) return order;
+  return changed;
+}
+
+/// Goes through the steps in an order. One that has others of its class waits; one without others runs at
+/// once, after those waiting that it needs and those of their classes.
 class Joiner {
  public:
-  explicit Joiner(Plan& plan) : plan_(plan), pending_of_(plan.buffers.size()) {}
+  Joiner(const StepGraph& graph, std::vector<std::uint32_t> class_of)
+      : graph_(graph),
+        class_of_(std::move(class_of)),
+        depth_(graph.size(), 0),
+        is_needed_(graph.size(), false) {
+    find_predecessors();
+  }
 
-  void run() {
-    find_last_readers();
-    std::unordered_map<Hash128, int> counts;
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      waits_.push_back(may_wait(i));
-      if (waits_[i]) ++counts[kernel_of(plan_.steps[i])];
-    }
-    std::vector<Step> steps = std::move(plan_.steps);
-    plan_.steps.clear();
-    plan_.steps.reserve(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      flush_what_it_needs(step);
-      if (waits_[i] && counts[kernel_of(step)] > 1) {
-        defer(std::move(step));
-      } else {
-        plan_.steps.push_back(std::move(step));
+  /// The steps in their new order; those that are the first of a dispatch are marked in `begins`.
+  Order run(const Order& given, WaitingBytes bytes, std::vector<bool>& begins) {
+    bytes_ = &bytes;
+    for (std::uint32_t s : given) {
+      while (const std::optional<std::uint32_t> waiting = bytes.to_run_before(s)) {
+        need(*waiting);
+        run_needed();
       }
+      if (class_of_[s] == kAlone) {
+        for (std::uint32_t before : predecessors_[s]) need(before);
+        run_needed();
+        emit(s, true);
+      } else {
+        wait(s);
+      }
+      bytes.pass(s);
     }
-    while (!batches_.empty()) flush(0);
+    for (std::uint32_t s : given) need(s);
+    run_needed();
+    begins = std::move(begins_);
+    return std::move(order_);
   }
 
  private:
-  struct Use {
-    Hash128 kernel;
-    bool writes;
-    ByteRange range;
-  };
-
+  /// Steps of a class of equal depth, so that none depends on another.
   struct Batch {
-    Hash128 kernel;
-    std::vector<Step> steps;
+    std::uint32_t class_of;
+    std::uint32_t depth;
+    friend bool operator==(const Batch&, const Batch&) = default;
+  };
+  struct HashBatch {
+    std::size_t operator()(const Batch& b) const {
+      return std::hash<std::uint64_t>{}(std::uint64_t{b.class_of} << 32 | b.depth);
+    }
   };
 
-  void find_last_readers() {
-    last_reader_.assign(plan_.buffers.size(), 0);
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      for (const Operand& operand : plan_.steps[i].operands) {
-        if (operand.buffer >= 0) last_reader_[static_cast<std::size_t>(operand.buffer)] = i;
-      }
+  void find_predecessors() {
+    Order end(graph_.size(), 0);
+    std::partial_sum(graph_.predecessors.begin(), graph_.predecessors.end(), end.begin());
+    Order before(graph_.successors.all().size());
+    Order left = graph_.predecessors;
+    for (std::uint32_t s = 0; s < graph_.size(); ++s) {
+      for (std::uint32_t next : graph_.successors[s]) before[end[next] - left[next]--] = s;
     }
-  }
-  /// Whether step i may run later: while it waits, what it alone still reads lives on, and what it writes
-  /// does not live yet.
-  bool may_wait(std::size_t i) const {
-    const Step& step = plan_.steps[i];
-    if (!step.is<RegionStep>()) return false;
-    const std::size_t first_output = step.first_output();
-    std::int64_t freed = 0, taken = 0;
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      if (!in_memory(step.operands[k])) continue;
-      const auto b = static_cast<std::size_t>(step.operands[k].buffer);
-      if (k >= first_output)
-        taken += plan_.buffers[b].bytes;
-      else if (last_reader_[b] == i && plan_.buffers[b].role == BufferRole::arena)
-        freed += plan_.buffers[b].bytes;
-    }
-    return freed <= taken + kMaxBytesHeldBack;
-  }
-  bool in_memory(const Operand& operand) const {
-    return operand.buffer >= 0 &&
-           plan_.buffers[static_cast<std::size_t>(operand.buffer)].role != BufferRole::input;
-  }
-
-  /// Batches that write what the step touches, or read what it writes, run first.
-  void flush_what_it_needs(const Step& step) {
-    const std::size_t first_output = step.first_output();
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const Operand& operand = step.operands[k];
-      if (!in_memory(operand)) continue;
-      const Use own{{}, k >= first_output, byte_range(plan_, step, k)};
-      while (const Batch* batch = conflicting(operand.buffer, own)) {
-        flush(static_cast<std::size_t>(batch - batches_.data()));
-      }
-    }
-  }
-  const Batch* conflicting(std::int32_t buffer, const Use& own) const {
-    for (const Use& use : pending_of_[static_cast<std::size_t>(buffer)]) {
-      if (!use.writes && !own.writes) continue;
-      // Parts of one buffer (a concatenation) may wait together.
-      if (use.range.begin >= own.range.end || own.range.begin >= use.range.end) continue;
-      for (const Batch& batch : batches_) {
-        if (batch.kernel == use.kernel) return &batch;
-      }
-    }
-    return nullptr;
-  }
-
-  void defer(Step step) {
-    const Hash128 kernel = kernel_of(step);
-    auto batch =
-        std::find_if(batches_.begin(), batches_.end(), [&](const Batch& b) { return b.kernel == kernel; });
-    if (batch == batches_.end()) batch = batches_.insert(batches_.end(), Batch{kernel, {}});
-    const std::size_t first_output = step.first_output();
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      if (!in_memory(step.operands[k])) continue;
-      pending_of_[static_cast<std::size_t>(step.operands[k].buffer)].push_back(
-          {kernel, k >= first_output, byte_range(plan_, step, k)});
-    }
-    batch->steps.push_back(std::move(step));
-    if (batch->steps.size() >= kMaxJoinedSteps) flush(static_cast<std::size_t>(batch - batches_.begin()));
-  }
-
-  void flush(std::size_t which) {
-    Batch batch = std::move(batches_[which]);
-    batches_.erase(batches_.begin() + static_cast<std::ptrdiff_t>(which));
-    bool first = true;
-    for (Step& step : batch.steps) {
-      for (const Operand& operand : step.operands) {
-        if (!in_memory(operand)) continue;
-        auto& uses = pending_of_[static_cast<std::size_t>(operand.buffer)];
-        std::erase_if(uses, [&](const Use& use) { return use.kernel == batch.kernel; });
-      }
-      step.joined = !first;
-      first = false;
-      plan_.steps.push_back(std::move(step));
+    std::size_t at = 0;
+    for (std::size_t s = 0; s < graph_.size(); ++s) {
+      for (; at < end[s]; ++at) predecessors_.push(before[at]);
+      predecessors_.end_row();
     }
   }
 
-  Plan& plan_;
-  std::vector<std::size_t> last_reader_;      // of each buffer: the last step that touches it
-  std::vector<bool> waits_;                   // of each step
-  std::vector<Batch> batches_;                // in the order of their first steps
-  std::vector<std::vector<Use>> pending_of_;  // of each buffer: what waiting steps do with it
+  void wait(std::uint32_t s) {
+    std::uint32_t depth = 1;
+    for (std::uint32_t before : predecessors_[s]) depth = std::max(depth, depth_[before] + 1);
+    depth_[s] = depth;
+    waiting_[{class_of_[s], depth}].push_back(s);
+  }
+
+  /// The step is to run now, if it waits, with its batch.
+  void need(std::uint32_t s) {
+    if (depth_[s] == 0) return;
+    const auto batch = waiting_.find({class_of_[s], depth_[s]});
+    if (batch == waiting_.end()) return;  // is needed already
+    needed_.insert(needed_.end(), batch->second.begin(), batch->second.end());
+    for (std::uint32_t other : batch->second) is_needed_[other] = true;
+    waiting_.erase(batch);
+  }
+
+  /// Runs the steps that are needed, and those that they need.
+  void run_needed() {
+    for (std::size_t i = 0; i < needed_.size(); ++i) {
+      for (std::uint32_t before : predecessors_[needed_[i]]) need(before);
+    }
+    if (needed_.empty()) return;
+    deepen();
+    std::sort(needed_.begin(), needed_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple(depth_[a], class_of_[a], a) < std::tuple(depth_[b], class_of_[b], b);
+    });
+    std::size_t joined = 0;
+    for (std::size_t i = 0; i < needed_.size(); ++i) {
+      const std::uint32_t s = needed_[i];
+      const bool begins = i == 0 || class_of_[s] != class_of_[needed_[i - 1]] || depth_[s] != batch_depth_ ||
+                          joined == kMaxJoinedSteps;
+      joined = begins ? 1 : joined + 1;
+      batch_depth_ = depth_[s];
+      emit(s, begins);
+    }
+    needed_.clear();
+  }
+
+  /// A step may be as deep as those that need it leave: it goes to the deepest of its class's batches that it
+  /// can be in. Never are there more batches than before.
+  void deepen() {
+    std::sort(needed_.begin(), needed_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(depth_[a], a) > std::pair(depth_[b], b);
+    });
+    deepest_.clear();
+    for (std::uint32_t s : needed_) {
+      std::uint32_t limit = ~std::uint32_t{0};  // what is to run now and needs it is deeper
+      for (std::uint32_t next : graph_.successors[s]) {
+        if (depth_[next] > 0 && is_needed_[next]) limit = std::min(limit, depth_[next]);
+      }
+      Order& depths = deepest_[class_of_[s]];  // of the class's batches so far, falling
+      for (std::uint32_t depth : depths) {
+        if (depth >= limit || depth < depth_[s]) continue;
+        depth_[s] = depth;
+        break;
+      }
+      if (depths.empty() || depths.back() > depth_[s]) depths.push_back(depth_[s]);
+    }
+  }
+
+  void emit(std::uint32_t s, bool begins) {
+    depth_[s] = 0;
+    order_.push_back(s);
+    begins_.push_back(begins);
+    bytes_->run(s);
+  }
+
+  const StepGraph& graph_;
+  std::vector<std::uint32_t> class_of_;
+  Rows<std::uint32_t> predecessors_;
+  Order depth_;  // of each step that waits, the longest chain of waiting ones that ends at it; 0: of others
+  std::unordered_map<Batch, Order, HashBatch> waiting_;
+  std::unordered_map<std::uint32_t, Order> deepest_;
+  std::vector<bool> is_needed_;  // steps that are to run now, or have run
+  Order needed_;                 // the former
+  std::uint32_t batch_depth_ = 0;
+  WaitingBytes* bytes_ = nullptr;
+  Order order_;
+  std::vector<bool> begins_;
 };
 
 }  // namespace
 
-void join_steps(Plan& plan) { Joiner(plan).run(); }
+void join_steps(Plan& plan) {
+  std::vector<std::uint32_t> class_of = classes_of(plan);
+  if (std::ranges::all_of(class_of, [](std::uint32_t c) { return c == kAlone; })) return;
+  const StepGraph graph(plan);
+  Order given(graph.size());
+  std::iota(given.begin(), given.end(), 0U);
+  const std::int64_t most = peak_of(graph, given) + kMaxBytesHeldBack;
+  given = sources_first(graph, class_of, most);
+  std::vector<bool> begins;
+  const Order order = Joiner(graph, std::move(class_of)).run(given, WaitingBytes(graph, given, most), begins);
+  std::vector<Step> steps;
+  steps.reserve(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    steps.push_back(std::move(plan.steps[order[i]]));
+    steps.back().joined = !begins[i];
+  }
+  plan.steps = std::move(steps);
+}
 
 }  // namespace caldera

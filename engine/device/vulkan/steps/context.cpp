@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/device_identity.h"
@@ -46,8 +45,13 @@ GlslOptions glsl_options(const Capabilities& can) {
   return options;
 }
 
-ProductRates rates_of(const Capabilities& can, bool few_cores) {
-  if (!few_cores) return kGpuRates;
+/// Two workgroups of 128 a compute unit are the least that hides what a GPU waits for.
+ProductRates rates_of(const DeviceProfile& profile, const Capabilities& can, bool few_cores) {
+  if (!few_cores) {
+    ProductRates rates = kGpuRates;
+    rates.busy_lanes = profile.few_cores ? kGpuRates.busy_lanes : 256.0 * profile.compute_units;
+    return rates;
+  }
   ProductRates rates = kProcessorRates;
   rates.vector_loads = !can.scalar_loads;
   return rates;
@@ -65,8 +69,9 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
       tuner(tune_setting(physical, use), device_identity(physical.handle), DiskCache::default_directory()),
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
-      product_rates(rates_of(physical.capabilities, few_cores)),
-      attention(&attention_variant(few_cores, physical.capabilities.cooperative_matrix, pinned_attention())),
+      product_rates(rates_of(physical.profile, device->capabilities(), few_cores)),
+      attention(&attention_variant(few_cores, static_cast<bool>(device->capabilities().matrix_f16),
+                                   pinned_attention())),
       compute_units(units_of(physical.profile)),
       arena_(tensors) {}
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "engine/device/vulkan/products/product_problem.h"
@@ -123,26 +124,29 @@ PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const Contra
   return context.pipelines.generated(key, step.name(), kernel.full_subgroups, text, kernel.constants);
 }
 
-}  // namespace
+/// One product of a dispatch.
+struct Product {
+  std::size_t number;  // among the joined steps
+  const Step* step;
+  const ContractStep* contract;
+  ProductProblem problem;
+  ProductShape shape;
+};
 
-void encode_contract(Encoder& encoder, const Step& step, const ContractStep& contract) {
-  Context& context = encoder.context;
-  const ProductProblem p = make_problem(step);
-  const std::int64_t batches = p.batches();
-  if (batches * p.m * p.n == 0) return;
-  const Capabilities& can = context.device->capabilities();
-  if (!context.supports(step.dtype))
-    throw DTypeError(
-        fmt::format("{} has no kernel on {}", name(step.dtype), context.device->physical().info.name));
-
-  ProductShape shape{.type = step.dtype,
-                     .batches = batches,
-                     .m = p.m,
-                     .n = p.n,
-                     .segments = static_cast<int>(contract.segments.size()),
-                     .epilogue = contract.epilogue != nullptr,
-                     .a_layout = layout_of(contract, p, 0),
-                     .b_layout = layout_of(contract, p, 1)};
+Product make_product(const Encoder& encoder, std::span<const Step> joined, std::size_t number) {
+  const Step& step = joined[number];
+  const auto& contract = step.as<ContractStep>();
+  Product product{number, &step, &contract, make_problem(step), {}};
+  const ProductProblem& p = product.problem;
+  ProductShape& shape = product.shape;
+  shape = {.type = step.dtype,
+           .batches = p.batches(),
+           .m = p.m,
+           .n = p.n,
+           .segments = static_cast<int>(contract.segments.size()),
+           .epilogue = contract.epilogue != nullptr,
+           .a_layout = layout_of(contract, p, 0),
+           .b_layout = layout_of(contract, p, 1)};
   shape.a = memory_types(encoder, step, contract, 0)[0];
   shape.b = memory_types(encoder, step, contract, 1)[0];
   for (std::size_t side : {0U, 1U}) {
@@ -153,21 +157,38 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     shape.k += segment.k;
     shape.scaled |= segment.scale >= 0;
   }
-  const ProductVariant& variant = encoder.forced != nullptr
-                                      ? *encoder.forced
-                                      : context.tuner.choose(shape, can, context.product_rates,
-                                                             [&](const ProductVariant& v, double stop_at) {
-                                                               return encoder.time_product(step, v, stop_at);
-                                                             });
-  encoder.recording.variants.push_back(
-      {encoder.step, {variant.name, context.tuner.why_not_pinned(shape, can)}});
-  const ProductForm form = make_form(encoder, step, contract, shape, variant);
-  const ProductExtents extents = variant.family->extents(variant, shape, can);
-  const std::int64_t tiles = extents.tiles(shape);
-  TableWriter::check_fits(tiles, step);
-  const PipelinePtr pipeline = make_pipeline(encoder, step, contract, p, form);
+  return product;
+}
 
-  TableWriter& table = encoder.table;
+/// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves products for
+/// which it is equal.
+struct Text {
+  const ProductVariant* variant;
+  ProductForm form;
+  std::vector<Access> access;  // of the epilogue's operands
+  int batch_rank = 0;
+
+  Text(const Encoder& encoder, const Product& product, const ProductVariant& variant)
+      : variant(&variant),
+        form(make_form(encoder, *product.step, *product.contract, product.shape, variant)),
+        batch_rank(product.problem.batch.rank()) {
+    const auto& views = product.problem.views;
+    for (std::size_t i = 2 * form.segments(); i < views.size(); ++i)
+      access.push_back(scalar_or_strided(view_strides(views[i])));
+  }
+  bool operator==(const Text& other) const {
+    return variant == other.variant && form.hash() == other.form.hash() &&
+           form.kernel.constants == other.form.kernel.constants &&
+           form.kernel.embedded_constants == other.form.kernel.embedded_constants && access == other.access &&
+           batch_rank == other.batch_rank;
+  }
+};
+
+/// The product's arguments, as shaders/matmul/matmul.glsl declares them.
+void write_block(TableWriter& table, const Product& product, const ProductForm& form) {
+  const Step& step = *product.step;
+  const ContractStep& contract = *product.contract;
+  const ProductProblem& p = product.problem;
   const std::size_t named = 2 * form.segments();
   std::vector<std::int64_t> biases;
   for (std::size_t i = 0; i < named; ++i) {
@@ -175,8 +196,6 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     biases.push_back(
         view_bias(i % 2 == 0 ? view_extents(p, p.m, k) : view_extents(p, k, p.n), p.views[i], step));
   }
-  // As shaders/matmul/matmul.glsl declares it.
-  const std::uint32_t block = table.begin();
   for (std::size_t s = 0; s < form.segments(); ++s) {
     table.address(step.operands[2 * s], biases[2 * s]);
     table.address(step.operands[2 * s + 1], biases[2 * s + 1]);
@@ -193,14 +212,83 @@ void encode_contract(Encoder& encoder, const Step& step, const ContractStep& con
     biases.push_back(view_bias(view_extents(p, p.m, p.n), p.views[named], step));
     table.address(step.operands[named], biases[named]);
   }
-  for (std::int64_t value : {batches, p.m, p.n, std::int64_t{p.batch.rank()}}) table.integer(value, step);
+  for (std::int64_t value : {p.batches(), p.m, p.n, std::int64_t{p.batch.rank()}}) table.integer(value, step);
   for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
   for (const Segment& segment : contract.segments) table.integer(segment.k, step);
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
   if (contract.epilogue) epilogue_arguments(step, p).write_integers(table);
+  table.align();
+}
 
-  const std::uint32_t groups = encoder.groups(tiles, extents.units);
-  encoder.dispatch(step, pipeline, block, groups, extents.iterations(shape, groups));
+/// One dispatch of products whose texts are equal.
+void dispatch(Encoder& encoder, std::span<const Product* const> products, const ProductVariant& variant,
+              const ProductForm& form) {
+  Context& context = encoder.context;
+  const Product& first = *products[0];
+  const PipelinePtr pipeline = make_pipeline(encoder, *first.step, *first.contract, first.problem, form);
+  const std::uint32_t block = encoder.table.begin();
+  const auto extents = [&](const Product& product) {
+    return variant.family->extents(variant, product.shape, context.device->capabilities());
+  };
+  std::int64_t tiles = 0;
+  for (const Product* product : products) {
+    const std::int64_t own = extents(*product).tiles(product->shape);
+    TableWriter::check_fits(own, *product->step);
+    tiles = std::max(tiles, own);
+    write_block(encoder.table, *product, form);
+  }
+  const std::uint32_t groups = encoder.groups(tiles, extents(first).units);
+  std::int64_t iterations = 0;
+  for (const Product* product : products)
+    iterations = std::max(iterations, extents(*product).iterations(product->shape, groups));
+  encoder.dispatch(*first.step, pipeline, block, groups, iterations,
+                   static_cast<std::uint32_t>(products.size()));
+}
+
+/// The encoder's, or the tuner's choice for the product with most work.
+const ProductVariant& choose_variant(const Encoder& encoder, const std::vector<Product>& products) {
+  if (encoder.forced != nullptr) return *encoder.forced;
+  Context& context = encoder.context;
+  const Product& largest = *std::ranges::max_element(
+      products, {}, [](const Product& p) { return p.shape.batches * p.shape.m * p.shape.n * p.shape.k; });
+  return context.tuner.choose(largest.shape, context.device->capabilities(), context.product_rates,
+                              [&](const ProductVariant& v, double stop_at) {
+                                return encoder.time_product(*largest.step, v, stop_at);
+                              });
+}
+
+}  // namespace
+
+void encode_contract(Encoder& encoder, std::span<const Step> joined) {
+  Context& context = encoder.context;
+  std::vector<Product> products;
+  for (std::size_t i = 0; i < joined.size(); ++i) {
+    Product product = make_product(encoder, joined, i);
+    if (product.shape.batches * product.shape.m * product.shape.n != 0)
+      products.push_back(std::move(product));
+  }
+  if (products.empty()) return;
+  if (!context.supports(joined[0].dtype))
+    throw DTypeError(
+        fmt::format("{} has no kernel on {}", name(joined[0].dtype), context.device->physical().info.name));
+  const Capabilities& can = context.device->capabilities();
+  const ProductVariant& preferred = choose_variant(encoder, products);
+  std::vector<std::pair<Text, std::vector<const Product*>>> dispatches;
+  for (const Product& product : products) {
+    const ProductVariant& variant =
+        encoder.forced != nullptr || why_not(preferred, product.shape, can).empty()
+            ? preferred
+            : default_product_variant(product.shape, can, context.product_rates);
+    encoder.recording.variants.push_back(
+        {encoder.step + product.number, {variant.name, context.tuner.why_not_pinned(product.shape, can)}});
+    Text text(encoder, product, variant);
+    const auto alike = std::ranges::find_if(dispatches, [&](const auto& d) { return d.first == text; });
+    if (alike == dispatches.end())
+      dispatches.push_back({std::move(text), {&product}});
+    else
+      alike->second.push_back(&product);
+  }
+  for (const auto& [text, alike] : dispatches) dispatch(encoder, alike, *text.variant, text.form);
 }
 
 }  // namespace caldera::vulkan

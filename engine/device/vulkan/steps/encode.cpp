@@ -24,7 +24,7 @@ struct EncodeStep {
   std::span<const Step> joined;  // the step is the first
 
   void operator()(const RegionStep& region) const { encode_region(encoder, *region.kernel, joined); }
-  void operator()(const ContractStep& contract) const { encode_contract(encoder, joined[0], contract); }
+  void operator()(const ContractStep&) const { encode_contract(encoder, joined); }
   void operator()(const GatherStep& gather) const { encode_gather(encoder, joined[0], gather); }
   void operator()(const ScatterStep& scatter) const { encode_scatter(encoder, joined[0], scatter); }
   void operator()(const AttentionStep& attention) const { encode_attention(encoder, joined[0], attention); }

@@ -171,8 +171,7 @@ class Prepared {
     Recording recording;
     Encoder encoder{alone.plan, context, recording, TableWriter(alone.plan, recording)};
     encoder.forced = &variant;
-    const Step& only = alone.plan.steps[0];
-    encode_contract(encoder, only, only.as<ContractStep>());
+    encode_contract(encoder, alone.plan.steps);
     for (const AddressPatch& patch : recording.addresses) {
       const VkDeviceAddress address =
           scratch_.address() +
