@@ -39,13 +39,15 @@ class VulkanSurvey : public ::testing::Test {
  protected:
   void SetUp() override { CALDERA_REQUIRE_DEVICE(kDevice); }
 
-  static LazyTensor in(const Shape& shape) {
-    return LazyTensor::zeros(shape, DType::f32, kDevice).eval().detach();
-  }
-  /// An element-wise kernel twice, a product, rows.
+  /// An element-wise kernel, a product, rows: planned where nothing is open, for this device.
   static std::shared_ptr<const Plan> plan() {
+    const auto in = [](const Shape& shape) {
+      return LazyTensor::zeros(shape, DType::f32, Device::null()).eval();
+    };
     const LazyTensor x = in({64, 32}), w = in({32, 48});
-    return plan_for({exp(x), matmul(x, w), softmax(matmul(x + 1.0, w))});
+    auto plan = std::make_shared<Plan>(*plan_for({exp(x), matmul(x, w), softmax(matmul(x + 1.0, w))}));
+    plan->device = kDevice;
+    return plan;
   }
 
   static constexpr Device kDevice = Device::vulkan(0);
