@@ -80,11 +80,6 @@ uvec4 gathered(uvec2 memory, int from, int stride, int count) {
 #define EIGHTS B_EIGHTS
 #include "matmul_eights.glsl"
 
-// Whether eights from a line's begin on are aligned, and all of one is there or nothing.
-bool eights_whole(uvec2 address, int at, int line_stride, int along, int kind) {
-  return kind != 0 && line_stride % 8 == 0 && along % 8 == 0 && (address.x + uint(at) * 2u) % 16u == 0u;
-}
-
 void main() {
   const int m = args.m, n = args.n;
   const uint tiles_m = uint(m + BM - 1) / uint(BM);
@@ -115,20 +110,20 @@ void main() {
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
 #if A_LAYOUT == 2
       const int a_line = a_k, a_along = a_row;
-      const bool a_whole = eights_whole(a, a_at, a_line, m, A_LAYOUT);
+      const bool a_whole = A_LAYOUT != 0 && is_whole(a, a_at, a_line, m, 8, 2);
 #define A_LEFT(l) ivec2(k - (l), m - first_row)
 #else
       const int a_line = a_row, a_along = a_k;
-      const bool a_whole = eights_whole(a, a_at, a_line, k, A_LAYOUT);
+      const bool a_whole = A_LAYOUT != 0 && is_whole(a, a_at, a_line, k, 8, 2);
 #define A_LEFT(l) ivec2(m - first_row, k - (l))
 #endif
 #if B_LAYOUT == 2
       const int b_line = b_k, b_along = b_column;
-      const bool b_whole = eights_whole(b, b_at, b_line, n, B_LAYOUT);
+      const bool b_whole = B_LAYOUT != 0 && is_whole(b, b_at, b_line, n, 8, 2);
 #define B_LEFT(l) ivec2(k - (l), n - first_column)
 #else
       const int b_line = b_column, b_along = b_k;
-      const bool b_whole = eights_whole(b, b_at, b_line, k, B_LAYOUT);
+      const bool b_whole = B_LAYOUT != 0 && is_whole(b, b_at, b_line, k, 8, 2);
 #define B_LEFT(l) ivec2(n - first_column, k - (l))
 #endif
       uvec4 next_a[A_TURNS], next_b[B_TURNS];

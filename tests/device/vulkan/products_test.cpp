@@ -100,6 +100,17 @@ TEST_P(VulkanProducts, SegmentsFactorsAndEpilogues) {
   }
 }
 
+/// Tiles are taken in bands of eight rows of them: more than one band, the last one not full.
+TEST_P(VulkanProducts, MoreRowsThanABandOfTiles) {
+  const DType type = typical_product(*GetParam()).a;
+  const std::int64_t m = 8 * 128 + 40, n = 136, k = 16;
+  PlanCase c(Device::vulkan(0), 7);
+  const int a = c.input(type, m * k, {-3, 3, true}), b = c.input(type, n * k, {-3, 3, true});
+  const int z = c.output(DType::f32, m * n);
+  c.contract(DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(z, {n, 1, 0})});
+  c.check_on(*backend_);
+}
+
 // ---- Operands of 16 bits
 // ------------------------------------------------------------------------------------
 
@@ -287,6 +298,27 @@ TEST(ProductVariants, TheTableChoosesByShape) {
   EXPECT_EQ(choice(large, can), "shared-64");
   can.max_invocations = 64;
   EXPECT_EQ(choice(large, can), "shared-32");
+}
+
+TEST(ProductVariants, MatricesAreForOperandsOfTheirType) {
+  vulkan::Capabilities can = gpu();
+  const auto choice = [&](DType a, DType b, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return default_product_variant({.a = a, .b = b, .m = m, .n = n, .k = k}, can, vulkan::kGpuRates).name;
+  };
+  const auto usual = [&](DType type) { return choice(type, type, 4096, 4096, 4096); };
+  // NVIDIA's shape is not square; bf16 comes with an extension of its own.
+  can.cooperative_matrix = true;
+  can.matrix_f16 = {.m = 16, .n = 8, .k = 16};
+  EXPECT_EQ(usual(DType::f16), "cooperative-128");
+  EXPECT_EQ(usual(DType::bf16), "shared-128") << "f16 matrices would lose its range";
+  can.bfloat16_matrix = true;
+  can.matrix_bf16 = {.m = 16, .n = 16, .k = 16};
+  EXPECT_EQ(usual(DType::bf16), "cooperative-128");
+  EXPECT_EQ(choice(DType::f16, DType::bf16, 4096, 4096, 4096), "shared-128");
+  EXPECT_EQ(usual(DType::f32), "shared-128");
+  // The narrow sides of LoRA: many small tiles.
+  EXPECT_EQ(choice(DType::bf16, DType::bf16, 4096, 16, 2048), "cooperative-32x16");
+  EXPECT_EQ(choice(DType::bf16, DType::bf16, 16, 2048, 4096), "cooperative-16x32");
 }
 
 TEST(ProductVariants, LongSumsGoWhereTheDriversLoopLimitAllows) {
