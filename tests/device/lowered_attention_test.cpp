@@ -3,13 +3,15 @@
 
 #include <limits>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "engine/compile/lower/lower.h"
 #include "engine/compile/order/order_and_place.h"
 #include "engine/plan/verify.h"
+#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/attention_case.h"
+#include "tests/support/scoped_variable.h"
 
 namespace caldera::testing {
 namespace {
@@ -27,16 +29,18 @@ class LoweredAttention : public ::testing::TestWithParam<Device> {
     c.add_forward_alone();
     check_plan(c, units, steps);
   }
-  static void check_plan(AttentionCase& c, int units, std::size_t steps) {
+  static void check_plan(AttentionCase& c, int units, std::size_t steps, Backend* other = nullptr,
+                         Tolerance tolerance = {3e-5, 2e-5}) {
     const reference::PlanMemory want = c.plan().expected();
     Plan& plan = c.plan().plan();
     lower(plan, {.compute_units = units});
     order_and_place(plan);
     ASSERT_EQ(plan.steps.size(), steps) << plan.to_string();
     ASSERT_NO_THROW(verify_plan(plan)) << plan.to_string();
-    const reference::DeviceRun run = c.plan().run_on(shared_backend(c.plan().device()));
+    Backend& backend = other != nullptr ? *other : shared_backend(c.plan().device());
+    const reference::DeviceRun run = c.plan().run_on(backend);
     EXPECT_TRUE(run.damage.empty());
-    for (const std::string& complaint : c.plan().compare_output(run, want, 0, {3e-5, 2e-5}).complaints)
+    for (const std::string& complaint : c.plan().compare_output(run, want, 0, tolerance).complaints)
       ADD_FAILURE() << complaint;
   }
 };
@@ -115,6 +119,35 @@ TEST_P(LoweredAttention, ValuesThatAreNotNumbers) {
     c.add_forward_alone();
     check_plan(c, 8, 2);
   }
+}
+
+/// Every way in which a GPU computes attention, whatever the device takes by itself.
+TEST_P(LoweredAttention, EveryVariant) {
+  if (GetParam().kind != DeviceKind::vulkan) GTEST_SKIP() << "the CPU has one way";
+  for (const AttentionVariantInfo& variant : shared_backend(GetParam()).attention_variants()) {
+    if (variant.name == "direct" || !variant.why_not.empty()) continue;
+    const ScopedVariable pinned("CALDERA_VULKAN_ATTENTION", variant.name);
+    const auto backend = make_backend(GetParam());
+    const bool halves = variant.name == "cooperative";  // rounds weights to f16
+    AttentionSetting s = kDecoding;
+    s.group = 20;
+    s.score = ScoreKind::causal;
+    s.memory = halves ? DType::f16 : DType::f32;
+    for (const auto& [position, fill] : {std::pair{300, -1e30}, {60, -kHidden}, {-1, -1e30}}) {
+      s.offset = position;
+      s.fill = fill;
+      SCOPED_TRACE(variant.name + ": " + s.text());
+      AttentionCase c(GetParam(), s);
+      c.add_forward_alone();
+      check_plan(c, 8, 2, backend.get(), halves ? Tolerance{1e-3, 5e-4} : Tolerance{3e-5, 2e-5});
+    }
+  }
+}
+
+TEST_P(LoweredAttention, AVariantThatThereIsNotIsRefused) {
+  if (GetParam().kind != DeviceKind::vulkan) GTEST_SKIP() << "the CPU has one way";
+  const ScopedVariable pinned("CALDERA_VULKAN_ATTENTION", "stage");
+  EXPECT_THROW(make_backend(GetParam()), ValueError);
 }
 
 }  // namespace

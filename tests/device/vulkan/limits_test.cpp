@@ -29,10 +29,10 @@ namespace {
 
 constexpr std::uint32_t kLeast = 16384;  // bytes of shared memory that every Vulkan device has
 
-/// Bytes that a module declares in the Workgroup storage class: arrays of numbers.
+/// Bytes that a module declares in the Workgroup storage class: arrays of numbers and vectors.
 std::uint32_t shared_bytes(std::span<const std::uint32_t> words) {
-  constexpr std::uint32_t kTypeInt = 21, kTypeFloat = 22, kTypeArray = 28, kTypePointer = 32, kConstant = 43,
-                          kVariable = 59, kWorkgroup = 4;
+  constexpr std::uint32_t kTypeInt = 21, kTypeFloat = 22, kTypeVector = 23, kTypeArray = 28,
+                          kTypePointer = 32, kConstant = 43, kVariable = 59, kWorkgroup = 4;
   std::map<std::uint32_t, std::uint32_t> bytes, constants, pointees;  // by result
   std::uint32_t sum = 0;
   for (std::size_t at = 5; at < words.size(); at += words[at] >> 16) {
@@ -44,6 +44,9 @@ std::uint32_t shared_bytes(std::span<const std::uint32_t> words) {
         break;
       case kConstant:
         constants[word(2)] = word(3);
+        break;
+      case kTypeVector:
+        bytes[word(1)] = bytes[word(2)] * word(3);
         break;
       case kTypeArray:
         bytes[word(1)] = bytes[word(2)] * constants[word(3)];

@@ -7,7 +7,6 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr std::int64_t kMostTileRows = 8;
 constexpr std::int64_t kMostMatrixHead = 128;  // of outputs that subgroups keep in cooperative matrices
 constexpr std::int64_t kFewestMatrixRows = 16;
 constexpr std::int64_t kMatrixLaneColumns = 8;
@@ -195,12 +194,13 @@ void AttentionBlocking::set_lanes(const Context& context, const AttentionStep& a
   each = std::max<std::int64_t>((head + lane_columns - 1) / lane_columns, 1);
   wide = 16 / static_cast<std::int64_t>(size_of(memory));
   if (variant.staged) {
+    slice = variant.slice;
     fours = (head + wide - 1) / wide * (wide / 4);
     each = (fours + lane_columns - 1) / lane_columns * 4;
     if (lane_columns > 16) tile_columns = 2;
     while (2 * piece <= columns() && 2 * piece * fours <= kStagedFours) piece *= 2;
   }
-  tile_rows = kMostTileRows;
+  tile_rows = variant.tile_rows;
   const auto fits_shared = [&] { return shared_bytes(attention) <= can.shared_memory; };
   while (tile_rows > 1 &&
          (tile_rows * each * (of_keys ? 2 : 1) > sums || rows() >= 2 * all_rows || !fits_shared()))

@@ -13,10 +13,10 @@ std::span<const AttentionVariant> attention_variants() {
   // many of them, which small work does not win back; its wide workgroups are slow, and what is staged is
   // stored and loaded again.
   static constexpr AttentionVariant kVariants[] = {
-      // name, staged, cooperative, small_code, lanes, few_lanes, columns, sums, few_sums
-      {"direct", false, false, true, 0, 0, 4, 128, 32},
-      {"staged", true, false, false, 128, 64, 8, 64, 64},
-      {"cooperative", true, true, false, 128, 64, 8, 64, 64},
+      // name, staged, cooperative, small_code, lanes, few_lanes, columns, tile_rows, slice, sums, few_sums
+      {"direct", false, false, true, 0, 0, 4, 8, 0, 128, 32},
+      {"staged", true, false, false, 128, 64, 8, 4, 16, 64, 64},
+      {"cooperative", true, true, false, 128, 64, 8, 4, 16, 64, 64},
   };
   return kVariants;
 }

@@ -15,8 +15,10 @@ struct AttentionVariant {
   bool small_code;     // short loops instead of unrolled ones, while the driver does not end them
   std::int64_t lanes;  // of a workgroup, and of one with no more than kFewRows rows; 0: a subgroup's
   std::int64_t few_lanes;
-  std::int64_t columns;  // of a workgroup's lanes as a grid, where there are as many rows as it has
-  std::int64_t sums;     // that an invocation keeps of its outputs; and where there is little to compute
+  std::int64_t columns;    // of a workgroup's lanes as a grid, where there are as many rows as it has
+  std::int64_t tile_rows;  // of a block of scores that an invocation computes, at most
+  std::int64_t slice;      // columns of two matrices that are staged at a time for products of their rows
+  std::int64_t sums;       // that an invocation keeps of its outputs; and where there is little to compute
   std::int64_t few_sums;
 
   static constexpr std::int64_t kFewRows = 16;
