@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/device/reference/kernel_builder.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
@@ -101,6 +103,51 @@ TEST_F(VulkanWide, Softmax) {
     const auto plan = plan_of({kRows * n}, {kRows * n});
     plan->steps = {row_step(softmax_kernel(DType::f32), kRows, n, {view(0, {n, 1}), view(1, {n, 1})})};
     check(plan, {}, 2e-5);
+  }
+}
+
+/// Rows too long to be kept, whose sum is added up while their maximum is looked for: the maximum comes late,
+/// comes often, is infinite, is NaN, or there is none.
+TEST_F(VulkanWide, LongRowsOfSpecialValues) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  // Softmax, and the loss of a class: log(sum(exp(x - max))) - (x[class] - max).
+  reference::KernelBuilder b("loss");
+  const auto x = b.load(DType::f32);
+  const auto wanted = b.load_row(DType::i32);
+  const auto place = b.index();
+  const auto zero = b.scalar(DType::f32);
+  const auto d = b.op(ScalarOp::sub, x, b.op(ScalarOp::row_maximum, x));
+  const auto sum = b.op(ScalarOp::row_sum, b.op(ScalarOp::exp, d));
+  const auto picked =
+      b.op(ScalarOp::row_sum, b.op(ScalarOp::select, b.op(ScalarOp::equal, place, wanted), d, zero));
+  b.store(b.op(ScalarOp::sub, b.op(ScalarOp::log, sum), picked));
+  b.store(b.op(ScalarOp::div, b.op(ScalarOp::exp, d), sum));
+  const auto kernel = b.finish();
+  for (const std::int64_t n : {8192, 9001}) {
+    const std::int64_t rows = 10;
+    PlanCase c(Device::vulkan(0));
+    const int in = c.input(DType::f32, rows * n), target = c.input(DType::i32, rows);
+    const auto fill = [&](std::int64_t row, auto value) {
+      for (std::int64_t i = 0; i < n; ++i) c.set(in, row * n + i, {value(i), 0});
+    };
+    fill(1, [](std::int64_t i) { return static_cast<double>(i) / 64; });
+    fill(2, [](std::int64_t i) { return i < 5000 ? -kInf : 0.001 * static_cast<double>(i); });
+    fill(3, [](std::int64_t) { return -kInf; });
+    c.set(in, 4 * n + 4097, {kInf, 0});
+    c.set(in, 5 * n + 77, {kNan, 0});
+    fill(6, [](std::int64_t i) { return i == 11 ? -3e4 : 1e4 - static_cast<double>(i) * 0.01; });
+    c.set(in, 7 * n + 8, {-kInf, 0});
+    c.set(in, 8 * n + 8, {kInf, 0});
+    for (std::int64_t r = 0; r < rows; ++r)
+      c.set(target, r, integer(r == 6 ? 11 : r == 9 ? -1 : r == 1 ? n - 1 : 8));
+    const int loss = c.output(DType::f32, rows), share = c.output(DType::f32, rows * n);
+    c.scalar(DType::f32, {0, 0});
+    c.region(
+        kernel, {rows, n},
+        {view(in, {n, 1}), view(target, {1, 0}), view(-1, {0, 1}), view(loss, {1, 0}), view(share, {n, 1})},
+        1);
+    c.check_on(*backend_, {2e-5, 1e-7});
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/device/vulkan/glsl/forms.h"
+#include "engine/device/vulkan/glsl/online.h"
 #include "engine/device/vulkan/glsl/reduction.h"
 #include "engine/device/vulkan/glsl/space.h"
 #include "engine/plan/kernel/row_walks.h"
@@ -32,6 +33,7 @@ class RowWriter {
   GlslReductions reductions_of(const RowWalk& walk) const;
   void row_values(int phase);
   void walk(const RowWalk& walk);
+  void walk_online(const RowWalk& walk, GlslOnline online);
   void point(const RowWalk& walk, GlslReductions& reductions, int kept);
   void group(const RowWalk& walk, GlslReductions& reductions, const std::vector<bool>& used, int number);
   void load_ahead(const std::vector<bool>& used);
@@ -171,6 +173,61 @@ void RowWriter::walk(const RowWalk& walk) {
     reductions.combine_lanes(form_.options, form_.variant.lanes, true, share_once_, form_.shared);
 }
 
+/// A walk, and in it the sums of the one after it.
+void RowWriter::walk_online(const RowWalk& walk, GlslOnline online) {
+  GlslEvaluator& evaluator = form_.evaluator;
+  const bool several = form_.variant.width > 1;
+  std::vector<std::uint16_t> roots;
+  for (std::uint16_t r : walk.reductions) roots.push_back(kernel_.code[r].a);
+  for (const OnlineSum& s : online.sums()) {
+    roots.push_back(s.x);
+    if (s.picks) roots.insert(roots.end(), {s.condition, s.other});
+  }
+  std::vector<bool> wanted(kernel_.code.size());
+  for (std::uint16_t v : roots) wanted[v] = true;
+  for (std::size_t v = wanted.size(); v-- > 0;) {
+    wanted[v] = wanted[v] && !phases_.per_row[v] && !evaluator.same_everywhere(v);
+    if (!wanted[v]) continue;
+    for (std::uint16_t operand : value_operands(kernel_, kernel_.code[v])) wanted[operand] = true;
+  }
+  const std::vector<bool> used = evaluator.operands_of(wanted);
+
+  GlslReductions reductions = reductions_of(walk);
+  reductions.declare();
+  online.declare();
+  form_.open_row(used);
+  if (several) {
+    form_.neighbours.declare_loads(used);
+    form_.neighbours.load(used, {}, {});
+    evaluator.evaluate_once(wanted);
+  }
+  online.begin_group();
+  if (several)
+    form_.neighbours.open_each(used);
+  else
+    body_.open("for (int e = 0; e < 1; ++e) {{");
+  evaluator.evaluate(wanted);
+  for (std::size_t r = 0; r < walk.reductions.size(); ++r) {
+    const Instruction& i = kernel_.code[walk.reductions[r]];
+    reductions.add(r, glsl_convert(evaluator.value(i.a), i.type, body_.needs.calls));
+  }
+  online.note_point();
+  body_.close();
+  reductions.end_point(form_.variant.width);
+  online.end_group();
+  form_.close_row();
+  reductions.finish();
+  reductions.combine_lanes(form_.options, form_.variant.lanes, true, false, form_.shared);
+  online.finish();
+  std::vector<GlslReduction> sums;
+  for (const OnlineSum& s : online.sums())
+    sums.push_back(
+        {.combine = Combine::sum, .type = DType::f32, .name = fmt::format("v{}", s.sum), .few = true});
+  GlslReductions(std::move(sums), body_)
+      .combine_lanes(form_.options, form_.variant.lanes, true, false, form_.shared);
+  online.settle();
+}
+
 /// Whether lanes may still read in the last walk what another one overwrites with a value of the row. A
 /// reduction at its end makes them wait for each other.
 bool RowWriter::reads_last() const {
@@ -220,7 +277,15 @@ void RowWriter::write() {
   }
   row_values(0);
   for (int pass = 0; pass < phases_.passes; ++pass) {
-    walk(plan_.walks[static_cast<std::size_t>(pass)]);
+    const RowWalk& next = plan_.walks[static_cast<std::size_t>(pass)];
+    std::vector<OnlineSum> sums;
+    if (form_.variant.online) sums = online_sums(kernel_, phases_, plan_, pass);
+    if (sums.empty()) {
+      walk(next);
+    } else {
+      walk_online(next, {std::move(sums), form_.variant.width, body_});
+      row_values(++pass);
+    }
     row_values(pass + 1);
   }
   store_row_values();

@@ -43,6 +43,8 @@ struct KernelVariant {
   // rows_per_group: points of a row for which a lane keeps values between walks, no row being longer than
   // kept * lanes; 0: rows of any length, values are computed anew.
   std::uint8_t kept = 0;
+  // Rows that are walked: sums that follow from a maximum are added up in its walk (see online.h).
+  bool online = false;
   // Neighbouring points along the innermost dimension that a lane takes together, a power of two: their
   // operands come and go in words of up to 16 bytes where addresses allow that. With more than one dimension
   // (of a row, with rows) it divides the innermost extent, and the other strides of what lies together.

@@ -154,6 +154,7 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   if (!context.few_cores)
     variant.kept = static_cast<std::uint8_t>(
         choose_kept(walks, batch.kernel.code.size(), longest, lanes, variant.width));
+  variant.online = !context.few_cores && !reduction && variant.kept == 0;
   return 1;
 }
 
