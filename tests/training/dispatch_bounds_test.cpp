@@ -6,13 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "ops/loss/cross_entropy.h"
 #include "ops/nn/optimizer_updates.h"
+#include "ops/shape/joining.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/dispatch_depth.h"
 #include "tests/support/plans/named_programs.h"
+#include "training/evaluate/evaluate.h"
+#include "training/optim/clip.h"
 #include "training/training.h"
 
 namespace caldera::testing {
@@ -230,6 +234,81 @@ TEST(DispatchBounds, AttentionGradientsInAnyOrderAndAlone) {
 }
 
 // ---- Llama ----
+
+/// A model of Llama-3.2-1B's layers, narrow.
+ModelConfig narrow_1b() {
+  ModelConfig config;
+  config.vocab_size = 512;
+  config.hidden_size = 128;
+  config.intermediate_size = 512;
+  config.num_hidden_layers = 16;
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 2;
+  config.head_dim = 64;
+  config.max_position_embeddings = 1024;
+  config.tie_word_embeddings = true;
+  return config;
+}
+
+/// The plan of a training step as the trainer takes it, or of one without an update.
+std::shared_ptr<const Plan> lora_step(const ModelConfig& config, std::int64_t batch, std::int64_t length,
+                                      bool update) {
+  Llama model(config, Device::cpu(), 1);
+  LoRAOptions options;
+  options.rank = 16;
+  apply_lora(model, options, {"all-linear"}, 7);
+  model.set_dtype(DType::bf16);
+  model.set_training(true);
+  AdamW optimizer(model.trainable_parameters());
+  const ScopedSettings scope;
+  const auto tokens = static_cast<std::size_t>(batch * length);
+  const std::vector<std::int32_t> ids(tokens, 3);
+  LazyTensor loss = batch_loss(model, {batch, length, ids, ids, std::vector<float>(tokens, 1.0F)}).loss;
+  Tensors grads = grad(loss, optimizer.inputs());
+  if (!update) {
+    grads.push_back(loss);
+    return plan_for(grads);
+  }
+  LazyTensor norm = clip_grad_norm(grads, 1.0);
+  optimizer.update(grads, 1e-3);
+  Tensors outputs = optimizer.outputs();
+  outputs.push_back(stack({loss, norm}, 0));
+  grads.clear();
+  loss = norm = LazyTensor();
+  return plan_for(outputs);
+}
+
+TEST(DispatchBounds, LoraStepOfSixteenLayers) {
+  EXPECT_LE(lora_step(narrow_1b(), 2, 256, true)->dispatch_count(), 500);
+}
+
+TEST(DispatchBounds, TokenOfSixteenLayers) {
+  Llama model(narrow_1b(), Device::cpu(), 1);
+  model.freeze();
+  model.set_dtype(DType::bf16);
+  const EvaluationMode mode(model);
+  const auto cache = model.make_cache(1024);
+  const LazyTensor hidden = model.hidden_states(model.make_ids(std::vector<std::int32_t>{3}), cache.get());
+  const LazyTensor logits = astype(model.logits(hidden), DType::f32);
+  Tensors outputs = cache->state();
+  outputs.push_back(logits);
+  const ScopedSettings scope;
+  EXPECT_LE(plan_for(outputs)->dispatch_count(), 164);
+}
+
+/// 8 x 512 tokens of a vocabulary of 128256 have 2.1 GB of logits in f32: they are never one tensor.
+TEST(DispatchBounds, NothingOfALoraStepIsAboveOneGibibyte) {
+  ModelConfig config = narrow_1b();
+  config.vocab_size = 128256;
+  config.hidden_size = 32;
+  config.intermediate_size = 64;
+  config.num_hidden_layers = 1;
+  const auto plan = lora_step(config, 8, 512, false);
+  constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+  for (const PlanBuffer& buffer : plan->buffers) EXPECT_LE(buffer.bytes, kGibibyte / 2);
+  for (const ArenaSegment& segment : plan->arena_segments())
+    EXPECT_LE(segment.end - segment.begin, kGibibyte);
+}
 
 enum class Lora { none, all, queries_and_values };
 

@@ -1,4 +1,7 @@
 // Cross-entropy against plain loops in double precision, and its gradient against central differences.
+#include <cmath>
+
+#include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/training/reference.h"
@@ -83,6 +86,62 @@ TEST_P(NnLossTest, RefusesWhatDoesNotFit) {
       weighted_cross_entropy(logits(), targets(targets_), make_tensor({1}, Shape{1}, DType::f32, GetParam())),
       ShapeError);
   EXPECT_THROW(cross_entropy(logits(), LazyTensor::from_vector(targets_, Shape{6}, GetParam())), ShapeError);
+  const Head head = [](const LazyTensor& rows) { return rows; };
+  EXPECT_THROW(head_cross_entropy_sum(logits(), kClasses, head,
+                                      LazyTensor::from_vector(targets_, Shape{6}, GetParam())),
+               ShapeError);
+  EXPECT_THROW(head_cross_entropy_sum(logits(), kClasses, head, targets(targets_),
+                                      make_tensor({1}, Shape{1}, DType::f32, GetParam())),
+               ShapeError);
+}
+
+/// Rows of hidden states at a time, of which some parts are shorter than others: against loops in double.
+TEST_P(NnLossTest, TheHeadMayTakeTheRowsInParts) {
+  constexpr std::int64_t kHidden = 4;
+  const Doubles hidden = random_doubles(kRows * kHidden, 2, -1, 1);
+  const Doubles matrix = random_doubles(kHidden * kClasses, 3, -1, 1);
+  Doubles logits(static_cast<std::size_t>(kRows * kClasses), 0.0);
+  for (std::int64_t r = 0; r < kRows; ++r)
+    for (std::int64_t c = 0; c < kClasses; ++c)
+      for (std::int64_t k = 0; k < kHidden; ++k)
+        logits[to_size(r * kClasses + c)] +=
+            hidden[to_size(r * kHidden + k)] * matrix[to_size(k * kClasses + c)];
+  const Doubles nll = nll_reference(logits, targets_, kClasses);
+  double total = 0, weight = 0;
+  Doubles of_hidden(hidden.size(), 0.0), of_matrix(matrix.size(), 0.0);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    total += nll[to_size(r)] * weights_[to_size(r)];
+    weight += weights_[to_size(r)];
+    double sum = 0;
+    for (std::int64_t c = 0; c < kClasses; ++c) sum += std::exp(logits[to_size(r * kClasses + c)]);
+    for (std::int64_t c = 0; c < kClasses; ++c) {
+      const double chosen = targets_[to_size(r)] == c ? 1 : 0;
+      const double d = weights_[to_size(r)] * (std::exp(logits[to_size(r * kClasses + c)]) / sum - chosen);
+      for (std::int64_t k = 0; k < kHidden; ++k) {
+        of_hidden[to_size(r * kHidden + k)] += d * matrix[to_size(k * kClasses + c)];
+        of_matrix[to_size(k * kClasses + c)] += d * hidden[to_size(r * kHidden + k)];
+      }
+    }
+  }
+  for (const std::int64_t rows_at_a_time : {1, 2, 4, 6, 100}) {
+    SCOPED_TRACE(rows_at_a_time);
+    const LazyTensor x = make_tensor(hidden, Shape{2, 3, kHidden}, DType::f32, GetParam());
+    const LazyTensor w = make_tensor(matrix, Shape{kHidden, kClasses}, DType::f32, GetParam());
+    std::int64_t most_rows = 0;
+    const auto head = [&](const LazyTensor& rows) {
+      most_rows = std::max(most_rows, rows.shape(0));
+      return matmul(rows, w);
+    };
+    const CrossEntropySum sums = head_cross_entropy_sum(x, kClasses, head, targets(targets_),
+                                                        weights(weights_), {}, rows_at_a_time * 4 * kClasses);
+    EXPECT_LE(most_rows, rows_at_a_time);
+    EXPECT_NEAR(sums.loss.item<double>(), total, 1e-4);
+    EXPECT_NEAR(sums.weight.item<double>(), weight, 1e-6);
+    const std::vector<LazyTensor> grads = grad(sums.loss, std::vector<LazyTensor>{x, w});
+    const std::vector<float> dx = grads[0].to_vector<float>(), dw = grads[1].to_vector<float>();
+    for (std::size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], of_hidden[i], 1e-5);
+    for (std::size_t i = 0; i < dw.size(); ++i) EXPECT_NEAR(dw[i], of_matrix[i], 1e-5);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NnLossTest, ::testing::ValuesIn(tested_devices()), device_test_name);

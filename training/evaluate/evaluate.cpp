@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "ops/core/cast.h"
-#include "training/nn/precision.h"
+#include "training/nn/loss.h"
 
 namespace caldera {
 CrossEntropySum batch_loss(CausalLM& model, const Batch& batch) {
   const Shape shape{batch.batch_size, batch.seq_len};
-  const LazyTensor logits = model.forward(model.make_ids(batch.inputs, batch.batch_size));
-  return cross_entropy_sum(is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits,
-                           LazyTensor::from_vector(batch.targets, shape, model.device()),
-                           LazyTensor::from_vector(batch.weights, shape, model.device()));
+  const LazyTensor hidden = model.hidden_states(model.make_ids(batch.inputs, batch.batch_size), nullptr);
+  return head_cross_entropy_sum(
+      hidden, model.config().vocab_size, [&](const LazyTensor& rows) { return model.logits(rows); },
+      LazyTensor::from_vector(batch.targets, shape, model.device()),
+      LazyTensor::from_vector(batch.weights, shape, model.device()));
 }
 
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {
