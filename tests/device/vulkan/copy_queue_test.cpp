@@ -115,11 +115,11 @@ TEST_P(VulkanCopies, ManyThreadsCopyWhileOthersCompute) {
 }
 
 TEST_P(VulkanCopies, ACopyThatFailsHalfWayLeavesTransfersUsable) {
-  constexpr std::size_t kCount = std::size_t{6} << 18;
+  constexpr std::size_t kCount = std::size_t{6} << 18;  // goes in four parts
   const StoragePtr x = backend_->allocate(4 * kCount);
   std::vector<float> values(kCount), back(kCount);
   std::iota(values.begin(), values.end(), 1.0F);
-  for (int let_through = 0; let_through < 6; ++let_through) {
+  for (int let_through = 0; let_through < 4; ++let_through) {
     copies_left = let_through;
     EXPECT_THROW(backend_->upload(*x, 0, values.data(), 4 * kCount), DeviceError);
     copies_left = -1;

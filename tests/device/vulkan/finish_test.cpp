@@ -206,7 +206,7 @@ TEST(SpirvFinish, MatricesOfThirtyTwoBitsBecomeBfloat16s) {
   std::vector<std::uint32_t> capabilities, bfloat16;
   std::vector<bool> components;  // of each matrix type: whether it is bf16
   const auto words = finish(product_of("m, k", "k, n", "32"), "tested");
-  for_each_instruction(words, "tested", [&](const Instruction& i) {
+  for_each_instruction(words, "tested", [&](const vulkan::spirv::Instruction& i) {
     if (i.op == OpCapability) capabilities.push_back(i.words[1]);
     if (i.op == OpTypeFloat && i.words.size() == 4 && i.words[2] == 16 && i.words[3] == 0)
       bfloat16.push_back(i.words[1]);
