@@ -53,8 +53,10 @@ void GlslForm::close_row() const {
   body.close();
 }
 
+namespace {
+
 /// Elementwise, with neighbours: `n` counts groups of them.
-static void write_neighbours(GlslForm& form) {
+void write_neighbours(GlslForm& form) {
   const GlslOperands& operands = form.operands;
   GlslEvaluator& evaluator = form.evaluator;
   GlslNeighbours& neighbours = form.neighbours;
@@ -91,6 +93,8 @@ static void write_neighbours(GlslForm& form) {
   neighbours.store(outputs, whole, left);
   body.close();
 }
+
+}  // namespace
 
 void write_elementwise(GlslForm& form) {
   if (form.variant.width > 1) {

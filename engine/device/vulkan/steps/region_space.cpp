@@ -106,6 +106,10 @@ namespace {
 constexpr std::int64_t kMostWords = 64;
 constexpr std::int64_t kMostUnrolled = 512;
 
+/// Where there are so few points, what counts is how long one takes: many lanes do little each.
+constexpr std::int64_t kFewPoints = 8192;
+constexpr std::int64_t kMostUnrolledOfFew = 64;
+
 DType memory_type(const Kernel& kernel, std::size_t operand) {
   const std::size_t inputs = kernel.inputs.size();
   return operand < inputs
@@ -167,9 +171,12 @@ Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> sp
   if (bytes == 0) return {};
   // 16 bytes of the narrowest operand; of the next but one where types differ by more than a factor of two.
   std::int64_t width = 16 / std::max(narrowest, widest / 2);
+  const bool few = std::ranges::all_of(
+      spaces, [](const RegionSpace& s) { return s.kept_points * s.reduced_points <= kFewPoints; });
+  const std::int64_t unrolled = few && !rows ? kMostUnrolledOfFew : kMostUnrolled;
   const auto fits = [&] {
     return width <= most && width * bytes <= 4 * kMostWords &&
-           width * static_cast<std::int64_t>(kernel.code.size()) <= kMostUnrolled &&
+           width * static_cast<std::int64_t>(kernel.code.size()) <= unrolled &&
            std::ranges::all_of(spaces, [&](const RegionSpace& s) {
              return divides(s, together, access, static_cast<int>(width), rows);
            });
