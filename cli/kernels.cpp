@@ -161,6 +161,7 @@ class KernelsCommand : public Command {
     const Device device = open_survey();
     const std::vector<KernelReport> reports = survey_kernels(device, plans(device));
     std::vector<Row> rows;
+    rows.reserve(reports.size());
     for (const KernelReport& report : reports) rows.push_back(row_of(report, card));
     if (json()) {
       Json list = Json::array();
