@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Prints the tables of docs/vulkan.md, "Kernels without a card", from what `caldera kernels --json` says.
 
-  benches/kernel_tables.py DIR [--before DIR]
+  benches/kernel_tables.py DIR [--before DIR] [--into docs/vulkan.md]
 
 DIR holds a file TASK-CARD.json a task (train, decode) and card (7900xtx, 9070xt, rtx4090, h100), each the output of
 
   caldera kernels --device vulkan --config benches/llama-1b.json --task TASK --card CARD --json
 
 on a driver for that card; docs/vulkan.md says which ones need no card. With --before, times of an earlier state stand
-beside those of now.
+beside those of now. With --into, the tables replace those between the file's marks.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import pathlib
 
@@ -89,14 +91,28 @@ def kernel_table(folder, task):
     print()
 
 
+def replace_tables(path, tables):
+    text = path.read_text()
+    begin, end = "<!-- kernel_tables.py begins -->\n", "<!-- kernel_tables.py ends -->"
+    head, rest = text.split(begin)
+    path.write_text(head + begin + tables.strip() + "\n" + end + rest.split(end)[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR")
     parser.add_argument("--before", metavar="DIR", help="the same of an earlier state")
+    parser.add_argument("--into", type=pathlib.Path, metavar="FILE", help="put the tables there")
     args = parser.parse_args()
-    total_table(args.folder, args.before)
-    for task in TASKS:
-        kernel_table(args.folder, task)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        total_table(args.folder, args.before)
+        for task in TASKS:
+            kernel_table(args.folder, task)
+    if args.into is None:
+        print(printed.getvalue(), end="")
+    else:
+        replace_tables(args.into, printed.getvalue())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// caldera kernels: what the driver makes of a task's kernels, compiled and not run, and the least time that a
-// card takes for them.
+// caldera kernels: what the driver makes of a task's kernels, compiled and not run, and the time that a card is
+// reckoned to take for them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ class KernelsCommand : public Command {
                 "Of the model: train: a LoRA step; decode: a token; forward: a prompt (default: train)")
         .one_of({"forward", "decode", "train"})
         .type_name("T");
-    args.option("--card", card_, "Reckon the least time on this card: rtx4090, 7900xtx, 9070xt or h100")
+    args.option("--card", card_, "Reckon the time on this card: rtx4090, 7900xtx, 9070xt or h100")
         .one_of({"rtx4090", "7900xtx", "9070xt", "h100"})
         .type_name("NAME");
     args.option("--dtype", flags_.training.dtype, "What the model computes in")
@@ -161,6 +161,7 @@ class KernelsCommand : public Command {
     const Device device = open_survey();
     const std::vector<KernelReport> reports = survey_kernels(device, plans(device));
     std::vector<Row> rows;
+    rows.reserve(reports.size());
     for (const KernelReport& report : reports) rows.push_back(row_of(report, card));
     if (json()) {
       Json list = Json::array();
@@ -234,7 +235,7 @@ class KernelsCommand : public Command {
     }
     fmt::print("{} kernels, {} dispatches, {} barriers, {}, {:.2f} Gflop\n", rows.size(), dispatches,
                total.barriers, format_bytes(total.bytes), static_cast<double>(total.flops) * 1e-9);
-    if (card != nullptr) fmt::print("{}: at least {:.3f} ms\n", card->title, total.seconds * 1e3);
+    if (card != nullptr) fmt::print("{}: about {:.3f} ms\n", card->title, total.seconds * 1e3);
     if (!has_statistics)
       fmt::print("the driver tells nothing of compiled kernels (no feature pipeline-statistics)\n");
   }

@@ -24,7 +24,9 @@ struct DispatchFacts {
 /// A kernel, and all dispatches of the surveyed plans that use it.
 struct KernelReport {
   std::string kernel;
-  std::string family;               // see survey.cpp
+  /// "product", "elementwise", "copy", "reduction", "row", "gather", "scatter", "attention",
+  /// "attention_grad_q" or "attention_grad_kv".
+  std::string family;
   std::string variant;              // by which a product is computed; else empty
   std::string dims;                 // iteration space of the dispatch with the most work
   std::string error;                // why it could not be made; empty: it was

@@ -16,6 +16,7 @@ struct Fill {
   double subgroups = 0;  // of the whole dispatch
   double busy = 1;       // share of the schedulers
   double busy_units = 1;
+  double at_once = 1;  // workgroups of a unit
 };
 
 Fill fill_of(const Card& card, const KernelReport& kernel, const DispatchFacts& dispatch) {
@@ -27,9 +28,10 @@ Fill fill_of(const Card& card, const KernelReport& kernel, const DispatchFacts& 
   const auto units = static_cast<double>(card.units);
   const auto groups = static_cast<double>(dispatch.workgroups);
   const double groups_of_unit = std::ceil(groups / units);
-  const double at_once = std::min(std::max(1.0, std::floor(most / lanes)), groups_of_unit);
   const double subgroups = std::ceil(lanes / width);
   Fill fill;
+  const double at_once = std::min(std::max(1.0, std::floor(most / lanes)), groups_of_unit);
+  fill.at_once = at_once;
   fill.resident = std::min(groups, units * at_once) * lanes;
   fill.subgroups = groups * subgroups;
   fill.busy_units = groups / (units * groups_of_unit);
@@ -64,7 +66,11 @@ CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, 
 
 }  // namespace
 
-double Reckoned::seconds() const { return std::max({memory, arithmetic, issue, shared}) + fixed; }
+double Reckoned::seconds() const {
+  const double computing = std::max(arithmetic, issue);
+  const double longest = std::max({memory, computing, shared});
+  return longest + (memory + computing + shared - longest) / workgroups + fixed;
+}
 
 std::string_view Reckoned::bound() const {
   struct Bound {
@@ -84,6 +90,7 @@ Reckoned reckon(const Card& card, const KernelReport& kernel, const DispatchFact
   r.fixed = kDispatchSeconds + (dispatch.barrier_before ? kBarrierSeconds : 0);
   if (dispatch.workgroups < 1) return r;
   const Fill fill = fill_of(card, kernel, dispatch);
+  r.workgroups = fill.at_once;
   const double share = std::min(1.0, fill.resident * kBytesUnderWay / (card.bandwidth * kLatency));
   r.memory = static_cast<double>(dispatch.bytes) / (card.bandwidth * share);
   const double rate = kernel.uses_matrices ? card.matrix_flops : card.f32_flops;

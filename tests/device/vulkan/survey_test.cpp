@@ -134,7 +134,8 @@ TEST(SpirvFacts, SizesFollowSpecialisationConstants) {
   m.op(50, {1, 11, 3});            // spec constant 3 = 3
   m.op(43, {1, 12, 2});            // 2
   m.op(51, {5, 20, 10, 12, 12});   // uvec3(spec 0, 2, 2)
-  m.op(52, {1, 13, 132, 10, 11});  // spec 0 * spec 3
+  m.op(52, {1, 15, 81, 20, 0});    // gl_WorkGroupSize.x
+  m.op(52, {1, 13, 132, 15, 11});  // that * spec 3
   m.op(52, {1, 14, 128, 13, 12});  // + 2
   m.op(28, {6, 3, 14});            // vec4[...]
   m.op(32, {7, 4, 6});             // pointer to it, shared

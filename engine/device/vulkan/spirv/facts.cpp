@@ -139,7 +139,10 @@ class Names {
         values_[operand(2)] = given(static_cast<std::int32_t>(operand(3)));
         break;
       case OpSpecConstantOp:
-        values_[operand(2)] = computed(operand(3), value(operand(4)), value(operand(5)), value(operand(6)));
+        values_[operand(2)] =
+            operand(3) == OpCompositeExtract
+                ? extracted(operand(4), operand(5))
+                : computed(operand(3), value(operand(4)), value(operand(5)), value(operand(6)));
         break;
       case OpConstantComposite:
       case OpSpecConstantComposite:
@@ -148,6 +151,11 @@ class Names {
       default:
         break;
     }
+  }
+
+  std::int64_t extracted(std::uint32_t id, std::size_t member) const {
+    const Ids* const members = composite(id);
+    return members != nullptr && member < members->size() ? value((*members)[member]) : 0;
   }
 
   std::span<const std::int32_t> given_;
