@@ -2,7 +2,7 @@
 // matrices of the shape that the device has: A and B are f16 or bf16 in memory and C is summed up in f32, which is what
 // the hardware does. Pieces of A and B, of BK steps, go through shared memory as they lie in memory; those of the next
 // turn are on their way to registers meanwhile. The SUBGROUPS_K that share a part of C take every so many steps each.
-// C goes through shared memory on its way to the epilogue, a matrix of every subgroup at a time.
+// C goes through shared memory on its way to an epilogue, a matrix of every subgroup at a time.
 //
 // LANES: invocations of a workgroup. A_LAYOUT, B_LAYOUT: as in matmul_tile.glsl. MATRIX_BITS: 16 for f16, 32 for bf16
 // (engine/device/vulkan/spirv/cooperative.h).
@@ -171,8 +171,22 @@ void main() {
 #endif
 
     KERNEL_BATCH(batch)
+#if !defined(ROWS_IN_TURN) && SUBGROUPS_K == 1
+    // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the subgroup's part is there.
+    const int c_first = c_at + (first_row + part_row) * c_row + first_column + part_column;
+    const bool straight = c_column == 1 && c_row % 4 == 0 && (uvec2(c).x + uint(c_first) * 4u) % 16u == 0u &&
+                          first_row + part_row + PART_M <= m && first_column + part_column + PART_N <= n;
+    if (straight) {
+      [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i)
+        coopMatStoreNV(sum[i], c.v, uint(c_first + i / COUNT_N * MATRIX_M * c_row + i % COUNT_N * MATRIX_N),
+                       uint(c_row), false);
+    }
+    const int left = straight ? 0 : COUNT_M * COUNT_N;
+#else
+    const int left = COUNT_M * COUNT_N;
+#endif
     // One copy of the epilogue: the matrices come to the front in turn.
-    [[dont_unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) {
+    [[dont_unroll]] for (int i = 0; i < left; ++i) {
       coopMatStoreNV(sum[0], c_tile, uint(subgroup * SLAB), uint(MATRIX_N), false);
       [[unroll]] for (int next = 1; next < COUNT_M * COUNT_N; ++next) sum[next - 1] = sum[next];
 #if SUBGROUPS_K > 1

@@ -36,6 +36,9 @@ void main() {
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
   // A subgroup may have fewer invocations than its size says.
   const int lanes = subgroupAdd(1), lane = subgroupExclusiveAdd(1);
+#if SEGMENTS > 1
+  const int segments = min(SEGMENTS, SEGMENTS * m);  // see matmul_tile.glsl
+#endif
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; t < tiles; t += all_groups * gl_NumSubgroups) {
     const int first_column = int(t % tiles_n) * COLUMNS;
@@ -45,7 +48,12 @@ void main() {
     VALUE total[ROWS * COLUMNS];
     [[unroll]] for (int i = 0; i < ROWS * COLUMNS; ++i) total[i] = VALUE(0);
 
-    [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
+#if SEGMENTS > 1
+    [[dont_unroll]] for (int segment = 0; segment < segments; ++segment) {
+#else
+    {
+      const int segment = 0;
+#endif
       MemoryA a = args.segments[segment].a;
       MemoryB b = args.segments[segment].b;
       A_BEGIN(segment)

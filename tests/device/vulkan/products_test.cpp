@@ -58,7 +58,8 @@ TEST_P(VulkanProducts, PassTheDoctor) {
   x.on_product_variant(GetParam()->name, GetParam()->name, doctor::check_products);
   for (const doctor::Check& check : x.report().checks)
     EXPECT_TRUE(check.good()) << check.name << ": " << check.complaints[0];
-  EXPECT_GT(x.report().checks.size(), 20U);
+  // Variants for operands of one type have no other checks.
+  EXPECT_GT(x.report().checks.size(), typical_product(*GetParam()).a == DType::f32 ? 20U : 5U);
 }
 
 /// x W + s (x A) B with a bias and a second output, as LoRA layers make it: two segments, a factor, an

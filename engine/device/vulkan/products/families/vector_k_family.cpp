@@ -10,9 +10,9 @@ namespace {
 constexpr std::int64_t kMostRows = 8;
 constexpr std::int64_t kMostLanes = 128;
 /// Times what a load takes whose neighbours lie elsewhere; where vectors are no faster, also if they lie 16
-/// bytes apart (on lavapipe `plain` takes a third of the time for one row, and two thirds for two or four).
+/// bytes apart (on lavapipe `plain` takes a third to two thirds of the time).
 constexpr double kScattered = 8;
-constexpr double kApart = 3;
+constexpr double kApart = 12;
 
 class VectorKFamily final : public ProductFamily {
  public:
