@@ -119,7 +119,9 @@ shared float blocks[BLOCKS * BLOCK_SIZE];
 
 int in_block(int row, int column) { return row * BLOCK_PITCH + column; }
 
-#if defined(COOPERATIVE)
+#if defined(COOPERATIVE) && defined(GRADIENTS)
+#include "attention_cooperative_grad.glsl"
+#elif defined(COOPERATIVE)
 #include "attention_cooperative.glsl"
 #elif defined(STAGED)
 #include "attention_staged.glsl"

@@ -1,12 +1,14 @@
 // dk = dR^T q and dv = P^T go: a block of keys walks over the queries, so that nothing is added to from two sides.
 #define OPERANDS 9
 #define BLOCKS 2
+#define GRADIENTS
+#define OF_KEYS
 #include "attention.glsl"
 
 const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6, kDk = 7, kDv = 8;
 
 // Of the query in an invocation's column number `j`.
-#ifdef STAGED
+#ifdef WIDE
 #define HIGHEST of_query[0][j]
 #define SHARE(x) ((x) * of_query[1][j])
 #define DELTA of_query[2][j]
@@ -28,9 +30,13 @@ void main() {
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
     Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
     Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
+#ifdef COOPERATIVE
+    begin_rows(k, v, first, d, e);
+#else
     float k_sum[TILE_ROWS][EACH], v_sum[TILE_ROWS][EACH];
     clear(k_sum);
     clear(v_sum);
+#endif
 
     [[dont_unroll]] for (int query = 0; query < m; query += BLOCK_COLUMNS) {
       const int count = min(BLOCK_COLUMNS, m - query);
@@ -42,7 +48,7 @@ void main() {
         if (nothing) continue;
       }
 #endif
-#ifdef STAGED
+#ifdef WIDE
       float of_query[3][TILE_COLUMNS];
       [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
         const int row = query + LANE_COLUMN + j * LANE_COLUMNS;
@@ -51,8 +57,12 @@ void main() {
         of_query[2][j] = MEMORY(delta).v[row_of(delta, row)];
       }
 #endif
+#ifdef COOPERATIVE
+      multiply_both(q, go, query, count, d, e);
+#else
       multiply_rows(0, k, first, q, query, d);
       multiply_rows(BLOCK_SIZE, v, first, go, query, e);
+#endif
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         const int key = min(first + r, n - 1);
@@ -71,12 +81,21 @@ void main() {
           }
         }
       }
+#ifdef COOPERATIVE
+      accumulate_both();
+#else
       SYNC();
       accumulate(0, count, q, query, d, k_sum);
       accumulate(BLOCK_SIZE, count, go, query, e, v_sum);
+#endif
       SYNC();  // before the next block overwrites this one
     }
+#ifdef COOPERATIVE
+    store_d(matrix(kDk, batch, n), first, d);
+    store_e(matrix(kDv, batch, n), first, e);
+#else
     store_rows(matrix(kDk, batch, n), first, d, k_sum);
     store_rows(matrix(kDv, batch, n), first, e, v_sum);
+#endif
   }
 }

@@ -1,6 +1,7 @@
 // dq = dR k: the gradient of the raw scores, computed again a block at a time, times the keys.
 #define OPERANDS 8
 #define BLOCKS 2
+#define GRADIENTS
 #include "attention.glsl"
 
 const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6, kDq = 7;
@@ -17,8 +18,12 @@ void main() {
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
     Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
     Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
+#ifdef COOPERATIVE
+    begin_rows(q, go, first, d, e);
+#else
     float sum[TILE_ROWS][EACH];
     clear(sum);
+#endif
     int keys = n;
 #ifdef CAUSAL
     const int visible = max(last_seen(min(first + BLOCK_ROWS, m) - 1, batch) + 1, 0);
@@ -31,8 +36,12 @@ void main() {
 #endif
 
     [[dont_unroll]] for (int key = 0; key < keys; key += BLOCK_COLUMNS) {
+#ifdef COOPERATIVE
+      multiply_both(k, v, key, n - key, d, e);
+#else
       multiply_rows(0, q, first, k, key, d);
       multiply_rows(BLOCK_SIZE, go, first, v, key, e);
+#endif
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         const int query = min(first + r, m - 1);
@@ -51,10 +60,18 @@ void main() {
           }
         }
       }
+#ifdef COOPERATIVE
+      accumulate_both();
+#else
       SYNC();
       accumulate(0, min(BLOCK_COLUMNS, n - key), k, key, d, sum);
+#endif
       SYNC();  // before the next block overwrites this one
     }
+#ifdef COOPERATIVE
+    store_d(matrix(kDq, batch, m), first, d);
+#else
     store_rows(matrix(kDq, batch, m), first, d, sum);
+#endif
   }
 }

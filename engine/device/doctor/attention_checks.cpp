@@ -15,7 +15,7 @@ using reference::ScoreKind;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// `halves`: weights may be rounded to f16.
+/// `halves`: weights, and gradients of scores, may be rounded to f16.
 void check(Examination& x, const std::string& name, const AttentionSetting& setting, bool halves = false) {
   const bool gpu = x.gpu();
   PlanCase forward(x.device());
@@ -29,6 +29,9 @@ void check(Examination& x, const std::string& name, const AttentionSetting& sett
         {{gpu ? 3e-5 : 1e-5, gpu ? 2e-5 : 1e-5}, "weighted means of numbers below 1, exp of f32 scores"});
   PlanCase gradients(x.device());
   AttentionCase(gradients, setting).add_gradients();
+  if (halves)
+    return x.compare("attention gradients, " + name, gradients,
+                     {{2e-3, 4e-3}, "sums over the queries or keys of terms of 11 bits"});
   x.compare(
       "attention gradients, " + name, gradients,
       {{gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5}, "sums over the queries or keys, each of a product's error"});

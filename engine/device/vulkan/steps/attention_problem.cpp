@@ -31,14 +31,15 @@ std::int64_t count_iterations(const AttentionStep& attention, const AttentionSpa
   };
   if (b.cooperative) {
     const std::int64_t size = b.sub_rows * b.lane_columns / b.tile_rows;  // of a subgroup
-    const std::int64_t scaled =
-        (b.sub_rows / b.matrices.m) * (b.e_pad / b.matrices.n) * (b.matrices.m * b.matrices.n / size + 2);
+    const std::int64_t scaled = (b.sub_rows / b.matrices.m) * ((b.d_pad + b.e_pad) / b.matrices.n) *
+                                (b.matrices.m * b.matrices.n / size + 2);
     const std::int64_t all_staged = 2 * (b.columns() * std::max(b.d_pad, b.e_pad) / 8 / b.lanes() + 2);
     const std::int64_t turn = all_staged + scaled + 3 * b.tile_rows * (b.lane_columns + b.tile_columns + 2) +
-                              (d + e) * b.sub_rows / 8 + b.columns();
+                              (d + e) * b.sub_rows / 8 + b.columns() +
+                              (forward ? 0 : 4 * b.tile_rows + 4 * b.columns());
     const std::int64_t turns = (along + b.columns() - 1) / b.columns() + 2;
-    return tasks_each * (turns * turn + b.rows() * b.d_pad / 8 / b.lanes() + scaled +
-                         10 * (space.batch.rank() + 1) + 1) +
+    return tasks_each * (turns * turn + b.rows() * (b.d_pad + b.e_pad) / 8 / b.lanes() + 2 * scaled +
+                         b.rows() + 10 * (space.batch.rank() + 1) + 1) +
            1;
   }
   const std::int64_t tile = b.tile_rows * (b.small_code ? b.tile_columns + 2 : 1) + 1;
@@ -142,11 +143,14 @@ std::int64_t AttentionBlocking::shared_bytes(const AttentionStep& attention) con
 
 bool AttentionBlocking::set_matrices(const Capabilities& can, const AttentionStep& attention,
                                      const AttentionSpace& space, DType memory) {
-  const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e), all_rows = space.size(Axis::queries);
+  const bool forward = attention.pass == AttentionPass::forward;
+  const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
+  const std::int64_t all_rows =
+      space.size(attention.pass == AttentionPass::grad_kv ? Axis::keys : Axis::queries);
   const std::int64_t size = can.subgroup_size;
   cooperative = variant.cooperative && can.cooperative_matrix && can.storage_16bit && memory == DType::f16 &&
-                attention.pass == AttentionPass::forward && std::max(d, e) <= kMostMatrixHead &&
-                all_rows >= kFewestMatrixRows && size >= kMatrixLaneColumns;
+                std::max(d, e) <= kMostMatrixHead && all_rows >= kFewestMatrixRows &&
+                size >= kMatrixLaneColumns;
   if (!cooperative) return false;
   matrices = can.matrix_f16;
   const auto whole = [](std::int64_t x, std::int64_t side) {
@@ -160,7 +164,8 @@ bool AttentionBlocking::set_matrices(const Capabilities& can, const AttentionSte
   tile_rows = std::max<std::int64_t>(sub_rows * lane_columns / size, 1);
   tile_columns = Capabilities::kMatrixSide / lane_columns;
   wide = 8;
-  for (subgroups = 4; subgroups > 0; subgroups /= 2) {
+  // Gradients have twice the tiles: two subgroups leave room for a second workgroup.
+  for (subgroups = forward ? 4 : 2; subgroups > 0; subgroups /= 2) {
     lane_rows = subgroups * size / lane_columns;
     const bool is_used = subgroups == 1 || subgroups / 2 * sub_rows < all_rows;
     if (is_used && rows() == subgroups * sub_rows && lanes() <= can.max_invocations &&
@@ -224,7 +229,7 @@ AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep
   const std::int64_t tasks_each = groups == 0 ? 0 : (tasks + groups - 1) / groups;
 
   // Short loops as long as the driver does not end them, then fewer and larger turns.
-  small_code = variant.small_code;
+  small_code = variant.small_code || (cooperative && context.few_cores);
   const auto too_many = [&] {
     iterations = count_iterations(attention, space, *this, tasks_each);
     return can.loop_limit > 0 && iterations > can.loop_limit;

@@ -11,7 +11,7 @@ namespace caldera::vulkan {
 struct AttentionVariant {
   const char* name;    // that pins it: CALDERA_VULKAN_ATTENTION=<name>
   bool staged;         // matrices go through shared memory (attention_staged.glsl)
-  bool cooperative;    // the forward pass of f16 goes through cooperative matrices; the rest as if staged
+  bool cooperative;    // f16 goes through cooperative matrices; the rest as if staged
   bool small_code;     // short loops instead of unrolled ones, while the driver does not end them
   std::int64_t lanes;  // of a workgroup, and of one with no more than kFewRows rows; 0: a subgroup's
   std::int64_t few_lanes;
