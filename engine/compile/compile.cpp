@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/compile/emit/layouts.h"
 #include "engine/compile/fuse/fuse_text.h"
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
@@ -45,7 +46,7 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 11> kPasses{{
+constexpr std::array<Pass, 12> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
@@ -62,6 +63,8 @@ constexpr std::array<Pass, 11> kPasses{{
        c.plan.node_count = static_cast<std::int64_t>(c.given.nodes.size());
        c.plan.arena_segment = c.arena_segment;
      }},
+
+    {"layouts", Form::plan, kFuses, [](Compilation& c) { choose_layouts(c.plan); }},
 
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
