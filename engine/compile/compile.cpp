@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/compile/emit/emitter.h"
+#include "engine/compile/emit/layouts.h"
 #include "engine/compile/fuse/fuse_text.h"
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
@@ -64,6 +65,8 @@ constexpr std::array<Pass, 12> kPasses{{
        c.plan.node_count = static_cast<std::int64_t>(c.given.nodes.size());
        c.plan.arena_segment = c.arena_segment;
      }},
+
+    {"layouts", Form::plan, kFuses, [](Compilation& c) { choose_layouts(c.plan); }},
 
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},

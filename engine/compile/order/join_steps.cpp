@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -163,11 +164,10 @@ class Joiner {
         if (depth_[next] > 0 && is_needed_[next]) limit = std::min(limit, depth_[next]);
       }
       Order& depths = deepest_[class_of_[s]];  // of the class's batches so far, falling
-      for (std::uint32_t depth : depths) {
-        if (depth >= limit || depth < depth_[s]) continue;
-        depth_[s] = depth;
-        break;
-      }
+      const auto deepest =
+          std::ranges::find_if(std::ranges::lower_bound(depths, limit, std::greater<>{}), depths.end(),
+                               [&](std::uint32_t depth) { return depth < limit; });
+      if (deepest != depths.end() && *deepest >= depth_[s]) depth_[s] = *deepest;
       if (depths.empty() || depths.back() > depth_[s]) depths.push_back(depth_[s]);
     }
   }

@@ -1,0 +1,107 @@
+// Products that share a dispatch, and results that are written in the order in which they are read.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engine/runtime/evaluate.h"
+#include "ops/ops.h"
+#include "tests/support/devices.h"
+#include "tests/support/engine_setup.h"
+
+namespace caldera::testing {
+namespace {
+
+class SharedDispatchTest : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
+
+  /// Small distinct values.
+  static std::vector<float> values(std::int64_t count, int seed) {
+    std::vector<float> all;
+    for (std::int64_t i = 0; i < count; ++i)
+      all.push_back(static_cast<float>((i * 7 + seed * 13) % 31 - 15) / 16);
+    return all;
+  }
+  LazyTensor leaf(const Shape& shape, int seed) const {
+    return LazyTensor::from_vector(values(shape.numel(), seed), shape, GetParam());
+  }
+};
+
+TEST_P(SharedDispatchTest, ProductsOfDifferentWidths) {
+  constexpr std::int64_t kRows = 37, kInner = 45;
+  const std::int64_t widths[] = {130, 67, 70, 201};
+  const LazyTensor x = leaf({kRows, kInner}, 1);
+  std::vector<LazyTensor> outputs;
+  for (int i = 0; i < 4; ++i)
+    outputs.push_back(matmul(x, leaf({kInner, widths[i]}, 2 + i)) + leaf({widths[i]}, 9 + i));
+  {
+    const ScopedSettings scope;
+    EXPECT_EQ(plan_for(outputs)->dispatch_count(), 1);
+  }
+  eval(outputs);
+  const std::vector<float> a = values(kRows * kInner, 1);
+  for (int i = 0; i < 4; ++i) {
+    SCOPED_TRACE(widths[i]);
+    const std::vector<float> b = values(kInner * widths[i], 2 + i), bias = values(widths[i], 9 + i);
+    const std::vector<float> got = outputs[static_cast<std::size_t>(i)].to_vector<float>();
+    for (std::int64_t m = 0; m < kRows; ++m) {
+      for (std::int64_t n = 0; n < widths[i]; ++n) {
+        double sum = bias[static_cast<std::size_t>(n)];
+        for (std::int64_t k = 0; k < kInner; ++k)
+          sum += double{a[static_cast<std::size_t>(m * kInner + k)]} *
+                 b[static_cast<std::size_t>(k * widths[i] + n)];
+        ASSERT_NEAR(got[static_cast<std::size_t>(m * widths[i] + n)], sum, 1e-5) << m << ", " << n;
+      }
+    }
+  }
+}
+
+TEST_P(SharedDispatchTest, ChainsOfProductsSideBySide) {
+  // One chain stands behind the other in the program; step by step they share a dispatch.
+  std::vector<LazyTensor> outputs;
+  for (int chain = 0; chain < 3; ++chain) {
+    LazyTensor h = leaf({33, 96}, chain);
+    for (int i = 0; i < 4; ++i) h = matmul(h, leaf({96, 96}, 10 + 4 * chain + i));
+    outputs.push_back(h);
+  }
+  const ScopedSettings scope;
+  EXPECT_EQ(plan_for(outputs)->dispatch_count(), 4);
+}
+
+TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
+  constexpr std::int64_t kBatch = 2, kHeads = 3, kLength = 5, kWidth = 4;
+  const LazyTensor x = leaf({kBatch, kHeads, kLength, kWidth}, 1);
+  const LazyTensor w = leaf({kHeads * kWidth, 6}, 2);
+  const LazyTensor rows = softmax(x);
+  const LazyTensor merged = reshape(permute_dims(rows, {0, 2, 1, 3}), {kBatch * kLength, kHeads * kWidth});
+  const LazyTensor y = matmul(merged, w);
+  {
+    const ScopedSettings scope;
+    EXPECT_EQ(plan_for({y})->dispatch_count(), 2) << plan_for({y})->to_string();
+  }
+  const std::vector<float> a = values(x.shape().numel(), 1), b = values(w.shape().numel(), 2);
+  const std::vector<float> got = y.to_vector<float>();
+  for (std::int64_t i = 0; i < kBatch; ++i) {
+    for (std::int64_t t = 0; t < kLength; ++t) {
+      for (std::int64_t n = 0; n < 6; ++n) {
+        double sum = 0;
+        for (std::int64_t h = 0; h < kHeads; ++h) {
+          const auto row = static_cast<std::size_t>(((i * kHeads + h) * kLength + t) * kWidth);
+          double total = 0;
+          for (std::size_t c = 0; c < kWidth; ++c) total += std::exp(double{a[row + c]});
+          for (std::size_t c = 0; c < kWidth; ++c)
+            sum += std::exp(double{a[row + c]}) / total *
+                   b[(static_cast<std::size_t>(h) * kWidth + c) * 6 + static_cast<std::size_t>(n)];
+        }
+        EXPECT_NEAR(got[static_cast<std::size_t>((i * kLength + t) * 6 + n)], sum, 1e-5);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SharedDispatchTest, ::testing::ValuesIn(tested_devices()),
+                         device_test_name);
+
+}  // namespace
+}  // namespace caldera::testing
