@@ -73,15 +73,19 @@ void take_neighbours(const Context& context, const Batch& batch, std::int64_t mo
 bool prefers_groups(const RegionSpace& space, const Kernel& kernel, std::int64_t short_row) {
   if (space.reduced_points <= short_row) return false;
   if (space.kept_points < 64 && space.reduced_points >= 256) return true;
-  // Rows: the innermost dimension of the row is contiguous in most of what is read.
+  // Rows: the innermost dimension of the row is contiguous in most of what is read and written. What is one
+  // number a row does not count.
   int rows = 0, columns = 0;
-  for (std::size_t k = 0; k < kernel.inputs.size(); ++k) {
-    const Dims& s = space.strides[k];
-    const std::int64_t row = space.reduced.rank() > 0 ? s[space.rank() - 1] : 0;
+  const auto vote = [&](const Dims& s) {
+    const auto along_row = s.span().subspan(static_cast<std::size_t>(space.kept.rank()));
+    if (std::ranges::all_of(along_row, [](std::int64_t stride) { return stride == 0; })) return;
     const std::int64_t column = space.kept.rank() > 0 ? s[space.kept.rank() - 1] : 0;
-    if (std::abs(row) == 1) ++rows;
+    if (std::abs(along_row.back()) == 1) ++rows;
     if (std::abs(column) == 1) ++columns;
-  }
+  };
+  const std::size_t first_output = kernel.inputs.size() + static_cast<std::size_t>(kernel.index_count);
+  for (std::size_t k = 0; k < space.strides.size(); ++k)
+    if (k < kernel.inputs.size() || k >= first_output) vote(space.strides[k]);
   return rows >= columns;
 }
 
