@@ -191,8 +191,8 @@ int element_at(int view, uint batch) {
   return at;
 }
 
-// Row and column of tile number t, and its batch: down the columns of a band of eight rows of tiles, so that neighbouring
-// workgroups read the same of B while it is in a cache, and all of B is read once for eight rows.
+// Row and column of tile number t, and its batch: down the columns of a band of eight rows of tiles, so that
+// neighbouring workgroups read the same of B while it is in a cache, and all of B is read once for eight rows.
 uvec3 tile_in_bands(uint t, uint tiles_m, uint tiles_n) {
   const uint in_batch = t % (tiles_m * tiles_n), band = in_batch / (8u * tiles_n);
   const uint height = min(8u, tiles_m - 8u * band), in_band = in_batch - band * 8u * tiles_n;
@@ -200,7 +200,9 @@ uvec3 tile_in_bands(uint t, uint tiles_m, uint tiles_n) {
 }
 
 // Whether `wide` elements at once, from an element on that is a multiple of them into a line, are aligned to all of
-// their bytes and either wholly there or not at all: lines begin at `at`, lie `line_stride` apart, have `along` elements.
+// their bytes and either wholly there or not at all: lines begin at `at`, lie `line_stride` apart and have
+// `along` elements.
 bool is_whole(uvec2 address, int at, int line_stride, int along, int wide, int bytes) {
-  return line_stride % wide == 0 && along % wide == 0 && (address.x + uint(at) * uint(bytes)) % uint(wide * bytes) == 0u;
+  return line_stride % wide == 0 && along % wide == 0 &&
+         (address.x + uint(at) * uint(bytes)) % uint(wide * bytes) == 0u;
 }

@@ -1,6 +1,6 @@
 // Brings a piece of A or B from memory to registers (FETCH) and from there to shared memory (KEEP), in eights of 16-bit
-// elements. matmul_cooperative.glsl includes this once for each, and defines FETCH and KEEP (the names), TILE (the shared
-// array), LINES (of the tile) and EIGHTS (of a line).
+// elements. matmul_cooperative.glsl includes this once for each, and defines FETCH and KEEP (the names), TILE (the
+// shared array), LINES (of the tile) and EIGHTS (of a line).
 //
 // `at`: element number of the piece's first element; lines lie `line_stride` apart, the elements of one `stride`.
 // `left`: how many lines there are, and elements along them. `whole`: eights are aligned, and all of one is there or

@@ -1,9 +1,9 @@
 // Brings a piece of A (or of B, its columns in the place of rows) from memory to shared memory, with zeros where it
-// ends: FETCH reads 16 bytes at once into registers, KEEP takes those to the tile. matmul_shared.glsl includes this once
-// for each, and defines FETCH, KEEP (names of the functions), NEXT (of the registers), STAGE_MEMORY,
-// STAGE_LOAD(memory, e), STAGE_RAW, STAGE_WIDE, STAGE_AT(memory, e), STAGE_FOUR(raw, f) (as A_RAW, A_WIDE, A_WIDE_AT and
-// A_FOUR_OF of matmul.glsl), STAGE_TILE (the shared array), STAGE_ROWS (rows of a tile) and STAGE_LAYOUT (0 strided, 1
-// contiguous along K, 2 along the rows).
+// ends: FETCH reads 16 bytes at once into registers, KEEP takes those to the tile. matmul_shared.glsl includes this
+// once for each, and defines FETCH, KEEP (names of the functions), NEXT (of the registers), STAGE_MEMORY,
+// STAGE_LOAD(memory, e), STAGE_RAW, STAGE_WIDE, STAGE_AT(memory, e), STAGE_FOUR(raw, f) (as A_RAW, A_WIDE, A_WIDE_AT
+// and A_FOUR_OF of matmul.glsl), STAGE_TILE (the shared array), STAGE_ROWS (rows of a tile) and STAGE_LAYOUT (0 strided,
+// 1 contiguous along K, 2 along the rows).
 //
 // `at`: element number of the piece's first element. `rows`, `steps`: how much of the tile there is. `whole`: what is
 // read at once is aligned, and all of it is there or nothing. What is not is read at the piece's begin and dropped by

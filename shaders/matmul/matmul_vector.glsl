@@ -74,7 +74,8 @@ void main() {
     for (int left = parts / 2; left > 0; left /= 2) {
       barrier();
       if (part < left) {
-        [[unroll]] for (int i = 0; i < ROWS; ++i) partial[i * lanes + lane] += partial[i * lanes + lane + left * COLUMNS];
+        [[unroll]] for (int i = 0; i < ROWS; ++i)
+          partial[i * lanes + lane] += partial[i * lanes + lane + left * COLUMNS];
       }
     }
 

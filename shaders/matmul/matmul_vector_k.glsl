@@ -1,5 +1,5 @@
-// Few rows of C, A and B contiguous along K: a subgroup computes ROWS x COLUMNS elements, and its invocations share K, 16
-// bytes of each operand at a time. No invocation waits for another subgroup, and nothing goes through shared memory.
+// Few rows of C, A and B contiguous along K: a subgroup computes ROWS x COLUMNS elements, and its invocations share K,
+// 16 bytes of each operand at a time. No invocation waits for another subgroup, and nothing goes through shared memory.
 #include "matmul.glsl"
 
 layout(local_size_x_id = 0) in;
