@@ -4,10 +4,12 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/support/engine_setup.h"
+#include "tests/support/messages.h"
 
 namespace caldera::testing {
 namespace {
@@ -98,6 +100,30 @@ TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
       }
     }
   }
+}
+
+/// The plan of two steps side by side, said to be one dispatch.
+Plan joined(const std::vector<LazyTensor>& outputs) {
+  const ScopedSettings scope;
+  Plan plan = *plan_for(outputs);
+  EXPECT_EQ(plan.steps.size(), 2U);
+  plan.steps[1].joined = true;
+  return plan;
+}
+
+TEST(SharedDispatchProof, FindsProductsThatCannotShareADispatch) {
+  const auto leaf = [](const Shape& shape, DType type = DType::f32) {
+    return LazyTensor::zeros(shape, type, Device::null()).eval().detach();
+  };
+  const LazyTensor x = leaf({33, 64}), half = leaf({64, 96}, DType::f16);
+  const auto product = [&] { return matmul(x, leaf({64, 96})); };  // of a matrix of its own
+  verify_plan(joined({product(), product()}));
+  const auto fault = [&](const LazyTensor& a, const LazyTensor& b) {
+    const Plan plan = joined({a, b});
+    return message_of<PlanError>([&] { verify_plan(plan); });
+  };
+  EXPECT_MENTIONS(fault(product(), tanh(product())), "a product with another epilogue");
+  EXPECT_MENTIONS(fault(product(), matmul(x, astype(half, DType::f32))), "a product of other types");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SharedDispatchTest, ::testing::ValuesIn(tested_devices()),
