@@ -42,7 +42,9 @@ std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const Gl
   body.line("const uint points = uint({}points);", kBlock);
   body.line("const uint reduced = uint({}reduced);", kBlock);
   for (int d = 0; d < variant.rank; ++d) body.line("const int d{} = {}d{};", d, kBlock, d);
-  for (int d = 1; d < variant.rank; ++d) {
+  bool coordinates = false;
+  for (int k = 0; k < operands.count(); ++k) coordinates |= operands.strides(k) > 0;
+  for (int d = 1; d < variant.rank && coordinates; ++d) {
     body.line("const uint m{0} = {1}m{0};", d, kBlock);
     body.line("const uint h{0} = uint(findMSB(uint(d{0} - 1)) + 1);", d);
   }
