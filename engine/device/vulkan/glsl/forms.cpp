@@ -23,7 +23,8 @@ void GlslForm::open_points() const {
 void GlslForm::open_row(const std::vector<bool>& used) const {
   if (by_group()) {
     const int width = variant.width;
-    body.open("for (uint r = gl_LocalInvocationID.x * {0}u; r < reduced; r += {1}u) {{", width,
+    const std::string first = width > 1 ? fmt::format(" * {}u", width) : "";
+    body.open("for (uint r = gl_LocalInvocationID.x{}; r < reduced; r += {}u) {{", first,
               variant.lanes * width);
     append_coordinates(operands, GlslPart::along, "r", used, body);
   } else {

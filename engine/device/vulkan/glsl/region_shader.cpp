@@ -15,11 +15,18 @@ GlslOperands make_operands(const Kernel& kernel, const KernelVariant& variant, c
   return {kernel, shape, options};
 }
 
+/// How many extents, from the second on, coordinates are found by.
+int divisors(const GlslOperands& operands) {
+  bool coordinates = false;
+  for (int k = 0; k < operands.count(); ++k) coordinates |= operands.strides(k) > 0;
+  return coordinates ? std::max(operands.rank() - 1, 0) : 0;
+}
+
 std::string block_declaration(const GlslOperands& operands) {
   std::string text = "struct Block {\n" + operands.slot_members() + "int points;\nint reduced;\n";
   for (int d = 0; d < operands.rank(); ++d) text += fmt::format("int d{};\n", d);
   text += operands.integer_members();
-  for (int d = 1; d < operands.rank(); ++d) text += fmt::format("uint m{};\n", d);
+  for (int d = 1; d <= divisors(operands); ++d) text += fmt::format("uint m{};\n", d);
   return text +
          "};\n"
          "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block "
@@ -31,7 +38,7 @@ std::string block_declaration(const GlslOperands& operands) {
 
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
   const GlslOperands operands = make_operands(kernel, variant, {});
-  return {operands.slots(), 2 + variant.rank + operands.integers(), std::max(variant.rank - 1, 0)};
+  return {operands.slots(), 2 + variant.rank + operands.integers(), divisors(operands)};
 }
 
 std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
@@ -42,7 +49,7 @@ std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const Gl
   body.line("const uint points = uint({}points);", kBlock);
   body.line("const uint reduced = uint({}reduced);", kBlock);
   for (int d = 0; d < variant.rank; ++d) body.line("const int d{} = {}d{};", d, kBlock, d);
-  for (int d = 1; d < variant.rank; ++d) {
+  for (int d = 1; d <= divisors(operands); ++d) {
     body.line("const uint m{0} = {1}m{0};", d, kBlock);
     body.line("const uint h{0} = uint(findMSB(uint(d{0} - 1)) + 1);", d);
   }

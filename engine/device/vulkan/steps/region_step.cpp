@@ -202,7 +202,7 @@ void write_block(TableWriter& table, const Kernel& kernel, const Step& step, con
   table.integer(elementwise ? space.kept_points * space.reduced_points : space.reduced_points, step);
   for (std::int64_t extent : space.extents()) table.integer(extent, step);
   arguments.write_integers(table);
-  for (int d = 1; d < space.rank(); ++d)  // the table's integers are signed
+  for (int d = 1; d <= argument_layout(kernel, variant).divisors; ++d)  // the table's integers are signed
     table.integer(static_cast<std::int32_t>(magic_divisor(space.extent(d))), step);
   TableWriter::check_fits(space.kept_points * space.reduced_points, step);  // numbers of linear elements
   table.align();
