@@ -32,13 +32,13 @@ sed 's/"hidden_size": 32/"hidden_size": 16384/; s/"intermediate_size": 48/"inter
 expect_exit 0 "$CALDERA_BIN" kernels --device vulkan --config "$work/large.json" --task decode --card h100
 grep -q '^NVIDIA H100 SXM5: ' "$work/stdout" || fail "no time on the card"
 
-refused() { # refused CODE WORD ARGUMENTS...
-  code=$1 word=$2
+refused() { # refused CODE TEXT ARGUMENTS...
+  code=$1 says=$2
   shift 2
   expect_exit "$code" "$CALDERA_BIN" kernels "$@"
   expect_one_error_line
   [ ! -s "$work/stdout" ] || fail "output on standard output: $*"
-  grep -q -e "$word" "$work/stderr" || fail "the error does not say '$word': $(cat "$work/stderr")"
+  grep -q -e "$says" "$work/stderr" || fail "the error does not say '$says': $(cat "$work/stderr")"
 }
 refused 2 rtx4090 --device vulkan --model "$work/base" --card gtx1080
 refused 2 --model --device vulkan --task train
