@@ -82,13 +82,21 @@ int element_at(int view, uint batch) {
 struct Matrix {
   uvec2 address;
   int at, rows, columns, last_row;
-#ifdef WIDE
-  bool wide;  // WIDE elements from a column that is a multiple of WIDE on lie in 16 bytes at a multiple of 16
-#endif
 };
+
+#ifdef WIDE
+// In the place of `columns`: these are neighbours, and WIDE of them from a column that is a multiple of WIDE on lie in 16
+// bytes at a multiple of 16. (A bool of its own takes two registers of AMD's, of which there are too few.)
+const int kWideColumns = 1 << 30;
+#define COLUMN_STEP(x) ((x).columns == kWideColumns ? 1 : (x).columns)
+#else
+#define COLUMN_STEP(x) (x).columns
+#endif
 
 // Of highest, total and delta.
 #define MEMORY(matrix) Floats((matrix).address)
+// A number a row: what is kept of a vector is where it begins, so that fewer registers are held over a whole task.
+#define OF_ROW(operand, at, row) Floats(args.memory[operand]).v[(at) + (row) * args.views[operand].rows]
 
 Matrix matrix(int operand, uint batch, int rows) {
   Matrix x;
@@ -98,7 +106,7 @@ Matrix matrix(int operand, uint batch, int rows) {
   x.columns = args.views[operand].columns;
   x.last_row = rows - 1;
 #ifdef WIDE
-  x.wide = x.columns == 1 && ((x.at | x.rows) & (WIDE - 1)) == 0 && (x.address.x & 15u) == 0u;
+  if (x.columns == 1 && ((x.at | x.rows) & (WIDE - 1)) == 0 && (x.address.x & 15u) == 0u) x.columns = kWideColumns;
 #endif
   return x;
 }
@@ -148,7 +156,7 @@ void store_rows(Matrix z, int first, int length, float sum[TILE_ROWS][EACH]) {
     if (row <= z.last_row) {
       [[unroll]] for (int j = 0; j < EACH; ++j) {
         const int column = column_of(j);
-        if (column < length) STORE(z, z.at + row * z.rows + column * z.columns, sum[0][j]);
+        if (column < length) STORE(z, z.at + row * z.rows + column * COLUMN_STEP(z), sum[0][j]);
       }
     }
     [[unroll]] for (int next = 1; next < TILE_ROWS; ++next)
@@ -174,7 +182,6 @@ int last_seen(int query, uint batch) {
 float mask_weight(float highest) { return WEIGHT(uintBitsToFloat(args.fill.x) - highest); }
 
 // P of a masked score in a row. Not 0 where the row's sum is not a number, as P is not one either.
-float masked_share(Matrix highest, Matrix total, int row) {
-  return mask_weight(MEMORY(highest).v[row_of(highest, row)]) / MEMORY(total).v[row_of(total, row)];
-}
+#define MASKED_SHARE(highest, total, row) \
+  (mask_weight(OF_ROW(kHighest, highest, row)) / OF_ROW(kTotal, total, row))
 #endif

@@ -13,9 +13,9 @@ const int kQ = 0, kK = 1, kV = 2, kGo = 3, kHighest = 4, kTotal = 5, kDelta = 6,
 #define SHARE(x) ((x) * of_query[1][j])
 #define DELTA of_query[2][j]
 #else
-#define HIGHEST MEMORY(highest).v[row_of(highest, query + column)]
-#define SHARE(x) ((x) / MEMORY(total).v[row_of(total, query + column)])
-#define DELTA MEMORY(delta).v[row_of(delta, query + column)]
+#define HIGHEST OF_ROW(kHighest, highest, query + column)
+#define SHARE(x) ((x) / OF_ROW(kTotal, total, query + column))
+#define DELTA OF_ROW(kDelta, delta, query + column)
 #endif
 
 void main() {
@@ -28,8 +28,9 @@ void main() {
     const int first = int(task % blocks_n) * BLOCK_ROWS;
     KERNEL_BATCH(batch)
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
-    Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
-    Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
+    Matrix go = matrix(kGo, batch, m);
+    const int highest = element_at(kHighest, batch), total = element_at(kTotal, batch);
+    const int delta = element_at(kDelta, batch);
 #ifdef COOPERATIVE
     begin_rows(k, v, first, d, e);
 #else
@@ -44,17 +45,17 @@ void main() {
       if (first > last_seen(query + count - 1, batch)) {
         bool nothing = true;
         [[dont_unroll]] for (int c = 0; c < count; ++c)
-          nothing = nothing && masked_share(highest, total, query + c) == 0.0;
+          nothing = nothing && MASKED_SHARE(highest, total, query + c) == 0.0;
         if (nothing) continue;
       }
 #endif
 #ifdef WIDE
       float of_query[3][TILE_COLUMNS];
       [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
-        const int row = query + LANE_COLUMN + j * LANE_COLUMNS;
-        of_query[0][j] = MEMORY(highest).v[row_of(highest, row)];
-        of_query[1][j] = 1.0 / MEMORY(total).v[row_of(total, row)];
-        of_query[2][j] = MEMORY(delta).v[row_of(delta, row)];
+        const int row = min(query + LANE_COLUMN + j * LANE_COLUMNS, m - 1);
+        of_query[0][j] = OF_ROW(kHighest, highest, row);
+        of_query[1][j] = 1.0 / OF_ROW(kTotal, total, row);
+        of_query[2][j] = OF_ROW(kDelta, delta, row);
       }
 #endif
 #ifdef COOPERATIVE

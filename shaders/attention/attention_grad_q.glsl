@@ -16,8 +16,9 @@ void main() {
     const int first = int(blocks_m - 1u - task % blocks_m) * BLOCK_ROWS;  // those with the most work begin
     KERNEL_BATCH(batch)
     Matrix q = matrix(kQ, batch, m), k = matrix(kK, batch, n), v = matrix(kV, batch, n);
-    Matrix go = matrix(kGo, batch, m), highest = matrix(kHighest, batch, m);
-    Matrix total = matrix(kTotal, batch, m), delta = matrix(kDelta, batch, m);
+    Matrix go = matrix(kGo, batch, m);
+    const int highest = element_at(kHighest, batch), total = element_at(kTotal, batch);
+    const int delta = element_at(kDelta, batch);
 #ifdef COOPERATIVE
     begin_rows(q, go, first, d, e);
 #else
@@ -30,7 +31,7 @@ void main() {
     if (visible < n) {
       bool nothing = true;
       [[dont_unroll]] for (int r = first; r < min(first + BLOCK_ROWS, m); ++r)
-        nothing = nothing && masked_share(highest, total, r) == 0.0;
+        nothing = nothing && MASKED_SHARE(highest, total, r) == 0.0;
       if (nothing) keys = visible;
     }
 #endif
@@ -45,9 +46,9 @@ void main() {
       [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i) {
         const int r = LANE_ROW * TILE_ROWS + i;
         const int query = min(first + r, m - 1);
-        const float row_highest = MEMORY(highest).v[row_of(highest, query)];
-        const float row_total = MEMORY(total).v[row_of(total, query)];
-        const float row_delta = MEMORY(delta).v[row_of(delta, query)];
+        const float row_highest = OF_ROW(kHighest, highest, query);
+        const float row_total = OF_ROW(kTotal, total, query);
+        const float row_delta = OF_ROW(kDelta, delta, query);
         COLUMN_LOOP for (int j = 0; j < TILE_COLUMNS; ++j) {
           const int column = LANE_COLUMN + j * LANE_COLUMNS;
           if (key + column < n) {

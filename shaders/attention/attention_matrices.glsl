@@ -37,9 +37,9 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
 #define STAGE(tile, pitch, matrix_, first, rows, count, width, length)                                       \
   [[dont_unroll]] for (int q_ = int(gl_LocalInvocationID.x); q_ < (rows) * (width) / 8; q_ += LANES) {       \
     const int row_ = q_ / ((width) / 8), from_ = q_ % ((width) / 8) * 8, to_ = row_ * (pitch) + from_;       \
-    const int at_ = row_of(matrix_, (first) + row_) + from_ * (matrix_).columns;                             \
+    const int at_ = row_of(matrix_, (first) + row_) + from_ * COLUMN_STEP(matrix_);                            \
     const int there_ = row_ < (count) ? (length) - from_ : 0;                                                \
-    if (there_ >= 8 && (matrix_).wide) {                                                                     \
+    if (there_ >= 8 && (matrix_).columns == kWideColumns) {                                                                     \
       const uvec4 bits_ = sixteen_bytes((matrix_).address, at_);                                             \
       [[unroll]] for (int h_ = 0; h_ < 4; ++h_) {                                                            \
         const f16vec2 two_ = unpackFloat2x16(bits_[h_]);                                                     \
@@ -48,7 +48,7 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
       }                                                                                                      \
     } else {                                                                                                 \
       [[unroll]] for (int e_ = 0; e_ < 8; ++e_)                                                              \
-        tile[to_ + e_] = e_ < there_ ? float16_t(LOADED((matrix_).address, at_ + e_ * (matrix_).columns)) : float16_t(0.0); \
+        tile[to_ + e_] = e_ < there_ ? float16_t(LOADED((matrix_).address, at_ + e_ * COLUMN_STEP(matrix_))) : float16_t(0.0); \
     }                                                                                                        \
   }
 
@@ -105,7 +105,7 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
         const int r_ = row_ + e_ / MATRIX_N, column_ = j_ * MATRIX_N + e_ % MATRIX_N;                          \
         const float value_ = blocks[in_block(r_, e_ % MATRIX_N)] * factor(r_);                                 \
         if (first + r_ <= (z).last_row && column_ < length)                                                    \
-          STORE(z, (z).at + (first + r_) * (z).rows + column_ * (z).columns, value_);                          \
+          STORE(z, (z).at + (first + r_) * (z).rows + column_ * COLUMN_STEP(z), value_);                          \
       }                                                                                                        \
       subgroupBarrier();                                                                                       \
     }                                                                                                          \

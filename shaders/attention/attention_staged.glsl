@@ -29,13 +29,13 @@ void stage_rows(int to, int pitch, Matrix x, int first, int rows, int count, int
     vec4 values[WIDE / 4];
     [[unroll]] for (int h = 0; h < WIDE / 4; ++h) values[h] = vec4(0.0);
     if (row < count && from < length) {
-      const int at = row_of(x, first + row) + from * x.columns;
-      if (x.wide && from + WIDE <= length) {
+      const int step = COLUMN_STEP(x), at = row_of(x, first + row) + from * step;
+      if (x.columns == kWideColumns && from + WIDE <= length) {
         const uvec4 bits = sixteen_bytes(x.address, at);
         [[unroll]] for (int h = 0; h < WIDE / 4; ++h) values[h] = WIDE_VALUES(bits, h);
       } else {
         [[unroll]] for (int e = 0; e < WIDE; ++e) {
-          if (from + e < length) values[e / 4][e % 4] = LOADED(x.address, at + e * x.columns);
+          if (from + e < length) values[e / 4][e % 4] = LOADED(x.address, at + e * step);
         }
       }
     }
