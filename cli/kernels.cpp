@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "cli/arguments/domains.h"
 #include "cli/command.h"
@@ -158,6 +160,8 @@ class KernelsCommand : public Command {
   void run() override {
     check_flags();
     const Card* const card = card_.empty() ? nullptr : find_card(card_);
+    // Plans and the choice of kernels follow the card's width; drivers without their cards know none.
+    if (card != nullptr) setenv("CALDERA_VULKAN_UNITS", std::to_string(card->units).c_str(), 0);
     const Device device = open_survey();
     const std::vector<KernelReport> reports = survey_kernels(device, plans(device));
     std::vector<Row> rows;

@@ -29,9 +29,6 @@ constexpr std::int64_t kMostTurns = 4096;
 /// How often what a uniform branch may skip is run.
 constexpr double kTaken = 0.5;
 
-/// Multiply-adds of one invocation and of matrices, on one scale.
-double work_of(const CodeStretch& s) { return s.f32_flops * 32 + s.matrix_flops; }
-
 std::string_view word_of(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
   text.remove_prefix(begin);
@@ -272,7 +269,12 @@ class Code {
   CodeFacts facts() const {
     CodeFacts facts;
     facts.whole = sum(nullptr, false);
-    const double work = 0.9 * work_of(sum(nullptr, true));
+    const CodeStretch all = sum(nullptr, true);
+    // Where there are matrices they are the work, whatever loops of unknown length do besides.
+    const auto work_of = [&](const CodeStretch& s) {
+      return all.matrix_flops > 0 ? s.matrix_flops : s.f32_flops;
+    };
+    const double work = 0.9 * work_of(all);
     const Loop* product = nullptr;
     for (const Loop& loop : loops_) {
       const CodeStretch turn = sum(&loop, true);

@@ -50,7 +50,8 @@ CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, 
   const auto lanes = static_cast<double>(std::max<std::int64_t>(kernel.subgroup_size, 1));
   const bool is_product = kernel.family == "product" || kernel.family.starts_with("attention");
   if (is_product && code.product) {
-    const double flops = code.product->f32_flops * lanes + code.product->matrix_flops;
+    const double flops =
+        code.product->matrix_flops > 0 ? code.product->matrix_flops : code.product->f32_flops * lanes;
     all.add(*code.product, static_cast<double>(dispatch.flops) / flops);
   } else {
     all.add(code.whole, fill.subgroups);

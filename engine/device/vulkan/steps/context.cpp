@@ -27,6 +27,7 @@ std::string_view pinned_attention() {
   return name == nullptr ? std::string_view() : name;
 }
 
+/// Debugging: CALDERA_VULKAN_UNITS.
 std::int32_t units_of(const DeviceProfile& profile) {
   constexpr int kMost = 4096;
   return environment_number("CALDERA_VULKAN_UNITS",
@@ -49,7 +50,7 @@ GlslOptions glsl_options(const Capabilities& can) {
 ProductRates rates_of(const DeviceProfile& profile, const Capabilities& can, bool few_cores) {
   if (!few_cores) {
     ProductRates rates = kGpuRates;
-    rates.busy_lanes = profile.few_cores ? kGpuRates.busy_lanes : 256.0 * profile.compute_units;
+    rates.busy_lanes = profile.few_cores ? kGpuRates.busy_lanes : 256.0 * units_of(profile);
     return rates;
   }
   ProductRates rates = kProcessorRates;
