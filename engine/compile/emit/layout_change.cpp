@@ -38,7 +38,8 @@ std::optional<LayoutChange> LayoutChange::of(const Plan& plan, const Step& step)
 }
 
 bool LayoutChange::is_dense(std::int64_t elements) const {
-  const auto dense = [&](std::vector<Dim> dims, auto stride) {
+  const auto dense = [&](auto stride) {
+    std::vector<Dim> dims = dims_;
     std::ranges::sort(dims, [&](const Dim& a, const Dim& b) { return stride(a) < stride(b); });
     std::int64_t expected = 1;
     for (const Dim& dim : dims) {
@@ -47,8 +48,8 @@ bool LayoutChange::is_dense(std::int64_t elements) const {
     }
     return expected == elements;
   };
-  return elements > 0 && dense(dims_, [](const Dim& d) { return d.from; }) &&
-         dense(dims_, [](const Dim& d) { return d.to; });
+  return elements > 0 && dense([](const Dim& d) { return d.from; }) &&
+         dense([](const Dim& d) { return d.to; });
 }
 
 std::vector<LayoutChange::Factor> LayoutChange::factors(std::int64_t extent, std::int64_t stride,

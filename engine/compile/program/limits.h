@@ -14,8 +14,8 @@ namespace caldera {
 
 /// Parts of a concatenation beyond which element-wise operations stay behind it.
 inline constexpr std::size_t kMaxConcatParts = 4;
-/// Most pairs of operands that one contraction sums: x W + (x A) B has two, the gradient of an x that three such
-/// products read has six.
+/// Most pairs of operands that one contraction sums: x W + (x A) B has two, the gradient of an x that three
+/// such products read has six.
 inline constexpr int kMaxSegments = 8;
 /// Most element-wise operations that an attention step applies to its scores, or to their gradient, and most
 /// tensors that they may read.

@@ -17,7 +17,7 @@ struct StepHeader {
   bool joined = false;  // runs in the dispatch of the step before it: a region with the same kernel, or a
                         // contraction with the same epilogue, segments, factors and types, of whatever
                         // extents and strides; there is no hazard with any step of that dispatch
-  Shape dims;  // iteration space
+  Shape dims;           // iteration space
   std::vector<Operand> operands;
   std::vector<std::int32_t> scalars;  // the plan's scalar for each scalar argument, kernel after kernel (see
                                       // Step::kernels)

@@ -18,9 +18,9 @@ namespace caldera {
 /// `rank` strides (strided; of what has one element a row as many as there are kept dimensions). An index
 /// operand has a bias whatever its access.
 ///
-/// Last come magic_divisor() of every extent but the first, where operands have strides. A kernel without rows that takes neighbours
-/// together (KernelVariant::width) has as its number of points that of its groups of neighbours; the number
-/// of points stands in the place of those of a row.
+/// Last come magic_divisor() of every extent but the first, where operands have strides. A kernel without
+/// rows that takes neighbours together (KernelVariant::width) has as its number of points that of its groups
+/// of neighbours; the number of points stands in the place of those of a row.
 struct ArgumentLayout {
   int slots = 0;
   int integers = 0;

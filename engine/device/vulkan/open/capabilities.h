@@ -28,8 +28,8 @@ struct Capabilities {
   bool preserve_nan_inf = false;       // SignedZeroInfNanPreserve for f32 (and f64 where there is f64)
   bool memory_model = false;           // Vulkan's, with the scope of the device; cooperative matrices need it
   bool memory_budget = false;
-  bool cooperative_matrix = false;  // KHR, of `matrix_f16` or `matrix_bf16`
-  bool bfloat16_matrix = false;     // of `matrix_bf16`
+  bool cooperative_matrix = false;   // KHR, of `matrix_f16` or `matrix_bf16`
+  bool bfloat16_matrix = false;      // of `matrix_bf16`
   bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties; enabled where a survey asks
   bool portability = false;          // VK_KHR_portability_subset has to be enabled where it exists
 

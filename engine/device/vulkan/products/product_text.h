@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/glsl/epilogue.h"
-#include "engine/device/vulkan/products/product_family.h"
+#include "engine/device/vulkan/products/families/product_family.h"
 #include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {

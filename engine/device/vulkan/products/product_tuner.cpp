@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/pipelines/disk_cache.h"
+#include "engine/device/vulkan/products/product_families.h"
 #include "engine/tensor/error.h"
 #include "engine/tensor/hash.h"
 

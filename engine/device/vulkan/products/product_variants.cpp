@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/device/vulkan/products/product_families.h"
+
 namespace caldera::vulkan {
 
 std::span<const ProductVariant> product_variants() {

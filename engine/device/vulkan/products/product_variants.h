@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "engine/device/vulkan/open/capabilities.h"
-#include "engine/device/vulkan/products/product_family.h"
+#include "engine/device/vulkan/products/families/product_family.h"
 
 namespace caldera::vulkan {
 

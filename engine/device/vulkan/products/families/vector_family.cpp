@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
-#include "engine/device/vulkan/products/product_family.h"
+#include "engine/device/vulkan/products/families/product_family.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/device/vulkan/open/capabilities.h"
-#include "engine/device/vulkan/products/product_shape.h"
+#include "engine/device/vulkan/products/families/product_shape.h"
 
 namespace caldera::vulkan {
 
@@ -120,9 +120,6 @@ class ProductFamily {
   /// The shader, but for what goes ahead of it: types, epilogue and the kernel's definitions.
   virtual std::string text() const = 0;
 };
-
-/// All families, those that every device runs first. They live as long as the program.
-const std::vector<const ProductFamily*>& product_families();
 
 /// Shorter sums than this are not worth their way through shared memory.
 inline constexpr std::int64_t kShortSum = 16;
