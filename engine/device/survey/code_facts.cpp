@@ -229,9 +229,9 @@ Line nak_line(std::string_view text) {
 /// The lines of a natural loop: those from which the way back can be reached without passing its head.
 struct Loop {
   std::size_t head = 0;
-  std::vector<bool> has;  // a line each
-  std::size_t size = 0;   // lines
-  double turns = kTurns;
+  std::vector<bool> has;        // a line each
+  std::size_t size = 0;         // lines
+  std::optional<double> turns;  // none: the code does not show them
 
   bool contains(const Loop& other) const { return this != &other && has[other.head] && other.size < size; }
 };
@@ -299,7 +299,7 @@ class Code {
   void add_loop(std::size_t head, std::size_t back, const std::vector<std::vector<std::size_t>>& before) {
     auto loop = std::ranges::find(loops_, head, &Loop::head);
     if (loop == loops_.end()) {
-      loops_.push_back({.head = head, .has = std::vector<bool>(lines_.size()), .size = 1, .turns = kTurns});
+      loops_.push_back({.head = head, .has = std::vector<bool>(lines_.size()), .size = 1});
       loop = std::prev(loops_.end());
       loop->has[head] = true;
     }
@@ -327,7 +327,8 @@ class Code {
 
   /// How often a loop turns that steps a register by a constant and compares it with another, in its own
   /// lines.
-  double turns_of(const Loop& loop) const {
+  std::optional<double> turns_of(const Loop& loop) const {
+    std::optional<double> least;  // registers are used again: an unrelated step would be a small one
     const auto is_own = [&](std::size_t i) { return loop.has[i] && same_loops(loop.head, i); };
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       const Line& end = lines_[i];
@@ -336,18 +337,27 @@ class Code {
         const Line& step = lines_[k];
         if (step.stepped != end.compared || step.constant <= 0 || !is_own(k)) continue;
         const std::int64_t turns = (end.constant + step.constant - 1) / step.constant;
-        if (turns >= 1 && turns <= kMostTurns) return static_cast<double>(turns);
+        if (turns >= 1 && turns <= kMostTurns)
+          least = std::min(least.value_or(static_cast<double>(turns)), static_cast<double>(turns));
       }
     }
-    return kTurns;
+    return least;
   }
 
   /// How often a line is run in one turn of `within` (null: of all), by the loops therein around the line.
+  /// Those whose turns the code does not show count once together, however they are nested: most such nests
+  /// are one loop over what a workgroup stages, with several ways back.
   double times(std::size_t line, const Loop* within) const {
     double all = 1;
-    for (const Loop& loop : loops_)
-      if (loop.has[line] && (within == nullptr || within->contains(loop))) all *= loop.turns;
-    return all;
+    bool unknown = false;
+    for (const Loop& loop : loops_) {
+      if (!loop.has[line] || (within != nullptr && !within->contains(loop))) continue;
+      if (loop.turns)
+        all *= *loop.turns;
+      else
+        unknown = true;
+    }
+    return unknown ? all * kTurns : all;
   }
 
   /// Of a loop, or of all: with the turns of the loops within, or as if each turned once.

@@ -284,7 +284,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
     Text text(encoder, product, variant);
     const auto alike = std::ranges::find_if(dispatches, [&](const auto& d) { return d.first == text; });
     if (alike == dispatches.end())
-      dispatches.push_back({std::move(text), {&product}});
+      dispatches.push_back({text, {&product}});
     else
       alike->second.push_back(&product);
   }
