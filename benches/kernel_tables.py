@@ -3,7 +3,7 @@
 
   benches/kernel_tables.py DIR [--before DIR] [--into docs/vulkan.md]
 
-DIR holds a file TASK-CARD.json a task (train, decode) and card (7900xtx, 9070xt, rtx4090, h100), each the output of
+DIR holds a file TASK-CARD.json a task (train, train-f16, decode) and card (7900xtx, 9070xt, rtx4090, h100), each the output of
 
   caldera kernels --device vulkan --config benches/llama-1b.json --task TASK --card CARD --json
 
@@ -17,7 +17,11 @@ import io
 import json
 import pathlib
 
-TASKS = {"train": "LoRA step, 8 x 512 tokens", "decode": "token, 2048 positions"}
+TASKS = {
+    "train": "LoRA step, 8 x 512 tokens",
+    "train-f16": "the same in f16",
+    "decode": "token, 2048 positions",
+}
 CARDS = {"7900xtx": "RX 7900 XTX", "9070xt": "RX 9070 XT", "rtx4090": "RTX 4090", "h100": "H100"}
 CODE_OF = {"7900xtx": "navi31", "9070xt": "gfx1201", "rtx4090": "nvk"}  # whose code is shown
 
@@ -107,7 +111,7 @@ def main():
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         total_table(args.folder, args.before)
-        for task in TASKS:
+        for task in ("train", "decode"):
             kernel_table(args.folder, task)
     if args.into is None:
         print(printed.getvalue(), end="")
