@@ -180,6 +180,12 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
 layout(push_constant) uniform Push { Arguments products; uint all_groups; };
 #define args products.blocks[gl_WorkGroupID.y]
 
+// How many segments there are, for loops over them in a loop over tiles. Quirk: llvmpipe of Mesa 26 enters a loop of
+// constantly many turns also where no invocation is left (or where a workgroup has no tile, as those of the smaller of
+// several products have), and reads through the address that none of them has. So this looks like an argument; m, the
+// rows of C, is at least 1.
+#define SEGMENT_COUNT(m) min(SEGMENTS, SEGMENTS * (m))
+
 // Element number of row 0 and column 0 of a batch in a view.
 int element_at(int view, uint batch) {
   int at = args.views[view].bias;

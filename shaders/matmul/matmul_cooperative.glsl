@@ -88,6 +88,7 @@ void main() {
   const int subgroup = int(gl_SubgroupID), part = subgroup / SUBGROUPS_K, part_k = subgroup % SUBGROUPS_K;
   const int part_row = part / SUBGROUPS_N * PART_M;
   const int part_column = part % SUBGROUPS_N * PART_N;
+  const int segments = SEGMENT_COUNT(m);
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const uvec3 tile = tile_in_bands(t, tiles_m, tiles_n);
@@ -100,7 +101,7 @@ void main() {
     [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i) total[i] = MATRIX_C(0.0);
 #endif
 
-    [[dont_unroll]] for (int turn = 0; turn < SEGMENTS; ++turn) {
+    [[dont_unroll]] for (int turn = 0; turn < segments; ++turn) {
       const int segment = SEGMENT_OF(turn);
       const uvec2 a = uvec2(args.segments[segment].a), b = uvec2(args.segments[segment].b);
       const int k = args.k[segment];

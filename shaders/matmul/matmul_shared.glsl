@@ -54,6 +54,7 @@ void main() {
   const int across = BN / TN;
   const int lane_row = int(gl_LocalInvocationIndex) / across * TM;
   const int lane_four = int(gl_LocalInvocationIndex) % across;
+  const int segments = SEGMENT_COUNT(m);
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const uvec3 tile = tile_in_bands(t, tiles_m, tiles_n);
@@ -66,7 +67,7 @@ void main() {
     [[unroll]] for (int i = 0; i < TM * FOURS; ++i) total[i] = VECTOR(0);
 #endif
 
-    [[dont_unroll]] for (int turn = 0; turn < SEGMENTS; ++turn) {
+    [[dont_unroll]] for (int turn = 0; turn < segments; ++turn) {
       const int segment = SEGMENT_OF(turn);
       MemoryA a = args.segments[segment].a;
       MemoryB b = args.segments[segment].b;

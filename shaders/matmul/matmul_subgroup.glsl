@@ -23,6 +23,7 @@ void main() {
   const uint tiles_m = uint(m + ROWS - 1) / uint(ROWS);
   const uint tiles_n = uint(n + 4 * lanes - 1) / uint(4 * lanes);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
+  const int segments = SEGMENT_COUNT(m);
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     // Neighbours have neighbouring columns; an invocation's own lie `lanes` apart.
@@ -38,7 +39,7 @@ void main() {
 #endif
 
 #if SEGMENTS > 1
-    [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
+    [[dont_unroll]] for (int segment = 0; segment < segments; ++segment) {
 #else
     {
       const int segment = 0;

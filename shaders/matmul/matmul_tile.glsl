@@ -27,9 +27,7 @@ void main() {
   const uint tiles_n = uint(n + 3) / 4;
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
 #if SEGMENTS > 1
-  // Quirk: llvmpipe of Mesa 26 enters a loop of constantly many turns also where no invocation is left, and reads
-  // through the address that one of them does not have. So this looks like an argument; m is at least 1.
-  const int segments = min(SEGMENTS, SEGMENTS * m);
+  const int segments = SEGMENT_COUNT(m);
 #endif
   KERNEL_BEGIN
   for (uint t = gl_GlobalInvocationID.x; t < tiles; t += all_groups * LANES) {

@@ -16,6 +16,7 @@ void main() {
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
   const int lane = int(gl_LocalInvocationIndex), lanes = int(gl_WorkGroupSize.x);
   const int part = lane / COLUMNS, parts = lanes / COLUMNS;
+  const int segments = SEGMENT_COUNT(m);
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
     const int column = int(t % tiles_n) * COLUMNS + lane % COLUMNS;
@@ -25,7 +26,7 @@ void main() {
     VALUE total[ROWS];
     [[unroll]] for (int i = 0; i < ROWS; ++i) total[i] = VALUE(0);
 
-    [[dont_unroll]] for (int segment = 0; segment < SEGMENTS; ++segment) {
+    [[dont_unroll]] for (int segment = 0; segment < segments; ++segment) {
       MemoryA a = args.segments[segment].a;
       MemoryB b = args.segments[segment].b;
       A_BEGIN(segment)

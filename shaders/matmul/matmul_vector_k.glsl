@@ -37,7 +37,7 @@ void main() {
   // A subgroup may have fewer invocations than its size says.
   const int lanes = subgroupAdd(1), lane = subgroupExclusiveAdd(1);
 #if SEGMENTS > 1
-  const int segments = min(SEGMENTS, SEGMENTS * m);  // see matmul_tile.glsl
+  const int segments = SEGMENT_COUNT(m);
 #endif
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; t < tiles; t += all_groups * gl_NumSubgroups) {
