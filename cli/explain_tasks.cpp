@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
+#include "engine/tensor/error.h"
 #include "training/generate/generator.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/text/load_tokenizer.h"
@@ -131,18 +132,24 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   // Where the drawing of each token found the records.
   std::vector<std::size_t> runs;
   std::vector<std::size_t> spans;
-  generate(*model, prompt,
-           {.max_tokens = flags.max_tokens,
-            .sampling = flags.sampling,
-            .stop_ids = {},
-            .on_token =
-                [&](std::int32_t) {
-                  runs.push_back(profiler.runs().size());
-                  spans.push_back(profiler.spans().size());
-                  return runs.size() < kDrawn;
-                },
-            .on_logits = {}});
-  return recorded_since(profiler, runs[kDrawn - 2], spans[kDrawn - 2]);
+  const GenerateOptions options{.max_tokens = flags.max_tokens,
+                                .sampling = flags.sampling,
+                                .stop_ids = {},
+                                .on_token =
+                                    [&](std::int32_t) {
+                                      runs.push_back(profiler.runs().size());
+                                      spans.push_back(profiler.spans().size());
+                                      return runs.size() < kDrawn;
+                                    },
+                                .on_logits = {}};
+  generate(*model, prompt, options);
+  // The third step was recorded a token earlier where the device went ahead; what follows it may be cut
+  // short.
+  const std::size_t first = goes_ahead(*model, options) ? kDrawn - 3 : kDrawn - 2;
+  SteadyRun steady = recorded_since(profiler, runs[first], spans[first]);
+  steady.runs.resize(runs[first + 1] - runs[first]);
+  if (steady.runs.empty()) throw Error("explain: no step of decoding was recorded");
+  return steady;
 }
 
 SteadyRun explain_train(ExplainFlags& flags, Device device) {

@@ -184,7 +184,7 @@ layout(push_constant) uniform Push { Arguments products; uint all_groups; };
 // constantly many turns also where no invocation is left (or where a workgroup has no tile, as those of the smaller of
 // several products have), and reads through the address that none of them has. So this looks like an argument; m, the
 // rows of C, is at least 1.
-#define SEGMENT_COUNT(m) min(SEGMENTS, SEGMENTS * (m))
+#define SEGMENT_COUNT(m) min(SEGMENTS, SEGMENTS * min(m, 1))
 
 // Element number of row 0 and column 0 of a batch in a view.
 int element_at(int view, uint batch) {
@@ -206,9 +206,9 @@ uvec3 tile_in_bands(uint t, uint tiles_m, uint tiles_n) {
 }
 
 // Whether `wide` elements at once, from an element on that is a multiple of them into a line, are aligned to all of
-// their bytes and either wholly there or not at all: lines begin at `at`, lie `line_stride` apart and have
+// their bytes (`wide` is a power of two) and either wholly there or not at all: lines begin at `at`, lie `line_stride` apart and have
 // `along` elements.
 bool is_whole(uvec2 address, int at, int line_stride, int along, int wide, int bytes) {
-  return line_stride % wide == 0 && along % wide == 0 &&
+  return ((line_stride | along) & (wide - 1)) == 0 &&
          (address.x + uint(at) * uint(bytes)) % uint(wide * bytes) == 0u;
 }

@@ -111,20 +111,20 @@ void main() {
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
 #if A_LAYOUT == 2
       const int a_line = a_k, a_along = a_row;
-      const bool a_whole = A_LAYOUT != 0 && is_whole(a, a_at, a_line, m, 8, 2);
+      const bool a_whole = A_LAYOUT != 0 && k > 0 && is_whole(a, a_at, a_line, m, 8, 2);
 #define A_LEFT(l) ivec2(k - (l), m - first_row)
 #else
       const int a_line = a_row, a_along = a_k;
-      const bool a_whole = A_LAYOUT != 0 && is_whole(a, a_at, a_line, k, 8, 2);
+      const bool a_whole = A_LAYOUT != 0 && k > 0 && is_whole(a, a_at, a_line, k, 8, 2);
 #define A_LEFT(l) ivec2(m - first_row, k - (l))
 #endif
 #if B_LAYOUT == 2
       const int b_line = b_k, b_along = b_column;
-      const bool b_whole = B_LAYOUT != 0 && is_whole(b, b_at, b_line, n, 8, 2);
+      const bool b_whole = B_LAYOUT != 0 && k > 0 && is_whole(b, b_at, b_line, n, 8, 2);
 #define B_LEFT(l) ivec2(k - (l), n - first_column)
 #else
       const int b_line = b_column, b_along = b_k;
-      const bool b_whole = B_LAYOUT != 0 && is_whole(b, b_at, b_line, k, 8, 2);
+      const bool b_whole = B_LAYOUT != 0 && k > 0 && is_whole(b, b_at, b_line, k, 8, 2);
 #define B_LEFT(l) ivec2(n - first_column, k - (l))
 #endif
       uvec4 next_a[A_TURNS], next_b[B_TURNS];
@@ -175,7 +175,7 @@ void main() {
 #if !defined(ROWS_IN_TURN) && SUBGROUPS_K == 1
     // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the subgroup's part is there.
     const int c_first = c_at + (first_row + part_row) * c_row + first_column + part_column;
-    const bool straight = c_column == 1 && c_row % 4 == 0 && (uvec2(c).x + uint(c_first) * 4u) % 16u == 0u &&
+    const bool straight = c_column == 1 && c_row > 0 && c_row % 4 == 0 && (uvec2(c).x + uint(c_first) * 4u) % 16u == 0u &&
                           first_row + part_row + PART_M <= m && first_column + part_column + PART_N <= n;
     if (straight) {
       [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i)

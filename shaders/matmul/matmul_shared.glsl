@@ -78,10 +78,12 @@ void main() {
       const int b_k = args.views[2 * segment + 1].rows, b_column = args.views[2 * segment + 1].columns;
       const int a_at = element_at(2 * segment, batch) + first_row * a_row;
       const int b_at = element_at(2 * segment + 1, batch) + first_column * b_column;
-      const bool a_whole = a_layout == 1   ? is_whole(uvec2(a), a_at, a_row, k, A_WIDE, A_ALIGN)
+      const bool a_whole = k == 0              ? false  // nothing may be read
+                           : a_layout == 1 ? is_whole(uvec2(a), a_at, a_row, k, A_WIDE, A_ALIGN)
                            : a_layout == 2 ? is_whole(uvec2(a), a_at, a_k, m, A_WIDE, A_ALIGN)
                                            : false;
-      const bool b_whole = b_layout == 1   ? is_whole(uvec2(b), b_at, b_column, k, B_WIDE, B_ALIGN)
+      const bool b_whole = k == 0          ? false
+                           : b_layout == 1 ? is_whole(uvec2(b), b_at, b_column, k, B_WIDE, B_ALIGN)
                            : b_layout == 2 ? is_whole(uvec2(b), b_at, b_k, n, B_WIDE, B_ALIGN)
                                            : false;
       const int rows = m - first_row, columns = n - first_column;

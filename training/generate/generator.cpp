@@ -54,6 +54,8 @@ class Feeder {
   // The most likely token after the last one that was fed, (1, 1); of greedy sampling without a receiver.
   LazyTensor choice() const { return choice_; }
   bool chooses() const { return options_.sampling.is_greedy() && !options_.on_logits; }
+  // Whether one more token fits without a larger cache.
+  bool has_room() const { return cache_->position() < cache_->capacity(); }
 
  private:
   // A prompt needs no other plans than those of these lengths.
@@ -93,7 +95,11 @@ class Feeder {
     if (chooses()) {
       const LazyTensor id = stop_gradient(reshape(most_likely(logits), Shape{1, 1}));
       outputs.push_back(id);
-      eval_async(outputs);
+      // A processor computes on the caller's thread, which small models are faster for.
+      if (model_.device() == Device::cpu())
+        eval(outputs);
+      else
+        eval_async(outputs);
       choice_ = id;
       return;
     }
@@ -137,6 +143,10 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config) {
   return ids;
 }
 
+bool goes_ahead(const CausalLM& model, const GenerateOptions& options) {
+  return options.sampling.is_greedy() && !options.on_logits && model.device() != Device::cpu();
+}
+
 Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   check(model, prompt, options);
   Sampler sampler(options.sampling);
@@ -161,7 +171,8 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
   while (static_cast<std::int64_t>(result.ids.size()) < options.max_tokens) {
     // A device computes on while the host looks at what came before: it gets the next token at once. What is
     // computed after the last token is for nothing, so a processor, which is no faster for it, does not.
-    const bool ahead = next.defined() && fed < limit && model.device() != Device::cpu();
+    // A larger cache is not made for a token that may not be needed.
+    const bool ahead = feeder.has_room() && fed < limit && goes_ahead(model, options);
     if (ahead) feeder.feed_choice(next);
     const std::int32_t id =
         next.defined() ? checked_choice(next.item<std::int32_t>()) : sampler.next(feeder.logits(), all);
@@ -172,6 +183,7 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
         std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end();
     if (stop || !go_on) {
       result.finish_reason = FinishReason::stop;
+      if (ahead) feeder.choice().eval();  // nothing runs on when this returns
       break;
     }
     if (fed == limit) break;

@@ -43,4 +43,8 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
 /// positions, an id outside of the vocabulary, or options outside of their domains.
 Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options);
 
+/// Whether generate() submits the step after a token ahead of reading the token: greedy decoding on other
+/// devices than the CPU, without a receiver of logits.
+bool goes_ahead(const CausalLM& model, const GenerateOptions& options);
+
 }  // namespace caldera

@@ -134,7 +134,7 @@ class Splitter {
                                                         : count * (k == step.first_output() ? e : 1));
     }
     CausalMask& causal = step.as<AttentionStep>().causal;
-    if (causal.fill >= 0) causal.in_parts = true;
+    if (causal.fill >= 0) causal.in_parts = parts > 1;  // a dimension of one part is none
     plan_.steps.push_back(std::move(step));
     if (rest > 0) {
       last.dims[rank - kKeys] = rest;

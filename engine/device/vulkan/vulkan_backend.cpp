@@ -52,7 +52,7 @@ class VulkanBackend : public Backend {
   }
 
   std::vector<AttentionVariantInfo> attention_variants() const override {
-    const bool has_matrices = context_->device->capabilities().cooperative_matrix;
+    const auto has_matrices = static_cast<bool>(context_->device->capabilities().matrix_f16);
     std::vector<AttentionVariantInfo> variants;
     for (const vulkan::AttentionVariant& v : vulkan::attention_variants())
       variants.push_back(

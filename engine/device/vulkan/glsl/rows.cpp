@@ -217,7 +217,7 @@ void RowWriter::walk_online(const RowWalk& walk, GlslOnline online) {
   online.end_group();
   form_.close_row();
   reductions.finish();
-  reductions.combine_lanes(form_.options, form_.variant.lanes, true, false, form_.shared);
+  reductions.combine_lanes(form_.options, form_.variant.lanes, true, share_once_, form_.shared);
   online.finish();
   std::vector<GlslReduction> sums;
   for (const OnlineSum& s : online.sums())

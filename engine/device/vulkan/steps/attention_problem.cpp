@@ -132,6 +132,12 @@ std::int64_t AttentionBlocking::shared_bytes(const AttentionStep& attention) con
   const std::int64_t vote = forward && attention.causal.fill >= 0 ? 1 : 0;
   if (cooperative) {
     constexpr std::int64_t kPad = 8;
+    if (!forward) {  // both factors of two products, two blocks of scores, what goes through the matrices
+      const std::int64_t tiles = attention.pass == AttentionPass::grad_kv ? 2 : 1;
+      const std::int64_t halves =
+          (rows() + columns()) * (d_pad + kPad + e_pad + kPad) + tiles * rows() * (columns() + kPad);
+      return 4 * (2 * rows() * (columns() + 4) + 1) + 2 * halves;
+    }
     const std::int64_t halves =
         rows() * (d_pad + kPad) + columns() * (std::max(d_pad, e_pad) + kPad) + rows() * (columns() + kPad);
     return 4 * (rows() * (columns() + 4) + rows() * lane_columns + rows() + 1 + vote) + 2 * halves;
@@ -148,17 +154,19 @@ bool AttentionBlocking::set_matrices(const Capabilities& can, const AttentionSte
   const std::int64_t all_rows =
       space.size(attention.pass == AttentionPass::grad_kv ? Axis::keys : Axis::queries);
   const std::int64_t size = can.subgroup_size;
-  cooperative = variant.cooperative && can.cooperative_matrix && can.storage_16bit && memory == DType::f16 &&
-                std::max(d, e) <= kMostMatrixHead && all_rows >= kFewestMatrixRows &&
-                size >= kMatrixLaneColumns;
+  cooperative = variant.cooperative && static_cast<bool>(can.matrix_f16) && can.storage_16bit &&
+                memory == DType::f16 && std::min(d, e) > 0 && std::max(d, e) <= kMostMatrixHead &&
+                all_rows >= kFewestMatrixRows && size >= kMatrixLaneColumns;
   if (!cooperative) return false;
   matrices = can.matrix_f16;
   const auto whole = [](std::int64_t x, std::int64_t side) {
     const std::int64_t unit = std::max<std::int64_t>(side, 8);
     return (x + unit - 1) / unit * unit;
   };
-  d_pad = whole(d, matrices.k);
-  e_pad = whole(e, matrices.n);
+  // Gradients multiply by either of them along both sides of the matrices, which are powers of two.
+  const std::int64_t both = forward ? 0 : std::max(matrices.n, matrices.k);
+  d_pad = whole(d, std::max<std::int64_t>(matrices.k, both));
+  e_pad = whole(e, std::max<std::int64_t>(matrices.n, both));
   sub_rows = std::max<std::int64_t>(matrices.m, kFewestMatrixRows);
   lane_columns = kMatrixLaneColumns;
   tile_rows = std::max<std::int64_t>(sub_rows * lane_columns / size, 1);

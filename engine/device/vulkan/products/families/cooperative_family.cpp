@@ -96,6 +96,9 @@ class CooperativeFamily final : public ProductFamily {
                          v.block_n, matrix.m, matrix.n, matrix.k);
     // Sums that one invocation keeps, twice where several factors take totals; more than that spill.
     const Grid grid = grid_of(v, matrix, can);
+    if (grid.subgroups() > can.max_subgroups)
+      return fmt::format("needs workgroups of {} subgroups, the device has {}", grid.subgroups(),
+                         can.max_subgroups);
     const bool totals = shape.scaled && shape.segments > 1;
     const std::int64_t sums =
         std::int64_t{v.block_m} * v.block_n / (grid.m * grid.n * can.subgroup_size) * (totals ? 2 : 1);
