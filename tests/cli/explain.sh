@@ -132,6 +132,10 @@ if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
   )
   [ "$(grep -c ' us .*GB/s.*GFLOP/s' "$work/stderr")" -gt "$(json_number dispatches "$work/stdout")" ] ||
     fail "no line a kernel on Vulkan"
+  # A step of decoding that is over when it is shown, although the device goes ahead of the host, and the last that there is.
+  expect_exit 0 "$CALDERA_BIN" explain --json --device vulkan --model "$work/base" --task decode --max-tokens 4
+  grep -q '"cache":"hit"' "$work/stdout" || fail "no steady step of decoding on Vulkan"
+  grep -q '"microseconds":[0-9.]*[1-9]' "$work/stdout" || fail "no times of a step of decoding on Vulkan"
 fi
 
 # Bad input: one line.
