@@ -102,6 +102,36 @@ TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
   }
 }
 
+TEST_P(SharedDispatchTest, AGatedPairOfProducts) {
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{37}}) {
+    constexpr std::int64_t kInner = 48, kWidth = 70;
+    const LazyTensor x = leaf({rows, kInner}, 1), b = leaf({kWidth}, 4);
+    const LazyTensor gate = matmul(x, leaf({kInner, kWidth}, 2)) + b;
+    const LazyTensor y = silu(gate) * matmul(x, leaf({kInner, kWidth}, 3));
+    {
+      const ScopedSettings scope;
+      const auto plan = plan_for({y});
+      EXPECT_EQ(plan->dispatch_count(), 1) << plan->to_string();
+      EXPECT_EQ(plan->steps.size(), 2U);
+    }
+    const std::vector<float> a = values(rows * kInner, 1), g = values(kInner * kWidth, 2);
+    const std::vector<float> u = values(kInner * kWidth, 3), bias = values(kWidth, 4);
+    const std::vector<float> got = y.to_vector<float>();
+    for (std::int64_t m = 0; m < rows; ++m) {
+      for (std::int64_t n = 0; n < kWidth; ++n) {
+        double left = bias[static_cast<std::size_t>(n)], right = 0;
+        for (std::int64_t k = 0; k < kInner; ++k) {
+          const double factor = a[static_cast<std::size_t>(m * kInner + k)];
+          left += factor * g[static_cast<std::size_t>(k * kWidth + n)];
+          right += factor * u[static_cast<std::size_t>(k * kWidth + n)];
+        }
+        ASSERT_NEAR(got[static_cast<std::size_t>(m * kWidth + n)], left / (1 + std::exp(-left)) * right, 1e-4)
+            << m << ", " << n;
+      }
+    }
+  }
+}
+
 /// The plan of two steps side by side, said to be one dispatch.
 Plan joined(const std::vector<LazyTensor>& outputs) {
   const ScopedSettings scope;
@@ -124,6 +154,36 @@ TEST(SharedDispatchProof, FindsProductsThatCannotShareADispatch) {
   };
   EXPECT_MENTIONS(fault(product(), tanh(product())), "a product with another epilogue");
   EXPECT_MENTIONS(fault(product(), matmul(x, astype(half, DType::f32))), "a product of other types");
+}
+
+TEST(SharedDispatchProof, FindsProductsThatCannotFollow) {
+  const auto leaf = [](const Shape& shape) {
+    return LazyTensor::zeros(shape, DType::f32, Device::null()).eval().detach();
+  };
+  const LazyTensor x = leaf({32, 64});
+  const LazyTensor gate = matmul(x, leaf({64, 32})) + leaf({32});
+  const ScopedSettings scope;
+  const Plan plan = *plan_for({silu(gate) * matmul(x, leaf({64, 32}))});
+  ASSERT_EQ(plan.steps.size(), 2U);
+  ASSERT_TRUE(plan.steps[1].follows);
+  verify_plan(plan);
+  const auto fault = [&](auto damage) {
+    Plan damaged = plan;
+    damage(damaged);
+    return message_of<PlanError>([&] { verify_plan(damaged); });
+  };
+  // The epilogue reads the first product transposed, as one that stands by itself, or without being joined.
+  EXPECT_MENTIONS(fault([](Plan& p) {
+                    p.steps[1].operands[2].strides = {1, 32, 0};
+                  }),
+                  "no barrier separates");
+  EXPECT_MENTIONS(fault([](Plan& p) {
+                    p.steps[1].follows = false;
+                    p.steps[1].as<ContractStep>().epilogue = p.steps[0].as<ContractStep>().epilogue;
+                  }),
+                  "no barrier separates");
+  EXPECT_MENTIONS(fault([](Plan& p) { p.steps[1].joined = false; }), "not joined");
+  EXPECT_MENTIONS(fault([](Plan& p) { p.steps[1].dims = {16, 32, 64}; }), "another space");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SharedDispatchTest, ::testing::ValuesIn(tested_devices()),

@@ -37,19 +37,25 @@ Hash128 class_of(const Plan& plan, const Step& step, const ContractStep& contrac
       hash.mix(static_cast<std::uint64_t>(layout_of(factor, side == 0 ? rank - 3 : rank - 2)));
     }
   }
-  if (contract.epilogue) {
-    hash.mix(contract.epilogue->hash.lo);
-    hash.mix(contract.epilogue->hash.hi);
-  }
   return hash;
 }
 
 }  // namespace
 
+Hash128 product_class(const Plan& plan, const Step& step) {
+  return class_of(plan, step, step.as<ContractStep>());
+}
+
 std::optional<Hash128> dispatch_class(const Plan& plan, const Step& step) {
   if (const auto* region = step.if_a<RegionStep>()) return region->kernel->hash;
-  if (const auto* contract = step.if_a<ContractStep>()) return class_of(plan, step, *contract);
-  return {};
+  const auto* contract = step.if_a<ContractStep>();
+  if (contract == nullptr) return {};
+  Hash128 hash = product_class(plan, step);
+  if (contract->epilogue) {
+    hash.mix(contract->epilogue->hash.lo);
+    hash.mix(contract->epilogue->hash.hi);
+  }
+  return hash;
 }
 
 }  // namespace caldera
