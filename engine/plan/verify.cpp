@@ -138,7 +138,7 @@ class Verifier {
         (a.epilogue && !step.follows && a.epilogue->hash != b.epilogue->hash))
       throw Fault{"joined to a product with another epilogue"};
     if (step.follows && !a.epilogue) throw Fault{"follows a product without an epilogue"};
-    if (step.dtype != before.dtype || step.dims.rank() != before.dims.rank() ||
+    if (step.dtype != before.dtype || (step.follows && step.dims.rank() != before.dims.rank()) ||
         a.segments.size() != b.segments.size())
       throw Fault{"joined to a product of another form"};
     for (int d = 0; step.follows && d + 1 < step.dims.rank(); ++d) {

@@ -102,6 +102,43 @@ TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
   }
 }
 
+/// Heads of one row, each at a place of its own of a cache, computed by a product and by a region.
+TEST_P(SharedDispatchTest, PartsAreWrittenWhereTheyLie) {
+  constexpr std::int64_t kHeads = 3, kLength = 9, kWidth = 4, kInner = 16, kColumns = kHeads * kWidth;
+  for (const std::int64_t at : {std::int64_t{5}, std::int64_t{0}, std::int64_t{8}}) {
+    const LazyTensor cache = leaf({1, kHeads, kLength, kWidth}, 1), x = leaf({1, kInner}, 2);
+    const LazyTensor w = leaf({kInner, kColumns}, 3), bias = leaf({kColumns}, 4);
+    const auto written = [&](const LazyTensor& row) {
+      const LazyTensor heads = permute_dims(reshape(row, {1, 1, kHeads, kWidth}), {0, 2, 1, 3});
+      return dynamic_update_slice(cache, heads, {0, 0, at, 0});
+    };
+    const LazyTensor product = written(matmul(x, w) + bias), region = written(tanh(bias));
+    {
+      const ScopedSettings scope;
+      for (const LazyTensor& one : {product, region}) {
+        const auto plan = plan_for({one});
+        EXPECT_EQ(plan->steps.size(), 2U) << plan->to_string();  // a copy of the cache, and what writes to it
+        verify_plan(*plan);
+      }
+    }
+    const std::vector<float> old = values(cache.shape().numel(), 1), a = values(kInner, 2);
+    const std::vector<float> b = values(kInner * kColumns, 3), c = values(kColumns, 4);
+    const std::vector<float> got = product.to_vector<float>(), other = region.to_vector<float>();
+    for (std::int64_t e = 0; e < cache.shape().numel(); ++e) {
+      const auto i = static_cast<std::size_t>(e);
+      const auto column = static_cast<std::size_t>(e / (kLength * kWidth) * kWidth + e % kWidth);
+      double wanted = old[i], wanted_other = old[i];
+      if (e / kWidth % kLength == at) {
+        wanted = c[column];
+        for (std::size_t k = 0; k < kInner; ++k) wanted += double{a[k]} * b[k * kColumns + column];
+        wanted_other = std::tanh(double{c[column]});
+      }
+      ASSERT_NEAR(got[i], wanted, 1e-5) << e;
+      ASSERT_NEAR(other[i], wanted_other, 1e-5) << e;
+    }
+  }
+}
+
 TEST_P(SharedDispatchTest, AGatedPairOfProducts) {
   for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{37}}) {
     constexpr std::int64_t kInner = 48, kWidth = 70;

@@ -24,9 +24,13 @@ Hash128 class_of(const Plan& plan, const Step& step, const ContractStep& contrac
   const int rank = step.dims.rank();
   Hash128 hash;
   hash.mix(static_cast<std::uint64_t>(step.dtype));
-  hash.mix(static_cast<std::uint64_t>(rank));
-  hash.mix(size_class(step.dims[rank - 3]));
-  hash.mix(size_class(step.dims[rank - 2]));
+  const std::int64_t rows = step.dims[rank - 3];
+  // Single rows side by side are like one long row.
+  const int first = rows == 1 ? 0 : rank - 2;
+  std::int64_t columns = 1;
+  for (int d = first; d < rank - 1; ++d) columns *= step.dims[d];
+  hash.mix(size_class(rows));
+  hash.mix(size_class(columns));
   for (std::size_t s = 0; s < contract.segments.size(); ++s) {
     const std::int32_t scale = contract.segments[s].scale;
     hash.mix(scale < 0 ? ~std::uint64_t{0}

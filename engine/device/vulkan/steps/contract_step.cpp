@@ -282,6 +282,18 @@ const ProductVariant& choose_variant(const Encoder& encoder, const std::vector<P
                               });
 }
 
+/// Batches of one ahead of the others, so that products with and without batches have one text.
+void give_equal_ranks(std::vector<Product>& products) {
+  int most = 0;
+  for (const Product& product : products) most = std::max(most, product.problem.batch.rank());
+  for (Product& product : products) {
+    while (product.problem.batch.rank() < most) {
+      product.problem.batch.insert(0, 1);
+      for (ProductProblem::View& view : product.problem.views) view.batch.insert(0, 0);
+    }
+  }
+}
+
 }  // namespace
 
 void encode_contract(Encoder& encoder, std::span<const Step> joined) {
@@ -296,6 +308,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
   if (!context.supports(joined[0].dtype))
     throw DTypeError(
         fmt::format("{} has no kernel on {}", name(joined[0].dtype), context.device->physical().info.name));
+  give_equal_ranks(products);
   const Capabilities& can = context.device->capabilities();
   const ProductVariant& preferred = choose_variant(encoder, products);
   const bool follows = products.size() == 2 && joined[1].follows;
