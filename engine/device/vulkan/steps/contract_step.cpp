@@ -325,7 +325,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
       return follows ? may_follow(product, text, *d.second[0], d.first) : d.first == text;
     });
     if (alike == dispatches.end())
-      dispatches.push_back({std::move(text), {&product}});
+      dispatches.emplace_back(std::move(text), std::vector<const Product*>{&product});
     else
       alike->second.push_back(&product);
   }
