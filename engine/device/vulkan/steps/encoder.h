@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "engine/device/vulkan/record/recording.h"
 #include "engine/device/vulkan/steps/context.h"
@@ -18,6 +19,9 @@ struct Encoder {
   std::size_t step = 0;                    // of the plan: number of the one that is being encoded
   bool barrier_next = false;               // the next dispatch waits for those before it
   const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
+  /// Regions that may run at the end of the dispatch (StepHeader::finishes). Whoever encodes them there
+  /// clears the list.
+  std::span<const Step> finishing;
   /// As in product_timing.h.
   std::function<std::optional<double>(const Step&, const ProductVariant&, double stop_at)> time_product;
 
