@@ -1,0 +1,44 @@
+// The variables that a part of a template sees.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "training/chat/value/value.h"
+
+namespace caldera::chat {
+
+/// Loops, macros and blocks have scopes of their own; branches have not. A variable is set in the innermost
+/// scope, and read from the innermost that has it.
+struct Scope {
+  explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)), charge(sizeof(Scope)) {}
+
+  const Value* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+      for (const auto& [key, value] : scope->variables) {
+        if (key == name) return &value;
+      }
+    }
+    return nullptr;
+  }
+
+  /// `name` lives as long as the template does.
+  void set(std::string_view name, Value value) {
+    for (auto& [key, old] : variables) {
+      if (key == name) {
+        std::swap(old, value);
+        return;
+      }
+    }
+    charge.resize(sizeof(Scope) + (variables.size() + 1) * 2 * sizeof(variables[0]));
+    variables.emplace_back(name, std::move(value));
+  }
+
+  std::shared_ptr<Scope> parent;
+  std::vector<std::pair<std::string_view, Value>> variables;
+  Charge charge;
+};
+
+}  // namespace caldera::chat
