@@ -124,15 +124,10 @@ Value Interpreter::evaluate_compare(const Expr& expr, Scope& scope) {
 Value Interpreter::evaluate_slice(const Expr& expr, Scope& scope) {
   const Value subject = evaluate(*expr.children[0], scope);
   Value bounds[3];
-  bool fits = subject.is_text() || subject.is_list() || subject.is_tuple() ||
-              subject.is_sequence(SequenceKind::range);
   for (std::size_t i = 0; i < 3; ++i) {
     if (expr.children[i + 1] != nullptr) bounds[i] = evaluate(*expr.children[i + 1], scope);
-    fits = fits && (bounds[i].is_none() || bounds[i].is_integral());
   }
   at_ = expr.at;
-  require_defined(subject);
-  if (!fits) return Value::undefined(type_name(subject) + " object has no such slice");
   return slice_of(subject, bounds[0], bounds[1], bounds[2]);
 }
 

@@ -1,5 +1,6 @@
 // Macros, and the bodies of call blocks, which are macros without a name.
 #include <algorithm>
+#include <utility>
 
 #include "training/chat/interpreter.h"
 
@@ -45,7 +46,7 @@ bool take_named(Arguments& arguments, std::string_view name, Value& out) {
 }  // namespace
 
 Value Interpreter::make_macro(const Stmt& statement, const ScopePointer& scope) {
-  if (std::find(closures_.rbegin(), closures_.rend(), scope) == closures_.rend()) closures_.push_back(scope);
+  if (!std::exchange(scope->kept, true)) closures_.push_back(scope);
   return Value(std::make_shared<Macro>(statement, [this, &statement, scope](Arguments& arguments) {
     return call_macro(statement, scope, arguments);
   }));

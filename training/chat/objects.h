@@ -56,7 +56,7 @@ struct Loop final : Object, std::enable_shared_from_this<Loop> {
   void clear() override { last_changed_ = Value::undefined(""); }
 
   bool next(Value& item);
-  std::int64_t length();
+  std::int64_t length() override;
 
   Function::Body recurse;
 

@@ -39,6 +39,7 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string_view, Value>> variables;
   Charge charge;
+  bool kept = false;  ///< a macro refers to it
 };
 
 }  // namespace caldera::chat

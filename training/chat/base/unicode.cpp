@@ -89,6 +89,36 @@ std::string title_of(std::string_view character) {
   return title;
 }
 
+bool is_cased(char32_t c);
+
+/// Lower case of the character of `text` at `at`: a capital sigma becomes the final one at the end of a word.
+std::string lower_at(std::string_view text, std::size_t at) {
+  const CodePoint c = first_code_point(text.substr(at));
+  if (c.value != 0x3A3) return to_lower(text.substr(at, c.bytes));
+  const auto ignorable = [](char32_t x) {
+    return u_hasBinaryProperty(static_cast<UChar32>(x), UCHAR_CASE_IGNORABLE) != 0;
+  };
+  bool cased_before = false;
+  for (std::string_view before = text.substr(0, at); !before.empty();) {
+    const std::size_t bytes = last_code_point_bytes(before);
+    const char32_t x = first_code_point(before.substr(before.size() - bytes)).value;
+    before.remove_suffix(bytes);
+    step();
+    if (ignorable(x)) continue;
+    cased_before = is_cased(x);
+    break;
+  }
+  for (std::string_view behind = text.substr(at + c.bytes); cased_before && !behind.empty();) {
+    const CodePoint x = first_code_point(behind);
+    behind.remove_prefix(x.bytes);
+    step();
+    if (ignorable(x.value)) continue;
+    cased_before = !is_cased(x.value);
+    break;
+  }
+  return cased_before ? "\u03C2" : "\u03C3";
+}
+
 bool is_cased(char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED) != 0; }
 
 }  // namespace
@@ -201,14 +231,13 @@ std::string fold_case(std::string_view text) { return map_case(text, folded); }
 
 std::string swap_case(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
-    const std::string_view here = text.substr(0, c.bytes);
-    out += !c.valid            ? std::string(here)
-           : is_upper(c.value) ? to_lower(here)
-           : is_lower(c.value) ? to_upper(here)
-                               : std::string(here);
-    text.remove_prefix(c.bytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = first_code_point(text.substr(at));
+    const std::string_view here = text.substr(at, c.bytes);
+    const bool upper = c.valid && is_upper(c.value);
+    const bool lower = c.valid && is_lower(c.value);
+    out += upper ? lower_at(text, at) : lower ? to_upper(here) : std::string(here);
+    at += c.bytes;
   }
   return out;
 }
@@ -222,13 +251,13 @@ std::string capitalize(std::string_view text) {
 std::string title_case(std::string_view text) {
   std::string out;
   bool inside = false;  // after a cased character
-  while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
-    const std::string_view here = text.substr(0, c.bytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = first_code_point(text.substr(at));
+    const std::string_view here = text.substr(at, c.bytes);
     const bool cased = c.valid && is_cased(c.value);
-    out += !cased ? std::string(here) : inside ? to_lower(here) : title_of(here);
+    out += !cased ? std::string(here) : inside ? lower_at(text, at) : title_of(here);
     inside = cased;
-    text.remove_prefix(c.bytes);
+    at += c.bytes;
   }
   return out;
 }

@@ -89,8 +89,12 @@ struct Wrapping {
 /// Gives each line that a paragraph becomes to `emit`.
 template <class Emit>
 void wrap(View paragraph, const Wrapping& how, Emit emit) {
-  const ViewList list = pieces_of(paragraph, how.at_hyphens);
-  std::vector<View> pieces(list.begin(), list.end());
+  ViewList list = pieces_of(paragraph, how.at_hyphens);
+  std::vector<View>& pieces = list.views();
+  std::vector<std::size_t> widths;
+  const Charge charge(pieces.size() * sizeof(std::size_t));
+  widths.reserve(pieces.size());
+  for (const View piece : pieces) widths.push_back(code_point_count(piece));
   bool any = false;
   for (std::size_t at = 0; at < pieces.size();) {
     // A line does not begin with whitespace, except the first one.
@@ -100,16 +104,16 @@ void wrap(View paragraph, const Wrapping& how, Emit emit) {
     }
     std::size_t used = 0;
     const std::size_t begin = at;
-    while (at < pieces.size() && used + code_point_count(pieces[at]) <= how.width)
-      used += code_point_count(pieces[at++]);
+    while (at < pieces.size() && used + widths[at] <= how.width) used += widths[at++];
     std::string line;
     for (std::size_t i = begin; i < at; ++i) line += pieces[i];
-    if (at < pieces.size() && code_point_count(pieces[at]) > how.width) {
+    if (at < pieces.size() && widths[at] > how.width) {
       const std::size_t room = std::max<std::size_t>(how.width - used, at == begin ? 1 : 0);
       if (how.break_words && room > 0) {
         const std::size_t cut = byte_offset(pieces[at], room);
         line += pieces[at].substr(0, cut);
         pieces[at].remove_prefix(cut);
+        widths[at] -= room;
       } else if (at == begin) {
         line += pieces[at++];
       }

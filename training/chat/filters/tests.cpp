@@ -74,11 +74,13 @@ bool has_case(const Value& subject, Arguments& arguments) {
 
 bool is_filter(const Value& subject, Arguments& arguments) {
   expect_none(arguments);
+  hash_of(subject);  // what has no hash cannot be a name
   return subject.is_text() && find_filter(subject.bytes()) != nullptr;
 }
 
 bool is_test(const Value& subject, Arguments& arguments) {
   expect_none(arguments);
+  hash_of(subject);  // what has no hash cannot be a name
   return subject.is_text() && find_test(subject.bytes()) != nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include "training/chat/filters/filters.h"
 #include "training/chat/methods/text_methods.h"
 #include "training/chat/value/builders.h"
+#include "training/chat/value/iteration.h"
 #include "training/chat/value/operators.h"
 #include "training/chat/value/percent_format.h"
 #include "training/chat/value/repr.h"
@@ -165,24 +166,21 @@ void add_quoted(TextBuilder& out, std::string_view text, bool for_query) {
 Value url_encode(const Value& subject, Arguments& arguments) {
   const Parameters none("urlencode", arguments, {});
   TextBuilder out;
-  const bool pairs = subject.is_dict() || subject.is_sequence();
+  const bool pairs = subject.is_dict() || subject.is_sequence() || subject.is_object(ObjectKind::iterator) ||
+                     subject.is_undefined();
   if (!pairs) {
     add_quoted(out, bytes_of(subject), false);
     return out.finish();
   }
-  const auto add_pair = [&](const Value& key, const Value& value) {
+  Iteration items(subject);
+  Value item;
+  while (items.next(item)) {
+    const bool is_pair = item.is_sequence() && item.items().size() == 2;
+    if (!subject.is_dict() && !is_pair) fail("urlencode needs pairs of keys and values");
     if (out.size() > 0) out.add('&');
-    add_quoted(out, bytes_of(key), true);
+    add_quoted(out, bytes_of(subject.is_dict() ? item : item.items()[0]), true);
     out.add('=');
-    add_quoted(out, bytes_of(value), true);
-  };
-  if (subject.is_dict()) {
-    for (const auto& [key, value] : subject.dict().entries) add_pair(key, value);
-  } else {
-    for (const Value& pair : subject.items()) {
-      if (!pair.is_sequence() || pair.items().size() != 2) fail("urlencode needs pairs of keys and values");
-      add_pair(pair.items()[0], pair.items()[1]);
-    }
+    add_quoted(out, bytes_of(subject.is_dict() ? *find_key(subject.dict(), item) : item.items()[1]), true);
   }
   return out.finish();
 }

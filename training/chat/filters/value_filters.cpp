@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "training/chat/base/number_text.h"
 #include "training/chat/filters/filters.h"
@@ -99,8 +100,12 @@ Value round_filter(const Value& subject, Arguments& arguments) {
 Value file_size(const Value& subject, Arguments& arguments) {
   const Parameters given("filesizeformat", arguments, {"binary"});
   const bool binary = given.truth_of(0, false);
-  Arguments none;
-  const double bytes = to_float(subject, none).real();
+  require_defined(subject);
+  const std::optional<double> number = subject.is_number() ? std::optional(subject.real())
+                                       : subject.is_text() ? parse_float(subject.bytes())
+                                                           : std::nullopt;
+  if (!number) fail("{} is no number", repr_of(subject));
+  const double bytes = *number;
   const double base = binary ? 1024 : 1000;
   if (bytes == 1) return "1 Byte";
   if (!(bytes >= base)) return fmt::format("{} Bytes", truncate_float(bytes));

@@ -58,7 +58,11 @@ const Expr* ExpressionParser::subscript(const Expr* subject) {
   const auto bound = [&](int i) {
     if (!current().is(":") && !current().is("]")) parts[i] = expression();
   };
-  if (current().is("]")) error("expected an expression in the brackets");
+  if (skip("]")) {  // an empty tuple is the key
+    Expr& made = make(ExprKind::item, open.at);
+    made.children = {subject, &make(ExprKind::tuple, open.at)};
+    return &made;
+  }
   bound(0);
   if (!current().is(":")) {
     const Expr* key = parts[0];

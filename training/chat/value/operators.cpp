@@ -263,9 +263,13 @@ std::int64_t length_of(const Value& value) {
       return static_cast<std::int64_t>(value.items().size());
     case Kind::dict:
       return static_cast<std::int64_t>(value.dict().entries.size());
+    case Kind::object:
+      if (const std::int64_t length = value.object().length(); length >= 0) return length;
+      break;
     default:
-      fail("object of type '{}' has no len()", type_name(value));
+      break;
   }
+  fail("object of type '{}' has no len()", type_name(value));
 }
 
 bool place_of(std::int64_t index, std::size_t length, std::size_t& place) {

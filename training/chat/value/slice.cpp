@@ -17,7 +17,6 @@ struct Bounds {
 
 std::int64_t bound(const Value& value, std::int64_t open, std::int64_t length, std::int64_t stride) {
   if (value.is_none()) return open;
-  require_defined(value);
   if (!value.is_integral()) fail("slice indices must be integers or None or have an __index__ method");
   std::int64_t at = value.integral();
   if (at < 0) at = at < -length ? -1 : at + length;
@@ -28,7 +27,6 @@ std::int64_t bound(const Value& value, std::int64_t open, std::int64_t length, s
 Bounds bounds_of(const Value& from, const Value& to, const Value& stride, std::int64_t length) {
   Bounds bounds;
   if (!stride.is_none()) {
-    require_defined(stride);
     if (!stride.is_integral()) fail("slice indices must be integers or None or have an __index__ method");
     // Further than any sequence is long is as good as any larger stride, and can be added without overflow.
     bounds.stride =
@@ -74,6 +72,9 @@ Value slice_of(const Value& value, const Value& from, const Value& to, const Val
     return slice_text(value.text(),
                       bounds_of(from, to, stride, static_cast<std::int64_t>(value.text().length)));
   }
+  require_defined(value);
+  const bool sliced = value.is_list() || value.is_tuple() || value.is_sequence(SequenceKind::range);
+  if (!sliced) fail("'{}' object has no slices", type_name(value));
   const auto& items = value.items();
   const Bounds bounds = bounds_of(from, to, stride, static_cast<std::int64_t>(items.size()));
   ListBuilder list;

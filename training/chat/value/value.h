@@ -67,6 +67,8 @@ struct Object {
   virtual std::string repr() const;
   /// Gives an attribute, as `object.name` asks for it; false where there is none of that name.
   virtual bool attribute(std::string_view name, Value& out);
+  /// len(object); -1 where it has none.
+  virtual std::int64_t length() { return -1; }
   /// Forgets other values, so that objects which hold one another in a circle can be freed.
   virtual void clear() {}
 
