@@ -7,6 +7,18 @@
 
 namespace caldera::chat {
 
+namespace {
+
+/// What a loop with a filter goes on with: the variables that an item has been taken apart into.
+Value taken_apart(const Expr& target, const Scope& scope) {
+  if (target.kind == ExprKind::name) return *scope.find(target.name);
+  ListBuilder parts;
+  for (const Expr* part : target.children) parts.add(taken_apart(*part, scope));
+  return parts.finish(SequenceKind::tuple);
+}
+
+}  // namespace
+
 Interpreter::Interpreter(const Program& program, Budget& budget, const Variables& variables, LocalTime now)
     : program_(program),
       budget_(budget),
@@ -18,7 +30,10 @@ Interpreter::~Interpreter() {
   for (const ScopePointer& scope : closures_) scope->variables.clear();
 }
 
-void Interpreter::run(TextBuilder& out) { execute(program_.body, root_, out); }
+void Interpreter::run(TextBuilder& out) {
+  root_->begin(program_.unset);
+  execute(program_.body, root_, out);
+}
 
 Interpreter::Flow Interpreter::execute(const Body& body, const ScopePointer& scope, TextBuilder& out) {
   for (const Stmt* statement : body) {
@@ -65,7 +80,8 @@ Interpreter::Flow Interpreter::execute(const Stmt& statement, const ScopePointer
       execute_with(statement, scope, out);
       break;
     case StmtKind::block:
-      execute(statement.body, std::make_shared<Scope>(statement.recursive ? scope : root_), out);
+      execute(statement.body, std::make_shared<Scope>(statement.recursive ? scope : root_, statement.unset),
+              out);
       break;
     case StmtKind::generation:
       execute_generation(statement, scope, out);
@@ -100,7 +116,7 @@ Interpreter::Flow Interpreter::execute_condition(const Stmt& statement, const Sc
 }
 
 void Interpreter::execute_with(const Stmt& statement, const ScopePointer& scope, TextBuilder& out) {
-  const auto inner = std::make_shared<Scope>(scope);
+  const auto inner = std::make_shared<Scope>(scope, statement.unset);
   for (std::size_t i = 0; i < statement.exprs.size(); ++i) {
     assign(*statement.targets[i], evaluate(*statement.exprs[i], *scope), *inner);
   }
@@ -109,7 +125,7 @@ void Interpreter::execute_with(const Stmt& statement, const ScopePointer& scope,
 
 Interpreter::Flow Interpreter::execute_captured(const Stmt& statement, const ScopePointer& scope,
                                                 TextBuilder& out) {
-  const auto inner = std::make_shared<Scope>(scope);
+  const auto inner = std::make_shared<Scope>(scope, statement.unset);
   TextBuilder captured;
   const Flow flow = execute(statement.body, inner, captured);
   if (flow != Flow::onward) return flow;
@@ -131,7 +147,7 @@ Interpreter::Flow Interpreter::execute_captured(const Stmt& statement, const Sco
 void Interpreter::execute_generation(const Stmt& statement, const ScopePointer& scope, TextBuilder& out) {
   const std::size_t begin = out.size();
   const std::size_t spans = out.spans().size();
-  execute(statement.body, std::make_shared<Scope>(scope), out);
+  execute(statement.body, std::make_shared<Scope>(scope, statement.unset), out);
   out.mark(begin, spans);
 }
 
@@ -141,7 +157,9 @@ Value Interpreter::filtered_items(const Stmt& statement, const ScopePointer& sco
         while (items.next(item)) {
           Scope inner(scope);
           assign(*statement.target, item, inner);
-          if (truth(evaluate(*statement.filter, inner))) return true;
+          if (!truth(evaluate(*statement.filter, inner))) continue;
+          item = taken_apart(*statement.target, inner);
+          return true;
         }
         return false;
       }));
@@ -166,9 +184,9 @@ void Interpreter::run_loop(const Stmt& statement, const ScopePointer& scope, con
   Value item;
   while (loop->next(item)) {
     if (inner == nullptr || inner.use_count() > 1) {
-      inner = std::make_shared<Scope>(scope);
+      inner = std::make_shared<Scope>(scope, statement.unset);
     } else {
-      inner->variables.clear();
+      inner->begin(statement.unset);
     }
     inner->set("loop", Value(std::shared_ptr<Object>(loop)));
     assign(*statement.target, std::move(item), *inner);
@@ -177,7 +195,7 @@ void Interpreter::run_loop(const Stmt& statement, const ScopePointer& scope, con
     if (flow == Flow::onward) completed = true;
   }
   if (!completed && !statement.otherwise.empty())
-    execute(statement.otherwise, std::make_shared<Scope>(scope), out);
+    execute(statement.otherwise, std::make_shared<Scope>(scope, statement.unset_otherwise), out);
 }
 
 void Interpreter::assign(const Expr& target, Value value, Scope& scope) {

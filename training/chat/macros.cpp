@@ -53,7 +53,7 @@ Value Interpreter::make_macro(const Stmt& statement, const ScopePointer& scope) 
 }
 
 Value Interpreter::call_macro(const Stmt& statement, const ScopePointer& closure, Arguments& arguments) {
-  const auto scope = std::make_shared<Scope>(closure);
+  const auto scope = std::make_shared<Scope>(closure, statement.unset);
   bind_arguments(statement, arguments, *scope);
   TextBuilder out;
   execute(statement.body, scope, out);

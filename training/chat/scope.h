@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +15,16 @@ namespace caldera::chat {
 /// scope, and read from the innermost that has it.
 struct Scope {
   explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)), charge(sizeof(Scope)) {}
+
+  /// The names, which live as long as the template does, begin as undefined.
+  Scope(std::shared_ptr<Scope> outer, const std::vector<std::string>& unset) : Scope(std::move(outer)) {
+    begin(unset);
+  }
+
+  void begin(const std::vector<std::string>& unset) {
+    variables.clear();
+    for (const std::string& name : unset) set(name, Value::undefined("'" + name + "' is undefined"));
+  }
 
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {

@@ -78,7 +78,7 @@ enum class StmtKind : std::uint8_t {
 };
 
 struct Stmt;
-using Body = std::vector<const Stmt*>;
+using Body = std::vector<Stmt*>;
 
 /// What a macro or the body of a call takes.
 struct Signature {
@@ -108,6 +108,8 @@ struct Stmt {
   Body otherwise;  ///< else of a loop
   std::vector<Branch> branches;
   Signature signature;
+  /// Names that begin as undefined in the scope of the body, and in that of `otherwise` (unset_names.h).
+  std::vector<std::string> unset, unset_otherwise;
 };
 
 /// A filter or test that has to exist for the template to be accepted. Those in a branch are looked up when
@@ -123,6 +125,7 @@ struct Program {
   std::deque<Stmt> statements;
   Body body;
   std::vector<Use> uses;
+  std::vector<std::string> unset;
 };
 
 }  // namespace caldera::chat

@@ -5,6 +5,7 @@
 
 #include "training/chat/base/chat_template_error.h"
 #include "training/chat/syntax/expression_parser.h"
+#include "training/chat/syntax/unset_names.h"
 
 namespace caldera::chat {
 namespace {
@@ -18,6 +19,7 @@ class Parser : public ExpressionParser {
   Program run() {
     program_.body = body({});
     if (current().kind != TokenKind::end) error("unexpected tag");
+    find_unset_names(program_);
     return std::move(program_);
   }
 
@@ -68,7 +70,7 @@ class Parser : public ExpressionParser {
         const bool ended = current().kind == TokenKind::name &&
                            std::find(ends.begin(), ends.end(), current().text) != ends.end();
         if (ended) return statements;
-        const Stmt* made = statement(ends);
+        Stmt* made = statement(ends);
         expect(TokenKind::block_end);
         statements.push_back(made);
       }
@@ -90,7 +92,7 @@ class Parser : public ExpressionParser {
     return body(ends);
   }
 
-  const Stmt* statement(const Words& ends) {
+  Stmt* statement(const Words& ends) {
     if (current().kind != TokenKind::name) error("tag name expected");
     const Token tag = take();
     const std::string_view name = tag.text;
@@ -116,7 +118,7 @@ class Parser : public ExpressionParser {
   }
 
   // "if" tuple … ("elif" tuple …)* ["else" …] "endif"
-  const Stmt* condition(const Token& tag) {
+  Stmt* condition(const Token& tag) {
     const Inside inside(*this, true, loops_);
     Stmt& made = make_statement(StmtKind::condition, tag.at);
     while (true) {
@@ -135,7 +137,7 @@ class Parser : public ExpressionParser {
   }
 
   // "for" target "in" tuple ["if" expression] ["recursive"] … ["else" …] "endfor"
-  const Stmt* loop(const Token& tag) {
+  Stmt* loop(const Token& tag) {
     Stmt& made = make_statement(StmtKind::loop, tag.at);
     made.target = target("in", false);
     refuse_loop(*made.target);
@@ -162,7 +164,7 @@ class Parser : public ExpressionParser {
   }
 
   // "set" target "=" tuple | "set" target filter* … "endset"
-  const Stmt* assignment(const Token& tag) {
+  Stmt* assignment(const Token& tag) {
     const Expr* assigned = target({}, true);
     if (loops_ > 0) refuse_loop(*assigned);
     if (skip("=")) {
@@ -226,7 +228,7 @@ class Parser : public ExpressionParser {
   }
 
   // "macro" name signature … "endmacro"
-  const Stmt* macro(const Token& tag) {
+  Stmt* macro(const Token& tag) {
     Stmt& made = make_statement(StmtKind::macro, tag.at);
     made.name = expect_name();
     made.signature = signature();
@@ -235,7 +237,7 @@ class Parser : public ExpressionParser {
   }
 
   // "call" [signature] call … "endcall"
-  const Stmt* call_block(const Token& tag) {
+  Stmt* call_block(const Token& tag) {
     Stmt& made = make_statement(StmtKind::call, tag.at);
     if (current().is("(")) made.signature = signature();
     const Expr* call = expression();
@@ -246,7 +248,7 @@ class Parser : public ExpressionParser {
   }
 
   // "filter" filter ("|" filter)* … "endfilter"
-  const Stmt* filter_block(const Token& tag) {
+  Stmt* filter_block(const Token& tag) {
     Stmt& made = make_statement(StmtKind::filter, tag.at);
     const Inside inside(*this, false, loops_);
     made.exprs = {filters(nullptr, true)};
@@ -256,7 +258,7 @@ class Parser : public ExpressionParser {
   }
 
   // "with" [target "=" expression ("," …)*] … "endwith"
-  const Stmt* with(const Token& tag) {
+  Stmt* with(const Token& tag) {
     Stmt& made = make_statement(StmtKind::with, tag.at);
     while (current().kind != TokenKind::block_end) {
       if (!made.targets.empty()) expect(",");
@@ -271,7 +273,7 @@ class Parser : public ExpressionParser {
   }
 
   // "generation" … "endgeneration"
-  const Stmt* generation(const Token& tag) {
+  Stmt* generation(const Token& tag) {
     Stmt& made = make_statement(StmtKind::generation, tag.at);
     const Inside inside(*this, false, 0);
     made.body = block_body({"endgeneration"});
@@ -280,7 +282,7 @@ class Parser : public ExpressionParser {
   }
 
   // "block" name ["scoped"] ["required"] … "endblock" [name]
-  const Stmt* block(const Token& tag) {
+  Stmt* block(const Token& tag) {
     Stmt& made = make_statement(StmtKind::block, tag.at);
     made.name = expect_name();
     if (std::find(blocks_.begin(), blocks_.end(), made.name) != blocks_.end()) {
@@ -297,7 +299,7 @@ class Parser : public ExpressionParser {
   }
 
   // "print" [expression ("," expression)*]
-  const Stmt* print(const Token& tag) {
+  Stmt* print(const Token& tag) {
     Stmt& made = make_statement(StmtKind::print, tag.at);
     while (current().kind != TokenKind::block_end) {
       if (!made.exprs.empty()) expect(",");
