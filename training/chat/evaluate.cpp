@@ -146,7 +146,7 @@ Arguments Interpreter::evaluate_arguments(const CallArguments& given, Scope& sco
     const Value more = evaluate(*given.more_named, scope);
     if (!more.is_dict()) fail("argument after ** must be a mapping, not {}", type_name(more));
     for (const auto& [key, value] : more.dict().entries) {
-      step();
+      step(1 + given.named.size() / 4);
       if (!key.is_text()) fail("keywords must be strings");
       for (const auto& [name, expr] : given.named) {
         if (name == key.bytes()) fail("got multiple values for keyword argument '{}'", name);

@@ -35,6 +35,7 @@ struct Macro final : Function {
 
 /// Takes an argument out of those given by name; false where it is not there.
 bool take_named(Arguments& arguments, std::string_view name, Value& out) {
+  step(arguments.named.size() / 4);
   const auto place = std::find_if(arguments.named.begin(), arguments.named.end(),
                                   [&](const auto& named) { return named.first == name; });
   if (place == arguments.named.end()) return false;

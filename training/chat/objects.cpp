@@ -25,6 +25,7 @@ std::string Namespace::repr() const {
 }
 
 bool Namespace::attribute(std::string_view name, Value& out) {
+  step(entries_.size() / 8);
   for (const auto& [key, value] : entries_) {
     if (key == name) {
       out = value;

@@ -28,6 +28,7 @@ struct Scope {
 
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+      step(scope->variables.size() / 8);
       for (const auto& [key, value] : scope->variables) {
         if (key == name) return &value;
       }
@@ -37,6 +38,7 @@ struct Scope {
 
   /// `name` lives as long as the template does.
   void set(std::string_view name, Value value) {
+    step(variables.size() / 8);
     for (auto& [key, old] : variables) {
       if (key == name) {
         std::swap(old, value);

@@ -9,7 +9,7 @@ namespace caldera {
 /// holds however the template is written; reaching one is a ChatTemplateError that names it. The defaults
 /// leave room for conversations of tens of megabytes.
 struct ChatTemplateLimits {
-  std::size_t max_source_bytes = std::size_t{4} << 20;
+  std::size_t max_source_bytes = std::size_t{1} << 20;
   /// Expressions and statements evaluated, with one more for each item or 64 bytes that an operation handles.
   std::size_t max_steps = 50'000'000;
   /// Values alive at once: texts, lists, dicts, scopes and what is written but not yet output. The variables

@@ -41,6 +41,7 @@ std::string from_utf16(std::u16string_view units) {
 }
 
 std::string map_case(std::string_view text, CaseMapping mapping) {
+  const Charge charge(text.size() * 5);
   const std::u16string from = to_utf16(text);
   if (from.size() > (std::size_t{1} << 28))
     fail("a text of {} bytes is too long for a change of case", text.size());
@@ -234,6 +235,7 @@ std::string swap_case(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint c = first_code_point(text.substr(at));
     const std::string_view here = text.substr(at, c.bytes);
+    step();
     const bool upper = c.valid && is_upper(c.value);
     const bool lower = c.valid && is_lower(c.value);
     out += upper ? lower_at(text, at) : lower ? to_upper(here) : std::string(here);
@@ -254,6 +256,7 @@ std::string title_case(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint c = first_code_point(text.substr(at));
     const std::string_view here = text.substr(at, c.bytes);
+    step();
     const bool cased = c.valid && is_cased(c.value);
     out += !cased ? std::string(here) : inside ? lower_at(text, at) : title_of(here);
     inside = cased;

@@ -41,6 +41,7 @@ std::string titled(std::string_view text) {
       word = at + c.bytes;
       starts = true;
     } else if (starts) {
+      step();
       out += to_upper(text.substr(at, c.bytes));
       word = at + c.bytes;
       starts = false;

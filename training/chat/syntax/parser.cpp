@@ -1,6 +1,7 @@
 #include "training/chat/syntax/parser.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "training/chat/base/chat_template_error.h"
@@ -185,14 +186,13 @@ class Parser : public ExpressionParser {
   // "(" [name ["=" expression] ("," …)*] ")"
   Signature signature() {
     Signature made;
+    std::unordered_set<std::string> names;
     expect("(");
     while (!current().is(")")) {
       if (!made.names.empty()) expect(",");
       const Position at = current().at;
       std::string name = expect_name();
-      if (std::find(made.names.begin(), made.names.end(), name) != made.names.end()) {
-        error("a macro has two arguments named " + name, at);
-      }
+      if (!names.insert(name).second) error("a macro has two arguments named " + name, at);
       if (skip("=")) {
         made.defaults.push_back(expression());
       } else if (!made.defaults.empty()) {
@@ -285,10 +285,7 @@ class Parser : public ExpressionParser {
   Stmt* block(const Token& tag) {
     Stmt& made = make_statement(StmtKind::block, tag.at);
     made.name = expect_name();
-    if (std::find(blocks_.begin(), blocks_.end(), made.name) != blocks_.end()) {
-      error("block '" + made.name + "' defined twice", tag.at);
-    }
-    blocks_.push_back(made.name);
+    if (!blocks_.insert(made.name).second) error("block '" + made.name + "' defined twice", tag.at);
     made.recursive = skip_name("scoped");
     if (skip_name("required")) error("a required block needs a template that extends this one", tag.at);
     const Inside inside(*this, false, 0);
@@ -309,7 +306,7 @@ class Parser : public ExpressionParser {
   }
 
   std::size_t loops_ = 0;  ///< that a break here could leave
-  std::vector<std::string> blocks_;
+  std::unordered_set<std::string> blocks_;
 };
 
 }  // namespace

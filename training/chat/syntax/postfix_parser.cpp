@@ -1,4 +1,6 @@
 // What may stand behind a primary expression: attributes, subscripts, calls, filters and tests.
+#include <unordered_set>
+
 #include "training/chat/base/number_text.h"
 #include "training/chat/syntax/expression_parser.h"
 
@@ -92,6 +94,7 @@ const Expr* ExpressionParser::subscript(const Expr* subject) {
 // arguments: (expression | name "=" expression | "*" expression | "**" expression), with commas between
 CallArguments ExpressionParser::call_arguments() {
   CallArguments arguments;
+  std::unordered_set<std::string> names;
   expect("(");
   bool first = true;
   const auto check = [&](bool fine) {
@@ -114,9 +117,7 @@ CallArguments ExpressionParser::call_arguments() {
     } else if (current().kind == TokenKind::name && ahead().is("=")) {
       check(arguments.more_named == nullptr);
       std::string name = take().text;
-      for (const auto& [other, value] : arguments.named) {
-        if (other == name) error("keyword argument repeated: " + name);
-      }
+      if (!names.insert(name).second) error("keyword argument repeated: " + name);
       take();
       const Expr* value = expression();
       arguments.named.emplace_back(std::move(name), value);

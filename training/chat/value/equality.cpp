@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <random>
 
 #include "training/chat/value/value.h"
 
@@ -27,6 +28,16 @@ bool equal_sequences(const Value& a, const Value& b) {
     if (!equal(a.items()[i], b.items()[i])) return false;
   }
   return true;
+}
+
+/// Spreads what std::hash gives, in a way that no template knows beforehand: else one could choose keys that
+/// all fall into one bucket.
+std::size_t spread(std::size_t hash) {
+  static const std::uint64_t secret = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  std::uint64_t x = hash ^ secret;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return static_cast<std::size_t>(x ^ (x >> 31));
 }
 
 }  // namespace
@@ -149,15 +160,15 @@ std::size_t hash_of(const Value& value) {
       return 2;
     case Kind::boolean:
     case Kind::integer:
-      return std::hash<std::int64_t>{}(value.integral());
+      return spread(std::hash<std::int64_t>{}(value.integral()));
     case Kind::real: {
       const double x = value.real();
       const bool whole = x == std::floor(x) && x >= -9.2e18 && x <= 9.2e18;
-      return whole ? std::hash<std::int64_t>{}(static_cast<std::int64_t>(x)) : std::hash<double>{}(x);
+      return spread(whole ? std::hash<std::int64_t>{}(static_cast<std::int64_t>(x)) : std::hash<double>{}(x));
     }
     case Kind::text:
       step(value.bytes().size() / 64);
-      return std::hash<std::string>{}(value.bytes());
+      return spread(std::hash<std::string>{}(value.bytes()));
     case Kind::object:
       return std::hash<const void*>{}(&value.object());
     case Kind::dict:
