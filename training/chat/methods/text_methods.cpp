@@ -117,7 +117,7 @@ Value justify(const Value& self, Arguments& arguments) {
   if (code_point_count(fill) != 1) fail("The fill character must be exactly one character long");
   const std::int64_t width = given.integer(0, 0);
   if constexpr (Which == Ends::both) return center(self, width, fill);
-  const std::int64_t missing = std::max<std::int64_t>(0, width - length_of(self));
+  const std::int64_t missing = std::max<std::int64_t>(0, std::max<std::int64_t>(0, width) - length_of(self));
   TextBuilder out;
   if constexpr (Which == Ends::left) out.add(self.text());
   out.repeat(fill, static_cast<std::size_t>(missing));
@@ -127,7 +127,8 @@ Value justify(const Value& self, Arguments& arguments) {
 
 Value zero_fill(const Value& self, Arguments& arguments) {
   const Parameters given("zfill", arguments, {"width"}, 1);
-  const std::int64_t missing = std::max<std::int64_t>(0, given.integer(0, 0) - length_of(self));
+  const std::int64_t missing =
+      std::max<std::int64_t>(0, std::max<std::int64_t>(0, given.integer(0, 0)) - length_of(self));
   std::string_view text = self.bytes();
   TextBuilder out;
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
@@ -236,7 +237,7 @@ Value replace(std::string_view text, std::string_view old, std::string_view with
 }
 
 Value center(const Value& text, std::int64_t width, std::string_view fill) {
-  const std::int64_t missing = std::max<std::int64_t>(0, width - length_of(text));
+  const std::int64_t missing = std::max<std::int64_t>(0, std::max<std::int64_t>(0, width) - length_of(text));
   // The odd one goes to the left of an odd width, as in Python.
   const std::int64_t left = missing / 2 + (missing & width & 1);
   TextBuilder out;

@@ -85,9 +85,14 @@ Value slice_of(const Value& value, const Value& from, const Value& to, const Val
   auto range =
       std::make_shared<Sequence>(Sequence{SequenceKind::range, 1, std::move(list.items()), 0, 0, 1, {}});
   const Sequence& old = value.sequence();
-  range->start = old.start + bounds.from * old.stride;
-  range->stop = old.start + bounds.to * old.stride;
-  range->stride = old.stride * std::clamp<std::int64_t>(bounds.stride, -1000000, 1000000);
+  // Bounds that no item reaches may lie beyond 64 bits; they wrap.
+  const auto product = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b);
+  };
+  const auto start = static_cast<std::uint64_t>(old.start);
+  range->start = static_cast<std::int64_t>(start + product(bounds.from, old.stride));
+  range->stop = static_cast<std::int64_t>(start + product(bounds.to, old.stride));
+  range->stride = static_cast<std::int64_t>(product(old.stride, bounds.stride));
   return {std::shared_ptr<const Sequence>(std::move(range))};
 }
 
