@@ -175,6 +175,26 @@ TEST(PlanStructure, ScalarsAreArgumentsNotBuffers) {
   EXPECT_EQ(plan->steps[0].scalars.size(), 3U);
 }
 
+TEST(PlanStructure, WhatIsStoredInSixteenBitsIsRoundedByTheStore) {
+  const auto roundings = [](const std::vector<LazyTensor>& outputs) {
+    const ScopedSettings scope;
+    const auto plan = plan_for(outputs);
+    EXPECT_EQ(plan->steps.size(), 1U);
+    return std::ranges::count_if(plan->steps[0].as<RegionStep>().kernel->code, [](const Instruction& i) {
+      return i.op == ScalarOp::round_f16 || i.op == ScalarOp::round_bf16;
+    });
+  };
+  const LazyTensor x = program_input({33, 64}, Device::null());
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const LazyTensor y = astype(x * 3.0, half);
+    EXPECT_EQ(roundings({y}), 0);
+    // What goes on computing has to be rounded first.
+    EXPECT_EQ(roundings({y, astype(y, DType::f32) + 1.0}), 1);
+    EXPECT_EQ(roundings({astype(astype(astype(x, half), DType::f32) * 3.0, half)}), 1);
+    EXPECT_EQ(roundings({astype(y, half == DType::f16 ? DType::bf16 : DType::f16)}), 1);
+  }
+}
+
 TEST(PlanStructure, NeighbouringDimensionsMerge) {
   const ScopedSettings scope;
   const LazyTensor x = program_input({2, 3, 4, 5}, Device::null());
