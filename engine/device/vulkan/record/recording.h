@@ -23,6 +23,9 @@ struct Dispatch {
   std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
+  // Of an invocation that takes points: how often it does so from the beginning, and the turns of each of its
+  // walks over them. 0: it does something else.
+  std::int64_t rounds = 0, turns = 0;
 };
 
 /// Eight bytes of the table that hold an address: base of a slot (or of a segment of the arena) plus an

@@ -26,8 +26,9 @@ struct Encoder {
   std::uint32_t groups(std::int64_t work, std::int64_t per_group) const;
   /// `iterations`: of all loops in the busiest invocation. Throws DeviceError where the device would cut them
   /// short. `instances`: argument blocks one after the other that the shader takes by gl_WorkGroupID.y.
-  void dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t block, std::uint32_t groups,
-                std::int64_t iterations, std::uint32_t instances = 1);
+  /// Returns what was recorded.
+  Dispatch& dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t block, std::uint32_t groups,
+                     std::int64_t iterations, std::uint32_t instances = 1);
 };
 
 }  // namespace caldera::vulkan

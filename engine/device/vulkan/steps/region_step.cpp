@@ -162,6 +162,21 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   return 1;
 }
 
+/// Turns of each walk of an invocation over the points that it takes, `points_each` of them or of rows.
+std::int64_t count_turns(const RegionSpace& space, const KernelVariant& variant, std::int64_t points_each) {
+  switch (variant.form) {
+    case RegionForm::elementwise:
+      return points_each;
+    case RegionForm::reduce_per_group:
+    case RegionForm::rows_per_group: {
+      const std::int64_t each = std::int64_t{variant.lanes} * variant.width;
+      return variant.kept > 0 ? 1 : (space.reduced_points + each - 1) / each;
+    }
+    default:
+      return space.reduced_points;
+  }
+}
+
 /// Iterations of all loops in the busiest invocation.
 std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& variant, const Walks& walks,
                               const GlslOptions& options, std::int64_t points_each) {
@@ -173,7 +188,7 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
       const std::int64_t parts =
           options.subgroup_size > 0 ? variant.lanes / options.subgroup_size : variant.lanes;
       return points_each *
-             (walks.count * (space.reduced_points / variant.lanes + 1) + walks.results * parts + 1);
+             (walks.count * (count_turns(space, variant, points_each) + 1) + walks.results * parts + 1);
     }
     default: {
       std::int64_t loops = 1;  // of the nest, every level counts
@@ -263,8 +278,11 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     while (groups < wanted && can.loop_limit > 0 && iterations_with(groups) > can.loop_limit / 2)
       groups = std::min(2 * groups, wanted);
   }
-  encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
-                   iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
+  Dispatch& made = encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
+                                    iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
+  const std::int64_t each = (most_points + groups * per_group - 1) / (groups * per_group);
+  made.rounds = rows ? each : 1;
+  made.turns = count_turns(batch.largest(), variant, each);
 }
 
 }  // namespace

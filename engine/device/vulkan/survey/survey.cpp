@@ -84,6 +84,8 @@ class Reports {
                                  .bytes = work.bytes,
                                  .flops = work.flops,
                                  .iterations = dispatch.iterations,
+                                 .rounds = dispatch.rounds,
+                                 .turns = dispatch.turns,
                                  .barrier_before = dispatch.barrier_before});
   }
 
