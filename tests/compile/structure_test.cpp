@@ -175,6 +175,26 @@ TEST(PlanStructure, ScalarsAreArgumentsNotBuffers) {
   EXPECT_EQ(plan->steps[0].scalars.size(), 3U);
 }
 
+TEST(PlanStructure, RowsJoinThoseThatTheyReadHoweverFarAway) {
+  const ScopedSettings scope;
+  const Device n = Device::null();
+  const LazyTensor x = program_input({32, 200}, n), other = program_input({32, 1}, n, 1);
+  const LazyTensor e = exp(x - max(x, -1, true)), total = sum(e, -1, true);
+  const auto far = [](LazyTensor y) {  // more groups than are considered together
+    for (int i = 0; i < 2600; ++i) y = tanh(y);
+    return y;
+  };
+  const auto steps = [](const std::vector<LazyTensor>& outputs) { return plan_for(outputs)->steps.size(); };
+  const LazyTensor loss = log(total) - sum(e * 0.5, -1, true);
+  ASSERT_EQ(steps({e / total, loss}), 1U);
+  const LazyTensor between = far(other);
+  EXPECT_EQ(steps({e / total, between, loss}), 1 + steps({between}));
+  // Not where what lies between depends on the first and feeds the second.
+  const LazyTensor m = program_input({32, 32}, n, 2);
+  const auto through = [&](const LazyTensor& y) { return matmul(m, far(matmul(m, y))); };
+  EXPECT_EQ(steps({e / total, sum(e * through(total), -1, true)}), 2 + steps({through(other)}));
+}
+
 TEST(PlanStructure, WhatIsStoredInSixteenBitsIsRoundedByTheStore) {
   const auto roundings = [](const std::vector<LazyTensor>& outputs) {
     const ScopedSettings scope;

@@ -41,6 +41,8 @@ inline constexpr std::int64_t kLongestOfFewRows = std::int64_t{1} << 16;
 inline constexpr std::size_t kMaxSiblings = 16;
 /// Most groups that are considered together.
 inline constexpr std::size_t kMaxWindow = 2048;
+/// Most searches of the whole program for joins across windows.
+inline constexpr std::size_t kMaxFarSearches = 64;
 
 // ---- emit/
 
