@@ -106,13 +106,15 @@ struct Walks {
 };
 
 /// Lanes a row for GPUs, where wide workgroups cost nothing: a few long rows are shared among more lanes, and
-/// rows that are walked several times are cut so that a lane can keep its points in registers.
+/// rows that are walked several times are cut so that a lane can keep its points in registers. Where they are
+/// too long for that, and many, workgroups are narrower: as many registers hold more of them.
 std::int64_t wide_lanes(const RegionSpace& space, const Walks& walks, std::int64_t subgroup,
                         std::int64_t most) {
   std::int64_t lanes = subgroup;
   const bool several = walks.count > 1;
   const bool share = several || (space.kept_points < 256 && space.reduced_points >= 4096);
-  const std::int64_t limit = std::min<std::int64_t>(most, several ? 512 : 256);
+  const bool keeps = space.reduced_points <= 512 * kMostKept || space.kept_points < 256;
+  const std::int64_t limit = std::min<std::int64_t>(most, several && keeps ? 512 : 256);
   const std::int64_t each = several ? kMostKept : 1;
   while (share && lanes * each < space.reduced_points && 2 * lanes <= limit) lanes *= 2;
   return lanes;
