@@ -215,6 +215,34 @@ TEST(PlanStructure, WhatIsStoredInSixteenBitsIsRoundedByTheStore) {
   }
 }
 
+TEST(PlanStructure, WhatIsInMemoryInSixteenBitsIsNotStoredInFloatToo) {
+  const ScopedSettings scope;
+  const auto input = [](const Shape& shape) {
+    return astype(program_input(shape, Device::null()), DType::f16).eval();
+  };
+  const LazyTensor a = input({32, 64}), b = input({32, 64}), w = input({64, 64}), v = input({64, 64});
+  // How many tensors of f32 the steps write whose size is that of `sum`.
+  const auto written = [](const std::vector<LazyTensor>& outputs) {
+    const auto plan = plan_for(outputs);
+    std::ptrdiff_t count = 0;
+    for (const Step& step : plan->steps)
+      count += std::ranges::count_if(step.operands, [&](const Operand& o) {
+        return o.buffer >= plan->input_count &&
+               plan->buffers[static_cast<std::size_t>(o.buffer)].dtype == DType::f32;
+      });
+    return count;
+  };
+  const LazyTensor total = a + b, wide = astype(total, DType::f32);
+  const LazyTensor product = matmul(tanh(total), w), behind = matmul(product, v);
+  const auto times_wide = [&](const LazyTensor& y) {
+    return astype(astype(y, DType::f32) * wide, DType::f16);
+  };
+  // The last sum reads 16 bits, so those that multiply with the wide one may as well.
+  EXPECT_EQ(written({times_wide(product), times_wide(behind), product + total}), 0);
+  // Nothing else reads these: they are as exact as they were computed.
+  EXPECT_GT(written({astype(behind, DType::f32) * astype(matmul(a, w), DType::f32)}), 1);
+}
+
 TEST(PlanStructure, NeighbouringDimensionsMerge) {
   const ScopedSettings scope;
   const LazyTensor x = program_input({2, 3, 4, 5}, Device::null());
