@@ -338,13 +338,16 @@ std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t 
   regions.text = [&kernel, variant, blocks, &context] {
     return finishing_glsl(kernel, variant, blocks, context.glsl);
   };
-  regions.block = encoder.table.begin();
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const std::int64_t points = points_of(batch.spaces[i], kernel, variant);
-    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
-    const std::int64_t each = (points + per_group - 1) / per_group;
-    regions.iterations += count_iterations(batch.spaces[i], variant, walks, context.glsl, each) + 1;
+  for (const RegionSpace& space : batch.spaces) {
+    const std::int64_t each = (points_of(space, kernel, variant) + per_group - 1) / per_group;
+    regions.iterations += count_iterations(space, variant, walks, context.glsl, each) + 1;
   }
+  const std::int64_t limit = context.device->capabilities().loop_limit;
+  if (limit > 0 && regions.iterations > limit / 2) return {};
+  regions.block = encoder.table.begin();
+  for (std::size_t i = 0; i < blocks; ++i)
+    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant,
+                points_of(batch.spaces[i], kernel, variant));
   encoder.finishing = {};
   return regions;
 }
