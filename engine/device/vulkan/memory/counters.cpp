@@ -1,10 +1,6 @@
 #include "engine/device/vulkan/memory/counters.h"
 
-#include <cstddef>
 #include <cstring>
-#include <vector>
-
-#include "engine/device/vulkan/memory/transfer.h"
 
 namespace caldera::vulkan {
 
@@ -21,13 +17,7 @@ VkDeviceAddress Counters::address(std::int32_t number) {
 }
 
 void Counters::clear() {
-  if (memory_.block == nullptr) return;
-  if (memory_.mapped != nullptr) {
-    std::memset(memory_.mapped, 0, kMost * kBytes);
-  } else {
-    const std::vector<std::byte> zeros(kMost * kBytes);
-    Transfer(pool_->device()).upload(memory_, 0, zeros.data(), zeros.size());
-  }
+  if (memory_.block != nullptr) std::memset(memory_.mapped, 0, kMost * kBytes);
 }
 
 }  // namespace caldera::vulkan

@@ -1,4 +1,4 @@
-// Counters in the memory of the device, by which the workgroups of a dispatch find out which of them ends
+// Counters in memory that host and device share, by which the workgroups of a dispatch find out which of them ends
 // last.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace caldera::vulkan {
 /// submits, but for the constructor.
 class Counters {
  public:
-  static constexpr std::int32_t kMost = 1024;
+  static constexpr std::int32_t kMost = 512;
 
-  /// Takes no memory before a counter is asked for.
+  /// Of the tables' pool. Takes no memory before a counter is asked for.
   explicit Counters(std::shared_ptr<MemoryPool> pool) : pool_(std::move(pool)) {}
   ~Counters();
   Counters(const Counters&) = delete;
