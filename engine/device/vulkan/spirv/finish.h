@@ -2,17 +2,15 @@
 // refuse or crash on:
 //
 // - Alignment. glslang (12 to 16) gives a load of a buffer reference out of a buffer the alignment of what
-// the
-//   reference points at, 1 to 4 bytes. Vulkan asks for that of the largest scalar, here the address's 8 bytes
-//   (VUID-StandaloneSpirv-PhysicalStorageBuffer64-06314). Caldera puts addresses at multiples of eight, so
-//   the truth is written in.
+//   the reference points at, 1 to 4 bytes. Vulkan asks for that of the largest scalar, here the address's 8
+//   bytes (VUID-StandaloneSpirv-PhysicalStorageBuffer64-06314). Caldera puts addresses at multiples of eight,
+//   so the truth is written in.
 // - Integer constants of 8 or 16 bits in a module that may only load and store such types. They become 32-bit
 //   constants that are converted where they are stored. (The validator's words: "Cannot form constants of 8-
 //   or 16-bit types".)
 // - Arrays of variables that share their type with an array in a buffer, and so have a stride, which
-// variables
-//   may not have (VUID-StandaloneSpirv-None-10684). They get a type of their own, unless the module handles
-//   such arrays as a whole.
+//   variables may not have (VUID-StandaloneSpirv-None-10684). They get a type of their own, unless the module
+//   handles such arrays as a whole.
 // - Cooperative matrices: see cooperative.h.
 #pragma once
 
