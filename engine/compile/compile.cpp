@@ -10,6 +10,7 @@
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
 #include "engine/compile/lower/lower.h"
+#include "engine/compile/order/follow_steps.h"
 #include "engine/compile/order/in_place.h"
 #include "engine/compile/order/join_steps.h"
 #include "engine/compile/order/optional_outputs.h"
@@ -48,7 +49,7 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 13> kPasses{{
+constexpr std::array<Pass, 14> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
@@ -71,6 +72,7 @@ constexpr std::array<Pass, 13> kPasses{{
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
+    {"follow", Form::plan, kFuses, [](Compilation& c) { follow_steps(c.plan); }},
     {"lower", Form::plan, kFuses, [](Compilation& c) { lower(c.plan, c.traits); }},
     {"optional_outputs", Form::plan, kAlways,
      [](Compilation& c) { add_optional_outputs(c.plan, c.given.optional_outputs); }},

@@ -58,6 +58,7 @@ std::string Plan::to_string() const {
     const Step& step = steps[i];
     text += fmt::format("  {}{}: {} {}",
                         step.barrier_before ? "| "
+                        : step.follows      ? "> "
                         : step.joined       ? "+ "
                                             : "  ",
                         i, step.name(), step.dims.to_string());

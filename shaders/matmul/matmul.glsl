@@ -23,6 +23,8 @@
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what it needs once, and in each batch
 //   KERNEL_STORE(p, row, column)       evaluates it and stores its outputs
+//   FOLLOWED                           a second product follows the first, with the next block of arguments: each
+//                                      invocation stores the same elements of either
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
@@ -178,7 +180,12 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
 // all: a dispatch may be handed over in parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on
 // from part to part. Products share nothing: each has the workgroups of one y.
 layout(push_constant) uniform Push { Arguments products; uint all_groups; };
+#ifdef FOLLOWED
+uint product = 0u;  // 0, then 1
+#define args products.blocks[product]
+#else
 #define args products.blocks[gl_WorkGroupID.y]
+#endif
 
 // How many segments there are, for loops over them in a loop over tiles. Quirk: llvmpipe of Mesa 26 enters a loop of
 // constantly many turns also where no invocation is left (or where a workgroup has no tile, as those of the smaller of

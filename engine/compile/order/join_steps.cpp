@@ -37,16 +37,19 @@ std::vector<std::uint32_t> classes_of(const Plan& plan) {
 }
 
 /// The steps as they stand; but what reads inputs alone and can share a dispatch first, if there is memory
-/// for its results (`most` bytes): so one dispatch converts all adapters of a model.
-Order sources_first(const StepGraph& graph, const std::vector<std::uint32_t>& class_of, std::int64_t most) {
+/// for its results (`most` bytes): so one dispatch converts all adapters of a model. Tells how many those
+/// are.
+std::pair<Order, std::size_t> sources_first(const StepGraph& graph,
+                                            const std::vector<std::uint32_t>& class_of, std::int64_t most) {
   Order order(graph.size());
   std::iota(order.begin(), order.end(), 0U);
   Order changed = order;
   const auto rest = std::stable_partition(changed.begin(), changed.end(), [&](std::uint32_t s) {
     return graph.predecessors[s] == 0 && class_of[s] != kAlone;
   });
-  if (rest - changed.begin() < 2 || peak_of(graph, changed) > most) return order;
-  return changed;
+  const auto count = static_cast<std::size_t>(rest - changed.begin());
+  if (count < 2 || peak_of(graph, changed) > most) return {order, 0};
+  return {changed, count};
 }
 
 /// Goes through the steps in an order. One that has others of its class waits; one without others runs at
@@ -61,10 +64,16 @@ class Joiner {
     find_predecessors();
   }
 
-  /// The steps in their new order; those that are the first of a dispatch are marked in `begins`.
-  Order run(const Order& given, WaitingBytes bytes, std::vector<bool>& begins) {
+  /// The steps in their new order; those that are the first of a dispatch are marked in `begins`. The first
+  /// `sources` of them wait for none but each other.
+  Order run(const Order& given, std::size_t sources, WaitingBytes bytes, std::vector<bool>& begins) {
     bytes_ = &bytes;
-    for (std::uint32_t s : given) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::uint32_t s = given[i];
+      if (i == sources) {
+        for (std::size_t source = 0; source < sources; ++source) need(given[source]);
+        run_needed();
+      }
       while (const std::optional<std::uint32_t> waiting = bytes.to_run_before(s)) {
         need(*waiting);
         run_needed();
@@ -202,9 +211,11 @@ void join_steps(Plan& plan) {
   Order given(graph.size());
   std::iota(given.begin(), given.end(), 0U);
   const std::int64_t most = peak_of(graph, given) + kMaxBytesHeldBack;
-  given = sources_first(graph, class_of, most);
+  std::size_t sources = 0;
+  std::tie(given, sources) = sources_first(graph, class_of, most);
   std::vector<bool> begins;
-  const Order order = Joiner(graph, std::move(class_of)).run(given, WaitingBytes(graph, given, most), begins);
+  const Order order =
+      Joiner(graph, std::move(class_of)).run(given, sources, WaitingBytes(graph, given, most), begins);
   std::vector<Step> steps;
   steps.reserve(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -172,6 +172,11 @@ void PlanCase::join() {
   plan_->steps.back().barrier_before = false;
 }
 
+void PlanCase::follow() {
+  join();
+  plan_->steps.back().follows = true;
+}
+
 void PlanCase::run_last_step_ahead() {
   Plan alone = *plan_;
   alone.steps = {plan_->steps.back()};

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,13 @@ struct UnitScale {
 };
 UnitScale unit_scale(DType type);
 
-/// The shader. `epilogue` may be null; `batch_rank`: coordinates of a batch that it takes.
-std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
+/// The names of epilogues in the text.
+inline constexpr const char* kEpilogueNames[] = {"epilogue", "following"};
+
+/// The shader. `epilogues`: none; one; or two, of a product and of the one that follows it in its dispatch,
+/// over the same space. Then each has a block, with the arguments of both epilogues, in that order.
+/// `batch_rank`: coordinates of a batch that they take.
+std::string product_text(const ProductForm& form, std::span<const GlslEpilogue> epilogues, int batch_rank,
                          const GlslOptions& options);
 
 }  // namespace caldera::vulkan
