@@ -94,6 +94,7 @@ class Verifier {
     const std::vector<OperandForm> forms = forms_of(step);
     for (const OperandForm& form : forms) accesses_.push_back({form, {}});
     check_joined(step);
+    if (step.finishes) check_finishing(step);
     if (step.barrier_before) ++epoch_;
     donations_->step(step, forms, epoch_);
     for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
@@ -128,6 +129,24 @@ class Verifier {
       throw Fault{"joined steps that are not both regions, nor both contractions"};
     }
     if (step.barrier_before) throw Fault{"a barrier within a dispatch"};
+  }
+
+  /// Steps are proved to be right as a dispatch of their own. At the end of the one before they are as well,
+  /// if that is all that the barrier between the two waits for, and what comes next waits for both.
+  void check_finishing(const Step& step) const {
+    if (!step.is<RegionStep>() || step.joined)
+      throw Fault{"finishes a dispatch, and is no region of its own"};
+    if (step_ == 0 || !step.barrier_before) throw Fault{"finishes what it does not wait for"};
+    std::size_t before = step_ - 1;
+    while (before > 0 && plan_.steps[before].joined) --before;
+    const Step& first = plan_.steps[before];
+    if (!first.is<ContractStep>()) throw Fault{"finishes what is no product"};
+    if (before > 0 && !first.barrier_before)
+      throw Fault{"finishes one of several dispatches that it waits for"};
+    std::size_t next = step_ + 1;
+    while (next < plan_.steps.size() && plan_.steps[next].joined) ++next;
+    if (next < plan_.steps.size() && !plan_.steps[next].barrier_before)
+      throw Fault{"finishes a dispatch that the next one does not wait for"};
   }
 
   /// One text of a kernel serves all products of a dispatch.

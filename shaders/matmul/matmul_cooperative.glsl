@@ -173,10 +173,11 @@ void main() {
 
     KERNEL_BATCH(batch)
 #if !defined(ROWS_IN_TURN) && SUBGROUPS_K == 1
-    // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the subgroup's part is there.
+    // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the tile is there. (Quirk: a
+    // subgroupBarrier() that not all subgroups of a workgroup come to ends the others on llvmpipe of Mesa 26.)
     const int c_first = c_at + (first_row + part_row) * c_row + first_column + part_column;
     const bool straight = c_column == 1 && c_row > 0 && c_row % 4 == 0 && (uvec2(c).x + uint(c_first) * 4u) % 16u == 0u &&
-                          first_row + part_row + PART_M <= m && first_column + part_column + PART_N <= n;
+                          first_row + BM <= m && first_column + BN <= n;
     if (straight) {
       [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i)
         coopMatStoreNV(sum[i], c.v, uint(c_first + i / COUNT_N * MATRIX_M * c_row + i % COUNT_N * MATRIX_N),

@@ -1,7 +1,10 @@
 // Neighbouring elements as 32-bit words, up to 16 bytes in one load or store.
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer OneWord { uint v; };
-layout(buffer_reference, std430, buffer_reference_align = 8) buffer TwoWords { uvec2 v; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer FourWords { uvec4 v; };
+#ifndef COHERENT
+#define COHERENT
+#endif
+layout(buffer_reference, std430, buffer_reference_align = 4) COHERENT buffer OneWord { uint v; };
+layout(buffer_reference, std430, buffer_reference_align = 8) COHERENT buffer TwoWords { uvec2 v; };
+layout(buffer_reference, std430, buffer_reference_align = 16) COHERENT buffer FourWords { uvec4 v; };
 
 // The address of the element's first byte.
 uvec2 element_at(uvec2 address, int element, uint bytes) {

@@ -1,7 +1,10 @@
 // Elements of 8 and 16 bits where the device has no storage of such: parts of 32-bit words. A store changes its own
 // bits of the word alone, so neighbours may be stored by other invocations at the same time. One element has one
 // invocation that stores it: in between the two atomics it is zero.
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint word; };
+#ifndef COHERENT
+#define COHERENT
+#endif
+layout(buffer_reference, std430, buffer_reference_align = 4) COHERENT buffer Words { uint word; };
 
 // The address of the element's first byte.
 uvec2 small_at(uvec2 address, int element, uint bytes) {

@@ -102,6 +102,39 @@ TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
   }
 }
 
+/// A residual, the norm of one token that reads it, and the next product: the norm waits for one dispatch
+/// alone.
+TEST_P(SharedDispatchTest, ASmallNormFinishesAProduct) {
+  constexpr std::int64_t kInner = 48, kWidth = 80, kNext = 24;
+  const LazyTensor x = leaf({1, kInner}, 1), w = leaf({kInner, kWidth}, 2), residual = leaf({1, kWidth}, 3);
+  const LazyTensor weight = leaf({kWidth}, 4), v = leaf({kWidth, kNext}, 5);
+  const LazyTensor sum = matmul(x, w) + residual;
+  const LazyTensor y = matmul(rms_norm(sum, 1e-5, weight), v);
+  {
+    const ScopedSettings scope;
+    const auto plan = plan_for({y, sum});
+    ASSERT_EQ(plan->steps.size(), 3U) << plan->to_string();
+    EXPECT_EQ(plan->dispatch_count(), 2);
+    EXPECT_TRUE(plan->steps[1].finishes);
+  }
+  const std::vector<float> a = values(kInner, 1), b = values(kInner * kWidth, 2), r = values(kWidth, 3);
+  const std::vector<float> g = values(kWidth, 4), c = values(kWidth * kNext, 5);
+  std::vector<double> h(kWidth);
+  double squares = 0;
+  for (std::size_t n = 0; n < kWidth; ++n) {
+    h[n] = r[n];
+    for (std::size_t k = 0; k < kInner; ++k) h[n] += double{a[k]} * b[k * kWidth + n];
+    squares += h[n] * h[n];
+  }
+  const double scale = 1 / std::sqrt(squares / kWidth + 1e-5);
+  const std::vector<float> got = y.to_vector<float>();
+  for (std::size_t n = 0; n < kNext; ++n) {
+    double wanted = 0;
+    for (std::size_t k = 0; k < kWidth; ++k) wanted += h[k] * scale * g[k] * c[k * kNext + n];
+    EXPECT_NEAR(got[n], wanted, 1e-5) << n;
+  }
+}
+
 /// Heads of one row, each at a place of its own of a cache, computed by a product and by a region.
 TEST_P(SharedDispatchTest, PartsAreWrittenWhereTheyLie) {
   constexpr std::int64_t kHeads = 3, kLength = 9, kWidth = 4, kInner = 16, kColumns = kHeads * kWidth;
@@ -221,6 +254,35 @@ TEST(SharedDispatchProof, FindsProductsThatCannotFollow) {
                   "no barrier separates");
   EXPECT_MENTIONS(fault([](Plan& p) { p.steps[1].joined = false; }), "not joined");
   EXPECT_MENTIONS(fault([](Plan& p) { p.steps[1].dims = {16, 32, 64}; }), "another space");
+}
+
+TEST(SharedDispatchProof, FindsRegionsThatCannotFinish) {
+  const auto leaf = [](const Shape& shape) {
+    return LazyTensor::zeros(shape, DType::f32, Device::null()).eval().detach();
+  };
+  const LazyTensor sum = matmul(leaf({1, 64}), leaf({64, 32})) + leaf({32});
+  const LazyTensor normed = rms_norm(sum, 1e-5, leaf({32}));
+  const ScopedSettings scope;
+  const Plan plan = *plan_for({matmul(normed, leaf({32, 16})), sum});
+  ASSERT_EQ(plan.steps.size(), 3U);
+  ASSERT_TRUE(plan.steps[1].finishes);
+  verify_plan(plan);
+  const auto fault = [&](auto damage) {
+    Plan damaged = plan;
+    damage(damaged);
+    return message_of<PlanError>([&] { verify_plan(damaged); });
+  };
+  EXPECT_MENTIONS(fault([](Plan& p) { p.steps[1].barrier_before = false; }), "does not wait for");
+  EXPECT_MENTIONS(fault([](Plan& p) { p.steps[2].barrier_before = false; }),
+                  "the next one does not wait for");
+  EXPECT_MENTIONS(fault([](Plan& p) { p.steps[2].finishes = true; }), "no region");
+  EXPECT_MENTIONS(fault([](Plan& p) {
+                    p.donations.clear();
+                    Step own = p.steps[1];  // a dispatch of its own between the two
+                    own.finishes = false;
+                    p.steps.insert(p.steps.begin() + 1, own);
+                  }),
+                  "no product");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SharedDispatchTest, ::testing::ValuesIn(tested_devices()),

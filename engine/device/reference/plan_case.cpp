@@ -177,6 +177,8 @@ void PlanCase::follow() {
   plan_->steps.back().follows = true;
 }
 
+void PlanCase::finish() { plan_->steps.back().finishes = true; }
+
 void PlanCase::run_last_step_ahead() {
   Plan alone = *plan_;
   alone.steps = {plan_->steps.back()};

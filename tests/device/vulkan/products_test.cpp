@@ -130,6 +130,26 @@ TEST_P(VulkanProducts, OneFollowsAnother) {
   }
 }
 
+/// A region at the end of a dispatch finds its counter as it was, replay after replay.
+TEST_P(VulkanProducts, RegionsFinishThemAgainAndAgain) {
+  const DType type = typical_product(*GetParam()).a;
+  KernelBuilder doubled("doubled");
+  const auto value = doubled.load(DType::f32);
+  const auto kernel = doubled.store(doubled.op(ScalarOp::add, value, value)).finish();
+  const std::int64_t m = 40, n = 96, k = 64;
+  PlanCase c(Device::vulkan(0), 3);
+  const int a = c.input(type, m * k, {-3, 3, true}), b = c.input(type, n * k, {-3, 3, true});
+  const int h = c.output(DType::f32, m * n), z = c.output(DType::f32, m * n);
+  c.contract(DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(h, {n, 1, 0})});
+  c.region(kernel, {m, n}, {view(h, {n, 1}), view(z, {n, 1})});
+  c.finish();
+  const auto executable = backend_->prepare(c.shared_plan());
+  for (int run = 0; run < 5; ++run) {
+    const Comparison comparison = c.compare(c.run_on(*backend_, *executable), tolerance_of(2 * k));
+    EXPECT_TRUE(comparison.good()) << run << ": " << comparison.complaints.at(0);
+  }
+}
+
 /// Tiles are taken in bands of eight rows of them: more than one band, the last one not full.
 TEST_P(VulkanProducts, MoreRowsThanABandOfTiles) {
   const DType type = typical_product(*GetParam()).a;

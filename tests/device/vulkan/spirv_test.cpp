@@ -158,7 +158,7 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
       form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
       form.scaled = scaled;
       form.scaled_segment = scaled && ends > 0 ? 1 : -1;
-      const std::string text = vulkan::product_text(form, std::span(epilogues).first(ends), 1, {});
+      const std::string text = vulkan::product_text(form, std::span(epilogues).first(ends), 1, nullptr, {});
       const std::vector<std::uint32_t> nv = vulkan::compile_glsl(text, "cooperative");
       EXPECT_EQ(module_faults(nv), "");
       const std::vector<std::uint32_t> khr = vulkan::spirv::finish(nv, "cooperative");

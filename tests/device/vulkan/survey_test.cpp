@@ -47,7 +47,7 @@ class VulkanSurvey : public ::testing::Test {
     const auto in = [](const Shape& shape) {
       return LazyTensor::zeros(shape, DType::f32, Device::null()).eval();
     };
-    const LazyTensor x = in({64, 32}), w = in({32, 48});
+    const LazyTensor x = in({256, 32}), w = in({32, 48});
     auto plan = std::make_shared<Plan>(*plan_for({exp(x), matmul(x, w), softmax(matmul(x + 1.0, w))}));
     plan->device = kDevice;
     return plan;

@@ -191,8 +191,9 @@ UnitScale unit_scale(DType type) {
 }
 
 std::string product_text(const ProductForm& form, std::span<const GlslEpilogue> epilogues, int batch_rank,
-                         const GlslOptions& options) {
+                         const GlslFinish* finish, const GlslOptions& options) {
   GlslNeeds needs;
+  if (finish != nullptr) needs.add(finish->needs);
   for (const GlslEpilogue& epilogue : epilogues) needs.add(epilogue.needs());
   needs.memory(form.type);
   if (form.scaled) needs.value(form.scale);
@@ -224,12 +225,18 @@ std::string product_text(const ProductForm& form, std::span<const GlslEpilogue> 
   if (form.scaled_segment >= 0) text += fmt::format("#define SCALED_SEGMENT {}\n", form.scaled_segment);
   text += form.kernel.definitions;
   if (!epilogues.empty()) text += epilogue_definitions(form, epilogues, batch_rank);
-  if (epilogues.size() < 2) return text + form.variant->family->text();
+  const bool followed = epilogues.size() > 1;
+  if (!followed && finish == nullptr) return text + form.variant->family->text();
+  if (followed) text += "#define FOLLOWED\n";
+  if (finish != nullptr)
+    text += finish->functions + fmt::format("#define PUSH_MEMBERS {}\n", finish->kPushMembers);
+  text += "#define main one_product\n" + form.variant->family->text() + "#undef main\nvoid main() {\n";
   // An invocation reads what it stored itself, as each stores the same elements of either product.
-  return text + "#define FOLLOWED\n#define main one_product\n" + form.variant->family->text() +
-         "#undef main\nvoid main() {\n"
-         "  [[dont_unroll]] for (product = 0u; product < 2u; ++product) {\n"
-         "    one_product();\n    memoryBarrierBuffer();\n  }\n}\n";
+  text += followed ? "  [[dont_unroll]] for (product = 0u; product < 2u; ++product) {\n"
+                     "    one_product();\n    memoryBarrierBuffer();\n  }\n"
+                   : "  one_product();\n";
+  if (finish != nullptr) text += finish->statements;
+  return text + "}\n";
 }
 
 }  // namespace caldera::vulkan

@@ -23,6 +23,9 @@ struct Dispatch {
   std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
+  /// Of regions at its end: the offset of their arguments, and the number of a counter (Counters); none: < 0.
+  std::uint32_t finish_block = 0;
+  std::int32_t finish_counter = -1;
 };
 
 /// Eight bytes of the table that hold an address: base of a slot (or of a segment of the arena) plus an
@@ -82,6 +85,7 @@ struct Recording {
   std::vector<ScalarPatch> scalars;
   std::vector<CopyDispatch> copies;
   std::uint32_t barriers = 0;
+  std::int32_t counters = 0;  // of dispatches at whose end regions run
 };
 
 /// Appends one argument block after another. Slots of eight bytes come before the integers of a block.

@@ -11,6 +11,7 @@
 #include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
+#include "engine/device/vulkan/steps/region_step.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -136,13 +137,13 @@ Product make_product(const Encoder& encoder, std::span<const Step> joined, std::
   return product;
 }
 
-/// For a product, or for one and another that follows it.
+/// For a product, or for one and another that follows it; with what they end with, if there is such.
 PipelinePtr make_pipeline(const Encoder& encoder, std::span<const Product* const> products,
-                          const ProductForm& form) {
+                          const ProductForm& form, const std::optional<FinishingRegions>& finish) {
   Context& context = encoder.context;
   const ProductKernel& kernel = form.kernel;
   const Product& first = *products[0];
-  if (const std::string name = embedded_name(*first.contract, form, context.glsl); !name.empty())
+  if (const std::string name = embedded_name(*first.contract, form, context.glsl); !name.empty() && !finish)
     return context.pipelines.embedded(name, kernel.embedded_constants, kernel.full_subgroups);
   Hash128 key = form.hash();
   std::vector<GlslEpilogue::Shape> shapes;
@@ -158,16 +159,23 @@ PipelinePtr make_pipeline(const Encoder& encoder, std::span<const Product* const
       key.mix(h.hi);
     }
   }
+  if (finish) {
+    key.mix(finish->key.lo);
+    key.mix(finish->key.hi);
+  }
   const auto text = [&] {
+    std::optional<GlslFinish> end;
+    if (finish) end = finish->text();
     std::vector<GlslEpilogue> epilogues;
     for (std::size_t i = 0; i < shapes.size(); ++i)
       epilogues.emplace_back(*products[i]->contract->epilogue, shapes[i], kEpilogueNames[i], context.glsl);
-    return product_text(form, epilogues, first.problem.batch.rank(), context.glsl);
+    return product_text(form, epilogues, first.problem.batch.rank(), end ? &*end : nullptr, context.glsl);
   };
-  const std::string name = products.size() == 1
-                               ? first.step->name()
-                               : fmt::format("{}, {}", first.step->name(), products[1]->step->name());
-  return context.pipelines.generated(key, name, kernel.full_subgroups, text, kernel.constants);
+  std::string name = first.step->name();
+  if (products.size() > 1) name += ", " + products[1]->step->name();
+  if (finish) name += ", then " + finish->name;
+  return context.pipelines.generated(key, name, kernel.full_subgroups || (finish && finish->full_subgroups),
+                                     text, kernel.constants);
 }
 
 /// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves products for
@@ -237,13 +245,22 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
   table.align();
 }
 
+/// What the only dispatch of products ends with, if it does.
+std::optional<FinishingRegions> finishing_of(Encoder& encoder, const ProductForm& form,
+                                             const ProductExtents& extents, std::int64_t iterations) {
+  const Capabilities& can = encoder.context.device->capabilities();
+  const bool loops = can.loop_limit == 0 || iterations <= can.loop_limit / 2;
+  if (encoder.finishing.empty() || form.kernel.matrices || !loops ||
+      encoder.recording.counters == Counters::kMost)
+    return {};
+  return encode_finishing(encoder, extents.lanes, can.shared_memory - extents.shared_bytes);
+}
+
 /// One dispatch of products whose texts are equal, side by side; or of two, the second after the first.
 void dispatch(Encoder& encoder, std::span<const Product* const> products, const ProductVariant& variant,
-              const ProductForm& form, bool follows = false) {
+              const ProductForm& form, bool follows, bool is_only) {
   Context& context = encoder.context;
   const Product& first = *products[0];
-  const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form);
-  const std::uint32_t block = encoder.table.begin();
   const auto extents = [&](const Product& product) {
     return variant.family->extents(variant, product.shape, context.device->capabilities());
   };
@@ -252,15 +269,26 @@ void dispatch(Encoder& encoder, std::span<const Product* const> products, const 
     const std::int64_t own = extents(*product).tiles(product->shape);
     TableWriter::check_fits(own, *product->step);
     tiles = std::max(tiles, own);
-    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
   }
   const std::uint32_t groups = encoder.groups(tiles, extents(first).units);
+  const auto count = static_cast<std::uint32_t>(products.size());
   std::int64_t iterations = 0;
   for (const Product* product : products)
     iterations = std::max(iterations, extents(*product).iterations(product->shape, groups));
-  const auto count = static_cast<std::uint32_t>(products.size());
-  encoder.dispatch(*first.step, pipeline, block, groups, follows ? count * iterations : iterations,
-                   follows ? 1 : count);
+  if (follows) iterations *= count;
+
+  std::optional<FinishingRegions> finish;
+  if (is_only) finish = finishing_of(encoder, form, extents(first), iterations);
+  const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
+  const std::uint32_t block = encoder.table.begin();
+  for (const Product* product : products)
+    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
+  if (finish) iterations += finish->iterations;
+  encoder.dispatch(*first.step, pipeline, block, groups, iterations, follows ? 1 : count);
+  if (finish) {
+    encoder.recording.dispatches.back().finish_block = finish->block;
+    encoder.recording.dispatches.back().finish_counter = encoder.recording.counters++;
+  }
 }
 
 /// Whether one text may compute the product after the other: each invocation the same elements of both.
@@ -330,7 +358,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
       alike->second.push_back(&product);
   }
   for (const auto& [text, alike] : dispatches) {
-    dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows);
+    dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows, dispatches.size() == 1);
     for (const Product* product : alike) encoder.computes(product->number);
     if (follows) encoder.barrier_next = alike.size() == 1 && &alike == &dispatches[0].second;
   }

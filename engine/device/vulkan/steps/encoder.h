@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/device/vulkan/record/recording.h"
@@ -20,6 +21,9 @@ struct Encoder {
   std::size_t step = 0;                    // of the plan: number of the one that is being encoded
   bool barrier_next = false;               // the next dispatch waits for those before it
   const ProductVariant* forced = nullptr;  // of matrix products, instead of the tuner's choice
+  /// Regions that may run at the end of the dispatch (StepHeader::finishes). Whoever encodes them there
+  /// clears the list.
+  std::span<const Step> finishing;
   /// As in product_timing.h.
   std::function<std::optional<double>(const Step&, const ProductVariant&, double stop_at)> time_product;
   std::vector<std::size_t> dispatch_of;  // a joined step each, as far as `computes` says
