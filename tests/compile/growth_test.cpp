@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -51,15 +51,15 @@ auto of_program(const Outputs& outputs, Visit visit) {
 std::size_t simplified_nodes(const Outputs& outputs) {
   return of_program(outputs, [](const Program& program) { return simplify(program, true).nodes.size(); });
 }
-/// Seconds of `work` on what `make` makes, the best of three runs.
+/// Seconds of the processor for `work` on what `make` makes, the best of three runs: on a busy machine, too.
 template <class Make, class Work>
 double best_seconds(Make make, Work work) {
   double best = 1e9;
   for (int run = 0; run < 3; ++run) {
     auto&& made = make();
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     work(made);
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
   }
   return best;
 }
@@ -207,7 +207,7 @@ TEST(Growth, CopiesIntoOneBufferTakeNearLinearTime) {
   choose_layouts(few);
   EXPECT_EQ(few.steps.size(), 102U) << "the parts are written in place";
   const auto seconds = [&](int n) { return best_seconds([&] { return parts(n); }, choose_layouts); };
-  EXPECT_LT(seconds(32000) / seconds(2000), 64);
+  EXPECT_LT(seconds(32000) / seconds(2000), 80);
 }
 
 TEST(Growth, CopiesOfOneBufferTakeNearLinearTime) {
@@ -224,7 +224,7 @@ TEST(Growth, CopiesOfOneBufferTakeNearLinearTime) {
   choose_layouts(few);
   EXPECT_EQ(few.steps.size(), 101U) << "the copies are left out";
   const auto seconds = [&](int n) { return best_seconds([&] { return copies(n); }, choose_layouts); };
-  EXPECT_LT(seconds(8000) / seconds(500), 64);
+  EXPECT_LT(seconds(8000) / seconds(500), 80);
 }
 
 TEST(Growth, StepsThatWaitForOneBufferTakeNearLinearTime) {
@@ -253,7 +253,7 @@ TEST(Growth, StepsThatWaitForOneBufferTakeNearLinearTime) {
                           }
                         });
   };
-  EXPECT_LT(seconds(32000) / seconds(2000), 64);
+  EXPECT_LT(seconds(32000) / seconds(2000), 80);
 }
 
 }  // namespace
