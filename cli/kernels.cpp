@@ -16,6 +16,7 @@
 #include "engine/device/survey/roofline.h"
 #include "engine/explain/explanation.h"
 #include "engine/runtime/survey.h"
+#include "training/generate/generator.h"
 #include "training/models/llama.h"
 #include "training/models/registry.h"
 
