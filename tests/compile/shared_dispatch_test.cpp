@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "engine/plan/verify.h"
@@ -69,6 +70,21 @@ TEST_P(SharedDispatchTest, ChainsOfProductsSideBySide) {
   }
   const ScopedSettings scope;
   EXPECT_EQ(plan_for(outputs)->dispatch_count(), 4);
+}
+
+TEST_P(SharedDispatchTest, WhatMayBeWrittenOverAnInputStaysBehindTheOtherReaders) {
+  std::vector<LazyTensor> inputs, outputs;
+  for (int i = 0; i < 4; ++i) {
+    inputs.push_back(leaf({64, 64}, i));
+    outputs.push_back(sum(matmul(inputs.back(), inputs.back())));
+    outputs.push_back(inputs.back() * 0.5);
+  }
+  const ScopedSettings scope;
+  const auto plan = plan_for(outputs);
+  std::set<std::int32_t> given;
+  for (const Donation& donation : plan->donations) given.insert(donation.input);
+  EXPECT_EQ(given.size(), inputs.size());
+  EXPECT_EQ(plan->dispatch_count(), 3);
 }
 
 TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {

@@ -127,6 +127,8 @@ bool has_places_apart(const Plan& plan, const Step& step, std::size_t k) {
 
 /// Steps between a result and its copy that are looked at.
 constexpr std::uint32_t kMostBetween = 64;
+/// Steps that may touch a buffer whose layout changes: each of them is tried anew with every copy of it.
+constexpr std::size_t kMostTouching = 256;
 
 /// Tries one copy after the other.
 class Layouts {
@@ -198,7 +200,7 @@ class Layouts {
 
   /// The one step that writes what is copied writes the part itself, in the place of the copy.
   void try_write_part(std::uint32_t copy, const LayoutChange& change) {
-    const std::vector<std::uint32_t> touching_it = touching(change.from());
+    const std::vector<std::uint32_t>& touching_it = touching(change.from());
     if (touching_it.size() != 2 || touching_it[1] != copy) return;
     const std::uint32_t writer = touching_it[0];
     if (copy - writer > kMostBetween || !writes(writer, change.from()) || plan_.steps[writer].accumulates() ||
@@ -213,16 +215,24 @@ class Layouts {
     plan_.steps[copy] = std::move(step);
     touching(change.from()).clear();
     for (const Operand& operand : plan_.steps[copy].operands) {
-      if (operand.buffer < plan_.input_count + plan_.output_count) continue;
-      auto& steps = touching(operand.buffer);
-      std::erase(steps, writer);
-      const auto at = std::ranges::lower_bound(steps, copy);
-      if (at == steps.end() || *at != copy) steps.insert(at, copy);
+      if (operand.buffer >= plan_.input_count + plan_.output_count)
+        put_off(touching(operand.buffer), writer, copy);
     }
     gone_.push_back(writer);
   }
 
+  /// What the writer touched is touched in the copy's place now. Moves no more entries than there are steps
+  /// from one to the other, however many touch the buffer. The buffer that is copied to has the copy already.
+  static void put_off(std::vector<std::uint32_t>& steps, std::uint32_t writer, std::uint32_t copy) {
+    const auto at = std::ranges::lower_bound(steps, writer);
+    if (at == steps.end() || *at != writer) return;
+    const auto end = std::lower_bound(at, steps.end(), copy);
+    std::move(at + 1, end, at);
+    *(end - 1) = copy;
+  }
+
   bool try_change(std::uint32_t copy, const LayoutChange& change) {
+    if (touching(change.from()).size() > kMostTouching) return false;
     // From the copy on nobody may write either of the two, so that they stay equal.
     for (std::uint32_t s : touching(change.to())) {
       if (s != copy && (s < copy || writes(s, change.to()))) return false;

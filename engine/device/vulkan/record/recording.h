@@ -60,10 +60,13 @@ struct ScalarPatch {
   std::int32_t scalar = 0;
 };
 
-/// The dispatches of a step. Steps that are joined have the same; a step without work has none.
+/// The dispatches of a step and of those that are joined to it. A step without work has none.
 struct DispatchRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint32_t own = 0;  // of these, the one that computes the step
+
+  std::uint32_t own_dispatch() const { return first + own; }
 };
 
 /// What was chosen for a matrix product.

@@ -359,6 +359,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
   }
   for (const auto& [text, alike] : dispatches) {
     dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows, dispatches.size() == 1);
+    for (const Product* product : alike) encoder.computes(product->number);
     if (follows) encoder.barrier_next = alike.size() == 1 && &alike == &dispatches[0].second;
   }
 }

@@ -27,4 +27,8 @@ void Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t blo
   barrier_next = false;
 }
 
+void Encoder::computes(std::size_t number) {
+  if (number < dispatch_of.size()) dispatch_of[number] = recording.dispatches.size() - 1;
+}
+
 }  // namespace caldera::vulkan

@@ -364,8 +364,10 @@ void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step>
     return;
   }
   // Too many, or no common rank: a dispatch each. There is no hazard among them, so no barrier either.
-  for (std::size_t i = 0; i < batch.steps.size(); ++i)
+  for (std::size_t i = 0; i < batch.steps.size(); ++i) {
     dispatch(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
+    encoder.computes(static_cast<std::size_t>(batch.steps[i] - joined.data()));
+  }
 }
 
 }  // namespace caldera::vulkan
