@@ -10,6 +10,8 @@
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
 #include "engine/compile/lower/lower.h"
+#include "engine/compile/order/finish_steps.h"
+#include "engine/compile/order/follow_steps.h"
 #include "engine/compile/order/in_place.h"
 #include "engine/compile/order/join_steps.h"
 #include "engine/compile/order/optional_outputs.h"
@@ -48,7 +50,7 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 13> kPasses{{
+constexpr std::array<Pass, 15> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
@@ -71,10 +73,12 @@ constexpr std::array<Pass, 13> kPasses{{
     // When each step runs, and where its results lie.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
+    {"follow", Form::plan, kFuses, [](Compilation& c) { follow_steps(c.plan); }},
     {"lower", Form::plan, kFuses, [](Compilation& c) { lower(c.plan, c.traits); }},
     {"optional_outputs", Form::plan, kAlways,
      [](Compilation& c) { add_optional_outputs(c.plan, c.given.optional_outputs); }},
     {"order_and_place", Form::plan, kAlways, [](Compilation& c) { order_and_place(c.plan); }},
+    {"finish", Form::plan, kFuses, [](Compilation& c) { finish_steps(c.plan); }},
     {"donations", Form::plan, kAlways, [](Compilation& c) { find_donations(c.plan); }},
 }};
 

@@ -84,7 +84,7 @@ std::string to_json(const Explanation& e) {
               {"dtype", name(step.dtype)},
               {"read_bytes", cost.read_bytes},
               {"written_bytes", cost.written_bytes},
-              {"joined", step.joined},
+              {"joined", step.joined || step.finishes},
               {"barrier", step.barrier_before}};
     if (i < e.step_seconds.size()) item["microseconds"] = e.step_seconds[i] * 1e6;
     steps.push_back(std::move(item));

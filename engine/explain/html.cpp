@@ -106,7 +106,7 @@ Json step_data(const Explanation& e, Json& code) {
               {"form", step.form()},
               {"dims", extents(step.dims)},
               {"dtype", name(step.dtype)},
-              {"joined", step.joined},
+              {"joined", step.joined || step.finishes},
               {"barrier", step.barrier_before},
               {"out", writes_output},
               {"ops", cost.ops},

@@ -20,8 +20,9 @@ std::vector<KernelRun> kernel_runs(const Plan& plan, std::span<const StepTime> t
   kernels.reserve(times.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
     const StepCost cost = cost_of(plan, plan.steps[i]);
-    // A device that runs joined steps one by one gives each its own time.
-    const bool same_dispatch = plan.steps[i].joined && !kernels.empty() &&
+    // A device that runs steps of one dispatch one by one gives each its own time.
+    const Step& step = plan.steps[i];
+    const bool same_dispatch = (step.joined || step.finishes) && !kernels.empty() &&
                                times[i].begin == kernels.back().time.begin &&
                                times[i].end == kernels.back().time.end;
     if (same_dispatch) {

@@ -28,7 +28,7 @@ int Plan::barrier_count() const {
 
 int Plan::dispatch_count() const {
   return static_cast<int>(
-      std::count_if(steps.begin(), steps.end(), [](const Step& step) { return !step.joined; }));
+      std::count_if(steps.begin(), steps.end(), [](const Step& s) { return !s.joined && !s.finishes; }));
 }
 
 std::vector<StoredValue> Plan::stored_among(std::span<const std::uint32_t> nodes) const {
@@ -57,9 +57,11 @@ std::string Plan::to_string() const {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     text += fmt::format("  {}{}: {} {}",
-                        step.barrier_before ? "| "
-                        : step.joined       ? "+ "
-                                            : "  ",
+                        step.finishes         ? "* "
+                        : step.barrier_before ? "| "
+                        : step.follows        ? "> "
+                        : step.joined         ? "+ "
+                                              : "  ",
                         i, step.name(), step.dims.to_string());
     for (const Operand& operand : step.operands) {
       text += fmt::format(" b{}+{}", operand.buffer, operand.offset);

@@ -66,7 +66,7 @@ struct Plan {
   /// The number of the segment that a byte of the arena lies in.
   std::size_t arena_segment_at(std::int64_t offset) const;
   int barrier_count() const;
-  /// Steps that are not joined to another.
+  /// Steps that are neither joined to another nor finish one.
   int dispatch_count() const;
   /// Which stored values would be optional outputs if `nodes`, ascending, were wanted: of nodes that share a
   /// value, the first.

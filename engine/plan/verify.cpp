@@ -94,6 +94,7 @@ class Verifier {
     const std::vector<OperandForm> forms = forms_of(step);
     for (const OperandForm& form : forms) accesses_.push_back({form, {}});
     check_joined(step);
+    if (step.finishes) check_finishing(step);
     if (step.barrier_before) ++epoch_;
     donations_->step(step, forms, epoch_);
     for (std::size_t k = 0; k < accesses_.size(); ++k) find_bytes(step, k);
@@ -110,9 +111,15 @@ class Verifier {
 
   /// Joined steps have no barrier among them, so that a hazard between two of them is found like any other.
   void check_joined(const Step& step) const {
+    if (step.follows && !step.joined) throw Fault{"follows a step that it is not joined to"};
     if (!step.joined) return;
     if (step_ == 0) throw Fault{"joined to a step before the first"};
     const Step& before = plan_.steps[step_ - 1];
+    if (step.follows) {
+      if (before.joined || !step.is<ContractStep>()) throw Fault{"follows what is no product by itself"};
+    } else if (before.follows) {
+      throw Fault{"joined to a step that follows another"};
+    }
     if (step.is<RegionStep>() && before.is<RegionStep>()) {
       if (step.as<RegionStep>().kernel->hash != before.as<RegionStep>().kernel->hash)
         throw Fault{"joined to a step with another kernel"};
@@ -124,16 +131,38 @@ class Verifier {
     if (step.barrier_before) throw Fault{"a barrier within a dispatch"};
   }
 
+  /// Steps are proved to be right as a dispatch of their own. At the end of the one before they are as well,
+  /// if that is all that the barrier between the two waits for, and what comes next waits for both.
+  void check_finishing(const Step& step) const {
+    if (!step.is<RegionStep>() || step.joined)
+      throw Fault{"finishes a dispatch, and is no region of its own"};
+    if (step_ == 0 || !step.barrier_before) throw Fault{"finishes what it does not wait for"};
+    std::size_t before = step_ - 1;
+    while (before > 0 && plan_.steps[before].joined) --before;
+    const Step& first = plan_.steps[before];
+    if (!first.is<ContractStep>()) throw Fault{"finishes what is no product"};
+    if (before > 0 && !first.barrier_before)
+      throw Fault{"finishes one of several dispatches that it waits for"};
+    std::size_t next = step_ + 1;
+    while (next < plan_.steps.size() && plan_.steps[next].joined) ++next;
+    if (next < plan_.steps.size() && !plan_.steps[next].barrier_before)
+      throw Fault{"finishes a dispatch that the next one does not wait for"};
+  }
+
   /// One text of a kernel serves all products of a dispatch.
   void check_products_joined(const Step& step, const Step& before) const {
     const auto& a = before.as<ContractStep>();
     const auto& b = step.as<ContractStep>();
     if ((a.epilogue != nullptr) != (b.epilogue != nullptr) ||
-        (a.epilogue && a.epilogue->hash != b.epilogue->hash))
+        (a.epilogue && !step.follows && a.epilogue->hash != b.epilogue->hash))
       throw Fault{"joined to a product with another epilogue"};
-    if (step.dtype != before.dtype || step.dims.rank() != before.dims.rank() ||
+    if (step.follows && !a.epilogue) throw Fault{"follows a product without an epilogue"};
+    if (step.dtype != before.dtype || (step.follows && step.dims.rank() != before.dims.rank()) ||
         a.segments.size() != b.segments.size())
       throw Fault{"joined to a product of another form"};
+    for (int d = 0; step.follows && d + 1 < step.dims.rank(); ++d) {
+      if (step.dims[d] != before.dims[d]) throw Fault{"follows a product over another space"};
+    }
     for (std::size_t s = 0; s < a.segments.size(); ++s) {
       if (scale_type(a.segments[s]) != scale_type(b.segments[s]))
         throw Fault{"joined to a product with other factors"};
@@ -222,11 +251,12 @@ class Verifier {
     if (!accesses_[k].walk) return;
     Memory* memory = memory_of(buffer_of(operand), operand.buffer);
     if (memory == nullptr) return;
+    const bool is_of_own_points = follows_writer(step, k);
     for (const Run& run : accesses_[k].walk->runs) {
       memory->visit(run, [&](Bytes& bytes) {
         if (bytes.owner != operand.buffer)
           throw Fault{fmt::format("operand {} reads bytes that it never got, or lost to another buffer", k)};
-        if (bytes.written == epoch_)
+        if (bytes.written == epoch_ && !is_of_own_points)
           throw Fault{fmt::format("operand {} reads what no barrier separates from its writer", k)};
         // Of two readers since the last barrier the later would hide the earlier: then no single one is to
         // blame.
@@ -234,6 +264,19 @@ class Verifier {
         bytes.read = epoch_;
       });
     }
+  }
+
+  /// Whether a step that follows another reads in operand k, at each point, what that one wrote at the same
+  /// point. Its write was proved to be the only one since the last barrier.
+  bool follows_writer(const Step& step, std::size_t k) const {
+    if (!step.follows || !accesses_[k].form.own) return false;
+    const Step& before = plan_.steps[step_ - 1];
+    for (std::size_t j = before.first_output(); j < before.operands.size(); ++j) {
+      if (before.operands[j].buffer == step.operands[k].buffer &&
+          same_elements(step.operands[k], before.operands[j], accesses_[k].form))
+        return true;
+    }
+    return false;
   }
 
   void note_write(const Step& step, std::size_t k) {

@@ -23,6 +23,10 @@
 //   KERNEL_SLOTS, KERNEL_INTEGERS      members of Arguments that belong to the epilogue
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what it needs once, and in each batch
 //   KERNEL_STORE(p, row, column)       evaluates it and stores its outputs
+//   FOLLOWED                           a second product follows the first, with the next block of arguments: each
+//                                      invocation stores the same elements of either
+//   COHERENT, PUSH_MEMBERS             the qualifier of memory that other workgroups read, and further push constants,
+//                                      where regions finish the dispatch
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
@@ -56,6 +60,14 @@
 #define C_STORE(memory, e, value) memory.v[e] = MEMORY(value)
 #endif
 
+#ifndef COHERENT
+#define COHERENT
+#endif
+
+#ifndef PUSH_MEMBERS
+#define PUSH_MEMBERS
+#endif
+
 #ifndef A_BEGIN
 #define A_BEGIN(segment)
 #endif
@@ -63,15 +75,15 @@
 #define B_BEGIN(segment)
 #endif
 
-layout(buffer_reference, std430, buffer_reference_align = ALIGN) buffer Memory { MEMORY v[]; };
+layout(buffer_reference, std430, buffer_reference_align = ALIGN) COHERENT buffer Memory { MEMORY v[]; };
 layout(buffer_reference, std430, buffer_reference_align = A_ALIGN) readonly buffer MemoryA { A_MEMORY v[]; };
 layout(buffer_reference, std430, buffer_reference_align = B_ALIGN) readonly buffer MemoryB { B_MEMORY v[]; };
 
+// `bytes`: a constant, a power of two.
 uvec2 address_of(uvec2 address, int element, uint bytes) {
-  uint high, low, carry;
-  umulExtended(uint(element), bytes, high, low);
-  low = uaddCarry(address.x, low, carry);
-  return uvec2(low, address.y + high + carry);
+  uint carry;
+  const uint low = uaddCarry(address.x, uint(element) * bytes, carry);
+  return uvec2(low, address.y + (bytes == 1u ? 0u : uint(element) >> (32u - uint(findLSB(bytes)))) + carry);
 }
 
 // Four neighbouring elements, at the alignment of one, or (_aligned) of four.
@@ -177,8 +189,13 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
 // The address of the arguments, a block for each product of the dispatch, and how many workgroups there are along x in
 // all: a dispatch may be handed over in parts, and gl_NumWorkGroups counts those of one part. gl_WorkGroupID counts on
 // from part to part. Products share nothing: each has the workgroups of one y.
-layout(push_constant) uniform Push { Arguments products; uint all_groups; };
+layout(push_constant) uniform Push { Arguments products; uint all_groups; PUSH_MEMBERS };
+#ifdef FOLLOWED
+uint product = 0u;  // 0, then 1
+#define args products.blocks[product]
+#else
 #define args products.blocks[gl_WorkGroupID.y]
+#endif
 
 // How many segments there are, for loops over them in a loop over tiles. Quirk: llvmpipe of Mesa 26 enters a loop of
 // constantly many turns also where no invocation is left (or where a workgroup has no tile, as those of the smaller of

@@ -1,14 +1,16 @@
 // Elements of 8 and 16 bits where the device has no storage of such: parts of 32-bit words. A store changes its own
 // bits of the word alone, so neighbours may be stored by other invocations at the same time. One element has one
 // invocation that stores it: in between the two atomics it is zero.
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint word; };
+#ifndef COHERENT
+#define COHERENT
+#endif
+layout(buffer_reference, std430, buffer_reference_align = 4) COHERENT buffer Words { uint word; };
 
 // The address of the element's first byte.
 uvec2 small_at(uvec2 address, int element, uint bytes) {
-  uint high, low, carry;
-  umulExtended(uint(element), bytes, high, low);
-  low = uaddCarry(address.x, low, carry);
-  return uvec2(low, address.y + high + carry);
+  uint carry;
+  const uint low = uaddCarry(address.x, uint(element) * bytes, carry);
+  return uvec2(low, address.y + (bytes == 1u ? 0u : uint(element) >> (32u - uint(findLSB(bytes)))) + carry);
 }
 
 uint load_small(uvec2 address, int element, uint bytes) {

@@ -19,37 +19,37 @@ bool is_identity(const Step& step) {
 std::optional<LayoutChange> LayoutChange::of(const Plan& plan, const Step& step) {
   if (!is_identity(step)) return {};
   LayoutChange change;
-  for (const Operand& operand : step.operands) {
-    if (operand.buffer < plan.input_count + plan.output_count || operand.offset != 0 || operand.position >= 0)
-      return {};
-  }
-  change.from_ = step.operands[0].buffer;
-  change.to_ = step.operands[1].buffer;
+  const Operand& read = step.operands[0];
+  const Operand& written = step.operands[1];
+  if (read.buffer < plan.input_count + plan.output_count || read.offset != 0 || read.position >= 0) return {};
+  change.from_ = read.buffer;
+  change.to_ = written.buffer;
+  change.offset_ = written.offset;
+  change.position_ = written.position;
   const PlanBuffer& from = plan.buffers[static_cast<std::size_t>(change.from_)];
   const PlanBuffer& to = plan.buffers[static_cast<std::size_t>(change.to_)];
-  if (change.from_ == change.to_ || from.dtype != to.dtype || from.bytes != to.bytes) return {};
+  if (change.from_ == change.to_ || from.dtype != to.dtype) return {};
   for (int d = 0; d < step.dims.rank(); ++d) {
     if (step.dims[d] != 1)
       change.dims_.push_back({step.dims[d], step.operands[0].strides[d], step.operands[1].strides[d]});
   }
   std::ranges::sort(change.dims_, [](const Dim& a, const Dim& b) { return a.from > b.from; });
-  if (!change.is_dense(from.bytes / static_cast<std::int64_t>(size_of(from.dtype)))) return {};
+  const std::int64_t elements = from.bytes / static_cast<std::int64_t>(size_of(from.dtype));
+  if (!change.is_dense(elements, &Dim::from)) return {};
+  change.is_whole_ = to.role == BufferRole::arena && from.bytes == to.bytes && written.offset == 0 &&
+                     written.position < 0 && change.is_dense(elements, &Dim::to);
   return change;
 }
 
-bool LayoutChange::is_dense(std::int64_t elements) const {
-  const auto dense = [&](auto stride) {
-    std::vector<Dim> dims = dims_;
-    std::ranges::sort(dims, [&](const Dim& a, const Dim& b) { return stride(a) < stride(b); });
-    std::int64_t expected = 1;
-    for (const Dim& dim : dims) {
-      if (stride(dim) != expected) return false;
-      expected *= dim.extent;
-    }
-    return expected == elements;
-  };
-  return elements > 0 && dense([](const Dim& d) { return d.from; }) &&
-         dense([](const Dim& d) { return d.to; });
+bool LayoutChange::is_dense(std::int64_t elements, std::int64_t Dim::*stride) const {
+  std::vector<Dim> dims = dims_;
+  std::ranges::sort(dims, {}, stride);
+  std::int64_t expected = 1;
+  for (const Dim& dim : dims) {
+    if (dim.*stride != expected) return false;
+    expected *= dim.extent;
+  }
+  return elements > 0 && expected == elements;
 }
 
 std::vector<LayoutChange::Factor> LayoutChange::factors(std::int64_t extent, std::int64_t stride,
@@ -74,7 +74,7 @@ std::vector<LayoutChange::Factor> LayoutChange::factors(std::int64_t extent, std
 
 std::optional<LayoutChange::Mapped> LayoutChange::map(const Operand& operand, const Shape& extents) const {
   if (operand.position >= 0 || operand.offset < 0) return {};
-  Mapped mapped;
+  Mapped mapped{.offset = offset_, .dims = {}};
   std::vector<std::int64_t> last;  // coordinates of the farthest element
   std::int64_t rest = operand.offset;
   for (const Dim& dim : dims_) {

@@ -1,4 +1,4 @@
-// A dense buffer whose dimensions come to lie in another order, and what that makes of operands.
+// A dense buffer whose elements come to lie elsewhere, and what that makes of operands.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,16 @@ namespace caldera {
 
 class LayoutChange {
  public:
-  /// Of a step that copies all of one arena buffer to another; none if it is another kind of step.
+  /// Of a step that copies all of an arena buffer to another one, or to a part of any; none if it is another
+  /// kind of step.
   static std::optional<LayoutChange> of(const Plan& plan, const Step& step);
 
   std::int32_t from() const { return from_; }
   std::int32_t to() const { return to_; }
+  /// Whether the elements are all of the second buffer, which is in the arena then; else a part, which a
+  /// position may move.
+  bool is_whole() const { return is_whole_; }
+  std::int32_t position() const { return position_; }
 
   /// What an operand's dimension becomes: several, outermost first, where its elements no longer have one
   /// stride.
@@ -35,12 +40,15 @@ class LayoutChange {
   struct Dim {
     std::int64_t extent, from, to;  // strides in either buffer
   };
-  bool is_dense(std::int64_t elements) const;
+  bool is_dense(std::int64_t elements, std::int64_t Dim::*stride) const;
   /// The factors of a dimension, the coordinates that they reach added to `last`; empty if there are none.
   std::vector<Factor> factors(std::int64_t extent, std::int64_t stride,
                               std::vector<std::int64_t>& last) const;
 
   std::int32_t from_ = -1, to_ = -1;
+  std::int64_t offset_ = 0;  // in the second buffer
+  std::int32_t position_ = -1;
+  bool is_whole_ = false;
   std::vector<Dim> dims_;  // by falling strides in the first buffer
 };
 

@@ -29,18 +29,43 @@ void split_dims(Step& step, const Factors& factors) {
     }
     operand.strides = strides;
   }
-  auto& region = step.as<RegionStep>();
-  const int kept = step.dims.rank() - region.reduce_rank;
-  for (int d = kept; d < step.dims.rank(); ++d)
-    region.reduce_rank = static_cast<std::int8_t>(
-        region.reduce_rank + static_cast<int>(factors[static_cast<std::size_t>(d)].size()) - 1);
+  if (step.is<RegionStep>()) {
+    auto& region = step.as<RegionStep>();
+    const int kept = step.dims.rank() - region.reduce_rank;
+    for (int d = kept; d < step.dims.rank(); ++d)
+      region.reduce_rank = static_cast<std::int8_t>(
+          region.reduce_rank + static_cast<int>(factors[static_cast<std::size_t>(d)].size()) - 1);
+  }
   step.dims = Shape(dims);
+}
+
+/// Whether a contraction of these factors is one of the same matrices side by side: columns of a single row,
+/// where an epilogue puts each element. Then `split_dims` leaves the row behind the first of them.
+bool may_split_columns(const Step& step, const Factors& factors) {
+  const auto* contract = step.if_a<ContractStep>();
+  const auto row = static_cast<std::size_t>(step.dims.rank() - 3);
+  if (contract == nullptr || !contract->epilogue || step.dims[static_cast<int>(row)] != 1) return false;
+  for (std::size_t d = 0; d < factors.size(); ++d) {
+    if (factors[d].size() > (d == row + 1 ? 2U : 1U)) return false;
+  }
+  return true;
+}
+
+/// Exchanges the row of a contraction and what is ahead of its columns now: batch..., N / n, 1, n, K.
+void move_row_inside(Step& step) {
+  const int row = step.dims.rank() - 4;
+  const auto exchange = [&](auto& dims) {
+    const std::int64_t first = dims[row];
+    dims[row] = dims[row + 1];
+    dims[row + 1] = first;
+  };
+  exchange(step.dims);
+  for (Operand& operand : step.operands) exchange(operand.strides);
 }
 
 /// The step with what it does to the first buffer of the change done to the second; false if that cannot be.
 bool change_layout(Step& step, const LayoutChange& change) {
-  const bool may_split = step.is<RegionStep>();
-  if (!may_split && !step.is<ContractStep>() && !step.is<AttentionStep>()) return false;
+  if (!step.is<RegionStep>() && !step.is<ContractStep>() && !step.is<AttentionStep>()) return false;
   std::vector<std::pair<std::size_t, LayoutChange::Mapped>> operands;
   Factors all;  // of the step's dimensions
   for (std::size_t k = 0; k < step.operands.size(); ++k) {
@@ -54,6 +79,7 @@ bool change_layout(Step& step, const LayoutChange& change) {
     operands.emplace_back(k, std::move(*mapped));
   }
   std::size_t rank = 0;
+  const bool may_split = step.is<RegionStep>() || may_split_columns(step, all);
   for (std::size_t d = 0; d < all.size(); ++d) {
     rank += all[d].size();
     if (all[d].size() > 1 && !may_split) return false;
@@ -71,6 +97,7 @@ bool change_layout(Step& step, const LayoutChange& change) {
     Operand& operand = step.operands[k];
     operand.buffer = change.to();
     operand.offset = mapped.offset;
+    operand.position = change.position();
     int at = 0;
     for (std::size_t d = 0; d < all.size(); ++d) {
       const auto& own = mapped.dims[d];
@@ -78,8 +105,30 @@ bool change_layout(Step& step, const LayoutChange& change) {
         operand.strides[at++] = own.size() == all[d].size() ? own[f].stride : 0;
     }
   }
+  if (rank > all.size() && step.is<ContractStep>()) move_row_inside(step);
   return true;
 }
+
+/// Whether no place that a position moves the operand to has an element of its own row of places: what a step
+/// writes through several such operands can be told apart then.
+bool has_places_apart(const Plan& plan, const Step& step, std::size_t k) {
+  const Operand& operand = step.operands[k];
+  const Shape extents = step.operand_dims(k);
+  for (const Position::Term& term : plan.positions[static_cast<std::size_t>(operand.position)].terms) {
+    std::int64_t inside = 0;
+    for (int d = 0; d < extents.rank(); ++d) {
+      if (extents[d] == 1 || operand.strides[d] >= term.stride * (term.limit + 1)) continue;
+      inside += operand.strides[d] * (extents[d] - 1);
+    }
+    if (inside >= term.stride) return false;
+  }
+  return true;
+}
+
+/// Steps between a result and its copy that are looked at.
+constexpr std::uint32_t kMostBetween = 64;
+/// Steps that may touch a buffer whose layout changes: each of them is tried anew with every copy of it.
+constexpr std::size_t kMostTouching = 256;
 
 /// Tries one copy after the other.
 class Layouts {
@@ -91,8 +140,13 @@ class Layouts {
       const std::optional<LayoutChange> change = LayoutChange::of(plan_, plan_.steps[s]);
       if (!change) continue;
       if (touched_by_.empty()) find_touched();
-      if (try_change(s, *change)) gone_.push_back(s);
+      if (!change->is_whole()) {
+        try_write_part(s, *change);
+      } else if (try_change(s, *change)) {
+        gone_.push_back(s);
+      }
     }
+    std::ranges::sort(gone_);
     if (!gone_.empty()) clean_up();
   }
 
@@ -116,7 +170,69 @@ class Layouts {
                        step.operands.end(), [&](const Operand& o) { return o.buffer == buffer; });
   }
 
+  bool touches(const Step& step, std::int32_t buffer) const {
+    return std::ranges::any_of(step.operands, [&](const Operand& o) { return o.buffer == buffer; });
+  }
+
+  /// Whether a step may run behind those up to `end`: none of them needs what it writes, or writes what it
+  /// reads.
+  bool may_wait(std::uint32_t s, std::uint32_t end) const {
+    const Step& step = plan_.steps[s];
+    for (std::uint32_t other = s + 1; other < end; ++other) {
+      for (std::size_t k = 0; k < step.operands.size(); ++k) {
+        const std::int32_t buffer = step.operands[k].buffer;
+        if (buffer < 0) continue;
+        if (k < step.first_output() ? writes(other, buffer) : touches(plan_.steps[other], buffer))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  bool can_be_told_apart(const Step& step, const LayoutChange& change) const {
+    std::vector<std::size_t> parts;
+    for (std::size_t k = step.first_output(); k < step.operands.size(); ++k) {
+      if (step.operands[k].buffer == change.to()) parts.push_back(k);
+    }
+    return change.position() < 0 || parts.size() < 2 ||
+           std::ranges::all_of(parts, [&](std::size_t k) { return has_places_apart(plan_, step, k); });
+  }
+
+  /// The one step that writes what is copied writes the part itself, in the place of the copy.
+  void try_write_part(std::uint32_t copy, const LayoutChange& change) {
+    const std::vector<std::uint32_t>& touching_it = touching(change.from());
+    if (touching_it.size() != 2 || touching_it[1] != copy) return;
+    const std::uint32_t writer = touching_it[0];
+    if (copy - writer > kMostBetween || !writes(writer, change.from()) || plan_.steps[writer].accumulates() ||
+        touches(plan_.steps[writer], change.to()) || !may_wait(writer, copy))
+      return;
+    Step step = plan_.steps[writer];
+    for (std::size_t k = 0; k < step.first_output(); ++k) {
+      if (step.operands[k].buffer == change.from()) return;
+    }
+    if (!change_layout(step, change) || !can_be_told_apart(step, change)) return;
+    step.nodes.insert(step.nodes.end(), plan_.steps[copy].nodes.begin(), plan_.steps[copy].nodes.end());
+    plan_.steps[copy] = std::move(step);
+    touching(change.from()).clear();
+    for (const Operand& operand : plan_.steps[copy].operands) {
+      if (operand.buffer >= plan_.input_count + plan_.output_count)
+        put_off(touching(operand.buffer), writer, copy);
+    }
+    gone_.push_back(writer);
+  }
+
+  /// What the writer touched is touched in the copy's place now. Moves no more entries than there are steps
+  /// from one to the other, however many touch the buffer. The buffer that is copied to has the copy already.
+  static void put_off(std::vector<std::uint32_t>& steps, std::uint32_t writer, std::uint32_t copy) {
+    const auto at = std::ranges::lower_bound(steps, writer);
+    if (at == steps.end() || *at != writer) return;
+    const auto end = std::lower_bound(at, steps.end(), copy);
+    std::move(at + 1, end, at);
+    *(end - 1) = copy;
+  }
+
   bool try_change(std::uint32_t copy, const LayoutChange& change) {
+    if (touching(change.from()).size() > kMostTouching) return false;
     // From the copy on nobody may write either of the two, so that they stay equal.
     for (std::uint32_t s : touching(change.to())) {
       if (s != copy && (s < copy || writes(s, change.to()))) return false;

@@ -24,9 +24,13 @@ Hash128 class_of(const Plan& plan, const Step& step, const ContractStep& contrac
   const int rank = step.dims.rank();
   Hash128 hash;
   hash.mix(static_cast<std::uint64_t>(step.dtype));
-  hash.mix(static_cast<std::uint64_t>(rank));
-  hash.mix(size_class(step.dims[rank - 3]));
-  hash.mix(size_class(step.dims[rank - 2]));
+  const std::int64_t rows = step.dims[rank - 3];
+  // Single rows side by side are like one long row.
+  const int first = rows == 1 ? 0 : rank - 2;
+  std::int64_t columns = 1;
+  for (int d = first; d < rank - 1; ++d) columns *= step.dims[d];
+  hash.mix(size_class(rows));
+  hash.mix(size_class(columns));
   for (std::size_t s = 0; s < contract.segments.size(); ++s) {
     const std::int32_t scale = contract.segments[s].scale;
     hash.mix(scale < 0 ? ~std::uint64_t{0}
@@ -37,19 +41,25 @@ Hash128 class_of(const Plan& plan, const Step& step, const ContractStep& contrac
       hash.mix(static_cast<std::uint64_t>(layout_of(factor, side == 0 ? rank - 3 : rank - 2)));
     }
   }
-  if (contract.epilogue) {
-    hash.mix(contract.epilogue->hash.lo);
-    hash.mix(contract.epilogue->hash.hi);
-  }
   return hash;
 }
 
 }  // namespace
 
+Hash128 product_class(const Plan& plan, const Step& step) {
+  return class_of(plan, step, step.as<ContractStep>());
+}
+
 std::optional<Hash128> dispatch_class(const Plan& plan, const Step& step) {
   if (const auto* region = step.if_a<RegionStep>()) return region->kernel->hash;
-  if (const auto* contract = step.if_a<ContractStep>()) return class_of(plan, step, *contract);
-  return {};
+  const auto* contract = step.if_a<ContractStep>();
+  if (contract == nullptr) return {};
+  Hash128 hash = product_class(plan, step);
+  if (contract->epilogue) {
+    hash.mix(contract->epilogue->hash.lo);
+    hash.mix(contract->epilogue->hash.hi);
+  }
+  return hash;
 }
 
 }  // namespace caldera

@@ -14,4 +14,7 @@ namespace caldera {
 /// columns.
 std::optional<Hash128> dispatch_class(const Plan& plan, const Step& step);
 
+/// That of a contraction, but for its epilogue.
+Hash128 product_class(const Plan& plan, const Step& step);
+
 }  // namespace caldera

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/compile/order/dispatch_class.h"
+#include "engine/compile/order/in_place.h"
 #include "engine/compile/order/step_graph.h"
 #include "engine/compile/order/waiting_bytes.h"
 #include "engine/compile/program/limits.h"
@@ -36,17 +37,47 @@ std::vector<std::uint32_t> classes_of(const Plan& plan) {
   return class_of;
 }
 
+/// The steps that may write an output over an input that other steps read as well: the donation is possible
+/// for the last reader only.
+std::vector<bool> last_readers_wanted(const Plan& plan) {
+  std::vector<std::uint32_t> readers(static_cast<std::size_t>(plan.input_count), 0);
+  for (const Step& step : plan.steps) {
+    for (const Operand& operand : step.operands) {
+      if (operand.buffer >= 0 && operand.buffer < plan.input_count)
+        ++readers[static_cast<std::size_t>(operand.buffer)];
+    }
+  }
+  std::vector<bool> wanted(plan.steps.size(), false);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    for (std::size_t out = step.first_output(); out < step.operands.size() && !wanted[s]; ++out) {
+      const std::int32_t to = step.operands[out].buffer;
+      if (to < plan.input_count || to >= plan.input_count + plan.output_count) continue;
+      for (std::size_t in = 0; in < step.first_output() && !wanted[s]; ++in) {
+        const std::int32_t from = step.operands[in].buffer;
+        wanted[s] = from >= 0 && from < plan.input_count && readers[static_cast<std::size_t>(from)] > 1 &&
+                    may_write_over(plan, step, out, in);
+      }
+    }
+  }
+  return wanted;
+}
+
 /// The steps as they stand; but what reads inputs alone and can share a dispatch first, if there is memory
-/// for its results (`most` bytes): so one dispatch converts all adapters of a model.
-Order sources_first(const StepGraph& graph, const std::vector<std::uint32_t>& class_of, std::int64_t most) {
+/// for its results (`most` bytes) and no donation is lost: so one dispatch converts all adapters of a model.
+/// Tells how many those are.
+std::pair<Order, std::size_t> sources_first(const Plan& plan, const StepGraph& graph,
+                                            const std::vector<std::uint32_t>& class_of, std::int64_t most) {
+  const std::vector<bool> last = last_readers_wanted(plan);
   Order order(graph.size());
   std::iota(order.begin(), order.end(), 0U);
   Order changed = order;
   const auto rest = std::stable_partition(changed.begin(), changed.end(), [&](std::uint32_t s) {
-    return graph.predecessors[s] == 0 && class_of[s] != kAlone;
+    return graph.predecessors[s] == 0 && class_of[s] != kAlone && !last[s];
   });
-  if (rest - changed.begin() < 2 || peak_of(graph, changed) > most) return order;
-  return changed;
+  const auto count = static_cast<std::size_t>(rest - changed.begin());
+  if (count < 2 || peak_of(graph, changed) > most) return {order, 0};
+  return {changed, count};
 }
 
 /// Goes through the steps in an order. One that has others of its class waits; one without others runs at
@@ -61,10 +92,16 @@ class Joiner {
     find_predecessors();
   }
 
-  /// The steps in their new order; those that are the first of a dispatch are marked in `begins`.
-  Order run(const Order& given, WaitingBytes bytes, std::vector<bool>& begins) {
+  /// The steps in their new order; those that are the first of a dispatch are marked in `begins`. The first
+  /// `sources` of them wait for none but each other.
+  Order run(const Order& given, std::size_t sources, WaitingBytes bytes, std::vector<bool>& begins) {
     bytes_ = &bytes;
-    for (std::uint32_t s : given) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::uint32_t s = given[i];
+      if (i == sources) {
+        for (std::size_t source = 0; source < sources; ++source) need(given[source]);
+        run_needed();
+      }
       while (const std::optional<std::uint32_t> waiting = bytes.to_run_before(s)) {
         need(*waiting);
         run_needed();
@@ -202,9 +239,11 @@ void join_steps(Plan& plan) {
   Order given(graph.size());
   std::iota(given.begin(), given.end(), 0U);
   const std::int64_t most = peak_of(graph, given) + kMaxBytesHeldBack;
-  given = sources_first(graph, class_of, most);
+  std::size_t sources = 0;
+  std::tie(given, sources) = sources_first(plan, graph, class_of, most);
   std::vector<bool> begins;
-  const Order order = Joiner(graph, std::move(class_of)).run(given, WaitingBytes(graph, given, most), begins);
+  const Order order =
+      Joiner(graph, std::move(class_of)).run(given, sources, WaitingBytes(graph, given, most), begins);
   std::vector<Step> steps;
   steps.reserve(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -72,12 +72,15 @@ inline constexpr std::int64_t kKeyBlock = 32;
 
 // ---- order/
 
-/// Most steps that become one dispatch, and the bytes that a step may hold back while it waits for others:
-/// what it would free, less what it would take.
+/// Most steps that become one dispatch, and the bytes that may be alive while steps wait for others, or run
+/// ahead of them, beyond the peak of the order that the plan came in.
 inline constexpr std::size_t kMaxJoinedSteps = 1024;
 inline constexpr std::int64_t kMaxBytesHeldBack = std::int64_t{1} << 20;
 /// What an order with fewer barriers may take: this share of the arena more, or these bytes if they are more.
 inline constexpr double kArenaShareForFewerBarriers = 1.0 / 8;
 inline constexpr std::int64_t kBytesForFewerBarriers = std::int64_t{1} << 20;
+/// Points of regions that one workgroup computes at the end of a dispatch: 32 to 64 an invocation, whose
+/// loads take a few microseconds, as long as a dispatch more and a barrier do.
+inline constexpr std::int64_t kMostFinishingPoints = 8192;
 
 }  // namespace caldera

@@ -6,6 +6,7 @@
 
 #include "engine/device/doctor/checks.h"
 #include "engine/device/reference/kernel_builder.h"
+#include "engine/device/reference/row_kernels.h"
 #include "engine/device/reference/scalar_limits.h"
 
 namespace caldera::doctor {
@@ -29,7 +30,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65
                             {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {129, 130, 33}};
 /// Few rows, and several tiles of most kinds. Compiling kernels is most of the time on a processor, and
 /// running those that are made for GPUs: a pinned variant takes all shapes in f32, and these in other types.
-constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}};
+constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}, {34, 68, 24}};
 
 /// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
 Allowed allowed_of(DType type, std::int64_t k) {
@@ -182,6 +183,54 @@ void check_epilogues(Examination& x, DType memory) {
   }
 }
 
+/// Regions at the end of products' dispatches: a norm of rows, then sums of columns, each read by the next
+/// product; and two norms after two products side by side.
+void check_finishing(Examination& x) {
+  const auto norm = reference::rms_norm_kernel(kF);
+  KernelBuilder sums("sums of squares");
+  const auto loaded = sums.load(kF);
+  const auto sum = sums.op(ScalarOp::row_sum, sums.op(ScalarOp::mul, loaded, loaded));
+  const auto column_sums = sums.store(sum).finish();
+  constexpr Sizes kOnes[] = {{1, 130, 65}, {8, 64, 64}, {33, 40, 300}};
+  for (const Sizes& s : kOnes) {
+    PlanCase plan(x.device());
+    const int a = plan.input(kF, s.m * s.k, {-1, 1}), b = plan.input(kF, s.k * s.n, {-1, 1});
+    const int c = plan.input(kF, s.n * s.k, {-1, 1}), weights = plan.input(kF, s.n + s.k, {0.5, 1});
+    const int h = plan.output(kF, 3 * s.m * s.n), normed = plan.output(kF, 3 * s.m * s.n);
+    const int rows = plan.output(kF, 3 * s.m), next = plan.output(kF, s.m * s.k),
+              total = plan.output(kF, s.k);
+    const int share = plan.scalar(kF, reference::floating(1 / static_cast<double>(s.n)));
+    const int epsilon = plan.scalar(kF, reference::floating(1e-3));
+    const auto product = [&](std::int64_t number) {
+      plan.contract(kF, {s.m, s.n, s.k},
+                    {view(a, {s.k, 0, 1}), view(b, {0, s.k, 1}), view(h, {s.n, 1, 0}, number * s.m * s.n)});
+    };
+    const auto norm_of = [&](std::int64_t number) {
+      const std::int64_t first = number * s.m * s.n;
+      plan.region(norm, {s.m, s.n},
+                  {view(h, {s.n, 1}, first), view(weights, {0, 1}), view(normed, {s.n, 1}, first),
+                   view(rows, {1, 0}, number * s.m)},
+                  1)
+          .scalars = {share, epsilon};
+    };
+    product(0);
+    norm_of(0);
+    plan.finish();
+    plan.contract(kF, {s.m, s.k, s.n},
+                  {view(normed, {s.n, 0, 1}), view(c, {0, s.n, 1}), view(next, {s.k, 1, 0})});
+    plan.region(column_sums, {s.k, s.m}, {view(next, {1, s.k}), view(total, {1, 0})}, 1);
+    plan.finish();
+    product(1);
+    product(2);
+    plan.join();
+    norm_of(1);
+    plan.finish();
+    norm_of(2);
+    plan.join();
+    x.compare("regions at the end of products, " + extents(s), plan, epilogue_allowed(x, 4 * (s.k + s.n)));
+  }
+}
+
 /// An epilogue that follows coordinates and draws random numbers: a causal mask with dropout.
 void check_coordinates(Examination& x) {
   if (!x.supports(DType::i64)) return x.skip("product with mask and dropout", "the device lacks i64");
@@ -249,6 +298,7 @@ void check_products(Examination& x) {
   check_batches(x);
   check_empty(x);
   check_coordinates(x);
+  check_finishing(x);
   std::vector<DType> memory_types{kF};
   for (DType type : x.supported(kHalves)) memory_types.push_back(type);
   for (DType memory : memory_types) {

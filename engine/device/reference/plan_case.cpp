@@ -172,6 +172,13 @@ void PlanCase::join() {
   plan_->steps.back().barrier_before = false;
 }
 
+void PlanCase::follow() {
+  join();
+  plan_->steps.back().follows = true;
+}
+
+void PlanCase::finish() { plan_->steps.back().finishes = true; }
+
 void PlanCase::run_last_step_ahead() {
   Plan alone = *plan_;
   alone.steps = {plan_->steps.back()};

@@ -84,6 +84,10 @@ class PlanCase {
                   std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient = nullptr);
   /// Makes the last step part of the dispatch of the one before it.
   void join();
+  /// Makes the last step, a product, follow the one before it in its dispatch.
+  void follow();
+  /// Makes the last step, a region, run at the end of the dispatch before it.
+  void finish();
 
   /// Takes the last step out of the plan again and runs it on the data by the reference: what it writes, an
   /// input of the plan for once, then holds the result.

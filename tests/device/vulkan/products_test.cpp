@@ -101,6 +101,55 @@ TEST_P(VulkanProducts, SegmentsFactorsAndEpilogues) {
   }
 }
 
+/// silu(x G) * (x U) as two products of one dispatch: the second's epilogue reads what the first's has stored
+/// at the same element, on edges of tiles as well.
+TEST_P(VulkanProducts, OneFollowsAnother) {
+  const DType type = typical_product(*GetParam()).a;
+  KernelBuilder first("silu");
+  const auto gate = first.load(DType::f32);
+  first.store(first.op(ScalarOp::mul, gate, first.op(ScalarOp::sigmoid, gate)));
+  KernelBuilder second("multiply");
+  const auto up = second.load(DType::f32);
+  second.store(second.op(ScalarOp::mul, up, second.load(DType::f32)));
+  const auto silu = first.finish(), multiply = second.finish();
+  const std::int64_t sizes[][3] = {{1, 70, 64}, {6, 33, 24}, {37, 131, 40}, {300, 150, 32}};
+  for (const auto& s : sizes) {
+    const std::int64_t m = s[0], n = s[1], k = s[2];
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    PlanCase c(Device::vulkan(0), 9);
+    const int x = c.input(type, m * k, {-3, 3, true});
+    const int g = c.input(type, n * k, {-3, 3, true}), u = c.input(type, n * k, {-3, 3, true});
+    const int gated = c.output(DType::f32, m * n), z = c.output(DType::f32, m * n);
+    const Operand left = view(x, {k, 0, 1}), between = view(gated, {n, 1, 0});
+    c.contract(DType::f32, {m, n, k}, {left, view(g, {0, k, 1}), between}, silu);
+    c.contract(DType::f32, {m, n, k}, {left, view(u, {0, k, 1}), between, view(z, {n, 1, 0})}, multiply);
+    c.follow();
+    const std::uint64_t before = backend_->counters().dispatches;
+    c.check_on(*backend_, tolerance_of(2 * k + 16));
+    EXPECT_EQ(backend_->counters().dispatches - before, 1U);
+  }
+}
+
+/// A region at the end of a dispatch finds its counter as it was, replay after replay.
+TEST_P(VulkanProducts, RegionsFinishThemAgainAndAgain) {
+  const DType type = typical_product(*GetParam()).a;
+  KernelBuilder doubled("doubled");
+  const auto value = doubled.load(DType::f32);
+  const auto kernel = doubled.store(doubled.op(ScalarOp::add, value, value)).finish();
+  const std::int64_t m = 40, n = 96, k = 64;
+  PlanCase c(Device::vulkan(0), 3);
+  const int a = c.input(type, m * k, {-3, 3, true}), b = c.input(type, n * k, {-3, 3, true});
+  const int h = c.output(DType::f32, m * n), z = c.output(DType::f32, m * n);
+  c.contract(DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(h, {n, 1, 0})});
+  c.region(kernel, {m, n}, {view(h, {n, 1}), view(z, {n, 1})});
+  c.finish();
+  const auto executable = backend_->prepare(c.shared_plan());
+  for (int run = 0; run < 5; ++run) {
+    const Comparison comparison = c.compare(c.run_on(*backend_, *executable), tolerance_of(2 * k));
+    EXPECT_TRUE(comparison.good()) << run << ": " << comparison.complaints.at(0);
+  }
+}
+
 /// Tiles are taken in bands of eight rows of them: more than one band, the last one not full.
 TEST_P(VulkanProducts, MoreRowsThanABandOfTiles) {
   const DType type = typical_product(*GetParam()).a;

@@ -143,9 +143,10 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
   add.store(add.op(ScalarOp::add, product, add.load(DType::f32)));
   const auto kernel = add.finish();
   const GlslEpilogue::Shape shape{.rank = 3, .access = {Access::strided, Access::strided}};
-  const GlslEpilogue epilogue(*kernel, shape, "epilogue");
+  const std::vector<GlslEpilogue> epilogues{{*kernel, shape, vulkan::kEpilogueNames[0]},
+                                            {*kernel, shape, vulkan::kEpilogueNames[1]}};
   for (const bool scaled : {false, true}) {
-    for (const GlslEpilogue* end : {static_cast<const GlslEpilogue*>(nullptr), &epilogue}) {
+    for (const std::size_t ends : {0U, 1U, 2U}) {
       vulkan::ProductForm form;
       const vulkan::ProductVariant& variant = *vulkan::find_product_variant("cooperative-64");
       vulkan::Capabilities can;
@@ -156,8 +157,8 @@ TEST_F(VulkanSpirv, CooperativeMatrices) {
       form.kernel = variant.family->kernel(variant, square, can, vulkan::kGpuRates);
       form.memory[0] = form.memory[1] = {DType::f16, DType::f16};
       form.scaled = scaled;
-      form.scaled_segment = scaled && end != nullptr ? 1 : -1;
-      const std::string text = vulkan::product_text(form, end, 1, {});
+      form.scaled_segment = scaled && ends > 0 ? 1 : -1;
+      const std::string text = vulkan::product_text(form, std::span(epilogues).first(ends), 1, nullptr, {});
       const std::vector<std::uint32_t> nv = vulkan::compile_glsl(text, "cooperative");
       EXPECT_EQ(module_faults(nv), "");
       const std::vector<std::uint32_t> khr = vulkan::spirv::finish(nv, "cooperative");

@@ -144,10 +144,11 @@ void PreparedProduct::merge_batches() {
                         return s.b.batch.back() == 0 && follows(s.a.batch.back(), m_, s.a.row);
                       });
     const bool columns =
-        !rows && !free_rows && follows(sc, n_, c_.column) && all_segments([&](const Segment& s) {
+        !rows && (free_rows ? m_ == 1 : follows(sc, n_, c_.column)) && all_segments([&](const Segment& s) {
           return s.a.batch.back() == 0 && follows(s.b.batch.back(), n_, s.b.column);
         });
     if (!rows && !columns) break;
+    if (columns) epilogue_nanoseconds_ *= static_cast<double>(extent);
     if (rows && m_ == 1) {
       c_.row = sc;
       for (Segment& s : segments_) s.a.row = s.a.batch.back();

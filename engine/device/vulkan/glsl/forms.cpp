@@ -6,7 +6,12 @@
 namespace caldera {
 
 void GlslForm::open_points() const {
-  if (by_group()) {
+  if (variant.finishes) {
+    if (by_group())
+      body.open("for (uint n = 0u; n < points; ++n) {{");
+    else
+      body.open("for (uint n = gl_LocalInvocationID.x; n < points; n += {}u) {{", variant.lanes);
+  } else if (by_group()) {
     body.line("const uint share = (points + all_groups - 1u) / all_groups;");
     body.line("const uint first = gl_WorkGroupID.x * share;");
     body.line("const uint last = min(points, first + share);");

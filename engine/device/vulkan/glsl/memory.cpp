@@ -113,12 +113,14 @@ void append_glsl_memory(const GlslNeeds& needs, const GlslOptions& options, std:
   if (byte_words || half_words || needs.neighbours)
     out += "#extension GL_EXT_buffer_reference_uvec2 : require\n";
   if (needs.neighbours) out += "#extension GL_EXT_control_flow_attributes : require\n";
+  const char* const coherent = needs.coherent ? "coherent " : "";
+  out += fmt::format("#define COHERENT {}\n", coherent);
   for (const Block& block : kBlocks) {
     if (block.needed != nullptr && !(needs.*block.needed)) continue;
     if ((block.bytes == 1 && byte_words) || (block.bytes == 2 && half_words)) continue;
     out += fmt::format(
-        "layout(buffer_reference, std430, buffer_reference_align = {}) buffer {} {{ {} v[]; }};\n",
-        block.bytes, block.name, block.element);
+        "layout(buffer_reference, std430, buffer_reference_align = {}) {}buffer {} {{ {} v[]; }};\n",
+        block.bytes, coherent, block.name, block.element);
   }
   if (byte_words || half_words) out += vulkan::whole_shader_text("words");
   if (needs.neighbours) out += vulkan::whole_shader_text("neighbours");

@@ -11,6 +11,7 @@ struct GlslNeeds {
   bool int64 = false, bytes = false, halves = false, doubles = false;
   bool neighbours = false;                     // shaders/memory/neighbours.glsl
   bool subgroups = false, broadcasts = false;  // arithmetic and passing values around in subgroups
+  bool coherent = false;                       // what one workgroup stores another one loads
 
   /// Registers of the type.
   void value(DType type) {
@@ -33,6 +34,7 @@ struct GlslNeeds {
     neighbours |= more.neighbours;
     subgroups |= more.subgroups;
     broadcasts |= more.broadcasts;
+    coherent |= more.coherent;
   }
 };
 

@@ -10,10 +10,8 @@
 namespace caldera {
 
 /// The operands of KernelVariant::width neighbouring points. Those that lie together are the words
-/// `w<k>_<group>`,
-/// which are filled before the points are
-/// computed and stored after them: in words of up to 16 bytes where all addresses allow that, else element by
-/// element.
+/// `w<k>_<group>`, which are filled before the points are computed and stored after them: in words of up to
+/// 16 bytes where all addresses allow that, else element by element.
 class GlslNeighbours {
  public:
   GlslNeighbours(const GlslOperands& operands, const KernelVariant& variant, GlslBody& body);

@@ -1,6 +1,7 @@
 #include "engine/device/vulkan/glsl/region_shader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/device/vulkan/glsl/forms.h"
 
@@ -22,35 +23,24 @@ int divisors(const GlslOperands& operands) {
   return coordinates ? std::max(operands.rank() - 1, 0) : 0;
 }
 
-std::string block_declaration(const GlslOperands& operands) {
-  std::string text = "struct Block {\n" + operands.slot_members() + "int points;\nint reduced;\n";
+std::string block_members(const GlslOperands& operands) {
+  std::string text = operands.slot_members() + "int points;\nint reduced;\n";
   for (int d = 0; d < operands.rank(); ++d) text += fmt::format("int d{};\n", d);
   text += operands.integer_members();
   for (int d = 1; d <= divisors(operands); ++d) text += fmt::format("uint m{};\n", d);
-  return text +
-         "};\n"
-         "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block "
-         "blocks[]; };\n"
-         "layout(push_constant) uniform Push { Arguments a; uint all_groups; };\n";
+  return text;
 }
 
-}  // namespace
-
-ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
-  const GlslOperands operands = make_operands(kernel, variant, {});
-  return {operands.slots(), 2 + variant.rank + operands.integers(), divisors(operands)};
-}
-
-std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
-  const GlslOperands operands = make_operands(kernel, variant, options);
-  GlslBody body;
-  constexpr std::string_view kBlock = "a.blocks[gl_WorkGroupID.y].";
-  operands.declare_loaded(kBlock, body);
-  body.line("const uint points = uint({}points);", kBlock);
-  body.line("const uint reduced = uint({}reduced);", kBlock);
-  for (int d = 0; d < variant.rank; ++d) body.line("const int d{} = {}d{};", d, kBlock, d);
+/// The statements of main(), or of a function that has the arguments `block` refers to; what they need is in
+/// the body. Returns declarations of shared memory.
+std::string write_body(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options,
+                       const GlslOperands& operands, std::string_view block, GlslBody& body) {
+  operands.declare_loaded(block, body);
+  body.line("const uint points = uint({}points);", block);
+  body.line("const uint reduced = uint({}reduced);", block);
+  for (int d = 0; d < variant.rank; ++d) body.line("const int d{} = {}d{};", d, block, d);
   for (int d = 1; d <= divisors(operands); ++d) {
-    body.line("const uint m{0} = {1}m{0};", d, kBlock);
+    body.line("const uint m{0} = {1}m{0};", d, block);
     body.line("const uint h{0} = uint(findMSB(uint(d{0} - 1)) + 1);", d);
   }
 
@@ -72,14 +62,68 @@ std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const Gl
       write_rows(form);
       break;
   }
+  return std::move(form.shared);
+}
 
+}  // namespace
+
+ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant) {
+  const GlslOperands operands = make_operands(kernel, variant, {});
+  return {operands.slots(), 2 + variant.rank + operands.integers(), divisors(operands)};
+}
+
+std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const GlslOptions& options) {
+  const GlslOperands operands = make_operands(kernel, variant, options);
+  GlslBody body;
+  const std::string shared =
+      write_body(kernel, variant, options, operands, "a.blocks[gl_WorkGroupID.y].", body);
   std::string text = "// " + kernel.name + '\n';
   append_glsl_preamble(body.needs, options, text);
   text += fmt::format("layout(local_size_x = {}) in;\n", variant.lanes);
-  text += block_declaration(operands) + form.shared;
+  text += "struct Block {\n" + block_members(operands) +
+          "};\n"
+          "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments { Block "
+          "blocks[]; };\n"
+          "layout(push_constant) uniform Push { Arguments a; uint all_groups; };\n" +
+          shared;
   append_glsl_functions(body.needs, text);
   text += "void main() {\n" + body.text() + "}\n";
   return text;
+}
+
+GlslFinish finishing_glsl(const Kernel& kernel, const KernelVariant& variant, std::size_t blocks,
+                          const GlslOptions& options) {
+  const GlslOperands operands = make_operands(kernel, variant, options);
+  GlslBody body;
+  const std::string shared = write_body(kernel, variant, options, operands, "a.blocks[block].", body);
+  body.needs.coherent = true;
+  GlslFinish finish{.needs = std::move(body.needs), .functions = {}, .statements = {}};
+  finish.functions =
+      "struct FinishBlock {\n" + block_members(operands) +
+      "};\n"
+      "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FinishArguments { "
+      "FinishBlock blocks[]; };\n"
+      "layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer FinishCounter { uint "
+      "ended; };\n"
+      "shared uint finish_ended;\n" +
+      shared + "void finish_block(FinishArguments a, uint block) {\n" + body.text() + "}\n";
+  // What a workgroup stored is there for others before it is counted; the last one loads after it has
+  // counted.
+  finish.statements = fmt::format(
+      "  memoryBarrierBuffer();\n"
+      "  barrier();\n"
+      "  if (gl_LocalInvocationIndex == 0u) {{\n"
+      "    finish_ended = atomicAdd(finish_counter.ended, 1u) + 1u;\n"
+      "    if (finish_ended == finish_turns) finish_counter.ended = 0u;\n"
+      "  }}\n"
+      "  barrier();\n"
+      "  if (finish_ended == finish_turns) {{\n"
+      "    memoryBarrierBuffer();\n"
+      "    [[dont_unroll]] for (uint block = 0u; block < {}u; ++block) finish_block(finish_arguments, "
+      "block);\n"
+      "  }}\n",
+      blocks);
+  return finish;
 }
 
 }  // namespace caldera

@@ -5,8 +5,10 @@
 // iteration space: any number of them is right, the caller picks it for speed.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
+#include "engine/device/vulkan/glsl/needs.h"
 #include "engine/device/vulkan/glsl/variant.h"
 #include "engine/plan/kernel/kernel.h"
 
@@ -29,6 +31,21 @@ struct ArgumentLayout {
   int bytes() const { return (8 * slots + 4 * (integers + divisors) + 7) / 8 * 8; }
 };
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant);
+
+/// What another kernel's shader has in it to end with a region: every workgroup counts itself, and the last
+/// one takes all points of all blocks.
+struct GlslFinish {
+  GlslNeeds needs;
+  std::string functions;   // ahead of main(); below the extensions and library functions that `needs` lists
+  std::string statements;  // at the end of main(), which all invocations reach together
+  /// The push constants below the first two: see KernelPush.
+  static constexpr const char* kPushMembers =
+      "uint finish_turns; FinishArguments finish_arguments; FinishCounter finish_counter;";
+};
+
+/// For a variant that `finishes`, whose lanes are the other kernel's. Throws as to_glsl does.
+GlslFinish finishing_glsl(const Kernel& kernel, const KernelVariant& variant, std::size_t blocks,
+                          const GlslOptions& options);
 
 /// The shader. Throws DTypeError naming the operation when the kernel asks for one that GLSL lacks
 /// (transcendental functions of float64, 16-bit types).

@@ -6,7 +6,7 @@ Hash128 KernelVariant::hash() const {
   Hash128 h;
   h.mix(static_cast<std::uint64_t>(form) | std::uint64_t{rank} << 8 | std::uint64_t{reduce_rank} << 16 |
         std::uint64_t{lanes} << 24 | std::uint64_t{kept} << 40 | std::uint64_t{width} << 48 |
-        std::uint64_t{online} << 56);
+        std::uint64_t{online} << 56 | std::uint64_t{finishes} << 57);
   h.mix(access.size());
   for (Access a : access) h.mix(static_cast<std::uint64_t>(a));
   for (Neighbours n : neighbours) h.mix(static_cast<std::uint64_t>(n));

@@ -49,6 +49,8 @@ struct KernelVariant {
   // operands come and go in words of up to 16 bytes where addresses allow that. With more than one dimension
   // (of a row, with rows) it divides the innermost extent, and the other strides of what lies together.
   std::uint8_t width = 1;
+  // One workgroup takes all of the points, at the end of another kernel: see region_shader.h.
+  bool finishes = false;
   // In the order of Step::operands: inputs, index operands, outputs. What has one element a row (see
   // row_operands) counts over the kept dimensions only. An index operand is `scalar` or `strided`.
   std::vector<Access> access;

@@ -16,11 +16,15 @@
 namespace caldera::vulkan {
 
 /// The push constants of every kernel: the address of its arguments, and how many workgroups there are along
-/// x in all parts of the dispatch. Kernels use that instead of gl_NumWorkGroups, which counts one part.
+/// x in all parts of the dispatch. Kernels use that instead of gl_NumWorkGroups, which counts one part. Then,
+/// for kernels at whose end regions run (glsl/region_shader.h): how many workgroups there are in all, and the
+/// addresses of the regions' arguments and of a counter.
 struct KernelPush {
   VkDeviceAddress arguments = 0;
   std::uint32_t all_groups = 0;
-  std::uint32_t padding = 0;
+  std::uint32_t turns = 0;
+  VkDeviceAddress finish_arguments = 0;
+  VkDeviceAddress finish_counter = 0;
 };
 
 /// Any thread. Whoever holds it keeps the driver's pipeline; recorded commands do not, so their owner has to.

@@ -140,6 +140,26 @@ std::string memory_definitions(char side, const std::vector<DType>& types, const
          for_side("#define @_BEGIN(segment) @_kind = ", side) + kinds + ";\n";
 }
 
+/// What shaders/matmul/matmul.glsl takes for KERNEL_...: functions, arguments, and calls.
+std::string epilogue_definitions(const ProductForm& form, std::span<const GlslEpilogue> epilogues,
+                                 int batch_rank) {
+  const BatchCoordinates batch = batch_coordinates(batch_rank);
+  std::string text, slots, integers, begin, store;
+  for (std::size_t i = 0; i < epilogues.size(); ++i) {
+    const GlslEpilogue& epilogue = epilogues[i];
+    text += epilogue.function();
+    slots += one_line(epilogue.slot_members());
+    integers += one_line(epilogue.integer_members());
+    begin += one_line(epilogue.load("args."));
+    if (epilogues.size() > 1) store += i == 0 ? "if (product == 0u) " : " else ";
+    store += fmt::format("{}({}, {}row, column);", kEpilogueNames[i],
+                         form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
+  }
+  text += fmt::format("#define KERNEL_SLOTS {}\n#define KERNEL_INTEGERS {}\n", slots, integers);
+  text += fmt::format("#define KERNEL_BEGIN {}\n#define KERNEL_BATCH(batch) {}\n", begin, batch.declarations);
+  return text + fmt::format("#define KERNEL_STORE(p, row, column) {}\n", store);
+}
+
 }  // namespace
 
 bool ProductForm::plain_memory() const {
@@ -170,10 +190,11 @@ UnitScale unit_scale(DType type) {
   });
 }
 
-std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
-                         const GlslOptions& options) {
+std::string product_text(const ProductForm& form, std::span<const GlslEpilogue> epilogues, int batch_rank,
+                         const GlslFinish* finish, const GlslOptions& options) {
   GlslNeeds needs;
-  if (epilogue != nullptr) needs = epilogue->needs();
+  if (finish != nullptr) needs.add(finish->needs);
+  for (const GlslEpilogue& epilogue : epilogues) needs.add(epilogue.needs());
   needs.memory(form.type);
   if (form.scaled) needs.value(form.scale);
   needs.subgroups |= form.kernel.adds;
@@ -203,17 +224,19 @@ std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, 
   text += fmt::format("#define SEGMENTS {}\n", form.segments());
   if (form.scaled_segment >= 0) text += fmt::format("#define SCALED_SEGMENT {}\n", form.scaled_segment);
   text += form.kernel.definitions;
-  if (epilogue != nullptr) {
-    const BatchCoordinates batch = batch_coordinates(batch_rank);
-    text += epilogue->function();
-    text += fmt::format("#define KERNEL_SLOTS {}\n", one_line(epilogue->slot_members()));
-    text += fmt::format("#define KERNEL_INTEGERS {}\n", one_line(epilogue->integer_members()));
-    text += fmt::format("#define KERNEL_BEGIN {}\n", one_line(epilogue->load("args.")));
-    text += fmt::format("#define KERNEL_BATCH(batch) {}\n", batch.declarations);
-    text += fmt::format("#define KERNEL_STORE(p, row, column) epilogue({}, {}row, column);\n",
-                        form.type == DType::u8 ? "(p) & 0xffu" : "p", batch.names);
-  }
-  return text + form.variant->family->text();
+  if (!epilogues.empty()) text += epilogue_definitions(form, epilogues, batch_rank);
+  const bool followed = epilogues.size() > 1;
+  if (!followed && finish == nullptr) return text + form.variant->family->text();
+  if (followed) text += "#define FOLLOWED\n";
+  if (finish != nullptr)
+    text += finish->functions + fmt::format("#define PUSH_MEMBERS {}\n", finish->kPushMembers);
+  text += "#define main one_product\n" + form.variant->family->text() + "#undef main\nvoid main() {\n";
+  // An invocation reads what it stored itself, as each stores the same elements of either product.
+  text += followed ? "  [[dont_unroll]] for (product = 0u; product < 2u; ++product) {\n"
+                     "    one_product();\n    memoryBarrierBuffer();\n  }\n"
+                   : "  one_product();\n";
+  if (finish != nullptr) text += finish->statements;
+  return text + "}\n";
 }
 
 }  // namespace caldera::vulkan

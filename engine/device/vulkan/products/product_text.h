@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/device/vulkan/glsl/epilogue.h"
+#include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/products/families/product_family.h"
 #include "engine/tensor/hash.h"
 
@@ -38,8 +40,13 @@ struct UnitScale {
 };
 UnitScale unit_scale(DType type);
 
-/// The shader. `epilogue` may be null; `batch_rank`: coordinates of a batch that it takes.
-std::string product_text(const ProductForm& form, const GlslEpilogue* epilogue, int batch_rank,
-                         const GlslOptions& options);
+/// The names of epilogues in the text.
+inline constexpr const char* kEpilogueNames[] = {"epilogue", "following"};
+
+/// The shader. `epilogues`: none; one; or two, of a product and of the one that follows it in its dispatch,
+/// over the same space. Then each has a block, with the arguments of both epilogues, in that order.
+/// `batch_rank`: coordinates of a batch that they take. `finish`: what the dispatch ends with; may be null.
+std::string product_text(const ProductForm& form, std::span<const GlslEpilogue> epilogues, int batch_rank,
+                         const GlslFinish* finish, const GlslOptions& options);
 
 }  // namespace caldera::vulkan

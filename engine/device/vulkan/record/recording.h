@@ -26,6 +26,9 @@ struct Dispatch {
   // Of an invocation that takes points: how often it does so from the beginning, and the turns of each of its
   // walks over them. 0: it does something else.
   std::int64_t rounds = 0, turns = 0;
+  /// Of regions at its end: the offset of their arguments, and the number of a counter (Counters); none: < 0.
+  std::uint32_t finish_block = 0;
+  std::int32_t finish_counter = -1;
 };
 
 /// Eight bytes of the table that hold an address: base of a slot (or of a segment of the arena) plus an
@@ -60,10 +63,13 @@ struct ScalarPatch {
   std::int32_t scalar = 0;
 };
 
-/// The dispatches of a step. Steps that are joined have the same; a step without work has none.
+/// The dispatches of a step and of those that are joined to it. A step without work has none.
 struct DispatchRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint32_t own = 0;  // of these, the one that computes the step
+
+  std::uint32_t own_dispatch() const { return first + own; }
 };
 
 /// What was chosen for a matrix product.
@@ -82,6 +88,7 @@ struct Recording {
   std::vector<ScalarPatch> scalars;
   std::vector<CopyDispatch> copies;
   std::uint32_t barriers = 0;
+  std::int32_t counters = 0;  // of dispatches at whose end regions run
 };
 
 /// Appends one argument block after another. Slots of eight bytes come before the integers of a block.

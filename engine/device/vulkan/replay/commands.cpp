@@ -62,7 +62,12 @@ VkCommandBuffer Commands::record(const Recording& recording, const Part& part, c
         vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline->handle());
         bound = dispatch.pipeline.get();
       }
-      const KernelPush push{table_ + dispatch.block, dispatch.groups};
+      KernelPush push{table_ + dispatch.block, dispatch.groups};
+      if (dispatch.finish_counter >= 0) {
+        push.turns = dispatch.groups * dispatch.instances;
+        push.finish_arguments = table_ + dispatch.finish_block;
+        push.finish_counter = context_->counters.address(dispatch.finish_counter);
+      }
       vk.vkCmdPushConstants(commands, context_->pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             sizeof push, &push);
       const GroupRange groups = groups_of(dispatch, part.slice, part.slices);

@@ -235,6 +235,7 @@ std::uint64_t VulkanExecutable::submit(Instance& instance) {
     }
   } catch (...) {
     context_->device->settle(instance.last_use);  // what has been queued runs to its end
+    if (recording_.counters > 0 && !context_->device->is_lost()) context_->counters.clear();
     if (!was_recorded) instance.commands.reset();
     throw;
   }

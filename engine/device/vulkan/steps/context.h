@@ -7,6 +7,7 @@
 
 #include "engine/device/vulkan/glsl/variant.h"
 #include "engine/device/vulkan/memory/arena.h"
+#include "engine/device/vulkan/memory/counters.h"
 #include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/pipelines/pipeline_cache.h"
@@ -26,6 +27,7 @@ class Context {
   const DevicePtr device;
   const std::shared_ptr<MemoryPool> tensors;
   const std::shared_ptr<MemoryPool> tables;
+  Counters counters;
   PipelineCache pipelines;
   Measurements measurements;
   Pace pace;

@@ -11,6 +11,7 @@
 #include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
+#include "engine/device/vulkan/steps/region_step.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
@@ -100,30 +101,6 @@ std::string embedded_name(const ContractStep& contract, const ProductForm& form,
   return fmt::format(fmt::runtime(form.kernel.embedded), product_type_name(form.type));
 }
 
-PipelinePtr make_pipeline(const Encoder& encoder, const Step& step, const ContractStep& contract,
-                          const ProductProblem& p, const ProductForm& form) {
-  Context& context = encoder.context;
-  const ProductKernel& kernel = form.kernel;
-  if (const std::string name = embedded_name(contract, form, context.glsl); !name.empty())
-    return context.pipelines.embedded(name, kernel.embedded_constants, kernel.full_subgroups);
-  Hash128 key = form.hash();
-  GlslEpilogue::Shape epilogue_shape{.rank = p.batch.rank() + 2};
-  if (contract.epilogue) {
-    for (std::size_t i = 2 * form.segments(); i < p.views.size(); ++i)
-      epilogue_shape.access.push_back(scalar_or_strided(view_strides(p.views[i])));
-    for (const Hash128& h : {contract.epilogue->hash, epilogue_shape.hash()}) {
-      key.mix(h.lo);
-      key.mix(h.hi);
-    }
-  }
-  const auto text = [&] {
-    if (!contract.epilogue) return product_text(form, nullptr, 0, context.glsl);
-    const GlslEpilogue epilogue(*contract.epilogue, epilogue_shape, "epilogue", context.glsl);
-    return product_text(form, &epilogue, p.batch.rank(), context.glsl);
-  };
-  return context.pipelines.generated(key, step.name(), kernel.full_subgroups, text, kernel.constants);
-}
-
 /// One product of a dispatch.
 struct Product {
   std::size_t number;  // among the joined steps
@@ -160,6 +137,47 @@ Product make_product(const Encoder& encoder, std::span<const Step> joined, std::
   return product;
 }
 
+/// For a product, or for one and another that follows it; with what they end with, if there is such.
+PipelinePtr make_pipeline(const Encoder& encoder, std::span<const Product* const> products,
+                          const ProductForm& form, const std::optional<FinishingRegions>& finish) {
+  Context& context = encoder.context;
+  const ProductKernel& kernel = form.kernel;
+  const Product& first = *products[0];
+  if (const std::string name = embedded_name(*first.contract, form, context.glsl); !name.empty() && !finish)
+    return context.pipelines.embedded(name, kernel.embedded_constants, kernel.full_subgroups);
+  Hash128 key = form.hash();
+  std::vector<GlslEpilogue::Shape> shapes;
+  for (const Product* product : products) {
+    if (!product->contract->epilogue) continue;
+    const ProductProblem& p = product->problem;
+    GlslEpilogue::Shape& shape = shapes.emplace_back();
+    shape.rank = p.batch.rank() + 2;
+    for (std::size_t i = 2 * form.segments(); i < p.views.size(); ++i)
+      shape.access.push_back(scalar_or_strided(view_strides(p.views[i])));
+    for (const Hash128& h : {product->contract->epilogue->hash, shape.hash()}) {
+      key.mix(h.lo);
+      key.mix(h.hi);
+    }
+  }
+  if (finish) {
+    key.mix(finish->key.lo);
+    key.mix(finish->key.hi);
+  }
+  const auto text = [&] {
+    std::optional<GlslFinish> end;
+    if (finish) end = finish->text();
+    std::vector<GlslEpilogue> epilogues;
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      epilogues.emplace_back(*products[i]->contract->epilogue, shapes[i], kEpilogueNames[i], context.glsl);
+    return product_text(form, epilogues, first.problem.batch.rank(), end ? &*end : nullptr, context.glsl);
+  };
+  std::string name = first.step->name();
+  if (products.size() > 1) name += ", " + products[1]->step->name();
+  if (finish) name += ", then " + finish->name;
+  return context.pipelines.generated(key, name, kernel.full_subgroups || (finish && finish->full_subgroups),
+                                     text, kernel.constants);
+}
+
 /// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves products for
 /// which it is equal.
 struct Text {
@@ -176,16 +194,20 @@ struct Text {
     for (std::size_t i = 2 * form.segments(); i < views.size(); ++i)
       access.push_back(scalar_or_strided(view_strides(views[i])));
   }
-  bool operator==(const Text& other) const {
+  bool operator==(const Text& other) const { return access == other.access && differs_in_epilogue(other); }
+  /// Equal, but for the epilogue perhaps.
+  bool differs_in_epilogue(const Text& other) const {
     return variant == other.variant && form.hash() == other.form.hash() &&
            form.kernel.constants == other.form.kernel.constants &&
-           form.kernel.embedded_constants == other.form.kernel.embedded_constants && access == other.access &&
+           form.kernel.embedded_constants == other.form.kernel.embedded_constants &&
            batch_rank == other.batch_rank;
   }
 };
 
-/// The product's arguments, as shaders/matmul/matmul.glsl declares them.
-void write_block(TableWriter& table, const Product& product, const ProductForm& form) {
+/// The product's arguments, as shaders/matmul/matmul.glsl declares them. `epilogues`: the products whose
+/// epilogues the text has.
+void write_block(TableWriter& table, const Product& product, const ProductForm& form,
+                 std::span<const Product* const> epilogues) {
   const Step& step = *product.step;
   const ContractStep& contract = *product.contract;
   const ProductProblem& p = product.problem;
@@ -207,7 +229,8 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
     }
   }
   if (contract.epilogue) {
-    epilogue_arguments(step, p).write_slots(table, step.scalars);
+    for (const Product* one : epilogues)
+      epilogue_arguments(*one->step, one->problem).write_slots(table, one->step->scalars);
   } else {
     biases.push_back(view_bias(view_extents(p, p.m, p.n), p.views[named], step));
     table.address(step.operands[named], biases[named]);
@@ -216,17 +239,28 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
   for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
   for (const Segment& segment : contract.segments) table.integer(segment.k, step);
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
-  if (contract.epilogue) epilogue_arguments(step, p).write_integers(table);
+  if (contract.epilogue) {
+    for (const Product* one : epilogues) epilogue_arguments(*one->step, one->problem).write_integers(table);
+  }
   table.align();
 }
 
-/// One dispatch of products whose texts are equal.
+/// What the only dispatch of products ends with, if it does.
+std::optional<FinishingRegions> finishing_of(Encoder& encoder, const ProductForm& form,
+                                             const ProductExtents& extents, std::int64_t iterations) {
+  const Capabilities& can = encoder.context.device->capabilities();
+  const bool loops = can.loop_limit == 0 || iterations <= can.loop_limit / 2;
+  if (encoder.finishing.empty() || form.kernel.matrices || !loops ||
+      encoder.recording.counters == Counters::kMost)
+    return {};
+  return encode_finishing(encoder, extents.lanes, can.shared_memory - extents.shared_bytes);
+}
+
+/// One dispatch of products whose texts are equal, side by side; or of two, the second after the first.
 void dispatch(Encoder& encoder, std::span<const Product* const> products, const ProductVariant& variant,
-              const ProductForm& form) {
+              const ProductForm& form, bool follows, bool is_only) {
   Context& context = encoder.context;
   const Product& first = *products[0];
-  const PipelinePtr pipeline = make_pipeline(encoder, *first.step, *first.contract, first.problem, form);
-  const std::uint32_t block = encoder.table.begin();
   const auto extents = [&](const Product& product) {
     return variant.family->extents(variant, product.shape, context.device->capabilities());
   };
@@ -235,14 +269,33 @@ void dispatch(Encoder& encoder, std::span<const Product* const> products, const 
     const std::int64_t own = extents(*product).tiles(product->shape);
     TableWriter::check_fits(own, *product->step);
     tiles = std::max(tiles, own);
-    write_block(encoder.table, *product, form);
   }
   const std::uint32_t groups = encoder.groups(tiles, extents(first).units);
+  const auto count = static_cast<std::uint32_t>(products.size());
   std::int64_t iterations = 0;
   for (const Product* product : products)
     iterations = std::max(iterations, extents(*product).iterations(product->shape, groups));
-  encoder.dispatch(*first.step, pipeline, block, groups, iterations,
-                   static_cast<std::uint32_t>(products.size()));
+  if (follows) iterations *= count;
+
+  std::optional<FinishingRegions> finish;
+  if (is_only) finish = finishing_of(encoder, form, extents(first), iterations);
+  const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
+  const std::uint32_t block = encoder.table.begin();
+  for (const Product* product : products)
+    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
+  if (finish) iterations += finish->iterations;
+  encoder.dispatch(*first.step, pipeline, block, groups, iterations, follows ? 1 : count);
+  if (finish) {
+    encoder.recording.dispatches.back().finish_block = finish->block;
+    encoder.recording.dispatches.back().finish_counter = encoder.recording.counters++;
+  }
+}
+
+/// Whether one text may compute the product after the other: each invocation the same elements of both.
+bool may_follow(const Product& product, const Text& text, const Product& before, const Text& text_before) {
+  const ProductProblem& a = before.problem;
+  const ProductProblem& b = product.problem;
+  return text.differs_in_epilogue(text_before) && a.batch == b.batch && a.m == b.m && a.n == b.n;
 }
 
 /// The encoder's, or the tuner's choice for the product with most work.
@@ -255,6 +308,18 @@ const ProductVariant& choose_variant(const Encoder& encoder, const std::vector<P
                               [&](const ProductVariant& v, double stop_at) {
                                 return encoder.time_product(*largest.step, v, stop_at);
                               });
+}
+
+/// Batches of one ahead of the others, so that products with and without batches have one text.
+void give_equal_ranks(std::vector<Product>& products) {
+  int most = 0;
+  for (const Product& product : products) most = std::max(most, product.problem.batch.rank());
+  for (Product& product : products) {
+    while (product.problem.batch.rank() < most) {
+      product.problem.batch.insert(0, 1);
+      for (ProductProblem::View& view : product.problem.views) view.batch.insert(0, 0);
+    }
+  }
 }
 
 }  // namespace
@@ -271,8 +336,10 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
   if (!context.supports(joined[0].dtype))
     throw DTypeError(
         fmt::format("{} has no kernel on {}", name(joined[0].dtype), context.device->physical().info.name));
+  give_equal_ranks(products);
   const Capabilities& can = context.device->capabilities();
   const ProductVariant& preferred = choose_variant(encoder, products);
+  const bool follows = products.size() == 2 && joined[1].follows;
   std::vector<std::pair<Text, std::vector<const Product*>>> dispatches;
   for (const Product& product : products) {
     const ProductVariant& variant =
@@ -282,13 +349,19 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
     encoder.recording.variants.push_back(
         {encoder.step + product.number, {variant.name, context.tuner.why_not_pinned(product.shape, can)}});
     Text text(encoder, product, variant);
-    const auto alike = std::ranges::find_if(dispatches, [&](const auto& d) { return d.first == text; });
+    const auto alike = std::ranges::find_if(dispatches, [&](const auto& d) {
+      return follows ? may_follow(product, text, *d.second[0], d.first) : d.first == text;
+    });
     if (alike == dispatches.end())
-      dispatches.push_back({text, {&product}});
+      dispatches.emplace_back(std::move(text), std::vector<const Product*>{&product});
     else
       alike->second.push_back(&product);
   }
-  for (const auto& [text, alike] : dispatches) dispatch(encoder, alike, *text.variant, text.form);
+  for (const auto& [text, alike] : dispatches) {
+    dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows, dispatches.size() == 1);
+    for (const Product* product : alike) encoder.computes(product->number);
+    if (follows) encoder.barrier_next = alike.size() == 1 && &alike == &dispatches[0].second;
+  }
 }
 
 }  // namespace caldera::vulkan

@@ -28,4 +28,8 @@ Dispatch& Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_
   return recording.dispatches.back();
 }
 
+void Encoder::computes(std::size_t number) {
+  if (number < dispatch_of.size()) dispatch_of[number] = recording.dispatches.size() - 1;
+}
+
 }  // namespace caldera::vulkan

@@ -132,7 +132,8 @@ std::int64_t choose_kept(const Walks& walks, std::size_t instructions, std::int6
   return fits ? kept : 0;
 }
 
-/// Sets the form and lanes for rows; returns the rows that a workgroup takes.
+/// Sets the form and lanes for rows (of one that finishes, lanes are given); returns the rows that a
+/// workgroup takes.
 std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks& walks,
                          KernelVariant& variant) {
   const Capabilities& can = context.device->capabilities();
@@ -148,13 +149,16 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   variant.form = reduction ? RegionForm::reduce_per_thread : RegionForm::rows_per_thread;
   const std::int64_t short_row = reduction ? 2 * subgroup - 1 : kShortRow;
   // Of many reductions not even a subgroup's parts may fit: then nothing is shared.
-  const bool is_shared =
-      shared >= subgroup && (prefers_groups(space, batch.kernel, short_row) || longest >= loops);
+  const bool fits =
+      variant.finishes ? variant.lanes <= most && variant.lanes % subgroup == 0 : shared >= subgroup;
+  const bool is_shared = fits && (prefers_groups(space, batch.kernel, short_row) || longest >= loops);
   if (!is_shared) return variant.lanes;
 
   variant.form = reduction ? RegionForm::reduce_per_group : RegionForm::rows_per_group;
-  std::int64_t lanes = context.few_cores ? subgroup : wide_lanes(space, walks, subgroup, most);
-  while (longest / lanes >= loops && 2 * lanes <= most) lanes *= 2;
+  std::int64_t lanes = variant.finishes    ? variant.lanes
+                       : context.few_cores ? subgroup
+                                           : wide_lanes(space, walks, subgroup, most);
+  while (!variant.finishes && longest / lanes >= loops && 2 * lanes <= most) lanes *= 2;
   variant.lanes = static_cast<std::uint16_t>(lanes);
   take_neighbours(context, batch, batch.shortest_row() / subgroup, variant);
   if (!context.few_cores)
@@ -225,44 +229,62 @@ void write_block(TableWriter& table, const Kernel& kernel, const Step& step, con
   table.align();
 }
 
-void dispatch(Encoder& encoder, const Batch& batch) {
-  Context& context = encoder.context;
-  const Kernel& kernel = batch.kernel;
-  const bool rows = kernel.reduce || kernel.has_rows();
+bool is_by_group(const KernelVariant& variant) {
+  return variant.form == RegionForm::reduce_per_group || variant.form == RegionForm::rows_per_group;
+}
+
+bool has_rows(const Kernel& kernel) { return kernel.reduce || kernel.has_rows(); }
+
+/// How the spaces are addressed, and where there are no rows which neighbours are taken together.
+KernelVariant begin_variant(const Context& context, const Batch& batch) {
   KernelVariant variant;
   variant.rank = static_cast<std::uint8_t>(batch.spaces[0].rank());
   variant.reduce_rank = static_cast<std::uint8_t>(batch.spaces[0].reduced.rank());
-  variant.access = common_access(kernel, batch.spaces);
-  const Capabilities& can = context.device->capabilities();
-  if (context.few_cores && context.glsl.subgroup_size > 0)
-    variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
-  if (!rows) take_neighbours(context, batch, INT64_MAX, variant);
-  const Walks walks(kernel);
-  const std::int64_t per_group = rows ? choose_rows(context, batch, walks, variant) : variant.lanes;
-  const bool by_group =
-      variant.form == RegionForm::reduce_per_group || variant.form == RegionForm::rows_per_group;
+  variant.access = common_access(batch.kernel, batch.spaces);
+  if (!has_rows(batch.kernel)) take_neighbours(context, batch, INT64_MAX, variant);
+  return variant;
+}
 
+/// Points that an invocation or a workgroup takes one of at a time.
+std::int64_t points_of(const RegionSpace& space, const Kernel& kernel, const KernelVariant& variant) {
+  return has_rows(kernel) ? space.kept_points
+                          : (space.kept_points * space.reduced_points + variant.width - 1) / variant.width;
+}
+
+Hash128 key_of(const Kernel& kernel, const KernelVariant& variant) {
   Hash128 key = kernel.hash;
   const Hash128 variant_key = variant.hash();
   key.mix(variant_key.lo);
   key.mix(variant_key.hi);
-  const PipelinePtr pipeline = context.pipelines.generated(
-      key, kernel.name, by_group, [&] { return to_glsl(kernel, variant, context.glsl); });
+  return key;
+}
 
-  const auto points_of = [&](const RegionSpace& s) {
-    return rows ? s.kept_points : (s.kept_points * s.reduced_points + variant.width - 1) / variant.width;
-  };
+void dispatch(Encoder& encoder, const Batch& batch) {
+  Context& context = encoder.context;
+  const Kernel& kernel = batch.kernel;
+  KernelVariant variant = begin_variant(context, batch);
+  const Capabilities& can = context.device->capabilities();
+  if (context.few_cores && context.glsl.subgroup_size > 0)
+    variant.lanes = static_cast<std::uint16_t>(context.glsl.subgroup_size);
+  const Walks walks(kernel);
+  const std::int64_t per_group =
+      has_rows(kernel) ? choose_rows(context, batch, walks, variant) : variant.lanes;
+  const PipelinePtr pipeline =
+      context.pipelines.generated(key_of(kernel, variant), kernel.name, is_by_group(variant),
+                                  [&] { return to_glsl(kernel, variant, context.glsl); });
+
   std::int64_t most_points = 0;
   const std::uint32_t block = encoder.table.begin();
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
-    const std::int64_t points = points_of(batch.spaces[i]);
+    const std::int64_t points = points_of(batch.spaces[i], kernel, variant);
     write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
     most_points = std::max(most_points, points);
   }
   const auto iterations_with = [&](std::int64_t groups) {
     std::int64_t most = 0;
     for (const RegionSpace& space : batch.spaces) {
-      const std::int64_t each = (points_of(space) + groups * per_group - 1) / (groups * per_group);
+      const std::int64_t each =
+          (points_of(space, kernel, variant) + groups * per_group - 1) / (groups * per_group);
       most = std::max(most, count_iterations(space, variant, walks, context.glsl, each));
     }
     return most + 1;
@@ -283,27 +305,78 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   Dispatch& made = encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
                                     iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
   const std::int64_t each = (most_points + groups * per_group - 1) / (groups * per_group);
-  made.rounds = rows ? each : 1;
+  made.rounds = has_rows(kernel) ? each : 1;
   made.turns = count_turns(batch.largest(), variant, each);
+}
+
+/// The steps that have work, with their spaces.
+Batch batch_of(const Kernel& kernel, std::span<const Step> joined) {
+  Batch batch{kernel, {}, {}};
+  for (const Step& step : joined) {
+    RegionSpace space = make_space(step);
+    if (space.kept_points == 0 || (!has_rows(kernel) && space.reduced_points == 0)) continue;
+    batch.steps.push_back(&step);
+    batch.spaces.push_back(std::move(space));
+  }
+  return batch;
+}
+
+/// The first instruction whose type the device does not compute with; none: null. A seed is read as two
+/// words.
+const Instruction* unsupported(const Context& context, const Kernel& kernel) {
+  const auto found = std::ranges::find_if(kernel.code, [&](const Instruction& i) {
+    return i.op != ScalarOp::scalar && !context.supports(i.type);
+  });
+  return found == kernel.code.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
+std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t lanes,
+                                                 std::int64_t shared_left) {
+  Context& context = encoder.context;
+  const Kernel& kernel = *encoder.finishing[0].as<RegionStep>().kernel;
+  if (unsupported(context, kernel) != nullptr || lanes > UINT16_MAX) return {};
+  Batch batch = batch_of(kernel, encoder.finishing);
+  if (batch.steps.empty() || !make_alike(batch.spaces)) return {};
+  KernelVariant variant = begin_variant(context, batch);
+  variant.finishes = true;
+  variant.lanes = static_cast<std::uint16_t>(lanes);
+  const Walks walks(kernel);
+  const std::int64_t per_group =
+      has_rows(kernel) ? choose_rows(context, batch, walks, variant) : variant.lanes;
+
+  constexpr std::int64_t kOwn = 4;  // of what tells who is last
+  if (kOwn + (is_by_group(variant) ? 8 * lanes * walks.results : 0) > shared_left) return {};
+
+  FinishingRegions regions;
+  const std::size_t blocks = batch.steps.size();
+  regions.key = key_of(kernel, variant);
+  regions.key.mix(blocks);
+  regions.name = kernel.name;
+  regions.full_subgroups = is_by_group(variant);
+  regions.text = [&kernel, variant, blocks, &context] {
+    return finishing_glsl(kernel, variant, blocks, context.glsl);
+  };
+  for (const RegionSpace& space : batch.spaces) {
+    const std::int64_t each = (points_of(space, kernel, variant) + per_group - 1) / per_group;
+    regions.iterations += count_iterations(space, variant, walks, context.glsl, each) + 1;
+  }
+  const std::int64_t limit = context.device->capabilities().loop_limit;
+  if (limit > 0 && regions.iterations > limit / 2) return {};
+  regions.block = encoder.table.begin();
+  for (std::size_t i = 0; i < blocks; ++i)
+    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant,
+                points_of(batch.spaces[i], kernel, variant));
+  encoder.finishing = {};
+  return regions;
+}
+
 void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step> joined) {
-  for (const Instruction& i : kernel.code) {
-    // A seed is read as two words; whatever else has a type that the device cannot compute with is refused.
-    if (i.op != ScalarOp::scalar && !encoder.context.supports(i.type))
-      throw DTypeError(fmt::format("{} of {}: {} has no such type", info(i.op).name, name(i.type),
-                                   encoder.context.device->physical().info.name));
-  }
-  const bool rows = kernel.reduce || kernel.has_rows();
-  Batch batch{kernel, {}, {}};
-  for (const Step& step : joined) {
-    RegionSpace space = make_space(step);
-    if (space.kept_points == 0 || (!rows && space.reduced_points == 0)) continue;
-    batch.steps.push_back(&step);
-    batch.spaces.push_back(std::move(space));
-  }
+  if (const Instruction* i = unsupported(encoder.context, kernel))
+    throw DTypeError(fmt::format("{} of {}: {} has no such type", info(i->op).name, name(i->type),
+                                 encoder.context.device->physical().info.name));
+  Batch batch = batch_of(kernel, joined);
   if (batch.steps.empty()) return;
   if (batch.steps.size() == 1 && encode_transpose(encoder, kernel, *batch.steps[0], batch.spaces[0])) return;
   if (batch.steps.size() <= kMaxJoined && make_alike(batch.spaces)) {
@@ -311,8 +384,10 @@ void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step>
     return;
   }
   // Too many, or no common rank: a dispatch each. There is no hazard among them, so no barrier either.
-  for (std::size_t i = 0; i < batch.steps.size(); ++i)
+  for (std::size_t i = 0; i < batch.steps.size(); ++i) {
     dispatch(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
+    encoder.computes(static_cast<std::size_t>(batch.steps[i] - joined.data()));
+  }
 }
 
 }  // namespace caldera::vulkan

@@ -140,7 +140,8 @@ class CooperativeFamily final : public ProductFamily {
                             matrix.n, matrix.k, v.block_m, v.block_n, v.block_k, grid.m, grid.n, grid.k,
                             layout_number(shape.a_layout), layout_number(shape.b_layout)),
             .constants = {number(matrix.m), number(matrix.n), number(matrix.k)},
-            .full_subgroups = true};
+            .full_subgroups = true,
+            .matrices = true};
   }
 
   double cost(const ProductVariant& v, const ProductShape& shape, const Capabilities& can,

@@ -71,6 +71,7 @@ struct ProductKernel {
   std::string definitions;                // ahead of the family's text
   std::vector<std::int32_t> constants;    // specialisation constants 0, 1, …
   bool full_subgroups = false;            // every subgroup has the device's size
+  bool matrices = false;                  // cooperative ones; such modules have Vulkan's memory model
   bool adds = false, broadcasts = false;  // of subgroups
   // The shader that was compiled with Caldera for one segment of operands of the sums' type, without factors
   // and epilogue: its name, with the type's in the place of {}, and constants. Empty: there is none for the
