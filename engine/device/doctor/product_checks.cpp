@@ -30,7 +30,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65
                             {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {129, 130, 33}};
 /// Few rows, and several tiles of most kinds. Compiling kernels is most of the time on a processor, and
 /// running those that are made for GPUs: a pinned variant takes all shapes in f32, and these in other types.
-constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}, {34, 68, 24}};
+constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 68, 70}};
 
 /// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
 Allowed allowed_of(DType type, std::int64_t k) {
