@@ -1,5 +1,5 @@
-// Counters in memory that host and device share, by which the workgroups of a dispatch find out which of them ends
-// last.
+// Counters in memory that host and device share, by which the workgroups of a dispatch find out which of them
+// ends last.
 #pragma once
 
 #include <cstdint>
