@@ -151,6 +151,27 @@ TEST_P(SharedDispatchTest, ASmallNormFinishesAProduct) {
   }
 }
 
+/// Two rows of one region, side by side along the axis that a number moves: one may stand where the other
+/// did.
+TEST_P(SharedDispatchTest, PartsSideBySideAlongTheMovedAxis) {
+  constexpr std::int64_t kLength = 9, kWidth = 8;
+  const LazyTensor cache = leaf({kLength, kWidth}, 1), x = leaf({1, kWidth}, 2), y = leaf({1, kWidth}, 3);
+  const LazyTensor both = tanh(x * y);
+  const LazyTensor out = dynamic_update_slice(cache, concatenate({both + x, both - y}, 0), {5, 0});
+  {
+    const ScopedSettings scope;
+    verify_plan(*plan_for({out}));
+  }
+  const std::vector<float> a = values(kWidth, 2), b = values(kWidth, 3), got = out.to_vector<float>();
+  std::vector<float> wanted = values(kLength * kWidth, 1);
+  for (std::size_t c = 0; c < kWidth; ++c) {
+    const double t = std::tanh(double{a[c]} * b[c]);
+    wanted[5 * kWidth + c] = static_cast<float>(t + a[c]);
+    wanted[6 * kWidth + c] = static_cast<float>(t - b[c]);
+  }
+  for (std::size_t e = 0; e < wanted.size(); ++e) EXPECT_NEAR(got[e], wanted[e], 1e-6) << e;
+}
+
 /// Heads of one row, each at a place of its own of a cache, computed by a product and by a region.
 TEST_P(SharedDispatchTest, PartsAreWrittenWhereTheyLie) {
   constexpr std::int64_t kHeads = 3, kLength = 9, kWidth = 4, kInner = 16, kColumns = kHeads * kWidth;

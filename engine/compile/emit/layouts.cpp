@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -109,18 +111,27 @@ bool change_layout(Step& step, const LayoutChange& change) {
   return true;
 }
 
-/// Whether no place that a position moves the operand to has an element of its own row of places: what a step
-/// writes through several such operands can be told apart then.
-bool has_places_apart(const Plan& plan, const Step& step, std::size_t k) {
-  const Operand& operand = step.operands[k];
-  const Shape extents = step.operand_dims(k);
-  for (const Position::Term& term : plan.positions[static_cast<std::size_t>(operand.position)].terms) {
-    std::int64_t inside = 0;
-    for (int d = 0; d < extents.rank(); ++d) {
-      if (extents[d] == 1 || operand.strides[d] >= term.stride * (term.limit + 1)) continue;
-      inside += operand.strides[d] * (extents[d] - 1);
+/// Whether no place that the position moves these operands to has an element of another place: what a step
+/// writes through them can be told apart then, if it can where they stand.
+bool have_places_apart(const Plan& plan, const Step& step, const std::vector<std::size_t>& operands,
+                       std::int32_t position) {
+  for (const Position::Term& term : plan.positions[static_cast<std::size_t>(position)].terms) {
+    // Where the elements of all operands lie along the axis that the position moves.
+    std::int64_t low = std::numeric_limits<std::int64_t>::max(),
+                 high = std::numeric_limits<std::int64_t>::min();
+    for (const std::size_t k : operands) {
+      const Operand& operand = step.operands[k];
+      const Shape extents = step.operand_dims(k);
+      std::int64_t first = operand.offset, last = operand.offset;
+      for (int d = 0; d < extents.rank(); ++d) {
+        const std::int64_t reach = operand.strides[d] * (extents[d] - 1);
+        if (std::abs(operand.strides[d]) < term.stride * (term.limit + 1))
+          (reach < 0 ? first : last) += reach;
+      }
+      low = std::min(low, first);
+      high = std::max(high, last);
     }
-    if (inside >= term.stride) return false;
+    if (high - low >= term.stride) return false;
   }
   return true;
 }
@@ -195,7 +206,20 @@ class Layouts {
       if (step.operands[k].buffer == change.to()) parts.push_back(k);
     }
     return change.position() < 0 || parts.size() < 2 ||
-           std::ranges::all_of(parts, [&](std::size_t k) { return has_places_apart(plan_, step, k); });
+           have_places_apart(plan_, step, parts, change.position());
+  }
+
+  /// Whether another step up to `end` reads an input that the step reads: it may be the last to do so, and
+  /// write over it, only if the other one comes first.
+  bool shares_input(std::uint32_t s, std::uint32_t end) const {
+    const Step& step = plan_.steps[s];
+    for (std::size_t k = 0; k < step.first_output(); ++k) {
+      const std::int32_t buffer = step.operands[k].buffer;
+      if (buffer < 0 || buffer >= plan_.input_count) continue;
+      for (std::uint32_t other = s + 1; other < end; ++other)
+        if (touches(plan_.steps[other], buffer)) return true;
+    }
+    return false;
   }
 
   /// The one step that writes what is copied writes the part itself, in the place of the copy.
@@ -204,7 +228,7 @@ class Layouts {
     if (touching_it.size() != 2 || touching_it[1] != copy) return;
     const std::uint32_t writer = touching_it[0];
     if (copy - writer > kMostBetween || !writes(writer, change.from()) || plan_.steps[writer].accumulates() ||
-        touches(plan_.steps[writer], change.to()) || !may_wait(writer, copy))
+        touches(plan_.steps[writer], change.to()) || !may_wait(writer, copy) || shares_input(writer, copy))
       return;
     Step step = plan_.steps[writer];
     for (std::size_t k = 0; k < step.first_output(); ++k) {

@@ -8,11 +8,14 @@ Counters::~Counters() {
   if (memory_.block != nullptr) pool_->release(memory_, pool_->device()->submitted());
 }
 
-VkDeviceAddress Counters::address(std::int32_t number) {
-  if (memory_.block == nullptr) {
-    memory_ = pool_->allocate(kMost * kBytes);
-    clear();
-  }
+void Counters::reserve() {
+  const std::lock_guard lock(mutex_);
+  if (memory_.block != nullptr) return;
+  memory_ = pool_->allocate(kMost * kBytes);
+  clear();
+}
+
+VkDeviceAddress Counters::address(std::int32_t number) const {
   return memory_.address + static_cast<std::uint64_t>(number) * kBytes;
 }
 

@@ -192,7 +192,7 @@ class Mender {
 
   void copy(const Instruction& i) {
     const Words w = i.words;
-    if (i.op == OpDecorate || i.op >= kFirstType) add_decorations();
+    if (i.op == OpDecorate || (i.op >= kFirstType && i.op <= OpTypeForwardPointer)) add_decorations();
     if (i.op == OpLoad) {
       copy_access(w, 4, facts_.bytes_of(w[1]));
     } else if (i.op == OpStore) {

@@ -247,11 +247,12 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
 
 /// What the only dispatch of products ends with, if it does.
 std::optional<FinishingRegions> finishing_of(Encoder& encoder, const ProductForm& form,
-                                             const ProductExtents& extents, std::int64_t iterations) {
+                                             const ProductExtents& extents, std::int64_t workgroups,
+                                             std::int64_t iterations) {
   const Capabilities& can = encoder.context.device->capabilities();
   const bool loops = can.loop_limit == 0 || iterations <= can.loop_limit / 2;
-  if (encoder.finishing.empty() || form.kernel.matrices || !loops ||
-      encoder.recording.counters == Counters::kMost)
+  if (encoder.finishing.empty() || form.kernel.matrices || !loops || workgroups > UINT32_MAX ||
+      can.portability || encoder.recording.counters == Counters::kMost)
     return {};
   return encode_finishing(encoder, extents.lanes, can.shared_memory - extents.shared_bytes);
 }
@@ -278,7 +279,7 @@ void dispatch(Encoder& encoder, std::span<const Product* const> products, const 
   if (follows) iterations *= count;
 
   std::optional<FinishingRegions> finish;
-  if (is_only) finish = finishing_of(encoder, form, extents(first), iterations);
+  if (is_only) finish = finishing_of(encoder, form, extents(first), std::int64_t{groups} * count, iterations);
   const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
   const std::uint32_t block = encoder.table.begin();
   for (const Product* product : products)

@@ -31,6 +31,8 @@ uint quotient(uint n, uint by, uint shift) {
 }
 )"},
     // 16-bit types by their bits. The built-in conversions may round towards zero and flush subnormals.
+    // Subnormals of f16 are rounded by f32 sums, which have to round to the nearest even number (Vulkan
+    // leaves that open; the doctor's casts find out).
     {"from_float16", {}, R"(
 float from_float16(uint h) {
   uint magnitude = h & 0x7fffu;
