@@ -116,9 +116,10 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
   const std::unique_ptr<CausalLM> model = make_model(flags, device);
   const ModelConfig& config = model->config();
-  const std::vector<std::int32_t> prompt = make_prompt(
-      flags, config,
-      std::max<std::int64_t>(1, std::min(config.max_position_embeddings / 2, flags.prompt_tokens)));
+  // A prompt that nobody gave leaves room to decode in.
+  const std::int64_t positions = config.max_position_embeddings;
+  const std::int64_t longest = std::max({std::int64_t{1}, positions / 2, positions - kCacheHeadroom});
+  const std::vector<std::int32_t> prompt = make_prompt(flags, config, std::min(longest, flags.prompt_tokens));
   const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
   if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
     throw ValueError(
@@ -143,12 +144,12 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
                                     },
                                 .on_logits = {}};
   generate(*model, prompt, options);
-  // The third step was recorded a token earlier where the device went ahead; what follows it may be cut
-  // short.
+  // The third step was recorded a token earlier where the device went ahead; what follows may be cut short.
   const std::size_t first = goes_ahead(*model, options) ? kDrawn - 3 : kDrawn - 2;
   SteadyRun steady = recorded_since(profiler, runs[first], spans[first]);
   steady.runs.resize(runs[first + 1] - runs[first]);
   if (steady.runs.empty()) throw Error("explain: no step of decoding was recorded");
+  steady.cache_positions = cache_capacity(config, static_cast<std::int64_t>(prompt.size()));
   return steady;
 }
 

@@ -38,6 +38,7 @@ struct ExplainFlags {
 struct SteadyRun {
   std::vector<std::shared_ptr<const RunRecord>> runs;  // its evaluations; the largest is what to explain
   std::vector<HostSpan> spans;                         // of the host while it ran
+  std::int64_t cache_positions = 0;                    // that a token's cache has room for; 0: of other tasks
 };
 
 /// A prompt through the model: the logits of every position, as `evaluate` computes them.

@@ -16,6 +16,7 @@
 #include "engine/device/survey/roofline.h"
 #include "engine/explain/explanation.h"
 #include "engine/runtime/survey.h"
+#include "training/generate/generator.h"
 #include "training/models/llama.h"
 #include "training/models/registry.h"
 
@@ -55,7 +56,11 @@ Row row_of(const KernelReport& report, const Card* card) {
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json json_of(const Row& row, bool has_card) {
+/// Most that a step of training is shown for: its examples are made, if not computed.
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 16;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;
+
+Json json_of(const Row& row, bool has_card, std::int64_t cache_positions) {
   const KernelReport& r = *row.report;
   const KernelStatistics& s = r.statistics;
   Json own = Json::object();
@@ -82,6 +87,7 @@ Json json_of(const Row& row, bool has_card) {
                 {"instructions", number(s.instructions)},
                 {"reckoned_us", has_card ? Json(row.seconds * 1e6) : Json()},
                 {"bound", has_card ? Json(row.bound) : Json()},
+                {"cache_positions", cache_positions > 0 ? Json(cache_positions) : Json()},
                 {"statistics", own}};
   if (!r.error.empty()) document["error"] = r.error;
   return document;
@@ -136,11 +142,11 @@ class KernelsCommand : public Command {
         .show_default();
     train_ = {args.option("--batch-size", flags_.training.options.batch_size, "Sequences of a step")
                   .type_name("N")
-                  .check(integer_in(1))
+                  .check(integer_in(1, kMostSequences))
                   .show_default(),
               args.option("--seq-len", flags_.training.seq_len, "Tokens of a sequence")
                   .type_name("N")
-                  .check(integer_in(1))
+                  .check(integer_in(1, kMostTokens))
                   .show_default("512")};
     const std::size_t before = args.all().size();
     declare_lora(args, flags_.lora, flags_.targets);
@@ -149,8 +155,9 @@ class KernelsCommand : public Command {
     train_.insert(train_.end(), all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
     for (const Option option : train_) option.group("For --task train");
     context_option_ = args.option("--context", context_,
-                                  "Positions that the cache has room for (decode), or tokens of the prompt "
-                                  "(forward)")
+                                  "Positions that the cache has room for (decode), rounded up as generate "
+                                  "does it: to a power of two of at least 1024, but no more than the model "
+                                  "has; or tokens of the prompt (forward)")
                           .type_name("N")
                           .check(integer_in(1, std::int64_t{1} << 24))
                           .show_default()
@@ -169,7 +176,7 @@ class KernelsCommand : public Command {
     for (const KernelReport& report : reports) rows.push_back(row_of(report, card));
     if (json()) {
       Json list = Json::array();
-      for (const Row& row : rows) list.push_back(json_of(row, card != nullptr));
+      for (const Row& row : rows) list.push_back(json_of(row, card != nullptr, cache_positions_));
       print_json(list);
     } else {
       print(rows, card);
@@ -183,19 +190,24 @@ class KernelsCommand : public Command {
     const std::filesystem::path config = config_.empty() ? std::filesystem::path(flags_.model) / "config.json"
                                                          : std::filesystem::path(config_);
     flags_.make_random = [&](Device on) -> std::unique_ptr<CausalLM> {
-      return has_model() ? make_causal_lm(config, on) : Llama::make_lazily(small_model(), on, 0);
+      std::unique_ptr<CausalLM> model =
+          has_model() ? make_causal_lm(config, on) : Llama::make_lazily(small_model(), on, 0);
+      check_context(model->config());
+      return model;
     };
     std::vector<std::shared_ptr<const Plan>> plans;
     for (const char* task : {"train", "decode", "forward"}) {
       if (task != task_ && !task_.empty()) continue;
       ExplainFlags flags = flags_;
-      // Of the positions, up to 64 are left to the tokens that are drawn.
-      flags.prompt_tokens =
-          std::string_view(task) == "decode" ? context_ - std::min<std::int64_t>(64, context_ / 2) : context_;
+      // So that the cache of the prompt has room for so many positions.
+      flags.prompt_tokens = std::string_view(task) == "decode"
+                                ? std::max<std::int64_t>(1, context_ - kCacheHeadroom)
+                                : context_;
       const SteadyRun steady = std::string_view(task) == "forward"  ? explain_forward(flags, device)
                                : std::string_view(task) == "decode" ? explain_decode(flags, device)
                                                                     : explain_train(flags, device);
       for (const auto& run : steady.runs) plans.push_back(run->plan);
+      cache_positions_ = std::max(cache_positions_, steady.cache_positions);
     }
     return plans;
   }
@@ -206,12 +218,26 @@ class KernelsCommand : public Command {
     if (!task_.empty() && !has_model())
       throw UsageError(fmt::format("--task {} needs a model: --model DIR or --config FILE.json", task_));
     if (task_.empty() && has_model()) task_ = "train";
+    const std::int64_t batch = flags_.training.options.batch_size, length = *flags_.training.seq_len;
+    if (batch * length > kMostTokens)
+      throw UsageError(
+          fmt::format("--batch-size {} of --seq-len {} is a step of {} tokens; at most {} can be "
+                      "shown: make one of them smaller",
+                      batch, length, batch * length, kMostTokens));
     if (task_.empty()) return;
     for (const Option option : train_)
       if (option.given() && task_ != "train")
         throw UsageError(fmt::format("{} does not go with --task {}", option.name(), task_));
     if (context_option_.given() && task_ == "train")
       throw UsageError("--context does not go with --task train");
+  }
+
+  void check_context(const ModelConfig& config) const {
+    if (context_option_.given() && context_ > config.max_position_embeddings)
+      throw ValueError(
+          fmt::format("--context {}: the model has {} positions (max_position_embeddings); give "
+                      "at most as many",
+                      context_, config.max_position_embeddings));
   }
 
   void print(const std::vector<Row>& rows, const Card* card) const {
@@ -239,6 +265,7 @@ class KernelsCommand : public Command {
     }
     fmt::print("{} kernels, {} dispatches, {} barriers, {}, {:.2f} Gflop\n", rows.size(), dispatches,
                total.barriers, format_bytes(total.bytes), static_cast<double>(total.flops) * 1e-9);
+    if (cache_positions_ > 0) fmt::print("decode: a cache of {} positions\n", cache_positions_);
     if (card != nullptr) fmt::print("{}: about {:.3f} ms\n", card->title, total.seconds * 1e3);
     if (!has_statistics)
       fmt::print("the driver tells nothing of compiled kernels (no feature pipeline-statistics)\n");
@@ -260,7 +287,8 @@ class KernelsCommand : public Command {
   std::string task_;  // empty: all
   std::string card_;
   std::int64_t context_ = 2048;
-  std::vector<Option> train_;  // options of that task alone
+  std::int64_t cache_positions_ = 0;  // of a token's cache; 0: no task decodes
+  std::vector<Option> train_;         // options of that task alone
   Option context_option_;
 };
 

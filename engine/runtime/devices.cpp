@@ -113,11 +113,12 @@ void open_for_survey(Device device) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
   const auto key = std::pair(device.kind, device.index);
+  auto surveyor = make_surveyor(device);  // or says what kind of device has none
   if (r.devices.contains(key))
     throw Error(
         fmt::format("{} is open already: survey it before anything else uses it", device.to_string()));
   if (r.devices.empty() && !r.has_ended) std::atexit(drain_at_exit);
-  r.devices.emplace(key, r.open(make_surveyor(device)));
+  r.devices.emplace(key, r.open(std::move(surveyor)));
 }
 
 std::vector<KernelReport> survey_kernels(Device device, std::span<const std::shared_ptr<const Plan>> plans) {

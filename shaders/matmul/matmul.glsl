@@ -79,11 +79,11 @@ layout(buffer_reference, std430, buffer_reference_align = ALIGN) COHERENT buffer
 layout(buffer_reference, std430, buffer_reference_align = A_ALIGN) readonly buffer MemoryA { A_MEMORY v[]; };
 layout(buffer_reference, std430, buffer_reference_align = B_ALIGN) readonly buffer MemoryB { B_MEMORY v[]; };
 
+// `bytes`: a constant, a power of two.
 uvec2 address_of(uvec2 address, int element, uint bytes) {
-  uint high, low, carry;
-  umulExtended(uint(element), bytes, high, low);
-  low = uaddCarry(address.x, low, carry);
-  return uvec2(low, address.y + high + carry);
+  uint carry;
+  const uint low = uaddCarry(address.x, uint(element) * bytes, carry);
+  return uvec2(low, address.y + (bytes == 1u ? 0u : uint(element) >> (32u - uint(findLSB(bytes)))) + carry);
 }
 
 // Four neighbouring elements, at the alignment of one, or (_aligned) of four.

@@ -30,17 +30,17 @@ const int SLAB = MATRIX_M * MATRIX_N;
 // neighbouring lines meet different banks.
 #if A_LAYOUT == 2
 const int A_LINES = BK, A_EIGHTS = BM / 8;
-#define A_PLACE(row, step) ((step) * (A_EIGHTS + 1) + (row) / 8)
+#define A_PLACE(row, step) ((step) * (A_EIGHTS + 1) + ((row) >> 3))
 #else
 const int A_LINES = BM, A_EIGHTS = BK / 8;
-#define A_PLACE(row, step) ((row) * (A_EIGHTS + 1) + (step) / 8)
+#define A_PLACE(row, step) ((row) * (A_EIGHTS + 1) + ((step) >> 3))
 #endif
 #if B_LAYOUT == 2
 const int B_LINES = BK, B_EIGHTS = BN / 8;
-#define B_PLACE(column, step) ((step) * (B_EIGHTS + 1) + (column) / 8)
+#define B_PLACE(column, step) ((step) * (B_EIGHTS + 1) + ((column) >> 3))
 #else
 const int B_LINES = BN, B_EIGHTS = BK / 8;
-#define B_PLACE(column, step) ((column) * (B_EIGHTS + 1) + (step) / 8)
+#define B_PLACE(column, step) ((column) * (B_EIGHTS + 1) + ((step) >> 3))
 #endif
 const int A_TURNS = (A_LINES * A_EIGHTS + LANES - 1) / LANES;  // eights of an invocation
 const int B_TURNS = (B_LINES * B_EIGHTS + LANES - 1) / LANES;
@@ -67,12 +67,14 @@ uvec4 gathered(uvec2 memory, int from, int stride, int count) {
 #define MATRIX_B fcoopmatNV<MATRIX_BITS, gl_ScopeSubgroup, type_k, type_n>
 #define MATRIX_C fcoopmatNV<32, gl_ScopeSubgroup, type_m, type_n>
 
+#define PLACE place_a
 #define FETCH fetch_a
 #define KEEP keep_a
 #define TILE a_tile
 #define LINES A_LINES
 #define EIGHTS A_EIGHTS
 #include "matmul_eights.glsl"
+#define PLACE place_b
 #define FETCH fetch_b
 #define KEEP keep_b
 #define TILE b_tile
@@ -85,9 +87,11 @@ void main() {
   const uint tiles_m = uint(m + BM - 1) / uint(BM);
   const uint tiles_n = uint(n + BN - 1) / uint(BN);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
-  const int subgroup = int(gl_SubgroupID), part = subgroup / SUBGROUPS_K, part_k = subgroup % SUBGROUPS_K;
-  const int part_row = part / SUBGROUPS_N * PART_M;
-  const int part_column = part % SUBGROUPS_N * PART_N;
+  // Unsigned, so that divisions are shifts.
+  const uint part = gl_SubgroupID / SUBGROUPS_K;
+  const int subgroup = int(gl_SubgroupID), part_k = int(gl_SubgroupID % SUBGROUPS_K);
+  const int part_row = int(part / SUBGROUPS_N) * PART_M;
+  const int part_column = int(part % SUBGROUPS_N) * PART_N;
   const int segments = SEGMENT_COUNT(m);
   KERNEL_BEGIN
   for (uint t = gl_WorkGroupID.x; t < tiles; t += all_groups) {
@@ -128,15 +132,18 @@ void main() {
 #define B_LEFT(l) ivec2(n - first_column, k - (l))
 #endif
       uvec4 next_a[A_TURNS], next_b[B_TURNS];
-      fetch_a(next_a, a, a_at, a_line, a_along, A_LEFT(0), a_whole);
-      fetch_b(next_b, b, b_at, b_line, b_along, B_LEFT(0), b_whole);
+      int a_offsets[A_TURNS], b_offsets[B_TURNS];
+      place_a(a_offsets, a_line, a_along);
+      place_b(b_offsets, b_line, b_along);
+      fetch_a(next_a, a, a_at, a_offsets, a_along, A_LEFT(0), a_whole);
+      fetch_b(next_b, b, b_at, b_offsets, b_along, B_LEFT(0), b_whole);
       [[dont_unroll]] for (int l = 0; l < k; l += BK) {
         keep_a(next_a, A_LEFT(l));
         keep_b(next_b, B_LEFT(l));
         barrier();
         if (l + BK < k) {
-          fetch_a(next_a, a, a_at + (l + BK) * a_k, a_line, a_along, A_LEFT(l + BK), a_whole);
-          fetch_b(next_b, b, b_at + (l + BK) * b_k, b_line, b_along, B_LEFT(l + BK), b_whole);
+          fetch_a(next_a, a, a_at + (l + BK) * a_k, a_offsets, a_along, A_LEFT(l + BK), a_whole);
+          fetch_b(next_b, b, b_at + (l + BK) * b_k, b_offsets, b_along, B_LEFT(l + BK), b_whole);
         }
         [[unroll]] for (int i = 0; i < BK / SUBGROUPS_K; i += MATRIX_K) {
           const int s = i * SUBGROUPS_K + part_k * MATRIX_K;
@@ -173,10 +180,11 @@ void main() {
 
     KERNEL_BATCH(batch)
 #if !defined(ROWS_IN_TURN) && SUBGROUPS_K == 1
-    // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the subgroup's part is there.
+    // Without an epilogue, straight to memory: rows of C, of whole 16 bytes, where all of the tile is there. (Quirk: a
+    // subgroupBarrier() that not all subgroups of a workgroup come to ends the others on llvmpipe of Mesa 26.)
     const int c_first = c_at + (first_row + part_row) * c_row + first_column + part_column;
     const bool straight = c_column == 1 && c_row > 0 && c_row % 4 == 0 && (uvec2(c).x + uint(c_first) * 4u) % 16u == 0u &&
-                          first_row + part_row + PART_M <= m && first_column + part_column + PART_N <= n;
+                          first_row + BM <= m && first_column + BN <= n;
     if (straight) {
       [[unroll]] for (int i = 0; i < COUNT_M * COUNT_N; ++i)
         coopMatStoreNV(sum[i], c.v, uint(c_first + i / COUNT_N * MATRIX_M * c_row + i % COUNT_N * MATRIX_N),
@@ -197,9 +205,9 @@ void main() {
 #endif
       const int lanes = int(gl_SubgroupSize);
       [[dont_unroll]] for (int e = part_k * lanes + int(gl_SubgroupInvocationID); e < SLAB; e += SUBGROUPS_K * lanes) {
-        float p = c_tile[part * SUBGROUPS_K * SLAB + e];
+        float p = c_tile[int(part) * SUBGROUPS_K * SLAB + e];
         [[unroll]] for (int other = 1; other < SUBGROUPS_K; ++other)
-          p += c_tile[(part * SUBGROUPS_K + other) * SLAB + e];
+          p += c_tile[(int(part) * SUBGROUPS_K + other) * SLAB + e];
         const int r = first_row + part_row + i / COUNT_N * MATRIX_M + e / MATRIX_N;
         const int column_e = first_column + part_column + i % COUNT_N * MATRIX_N + e % MATRIX_N;
         if (r < m && column_e < n) {

@@ -12,8 +12,10 @@ STAGE_RAW NEXT[(STAGE_ROWS * BK / STAGE_WIDE + int(gl_WorkGroupSize.x) - 1) / in
 
 #define STAGE_PLACE                                                                                              \
   const int e = lane + i * lanes;                                                                                \
-  const int row = STAGE_LAYOUT == 1 ? e / (BK / STAGE_WIDE) : e % (STAGE_ROWS / STAGE_WIDE) * STAGE_WIDE;        \
-  const int step = STAGE_LAYOUT == 1 ? e % (BK / STAGE_WIDE) * STAGE_WIDE : e / (STAGE_ROWS / STAGE_WIDE);       \
+  const uint along = uint(STAGE_LAYOUT == 1 ? BK / STAGE_WIDE : STAGE_ROWS / STAGE_WIDE);                        \
+  const int line = int(uint(e) / along), first = int(uint(e) % along) * STAGE_WIDE;                              \
+  const int row = STAGE_LAYOUT == 1 ? line : first;                                                              \
+  const int step = STAGE_LAYOUT == 1 ? first : line;                                                             \
   const bool there = row < rows && step < steps;
 
 void FETCH(STAGE_MEMORY memory, int at, int row_stride, int k_stride, int rows, int steps, bool whole) {

@@ -66,8 +66,11 @@ void main() {
       for (; l < k; ++l) {
         VECTOR bv;
         [[unroll]] for (int j = 0; j < 4; ++j) bv[j] = B_LOAD(b, bc[j] + l * b_k);
+        // Quirk: llvmpipe of Mesa 26 goes through a loop once more with no invocation left, and then also loads what all
+        // invocations load alike.
+        const int step = max(min(l, k - 1), 0);
         [[unroll]] for (int i = 0; i < ROWS; ++i)
-          sum[i] = MULTIPLY_ADD(VECTOR(A_LOAD(a, ar[i] + l * a_k)), bv, sum[i]);
+          sum[i] = MULTIPLY_ADD(VECTOR(A_LOAD(a, ar[i] + step * a_k)), bv, sum[i]);
       }
 #ifdef SCALE
       const VECTOR scale = VECTOR(SCALE(args.segments[segment].scale));

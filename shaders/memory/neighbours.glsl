@@ -8,10 +8,9 @@ layout(buffer_reference, std430, buffer_reference_align = 16) COHERENT buffer Fo
 
 // The address of the element's first byte.
 uvec2 element_at(uvec2 address, int element, uint bytes) {
-  uint high, low, carry;
-  umulExtended(uint(element), bytes, high, low);
-  low = uaddCarry(address.x, low, carry);
-  return uvec2(low, address.y + high + carry);
+  uint carry;
+  const uint low = uaddCarry(address.x, uint(element) * bytes, carry);
+  return uvec2(low, address.y + (bytes == 1u ? 0u : uint(element) >> (32u - uint(findLSB(bytes)))) + carry);
 }
 
 uvec2 further(uvec2 address, uint bytes) {

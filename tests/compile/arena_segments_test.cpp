@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "engine/compile/order/arena_layout.h"
+#include "engine/compile/arena/arena_layout.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
 #include "tests/compile/damage.h"

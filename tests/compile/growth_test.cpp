@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <random>
 
 #include "engine/caldera.h"
 #include "engine/compile/compile.h"
+#include "engine/compile/emit/layouts.h"
+#include "engine/compile/order/waiting_bytes.h"
 #include "engine/compile/rewrite/simplify.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/evaluate.h"
+#include "tests/compile/unit_plans.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/named_programs.h"
 
@@ -48,15 +51,22 @@ auto of_program(const Outputs& outputs, Visit visit) {
 std::size_t simplified_nodes(const Outputs& outputs) {
   return of_program(outputs, [](const Program& program) { return simplify(program, true).nodes.size(); });
 }
+/// Seconds of the processor for `work` on what `make` makes, the best of three runs: on a busy machine, too.
+template <class Make, class Work>
+double best_seconds(Make make, Work work) {
+  double best = 1e9;
+  for (int run = 0; run < 3; ++run) {
+    auto&& made = make();
+    const std::clock_t begin = std::clock();
+    work(made);
+    best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return best;
+}
 double planning_seconds(const Outputs& outputs) {
   return of_program(outputs, [](const Program& program) {
-    double best = 1e9;
-    for (int run = 0; run < 3; ++run) {
-      const auto begin = std::chrono::steady_clock::now();
-      compile(program, {});
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    }
-    return best;
+    return best_seconds([&]() -> const Program& { return program; },
+                        [](const Program& it) { compile(it, {}); });
   });
 }
 
@@ -176,6 +186,74 @@ TEST(Growth, TimeIsNearLinear) {
                 },
                 500),
             40);
+}
+
+TEST(Growth, CopiesIntoOneBufferTakeNearLinearTime) {
+  // Each part is computed from the output of the first step, and copied: arena buffers 2 and 3 are that
+  // output and what the parts are copied to.
+  const auto parts = [](int n) {
+    Plan plan = empty_plan(2 + n);
+    plan.buffers[3].bytes *= n;
+    plan.steps.push_back(pointwise_step({0}, {2}));
+    for (int i = 0; i < n; ++i) {
+      plan.steps.push_back(pointwise_step({0, 2}, {4 + i}));
+      plan.steps.push_back(pointwise_step({4 + i}, {3}));
+      plan.steps.back().operands[1].offset = i * kUnit;
+    }
+    plan.steps.push_back(pointwise_step({3}, {1}));
+    return plan;
+  };
+  Plan few = parts(100);
+  choose_layouts(few);
+  EXPECT_EQ(few.steps.size(), 102U) << "the parts are written in place";
+  const auto seconds = [&](int n) { return best_seconds([&] { return parts(n); }, choose_layouts); };
+  EXPECT_LT(seconds(32000) / seconds(2000), 80);
+}
+
+TEST(Growth, CopiesOfOneBufferTakeNearLinearTime) {
+  const auto copies = [](int n) {
+    Plan plan = empty_plan(1 + n);
+    plan.steps.push_back(pointwise_step({0}, {2}));
+    for (int i = 0; i < n; ++i) {
+      plan.steps.push_back(pointwise_step({2}, {3 + i}));
+      plan.steps.push_back(pointwise_step({3 + i}, {1}));
+    }
+    return plan;
+  };
+  Plan few = copies(100);
+  choose_layouts(few);
+  EXPECT_EQ(few.steps.size(), 101U) << "the copies are left out";
+  const auto seconds = [&](int n) { return best_seconds([&] { return copies(n); }, choose_layouts); };
+  EXPECT_LT(seconds(8000) / seconds(500), 80);
+}
+
+TEST(Growth, StepsThatWaitForOneBufferTakeNearLinearTime) {
+  // All read what the first writes, and are asked for one by one.
+  const auto readers = [](int n) {
+    Plan plan = empty_plan(1);
+    plan.steps.push_back(pointwise_step({0}, {2}));
+    for (int i = 0; i < n; ++i) plan.steps.push_back(pointwise_step({2}, {1}));
+    plan.steps.push_back(pointwise_step({0}, {1}));
+    return StepGraph(plan);
+  };
+  const auto seconds = [&](int n) {
+    return best_seconds([&] { return readers(n); },
+                        [](const StepGraph& graph) {
+                          std::vector<std::uint32_t> order(graph.size());
+                          std::iota(order.begin(), order.end(), 0U);
+                          WaitingBytes bytes(graph, order, 0);
+                          for (std::size_t s = 0; s + 1 < order.size(); ++s) bytes.pass(order[s]);
+                          for (std::size_t s = 0; s + 1 < order.size(); ++s) {
+                            const auto waiting = bytes.to_run_before(order.back());
+                            if (waiting != order[s]) {
+                              ADD_FAILURE() << "step " << s << " is not the first that waits";
+                              return;
+                            }
+                            bytes.run(*waiting);
+                          }
+                        });
+  };
+  EXPECT_LT(seconds(32000) / seconds(2000), 80);
 }
 
 }  // namespace

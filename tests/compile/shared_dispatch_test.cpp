@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "engine/plan/verify.h"
@@ -71,6 +72,21 @@ TEST_P(SharedDispatchTest, ChainsOfProductsSideBySide) {
   EXPECT_EQ(plan_for(outputs)->dispatch_count(), 4);
 }
 
+TEST_P(SharedDispatchTest, WhatMayBeWrittenOverAnInputStaysBehindTheOtherReaders) {
+  std::vector<LazyTensor> inputs, outputs;
+  for (int i = 0; i < 4; ++i) {
+    inputs.push_back(leaf({64, 64}, i));
+    outputs.push_back(sum(matmul(inputs.back(), inputs.back())));
+    outputs.push_back(inputs.back() * 0.5);
+  }
+  const ScopedSettings scope;
+  const auto plan = plan_for(outputs);
+  std::set<std::int32_t> given;
+  for (const Donation& donation : plan->donations) given.insert(donation.input);
+  EXPECT_EQ(given.size(), inputs.size());
+  EXPECT_EQ(plan->dispatch_count(), 3);
+}
+
 TEST_P(SharedDispatchTest, HeadsAreMergedWhereTheyAreWritten) {
   constexpr std::int64_t kBatch = 2, kHeads = 3, kLength = 5, kWidth = 4;
   const LazyTensor x = leaf({kBatch, kHeads, kLength, kWidth}, 1);
@@ -133,6 +149,27 @@ TEST_P(SharedDispatchTest, ASmallNormFinishesAProduct) {
     for (std::size_t k = 0; k < kWidth; ++k) wanted += h[k] * scale * g[k] * c[k * kNext + n];
     EXPECT_NEAR(got[n], wanted, 1e-5) << n;
   }
+}
+
+/// Two rows of one region, side by side along the axis that a number moves: one may stand where the other
+/// did.
+TEST_P(SharedDispatchTest, PartsSideBySideAlongTheMovedAxis) {
+  constexpr std::int64_t kLength = 9, kWidth = 8;
+  const LazyTensor cache = leaf({kLength, kWidth}, 1), x = leaf({1, kWidth}, 2), y = leaf({1, kWidth}, 3);
+  const LazyTensor both = tanh(x * y);
+  const LazyTensor out = dynamic_update_slice(cache, concatenate({both + x, both - y}, 0), {5, 0});
+  {
+    const ScopedSettings scope;
+    verify_plan(*plan_for({out}));
+  }
+  const std::vector<float> a = values(kWidth, 2), b = values(kWidth, 3), got = out.to_vector<float>();
+  std::vector<float> wanted = values(kLength * kWidth, 1);
+  for (std::size_t c = 0; c < kWidth; ++c) {
+    const double t = std::tanh(double{a[c]} * b[c]);
+    wanted[5 * kWidth + c] = static_cast<float>(t + a[c]);
+    wanted[6 * kWidth + c] = static_cast<float>(t - b[c]);
+  }
+  for (std::size_t e = 0; e < wanted.size(); ++e) EXPECT_NEAR(got[e], wanted[e], 1e-6) << e;
 }
 
 /// Heads of one row, each at a place of its own of a cache, computed by a product and by a region.

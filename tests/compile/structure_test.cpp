@@ -175,6 +175,74 @@ TEST(PlanStructure, ScalarsAreArgumentsNotBuffers) {
   EXPECT_EQ(plan->steps[0].scalars.size(), 3U);
 }
 
+TEST(PlanStructure, RowsJoinThoseThatTheyReadHoweverFarAway) {
+  const ScopedSettings scope;
+  const Device n = Device::null();
+  const LazyTensor x = program_input({32, 200}, n), other = program_input({32, 1}, n, 1);
+  const LazyTensor e = exp(x - max(x, -1, true)), total = sum(e, -1, true);
+  const auto far = [](LazyTensor y) {  // more groups than are considered together
+    for (int i = 0; i < 2600; ++i) y = tanh(y);
+    return y;
+  };
+  const auto steps = [](const std::vector<LazyTensor>& outputs) { return plan_for(outputs)->steps.size(); };
+  const LazyTensor loss = log(total) - sum(e * 0.5, -1, true);
+  ASSERT_EQ(steps({e / total, loss}), 1U);
+  const LazyTensor between = far(other);
+  EXPECT_EQ(steps({e / total, between, loss}), 1 + steps({between}));
+  // Not where what lies between depends on the first and feeds the second.
+  const LazyTensor m = program_input({32, 32}, n, 2);
+  const auto through = [&](const LazyTensor& y) { return matmul(m, far(matmul(m, y))); };
+  EXPECT_EQ(steps({e / total, sum(e * through(total), -1, true)}), 2 + steps({through(other)}));
+}
+
+TEST(PlanStructure, WhatIsStoredInSixteenBitsIsRoundedByTheStore) {
+  const auto roundings = [](const std::vector<LazyTensor>& outputs) {
+    const ScopedSettings scope;
+    const auto plan = plan_for(outputs);
+    EXPECT_EQ(plan->steps.size(), 1U);
+    return std::ranges::count_if(plan->steps[0].as<RegionStep>().kernel->code, [](const Instruction& i) {
+      return i.op == ScalarOp::round_f16 || i.op == ScalarOp::round_bf16;
+    });
+  };
+  const LazyTensor x = program_input({33, 64}, Device::null());
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const LazyTensor y = astype(x * 3.0, half);
+    EXPECT_EQ(roundings({y}), 0);
+    // What goes on computing has to be rounded first.
+    EXPECT_EQ(roundings({y, astype(y, DType::f32) + 1.0}), 1);
+    EXPECT_EQ(roundings({astype(astype(astype(x, half), DType::f32) * 3.0, half)}), 1);
+    EXPECT_EQ(roundings({astype(y, half == DType::f16 ? DType::bf16 : DType::f16)}), 1);
+  }
+}
+
+TEST(PlanStructure, WhatIsInMemoryInSixteenBitsIsNotStoredInFloatToo) {
+  const ScopedSettings scope;
+  const auto input = [](const Shape& shape) {
+    return astype(program_input(shape, Device::null()), DType::f16).eval();
+  };
+  const LazyTensor a = input({32, 64}), b = input({32, 64}), w = input({64, 64}), v = input({64, 64});
+  // How many tensors of f32 the steps write whose size is that of `sum`.
+  const auto written = [](const std::vector<LazyTensor>& outputs) {
+    const auto plan = plan_for(outputs);
+    std::ptrdiff_t count = 0;
+    for (const Step& step : plan->steps)
+      count += std::ranges::count_if(step.operands, [&](const Operand& o) {
+        return o.buffer >= plan->input_count &&
+               plan->buffers[static_cast<std::size_t>(o.buffer)].dtype == DType::f32;
+      });
+    return count;
+  };
+  const LazyTensor total = a + b, wide = astype(total, DType::f32);
+  const LazyTensor product = matmul(tanh(total), w), behind = matmul(product, v);
+  const auto times_wide = [&](const LazyTensor& y) {
+    return astype(astype(y, DType::f32) * wide, DType::f16);
+  };
+  // The last sum reads 16 bits, so those that multiply with the wide one may as well.
+  EXPECT_EQ(written({times_wide(product), times_wide(behind), product + total}), 0);
+  // Nothing else reads these: they are as exact as they were computed.
+  EXPECT_GT(written({astype(behind, DType::f32) * astype(matmul(a, w), DType::f32)}), 1);
+}
+
 TEST(PlanStructure, NeighbouringDimensionsMerge) {
   const ScopedSettings scope;
   const LazyTensor x = program_input({2, 3, 4, 5}, Device::null());

@@ -130,6 +130,49 @@ TEST(Survey, ListingOfNvk) {
   EXPECT_FALSE(read_code("NIR shader", kNak).has_value());
 }
 
+// A walk along a row, in whole words where they lie so, and what a workgroup adds up in shared memory behind
+// it.
+constexpr const char* kWalk = R"(BB0:
+	s_load_b128 s[8:11], s[4:5], 0x30                           ; f4080202 f8000030
+BB1:
+	s_cmp_lg_u32 s9, 0                                          ; bf070009
+	s_cbranch_scc0 BB3                                          ; bfa10004
+BB2:
+	global_load_b64 v[0:1], v4, s[2:3]                          ; dc560000
+	v_add_f32_e32 v2, v0, v1                                    ; 06040300
+	s_branch BB4                                                ; bfa00004
+BB3:
+	global_load_b32 v0, v4, s[2:3]                              ; dc520000
+	global_load_b32 v1, v4, s[2:3] offset:4                     ; dc520004
+	v_add_f32_e32 v5, v6, v0                                    ; 06040300
+	v_add_f32_e32 v5, v5, v6                                    ; 06040300
+	v_add_f32_e32 v2, v0, v1                                    ; 06040300
+BB4:
+	v_add_f32_e32 v3, v3, v2                                    ; 06060503
+	s_cmp_lt_i32 s2, s8                                         ; bf048002
+	s_cbranch_scc1 BB1                                          ; bfa2fff0
+BB5:
+	ds_load_b32 v7, v8                                          ; d8d80000
+	v_add_f32_e32 v3, v3, v7                                    ; 06060f03
+	v_add_f32_e32 v3, v3, v7                                    ; 06060f03
+	v_add_f32_e32 v3, v3, v7                                    ; 06060f03
+	s_cmp_lt_i32 s12, s13                                       ; bf040d0c
+	s_cbranch_scc1 BB5                                          ; bfa2fff0
+BB6:
+	global_store_b32 v14, v3, s[2:3]                            ; dc6a0000
+	s_endpgm                                                    ; bfb00000
+)";
+
+TEST(Survey, TheWayInWholeWordsIsTaken) {
+  const auto code = read_code("Assembly", kWalk);
+  ASSERT_TRUE(code.has_value());
+  EXPECT_EQ(code->whole.accesses, 2);
+  EXPECT_EQ(code->whole.issued, 2 + 3);
+  EXPECT_EQ(code->walks.accesses, 1);
+  EXPECT_EQ(code->walks.issued, 2);
+  EXPECT_EQ(code->walks.instructions, 8);
+}
+
 TEST(Survey, ShapesOfMatrixInstructions) {
   const auto code =
       read_code("Assembly", "\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7] ; cc400000\n");
@@ -191,6 +234,17 @@ TEST(Survey, FewWorkgroupsReachNeitherBandwidthNorRate) {
   narrow.statistics.resident_invocations = 32;
   EXPECT_NEAR(reckon(kCard, narrow, {.workgroups = 150, .flops = 1'000'000}).arithmetic,
               1e6 / (1e13 * 0.75 * 0.25), 1e-15);
+}
+
+TEST(Survey, WalksTakeTheirTurns) {
+  KernelReport row = kernel_of("row");
+  CodeStretch whole, walks;
+  whole.issued = 500;
+  walks.issued = 200;
+  row.code = CodeFacts{.whole = whole, .turn = whole, .walks = walks};
+  // 800 workgroups of 8 subgroups on 400 schedulers, each for three rows of 11 turns.
+  const DispatchFacts dispatch{.workgroups = 800, .iterations = 1000, .rounds = 3, .turns = 11};
+  EXPECT_NEAR(reckon(kCard, row, dispatch).issue, 800 * 8 * 3 * (500 + 10 * 200) / (400 * 1e9), 1e-12);
 }
 
 TEST(Survey, ProductsTakeWhatTheirLoopTakes) {

@@ -19,7 +19,7 @@ struct AccuracyFigure {
   double (*exact)(double x, double y);
   double low, high;            // where it is interesting: half of the points lie there
   double cpu;                  // the largest error found, with AVX2, rounded up
-  double vulkan;               // the same with Mesa's lavapipe
+  double vulkan;               // the same with Mesa's lavapipe, 22.3 to 26.2: fma rounds once or twice
   const char* required = "-";  // of Vulkan's own function, by its specification; - where it has none
   double scale = 0;
   bool has_second = false;
@@ -44,13 +44,13 @@ inline constexpr double kRequiredUlp = 2;
 constexpr std::int64_t accuracy_points(std::size_t row) { return row < kRequiredCount ? 1'000'000 : 200'000; }
 
 inline constexpr std::array kAccuracyFigures{
-    AccuracyFigure{"exp", one<exp>, one<std::exp>, -104, 89, 1.0, 1.0, "3 + 2 \\|x\\| ulp"},
+    AccuracyFigure{"exp", one<exp>, one<std::exp>, -104, 89, 1.0, 1.3, "3 + 2 \\|x\\| ulp"},
     AccuracyFigure{"log", one<log>, one<std::log>, 0.5, 2, 0.9, 0.9, "3 ulp; 2^-21 within [0.5, 2]"},
     AccuracyFigure{"tanh", one<tanh>, one<std::tanh>, -10, 10, 1.3, 1.3, "as of sinh / cosh"},
     AccuracyFigure{"sin", one<sin>, one<std::sin>, -400, 400, 1.6, 2.5, "2^-11 within [-pi, pi]"},
     AccuracyFigure{"cos", one<cos>, one<std::cos>, -400, 400, 1.6, 2.5, "2^-11 within [-pi, pi]"},
     AccuracyFigure{"erf", one<erf>, one<std::erf>, -4.5, 4.5, 1.2, 1.2, "-"},
-    AccuracyFigure{"exp2", one<exp2>, one<std::exp2>, -150, 129, 1.0, 1.0, "3 + 2 \\|x\\| ulp"},
+    AccuracyFigure{"exp2", one<exp2>, one<std::exp2>, -150, 129, 1.0, 1.8, "3 + 2 \\|x\\| ulp"},
     AccuracyFigure{"expm1", one<expm1>, one<std::expm1>, -2, 2, 1.6, 1.6, "-"},
     AccuracyFigure{"log2", one<log2>, one<std::log2>, 0.5, 2, 1.3, 1.3, "3 ulp; 2^-21 within [0.5, 2]"},
     AccuracyFigure{"log10", one<log10>, one<std::log10>, 0.5, 2, 1.9, 2.0, "-"},
@@ -60,9 +60,9 @@ inline constexpr std::array kAccuracyFigures{
                    "2 ulp"},
     AccuracyFigure{"reciprocal", one<reciprocal>, [](double x, double) { return 1 / x; }, -100, 100, 0.5, 0.5,
                    "2.5 ulp"},
-    AccuracyFigure{"tan", one<tan>, one<std::tan>, -400, 400, 1.5, 4.0, "as of sin / cos"},
+    AccuracyFigure{"tan", one<tan>, one<std::tan>, -400, 400, 1.5, 4.3, "as of sin / cos"},
     AccuracyFigure{"sigmoid", one<sigmoid>, [](double x, double) { return 1 / (1 + std::exp(-x)); }, -104, 20,
-                   2.2, 2.2, "-"},
+                   2.2, 2.4, "-"},
     AccuracyFigure{"asin", one<asin>, one<std::asin>, -1, 1, 2.5, 3.6, "4096 ulp"},
     AccuracyFigure{"acos", one<acos>, one<std::acos>, -1, 1, 2.0, 3.5, "4096 ulp"},
     AccuracyFigure{"atan", one<atan>, one<std::atan>, -10, 10, 1.0, 2.8, "4096 ulp"},
@@ -71,7 +71,7 @@ inline constexpr std::array kAccuracyFigures{
     AccuracyFigure{"asinh", one<asinh>, one<std::asinh>, -10, 10, 2.0, 2.6, "as of log"},
     AccuracyFigure{"acosh", one<acosh>, one<std::acosh>, 1, 10, 2.8, 3.0, "as of log"},
     AccuracyFigure{"atanh", one<atanh>, one<std::atanh>, -1, 1, 2.2, 2.8, "as of log"},
-    AccuracyFigure{"erfc", one<erfc>, one<std::erfc>, -4, 10.5, 5.0, 5.0, "-"},
+    AccuracyFigure{"erfc", one<erfc>, one<std::erfc>, -4, 10.5, 5.0, 5.2, "-"},
     AccuracyFigure{"lgamma", one<lgamma>, one<std::lgamma>, 0, 20, 20, 20, "-", 1},
     AccuracyFigure{"gelu", [](const LazyTensor& x, const LazyTensor&) { return gelu(x); }, half_erfc, -14, 8,
                    1.5, 1.5, "-", 1},

@@ -54,7 +54,7 @@ const Points& cached_points(std::size_t row) {
   return cache[row] = points_of(kAccuracyFigures.at(row), accuracy_points(row));
 }
 
-/// A device may take denormal numbers for 0, and give 0 for them.
+/// A device may take denormal numbers for 0, and give 0 for them, also where they are to be added to others.
 struct Flushing {
   bool allowed;
 };
@@ -70,7 +70,7 @@ double error_in_ulp(float got, double exact, double scale, Flushing flushing) {
     return std::abs(a - b) / 0x1p104;
   }
   const double magnitude = std::max(std::abs(exact), std::max(scale, double{kLeast}));
-  if (flushing.allowed && got == 0 && std::abs(exact) < double{kLeast}) return 0;
+  if (flushing.allowed && std::abs(static_cast<double>(got) - exact) < double{kLeast}) return 0;
   return std::abs(static_cast<double>(got) - exact) / std::ldexp(1.0, std::ilogb(magnitude) - 23);
 }
 

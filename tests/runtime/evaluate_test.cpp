@@ -60,8 +60,13 @@ TEST_P(Evaluate, OneSubmitAnEvaluationAndADispatchAStep) {
   const DeviceCounters before = counters();
   eval({y, z});
   EXPECT_EQ(counters().submits, before.submits + 1);
-  EXPECT_EQ(counters().dispatches, before.dispatches + plan->steps.size());
-  EXPECT_EQ(counters().barriers, before.barriers + static_cast<std::uint64_t>(plan->barrier_count()));
+  // The softmax finishes the product's dispatch. On the CPU it stands behind a barrier all the same.
+  const auto dispatches = static_cast<std::uint64_t>(plan->dispatch_count());
+  const std::uint64_t within = plan->steps.size() - dispatches;
+  EXPECT_EQ(within, GetParam().fusion ? 1U : 0U);
+  EXPECT_EQ(counters().dispatches, before.dispatches + dispatches);
+  EXPECT_EQ(counters().barriers, before.barriers + static_cast<std::uint64_t>(plan->barrier_count()) -
+                                     (device().kind == DeviceKind::vulkan ? within : 0));
 }
 
 TEST_P(Evaluate, SeveralOutputsOfAnyKind) {

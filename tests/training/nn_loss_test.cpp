@@ -4,6 +4,7 @@
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
+#include "tests/support/messages.h"
 #include "tests/training/reference.h"
 #include "training/nn/loss.h"
 
@@ -87,12 +88,17 @@ TEST_P(NnLossTest, RefusesWhatDoesNotFit) {
       ShapeError);
   EXPECT_THROW(cross_entropy(logits(), LazyTensor::from_vector(targets_, Shape{6}, GetParam())), ShapeError);
   const Head head = [](const LazyTensor& rows) { return rows; };
-  EXPECT_THROW(head_cross_entropy_sum(logits(), kClasses, head,
-                                      LazyTensor::from_vector(targets_, Shape{6}, GetParam())),
-               ShapeError);
-  EXPECT_THROW(head_cross_entropy_sum(logits(), kClasses, head, targets(targets_),
-                                      make_tensor({1}, Shape{1}, DType::f32, GetParam())),
-               ShapeError);
+  const std::string of_targets = message_of<ShapeError>([&] {
+    head_cross_entropy_sum(logits(), kClasses, head, LazyTensor::from_vector(targets_, Shape{6}, GetParam()));
+  });
+  EXPECT_MENTIONS(of_targets, "head_cross_entropy_sum: hidden states " + logits().shape().to_string());
+  EXPECT_MENTIONS(of_targets, "targets (6,); give ");
+  const std::string of_weights = message_of<ShapeError>([&] {
+    head_cross_entropy_sum(logits(), kClasses, head, targets(targets_),
+                           make_tensor({1}, Shape{1}, DType::f32, GetParam()));
+  });
+  EXPECT_MENTIONS(of_weights, "head_cross_entropy_sum: weights (1,)");
+  EXPECT_MENTIONS(of_weights, "; give one weight for each target");
 }
 
 /// Rows of hidden states at a time, of which some parts are shorter than others: against loops in double.

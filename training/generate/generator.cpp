@@ -20,11 +20,21 @@ double seconds_since(Clock::time_point start) {
   return std::max(std::chrono::duration<double>(Clock::now() - start).count(), 1e-9);
 }
 
+constexpr std::int64_t kLeastCapacity = 1024;
+
+// A new capacity is a new plan: powers of two keep them few. What is not written yet costs memory alone.
+std::int64_t capacity_for(const ModelConfig& config, std::int64_t positions) {
+  const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
+  return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), config.max_position_embeddings);
+}
+
 // Feeds tokens to the model, and hands its logits to the host or chooses the next token where they are.
 class Feeder {
  public:
   Feeder(CausalLM& model, std::int64_t prompt_size, const GenerateOptions& options)
-      : model_(model), options_(options), cache_(model.make_cache(capacity_for(prompt_size + kHeadroom))) {}
+      : model_(model),
+        options_(options),
+        cache_(model.make_cache(cache_capacity(model.config(), prompt_size))) {}
 
   // Feeds the prompt; what follows it is logits() or choice(). It is fed in pieces of three lengths, so that
   // prompts of all lengths share their plans; the last piece goes back over tokens that were fed before, or,
@@ -67,19 +77,9 @@ class Feeder {
     return tokens > 2 * kSmallPiece ? kPiece : kSmallPiece;
   }
 
-  static constexpr std::int64_t kLeastCapacity = 1024;
-  static constexpr std::int64_t kHeadroom = 32;
-
-  // A new capacity is a new plan: powers of two keep them few. What is not written yet costs memory alone.
-  std::int64_t capacity_for(std::int64_t positions) const {
-    const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
-    return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)),
-                    model_.config().max_position_embeddings);
-  }
-
   void feed_one(const LazyTensor& id) {
     const std::int64_t needed = cache_->position() + 1;
-    if (needed > cache_->capacity()) cache_->grow(capacity_for(needed));
+    if (needed > cache_->capacity()) cache_->grow(capacity_for(model_.config(), needed));
     feed(id, 0, 1);
   }
 
@@ -141,6 +141,10 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config) {
   for (const std::int64_t id : config.eos_token_ids)
     if (id >= 0 && id < config.vocab_size) ids.push_back(static_cast<std::int32_t>(id));
   return ids;
+}
+
+std::int64_t cache_capacity(const ModelConfig& config, std::int64_t prompt_size) {
+  return capacity_for(config, prompt_size + kCacheHeadroom);
 }
 
 bool goes_ahead(const CausalLM& model, const GenerateOptions& options) {

@@ -38,6 +38,14 @@ struct Generation {
 /// The tokens that end a text of this model, by its configuration.
 std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
 
+/// Positions of a new cache beyond those of the prompt.
+inline constexpr std::int64_t kCacheHeadroom = 32;
+
+/// Positions that the cache of generate() has room for until more are needed: those of the prompt and
+/// kCacheHeadroom, rounded up to a power of two of at least 1024, so that prompts of many lengths share their
+/// plans; never more than the model has.
+std::int64_t cache_capacity(const ModelConfig& config, std::int64_t prompt_size);
+
 /// Continues `prompt`, in evaluation mode; the model's own mode is restored. The same arguments give the same
 /// tokens on one device. Throws ValueError for an empty prompt, one with more tokens than the model has
 /// positions, an id outside of the vocabulary, or options outside of their domains.

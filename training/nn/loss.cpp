@@ -17,17 +17,18 @@
 namespace caldera {
 namespace {
 
-void check_weights(const LazyTensor& weights, const LazyTensor& targets) {
+void check_weights(const char* op, const LazyTensor& weights, const LazyTensor& targets) {
   if (weights.defined() && weights.shape() != targets.shape())
-    throw ShapeError(fmt::format("cross_entropy: weights {} do not have the shape of the targets {}",
-                                 weights.shape().to_string(), targets.shape().to_string()));
+    throw ShapeError(
+        fmt::format("{}: weights {} do not have the shape of the targets {}; give one weight for each target",
+                    op, weights.shape().to_string(), targets.shape().to_string()));
 }
 
 CrossEntropyTerms weighted_terms(const LazyTensor& logits, const LazyTensor& targets,
                                  const LazyTensor& weights, const CrossEntropyOptions& options) {
   CrossEntropyTerms terms = cross_entropy_terms(logits, targets, options);
   if (!weights.defined()) return terms;
-  check_weights(weights, targets);
+  check_weights("cross_entropy", weights, targets);
   const LazyTensor own =
       weights.dtype() == terms.losses.dtype() ? weights : astype(weights, terms.losses.dtype());
   // Selected and not only multiplied: a position of weight 0 may hold NaN.
@@ -53,9 +54,11 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
   if (shape.rank() != targets.rank() + 1 ||
       !std::ranges::equal(shape.span().first(static_cast<std::size_t>(targets.rank())),
                           targets.shape().span()))
-    throw ShapeError(fmt::format("cross_entropy: hidden states {} do not fit targets {}",
-                                 hidden.shape().to_string(), targets.shape().to_string()));
-  check_weights(weights, targets);
+    throw ShapeError(
+        fmt::format("head_cross_entropy_sum: hidden states {} do not fit the targets {}; give hidden states "
+                    "the shape of the targets and one more axis, the features that the head reads",
+                    shape.to_string(), targets.shape().to_string()));
+  check_weights("head_cross_entropy_sum", weights, targets);
   const std::int64_t rows = targets.shape().numel();
   const std::int64_t at_a_time =
       std::max<std::int64_t>(1, most_bytes / std::max<std::int64_t>(1, 4 * classes));

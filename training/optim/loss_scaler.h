@@ -26,8 +26,8 @@ struct LossScalerOptions {
 ///
 ///   auto grads = grad(scaler.scaled(loss), inputs);
 ///   scaler.unscale(grads);
-///   auto finite = is_finite_scalar(global_norm(grads));  // decides on the device whether the update is
-///   applied
+///   // Decides on the device whether the update is applied:
+///   auto finite = is_finite_scalar(global_norm(grads));
 ///   ... evaluate ...
 ///   scaler.update(whether the norm was finite);
 ///

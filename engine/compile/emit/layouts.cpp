@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -109,24 +111,35 @@ bool change_layout(Step& step, const LayoutChange& change) {
   return true;
 }
 
-/// Whether no place that a position moves the operand to has an element of its own row of places: what a step
-/// writes through several such operands can be told apart then.
-bool has_places_apart(const Plan& plan, const Step& step, std::size_t k) {
-  const Operand& operand = step.operands[k];
-  const Shape extents = step.operand_dims(k);
-  for (const Position::Term& term : plan.positions[static_cast<std::size_t>(operand.position)].terms) {
-    std::int64_t inside = 0;
-    for (int d = 0; d < extents.rank(); ++d) {
-      if (extents[d] == 1 || operand.strides[d] >= term.stride * (term.limit + 1)) continue;
-      inside += operand.strides[d] * (extents[d] - 1);
+/// Whether no place that the position moves these operands to has an element of another place: what a step
+/// writes through them can be told apart then, if it can where they stand.
+bool have_places_apart(const Plan& plan, const Step& step, const std::vector<std::size_t>& operands,
+                       std::int32_t position) {
+  for (const Position::Term& term : plan.positions[static_cast<std::size_t>(position)].terms) {
+    // Where the elements of all operands lie along the axis that the position moves.
+    std::int64_t low = std::numeric_limits<std::int64_t>::max(),
+                 high = std::numeric_limits<std::int64_t>::min();
+    for (const std::size_t k : operands) {
+      const Operand& operand = step.operands[k];
+      const Shape extents = step.operand_dims(k);
+      std::int64_t first = operand.offset, last = operand.offset;
+      for (int d = 0; d < extents.rank(); ++d) {
+        const std::int64_t reach = operand.strides[d] * (extents[d] - 1);
+        if (std::abs(operand.strides[d]) < term.stride * (term.limit + 1))
+          (reach < 0 ? first : last) += reach;
+      }
+      low = std::min(low, first);
+      high = std::max(high, last);
     }
-    if (inside >= term.stride) return false;
+    if (high - low >= term.stride) return false;
   }
   return true;
 }
 
 /// Steps between a result and its copy that are looked at.
 constexpr std::uint32_t kMostBetween = 64;
+/// Steps that may touch a buffer whose layout changes: each of them is tried anew with every copy of it.
+constexpr std::size_t kMostTouching = 256;
 
 /// Tries one copy after the other.
 class Layouts {
@@ -193,16 +206,29 @@ class Layouts {
       if (step.operands[k].buffer == change.to()) parts.push_back(k);
     }
     return change.position() < 0 || parts.size() < 2 ||
-           std::ranges::all_of(parts, [&](std::size_t k) { return has_places_apart(plan_, step, k); });
+           have_places_apart(plan_, step, parts, change.position());
+  }
+
+  /// Whether another step up to `end` reads an input that the step reads: it may be the last to do so, and
+  /// write over it, only if the other one comes first.
+  bool shares_input(std::uint32_t s, std::uint32_t end) const {
+    const Step& step = plan_.steps[s];
+    for (std::size_t k = 0; k < step.first_output(); ++k) {
+      const std::int32_t buffer = step.operands[k].buffer;
+      if (buffer < 0 || buffer >= plan_.input_count) continue;
+      for (std::uint32_t other = s + 1; other < end; ++other)
+        if (touches(plan_.steps[other], buffer)) return true;
+    }
+    return false;
   }
 
   /// The one step that writes what is copied writes the part itself, in the place of the copy.
   void try_write_part(std::uint32_t copy, const LayoutChange& change) {
-    const std::vector<std::uint32_t> touching_it = touching(change.from());
+    const std::vector<std::uint32_t>& touching_it = touching(change.from());
     if (touching_it.size() != 2 || touching_it[1] != copy) return;
     const std::uint32_t writer = touching_it[0];
     if (copy - writer > kMostBetween || !writes(writer, change.from()) || plan_.steps[writer].accumulates() ||
-        touches(plan_.steps[writer], change.to()) || !may_wait(writer, copy))
+        touches(plan_.steps[writer], change.to()) || !may_wait(writer, copy) || shares_input(writer, copy))
       return;
     Step step = plan_.steps[writer];
     for (std::size_t k = 0; k < step.first_output(); ++k) {
@@ -213,16 +239,24 @@ class Layouts {
     plan_.steps[copy] = std::move(step);
     touching(change.from()).clear();
     for (const Operand& operand : plan_.steps[copy].operands) {
-      if (operand.buffer < plan_.input_count + plan_.output_count) continue;
-      auto& steps = touching(operand.buffer);
-      std::erase(steps, writer);
-      const auto at = std::ranges::lower_bound(steps, copy);
-      if (at == steps.end() || *at != copy) steps.insert(at, copy);
+      if (operand.buffer >= plan_.input_count + plan_.output_count)
+        put_off(touching(operand.buffer), writer, copy);
     }
     gone_.push_back(writer);
   }
 
+  /// What the writer touched is touched in the copy's place now. Moves no more entries than there are steps
+  /// from one to the other, however many touch the buffer. The buffer that is copied to has the copy already.
+  static void put_off(std::vector<std::uint32_t>& steps, std::uint32_t writer, std::uint32_t copy) {
+    const auto at = std::ranges::lower_bound(steps, writer);
+    if (at == steps.end() || *at != writer) return;
+    const auto end = std::lower_bound(at, steps.end(), copy);
+    std::move(at + 1, end, at);
+    *(end - 1) = copy;
+  }
+
   bool try_change(std::uint32_t copy, const LayoutChange& change) {
+    if (touching(change.from()).size() > kMostTouching) return false;
     // From the copy on nobody may write either of the two, so that they stay equal.
     for (std::uint32_t s : touching(change.to())) {
       if (s != copy && (s < copy || writes(s, change.to()))) return false;

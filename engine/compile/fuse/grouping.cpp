@@ -14,7 +14,7 @@ namespace {
 
 using Id = Drafts::Id;
 
-/// The three rounds.
+/// The rounds.
 class Grouper {
  public:
   explicit Grouper(Drafts& drafts) : drafts_(drafts), joining_(drafts), placement_(drafts.placement()) {}
@@ -23,11 +23,13 @@ class Grouper {
     absorb();
     std::size_t begin = 0;
     Window window(drafts_);
-    for (std::size_t end : window_ends(drafts_)) {
+    const std::vector<std::size_t> ends = window_ends(drafts_);
+    for (std::size_t end : ends) {
       window.move_to(begin, end);
       join_window(window);
       begin = end;
     }
+    if (ends.size() > 1) join_far_rows(ends);
   }
 
  private:
@@ -119,17 +121,24 @@ class Grouper {
     return joined;
   }
 
-  void join_producers(Window& window, Id draft, bool late) {
-    Id current = draft;
-    const bool waits = !late && drafts_[draft].reduced != 0 && drafts_[draft].rows < kEnoughRows;
+  /// The groups that a group reads and that are meant, the last first.
+  template <class Meant>
+  std::vector<Id> producers_of(Id draft, Meant is_meant) {
     std::vector<Id> producers;
-    for (const Source& s : drafts_.known(current).reads) {
+    for (const Source& s : drafts_.known(draft).reads) {
       if (!drafts_.has_group(s.root)) continue;
       const Id g = drafts_.group_of(s.root);
-      if (g != current && window.contains(g)) producers.push_back(g);
+      if (g != draft && is_meant(g)) producers.push_back(g);
     }
     std::sort(producers.begin(), producers.end(), std::greater<>());
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
+    return producers;
+  }
+
+  void join_producers(Window& window, Id draft, bool late) {
+    Id current = draft;
+    const bool waits = !late && drafts_[draft].reduced != 0 && drafts_[draft].rows < kEnoughRows;
+    const std::vector<Id> producers = producers_of(current, [&](Id g) { return window.contains(g); });
     // Expressions first; then at most one contraction takes the whole as its epilogue.
     for (bool products : {false, true}) {
       for (Id p : producers) {
@@ -177,6 +186,55 @@ class Grouper {
         join(window, first, second);
       }
     }
+  }
+
+  /// Round 4: rows join those that they read in an earlier window. Of a step of training that is the loss,
+  /// which nothing but the report of it needs and which so comes last: what its rows have in common with
+  /// their gradient need not be stored then.
+  void join_far_rows(const std::vector<std::size_t>& ends) {
+    const auto window_of = [&](Id draft) { return std::ranges::upper_bound(ends, draft) - ends.begin(); };
+    std::size_t searches = 0;
+    for (Id draft = 0; draft < drafts_.size() && searches < kMaxFarSearches; ++draft) {
+      if (drafts_.is_joined(draft) || drafts_[draft].reduced == 0) continue;
+      const auto is_far = [&](Id g) {
+        return drafts_[g].reduced != 0 && drafts_[g].rows >= kEnoughRows && window_of(g) != window_of(draft);
+      };
+      Id current = draft;
+      for (const Id p : producers_of(draft, is_far)) {
+        const Id producer = drafts_.find(p);
+        const bool joined = joining_.try_join(producer, current, [&](Id a, Id b) {
+          ++searches;
+          return leads(a, b) || leads(b, a);
+        });
+        if (joined) current = producer;
+      }
+    }
+  }
+
+  /// Whether something that `to` reads, outside of `from`, depends on `from`; by a search, in any window.
+  bool leads(Id from, Id to) {
+    std::vector<bool> seen(drafts_.size());
+    std::vector<Id> open;
+    bool found = false;
+    const auto read_by = [&](Id draft) {
+      drafts_.for_each_before_draft(draft, [&](Id root) {
+        if (!drafts_.has_group(root)) return;
+        const Id g = drafts_.group_of(root);
+        if (g == draft || seen[g]) return;
+        if (g == from) {
+          found = found || draft != to;
+          return;
+        }
+        seen[g] = true;
+        open.push_back(g);
+      });
+    };
+    for (read_by(to); !found && !open.empty();) {
+      const Id next = open.back();
+      open.pop_back();
+      read_by(next);
+    }
+    return found;
   }
 
   Drafts& drafts_;

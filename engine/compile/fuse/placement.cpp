@@ -55,6 +55,7 @@ Placement::Placement(const Program& program, bool fusion) : program_(&program) {
   generated_.assign(count, false);
   output_of_.assign(count, -1);
   part_.resize(count);
+  find_kept();
   find_views();
   find_barriers();
   find_outputs_and_live();
@@ -63,11 +64,24 @@ Placement::Placement(const Program& program, bool fusion) : program_(&program) {
   find_parts();
 }
 
+void Placement::find_kept() {
+  const auto count = static_cast<std::uint32_t>(program_->nodes.size());
+  kept_.assign(count, false);
+  std::vector<std::uint32_t> moved(count);  // what a node is a view of
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Program::Node& n = node(i);
+    moved[i] = is_movement(n.op->kind) ? moved[program_->inputs_of(n)[0]] : i;
+    if (moved[i] != i || is_widening(i)) continue;
+    for (std::uint32_t input : program_->inputs_of(n)) kept_[moved[input]] = true;
+  }
+  for (std::uint32_t i : program_->outputs) kept_[moved[i]] = true;
+}
+
 void Placement::find_views() {
   for (std::uint32_t i = 0; i < program_->nodes.size(); ++i) {
     const Program::Node& n = node(i);
     root_[i] = i;
-    if (widens_data(i)) {
+    if (widens_stored(i)) {
       const std::uint32_t from = program_->inputs_of(n)[0];
       root_[i] = root_[from];
       view_[i] = view_[from];
@@ -142,12 +156,16 @@ void Placement::find_barriers() {
   }
 }
 
-bool Placement::widens_data(std::uint32_t i) const {
+bool Placement::is_widening(std::uint32_t i) const {
   const Program::Node& n = node(i);
-  if (n.op->kind != OpClass::elementwise || n.op->scalar != ScalarOp::cast || n.dtype != DType::f32)
-    return false;
-  const std::uint32_t from = program_->inputs_of(n)[0];
-  return is_half(node(from).dtype) && is_stored(root_[from]) &&
+  return n.op->kind == OpClass::elementwise && n.op->scalar == ScalarOp::cast && n.dtype == DType::f32 &&
+         is_half(node(program_->inputs_of(n)[0]).dtype);
+}
+
+bool Placement::widens_stored(std::uint32_t i) const {
+  if (!is_widening(i)) return false;
+  const std::uint32_t root = root_[program_->inputs_of(i)[0]];
+  return (is_stored(root) || (kept_[root] && node(root).dtype == node(program_->inputs_of(i)[0]).dtype)) &&
          std::find(program_->outputs.begin(), program_->outputs.end(), i) == program_->outputs.end();
 }
 
@@ -165,8 +183,8 @@ void Placement::find_outputs_and_live() {
     const OpClass kind = node(s.root).op->kind;
     const bool has_kernel = kind != OpClass::data && kind != OpClass::dynamic_slice && !is_free(s.root);
     const Shape& shape = node(s.shape_of).shape;
-    if (has_kernel && output_of_[s.root] < 0 && is_dense(*s.view, shape) &&
-        shape.numel() == node(s.root).shape.numel()) {
+    if (has_kernel && output_of_[s.root] < 0 && node(s.root).dtype == node(program_->outputs[k]).dtype &&
+        is_dense(*s.view, shape) && shape.numel() == node(s.root).shape.numel()) {
       output_of_[s.root] = static_cast<std::int32_t>(k);
     }
   }
@@ -246,7 +264,8 @@ void Placement::find_parts() {
       const Source s = operand(i, k);
       const Shape& part = node(s.shape_of).shape;
       const Shape& own = node(s.root).shape;
-      const bool alone = readers[s.root] == 1 && !is_output_[s.root] && !generated_[s.root];
+      const bool alone = node(s.root).dtype == node(i).dtype && readers[s.root] == 1 && !is_output_[s.root] &&
+                         !generated_[s.root];
       const bool writes_by_strides = is_expression(s.root);
       if (alone && writes_by_strides && is_dense(*s.view, part) && part.numel() == own.numel()) {
         if (const auto view = reshape_view(window, part, own)) part_[s.root] = {i, *view};

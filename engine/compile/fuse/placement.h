@@ -75,9 +75,13 @@ class Placement {
   const std::optional<ConcatPart>& part(std::uint32_t i) const { return part_[i]; }
 
  private:
-  /// A conversion of 16-bit data to f32: what reads it may as well read the data, which is widened as it is
-  /// loaded.
-  bool widens_data(std::uint32_t i) const;
+  /// A conversion of 16 bits to f32.
+  bool is_widening(std::uint32_t i) const;
+  /// Of what has memory in its own type anyway: what reads it may as well read that, which is widened as it
+  /// is loaded.
+  bool widens_stored(std::uint32_t i) const;
+  /// Notes which nodes are read otherwise than by a widening.
+  void find_kept();
   void find_views();
   View moved_view(std::uint32_t i) const;
   bool is_stored(std::uint32_t root) const;
@@ -90,7 +94,7 @@ class Placement {
   const Program* program_;
   std::vector<std::uint32_t> root_;
   std::vector<View> view_;
-  std::vector<bool> live_, is_output_, generated_;
+  std::vector<bool> live_, is_output_, generated_, kept_;
   std::vector<std::int32_t> output_of_;
   std::vector<std::uint32_t> last_barrier_;  // of views: the nearest behind them. Empty without barriers
   std::vector<std::optional<ConcatPart>> part_;

@@ -65,7 +65,8 @@ class Builder {
   void store(std::uint32_t root) {
     const Program::Node& n = placement_.node(root);
     const bool per_row = is_per_row(group_, n.shape);
-    store(group_.reduced == 0 || per_row ? values_.at(root) : at_points(values_.at(root)), n.dtype);
+    const std::uint16_t value = unrounded(values_.at(root), n.dtype);
+    store(group_.reduced == 0 || per_row ? value : at_points(value), n.dtype);
   }
   /// In the type that it is computed in.
   void store_computed(std::uint32_t root) {
@@ -86,6 +87,7 @@ class Builder {
     if (name_.empty()) name_ = "copy";
     out_.kernel.name = wrapper.empty() ? name_ : fmt::format("{}({})", wrapper, name_ == "copy" ? "" : name_);
     out_.kernel.index_count = static_cast<int>(out_.indices.size());
+    drop_unread_roundings();
     out_.kernel.finish();
     return std::move(out_);
   }
@@ -100,6 +102,38 @@ class Builder {
   std::uint16_t wrapped(std::uint16_t value, DType memory) {
     if (!is_narrow_integer(memory)) return value;
     return emit({.op = narrowing(memory), .type = compute_type(memory), .a = value});
+  }
+
+  /// What may be stored in the type of memory instead of the value: a store rounds by itself.
+  std::uint16_t unrounded(std::uint16_t value, DType memory) const {
+    const Instruction& i = out_.kernel.code[value];
+    return is_half(memory) && narrowed_to(i.op) == memory ? i.a : value;
+  }
+
+  /// Takes out the roundings that nothing reads any more.
+  void drop_unread_roundings() {
+    Kernel& kernel = out_.kernel;
+    std::vector<bool> read(kernel.code.size());
+    const auto for_operands = [](Instruction& i, auto visit) {
+      const int arity = info(i.op).arity;
+      if (arity >= 1) visit(i.a);
+      if (arity >= 2) visit(i.b);
+      if (arity >= 3) visit(i.c);
+    };
+    for (Instruction& i : kernel.code) for_operands(i, [&](std::uint16_t v) { read[v] = true; });
+    for (const Kernel::Output& o : kernel.outputs) read[o.value] = true;
+    std::vector<std::uint16_t> number(kernel.code.size());
+    std::uint16_t next = 0;
+    for (std::size_t v = 0; v < number.size(); ++v) {
+      Instruction i = kernel.code[v];
+      const auto memory = narrowed_to(i.op);
+      if (!read[v] && memory && is_half(*memory)) continue;
+      for_operands(i, [&](std::uint16_t& operand) { operand = number[operand]; });
+      kernel.code[next] = i;
+      number[v] = next++;
+    }
+    kernel.code.resize(next);
+    for (Kernel::Output& o : kernel.outputs) o.value = number[o.value];
   }
 
   /// An element-wise operation. Floating types of 16 bits are computed in f32: a conversion to one rounds,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/compile/order/dispatch_class.h"
+#include "engine/compile/order/in_place.h"
 #include "engine/compile/order/step_graph.h"
 #include "engine/compile/order/waiting_bytes.h"
 #include "engine/compile/program/limits.h"
@@ -36,16 +37,43 @@ std::vector<std::uint32_t> classes_of(const Plan& plan) {
   return class_of;
 }
 
+/// The steps that may write an output over an input that other steps read as well: the donation is possible
+/// for the last reader only.
+std::vector<bool> last_readers_wanted(const Plan& plan) {
+  std::vector<std::uint32_t> readers(static_cast<std::size_t>(plan.input_count), 0);
+  for (const Step& step : plan.steps) {
+    for (const Operand& operand : step.operands) {
+      if (operand.buffer >= 0 && operand.buffer < plan.input_count)
+        ++readers[static_cast<std::size_t>(operand.buffer)];
+    }
+  }
+  std::vector<bool> wanted(plan.steps.size(), false);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    for (std::size_t out = step.first_output(); out < step.operands.size() && !wanted[s]; ++out) {
+      const std::int32_t to = step.operands[out].buffer;
+      if (to < plan.input_count || to >= plan.input_count + plan.output_count) continue;
+      for (std::size_t in = 0; in < step.first_output() && !wanted[s]; ++in) {
+        const std::int32_t from = step.operands[in].buffer;
+        wanted[s] = from >= 0 && from < plan.input_count && readers[static_cast<std::size_t>(from)] > 1 &&
+                    may_write_over(plan, step, out, in);
+      }
+    }
+  }
+  return wanted;
+}
+
 /// The steps as they stand; but what reads inputs alone and can share a dispatch first, if there is memory
-/// for its results (`most` bytes): so one dispatch converts all adapters of a model. Tells how many those
-/// are.
-std::pair<Order, std::size_t> sources_first(const StepGraph& graph,
+/// for its results (`most` bytes) and no donation is lost: so one dispatch converts all adapters of a model.
+/// Tells how many those are.
+std::pair<Order, std::size_t> sources_first(const Plan& plan, const StepGraph& graph,
                                             const std::vector<std::uint32_t>& class_of, std::int64_t most) {
+  const std::vector<bool> last = last_readers_wanted(plan);
   Order order(graph.size());
   std::iota(order.begin(), order.end(), 0U);
   Order changed = order;
   const auto rest = std::stable_partition(changed.begin(), changed.end(), [&](std::uint32_t s) {
-    return graph.predecessors[s] == 0 && class_of[s] != kAlone;
+    return graph.predecessors[s] == 0 && class_of[s] != kAlone && !last[s];
   });
   const auto count = static_cast<std::size_t>(rest - changed.begin());
   if (count < 2 || peak_of(graph, changed) > most) return {order, 0};
@@ -212,7 +240,7 @@ void join_steps(Plan& plan) {
   std::iota(given.begin(), given.end(), 0U);
   const std::int64_t most = peak_of(graph, given) + kMaxBytesHeldBack;
   std::size_t sources = 0;
-  std::tie(given, sources) = sources_first(graph, class_of, most);
+  std::tie(given, sources) = sources_first(plan, graph, class_of, most);
   std::vector<bool> begins;
   const Order order =
       Joiner(graph, std::move(class_of)).run(given, sources, WaitingBytes(graph, given, most), begins);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/compile/order/arena_layout.h"
+#include "engine/compile/arena/arena_layout.h"
 #include "engine/compile/order/step_graph.h"
 
 namespace caldera {

@@ -1,7 +1,5 @@
 #include "engine/compile/order/waiting_bytes.h"
 
-#include <algorithm>
-
 namespace caldera {
 
 WaitingBytes::WaitingBytes(const StepGraph& graph, std::span<const std::uint32_t> order, std::int64_t most)
@@ -28,8 +26,11 @@ WaitingBytes::WaitingBytes(const StepGraph& graph, std::span<const std::uint32_t
 std::optional<std::uint32_t> WaitingBytes::to_run_before(std::uint32_t step) {
   if (held_bytes_ == 0 || live_.during(step) + held_bytes_ <= most_) return {};
   while (!blocks_[static_cast<std::size_t>(held_[first_])].held) ++first_;
-  const auto touching = touched_by_[static_cast<std::size_t>(held_[first_])];
-  return *std::ranges::find_if(touching, [&](std::uint32_t s) { return !has_run_[s]; });
+  const auto held = static_cast<std::size_t>(held_[first_]);
+  const auto touching = touched_by_[held];
+  std::uint32_t& next = blocks_[held].next;
+  while (has_run_[touching[next]]) ++next;
+  return touching[next];
 }
 
 void WaitingBytes::run(std::uint32_t step) {

@@ -29,6 +29,7 @@ class WaitingBytes {
   struct Block {
     std::uint32_t last = 0;  // step of the order that touches it
     std::uint32_t left = 0;  // steps that have not run
+    std::uint32_t next = 0;  // of the steps that touch it: those before have run
     bool held = false;
   };
 

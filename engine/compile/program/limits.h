@@ -41,6 +41,8 @@ inline constexpr std::int64_t kLongestOfFewRows = std::int64_t{1} << 16;
 inline constexpr std::size_t kMaxSiblings = 16;
 /// Most groups that are considered together.
 inline constexpr std::size_t kMaxWindow = 2048;
+/// Most searches of the whole program for joins across windows.
+inline constexpr std::size_t kMaxFarSearches = 64;
 
 // ---- emit/
 
@@ -70,8 +72,8 @@ inline constexpr std::int64_t kKeyBlock = 32;
 
 // ---- order/
 
-/// Most steps that become one dispatch, and the bytes that a step may hold back while it waits for others:
-/// what it would free, less what it would take.
+/// Most steps that become one dispatch, and the bytes that may be alive while steps wait for others, or run
+/// ahead of them, beyond the peak of the order that the plan came in.
 inline constexpr std::size_t kMaxJoinedSteps = 1024;
 inline constexpr std::int64_t kMaxBytesHeldBack = std::int64_t{1} << 20;
 /// What an order with fewer barriers may take: this share of the arena more, or these bytes if they are more.

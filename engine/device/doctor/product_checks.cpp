@@ -30,7 +30,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1},    {7, 5, 3},    {33, 1, 65},  {1, 33, 65
                             {65, 33, 70}, {8, 1025, 7}, {64, 64, 64}, {129, 130, 33}};
 /// Few rows, and several tiles of most kinds. Compiling kernels is most of the time on a processor, and
 /// running those that are made for GPUs: a pinned variant takes all shapes in f32, and these in other types.
-constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 33, 70}};
+constexpr Sizes kFewSizes[] = {{8, 33, 65}, {65, 68, 70}};
 
 /// Sums of k products of numbers below 4: their standard deviation is about 5 sqrt(k).
 Allowed allowed_of(DType type, std::int64_t k) {
@@ -183,6 +183,28 @@ void check_epilogues(Examination& x, DType memory) {
   }
 }
 
+/// silu(x G) * (x U): the second product's epilogue reads what the first's stored at the same element, in one
+/// dispatch.
+void check_following(Examination& x) {
+  KernelBuilder first("silu");
+  const auto gate = first.load(kF);
+  const auto silu = first.store(first.op(ScalarOp::mul, gate, first.op(ScalarOp::sigmoid, gate))).finish();
+  KernelBuilder second("multiply");
+  const auto up = second.load(kF);
+  const auto multiply = second.store(second.op(ScalarOp::mul, up, second.load(kF))).finish();
+  for (const Sizes& s : kFewSizes) {
+    PlanCase plan(x.device());
+    const int in = plan.input(kF, s.m * s.k, {-1, 1});
+    const int g = plan.input(kF, s.n * s.k, {-1, 1}), u = plan.input(kF, s.n * s.k, {-1, 1});
+    const int gated = plan.output(kF, s.m * s.n), z = plan.output(kF, s.m * s.n);
+    const Operand rows = view(in, {s.k, 0, 1}), between = view(gated, {s.n, 1, 0});
+    plan.contract(kF, {s.m, s.n, s.k}, {rows, view(g, {0, s.k, 1}), between}, silu);
+    plan.contract(kF, {s.m, s.n, s.k}, {rows, view(u, {0, s.k, 1}), between, view(z, {s.n, 1, 0})}, multiply);
+    plan.follow();
+    x.compare("product that follows another, " + extents(s), plan, epilogue_allowed(x, 4 * s.k));
+  }
+}
+
 /// Regions at the end of products' dispatches: a norm of rows, then sums of columns, each read by the next
 /// product; and two norms after two products side by side.
 void check_finishing(Examination& x) {
@@ -299,6 +321,7 @@ void check_products(Examination& x) {
   check_empty(x);
   check_coordinates(x);
   check_finishing(x);
+  check_following(x);
   std::vector<DType> memory_types{kF};
   for (DType type : x.supported(kHalves)) memory_types.push_back(type);
   for (DType memory : memory_types) {

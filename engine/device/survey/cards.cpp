@@ -8,9 +8,8 @@ namespace {
 
 constexpr Card kCards[] = {
     // NVIDIA Ada GPU Architecture, whitepaper v2.02, appendix A: 1008 GB/s; 82.6 TFLOPS of FP32; 165.2 of
-    // BF16
-    // and of FP16 with FP32 accumulate; 128 SMs of four partitions, 2520 MHz; 48 warps an SM. 128 bytes a
-    // cycle of shared memory: CUDA C++ Programming Guide, 32 banks of 4 bytes.
+    // BF16 and of FP16 with FP32 accumulate; 128 SMs of four partitions, 2520 MHz; 48 warps an SM. 128 bytes
+    // a cycle of shared memory: CUDA C++ Programming Guide, 32 banks of 4 bytes.
     {.name = "rtx4090",
      .title = "NVIDIA GeForce RTX 4090",
      .bandwidth = 1008e9,
@@ -52,8 +51,7 @@ constexpr Card kCards[] = {
      .shared_per_cycle = 128},
     // NVIDIA H100 Tensor Core GPU Architecture, whitepaper v1.04, table of the SXM5 module: 3352 GB/s; 66.9
     // TFLOPS of FP32; 989.4 of FP16 and BF16 matrices; 132 SMs of four partitions; 64 warps an SM. The clock
-    // is
-    // what the rate of FP32 says: 66.9e12 / (132 * 128 * 2).
+    // is what the rate of FP32 says: 66.9e12 / (132 * 128 * 2).
     {.name = "h100",
      .title = "NVIDIA H100 SXM5",
      .bandwidth = 3352e9,

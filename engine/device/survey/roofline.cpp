@@ -39,9 +39,6 @@ Fill fill_of(const Card& card, const KernelReport& kernel, const DispatchFacts& 
   return fill;
 }
 
-/// Kernels whose invocations have rows, or parts of such, to walk along.
-bool goes_by_rows(std::string_view family) { return family == "row" || family == "reduction"; }
-
 /// What the whole dispatch executes, by subgroup.
 CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, const Fill& fill) {
   CodeStretch all;
@@ -53,13 +50,14 @@ CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, 
     const double flops =
         code.product->matrix_flops > 0 ? code.product->matrix_flops : code.product->f32_flops * lanes;
     all.add(*code.product, static_cast<double>(dispatch.flops) / flops);
+  } else if (dispatch.turns > 0) {
+    const auto rounds = static_cast<double>(std::max<std::int64_t>(dispatch.rounds, 1));
+    all.add(code.whole, fill.subgroups * rounds);
+    all.add(code.walks, fill.subgroups * rounds * static_cast<double>(dispatch.turns - 1));
   } else {
     all.add(code.whole, fill.subgroups);
-    // The outermost loop shares points out among invocations: it turns once for each dispatch's round, but in
-    // element-wise kernels, whose iterations are its turns. What turns more often is a loop within.
-    if (code.is_nested || !goes_by_rows(kernel.family))
-      all.add(code.turn,
-              fill.subgroups * static_cast<double>(std::max<std::int64_t>(dispatch.iterations - 2, 0)));
+    all.add(code.turn,
+            fill.subgroups * static_cast<double>(std::max<std::int64_t>(dispatch.iterations - 2, 0)));
   }
   all.shared_bytes *= lanes;
   return all;

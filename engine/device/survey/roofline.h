@@ -8,7 +8,7 @@
 //               matrices, else at that of f32 multiply-adds.
 //   issue       instructions / (schedulers * clock * busy), one a cycle. Of products and attention, the loop
 //               with the multiply-adds is run as often as the flops say; of others, the whole code once an
-//               invocation, and its loop as often as the dispatch's iterations say. On AMD only vector
+//               invocation, and its walks over points as often as the dispatch says. On AMD only vector
 //               instructions count, which scalar ones and loads go beside, and matrix instructions take their
 //               time on the same port. Without a listing of the code there is no such bound.
 //   shared      bytes loaded from and stored to shared memory, counted likewise, at 128 a cycle and unit.

@@ -39,10 +39,10 @@
 // type's range.
 namespace caldera {
 
-/// One instruction. `type` is the type of the result. Meaning of a, b, c: value numbers of the operands,
-/// except
-///   load, load_row: a = input number;  scalar: a = scalar argument number;   index: a = index operand
-///   number; philox: a = scalar argument value number (i64 seed), b = value number of the linear index (i32).
+/// One instruction. `type` is the type of the result. Meaning of a, b, c: value numbers of the operands; but
+/// - of load and load_row, a = input number; of scalar, a = scalar argument number;
+/// - of index, a = index operand number;
+/// - of philox, a = scalar argument value number (i64 seed), b = value number of the linear index (i32).
 struct Instruction {
   ScalarOp op;
   DType type;

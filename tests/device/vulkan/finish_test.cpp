@@ -283,5 +283,27 @@ TEST(SpirvRequirements, WhatTheDeviceLacksIsNamed) {
   EXPECT_EQ(vulkan::spirv::missing_features(words, can, "tested"), (Names{"SPIR-V capability 3"}));
 }
 
+/// Four turns of a loop that the optimiser unrolls: the sums of each are marked, the one with a product is
+/// not.
+TEST(Finish, SumsKeepTheirOrder) {
+  const std::string text = R"(#version 460
+#extension GL_EXT_control_flow_attributes : require
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Memory { float v[]; };
+void main() {
+  [[unroll]] for (int i = 0; i < 4; ++i) {
+    const float a = v[i], b = v[i + 4];
+    v[i + 8] = (a + b) - a;
+    v[i + 12] = a * b + a;
+  }
+})";
+  const std::string found = listing(vulkan::spirv::finish(vulkan::compile_glsl(text, "sums"), "sums"));
+  ASSERT_EQ(lines_with(found, "OpLoopMerge"), 0) << found;
+  // Whether multiplication and addition are one already is the optimiser's affair.
+  EXPECT_EQ(lines_with(found, " Fma ") + lines_with(found, "OpFAdd"), 8) << found;
+  EXPECT_EQ(lines_with(found, "OpFSub"), 4) << found;
+  EXPECT_EQ(lines_with(found, "NoContraction"), 8) << found;
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -94,6 +94,26 @@ TEST_P(VulkanNeighbours, IndicesAndSeveralOutputs) {
   c.check_on(*backend_);
 }
 
+TEST_P(VulkanNeighbours, InputsThatLieOtherwise) {
+  for (const DType type : {DType::f16, DType::f32, DType::u8}) {
+    const auto kernel = sum_kernel(type, type, type);
+    for (const std::int64_t n : {5, 1027}) {  // every third of one, and one from its end
+      PlanCase c(Device::vulkan(0));
+      const int x = c.input(type, 3 * n - 2), y = c.input(type, n), z = c.output(type, n);
+      c.region(kernel, {n}, {view(x, {3}), view(y, {-1}, n - 1), view(z, {1})});
+      c.check_on(*backend_);
+    }
+    // Two steps of a dispatch, of which the first reads a transposed matrix and the second another number.
+    PlanCase c(Device::vulkan(0));
+    const std::int64_t rows = 9, columns = 16;
+    const int x = c.input(type, rows * columns), y = c.input(type, rows * columns);
+    const int z = c.output(type, rows * columns), w = c.output(type, rows * columns);
+    c.region(kernel, {rows, columns}, {view(x, {1, rows}), view(y, {columns, 1}), view(z, {columns, 1})});
+    c.region(kernel, {rows, columns}, {view(x, {columns, 1}), view(y, {1, rows}), view(w, {columns, 1})});
+    c.check_on(*backend_);
+  }
+}
+
 TEST(VulkanNeighbourChoice, SixteenBytesWhereOperandsLieTogether) {
   const auto width = [](DType type, const Shape& dims, std::initializer_list<std::int64_t> strides) {
     Step step;
@@ -112,6 +132,21 @@ TEST(VulkanNeighbourChoice, SixteenBytesWhereOperandsLieTogether) {
   EXPECT_EQ(width(DType::bf16, {10, 16}, {20, 1}), 4);  // every other row begins within 16 bytes
   EXPECT_EQ(width(DType::f32, {10, 7}, {8, 1}), 1);
   EXPECT_EQ(width(DType::f32, {10, 16}, {1, 10}), 1);
+
+  // What is read may lie otherwise, what is written may not.
+  Step step;
+  step.as<RegionStep>().kernel = one_op_kernel(ScalarOp::cast, DType::bf16, DType::bf16);
+  step.dims = {10, 16};
+  const auto& kernel = *step.as<RegionStep>().kernel;
+  const auto turned = [&](const Operand& from, const Operand& to) {
+    step.operands = {from, to};
+    const vulkan::RegionSpace space = vulkan::make_space(step);
+    return vulkan::common_neighbours(kernel, {&space, 1}, vulkan::common_access(kernel, {&space, 1}));
+  };
+  const vulkan::Together read = turned(view(0, {1, 10}), view(1, {16, 1}));
+  EXPECT_EQ(read.width, 8);
+  EXPECT_EQ(read.neighbours, (std::vector{Neighbours::each, Neighbours::together}));
+  EXPECT_EQ(turned(view(0, {16, 1}), view(1, {1, 10})).width, 1);
 }
 
 TEST(VulkanNeighbourChoice, DivisionByMultiplication) {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/survey/surveyor.h"
@@ -16,6 +18,7 @@
 #include "engine/runtime/evaluate.h"
 #include "tests/support/devices.h"
 #include "tests/support/engine_setup.h"
+#include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"
 
 namespace caldera::testing {
@@ -44,7 +47,7 @@ class VulkanSurvey : public ::testing::Test {
     const auto in = [](const Shape& shape) {
       return LazyTensor::zeros(shape, DType::f32, Device::null()).eval();
     };
-    const LazyTensor x = in({64, 32}), w = in({32, 48});
+    const LazyTensor x = in({256, 32}), w = in({32, 48});
     auto plan = std::make_shared<Plan>(*plan_for({exp(x), matmul(x, w), softmax(matmul(x + 1.0, w))}));
     plan->device = kDevice;
     return plan;
@@ -74,6 +77,47 @@ TEST_F(VulkanSurvey, ReportsEveryDispatchOfThePlan) {
   for (const Step& step : surveyed->steps) expected += cost_of(*surveyed, step).flops;
   EXPECT_EQ(dispatches, static_cast<std::size_t>(surveyed->dispatch_count()));
   EXPECT_EQ(flops, expected);
+}
+
+/// Joined products of two texts, as one adds a number and the others a matrix: a dispatch has the work of its
+/// own products alone.
+TEST_F(VulkanSurvey, DispatchesOfJoinedStepsHaveTheirOwnWork) {
+  struct Product {
+    std::int64_t m, n, k;
+    bool adds_number;
+    std::int64_t flops() const { return 2 * m * n * k + m * n; }
+    std::int64_t bytes() const { return 4 * (m * k + k * n + m * n + (adds_number ? 1 : m * n)); }
+  };
+  const std::vector<Product> products = {{64, 64, 96, false}, {128, 64, 32, true}, {64, 128, 256, false}};
+  KernelBuilder b("add");
+  const auto product = b.load(DType::f32);
+  const auto add = b.store(b.op(ScalarOp::add, product, b.load(DType::f32))).finish();
+  PlanCase c(kDevice);
+  std::vector<std::array<int, 3>> inputs;
+  for (const auto& [m, n, k, adds_number] : products)
+    inputs.push_back({c.input(DType::f32, m * k), c.input(DType::f32, k * n),
+                      c.input(DType::f32, adds_number ? 1 : m * n)});
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const auto [m, n, k, adds_number] = products[i];
+    const Operand added = adds_number ? view(inputs[i][2], {0, 0, 0}) : view(inputs[i][2], {n, 1, 0});
+    c.contract(DType::f32, {m, n, k},
+               {view(inputs[i][0], {k, 0, 1}), view(inputs[i][1], {0, 1, n}), added,
+                view(c.output(DType::f32, m * n), {n, 1, 0})},
+               add);
+    if (i > 0) c.join();
+  }
+  const auto plan = c.shared_plan();
+  Context context(vulkan::physical_devices().at(0), DeviceUse::survey);
+  using Work = std::pair<std::int64_t, std::int64_t>;  // flops, bytes
+  std::multiset<Work> seen;
+  for (const KernelReport& report : vulkan::survey({&plan, 1}, context)) {
+    EXPECT_EQ(report.error, "");
+    for (const DispatchFacts& d : report.dispatches) seen.emplace(d.flops, d.bytes);
+  }
+  const std::multiset<Work> expected{
+      {products[0].flops() + products[2].flops(), products[0].bytes() + products[2].bytes()},
+      {products[1].flops(), products[1].bytes()}};
+  EXPECT_EQ(seen, expected);
 }
 
 TEST_F(VulkanSurvey, OneThatCannotBeMadeKeepsNoneOfTheOthers) {

@@ -68,13 +68,11 @@ std::string unary(ScalarOp op, DType type, const std::string& x, GlslCalls& call
       if (floating) return fmt::format("({} / {})", one(type), x);
       break;
     case ScalarOp::round_f16:
-    case ScalarOp::round_bf16: {
-      const DType half = op == ScalarOp::round_f16 ? DType::f16 : DType::bf16;
-      if (type != DType::f32) break;
-      calls.emplace(fmt::format("from_{}", name(half)));
-      calls.emplace(fmt::format("to_{}", name(half)));
-      return fmt::format("from_{0}(to_{0}({1}))", name(half), x);
-    }
+      if (type == DType::f32) return call(calls, "round_float16", x);
+      break;
+    case ScalarOp::round_bf16:
+      if (type == DType::f32) return call(calls, "from_bfloat16", call(calls, "to_bfloat16", x));
+      break;
     default:
       if (floating && is_elementary(op))  // the library has it, as f_<name> and d_<name>
         return call(calls, fmt::format("{}_{}", type == DType::f32 ? 'f' : 'd', info(op).name), x);

@@ -91,7 +91,7 @@ void write_neighbours(GlslForm& form) {
   neighbours.load(used, whole, left);
   evaluator.evaluate_once(wanted);
   neighbours.declare_stores(outputs);
-  neighbours.open_each(used);
+  neighbours.open_each(used, left);
   evaluator.evaluate(wanted);
   for (std::size_t o = 0; o < outputs.size(); ++o)
     evaluator.store(static_cast<int>(o), evaluator.value(roots[o]), {});

@@ -159,11 +159,14 @@ void GlslNeighbours::store(const std::vector<int>& operands, std::string_view wh
   body_.close();
 }
 
-void GlslNeighbours::open_each(const std::vector<bool>& used) {
+void GlslNeighbours::open_each(const std::vector<bool>& used, std::string_view left) {
   open_points();
   for (int k = 0; k < operands_.count(); ++k) {
-    if (used[static_cast<std::size_t>(k)] && operands_.is_index(k) && kind(k) == Neighbours::each)
-      body_.line("const int o{0} = o{0} + e * {1}t{0}_{2};", k, operands_.prefix(), operands_.rank() - 1);
+    if (!used[static_cast<std::size_t>(k)] || kind(k) != Neighbours::each) continue;
+    // Of a point that is not there memory has no element.
+    const std::string e =
+        left.empty() || operands_.is_index(k) ? "e" : fmt::format("min(e, int({}) - 1)", left);
+    body_.line("const int o{0} = o{0} + {1} * {2}t{0}_{3};", k, e, operands_.prefix(), operands_.rank() - 1);
   }
 }
 

@@ -10,10 +10,8 @@
 namespace caldera {
 
 /// The operands of KernelVariant::width neighbouring points. Those that lie together are the words
-/// `w<k>_<group>`,
-/// which are filled before the points are
-/// computed and stored after them: in words of up to 16 bytes where all addresses allow that, else element by
-/// element.
+/// `w<k>_<group>`, which are filled before the points are computed and stored after them: in words of up to
+/// 16 bytes where all addresses allow that, else element by element.
 class GlslNeighbours {
  public:
   GlslNeighbours(const GlslOperands& operands, const KernelVariant& variant, GlslBody& body);
@@ -36,8 +34,9 @@ class GlslNeighbours {
   void declare_stores(const std::vector<int>& operands);
   /// Stores them.
   void store(const std::vector<int>& operands, std::string_view whole, std::string_view left);
-  /// Opens the loop over the points, `e` being the point's number, and moves the `used` index operands to it.
-  void open_each(const std::vector<bool>& used);
+  /// Opens the loop over the points, `e` being the point's number, and moves those of the `used` operands to
+  /// it that have an element each. `left`: as for load().
+  void open_each(const std::vector<bool>& used, std::string_view left = {});
 
   /// Point number `e` of an operand that lies together, as compute_type() of its type.
   std::string value(int operand, GlslCalls& calls) const;

@@ -91,15 +91,16 @@ void GlslOnline::note_point() {
   }
 }
 
-/// From the maximum that was seen to the one that is. Relative to -infinity a sum of exponentials counts
-/// elements and a picked difference is 0: either is what it has to be once it is brought to a number.
+/// From the maximum that was seen to the one that is. Relative to -infinity a sum of exponentials is 0 and a
+/// picked difference -infinity: either is what it has to be once it is brought to a number.
 void GlslOnline::rescale(const OnlineSum& s) {
   if (s.picks) {
     body_.line("if (v{0}_number != 0.0) v{0} += v{0}_number * (v{1}_seen - v{1});", s.sum, s.maximum);
     return;
   }
-  body_.line("v{0} *= f_exp(v{1}_seen - v{1});", s.sum, s.maximum);
-  body_.line("v{0}_blocks *= f_exp(v{1}_seen - v{1});", s.sum, s.maximum);
+  body_.line("const float v{0}_scale = f_exp(v{1}_seen - v{1});", s.sum, s.maximum);
+  body_.line("v{0} *= v{0}_scale;", s.sum);
+  body_.line("v{0}_blocks *= v{0}_scale;", s.sum);
 }
 
 void GlslOnline::end_group() {
@@ -110,17 +111,17 @@ void GlslOnline::end_group() {
     }
     body_.line("v{0}_seen = v{0};", m);
     body_.close();
+    // -infinity has no difference from itself.
+    body_.line("const float v{0}_base = v{0}_seen == -infinity() ? 0.0 : v{0}_seen;", m);
   }
   body_.open("{}for (int e = 0; e < {}; ++e) {{", width_ > 1 ? "[[unroll]] " : "", width_);
+  for (const std::uint16_t m : maxima_) body_.line("const float v{0}_difference = v{0}_x[e] - v{0}_base;", m);
   for (const OnlineSum& s : sums_) {
     if (s.picks) {
-      body_.line(
-          "v{0} += v{0}_picked[e] ? (v{1}_seen == -infinity() ? 0.0 : v{1}_x[e] - v{1}_seen) : "
-          "v{0}_other[e];",
-          s.sum, s.maximum);
+      body_.line("v{0} += v{0}_picked[e] ? v{1}_difference : v{0}_other[e];", s.sum, s.maximum);
       body_.line("v{0}_number += v{0}_picked[e] ? 1.0 : 0.0;", s.sum);
     } else {
-      body_.line("v{0} += v{1}_x[e] == v{1}_seen ? 1.0 : f_exp(v{1}_x[e] - v{1}_seen);", s.sum, s.maximum);
+      body_.line("v{} += f_exp(v{}_difference);", s.sum, s.maximum);
     }
   }
   body_.close();

@@ -43,12 +43,19 @@ void GlslReductions::declare() {
     body_.needs.value(r.type);
     body_.line("{} {} = {};", glsl_type(r.type), r.name, glsl_identity(r.combine, r.type, body_.needs.calls));
     if (r.in_blocks()) body_.line("float {}_total = 0.0;", r.name);
+    if (r.notes_nan()) body_.line("uint {}_bits = 0u;", r.name);
   }
   if (!counter().empty()) body_.line("uint {} = 0u;", counter());
 }
 
 void GlslReductions::add(std::size_t r, const std::string& value) {
   const GlslReduction& reduction = list_[r];
+  if (reduction.notes_nan()) {
+    body_.line("{0} = {1}({0}, {2});", reduction.name, reduction.combine == Combine::maximum ? "max" : "min",
+               value);
+    body_.line("{0}_bits = max({0}_bits, floatBitsToUint({1}) & 0x7fffffffu);", reduction.name, value);
+    return;
+  }
   body_.line("{} = {};", reduction.name,
              glsl_combine(reduction.combine, reduction.type, reduction.name, value, body_.needs.calls));
 }
@@ -67,6 +74,10 @@ void GlslReductions::end_point(int points) {
 void GlslReductions::finish() {
   for (const GlslReduction& r : list_) {
     if (r.in_blocks()) body_.line("{0} += {0}_total;", r.name);
+    if (r.notes_nan()) {
+      body_.needs.calls.insert("constants");
+      body_.line("if ({0}_bits > 0x7f800000u) {0} = quiet_nan();", r.name);
+    }
   }
 }
 

@@ -19,6 +19,11 @@ struct GlslReduction {
 
   /// Sums of f32 go through blocks of 256 elements, so that a long sum loses little.
   bool in_blocks() const { return combine == Combine::sum && type == DType::f32 && !few; }
+  /// Of f32 the built-in maximum and minimum may drop NaN: the largest bits but the sign go beside, in the
+  /// register `name`_bits, and tell at the end whether there was one.
+  bool notes_nan() const {
+    return (combine == Combine::maximum || combine == Combine::minimum) && type == DType::f32;
+  }
 };
 
 /// The reductions of one walk along a row.
@@ -28,7 +33,7 @@ class GlslReductions {
 
   /// Before the walk: declares the accumulators.
   void declare();
-  /// One element joins reduction `r`.
+  /// One element, a register's name, joins reduction `r`. Until finish() NaN may be lost in the accumulator.
   void add(std::size_t r, const std::string& value);
   /// Last at every point, or at every `points` that are added one after the other: a power of two.
   void end_point(int points = 1);

@@ -107,13 +107,16 @@ GlslFinish finishing_glsl(const Kernel& kernel, const KernelVariant& variant, st
       "ended; };\n"
       "shared uint finish_ended;\n" +
       shared + "void finish_block(FinishArguments a, uint block) {\n" + body.text() + "}\n";
+  // The invocation that counts stands for its workgroup, so it has a barrier of its own on either side.
   // What a workgroup stored is there for others before it is counted; the last one loads after it has
   // counted.
   finish.statements = fmt::format(
       "  memoryBarrierBuffer();\n"
       "  barrier();\n"
       "  if (gl_LocalInvocationIndex == 0u) {{\n"
+      "    memoryBarrierBuffer();\n"
       "    finish_ended = atomicAdd(finish_counter.ended, 1u) + 1u;\n"
+      "    memoryBarrierBuffer();\n"
       "    if (finish_ended == finish_turns) finish_counter.ended = 0u;\n"
       "  }}\n"
       "  barrier();\n"

@@ -29,7 +29,7 @@ enum class RegionForm : std::uint8_t {
 /// What a lane that takes neighbours along the innermost dimension reads or writes of an operand.
 enum class Neighbours : std::uint8_t {
   one,       // the same element for all of them
-  each,      // an element each, at a stride: index operands
+  each,      // an element each, at a stride: index operands, and inputs that lie otherwise
   together,  // as many elements that lie one after the other
 };
 

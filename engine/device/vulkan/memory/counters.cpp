@@ -1,10 +1,6 @@
 #include "engine/device/vulkan/memory/counters.h"
 
-#include <cstddef>
 #include <cstring>
-#include <vector>
-
-#include "engine/device/vulkan/memory/transfer.h"
 
 namespace caldera::vulkan {
 
@@ -12,22 +8,19 @@ Counters::~Counters() {
   if (memory_.block != nullptr) pool_->release(memory_, pool_->device()->submitted());
 }
 
-VkDeviceAddress Counters::address(std::int32_t number) {
-  if (memory_.block == nullptr) {
-    memory_ = pool_->allocate(kMost * kBytes);
-    clear();
-  }
+void Counters::reserve() {
+  const std::lock_guard lock(mutex_);
+  if (memory_.block != nullptr) return;
+  memory_ = pool_->allocate(kMost * kBytes);
+  clear();
+}
+
+VkDeviceAddress Counters::address(std::int32_t number) const {
   return memory_.address + static_cast<std::uint64_t>(number) * kBytes;
 }
 
 void Counters::clear() {
-  if (memory_.block == nullptr) return;
-  if (memory_.mapped != nullptr) {
-    std::memset(memory_.mapped, 0, kMost * kBytes);
-  } else {
-    const std::vector<std::byte> zeros(kMost * kBytes);
-    Transfer(pool_->device()).upload(memory_, 0, zeros.data(), zeros.size());
-  }
+  if (memory_.block != nullptr) std::memset(memory_.mapped, 0, kMost * kBytes);
 }
 
 }  // namespace caldera::vulkan

@@ -66,9 +66,11 @@ std::span<const OptionalFeature> optional_features();
 /// where those need them. Throws ValueError that lists the names for one that there is not.
 void leave_out(std::string_view names, Capabilities& capabilities);
 
-/// A message of the validation layer that asks for nothing that should be done: its identifier, and why not.
+/// A message of the validation layer that asks for nothing that should be done: its identifier, what it names
+/// (of messages about several things), and why not.
 struct AcceptedMessage {
   const char* id;
+  const char* mentions;
   const char* reason;
 };
 std::span<const AcceptedMessage> accepted_messages();

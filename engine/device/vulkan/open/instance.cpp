@@ -18,14 +18,16 @@ constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration"
 std::atomic<std::uint64_t> message_count{0};
 std::atomic<std::uint64_t> accepted_count{0};
 
-bool is_accepted(std::string_view id) {
-  return std::ranges::any_of(accepted_messages(), [&](const AcceptedMessage& m) { return id == m.id; });
+bool is_accepted(std::string_view id, std::string_view message) {
+  return std::ranges::any_of(accepted_messages(), [&](const AcceptedMessage& m) {
+    return id == m.id && message.find(m.mentions) != std::string_view::npos;
+  });
 }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
-  if (data->pMessageIdName != nullptr && is_accepted(data->pMessageIdName)) {
+  if (data->pMessageIdName != nullptr && is_accepted(data->pMessageIdName, data->pMessage)) {
     ++accepted_count;
     return VK_FALSE;
   }

@@ -30,10 +30,9 @@ std::vector<Work> work_of(const Plan& plan, const Recording& recording) {
     const DispatchRange& range = recording.steps[s];
     if (range.count == 0) continue;
     const StepCost cost = cost_of(plan, plan.steps[s]);
-    for (std::uint32_t d = range.first; d < range.first + range.count; ++d) {
-      work[d].bytes += cost.bytes() / range.count;
-      work[d].flops += cost.flops / range.count;
-    }
+    Work& own = work[range.own_dispatch()];
+    own.bytes += cost.bytes();
+    own.flops += cost.flops;
   }
   return work;
 }

@@ -19,7 +19,7 @@ struct Work {
   std::int64_t flops = 0;
 };
 
-/// A dispatch each: the cost of its step by engine/plan/cost.h. Dispatches that share steps share the cost.
+/// A dispatch each: the cost of the steps that it computes, by engine/plan/cost.h.
 std::vector<Work> work_of(const Plan& plan, const Recording& recording);
 
 /// The rates of one device. Any thread.

@@ -23,6 +23,9 @@ struct Dispatch {
   std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
+  // Of an invocation that takes points: how often it does so from the beginning, and the turns of each of its
+  // walks over them. 0: it does something else.
+  std::int64_t rounds = 0, turns = 0;
   /// Of regions at its end: the offset of their arguments, and the number of a counter (Counters); none: < 0.
   std::uint32_t finish_block = 0;
   std::int32_t finish_counter = -1;
@@ -60,10 +63,13 @@ struct ScalarPatch {
   std::int32_t scalar = 0;
 };
 
-/// The dispatches of a step. Steps that are joined have the same; a step without work has none.
+/// The dispatches of a step and of those that are joined to it. A step without work has none.
 struct DispatchRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint32_t own = 0;  // of these, the one that computes the step
+
+  std::uint32_t own_dispatch() const { return first + own; }
 };
 
 /// What was chosen for a matrix product.

@@ -56,7 +56,9 @@ VulkanExecutable::VulkanExecutable(ContextPtr context, std::shared_ptr<const Pla
     : Executable(std::move(plan)),
       context_(std::move(context)),
       recording_(sorted(encode(this->plan(), *context_))),
-      schedule_(this->plan(), recording_, context_->pace) {}
+      schedule_(this->plan(), recording_, context_->pace) {
+  if (recording_.counters > 0) context_->counters.reserve();
+}
 
 VulkanExecutable::~VulkanExecutable() = default;
 
@@ -235,7 +237,10 @@ std::uint64_t VulkanExecutable::submit(Instance& instance) {
     }
   } catch (...) {
     context_->device->settle(instance.last_use);  // what has been queued runs to its end
-    if (recording_.counters > 0 && !context_->device->is_lost()) context_->counters.clear();
+    if (recording_.counters > 0 && !context_->device->is_lost()) {
+      context_->device->settle(context_->device->submitted());  // other replays count, too
+      context_->counters.clear();
+    }
     if (!was_recorded) instance.commands.reset();
     throw;
   }

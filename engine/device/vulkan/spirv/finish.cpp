@@ -20,6 +20,8 @@ struct Facts {
   // Small ones that nothing but stores names: their type.
   std::unordered_map<std::uint32_t, std::uint32_t> constants;
   std::set<std::uint32_t> named;  // ids with a name or a decoration
+  // Results of multiplications; of sums without such; of what has NoContraction.
+  std::set<std::uint32_t> products, sums, in_order;
   struct Array {
     std::uint32_t element = 0, length = 0;
     bool has_stride = false;
@@ -95,7 +97,11 @@ std::size_t shortest(std::uint16_t op) {
     case OpStore:
     case OpDecorate:
     case OpTypeForwardPointer:
+    case OpFMul:
       return 3;
+    case OpFAdd:
+    case OpFSub:
+      return 5;
     case OpName:
     case OpCapability:
     case OpTypeStruct:
@@ -126,6 +132,14 @@ void note_uses(const Instruction& i, Facts& facts) {
   for (const std::uint32_t word : operands) facts.constants.erase(word);
 }
 
+/// Sums that are no part of a multiplication and addition.
+void note_sums(const Instruction& i, Facts& facts) {
+  if (i.op == OpFMul) facts.products.insert(i.words[2]);
+  if (i.op != OpFAdd && i.op != OpFSub) return;
+  if (!facts.products.contains(i.words[3]) && !facts.products.contains(i.words[4]))
+    facts.sums.insert(i.words[2]);
+}
+
 /// Whole arrays, and pointers to arrays that are no variables: those keep their types.
 void note_arrays(const Instruction& i, Facts& facts) {
   facts.copies_memory |= i.op == OpCopyMemory || i.op == OpCopyMemorySized;
@@ -145,6 +159,8 @@ Facts facts_of(Words module, std::string_view kernel) {
     if (i.op == OpCapability) facts.capabilities.insert(w[1]);
     if (i.op == OpName || i.op == OpDecorate) facts.named.insert(w[1]);
     if (i.op == OpDecorate && w[2] == kDecorationArrayStride) facts.arrays[w[1]].has_stride = true;
+    if (i.op == OpDecorate && w[2] == kDecorationNoContraction) facts.in_order.insert(w[1]);
+    note_sums(i, facts);
     note_arrays(i, facts);
     note_type(i, facts);
     note_uses(i, facts);
@@ -176,6 +192,7 @@ class Mender {
 
   void copy(const Instruction& i) {
     const Words w = i.words;
+    if (i.op == OpDecorate || (i.op >= kFirstType && i.op <= OpTypeForwardPointer)) add_decorations();
     if (i.op == OpLoad) {
       copy_access(w, 4, facts_.bytes_of(w[1]));
     } else if (i.op == OpStore) {
@@ -188,6 +205,14 @@ class Mender {
       if (i.op == OpFunction) add_constants();
       out_.insert(out_.end(), w.begin(), w.end());
     }
+  }
+
+  /// Ahead of the first decoration, or of what comes next.
+  void add_decorations() {
+    for (const std::uint32_t sum : facts_.sums) {
+      if (!facts_.in_order.contains(sum)) append(out_, OpDecorate, {sum, kDecorationNoContraction});
+    }
+    facts_.sums.clear();
   }
 
   /// The literal after the mask, at least `bytes`.

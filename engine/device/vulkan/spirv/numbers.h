@@ -46,6 +46,9 @@ enum Op : std::uint16_t {
   OpCompositeExtract = 81,
   OpUConvert = 113,
   OpSConvert = 114,
+  OpFAdd = 129,
+  OpFSub = 131,
+  OpFMul = 133,
   OpExecutionModeId = 331,
   OpTypeCooperativeMatrixKHR = 4456,
   OpCooperativeMatrixLoadKHR = 4457,
@@ -66,6 +69,7 @@ inline constexpr std::uint32_t kStorageClassPhysicalStorageBuffer = 5349;
 inline constexpr std::uint32_t kDecorationSpecId = 1;
 inline constexpr std::uint32_t kDecorationArrayStride = 6;
 inline constexpr std::uint32_t kDecorationBuiltIn = 11;
+inline constexpr std::uint32_t kDecorationNoContraction = 42;
 inline constexpr std::uint32_t kBuiltInWorkgroupSize = 25;
 inline constexpr std::uint32_t kExecutionModeLocalSize = 17;
 inline constexpr std::uint32_t kExecutionModeLocalSizeId = 38;

@@ -64,7 +64,7 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
     : device(std::make_shared<LogicalDevice>(physical, use)),
       tensors(std::make_shared<MemoryPool>(device, MemoryUse::tensors, staging_forced())),
       tables(std::make_shared<MemoryPool>(device, MemoryUse::tables)),
-      counters(tensors),
+      counters(tables),
       pipelines(device, DiskCache(DiskCache::default_directory())),
       measurements(device),
       pace(physical.profile),

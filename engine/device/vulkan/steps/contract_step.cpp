@@ -245,9 +245,16 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
   table.align();
 }
 
-/// Whether the dispatch may end with regions.
-bool may_finish(const Encoder& encoder, const ProductForm& form) {
-  return !encoder.finishing.empty() && !form.kernel.matrices && encoder.recording.counters < Counters::kMost;
+/// What the only dispatch of products ends with, if it does.
+std::optional<FinishingRegions> finishing_of(Encoder& encoder, const ProductForm& form,
+                                             const ProductExtents& extents, std::int64_t workgroups,
+                                             std::int64_t iterations) {
+  const Capabilities& can = encoder.context.device->capabilities();
+  const bool loops = can.loop_limit == 0 || iterations <= can.loop_limit / 2;
+  if (encoder.finishing.empty() || form.kernel.matrices || !loops || workgroups > UINT32_MAX ||
+      can.portability || encoder.recording.counters == Counters::kMost)
+    return {};
+  return encode_finishing(encoder, extents.lanes, can.shared_memory - extents.shared_bytes);
 }
 
 /// One dispatch of products whose texts are equal, side by side; or of two, the second after the first.
@@ -258,27 +265,25 @@ void dispatch(Encoder& encoder, std::span<const Product* const> products, const 
   const auto extents = [&](const Product& product) {
     return variant.family->extents(variant, product.shape, context.device->capabilities());
   };
-  std::optional<FinishingRegions> finish;
-  if (is_only && may_finish(encoder, form)) {
-    const ProductExtents most = extents(first);
-    const std::int64_t shared = context.device->capabilities().shared_memory;
-    finish = encode_finishing(encoder, most.lanes, shared - most.shared_bytes);
-  }
-  const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
-  const std::uint32_t block = encoder.table.begin();
   std::int64_t tiles = 0;
   for (const Product* product : products) {
     const std::int64_t own = extents(*product).tiles(product->shape);
     TableWriter::check_fits(own, *product->step);
     tiles = std::max(tiles, own);
-    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
   }
   const std::uint32_t groups = encoder.groups(tiles, extents(first).units);
+  const auto count = static_cast<std::uint32_t>(products.size());
   std::int64_t iterations = 0;
   for (const Product* product : products)
     iterations = std::max(iterations, extents(*product).iterations(product->shape, groups));
-  const auto count = static_cast<std::uint32_t>(products.size());
   if (follows) iterations *= count;
+
+  std::optional<FinishingRegions> finish;
+  if (is_only) finish = finishing_of(encoder, form, extents(first), std::int64_t{groups} * count, iterations);
+  const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
+  const std::uint32_t block = encoder.table.begin();
+  for (const Product* product : products)
+    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
   if (finish) iterations += finish->iterations;
   encoder.dispatch(*first.step, pipeline, block, groups, iterations, follows ? 1 : count);
   if (finish) {
@@ -355,6 +360,7 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
   }
   for (const auto& [text, alike] : dispatches) {
     dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows, dispatches.size() == 1);
+    for (const Product* product : alike) encoder.computes(product->number);
     if (follows) encoder.barrier_next = alike.size() == 1 && &alike == &dispatches[0].second;
   }
 }

@@ -62,8 +62,8 @@ void make_pipelines(const Plan& plan, Context& context, const Recording& recordi
   context.pipelines.make(pipelines);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const DispatchRange range = recording.steps[i];
-    for (std::uint32_t d = range.first; d < range.first + range.count; ++d)
-      named(context, plan, i, [&] { recording.dispatches[d].pipeline->handle(); });
+    if (range.count == 0) continue;
+    named(context, plan, i, [&] { recording.dispatches[range.own_dispatch()].pipeline->handle(); });
   }
 }
 
@@ -101,6 +101,7 @@ Recording encode_steps(const Plan& plan, Context& context, const FailedStep& fai
     // The barrier of a step without work is left to the next one: it still orders its neighbours.
     encoder.barrier_next |= step.barrier_before;
     const std::size_t first = recording.dispatches.size();
+    encoder.dispatch_of.assign(joined.size(), first);
     try {
       named(context, plan, i, [&] { step.visit(EncodeStep{encoder, joined}); });
     } catch (const Error& error) {
@@ -110,9 +111,12 @@ Recording encode_steps(const Plan& plan, Context& context, const FailedStep& fai
     }
     note_copies(plan, joined, recording, first);
     if (encoder.finishing.empty()) next = end;
-    recording.steps.insert(
-        recording.steps.end(), next - i,
-        {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(recording.dispatches.size() - first)});
+    encoder.dispatch_of.resize(next - i, first);  // what finishes a group finishes its only dispatch
+    for (const std::size_t own : encoder.dispatch_of) {
+      recording.steps.push_back({.first = static_cast<std::uint32_t>(first),
+                                 .count = static_cast<std::uint32_t>(recording.dispatches.size() - first),
+                                 .own = static_cast<std::uint32_t>(own - first)});
+    }
   }
   return recording;
 }

@@ -15,8 +15,8 @@ std::uint32_t Encoder::groups(std::int64_t work, std::int64_t per_group) const {
       std::min<std::int64_t>(wanted, context.device->capabilities().max_groups));
 }
 
-void Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t block, std::uint32_t groups,
-                       std::int64_t iterations, std::uint32_t instances) {
+Dispatch& Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t block, std::uint32_t groups,
+                            std::int64_t iterations, std::uint32_t instances) {
   const std::uint32_t limit = context.device->capabilities().loop_limit;
   if (limit > 0 && iterations > limit)
     throw DeviceError(fmt::format(
@@ -25,6 +25,11 @@ void Encoder::dispatch(const Step& step, PipelinePtr pipeline, std::uint32_t blo
   recording.dispatches.push_back({std::move(pipeline), groups, instances, block, barrier_next, iterations});
   if (barrier_next) ++recording.barriers;
   barrier_next = false;
+  return recording.dispatches.back();
+}
+
+void Encoder::computes(std::size_t number) {
+  if (number < dispatch_of.size()) dispatch_of[number] = recording.dispatches.size() - 1;
 }
 
 }  // namespace caldera::vulkan

@@ -159,7 +159,8 @@ Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> sp
   for (std::size_t k = 0; k < access.size(); ++k) {
     const bool index = k >= inputs && k < first_output;
     std::optional<Neighbours> n = one_a_row[k] ? Neighbours::one : neighbours_of(spaces, k, access[k]);
-    if (index) n = Neighbours::each;
+    // What lies otherwise is read element by element, as it would be alone.
+    if (index || (!n && !rows && k < inputs)) n = Neighbours::each;
     if (!n || (k >= first_output && *n != Neighbours::together && !one_a_row[k])) return {};
     together.neighbours.push_back(*n);
     if (*n != Neighbours::together) continue;

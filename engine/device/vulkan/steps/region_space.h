@@ -32,8 +32,8 @@ RegionSpace make_space(const Step& step);  // of a region
 bool make_alike(std::span<RegionSpace> spaces);
 
 /// How many neighbouring points along the innermost dimension a lane of one shader can take together in all
-/// of the spaces (which are alike), at most `most`, and what those are of each operand. Without a second
-/// point: no list.
+/// of the spaces (which are alike), at most `most`, and what those are of each operand: of an element-wise
+/// kernel what it writes has to lie together. Without a second point: no list.
 struct Together {
   int width = 1;
   std::vector<Neighbours> neighbours;

@@ -106,13 +106,15 @@ struct Walks {
 };
 
 /// Lanes a row for GPUs, where wide workgroups cost nothing: a few long rows are shared among more lanes, and
-/// rows that are walked several times are cut so that a lane can keep its points in registers.
+/// rows that are walked several times are cut so that a lane can keep its points in registers. Where they are
+/// too long for that, and many, workgroups are narrower: as many registers hold more of them.
 std::int64_t wide_lanes(const RegionSpace& space, const Walks& walks, std::int64_t subgroup,
                         std::int64_t most) {
   std::int64_t lanes = subgroup;
   const bool several = walks.count > 1;
   const bool share = several || (space.kept_points < 256 && space.reduced_points >= 4096);
-  const std::int64_t limit = std::min<std::int64_t>(most, several ? 512 : 256);
+  const bool keeps = space.reduced_points <= 512 * kMostKept || space.kept_points < 256;
+  const std::int64_t limit = std::min<std::int64_t>(most, several && keeps ? 512 : 256);
   const std::int64_t each = several ? kMostKept : 1;
   while (share && lanes * each < space.reduced_points && 2 * lanes <= limit) lanes *= 2;
   return lanes;
@@ -166,6 +168,21 @@ std::int64_t choose_rows(const Context& context, const Batch& batch, const Walks
   return 1;
 }
 
+/// Turns of each walk of an invocation over the points that it takes, `points_each` of them or of rows.
+std::int64_t count_turns(const RegionSpace& space, const KernelVariant& variant, std::int64_t points_each) {
+  switch (variant.form) {
+    case RegionForm::elementwise:
+      return points_each;
+    case RegionForm::reduce_per_group:
+    case RegionForm::rows_per_group: {
+      const std::int64_t each = std::int64_t{variant.lanes} * variant.width;
+      return variant.kept > 0 ? 1 : (space.reduced_points + each - 1) / each;
+    }
+    default:
+      return space.reduced_points;
+  }
+}
+
 /// Iterations of all loops in the busiest invocation.
 std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& variant, const Walks& walks,
                               const GlslOptions& options, std::int64_t points_each) {
@@ -177,7 +194,7 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
       const std::int64_t parts =
           options.subgroup_size > 0 ? variant.lanes / options.subgroup_size : variant.lanes;
       return points_each *
-             (walks.count * (space.reduced_points / variant.lanes + 1) + walks.results * parts + 1);
+             (walks.count * (count_turns(space, variant, points_each) + 1) + walks.results * parts + 1);
     }
     default: {
       std::int64_t loops = 1;  // of the nest, every level counts
@@ -285,8 +302,11 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     while (groups < wanted && can.loop_limit > 0 && iterations_with(groups) > can.loop_limit / 2)
       groups = std::min(2 * groups, wanted);
   }
-  encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
-                   iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
+  Dispatch& made = encoder.dispatch(*batch.steps[0], pipeline, block, static_cast<std::uint32_t>(groups),
+                                    iterations_with(groups), static_cast<std::uint32_t>(batch.steps.size()));
+  const std::int64_t each = (most_points + groups * per_group - 1) / (groups * per_group);
+  made.rounds = has_rows(kernel) ? each : 1;
+  made.turns = count_turns(batch.largest(), variant, each);
 }
 
 /// The steps that have work, with their spaces.
@@ -338,13 +358,16 @@ std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t 
   regions.text = [&kernel, variant, blocks, &context] {
     return finishing_glsl(kernel, variant, blocks, context.glsl);
   };
-  regions.block = encoder.table.begin();
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const std::int64_t points = points_of(batch.spaces[i], kernel, variant);
-    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
-    const std::int64_t each = (points + per_group - 1) / per_group;
-    regions.iterations += count_iterations(batch.spaces[i], variant, walks, context.glsl, each) + 1;
+  for (const RegionSpace& space : batch.spaces) {
+    const std::int64_t each = (points_of(space, kernel, variant) + per_group - 1) / per_group;
+    regions.iterations += count_iterations(space, variant, walks, context.glsl, each) + 1;
   }
+  const std::int64_t limit = context.device->capabilities().loop_limit;
+  if (limit > 0 && regions.iterations > limit / 2) return {};
+  regions.block = encoder.table.begin();
+  for (std::size_t i = 0; i < blocks; ++i)
+    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant,
+                points_of(batch.spaces[i], kernel, variant));
   encoder.finishing = {};
   return regions;
 }
@@ -361,8 +384,10 @@ void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step>
     return;
   }
   // Too many, or no common rank: a dispatch each. There is no hazard among them, so no barrier either.
-  for (std::size_t i = 0; i < batch.steps.size(); ++i)
+  for (std::size_t i = 0; i < batch.steps.size(); ++i) {
     dispatch(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
+    encoder.computes(static_cast<std::size_t>(batch.steps[i] - joined.data()));
+  }
 }
 
 }  // namespace caldera::vulkan

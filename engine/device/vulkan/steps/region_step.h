@@ -29,7 +29,8 @@ struct FinishingRegions {
 
 /// What encoder.finishing becomes at the end of a dispatch whose workgroups have `lanes` invocations and
 /// leave so many bytes of shared memory: writes the arguments and clears the list. Nothing where the device
-/// computes none of it, or where no single text serves all of the regions.
+/// computes none of it, where its loops take more than half of what the device allows, or where no single
+/// text serves all of the regions.
 std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t lanes,
                                                  std::int64_t shared_left);
 

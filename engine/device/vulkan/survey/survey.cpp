@@ -40,11 +40,9 @@ class Reports {
       if (chosen < recording.variants.size() && recording.variants[chosen].step == s)
         variant = recording.variants[chosen].variant.name;
       const DispatchRange range = recording.steps[s];
-      for (std::uint32_t d = range.first; d < range.first + range.count; ++d) {
-        if (seen[d]) continue;
-        seen[d] = true;
-        add(plan.steps[s], variant, recording.dispatches[d], work[d]);
-      }
+      if (range.count == 0 || seen[range.own_dispatch()]) continue;
+      seen[range.own_dispatch()] = true;
+      add(plan.steps[s], variant, recording.dispatches[range.own_dispatch()], work[range.own_dispatch()]);
     }
   }
 
@@ -84,6 +82,8 @@ class Reports {
                                  .bytes = work.bytes,
                                  .flops = work.flops,
                                  .iterations = dispatch.iterations,
+                                 .rounds = dispatch.rounds,
+                                 .turns = dispatch.turns,
                                  .barrier_before = dispatch.barrier_before});
   }
 

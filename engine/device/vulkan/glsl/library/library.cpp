@@ -31,11 +31,15 @@ uint quotient(uint n, uint by, uint shift) {
 }
 )"},
     // 16-bit types by their bits. The built-in conversions may round towards zero and flush subnormals.
+    // Subnormals of f16 are rounded by f32 sums, which have to round to the nearest even number (Vulkan
+    // leaves that open; the doctor's casts find out).
     {"from_float16", {}, R"(
 float from_float16(uint h) {
   uint magnitude = h & 0x7fffu;
   uint normal = (magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u);
-  uint small = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8);  // subnormals, in steps of 2^-24
+  // Subnormals: as fractions of a number between 2^-14 and 2^-13.
+  precise float fraction = uintBitsToFloat((magnitude << 13) + 0x38800000u) - 6.103515625e-5;
+  uint small = floatBitsToUint(fraction);
   return uintBitsToFloat((h & 0x8000u) << 16 | (magnitude < 0x400u ? small : normal));
 }
 )"},
@@ -43,14 +47,23 @@ float from_float16(uint h) {
 uint to_float16(float x) {
   uint bits = floatBitsToUint(x);
   uint magnitude = bits & 0x7fffffffu;
-  // Below 2^-14 the fraction, its leading 1 written out, moves to steps of 2^-24; what it loses rounds it.
-  uint shift = min(126u - min(magnitude >> 23, 125u), 31u);
-  uint fraction = magnitude & 0x7fffffu | 0x800000u;
-  uint kept = fraction >> shift, lost = fraction << (32u - shift);
-  uint small = kept + (lost > 0x80000000u || (lost == 0x80000000u && (kept & 1u) == 1u) ? 1u : 0u);
-  uint normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
-  uint result = magnitude < 0x38800000u ? small : magnitude >= 0x477ff000u ? 0x7c00u : normal;
+  precise float sum = uintBitsToFloat(magnitude) + 0.5;  // of what is below 2^-14: rounded to steps of 2^-24
+  uint small = floatBitsToUint(sum) - 0x3f000000u;
+  uint limited = min(magnitude, 0x47800000u);  // 2^16 becomes infinity
+  uint normal = (limited + 0xfffu + (limited >> 13 & 1u) - 0x38000000u) >> 13;
+  uint result = magnitude < 0x38800000u ? small : normal;
   return (bits >> 16 & 0x8000u) | (magnitude > 0x7f800000u ? 0x7e00u : result);
+}
+)"},
+    // As from_float16(to_float16(x)), but for the payload of NaN.
+    {"round_float16", {}, R"(
+float round_float16(float x) {
+  uint bits = floatBitsToUint(x);
+  uint magnitude = bits & 0x7fffffffu;
+  precise float small = (uintBitsToFloat(magnitude) + 0.5) - 0.5;  // below 2^-14: in steps of 2^-24
+  uint normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u)) & 0xffffe000u;
+  uint result = magnitude < 0x38800000u ? floatBitsToUint(small) : normal;
+  return uintBitsToFloat((bits & 0x80000000u) | (magnitude < 0x477ff000u ? result : max(magnitude, 0x7f800000u)));
 }
 )"},
     {"from_bfloat16", {}, R"(

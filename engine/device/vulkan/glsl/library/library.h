@@ -1,8 +1,7 @@
 // Functions of one element in GLSL, accurate to a few units in the last place and alike on every driver.
 //
 // Vulkan lets the built-in ones err by far more than a training run forgives: sin and cos by 2^-11 and only
-// within
-// [-pi, pi], atan by 4096 units, exp by 3 + 2|x|; and drivers differ, so results would differ between
+// within [-pi, pi], atan by 4096 units, exp by 3 + 2|x|; and drivers differ, so results would differ between
 // devices.
 #pragma once
 

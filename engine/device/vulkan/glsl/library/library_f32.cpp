@@ -18,27 +18,28 @@ float f_scaled_exp(float r, float n) {
   p = p * r + 5.0000001201e-1;
   float y = (p * r * r + r) + 1.0;
   int i = int(n);
-  int h = i >> 1;  // in two factors: 2^n itself may overflow or be subnormal where the result is not
-  return y * uintBitsToFloat(uint(h + 127) << 23) * uintBitsToFloat(uint(i - h + 127) << 23);
+  // In two factors: 2^n itself may overflow or be subnormal where the result is not. The first leaves y normal, and
+  // is added to its exponent.
+  int h = i >> 1;
+  return uintBitsToFloat(floatBitsToUint(y) + (uint(h) << 23)) * uintBitsToFloat(uint(i - h + 127) << 23);
 }
 )"},
-    {"f_exp", {"is_nan", "constants", "f_scaled_exp"}, R"(
+    // Without branches: points that a lane takes together are computed side by side.
+    {"f_exp", {"is_nan", "f_scaled_exp"}, R"(
 float f_exp(float x) {
-  if (is_nan(x)) return x;
-  if (x > 88.7228394) return infinity();
-  if (x < -103.972084) return 0.0;
-  float n = floor(x * 1.44269504 + 0.5);
-  precise float r = (x - n * 0.693359375) - n * -2.12194440e-4;
-  return f_scaled_exp(r, n);
+  float c = clamp(x, -104.0, 89.0);  // where it has long become 0 and infinity
+  float n = floor(c * 1.44269504 + 0.5);
+  precise float r = (c - n * 0.693359375) - n * -2.12194440e-4;
+  float y = f_scaled_exp(r, n);
+  return is_nan(x) ? x : y;
 }
 )"},
-    {"f_exp2", {"is_nan", "constants", "f_scaled_exp"}, R"(
+    {"f_exp2", {"is_nan", "f_scaled_exp"}, R"(
 float f_exp2(float x) {
-  if (is_nan(x)) return x;
-  if (x >= 128.0) return infinity();
-  if (x < -150.0) return 0.0;
-  float n = floor(x + 0.5);
-  return f_scaled_exp((x - n) * 0.693147181, n);
+  float c = clamp(x, -151.0, 129.0);
+  float n = floor(c + 0.5);
+  float y = f_scaled_exp((c - n) * 0.693147181, n);
+  return is_nan(x) ? x : y;
 }
 )"},
     {"f_expm1", {"f_exp"}, R"(

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compile/order/arena_blocks.h"
+#include "engine/compile/arena/arena_blocks.h"
 
 namespace caldera {
 

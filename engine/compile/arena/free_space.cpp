@@ -1,4 +1,4 @@
-#include "engine/compile/order/free_space.h"
+#include "engine/compile/arena/free_space.h"
 
 #include <iterator>
 

@@ -1,11 +1,11 @@
-#include "engine/compile/order/arena_layout.h"
+#include "engine/compile/arena/arena_layout.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/compile/order/arena_blocks.h"
-#include "engine/compile/order/arena_segments.h"
-#include "engine/compile/order/free_space.h"
+#include "engine/compile/arena/arena_blocks.h"
+#include "engine/compile/arena/arena_segments.h"
+#include "engine/compile/arena/free_space.h"
 
 namespace caldera {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/compile/order/arena_segments.h"
+#include "engine/compile/arena/arena_segments.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/compile/order/free_space.h"
+#include "engine/compile/arena/free_space.h"
 
 namespace caldera {
 namespace {
