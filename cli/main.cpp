@@ -25,6 +25,7 @@
   C(tokenize)               \
   C(template)               \
   C(generate)               \
+  C(chat)                   \
   C(evaluate)               \
   C(pretrain)               \
   C(finetune)               \

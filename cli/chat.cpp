@@ -1,0 +1,280 @@
+// caldera chat: a conversation with a model in the terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/arguments/domains.h"
+#include "cli/chat/answer_printer.h"
+#include "cli/chat/conversation.h"
+#include "cli/chat/interrupts.h"
+#include "cli/chat/line_reader.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/model_flags.h"
+#include "training/generate/batch_generator.h"
+#include "training/generate/generator.h"
+#include "training/io/atomic_file.h"
+#include "training/io/generation_config.h"
+#include "training/io/json_file.h"
+#include "training/text/load_tokenizer.h"
+
+namespace caldera::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "/system TEXT   start again with these instructions (none: without any)\n"
+    "/reset         forget the conversation, keep the instructions\n"
+    "/retry         answer the last message once more\n"
+    "/undo          take the last message and its answer back\n"
+    "/save FILE     write the conversation, as JSON\n"
+    "/load FILE     go on from one\n"
+    "/exit          or Ctrl-D; Ctrl-C ends an answer\n"
+    "A line that ends in \\ goes on in the next.";
+
+constexpr std::int64_t kDefaultContext = 4096;
+
+class ChatCommand : public Command {
+ public:
+  ChatCommand() : Command("chat", "Talk with a model") {}
+
+ protected:
+  void add_options(Arguments& args) override {
+    declare_model(args, model_);
+    declare_adapter(args, adapter_);
+    args.option("--system", system_, "Instructions to the model, before the conversation").type_name("S");
+    args.option("--max-tokens", max_tokens_, "Tokens of an answer at most; else as many as the context holds")
+        .type_name("N")
+        .check(integer_in(1));
+    args.option("--context", context_,
+                fmt::format("Positions of a conversation; else the model's, {} at most", kDefaultContext))
+        .type_name("N")
+        .check(integer_in(1));
+    declare_sampling(args, sampling_);
+    sampling_options_ = {args.get("--temperature"), args.get("--top-k"), args.get("--top-p"),
+                         args.get("--min-p"), args.get("--repetition-penalty")};
+    args.option("--seed", sampling_.seed, "Seed of the sampling")
+        .type_name("N")
+        .check(seed_value())
+        .show_default();
+    args.option("--dtype", dtype_, "What weights are kept and computed in")
+        .type_name("T")
+        .one_of({"f32", "f16", "bf16"})
+        .show_default();
+    args.option("--chat-template", template_, "A file with a chat template in place of the model's")
+        .type_name("FILE");
+    args.option("--chat-template-kwargs", variables_,
+                "More variables for the template, as in '{\"enable_thinking\": false}'")
+        .type_name("JSON");
+    add_memory_limit(args);
+  }
+
+  void run() override {
+    Conversation conversation = make_conversation();
+    conversation.restart(system_);
+    const Device device = open_device();
+    tokenizer_ = load_tokenizer(model_);
+    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    prepare(*model);
+    BatchGenerator generator(*model, limits(*model));
+    converse(conversation, generator);
+  }
+
+ private:
+  enum class Next : std::uint8_t { read, answer, leave };
+
+  Conversation make_conversation() const {
+    nlohmann::ordered_json variables = nlohmann::ordered_json::object();
+    if (!variables_.empty()) {
+      variables = detail::parse_ordered_json(variables_, "--chat-template-kwargs");
+      if (!variables.is_object()) throw UsageError("--chat-template-kwargs: must be a JSON object");
+    }
+    const ModelChatTemplates stored = load_chat_templates(model_);
+    return {template_.empty() ? stored.source() : read_text_file(template_), stored, std::move(variables)};
+  }
+
+  /// The model's own settings of sampling, where no flag says otherwise, and what ends an answer.
+  void prepare(const CausalLM& model) {
+    const GenerationConfig config = load_generation_config(model_);
+    const auto& [temperature, top_k, top_p, min_p, repetition] = sampling_options_;
+    if (!temperature.given() && config.temperature && config.do_sample.value_or(false))
+      sampling_.temperature = *config.temperature;
+    if (!top_k.given()) sampling_.top_k = config.top_k.value_or(sampling_.top_k);
+    if (!top_p.given()) sampling_.top_p = config.top_p.value_or(sampling_.top_p);
+    if (!min_p.given()) sampling_.min_p = config.min_p.value_or(sampling_.min_p);
+    if (!repetition.given())
+      sampling_.repetition_penalty = config.repetition_penalty.value_or(sampling_.repetition_penalty);
+    stop_ids_ = stop_tokens(model.config());
+    for (const std::int64_t id : config.eos_token_ids)
+      if (id >= 0 && id < model.config().vocab_size) stop_ids_.push_back(static_cast<std::int32_t>(id));
+    if (tokenizer_->eos_id()) stop_ids_.push_back(*tokenizer_->eos_id());
+  }
+
+  BatchLimits limits(const CausalLM& model) {
+    const std::int64_t most = model.config().max_position_embeddings;
+    if (context_ && *context_ > most)
+      throw ValueError(fmt::format("--context: the model has {} positions", most));
+    BatchLimits limits;
+    limits.max_batch = 1;
+    limits.max_context = context_.value_or(std::min(most, kDefaultContext));
+    limits.cache_positions = limits.max_context;
+    return limits;
+  }
+
+  void converse(Conversation& conversation, BatchGenerator& generator) {
+    const InterruptGuard guard;
+    LineReader reader;
+    interactive_ = reader.interactive() && !json();
+    if (interactive_) note("/help lists what can be done; Ctrl-D leaves");
+    while (true) {
+      const std::optional<std::string> line = read_message(reader);
+      if (!line) break;
+      if (take_interrupt() || line->empty()) continue;
+      Next next = Next::answer;
+      if (line->front() == '/')
+        next = obey(*line, conversation);
+      else
+        conversation.say(*line);
+      if (next == Next::leave) break;
+      if (next == Next::answer) answer(conversation, generator);
+    }
+    if (interactive_) fmt::print("\n");
+  }
+
+  static std::optional<std::string> read_message(LineReader& reader) {
+    std::optional<std::string> message = reader.read("> ");
+    while (message && message->ends_with('\\')) {
+      message->back() = '\n';
+      const std::optional<std::string> more = reader.read(". ");
+      if (!more) break;
+      *message += *more;
+    }
+    return message;
+  }
+
+  Next obey(const std::string& line, Conversation& conversation) {
+    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::string word = line.substr(0, space);
+    const std::string rest = space < line.size() ? line.substr(space + 1) : "";
+    if (word == "/exit" || word == "/quit") return Next::leave;
+    if (word == "/retry") {
+      const std::string said = conversation.take_back();
+      if (said.empty()) {
+        note("there is nothing to answer yet");
+        return Next::read;
+      }
+      conversation.say(said);
+      return Next::answer;
+    }
+    if (word == "/help") {
+      note(kHelp);
+    } else if (word == "/system") {
+      conversation.restart(rest);
+    } else if (word == "/reset") {
+      conversation.clear();
+    } else if (word == "/undo") {
+      if (conversation.take_back().empty()) note("there is nothing to take back");
+    } else if (word == "/save" || word == "/load") {
+      try {
+        if (word == "/load")
+          conversation.load(rest);
+        else
+          write_text_file(rest, conversation.messages().dump(2) + "\n");
+      } catch (const std::exception& error) {
+        note(error.what());
+      }
+    } else {
+      note(fmt::format("there is no command '{}'; /help lists them", word));
+    }
+    return Next::read;
+  }
+
+  /// Generates an answer to what was said last. Where that fails, on a terminal the message is taken back and
+  /// the conversation goes on; in a script it is the end.
+  void answer(Conversation& conversation, BatchGenerator& generator) {
+    try {
+      const std::string prompt = conversation.prompt();
+      generate_answer(conversation, generator, prompt);
+    } catch (const std::exception& error) {
+      if (!interactive_) throw;
+      conversation.take_back();
+      note(fmt::format("{}\n(the message was taken back)", error.what()));
+    }
+  }
+
+  void generate_answer(Conversation& conversation, BatchGenerator& generator, const std::string& prompt) {
+    GenerateRequest request;
+    request.prompt = tokenizer_->encode(prompt, false);  // the template has written special tokens itself
+    const auto used = static_cast<std::int64_t>(request.prompt.size());
+    const std::int64_t room = generator.limits().max_context - used;
+    if (room < 1)
+      throw ValueError(
+          fmt::format("the conversation has {} tokens, its context {}: /reset it, or take a larger --context",
+                      used, generator.limits().max_context));
+    request.sampling = sampling_;
+    ++sampling_.seed;  // so that /retry says something else
+    request.max_tokens = std::min(max_tokens_.value_or(room), room);
+    request.stop_ids = stop_ids_;
+    using Style = AnswerPrinter::Style;
+    const Style style = json() ? Style::silent : interactive_ ? Style::terminal : Style::plain;
+    AnswerPrinter printer(*tokenizer_, prompt, request.prompt, style);
+    TokenEvent last;
+    request.on_event = [&](const TokenEvent& event) {
+      last = event;
+      const bool ends = event.id && std::ranges::find(stop_ids_, *event.id) != stop_ids_.end();
+      if (event.id && !ends) printer.push(*event.id);
+      return !interrupted();
+    };
+    const auto start = std::chrono::steady_clock::now();
+    generator.submit(std::move(request));
+    generator.run();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    printer.finish();
+    if (last.finish == FinishReason::failed) throw ValueError(last.error);
+    conversation.answer(printer.answer(), printer.thinking());
+    report(printer, last, seconds);
+  }
+
+  void report(const AnswerPrinter& printer, const TokenEvent& last, double seconds) {
+    const bool stopped = take_interrupt();
+    const char* reason = stopped ? "cancelled" : last.finish == FinishReason::length ? "length" : "stop";
+    if (!json()) {
+      if (stopped || last.finish == FinishReason::length) note(fmt::format("[{}]", reason));
+      return;
+    }
+    nlohmann::ordered_json turn{{"role", "assistant"}, {"content", printer.answer()}};
+    if (!printer.thinking().empty()) turn["reasoning_content"] = printer.thinking();
+    turn["finish_reason"] = reason;
+    turn["prompt_tokens"] = last.prompt_tokens;
+    turn["reused_tokens"] = last.reused_tokens;
+    turn["tokens"] = last.generated_tokens;
+    turn["tokens_per_second"] = static_cast<double>(last.generated_tokens) / std::max(seconds, 1e-9);
+    print_json(turn);
+    std::fflush(stdout);
+  }
+
+  std::string model_;
+  std::string adapter_;
+  std::string system_;
+  std::string template_;
+  std::string variables_;
+  std::string dtype_ = "f32";
+  std::optional<std::int64_t> max_tokens_;
+  std::optional<std::int64_t> context_;
+  SamplingOptions sampling_;
+  std::array<Option, 5> sampling_options_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<std::int32_t> stop_ids_;
+  bool interactive_ = false;
+};
+
+}  // namespace
+
+CommandPtr make_chat_command() { return std::make_unique<ChatCommand>(); }
+
+}  // namespace caldera::cli
