@@ -92,13 +92,13 @@ Decoder::Decoder(const DecoderParts& parts, std::uint64_t seed)
                                         config.initializer_range, mix_seed(seed, kHeadStream), device());
 }
 
-LazyTensor Decoder::hidden_states(const LazyTensor& ids, KVCache* cache) {
+LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) {
   if (ids.rank() != 2 || ids.shape(1) == 0)
     throw ShapeError(
         fmt::format("{}: ids {} are not (batch, positions)", config().architecture, ids.shape().to_string()));
   if (ids.dtype() != DType::i32)
     throw DTypeError(fmt::format("{}: ids are {}, expected int32", config().architecture, name(ids.dtype())));
-  const AttentionContext context = make_attention_context(rotary_, ids.shape(1), cache, device());
+  const AttentionContext context = make_attention_context(rotary_, ids.shape(0), ids.shape(1), cache);
   LazyTensor x = embed_tokens_(ids);
   if (is_16bit_float(dtype())) x = in_dtype(x, dtype());
   x = transform_embeddings(x);

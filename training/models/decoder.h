@@ -82,7 +82,7 @@ class DecoderLayer : public Module {
 /// Widths and head counts are free, key-value heads grouped or not; hidden_size need not be heads * head_dim.
 class Decoder : public CausalLM {
  public:
-  LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) override;
+  LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) override;
   LazyTensor logits(const LazyTensor& hidden) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 

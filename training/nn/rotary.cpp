@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "ops/core/cast.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/slicing.h"
+#include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/shape/joining.h"
 #include "training/nn/precision.h"
@@ -62,6 +64,14 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
   reserve(offset + length);
   // Where a slice of stored data starts is an argument of the plan.
   return {slice(cos_, 0, offset, offset + length), slice(sin_, 0, offset, offset + length)};
+}
+
+RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
+  // All of it now, or the plan would change with the tables in the middle of a text.
+  reserve(positions.reach);
+  if (!positions.rows.defined()) return angles(positions.length, positions.first);
+  const LazyTensor rows = expand_dims(positions.rows, 1);
+  return {take(cos_, rows), take(sin_, rows)};
 }
 
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {

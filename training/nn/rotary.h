@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "training/nn/attention_cache.h"
 
 namespace caldera {
 
-/// Angles of `length` consecutive positions: cos and sin of shape (length, head_dim), both halves alike.
+/// Angles of the positions of a call: cos and sin of shape (length, head_dim), or (batch, 1, length,
+/// head_dim) where each row has positions of its own; both halves alike.
 struct RotaryAngles {
   LazyTensor cos;
   LazyTensor sin;
@@ -24,6 +26,9 @@ class RotaryEmbedding {
   /// Angles of positions [offset, offset + length). The offset is an argument of the plan. Throws ValueError
   /// when a position is not below max_positions.
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0);
+  /// Those of the tokens of a call, read where their positions lie as data. The tables reach to
+  /// positions.reach from now on. Throws ValueError when that is above max_positions.
+  RotaryAngles angles(const TokenPositions& positions);
   /// Makes the tables reach to `positions` now. Plans that read the tables depend on their size, which
   /// otherwise grows, by doubling, when a position beyond them is asked for: a model may allow far more than
   /// a program uses.
