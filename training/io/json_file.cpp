@@ -168,6 +168,12 @@ std::optional<std::string> JsonFields::first_object() const {
   return std::nullopt;
 }
 
+std::vector<std::string> JsonFields::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) names.push_back(name);
+  return names;
+}
+
 bool JsonFields::is_unset(const char* field) const {
   const auto* value = find(field);
   if (value == nullptr) return true;

@@ -39,6 +39,8 @@ class JsonFields {
   JsonKind kind(const char* field) const;
   /// The name of the first field that holds an object, if any does.
   std::optional<std::string> first_object() const;
+  /// The names of all fields, in the order of their bytes.
+  std::vector<std::string> names() const;
   /// Whether a feature is off: missing, false, or an empty list or object.
   bool is_unset(const char* field) const;
   /// The value, or nullptr where it is missing or null.

@@ -14,6 +14,7 @@
 #include "ops/linalg/matmul.h"
 #include "ops/nn/softmax.h"
 #include "ops/shape/joining.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -25,6 +26,14 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
     throw ShapeError(fmt::format("Attention: {} maps {} to {} features, expected {} to {}", name,
                                  p.in_features(), p.out_features(), in, out));
 }
+
+void check_input(const LazyTensor& x) {
+  if (x.rank() != 3)
+    throw ShapeError(
+        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
+}
+
+Device device_of(Projection& projection) { return projection.parameters().front().tensor->device(); }
 
 /// Where query i of the call (at context.position + i) may look: boolean, and broadcasts to (B, 1, T, S).
 /// Undefined where it may look anywhere.
@@ -81,8 +90,8 @@ AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std
   AttentionContext context;
   for (RotaryEmbedding& rotary : rotaries) {
     // All of it now, or the plan would change with the tables in the middle of a text.
-    if (cache != nullptr) rotary.reserve(keys);
-    context.angles.push_back(rotary.angles(length, position));
+    if (cache != nullptr) rotary.reserve(keys, keys);
+    context.angles.push_back(rotary.angles(length, position, keys));
   }
   if (cache != nullptr) cache->begin(length);
   // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
@@ -131,17 +140,52 @@ LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
   return composite_attention(q, keys, values, mask, spec);
 }
 
+AttentionHeads::AttentionHeads(const AttentionConfig& config, AttentionNorms norms, Device device)
+    : config_(config), norms_(std::move(norms)) {
+  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
+    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
+                                 config.kv_heads));
+  if (config.sinks) sinks_.tensor = LazyTensor::zeros(Shape{config.heads}, DType::f32, device);
+}
+
+LazyTensor AttentionHeads::prepared(const LazyTensor& x, std::int64_t heads, Layer* norm,
+                                    const AttentionContext& context) const {
+  LazyTensor y = x;
+  if (norm != nullptr && norms_.whole_width) y = norm->forward(y);
+  y = split_heads(y, heads);
+  if (norm != nullptr && !norms_.whole_width) y = norm->forward(y);
+  return config_.rotary ? apply_rotary(y, context.angles.at(*config_.rotary)) : y;
+}
+
+LazyTensor AttentionHeads::forward(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                   const AttentionContext& context, std::int64_t layer) {
+  LazyTensor queries = prepared(q, config_.heads, norms_.q.get(), context);
+  if (config_.rotary && context.angles.at(*config_.rotary).query_scale.defined())
+    queries = queries * cast_like(context.angles[*config_.rotary].query_scale, queries);
+  const AttentionSpec spec{
+      .scale = config_.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim))),
+      .window = config_.window,
+      .softcap = config_.softcap,
+      .sinks = sinks_.tensor,
+      .bidirectional = config_.bidirectional};
+  return merge_heads(attend(queries, prepared(k, config_.kv_heads, norms_.k.get(), context),
+                            split_heads(v, config_.kv_heads), context, layer, spec));
+}
+
+void AttentionHeads::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  if (norms_.q) visitor.module(join_name(prefix, "q_norm"), *norms_.q);
+  if (norms_.k) visitor.module(join_name(prefix, "k_norm"), *norms_.k);
+  if (sinks_.tensor.defined()) visitor.parameter(join_name(prefix, "sinks"), sinks_);
+}
+
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
                      std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
-                     std::unique_ptr<Projection> o)
+                     std::unique_ptr<Projection> o, AttentionNorms norms)
     : q_proj(std::move(q)),
       k_proj(std::move(k)),
       v_proj(std::move(v)),
       o_proj(std::move(o)),
-      config_(config) {
-  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
-    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
-                                 config.kv_heads));
+      heads_(config, std::move(norms), device_of(*q_proj)) {
   check_projection("q_proj", *q_proj, config.hidden_size, config.heads * config.head_dim);
   check_projection("k_proj", *k_proj, config.hidden_size, config.kv_heads * config.head_dim);
   check_projection("v_proj", *v_proj, config.hidden_size, config.kv_heads * config.head_dim);
@@ -149,15 +193,9 @@ Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> 
 }
 
 LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
-  if (x.rank() != 3)
-    throw ShapeError(
-        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
-  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles.front());
-  const LazyTensor k =
-      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles.front());
-  const LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads);
-  const AttentionSpec spec{.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim))};
-  return o_proj->forward(merge_heads(attend(q, k, v, context, layer, spec)));
+  check_input(x);
+  return o_proj->forward(
+      heads_.forward(q_proj->forward(x), k_proj->forward(x), v_proj->forward(x), context, layer));
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
@@ -165,6 +203,37 @@ void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.projection(join_name(prefix, "k_proj"), k_proj);
   visitor.projection(join_name(prefix, "v_proj"), v_proj);
   visitor.projection(join_name(prefix, "o_proj"), o_proj);
+  visitor.module(prefix, heads_);
+}
+
+FusedAttention::FusedAttention(const AttentionConfig& config, std::string in_name,
+                               std::unique_ptr<Projection> in, std::string out_name,
+                               std::unique_ptr<Projection> out)
+    : config_(config),
+      in_name_(std::move(in_name)),
+      out_name_(std::move(out_name)),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      heads_(config, {}, device_of(*in_)) {
+  check_projection(in_name_.c_str(), *in_, config.hidden_size,
+                   (config.heads + 2 * config.kv_heads) * config.head_dim);
+  check_projection(out_name_.c_str(), *out_, config.heads * config.head_dim, config.hidden_size);
+}
+
+LazyTensor FusedAttention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
+  check_input(x);
+  const LazyTensor all = in_->forward(x);
+  const std::int64_t q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
+  const auto part = [&](std::int64_t begin, std::int64_t width) {
+    return slice(all, -1, begin, begin + width);
+  };
+  return out_->forward(heads_.forward(part(0, q), part(q, kv), part(q + kv, kv), context, layer));
+}
+
+void FusedAttention::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.projection(join_name(prefix, in_name_), in_);
+  visitor.projection(join_name(prefix, out_name_), out_);
+  visitor.module(prefix, heads_);
 }
 
 }  // namespace caldera
