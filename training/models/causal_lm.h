@@ -23,18 +23,20 @@ class CausalLM : public Module {
  public:
   virtual const ModelConfig& config() const = 0;
 
-  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions begin
-  /// at cache->position() and the cache advances by T: evaluate cache->state() together with what is made of
+  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions are
+  /// those that it says, and it is begun and finished: evaluate its state() together with what is made of
   /// the result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
   /// the model's positions or the cache's capacity.
-  virtual LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) = 0;
+  virtual LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) = 0;
   /// Maps any of the hidden states (..., hidden) to logits (..., vocabulary).
   virtual LazyTensor logits(const LazyTensor& hidden) = 0;
   /// Maps ids (B, T) to logits (B, T, vocabulary).
-  LazyTensor forward(const LazyTensor& ids, KVCache* cache = nullptr) {
+  LazyTensor forward(const LazyTensor& ids, AttentionCache* cache = nullptr) {
     return logits(hidden_states(ids, cache));
   }
-  LazyTensor operator()(const LazyTensor& ids, KVCache* cache = nullptr) { return forward(ids, cache); }
+  LazyTensor operator()(const LazyTensor& ids, AttentionCache* cache = nullptr) {
+    return forward(ids, cache);
+  }
 
   /// Makes ids a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside
   /// of the vocabulary and its position, ShapeError unless batch divides their number.

@@ -57,7 +57,6 @@ AttentionConfig DecoderParts::attention_config(std::int64_t layer) const {
   if (place.sliding) attention.window = c.sliding_window;
   attention.scale = traits_.attention_scale;
   attention.softcap = traits_.attention_softcap;
-  attention.sinks = traits_.attention_sinks;
   attention.bidirectional = traits_.bidirectional;
   return attention;
 }
@@ -67,17 +66,19 @@ std::unique_ptr<SelfAttention> DecoderParts::make_attention(std::int64_t layer, 
   const LayerBiases& biases = traits_.biases;
   const std::int64_t q_width = c.num_attention_heads * c.head_dim;
   const std::int64_t kv_width = c.num_key_value_heads * c.head_dim;
-  AttentionNorms norms;
+  AttentionExtras extras;
+  if (traits_.attention_sinks)
+    extras.sinks = LazyTensor::zeros(Shape{c.num_attention_heads}, DType::f32, device_);
   if (traits_.head_norm != DecoderTraits::HeadNorm::none) {
-    norms.whole_width = traits_.head_norm == DecoderTraits::HeadNorm::all_heads;
-    norms.q = make_norm(norms.whole_width ? q_width : c.head_dim);
-    norms.k = make_norm(norms.whole_width ? kv_width : c.head_dim);
+    extras.whole_width = traits_.head_norm == DecoderTraits::HeadNorm::all_heads;
+    extras.q_norm = make_norm(extras.whole_width ? q_width : c.head_dim);
+    extras.k_norm = make_norm(extras.whole_width ? kv_width : c.head_dim);
   }
   return std::make_unique<Attention>(
       attention_config(layer), make_projection(c.hidden_size, q_width, biases.q, seed, kQ),
       make_projection(c.hidden_size, kv_width, biases.k, seed, kK),
       make_projection(c.hidden_size, kv_width, biases.v, seed, kV),
-      make_projection(q_width, c.hidden_size, biases.o, seed, kO), std::move(norms));
+      make_projection(q_width, c.hidden_size, biases.o, seed, kO), std::move(extras));
 }
 
 std::unique_ptr<Layer> DecoderParts::make_mlp(std::int64_t /*layer*/, std::uint64_t seed) const {
@@ -145,20 +146,20 @@ Decoder::Decoder(const DecoderParts& parts, std::uint64_t seed)
                                         config.initializer_range, mix_seed(seed, kHeadStream), device());
 }
 
-LazyTensor Decoder::embed(const LazyTensor& ids, std::int64_t /*position*/) {
+LazyTensor Decoder::embed(const LazyTensor& ids, const TokenPositions& /*positions*/) {
   LazyTensor x = embed_tokens_(ids);
   if (is_16bit_float(dtype())) x = in_dtype(x, dtype());
   return traits_.embedding_multiplier == 1 ? x : x * traits_.embedding_multiplier;
 }
 
-LazyTensor Decoder::hidden_states(const LazyTensor& ids, KVCache* cache) {
+LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) {
   if (ids.rank() != 2 || ids.shape(1) == 0)
     throw ShapeError(
         fmt::format("{}: ids {} are not (batch, positions)", config().architecture, ids.shape().to_string()));
   if (ids.dtype() != DType::i32)
     throw DTypeError(fmt::format("{}: ids are {}, expected int32", config().architecture, name(ids.dtype())));
-  const AttentionContext context = make_attention_context(rotaries_, ids.shape(1), cache, device());
-  LazyTensor x = embed(ids, context.position);
+  const AttentionContext context = make_attention_context(rotaries_, ids.shape(0), ids.shape(1), cache);
+  LazyTensor x = embed(ids, context.positions);
   for (std::size_t i = 0; i < layers_.size(); ++i)
     x = layers_[i]->forward(x, context, static_cast<std::int64_t>(i));
   if (cache != nullptr) cache->finish();

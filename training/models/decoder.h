@@ -134,7 +134,7 @@ class DecoderLayer : public Module {
 /// Widths and head counts are free, key-value heads grouped or not; hidden_size need not be heads * head_dim.
 class Decoder : public CausalLM {
  public:
-  LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) override;
+  LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) override;
   LazyTensor logits(const LazyTensor& hidden) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
@@ -142,9 +142,9 @@ class Decoder : public CausalLM {
   /// Random weights as Hugging Face initialises them, not computed yet: a function of the seed alone.
   Decoder(const DecoderParts& parts, std::uint64_t seed);
 
-  /// The embeddings (B, T, hidden) of ids whose first position is `position`, in the model's dtype, as the
-  /// first layer gets them. Logits of tied embeddings are not scaled by their multiplier.
-  virtual LazyTensor embed(const LazyTensor& ids, std::int64_t position);
+  /// The embeddings (B, T, hidden) of ids at their positions, in the model's dtype, as the first layer gets
+  /// them. Logits of tied embeddings are not scaled by their multiplier.
+  virtual LazyTensor embed(const LazyTensor& ids, const TokenPositions& positions);
   Embedding& embedding() { return embed_tokens_; }
 
  private:

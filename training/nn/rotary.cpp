@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "ops/core/cast.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/slicing.h"
+#include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/shape/joining.h"
 #include "training/nn/precision.h"
@@ -95,6 +97,16 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset, s
   const auto rows = [&](const LazyTensor& t) { return slice(t, 0, offset, offset + length); };
   RotaryAngles angles{rows(all.cos), rows(all.sin), {}};
   if (all.query_scale.defined()) angles.query_scale = rows(all.query_scale);
+  return angles;
+}
+
+RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
+  // All of it now, or the plan would change with the tables in the middle of a text.
+  const Tables& all = tables(positions.reach, positions.reach);
+  if (!positions.rows.defined()) return angles(positions.length, positions.first, positions.reach);
+  const LazyTensor rows = expand_dims(positions.rows, 1);
+  RotaryAngles angles{take(all.cos, rows), take(all.sin, rows), {}};
+  if (all.query_scale.defined()) angles.query_scale = take(all.query_scale, rows);
   return angles;
 }
 

@@ -6,15 +6,16 @@
 
 #include "engine/graph/lazy_tensor.h"
 #include "training/io/rope_scaling.h"
+#include "training/nn/attention_cache.h"
 
 namespace caldera {
 
-/// Angles of `length` consecutive positions: cos and sin of shape (length, turned features), both halves
-/// alike.
+/// Angles of the positions of a call: cos and sin of shape (length, turned features), or (batch, 1, length,
+/// turned features) where each row has positions of its own; both halves alike.
 struct RotaryAngles {
   LazyTensor cos;
   LazyTensor sin;
-  LazyTensor query_scale = {};  ///< (length, 1): queries are multiplied by it; undefined for 1
+  LazyTensor query_scale = {};  ///< as wide as 1: queries are multiplied by it; undefined for 1
 };
 
 /// The tables of cosines and sines of a model's positions, computed on the host in double precision and kept
@@ -33,6 +34,10 @@ class RotaryEmbedding {
   /// them), on which the frequencies of some types depend. The offset is an argument of the plan. Throws
   /// ValueError when a position is not below max_positions().
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0, std::int64_t text_length = 0);
+  /// Those of the tokens of a call, read where their positions lie as data, of texts as long as
+  /// positions.reach. The tables reach that far from now on. Throws ValueError when that is above
+  /// max_positions().
+  RotaryAngles angles(const TokenPositions& positions);
   /// Makes the tables of a text of `text_length` positions (0: `positions`) reach to `positions` now. Plans
   /// that read the tables depend on their size, which otherwise grows, by doubling, when a position beyond
   /// them is asked for: a model may allow far more than a program uses.
