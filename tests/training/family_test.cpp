@@ -21,8 +21,28 @@ struct FamilyCase {
 };
 
 constexpr FamilyCase kFamilies[] = {
-    {"qwen2-untied", "qwen2"},  {"qwen2-tied", "qwen2"},   {"llama-linear", "llama"},
-    {"llama-dynamic", "llama"}, {"llama-llama3", "llama"}, {"llama-yarn", "llama"},
+    {"qwen2-untied", "qwen2"},
+    {"qwen2-tied", "qwen2"},
+    {"llama-linear", "llama"},
+    {"llama-dynamic", "llama"},
+    {"llama-llama3", "llama"},
+    {"llama-yarn", "llama"},
+    {"qwen3", "qwen3"},
+    {"qwen3-sliding", "qwen3"},
+    {"gemma2", "gemma2"},
+    {"gemma3", "gemma3_text"},
+    {"gemma3-new-names", "gemma3_text"},
+    {"mistral", "mistral"},
+    {"ministral3", "ministral3"},
+    {"smollm3", "smollm3"},
+    {"olmo2", "olmo2"},
+    {"olmo3", "olmo3"},
+    {"granite", "granite"},
+    {"phi3-long", "phi3"},
+    {"phi3-short", "phi3"},
+    {"gpt2", "gpt2"},
+    {"qwen3-moe", "qwen3_moe"},
+    {"gpt-oss", "gpt_oss"},
 };
 
 class FamilyTest : public ::testing::TestWithParam<std::tuple<FamilyCase, Device>> {

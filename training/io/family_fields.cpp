@@ -158,8 +158,15 @@ bool is_off(const nlohmann::json& value) {
 
 }  // namespace
 
+const char* FamilyFields::name_of(const char* shared, const JsonFields& fields) const {
+  for (const auto& [name, alias] : aliases)
+    if (std::string_view(name) == shared && fields.has(alias)) return alias;
+  return shared;
+}
+
 void check_fields(const JsonFields& fields, const FamilyFields& family) {
-  const Names of_positions = positional(family);
+  Names of_positions = positional(family);
+  for (const auto& [shared_name, alias] : family.aliases) of_positions.emplace_back(alias);
   for (const std::string& name : fields.names()) {
     const nlohmann::json* value = fields.find(name.c_str());
     if (value == nullptr || contains(shared(), name) || contains(of_positions, name) ||

@@ -153,6 +153,8 @@ const nlohmann::json& JsonFields::require_array(const char* field) const {
   return *value;
 }
 
+bool JsonFields::names_field(const char* field) const { return object_.contains(field); }
+
 JsonKind JsonFields::kind(const char* field) const {
   const auto* value = find(field);
   if (value == nullptr) return JsonKind::missing;

@@ -36,6 +36,8 @@ class JsonFields {
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return find(field) != nullptr; }
+  /// Whether the field is there, be it null.
+  bool names_field(const char* field) const;
   JsonKind kind(const char* field) const;
   /// The name of the first field that holds an object, if any does.
   std::optional<std::string> first_object() const;

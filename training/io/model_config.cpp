@@ -128,14 +128,17 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config, const Fa
   refuse_unsupported(fields);
   check_fields(fields, family);
   config.kept.fields = fields_to_keep(fields, family);
-  config.hidden_size = fields.require_integer("hidden_size");
-  config.intermediate_size = fields.require_integer("intermediate_size");
-  config.num_hidden_layers = fields.require_integer("num_hidden_layers");
-  config.num_attention_heads = fields.require_integer("num_attention_heads");
+  const auto required = [&](const char* name, std::int64_t otherwise = 0) {
+    const char* field = family.name_of(name, fields);
+    return otherwise == 0 ? fields.require_integer(field) : fields.integer(field).value_or(otherwise);
+  };
+  config.hidden_size = required("hidden_size");
+  config.intermediate_size = required("intermediate_size", config.intermediate_size);
+  config.num_hidden_layers = required("num_hidden_layers");
+  config.num_attention_heads = required("num_attention_heads");
   config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_attention_heads);
-  config.vocab_size = fields.require_integer("vocab_size");
-  config.max_position_embeddings =
-      fields.integer("max_position_embeddings").value_or(config.max_position_embeddings);
+  config.vocab_size = required("vocab_size");
+  config.max_position_embeddings = required("max_position_embeddings", config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;
   } else if (config.head_dim == 0 && config.num_attention_heads > 0) {
@@ -148,9 +151,10 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config, const Fa
   }
   config.rms_norm_eps = fields.number("rms_norm_eps").value_or(config.rms_norm_eps);
   if (family.rotary) read_rope(fields, config, family);
-  if (family.sliding) config.sliding_window = fields.integer("sliding_window");
+  if (family.sliding && fields.names_field("sliding_window"))
+    config.sliding_window = fields.integer("sliding_window");
   config.tie_word_embeddings = fields.boolean("tie_word_embeddings").value_or(config.tie_word_embeddings);
-  config.hidden_act = fields.string("hidden_act").value_or(config.hidden_act);
+  config.hidden_act = fields.string(family.activation_field).value_or(config.hidden_act);
   config.initializer_range = fields.number("initializer_range").value_or(config.initializer_range);
   config.bos_token_id = fields.integer("bos_token_id");
   config.eos_token_ids = fields.integers("eos_token_id");

@@ -74,6 +74,8 @@ class CausalLM : public Module {
 
   /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
   virtual detail::JsonMembers own_fields() const { return {}; }
+  /// Another name that files may have for a parameter; the same where there is none.
+  virtual std::string stored_name(const std::string& parameter) const { return parameter; }
   /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
   /// lm_head.weight of a model whose embeddings are tied.
   virtual bool is_harmless(const std::string& name) const;
