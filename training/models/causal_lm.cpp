@@ -32,6 +32,10 @@ std::unique_ptr<KVCache> CausalLM::make_cache(std::int64_t capacity, std::int64_
                                    dtype_, device_);
 }
 
+std::vector<std::optional<std::int64_t>> CausalLM::attention_windows() const {
+  return std::vector<std::optional<std::int64_t>>(static_cast<std::size_t>(config().num_hidden_layers));
+}
+
 void CausalLM::visit_projections(const ProjectionVisitor& visitor) {
   class Walk final : public ParameterVisitor {
    public:

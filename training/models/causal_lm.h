@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "training/io/model_config.h"
 #include "training/nn/kv_cache.h"
@@ -44,6 +46,10 @@ class CausalLM : public Module {
   /// Makes an empty cache that fits this model. Throws ValueError for a capacity above
   /// config().max_positions().
   std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
+
+  /// The window of each layer's attention (AttentionSpec::window), so that caches need not keep more; none
+  /// where a layer looks at everything. By default none of any layer.
+  virtual std::vector<std::optional<std::int64_t>> attention_windows() const;
 
   /// Calls `visitor` with the path ("model.layers.0.self_attn.q_proj"), the name ("q_proj") and the slot of
   /// each projection that the model's modules report, in a fixed order: what adapters may wrap. lm_head is

@@ -32,7 +32,7 @@ struct PagedCall {
 };
 
 /// The memory of all layers, and the calls on it. Which text has which page is the caller's affair (see
-/// PageStore in training/generate/). Shapes of a call are its batch, length and pages; everything else is
+/// PageStore in training/generate/paging/). Shapes of a call are its batch, length and pages; everything else is
 /// data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
 class PagedKVCache final : public AttentionCache {
  public:
