@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "ops/core/comparison.h"
+#include "ops/core/slicing.h"
 #include "ops/core/views.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
@@ -14,6 +16,12 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
   if (p.in_features() != in || p.out_features() != out)
     throw ShapeError(fmt::format("Attention: {} maps {} to {} features, expected {} to {}", name,
                                  p.in_features(), p.out_features(), in, out));
+}
+
+void check_input(const LazyTensor& x) {
+  if (x.rank() != 3)
+    throw ShapeError(
+        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
 }
 
 }  // namespace
@@ -79,17 +87,55 @@ LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
   return scaled_dot_product_attention(q, to.keys, to.values, options);
 }
 
+AttentionHeads::AttentionHeads(const AttentionConfig& config, AttentionExtras extras)
+    : config_(config),
+      q_norm_(std::move(extras.q_norm)),
+      k_norm_(std::move(extras.k_norm)),
+      whole_width_(extras.whole_width),
+      sinks_{std::move(extras.sinks)} {
+  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
+    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
+                                 config.kv_heads));
+}
+
+LazyTensor AttentionHeads::prepared(const LazyTensor& x, std::int64_t heads, Layer* norm,
+                                    const AttentionContext& context) const {
+  LazyTensor y = x;
+  if (norm != nullptr && whole_width_) y = norm->forward(y);
+  y = split_heads(y, heads);
+  if (norm != nullptr && !whole_width_) y = norm->forward(y);
+  return config_.rotary ? apply_rotary(y, context.angles.at(*config_.rotary)) : y;
+}
+
+LazyTensor AttentionHeads::forward(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                   const AttentionContext& context, std::int64_t layer) {
+  LazyTensor queries = prepared(q, config_.heads, q_norm_.get(), context);
+  if (config_.rotary && context.angles.at(*config_.rotary).query_scale.defined())
+    queries = queries * cast_like(context.angles[*config_.rotary].query_scale, queries);
+  const AttentionSpec spec{
+      .scale = config_.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim))),
+      .window = config_.window,
+      .softcap = config_.softcap,
+      .sinks = sinks_.tensor,
+      .bidirectional = config_.bidirectional};
+  return merge_heads(attend(queries, prepared(k, config_.kv_heads, k_norm_.get(), context),
+                            split_heads(v, config_.kv_heads), context, layer, spec));
+}
+
+void AttentionHeads::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  if (q_norm_) visitor.module(join_name(prefix, "q_norm"), *q_norm_);
+  if (k_norm_) visitor.module(join_name(prefix, "k_norm"), *k_norm_);
+  if (sinks_.tensor.defined()) visitor.parameter(join_name(prefix, "sinks"), sinks_);
+}
+
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
                      std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
-                     std::unique_ptr<Projection> o)
+                     std::unique_ptr<Projection> o, AttentionExtras extras)
     : q_proj(std::move(q)),
       k_proj(std::move(k)),
       v_proj(std::move(v)),
       o_proj(std::move(o)),
-      config_(config) {
-  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
-    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
-                                 config.kv_heads));
+      heads_(config, std::move(extras)) {
   check_projection("q_proj", *q_proj, config.hidden_size, config.heads * config.head_dim);
   check_projection("k_proj", *k_proj, config.hidden_size, config.kv_heads * config.head_dim);
   check_projection("v_proj", *v_proj, config.hidden_size, config.kv_heads * config.head_dim);
@@ -97,15 +143,9 @@ Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> 
 }
 
 LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
-  if (x.rank() != 3)
-    throw ShapeError(
-        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
-  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles.front());
-  const LazyTensor k =
-      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles.front());
-  const LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads);
-  const AttentionSpec spec{.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim))};
-  return o_proj->forward(merge_heads(attend(q, k, v, context, layer, spec)));
+  check_input(x);
+  return o_proj->forward(
+      heads_.forward(q_proj->forward(x), k_proj->forward(x), v_proj->forward(x), context, layer));
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
@@ -113,6 +153,37 @@ void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.projection(join_name(prefix, "k_proj"), k_proj);
   visitor.projection(join_name(prefix, "v_proj"), v_proj);
   visitor.projection(join_name(prefix, "o_proj"), o_proj);
+  visitor.module(prefix, heads_);
+}
+
+FusedAttention::FusedAttention(const AttentionConfig& config, std::string in_name,
+                               std::unique_ptr<Projection> in, std::string out_name,
+                               std::unique_ptr<Projection> out)
+    : config_(config),
+      in_name_(std::move(in_name)),
+      out_name_(std::move(out_name)),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      heads_(config, {}) {
+  check_projection(in_name_.c_str(), *in_, config.hidden_size,
+                   (config.heads + 2 * config.kv_heads) * config.head_dim);
+  check_projection(out_name_.c_str(), *out_, config.heads * config.head_dim, config.hidden_size);
+}
+
+LazyTensor FusedAttention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
+  check_input(x);
+  const LazyTensor all = in_->forward(x);
+  const std::int64_t q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
+  const auto part = [&](std::int64_t begin, std::int64_t width) {
+    return slice(all, -1, begin, begin + width);
+  };
+  return out_->forward(heads_.forward(part(0, q), part(q, kv), part(q + kv, kv), context, layer));
+}
+
+void FusedAttention::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.projection(join_name(prefix, in_name_), in_);
+  visitor.projection(join_name(prefix, out_name_), out_);
+  visitor.module(prefix, heads_);
 }
 
 }  // namespace caldera

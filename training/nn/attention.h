@@ -70,7 +70,43 @@ struct AttentionConfig {
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;  // hidden_size need not be heads * head_dim
+  std::int64_t head_dim = 0;  ///< hidden_size need not be heads * head_dim
+  /// The place of its angles in AttentionContext::angles; none where positions do not turn anything.
+  std::optional<std::size_t> rotary = 0;
+  std::optional<double> scale = {};  ///< of the products; 1 / sqrt(head_dim) by default
+  std::optional<std::int64_t> window = {};
+  std::optional<double> softcap = {};
+  bool bidirectional = false;
+};
+
+/// What an attention layer may have beside its projections.
+struct AttentionExtras {
+  std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are turned; or null
+  std::unique_ptr<Layer> k_norm = {};  ///< "k_norm"
+  bool whole_width = false;            ///< norms are over all heads together, not each head by itself
+  LazyTensor sinks = {};               ///< parameter "sinks" (heads): AttentionSpec::sinks; may be undefined
+};
+
+/// What attention does between its projections, whatever these are.
+class AttentionHeads final : public Module {
+ public:
+  /// Throws ValueError when heads is not a multiple of kv_heads.
+  AttentionHeads(const AttentionConfig& config, AttentionExtras extras);
+
+  /// q (B, T, heads * head_dim), k and v (B, T, kv_heads * head_dim), to (B, T, heads * head_dim).
+  LazyTensor forward(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                     const AttentionContext& context, std::int64_t layer);
+  void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+
+ private:
+  LazyTensor prepared(const LazyTensor& x, std::int64_t heads, Layer* norm,
+                      const AttentionContext& context) const;
+
+  AttentionConfig config_;
+  std::unique_ptr<Layer> q_norm_;
+  std::unique_ptr<Layer> k_norm_;
+  bool whole_width_;
+  Weight sinks_;
 };
 
 /// Projections "q_proj", "k_proj", "v_proj", "o_proj", each with or without a bias.
@@ -79,7 +115,7 @@ class Attention final : public SelfAttention {
   /// Throws ShapeError when a projection does not fit the configuration, ValueError when heads is not a
   /// multiple of kv_heads.
   Attention(const AttentionConfig& config, std::unique_ptr<Projection> q, std::unique_ptr<Projection> k,
-            std::unique_ptr<Projection> v, std::unique_ptr<Projection> o);
+            std::unique_ptr<Projection> v, std::unique_ptr<Projection> o, AttentionExtras extras = {});
 
   LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
@@ -90,7 +126,27 @@ class Attention final : public SelfAttention {
   std::unique_ptr<Projection> o_proj;
 
  private:
+  AttentionHeads heads_;
+};
+
+/// One projection to queries, keys and values side by side, and one back, under the family's names:
+/// "qkv_proj" and "o_proj", say.
+class FusedAttention final : public SelfAttention {
+ public:
+  /// Throws as Attention does.
+  FusedAttention(const AttentionConfig& config, std::string in_name, std::unique_ptr<Projection> in,
+                 std::string out_name, std::unique_ptr<Projection> out);
+
+  LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) override;
+  void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+
+ private:
   AttentionConfig config_;
+  std::string in_name_;
+  std::string out_name_;
+  std::unique_ptr<Projection> in_;
+  std::unique_ptr<Projection> out_;
+  AttentionHeads heads_;
 };
 
 }  // namespace caldera
