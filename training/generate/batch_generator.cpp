@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -63,8 +64,12 @@ class BatchGenerator::Engine {
     return status;
   }
   const BatchLimits& limits() const { return limits_; }
+  void load_adapter(const std::string& name, const std::filesystem::path& dir);
+  void unload_adapter(const std::string& name);
+  std::vector<std::string> adapters() const;
 
  private:
+  NamedAdapter adapter_named(const std::string& name) const;
   void open();
   void check(const GenerateRequest& request) const;
   void end_cancelled();
@@ -86,7 +91,10 @@ class BatchGenerator::Engine {
   const BatchLimits limits_;
   CausalLM& model_;
   const EvaluationMode mode_;
+  std::mutex stepping_;  // of step() and load_adapter(); taken before mutex_
+  std::unique_ptr<AdapterBank> bank_;
   std::unique_ptr<PagedForward> forward_;
+  std::uint64_t loads_ = 0;
   std::list<RequestPtr> running_;  // in the order in which they came
   std::list<RequestPtr> ended_;    // in this step
 
@@ -95,6 +103,7 @@ class BatchGenerator::Engine {
   std::deque<RequestPtr> queue_;
   std::unordered_set<RequestId> alive_;
   std::unordered_set<RequestId> cancelled_;
+  std::map<std::string, NamedAdapter> adapters_;
   RequestId next_ = 1;
   BatchStatus status_;
 };
@@ -105,6 +114,7 @@ void BatchGenerator::Engine::open() {
                                                                   .texts = limits_.max_batch,
                                                                   .chunk = limits_.prefill_chunk,
                                                                   .reuse = limits_.reuse_prefixes});
+  forward_->set_adapters(bank_.get());
   update_status();
 }
 
@@ -124,8 +134,38 @@ void BatchGenerator::Engine::check(const GenerateRequest& request) const {
   if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > vocabulary))
     throw ValueError(fmt::format("generate: {} log-probabilities a token, of a vocabulary of {}",
                                  *request.logprobs, vocabulary));
-  if (!request.adapter.empty())
-    throw ValueError(fmt::format("generate: no adapter '{}' is loaded", request.adapter));
+}
+
+NamedAdapter BatchGenerator::Engine::adapter_named(const std::string& name) const {
+  if (name.empty()) return {};
+  const auto loaded = adapters_.find(name);
+  if (loaded == adapters_.end()) throw ValueError(fmt::format("generate: no adapter '{}' is loaded", name));
+  return loaded->second;
+}
+
+void BatchGenerator::Engine::load_adapter(const std::string& name, const std::filesystem::path& dir) {
+  if (name.empty()) throw ValueError("BatchGenerator: an adapter needs a name");
+  const std::lock_guard stepping(stepping_);
+  if (bank_ == nullptr) {
+    bank_ = std::make_unique<AdapterBank>(model_);
+    forward_->set_adapters(bank_.get());
+  }
+  NamedAdapter loaded{bank_->load(dir), fmt::format("{}#{}", name, ++loads_)};
+  const std::lock_guard lock(mutex_);
+  adapters_[name] = std::move(loaded);
+}
+
+void BatchGenerator::Engine::unload_adapter(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (adapters_.erase(name) == 0)
+    throw ValueError(fmt::format("BatchGenerator: no adapter '{}' is loaded", name));
+}
+
+std::vector<std::string> BatchGenerator::Engine::adapters() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, adapter] : adapters_) names.push_back(name);
+  return names;
 }
 
 RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
@@ -135,7 +175,8 @@ RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
     throw QueueFull(
         fmt::format("{} requests are running and {} wait; try again later", status_.running, queue_.size()));
   const RequestId id = next_;
-  queue_.push_back(std::make_unique<RunningRequest>(id, std::move(request)));
+  NamedAdapter adapter = adapter_named(request.adapter);
+  queue_.push_back(std::make_unique<RunningRequest>(id, std::move(request), std::move(adapter)));
   ++next_;
   alive_.insert(id);
   changed_.notify_all();
@@ -216,13 +257,17 @@ void BatchGenerator::Engine::admit() {
       continue;
     }
     PageStore& store = forward_->store();
-    request->join(store, request->request().adapter);
+    request->join(store);
     // All of its prompt is to fit now: else requests would take pages from one another in turns.
     if (!running_.empty() && !request->reserve(store, request->waiting())) {
       request->leave(store);
       const std::lock_guard lock(mutex_);
       queue_.push_front(std::move(request));
       return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      status_.reused_tokens += static_cast<std::uint64_t>(request->fed());
     }
     running_.push_back(std::move(request));
   }
@@ -344,6 +389,7 @@ void BatchGenerator::Engine::update_status() {
 }
 
 bool BatchGenerator::Engine::step() {
+  const std::lock_guard stepping(stepping_);
   ended_.clear();
   end_cancelled();
   admit();
@@ -375,12 +421,10 @@ std::int64_t BatchGenerator::bytes_per_position(const CausalLM& model) {
   return PagedForward::bytes_per_position(model);
 }
 
-void BatchGenerator::load_adapter(const std::string& /*name*/, const std::filesystem::path& /*dir*/) {
-  throw ValueError("BatchGenerator: adapters are not supported yet");
+void BatchGenerator::load_adapter(const std::string& name, const std::filesystem::path& dir) {
+  engine_->load_adapter(name, dir);
 }
-void BatchGenerator::unload_adapter(const std::string& name) {
-  throw ValueError(fmt::format("BatchGenerator: no adapter '{}' is loaded", name));
-}
-std::vector<std::string> BatchGenerator::adapters() const { return {}; }
+void BatchGenerator::unload_adapter(const std::string& name) { engine_->unload_adapter(name); }
+std::vector<std::string> BatchGenerator::adapters() const { return engine_->adapters(); }
 
 }  // namespace caldera

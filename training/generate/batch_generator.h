@@ -16,9 +16,9 @@ namespace caldera {
 /// Continues prompts with one model. The greedy tokens of a request, and the draws of a seed, do not depend
 /// on what else is in the batch, but for rounding.
 ///
-/// Threads: submit(), cancel(), status(), adapters() and wait() may be called from any thread at any time;
-/// step(), and load_adapter() and unload_adapter(), by one thread at a time. The model is used by step()
-/// alone: nobody else may use it meanwhile. Events are delivered by step().
+/// Threads: every function may be called from any thread at any time; step(), run() and load_adapter() wait
+/// for one another. The model is used by them alone: nobody else may use it meanwhile. Events are delivered
+/// by step(), by whoever calls it.
 class BatchGenerator {
  public:
   /// Keeps a reference to `model` and puts it into evaluation mode. The cache's memory is taken now. Throws
@@ -46,9 +46,10 @@ class BatchGenerator {
   bool wait(double seconds);
 
   /// Loads an adapter folder under a name, or replaces it for requests from now on; any number of adapters
-  /// share a batch. Throws FileError as caldera::load_adapter, ValueError for an empty name.
+  /// share a batch. Not from an event's receiver. Throws FileError as caldera::load_adapter, ValueError for
+  /// an empty name.
   void load_adapter(const std::string& name, const std::filesystem::path& dir);
-  /// Forgets an adapter. Throws ValueError where none has that name, or requests use it.
+  /// Forgets an adapter; requests that have it go on with it. Throws ValueError where none has that name.
   void unload_adapter(const std::string& name);
   std::vector<std::string> adapters() const;
 

@@ -7,9 +7,10 @@
 
 namespace caldera {
 
-RunningRequest::RunningRequest(RequestId id, GenerateRequest request)
+RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter)
     : id_(id),
       request_(std::move(request)),
+      adapter_(std::move(adapter)),
       sampler_(request_.sampling),
       ids_(request_.prompt),
       prompt_size_(ids_.size()) {}
@@ -18,8 +19,8 @@ bool RunningRequest::takes_choices() const {
   return request_.sampling.is_greedy() && request_.constraint == nullptr && !request_.logprobs;
 }
 
-void RunningRequest::join(PageStore& store, const std::string& kind) {
-  text_ = store.begin(kind, ids_, fed_);
+void RunningRequest::join(PageStore& store) {
+  text_ = store.begin(adapter_.kind, ids_, fed_);
   if (!reused_) reused_ = fed_;
 }
 
@@ -31,7 +32,8 @@ void RunningRequest::leave(PageStore& store) {
 PagedRow RunningRequest::row(std::int64_t count) const {
   return {.ids = ids().subspan(static_cast<std::size_t>(fed_), static_cast<std::size_t>(count)),
           .position = fed_,
-          .text = &text_};
+          .text = &text_,
+          .adapter = adapter_.adapter == nullptr ? 0 : adapter_.adapter->slot()};
 }
 
 void RunningRequest::feed(PageStore& store, std::int64_t count) {

@@ -14,10 +14,17 @@
 
 namespace caldera {
 
+/// An adapter as requests use it. `kind` tells its texts apart from those of others, and of an earlier one of
+/// the same name.
+struct NamedAdapter {
+  AdapterBank::AdapterPtr adapter;  // null: the model itself
+  std::string kind;
+};
+
 class RunningRequest {
  public:
   /// Throws ValueError for sampling options out of their domains.
-  RunningRequest(RequestId id, GenerateRequest request);
+  RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter);
 
   RequestId id() const { return id_; }
   const GenerateRequest& request() const { return request_; }
@@ -31,7 +38,7 @@ class RunningRequest {
   bool takes_choices() const;
 
   /// Takes a beginning from the store; before the first, and after every leave().
-  void join(PageStore& store, const std::string& kind);
+  void join(PageStore& store);
   void leave(PageStore& store);
   /// Makes room for the next `count` tokens. False where there are not enough pages.
   bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
@@ -52,6 +59,7 @@ class RunningRequest {
 
   RequestId id_;
   GenerateRequest request_;
+  NamedAdapter adapter_;
   Sampler sampler_;
   std::vector<std::int32_t> ids_;
   std::size_t prompt_size_;

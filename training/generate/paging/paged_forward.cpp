@@ -134,6 +134,11 @@ LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
     std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + at);
     last[r] = static_cast<std::int32_t>(at + static_cast<std::ptrdiff_t>(rows[r].ids.size()) - 1);
   }
+  if (bank_ != nullptr) {
+    std::vector<std::int32_t> slots(static_cast<std::size_t>(batch), 0);
+    for (std::size_t r = 0; r < rows.size(); ++r) slots[r] = rows[r].adapter;
+    bank_->select(slots);
+  }
   cache_.plan(call_for(rows, batch, length));
   LazyTensor hidden = model_.hidden_states(model_.make_ids(ids, batch), &cache_);
   hidden = reshape(hidden, Shape{batch * length, hidden.shape(2)});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "training/generate/paging/page_store.h"
+#include "training/lora/adapter_bank.h"
 #include "training/models/causal_lm.h"
 #include "training/nn/paged_kv_cache.h"
 
@@ -25,6 +26,7 @@ struct PagedRow {
   std::span<const std::int32_t> ids;
   std::int64_t position = 0;
   const PageStore::Text* text = nullptr;
+  std::int32_t adapter = 0;  ///< slot of the bank; 0: none
 };
 
 /// A model, its paged cache, and who has which page of that. Calls are filled up to a few shapes, so that
@@ -38,6 +40,8 @@ class PagedForward {
 
   PageStore& store() { return store_; }
   const PageStore& store() const { return store_; }
+  /// Where the adapters of rows are; null while there are none. Kept as a reference.
+  void set_adapters(AdapterBank* bank) { bank_ = bank; }
   std::int64_t cache_bytes() const { return cache_.bytes(); }
 
   /// How many of `tokens` that wait are to be fed in one call, which is filled up to that number or a larger
@@ -56,6 +60,7 @@ class PagedForward {
   PagedCall call_for(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length) const;
 
   CausalLM& model_;
+  AdapterBank* bank_ = nullptr;
   std::int64_t chunk_;
   PagedKVCache cache_;
   PageStore store_;
