@@ -221,7 +221,8 @@ void PreparedQuantized::multiply(const RunContext& context, const Run& run) cons
 }
 
 void PreparedQuantized::run(const RunContext& context) const {
-  if (m_ == 0 || what_.columns == 0) return;
+  const bool is_empty = what_.work == QuantizedWork::product ? what_.rows == 0 : what_.columns == 0;
+  if (m_ == 0 || is_empty) return;
   if (!what_.is_product()) return take(context);
   for (const Run& run : runs(context)) multiply(context, run);
 }
