@@ -63,6 +63,8 @@ enum class OpClass : std::uint8_t {
   linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
            // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
            // output is (batch...) and then extents of as many elements as the routine's results have
+  quantized,  // floats of quantised matrices, or products with them. attrs: QuantizedNode
+              // (engine/graph/quantized_node.h)
   call,    // no value: marks a part of the graph that is differentiated and mapped as a whole, by the rule
            // that the node carries (engine/graph/call_rule.h). Evaluation never meets one
 };

@@ -1,0 +1,60 @@
+#include "ops/quantized/quantized_tensor.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "engine/graph/transfer.h"
+#include "ops/core/node_builder.h"
+
+namespace caldera {
+
+std::int64_t QuantizedTensor::bytes() const {
+  std::int64_t bytes = 0;
+  for (const LazyTensor& part : parts)
+    bytes += part.shape().numel() * static_cast<std::int64_t>(size_of(part.dtype()));
+  return bytes;
+}
+
+QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
+                                 std::vector<LazyTensor> parts) {
+  const std::string_view format = name(layout.format);
+  if (shape.rank() != 2 && shape.rank() != 3)
+    throw ShapeError(fmt::format("quantized_tensor: {} is not (rows, columns) or (matrices, rows, columns)",
+                                 shape.to_string()));
+  ops::check_extents("quantized_tensor", shape, DType::f32);
+  QuantizedTensor q{layout, shape, std::move(parts)};
+  if (const std::string_view why = why_no_layout(layout, q.rows(), q.columns()); !why.empty())
+    throw ShapeError(fmt::format("quantized_tensor: {} of shape {}: {}", format, shape.to_string(), why));
+  const std::vector<QuantizedPart> wanted = parts_of(layout, q.rows(), q.columns());
+  if (q.parts.size() != wanted.size())
+    throw ShapeError(
+        fmt::format("quantized_tensor: {} has {} parts, got {}", format, wanted.size(), q.parts.size()));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const QuantizedPart& want = wanted[i];
+    const LazyTensor& got = q.parts[i];
+    Shape extents{want.rows, want.columns};
+    if (shape.rank() == 3) extents = Shape{shape[0], want.rows, want.columns};
+    if (got.shape() != extents)
+      throw ShapeError(fmt::format("quantized_tensor: the {} of {} {} are {}, got {}", want.name, format,
+                                   shape.to_string(), extents.to_string(), got.shape().to_string()));
+    const bool fits = got.dtype() == want.dtype || (want.is_any_float && is_half(got.dtype()));
+    if (!fits)
+      throw DTypeError(fmt::format("quantized_tensor: the {} of {} are {}{}, got {}", want.name, format,
+                                   name(want.dtype), want.is_any_float ? ", float16 or bfloat16" : "",
+                                   name(got.dtype())));
+    if (got.device() != q.parts[0].device())
+      throw DeviceError(fmt::format("quantized_tensor: the {} of {} lie on {}, its {} on {}", want.name,
+                                    format, got.device().to_string(), wanted[0].name,
+                                    q.parts[0].device().to_string()));
+  }
+  return q;
+}
+
+QuantizedTensor to(const QuantizedTensor& q, Device device) {
+  QuantizedTensor moved = q;
+  for (LazyTensor& part : moved.parts) part = to(part, device);
+  return moved;
+}
+
+}  // namespace caldera

@@ -1,0 +1,40 @@
+// QuantizedTensor: matrices that stay quantised in memory, as the tensors that they are made of. Part of
+// ops/ops.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/graph/lazy_tensor.h"
+#include "engine/tensor/quantized_format.h"
+
+namespace caldera {
+
+/// A matrix (rows, columns), or several, (matrices, rows, columns), in one of the formats of
+/// engine/tensor/quantized_format.h. Groups and blocks run along columns: of a weight (out_features,
+/// in_features), along what a product with its input sums over.
+///
+/// `parts` are those of parts_of(), in that order, each with the extent `matrices` in front if there are
+/// several (a table too). They are data: nothing is differentiated with respect to them.
+struct QuantizedTensor {
+  QuantizedLayout layout;
+  Shape shape;
+  std::vector<LazyTensor> parts;
+
+  bool defined() const { return !parts.empty(); }
+  std::int64_t matrices() const { return shape.rank() == 3 ? shape[0] : 1; }
+  std::int64_t rows() const { return shape[shape.rank() - 2]; }
+  std::int64_t columns() const { return shape[shape.rank() - 1]; }
+  Device device() const { return parts.at(0).device(); }
+  /// Of all parts.
+  std::int64_t bytes() const;
+};
+
+/// The same, checked. ShapeError or DTypeError for parts that are not those of `layout` and `shape`,
+/// DeviceError for parts on several devices.
+QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
+                                 std::vector<LazyTensor> parts);
+/// The same on another device; nothing is copied if it lies there.
+QuantizedTensor to(const QuantizedTensor& q, Device device);
+
+}  // namespace caldera
