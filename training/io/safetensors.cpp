@@ -60,7 +60,7 @@ struct SafetensorsFile::Impl {
     for (auto& entry : header.entries) {
       names.push_back(entry.name);
       entries.emplace(std::move(entry.name),
-                      Entry{{entry.dtype, entry.shape}, data.subspan(entry.begin, entry.end - entry.begin)});
+                      Entry{entry.info, data.subspan(entry.begin, entry.end - entry.begin)});
     }
   }
 
@@ -103,8 +103,10 @@ std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
   const auto& entry = impl_->at(name);
   std::vector<float> out(entry.bytes.size() / size_of(entry.info.dtype));
   if (!is_floating(entry.info.dtype))
-    throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
-                                 detail::printable(name), caldera::name(entry.info.dtype)));
+    throw DTypeError(
+        fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
+                    detail::printable(name),
+                    entry.info.foreign == ForeignType::none ? caldera::name(entry.info.dtype) : type_name(entry.info)));
   dispatch<is_floating>(entry.info.dtype, [&]<class T>() { convert<T>(entry.bytes, out); });
   return out;
 }

@@ -18,11 +18,19 @@ namespace caldera {
 
 class StagedFiles;
 
+/// Types of elements that files hold and tensors of the engine do not.
+enum class ForeignType : std::uint8_t { none, f8_e4m3, f8_e5m2, f8_e8m0, u16, u64 };
+
 /// Describes one tensor of a file.
 struct TensorInfo {
   DType dtype = DType::f32;
   Shape shape;
+  /// Where it is not `none`, the elements are of that type, and `dtype` is only an integer type of its size.
+  ForeignType foreign = ForeignType::none;
 };
+
+/// How the format spells the type: "F32", "F8_E4M3".
+std::string_view type_name(const TensorInfo& info);
 
 /// A safetensors file, mapped into memory read-only. Opening validates the header completely (see
 /// safetensors_header.h) and reads no tensor data. Movable; a const object may be used from several threads.
@@ -47,7 +55,7 @@ class SafetensorsFile {
   /// The tensor's bytes, row-major and little-endian. They may begin at any address: copy, do not cast. U8
   /// and BOOL bytes hold whatever the file holds.
   std::span<const std::byte> bytes(std::string_view name) const;
-  /// The tensor as f32, from F64, F32, F16 or BF16. Throws DTypeError for other dtypes.
+  /// The tensor as f32, from F64, F32, F16 or BF16. Throws DTypeError for other types.
   std::vector<float> read_f32(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const;
   const std::filesystem::path& path() const;

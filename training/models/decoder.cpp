@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/core/views.h"
-#include "ops/linalg/matmul.h"
 #include "training/nn/gated_mlp.h"
 #include "training/nn/linear.h"
 #include "training/nn/precision.h"
@@ -109,8 +107,7 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, KVCache* cache) {
 }
 
 LazyTensor Decoder::logits(const LazyTensor& hidden) {
-  return lm_head_ ? lm_head_->forward(hidden)
-                  : matmul(hidden, transpose(cast_like(embed_tokens_.weight(), hidden)));
+  return lm_head_ ? lm_head_->forward(hidden) : embed_tokens_.project(hidden);
 }
 
 void Decoder::visit(const std::string& prefix, ParameterVisitor& visitor) {

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "ops/quantized/quantized_tensor.h"
 
 namespace caldera {
 
-/// Says what a weight is and reads it when asked: files of hundreds of gigabytes are opened at once. Reads
-/// what the file had when it was opened; keeps the file open. A const object may be used from several threads.
+/// Says what a weight is and reads it when asked: files of hundreds of gigabytes are opened at once. It lives
+/// no longer than the files that it is of. A const object may be used from several threads.
 class StoredWeight {
  public:
   explicit StoredWeight(Shape shape) : shape_(std::move(shape)) {}
@@ -20,14 +22,16 @@ class StoredWeight {
 
   /// Its shape as Hugging Face has it: (out, in) of a linear layer.
   const Shape& shape() const { return shape_; }
-  /// How its values are stored, for people: "float16", "Q4_K".
+  /// How its values are stored, for people: "float16", "q4_k".
   virtual std::string type() const = 0;
   /// Whether its values are real numbers, as weights are.
   virtual bool is_floating() const { return true; }
-  /// Its values in `dtype`, a floating type, on `device`, evaluated. Throws DTypeError unless is_floating().
+  /// Its values in `dtype` (f32, f16 or bf16) on `device`, evaluated. Throws DTypeError unless is_floating().
   virtual LazyTensor read(DType dtype, Device device) const = 0;
   /// Its values on the host, row-major. Throws DTypeError unless is_floating().
   virtual std::vector<float> values() const = 0;
+  /// Its values as they are stored, if they are quantised in a format that products take; else nothing.
+  virtual std::optional<QuantizedTensor> read_quantized(Device) const { return std::nullopt; }
 
  private:
   Shape shape_;
