@@ -25,3 +25,4 @@
 #include "engine/testing/gradcheck.h"
 #include "ops/nn/optimizer_updates.h"
 #include "ops/ops.h"
+#include "ops/quantized/quantized_products.h"

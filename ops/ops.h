@@ -52,8 +52,6 @@
 #include "ops/nn/normalization.h"
 #include "ops/nn/pooling.h"
 #include "ops/nn/softmax.h"
-#include "ops/quantized/quantized_products.h"
-#include "ops/quantized/quantized_tensor.h"
 #include "ops/nn/spatial.h"
 #include "ops/random/distributions.h"
 #include "ops/random/generator.h"

@@ -9,6 +9,7 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/opaque_call.h"
+#include "engine/graph/quantized_node.h"
 #include "engine/graph/transfer.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/comparison.h"
@@ -240,6 +241,24 @@ LazyTensor batch_concatenate(const BatchContext& c) {
   return rebuilt_as(c, all_mapped(c), axis);
 }
 
+/// The examples of x are rows of one product. Matrices and indices are the same for all examples.
+LazyTensor batch_quantized(const BatchContext& c) {
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) {
+    if (c.inputs[i].is_mapped)
+      throw GradientError("vmap: quantised matrices, and what picks them, are the same for all examples");
+  }
+  const QuantizedNode what = QuantizedNode::of(c.attributes());
+  if (!what.is_product() || what.is_indexed)
+    throw GradientError(fmt::format("vmap: '{}' of mapped inputs cannot be mapped", c.node.op().name));
+  const LazyTensor x = c.mapped(0);
+  std::vector<LazyTensor> inputs{reshape(x, Shape{x.shape(0) * x.shape(1), x.shape(2)})};
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) inputs.push_back(c.value(i));
+  const std::int64_t width = c.node.shape().back();
+  return reshape(
+      ops::make(c.node.op(), Shape{x.shape(0) * x.shape(1), width}, c.node.dtype(), inputs, c.attributes()),
+      Shape{x.shape(0), x.shape(1), width});
+}
+
 LazyTensor batch_transfer(const BatchContext& c) { return to(c.value(0), c.node.device()); }
 
 using BatchRule = LazyTensor (*)(const BatchContext&);
@@ -276,6 +295,8 @@ BatchRule batch_rule_of(OpClass kind) {
       return batch_concatenate;
     case OpClass::transfer:
       return batch_transfer;
+    case OpClass::quantized:
+      return batch_quantized;
     default:
       return nullptr;
   }

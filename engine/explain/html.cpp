@@ -24,6 +24,7 @@ const char* kind_of(const GraphNode& node) {
     case OpClass::reduce:
       return "reduce";
     case OpClass::contract:
+    case OpClass::quantized:
       return "contract";
     case OpClass::gather:
     case OpClass::scatter:

@@ -15,6 +15,7 @@ std::int64_t elements_touched(const Step& step, std::size_t k) {
   std::int64_t elements = 1;
   for (int d = 0; d < dims.rank(); ++d)
     elements *= operand.strides[d] == 0 ? std::min<std::int64_t>(dims[d], 1) : dims[d];
+  elements = std::min(elements, step.most_elements(k));
   // At most one element of the axis for every index.
   const std::optional<IndexedAxis> axis = step.indexed_axis(k);
   return axis ? elements * std::min(axis->extent, step.dims[1]) : elements;

@@ -20,8 +20,7 @@ std::string_view why_no_layout(const QuantizedLayout& layout, std::int64_t rows,
   if (layout.group <= 0 || layout.group_rows <= 0) return "a group has to have rows and columns";
   if (layout.format == QuantizedFormat::fp8_e4m3) return "";
   if (layout.group_rows != 1) return "only fp8_e4m3 has groups of several rows";
-  const std::int64_t least = is_affine(layout.format) ? 32 : 2;
-  if (layout.group % least != 0) return "a group has to be a multiple of 32 columns (codebook4: of 2)";
+  if (layout.group % 32 != 0) return "a group has to be a multiple of 32 columns";
   return columns % layout.group == 0 ? "" : "columns are no multiple of the group";
 }
 

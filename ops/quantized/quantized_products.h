@@ -1,5 +1,5 @@
 // Products with quantised matrices, which dequantise inside: no copy in floats is ever made of a whole
-// matrix. Part of ops/ops.h.
+// matrix. Part of <caldera/caldera.h>; not of ops/ops.h, whose operations take tensors alone.
 //
 // Sums are those of f32. Gradients with respect to x are products with the same matrix along its other axis;
 // the matrix itself is frozen, and to differentiate with respect to its parts is a GradientError.

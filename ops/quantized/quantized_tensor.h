@@ -1,5 +1,5 @@
 // QuantizedTensor: matrices that stay quantised in memory, as the tensors that they are made of. Part of
-// ops/ops.h.
+// <caldera/caldera.h>.
 #pragma once
 
 #include <cstdint>

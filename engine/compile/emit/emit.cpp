@@ -59,6 +59,9 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::linalg:
         linalg(i);
         break;
+      case OpClass::quantized:
+        quantized(i);
+        break;
       case OpClass::dynamic_slice:
         dynamic_slice(i);
         break;

@@ -92,6 +92,10 @@ class Emitter {
   Placed matrices(const Source& source, Shape& extents);
   void linalg(std::uint32_t i);
 
+  // ---- quantised matrices (emit_quantized.cpp) ----
+  Placed laid_out(const Source& source, const Shape& extents, bool dense);
+  void quantized(std::uint32_t i);
+
   // ---- parts that numbers move (emit_moved.cpp) ----
   /// A name for `buffer` moved by `terms`, as a buffer, until resolve_moved() replaces it.
   std::int32_t add_moved(std::int32_t buffer, std::vector<Position::Term> terms);

@@ -18,6 +18,7 @@
 #include "engine/device/cpu/indexed/gather_scatter.h"
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
+#include "engine/device/cpu/quantized/quantized_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/moved_buffers.h"
 #include "engine/tensor/error.h"
@@ -27,7 +28,7 @@ namespace {
 
 using cpu::RunContext;
 using PreparedStep = std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed,
-                                  cpu::PreparedAttention, cpu::PreparedRoutine>;
+                                  cpu::PreparedAttention, cpu::PreparedRoutine, cpu::PreparedQuantized>;
 
 /// Of buffers: a huge plan's list is not worth keeping.
 constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
@@ -133,6 +134,9 @@ struct CpuBackend::Preparation {
     return cpu::PreparedAttention(plan, step, attention);
   }
   PreparedStep operator()(const LinalgStep& linalg) const { return cpu::PreparedRoutine(step, linalg); }
+  PreparedStep operator()(const QuantizedStep& quantized) const {
+    return cpu::PreparedQuantized(plan, step, quantized);
+  }
 
   DType index_type() const { return plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype; }
 };

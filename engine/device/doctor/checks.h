@@ -13,6 +13,7 @@ void check_reductions(Examination& x);
 void check_rows(Examination& x);
 void check_products(Examination& x);
 void check_indexed(Examination& x);
+void check_quantized(Examination& x);
 void check_attention(Examination& x);
 /// A few of them, on operands of f32 and f16. `rounds_weights`: to f16, where the operands are that.
 void check_attention_variant(Examination& x, bool rounds_weights);

@@ -40,7 +40,9 @@ std::vector<Family> families(const Backend& backend) {
       {"products", check_products},
   };
   for (const ProductVariantInfo& variant : backend.product_variants()) all.push_back(products_by(variant));
-  all.insert(all.end(), {{"gather and scatter", check_indexed}, {"attention", check_attention}});
+  all.insert(all.end(), {{"gather and scatter", check_indexed},
+                         {"quantised products", check_quantized},
+                         {"attention", check_attention}});
   for (const AttentionVariantInfo& variant : backend.attention_variants())
     all.push_back(attention_by(variant));
   all.insert(all.end(), {{"replay", check_replay}, {"memory", check_memory}});

@@ -14,6 +14,7 @@ struct RunStep {
   void operator()(const ScatterStep& scatter) const { run_scatter(memory, scatter); }
   void operator()(const AttentionStep& attention) const { run_attention(memory, attention); }
   void operator()(const LinalgStep& linalg) const { run_linalg(memory, linalg); }
+  void operator()(const QuantizedStep& quantized) const { run_quantized(memory, quantized); }
 };
 
 }  // namespace

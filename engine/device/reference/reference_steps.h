@@ -13,5 +13,6 @@ void run_scatter(const StepMemory& memory, const ScatterStep& scatter);
 void run_attention(const StepMemory& memory, const AttentionStep& attention);
 /// Throws std::domain_error for a matrix that has no result.
 void run_linalg(const StepMemory& memory, const LinalgStep& linalg);
+void run_quantized(const StepMemory& memory, const QuantizedStep& quantized);
 
 }  // namespace caldera::reference

@@ -1,5 +1,7 @@
 #include "engine/plan/steps/step.h"
 
+#include <limits>
+
 namespace caldera {
 namespace {
 
@@ -40,6 +42,13 @@ std::optional<IndexedAxis> Step::indexed_axis(std::size_t k) const {
   return visit([&](const auto& kind) -> std::optional<IndexedAxis> {
     if constexpr (requires { kind.indexed_axis(*this, k); }) return kind.indexed_axis(*this, k);
     return std::nullopt;
+  });
+}
+
+std::int64_t Step::most_elements(std::size_t k) const {
+  return visit([&](const auto& kind) {
+    if constexpr (requires { kind.most_elements(*this, k); }) return kind.most_elements(*this, k);
+    return std::numeric_limits<std::int64_t>::max();
   });
 }
 

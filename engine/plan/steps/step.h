@@ -14,6 +14,7 @@
 #include "engine/plan/steps/contract.h"
 #include "engine/plan/steps/gather.h"
 #include "engine/plan/steps/linalg.h"
+#include "engine/plan/steps/quantized.h"
 #include "engine/plan/steps/region.h"
 #include "engine/plan/steps/scatter.h"
 #include "engine/plan/steps/step_header.h"
@@ -22,7 +23,8 @@ namespace caldera {
 
 /// One dispatch on a GPU, together with the steps joined to it: a header, and what steps of its kind have.
 struct Step : StepHeader {
-  using Work = std::variant<RegionStep, ContractStep, GatherStep, ScatterStep, AttentionStep, LinalgStep>;
+  using Work = std::variant<RegionStep, ContractStep, GatherStep, ScatterStep, AttentionStep, LinalgStep,
+                            QuantizedStep>;
   Work work;
 
   template <class Kind>
@@ -56,6 +58,7 @@ struct Step : StepHeader {
   int named_operands() const;
   Shape operand_dims(std::size_t k) const;
   std::optional<IndexedAxis> indexed_axis(std::size_t k) const;
+  std::int64_t most_elements(std::size_t k) const;
   bool may_interleave(std::size_t k) const;
   bool accumulates() const;
   bool reads_in_place(std::size_t k) const;

@@ -40,6 +40,8 @@ class StepForm {
   int rank() const { return rank_; }
   /// Dimension `i` counted from the innermost, which is 1.
   DimSet inner(int i) const { return DimSet{1} << (rank_ - i); }
+  /// Operands that were added so far.
+  std::size_t count() const { return forms_.size(); }
   DimSet all() const { return (DimSet{1} << rank_) - 1; }
   void check_rank(int least) const;
 

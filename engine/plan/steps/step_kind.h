@@ -41,6 +41,8 @@ struct IndexedAxis {
 ///   Shape operand_dims(step, k): the extents that operand k walks (step.dims).
 ///   optional<IndexedAxis> indexed_axis(step, k): the axis of operand k that is indexed, so that any element
 ///     along it may be touched (none).
+///   int64 most_elements(step, k): elements of operand k that the step touches at most, where indices pick
+///     them (as many as there are).
 ///   bool may_interleave(k): whether the gaps between the elements of operand k count: another step may touch
 ///     those meanwhile (true).
 ///   bool accumulates(): whether the step reads what it writes, as it goes on with what its outputs hold

@@ -12,6 +12,7 @@
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/device/vulkan/steps/indexed_step.h"
 #include "engine/device/vulkan/steps/product_timing.h"
+#include "engine/device/vulkan/steps/quantized_step.h"
 #include "engine/device/vulkan/steps/region_step.h"
 #include "engine/tensor/error.h"
 
@@ -28,6 +29,7 @@ struct EncodeStep {
   void operator()(const GatherStep& gather) const { encode_gather(encoder, joined[0], gather); }
   void operator()(const ScatterStep& scatter) const { encode_scatter(encoder, joined[0], scatter); }
   void operator()(const AttentionStep& attention) const { encode_attention(encoder, joined[0], attention); }
+  void operator()(const QuantizedStep& quantized) const { encode_quantized(encoder, joined[0], quantized); }
   void operator()(const LinalgStep&) const {
     throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
   }

@@ -1,0 +1,267 @@
+// Decoders of ggml's block formats. Each walks the blocks of a row and hands every vector of weights to
+// `sink(k, weights)`, k the column of the first. Included once for every instruction set, between
+// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, after <hwy/highway.h>.
+//
+// Products of scales and codes are exact in f32 (an f16 by at most 7 and 6 bits), so that a sum with one is
+// rounded once, whether or not it is one instruction.
+#if defined(CALDERA_DECODE_BLOCKS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CALDERA_DECODE_BLOCKS_INL
+#undef CALDERA_DECODE_BLOCKS_INL
+#else
+#define CALDERA_DECODE_BLOCKS_INL
+#endif
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F = hn::CappedTag<float, 16>;
+using I = hn::RebindToSigned<F>;
+using U = hn::RebindToUnsigned<F>;
+using V = hn::Vec<F>;
+using VI = hn::Vec<I>;
+using Bytes = hn::Rebind<std::uint8_t, F>;
+using SignedBytes = hn::Rebind<std::int8_t, F>;
+
+/// Weights of a vector.
+inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(F()));
+
+HWY_INLINE float half_at(const std::uint8_t* p) {
+  const std::uint32_t h = p[0] | static_cast<std::uint32_t>(p[1]) << 8;
+  std::uint32_t bits = (h & 0x7fffU) << 13;
+  // As if the exponents had one bias: a power of two then corrects it, subnormal numbers included.
+  bits = (h & 0x7c00U) == 0x7c00U ? bits | 0x7f800000U
+                                  : std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) * 0x1p112F);
+  return std::bit_cast<float>(bits | (h & 0x8000U) << 16);
+}
+
+HWY_INLINE VI bytes_at(const std::uint8_t* p) { return hn::PromoteTo(I(), hn::LoadU(Bytes(), p)); }
+HWY_INLINE VI signed_bytes_at(const std::int8_t* p) {
+  return hn::PromoteTo(I(), hn::LoadU(SignedBytes(), p));
+}
+HWY_INLINE V to_float(VI codes) { return hn::ConvertTo(F(), codes); }
+HWY_INLINE VI low_nibbles(VI bytes) { return hn::And(bytes, hn::Set(I(), 15)); }
+HWY_INLINE VI high_nibbles(VI bytes) { return hn::ShiftRight<4>(bytes); }
+
+template <class Sink>
+HWY_INLINE void walk_q4_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const VI eight = hn::Set(I(), 8);
+  for (std::int64_t b = 0; b < blocks; ++b, p += 18) {
+    const V d = hn::Set(F(), half_at(p));
+    for (std::int64_t j = 0; j < 16; j += kLanes) {
+      const VI bytes = bytes_at(p + 2 + j);
+      sink(b * 32 + j, hn::Mul(to_float(hn::Sub(low_nibbles(bytes), eight)), d));
+      sink(b * 32 + j + 16, hn::Mul(to_float(hn::Sub(high_nibbles(bytes), eight)), d));
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_q4_1(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  for (std::int64_t b = 0; b < blocks; ++b, p += 20) {
+    const V d = hn::Set(F(), half_at(p));
+    const V m = hn::Set(F(), half_at(p + 2));
+    for (std::int64_t j = 0; j < 16; j += kLanes) {
+      const VI bytes = bytes_at(p + 4 + j);
+      sink(b * 32 + j, hn::MulAdd(to_float(low_nibbles(bytes)), d, m));
+      sink(b * 32 + j + 16, hn::MulAdd(to_float(high_nibbles(bytes)), d, m));
+    }
+  }
+}
+
+/// 16 where bit `first` + lane of `bits` is set, else 0.
+HWY_INLINE VI fifth_bits(std::uint32_t bits, std::int64_t first) {
+  const auto lane = hn::Shl(hn::Set(U(), 1U), hn::Iota(U(), static_cast<std::uint32_t>(first)));
+  const auto is_set = hn::Ne(hn::And(hn::Set(U(), bits), lane), hn::Zero(U()));
+  return hn::IfThenElseZero(hn::RebindMask(I(), is_set), hn::Set(I(), 16));
+}
+
+template <bool kHasMin, class Sink>
+HWY_INLINE void walk_q5(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  constexpr std::int64_t kHigh = kHasMin ? 4 : 2;
+  for (std::int64_t b = 0; b < blocks; ++b, p += kHigh + 20) {
+    const V d = hn::Set(F(), half_at(p));
+    const V m = hn::Set(F(), kHasMin ? half_at(p + 2) : 0.0F);
+    std::uint32_t high = 0;
+    std::memcpy(&high, p + kHigh, 4);
+    for (std::int64_t j = 0; j < 16; j += kLanes) {
+      const VI bytes = bytes_at(p + kHigh + 4 + j);
+      const VI low = hn::Or(low_nibbles(bytes), fifth_bits(high, j));
+      const VI top = hn::Or(high_nibbles(bytes), fifth_bits(high, j + 16));
+      if constexpr (kHasMin) {
+        sink(b * 32 + j, hn::MulAdd(to_float(low), d, m));
+        sink(b * 32 + j + 16, hn::MulAdd(to_float(top), d, m));
+      } else {
+        const VI middle = hn::Set(I(), 16);
+        sink(b * 32 + j, hn::Mul(to_float(hn::Sub(low, middle)), d));
+        sink(b * 32 + j + 16, hn::Mul(to_float(hn::Sub(top, middle)), d));
+      }
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_q8_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  for (std::int64_t b = 0; b < blocks; ++b, p += 34) {
+    const V d = hn::Set(F(), half_at(p));
+    for (std::int64_t j = 0; j < 32; j += kLanes)
+      sink(b * 32 + j,
+           hn::Mul(to_float(signed_bytes_at(reinterpret_cast<const std::int8_t*>(p) + 2 + j)), d));
+  }
+}
+
+/// What the low nibbles of 16 bytes stand for, then the high ones.
+HWY_INLINE void look_up(const std::int8_t* values, const std::uint8_t* p, std::int8_t* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int j = 0; j < 16; ++j) {
+    out[j] = values[p[j] & 15];
+    out[j + 16] = values[p[j] >> 4];
+  }
+#else
+  const hn::FixedTag<std::int8_t, 16> d;
+  const hn::FixedTag<std::uint8_t, 16> du;
+  const hn::FixedTag<std::uint16_t, 8> pairs;
+  const auto table = hn::LoadU(d, values);
+  const auto bytes = hn::LoadU(du, p);
+  const auto mask = hn::Set(du, std::uint8_t{15});
+  const auto high = hn::BitCast(du, hn::ShiftRight<4>(hn::BitCast(pairs, bytes)));
+  hn::StoreU(hn::TableLookupBytes(table, hn::BitCast(d, hn::And(bytes, mask))), d, out);
+  hn::StoreU(hn::TableLookupBytes(table, hn::BitCast(d, hn::And(high, mask))), d, out + 16);
+#endif
+}
+
+/// Codes that stand for signed bytes of a table, in twice sixteen elements behind a scale of `kScaleBytes`.
+template <std::int64_t kScaleBytes, class Scale, class Sink>
+HWY_INLINE void walk_table(const std::uint8_t* p, std::int64_t blocks, const std::int8_t* values,
+                           const Scale& scale, Sink& sink) {
+  HWY_ALIGN std::int8_t decoded[32];
+  for (std::int64_t b = 0; b < blocks; ++b, p += kScaleBytes + 16) {
+    const V d = hn::Set(F(), scale(p));
+    look_up(values, p + kScaleBytes, decoded);
+    for (std::int64_t j = 0; j < 32; j += kLanes)
+      sink(b * 32 + j, hn::Mul(to_float(signed_bytes_at(decoded + j)), d));
+  }
+}
+
+/// Of MXFP4, for values twice as large.
+struct HalfPowerOfTwo {
+  HWY_INLINE float operator()(const std::uint8_t* p) const {
+    return std::bit_cast<float>(*p < 2 ? 0x00200000U << *p : (*p - 1U) << 23);
+  }
+};
+struct HalfScale {
+  HWY_INLINE float operator()(const std::uint8_t* p) const { return half_at(p); }
+};
+
+/// The eight scales and mins of 6 bits in 12 bytes.
+struct SixBitPairs {
+  std::uint8_t scale[8], min[8];
+
+  HWY_INLINE explicit SixBitPairs(const std::uint8_t* p) {
+    for (int j = 0; j < 4; ++j) {
+      scale[j] = p[j] & 63;
+      min[j] = p[j + 4] & 63;
+      scale[j + 4] = static_cast<std::uint8_t>((p[j + 8] & 15) | p[j] >> 6 << 4);
+      min[j + 4] = static_cast<std::uint8_t>(p[j + 8] >> 4 | p[j + 4] >> 6 << 4);
+    }
+  }
+};
+
+template <bool kHasFifth, class Sink>
+HWY_INLINE void walk_q45_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  constexpr std::int64_t kCodes = kHasFifth ? 48 : 16;
+  for (std::int64_t b = 0; b < blocks; ++b, p += kCodes + 128) {
+    const float d = half_at(p);
+    const float m = half_at(p + 2);
+    const SixBitPairs pairs(p + 4);
+    for (int j = 0; j < 4; ++j) {
+      const V d0 = hn::Set(F(), d * static_cast<float>(pairs.scale[2 * j]));
+      const V m0 = hn::Set(F(), m * static_cast<float>(pairs.min[2 * j]));
+      const V d1 = hn::Set(F(), d * static_cast<float>(pairs.scale[2 * j + 1]));
+      const V m1 = hn::Set(F(), m * static_cast<float>(pairs.min[2 * j + 1]));
+      for (std::int64_t l = 0; l < 32; l += kLanes) {
+        const VI bytes = bytes_at(p + kCodes + j * 32 + l);
+        VI low = low_nibbles(bytes);
+        VI high = high_nibbles(bytes);
+        if constexpr (kHasFifth) {
+          const VI fifths = hn::ShiftRightSame(bytes_at(p + 16 + l), 2 * j);
+          low = hn::Or(low, hn::ShiftLeft<4>(hn::And(fifths, hn::Set(I(), 1))));
+          high = hn::Or(high, hn::ShiftLeft<3>(hn::And(fifths, hn::Set(I(), 2))));
+        }
+        const std::int64_t k = b * 256 + j * 64 + l;
+        sink(k, hn::MulSub(to_float(low), d0, m0));
+        sink(k + 32, hn::MulSub(to_float(high), d1, m1));
+      }
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const VI three = hn::Set(I(), 0x30);
+  const VI middle = hn::Set(I(), 32);
+  for (std::int64_t b = 0; b < blocks; ++b, p += 210) {
+    const float d = half_at(p + 208);
+    for (std::int64_t n = 0; n < 2; ++n) {
+      const auto* scales = reinterpret_cast<const std::int8_t*>(p + 192 + 8 * n);
+      for (std::int64_t l = 0; l < 32; l += kLanes) {
+        const VI low = bytes_at(p + 64 * n + l);
+        const VI next = bytes_at(p + 64 * n + 32 + l);
+        const VI high = bytes_at(p + 128 + 32 * n + l);
+        const VI codes[4] = {hn::Or(low_nibbles(low), hn::And(hn::ShiftLeft<4>(high), three)),
+                             hn::Or(low_nibbles(next), hn::And(hn::ShiftLeft<2>(high), three)),
+                             hn::Or(high_nibbles(low), hn::And(high, three)),
+                             hn::Or(high_nibbles(next), hn::And(hn::ShiftRight<2>(high), three))};
+        for (std::int64_t i = 0; i < 4; ++i) {
+          const V scale = hn::Set(F(), d * static_cast<float>(scales[l / 16 + 2 * i]));
+          sink(b * 256 + n * 128 + 32 * i + l, hn::Mul(to_float(hn::Sub(codes[i], middle)), scale));
+        }
+      }
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  for (std::int64_t b = 0; b < blocks; ++b, p += 84) {
+    const float d = half_at(p + 80);
+    const float m = half_at(p + 82);
+    for (std::int64_t k = 0; k < 256; k += kLanes) {
+      const std::int64_t within = k % 128;
+      const VI bytes = bytes_at(p + 16 + k / 128 * 32 + within % 32);
+      const VI codes =
+          hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * (within / 32))), hn::Set(I(), 3));
+      const std::uint8_t pair = p[k / 16];
+      sink(b * 256 + k, hn::MulSub(to_float(codes), hn::Set(F(), d * static_cast<float>(pair & 15)),
+                                   hn::Set(F(), m * static_cast<float>(pair >> 4))));
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_q3_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const VI four = hn::Set(I(), 4);
+  for (std::int64_t b = 0; b < blocks; ++b, p += 110) {
+    const float d = half_at(p + 108);
+    for (std::int64_t k = 0; k < 256; k += kLanes) {
+      const std::int64_t within = k % 128, j = k / 16;
+      const VI bytes = bytes_at(p + 32 + k / 128 * 32 + within % 32);
+      const VI low = hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * (within / 32))), hn::Set(I(), 3));
+      const VI third = hn::ShiftRightSame(bytes_at(p + k % 32), static_cast<int>(k / 32));
+      const VI codes = hn::Or(low, hn::ShiftLeft<2>(hn::And(third, hn::Set(I(), 1))));
+      const int s = (p[96 + j % 8] >> (j < 8 ? 0 : 4) & 15) | (p[104 + j % 4] >> (2 * (j / 4)) & 3) << 4;
+      sink(b * 256 + k,
+           hn::Mul(to_float(hn::Sub(codes, four)), hn::Set(F(), d * static_cast<float>(s - 32))));
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+#endif  // CALDERA_DECODE_BLOCKS_INL

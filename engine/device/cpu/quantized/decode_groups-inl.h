@@ -1,0 +1,114 @@
+// Decoders of formats whose scales lie apart from the codes: as decode_blocks-inl.h, after which this is
+// included, from the first column to the last of a run.
+#if defined(CALDERA_DECODE_GROUPS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CALDERA_DECODE_GROUPS_INL
+#undef CALDERA_DECODE_GROUPS_INL
+#else
+#define CALDERA_DECODE_GROUPS_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+
+/// The number that the bytes from p on are.
+template <std::int64_t kBytes>
+HWY_INLINE std::uint32_t word_at(const std::uint8_t* p) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, p, static_cast<std::size_t>(kBytes));
+  return word;
+}
+
+/// Codes k and on, of 4 bits: a byte's first is its low nibble, or its high one.
+template <bool kHighFirst>
+HWY_INLINE VI nibbles_at(const std::uint8_t* codes, std::int64_t k) {
+  const U d;
+  const std::uint8_t* p = codes + k / 2;
+  auto shift = hn::ShiftLeft<2>(hn::And(hn::Iota(d, static_cast<std::uint32_t>(k)), hn::Set(d, 7U)));
+  if constexpr (kHighFirst) shift = hn::Xor(shift, hn::Set(d, 4U));
+  if constexpr (kLanes < 8) {  // the word that they lie in begins at a multiple of eight codes
+    const auto words = hn::Set(d, word_at<4>(codes + k / 8 * 4));
+    return hn::BitCast(I(), hn::And(hn::Shr(words, shift), hn::Set(d, 15U)));
+  } else {
+    auto words = hn::Set(d, word_at<4>(p));
+    if constexpr (kLanes == 16)
+      words = hn::IfThenElse(hn::FirstN(d, 8), words, hn::Set(d, word_at<4>(p + 4)));
+    return hn::BitCast(I(), hn::And(hn::Shr(words, shift), hn::Set(d, 15U)));
+  }
+}
+
+/// Codes k and on, of 2 bits, the first in a byte's low ones.
+HWY_INLINE VI pairs_of_bits_at(const std::uint8_t* codes, std::int64_t k) {
+  const U d;
+  const auto words = hn::Set(d, word_at<4>(codes + k / 16 * 4));
+  const auto lane = hn::And(hn::Iota(d, static_cast<std::uint32_t>(k)), hn::Set(d, 15U));
+  return hn::BitCast(I(), hn::And(hn::Shr(words, hn::ShiftLeft<1>(lane)), hn::Set(d, 3U)));
+}
+
+template <int kBits, class Sink>
+HWY_INLINE void walk_affine(const QuantizedRow& row, std::int64_t group, std::int64_t first,
+                            std::int64_t count, Sink& sink) {
+  for (std::int64_t g = first; g < first + count; g += group) {
+    const V scale = hn::Set(F(), row.scales[g / group]);
+    const V bias = hn::Set(F(), row.biases[g / group]);
+    for (std::int64_t k = g; k < g + group; k += kLanes) {
+      VI codes;
+      if constexpr (kBits == 8)
+        codes = bytes_at(row.codes + k);
+      else if constexpr (kBits == 4)
+        codes = nibbles_at<false>(row.codes, k);
+      else
+        codes = pairs_of_bits_at(row.codes, k);
+      sink(k - first, hn::MulAdd(to_float(codes), scale, bias));
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void walk_codebook4(const QuantizedRow& row, std::int64_t group, std::int64_t first,
+                               std::int64_t count, Sink& sink) {
+  for (std::int64_t g = first; g < first + count; g += group) {
+    const V scale = hn::Set(F(), row.scales[g / group]);
+    for (std::int64_t k = g; k < g + group; k += kLanes) {
+      const VI codes = nibbles_at<true>(row.codes, k);
+      V values;
+      if constexpr (kLanes == 16)
+        values = hn::TableLookupLanes(hn::LoadU(F(), row.table), hn::IndicesFromVec(F(), codes));
+      else
+        values = hn::GatherIndex(F(), row.table, codes);
+      sink(k - first, hn::Mul(values, scale));
+    }
+  }
+}
+
+/// OCP E4M3 without infinities.
+HWY_INLINE V e4m3(VI codes) {
+  const VI magnitude = hn::And(codes, hn::Set(I(), 0x7f));
+  const VI sign = hn::ShiftLeft<24>(hn::And(codes, hn::Set(I(), 0x80)));
+  // As if the exponents had one bias: a power of two then corrects it, subnormal numbers included.
+  const V value = hn::Mul(hn::BitCast(F(), hn::ShiftLeft<20>(magnitude)), hn::Set(F(), 0x1p120F));
+  const VI nan = hn::VecFromMask(I(), hn::Eq(magnitude, hn::Set(I(), 0x7f)));
+  return hn::BitCast(F(), hn::Or(hn::Or(hn::BitCast(I(), value), sign), nan));
+}
+
+/// Whole vectors alone: a group's last columns come as the first lanes of one, whose others are 0, to
+/// `rest(k, weights, count)`.
+template <class Sink>
+HWY_INLINE void walk_fp8(const QuantizedRow& row, std::int64_t group, std::int64_t first, std::int64_t count,
+                         Sink& sink) {
+  for (std::int64_t k = first; k < first + count;) {
+    const std::int64_t end = std::min(first + count, (k / group + 1) * group);
+    const V scale = hn::Set(F(), row.scales[k / group]);
+    for (; k + kLanes <= end; k += kLanes) sink(k - first, hn::Mul(e4m3(bytes_at(row.codes + k)), scale));
+    if (k == end) continue;
+    std::uint8_t rest[static_cast<std::size_t>(kLanes)] = {};
+    std::memcpy(rest, row.codes + k, static_cast<std::size_t>(end - k));
+    sink.rest(k - first, hn::Mul(e4m3(bytes_at(rest)), scale), end - k);
+    k = end;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+#endif  // CALDERA_DECODE_GROUPS_INL

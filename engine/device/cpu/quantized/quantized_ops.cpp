@@ -1,0 +1,157 @@
+#include "engine/device/cpu/quantized/quantized_ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/device/cpu/quantized/quantized_ops.cpp"
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "engine/device/cpu/quantized/decode_blocks-inl.h"
+#include "engine/device/cpu/quantized/decode_groups-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Twice the values of E2M1.
+constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr std::int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+/// Hands the weights of columns [first, first + count) to the sink, counted from `first`.
+template <class Sink>
+HWY_INLINE void walk(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t first,
+                     std::int64_t count, Sink& sink) {
+  const QuantizedFacts& f = facts(layout.format);
+  const std::int64_t blocks = f.block > 0 ? count / f.block : 0;
+  const std::uint8_t* p = f.block > 0 ? row.codes + first / f.block * f.block_bytes : row.codes;
+  switch (layout.format) {
+    case QuantizedFormat::q4_0:
+      return walk_q4_0(p, blocks, sink);
+    case QuantizedFormat::q4_1:
+      return walk_q4_1(p, blocks, sink);
+    case QuantizedFormat::q5_0:
+      return walk_q5<false>(p, blocks, sink);
+    case QuantizedFormat::q5_1:
+      return walk_q5<true>(p, blocks, sink);
+    case QuantizedFormat::q8_0:
+      return walk_q8_0(p, blocks, sink);
+    case QuantizedFormat::q2_k:
+      return walk_q2_k(p, blocks, sink);
+    case QuantizedFormat::q3_k:
+      return walk_q3_k(p, blocks, sink);
+    case QuantizedFormat::q4_k:
+      return walk_q45_k<false>(p, blocks, sink);
+    case QuantizedFormat::q5_k:
+      return walk_q45_k<true>(p, blocks, sink);
+    case QuantizedFormat::q6_k:
+      return walk_q6_k(p, blocks, sink);
+    case QuantizedFormat::iq4_nl:
+      return walk_table<2>(p, blocks, kIq4, HalfScale(), sink);
+    case QuantizedFormat::mxfp4:
+      return walk_table<1>(p, blocks, kE2m1, HalfPowerOfTwo(), sink);
+    case QuantizedFormat::affine2:
+      return walk_affine<2>(row, layout.group, first, count, sink);
+    case QuantizedFormat::affine4:
+      return walk_affine<4>(row, layout.group, first, count, sink);
+    case QuantizedFormat::affine8:
+      return walk_affine<8>(row, layout.group, first, count, sink);
+    case QuantizedFormat::codebook4:
+      return walk_codebook4(row, layout.group, first, count, sink);
+    case QuantizedFormat::fp8_e4m3:
+      return walk_fp8(row, layout.group, first, count, sink);
+  }
+}
+
+struct StoreSink {
+  float* out;
+
+  HWY_INLINE void operator()(std::int64_t k, V weights) { hn::StoreU(weights, F(), out + k); }
+  HWY_INLINE void rest(std::int64_t k, V weights, std::int64_t count) {
+    HWY_ALIGN float lanes[static_cast<std::size_t>(kLanes)];
+    hn::Store(weights, F(), lanes);
+    std::memcpy(out + k, lanes, static_cast<std::size_t>(count) * sizeof(float));
+  }
+};
+
+/// Dot products with kRows rows of x. Two sums a row, taken in turns: one would wait for itself.
+template <int kRows>
+struct DotSink {
+  const float* x;
+  std::int64_t stride;
+  V even[kRows], odd[kRows];
+
+  HWY_INLINE DotSink(const float* x_, std::int64_t stride_) : x(x_), stride(stride_) {
+    for (int i = 0; i < kRows; ++i) even[i] = odd[i] = hn::Zero(F());
+  }
+  HWY_INLINE void operator()(std::int64_t k, V weights) {
+    for (int i = 0; i < kRows; ++i) {
+      const V sum = hn::MulAdd(weights, hn::LoadU(F(), x + i * stride + k), odd[i]);
+      odd[i] = even[i];
+      even[i] = sum;
+    }
+  }
+  HWY_INLINE void rest(std::int64_t k, V weights, std::int64_t count) {
+    for (int i = 0; i < kRows; ++i) {
+      HWY_ALIGN float lanes[static_cast<std::size_t>(kLanes)] = {};
+      std::memcpy(lanes, x + i * stride + k, static_cast<std::size_t>(count) * sizeof(float));
+      even[i] = hn::MulAdd(weights, hn::Load(F(), lanes), even[i]);
+    }
+  }
+  HWY_INLINE float sum(int i) const { return hn::GetLane(hn::SumOfLanes(F(), hn::Add(even[i], odd[i]))); }
+};
+
+void decode(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t first, std::int64_t count,
+            float* out) {
+  StoreSink sink{out};
+  walk(layout, row, first, count, sink);
+}
+
+template <int kRows>
+void dot_rows(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t columns, const float* x,
+              std::int64_t x_stride, float* out, std::int64_t out_stride) {
+  DotSink<kRows> sink(x, x_stride);
+  walk(layout, row, 0, columns, sink);
+  for (int i = 0; i < kRows; ++i) out[i * out_stride] = sink.sum(i);
+}
+
+void dot(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t columns, const float* x,
+         std::int64_t x_stride, std::int64_t m, float* out, std::int64_t out_stride) {
+  for (; m >= 4; m -= 4, x += 4 * x_stride, out += 4 * out_stride)
+    dot_rows<4>(layout, row, columns, x, x_stride, out, out_stride);
+  if (m >= 2) {
+    dot_rows<2>(layout, row, columns, x, x_stride, out, out_stride);
+    m -= 2, x += 2 * x_stride, out += 2 * out_stride;
+  }
+  if (m == 1) dot_rows<1>(layout, row, columns, x, x_stride, out, out_stride);
+}
+
+const QuantizedOps* ops_of_target() {
+  static constexpr QuantizedOps ops{decode, dot};
+  return &ops;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace caldera::cpu {
+HWY_EXPORT(ops_of_target);
+
+const QuantizedOps& quantized_ops() {
+  static const QuantizedOps& ops = *HWY_DYNAMIC_DISPATCH(ops_of_target)();
+  return ops;
+}
+
+std::int64_t column_unit(const QuantizedLayout& layout) {
+  if (is_block_format(layout.format)) return facts(layout.format).block;
+  return layout.format == QuantizedFormat::fp8_e4m3 ? 1 : layout.group;
+}
+
+}  // namespace caldera::cpu
+#endif

@@ -1,0 +1,229 @@
+#include "engine/device/cpu/quantized/quantized_step.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/host/scratch.h"
+#include "engine/device/cpu/products/matrix.h"
+#include "engine/device/cpu/simd/micro_ops.h"
+
+namespace caldera::cpu {
+namespace {
+
+/// Rows of x up to which weights are multiplied as they are decoded.
+constexpr std::int64_t kFewRows = 8;
+/// Elements of a panel of decoded weights: 512 KiB, of which the L2 cache of a core holds two.
+constexpr std::int64_t kPanel = std::int64_t{1} << 17;
+/// Of a weight, on one thread: decoding it, and multiplying it with one more row of x.
+constexpr double kDecodeNanoseconds = 0.12, kMultiplyNanoseconds = 0.03;
+/// Columns that a thread takes of a transposed product at least.
+constexpr std::int64_t kFewestColumns = 256;
+
+enum ScratchUse { kX, kPanelUse, kScales, kBiases, kScratchUses };
+
+float* scratch_of(ScratchUse use, std::int64_t elements) {
+  thread_local Scratch scratch[kScratchUses];
+  return reinterpret_cast<float*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(float)));
+}
+
+int as_int(std::int64_t v) { return static_cast<int>(v); }
+
+/// Rows in row-major order, as far apart as they are in memory, or densely where their elements are no
+/// neighbours.
+const float* packed(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t& row,
+                    std::int64_t column) {
+  if (column == 1 || columns <= 1) return x;
+  float* out = scratch_of(kX, rows * columns);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) out[i * columns + j] = x[i * row + j * column];
+  row = columns;
+  return out;
+}
+
+}  // namespace
+
+PreparedQuantized::PreparedQuantized(const Plan& plan, const Step& step, const QuantizedStep& quantized)
+    : what_(quantized.what), m_(step.dims[0]), forms_(parts_of(what_.layout, what_.rows, what_.columns)) {
+  const auto place = [&](std::size_t k) {
+    const Operand& operand = step.operands[k];
+    return Place{operand.buffer, operand.offset, operand.strides,
+                 plan.buffers[static_cast<std::size_t>(operand.buffer)].dtype};
+  };
+  if (quantized.has_x()) x_ = place(0);
+  if (quantized.has_which()) which_ = place(quantized.first_part() - 1);
+  for (std::size_t k = quantized.first_part(); k + 1 < step.operands.size(); ++k) parts_.push_back(place(k));
+  out_ = place(step.operands.size() - 1);
+  out_row_ = out_.strides[0];
+}
+
+const std::byte* PreparedQuantized::bytes(const RunContext& context, const Place& place) const {
+  return context.buffers[static_cast<std::size_t>(place.buffer)] +
+         place.offset * static_cast<std::int64_t>(size_of(place.type));
+}
+
+/// A row of a part of floats, as f32.
+const float* PreparedQuantized::numbers(const RunContext& context, std::size_t part, std::int64_t row) const {
+  const Place& place = parts_[part];
+  const std::int64_t columns = forms_[part].columns;
+  const std::byte* from =
+      bytes(context, place) + row * columns * static_cast<std::int64_t>(size_of(place.type));
+  if (place.type == DType::f32) return reinterpret_cast<const float*>(from);
+  float* out = scratch_of(part == 1 ? kScales : kBiases, columns);
+  find_cast(place.type, DType::f32)(out, from, from, from, columns);
+  return out;
+}
+
+/// Row `row`, counted over all matrices.
+QuantizedRow PreparedQuantized::row_of(const RunContext& context, std::int64_t row) const {
+  QuantizedRow result;
+  result.codes = reinterpret_cast<const std::uint8_t*>(bytes(context, parts_[0])) +
+                 row * forms_[0].columns * static_cast<std::int64_t>(size_of(parts_[0].type));
+  if (parts_.size() == 1) return result;
+  const std::int64_t matrix = what_.rows > 0 ? row / what_.rows : 0;
+  const std::int64_t within = row - matrix * what_.rows;
+  result.scales = numbers(context, 1, matrix * forms_[1].rows + within / what_.layout.group_rows);
+  if (is_affine(what_.layout.format)) result.biases = numbers(context, 2, row);
+  if (what_.layout.format == QuantizedFormat::codebook4) result.table = numbers(context, 2, matrix);
+  return result;
+}
+
+/// Rows that follow one another and have one matrix. A matrix that does not exist is -1.
+std::vector<PreparedQuantized::Run> PreparedQuantized::runs(const RunContext& context) const {
+  if (which_.buffer < 0) return {{0, 0, m_}};
+  const auto* which = reinterpret_cast<const std::int32_t*>(bytes(context, which_));
+  std::vector<Run> runs;
+  for (std::int64_t m = 0; m < m_; ++m) {
+    std::int64_t matrix = which[m * which_.strides[0]];
+    if (matrix < 0 || matrix >= what_.matrices) matrix = -1;
+    if (!runs.empty() && runs.back().matrix == matrix)
+      ++runs.back().count;
+    else
+      runs.push_back({matrix, m, 1});
+  }
+  return runs;
+}
+
+/// Rows as floats: all of them, or those that `which` names.
+void PreparedQuantized::take(const RunContext& context) const {
+  auto* out = reinterpret_cast<float*>(const_cast<std::byte*>(bytes(context, out_)));
+  const auto* which =
+      which_.buffer < 0 ? nullptr : reinterpret_cast<const std::int32_t*>(bytes(context, which_));
+  const std::int64_t all = what_.matrices * what_.rows;
+  const std::int64_t count = which == nullptr ? all : m_;
+  const std::int64_t columns = what_.columns;
+  const std::int64_t step = which == nullptr ? columns : out_row_;
+  const int threads = threads_for(static_cast<double>(count * columns) * 2 * kDecodeNanoseconds, count);
+  parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = which == nullptr ? i : which[i * which_.strides[0]];
+      if (row < 0 || row >= all)
+        std::fill_n(out + i * step, columns, std::numeric_limits<float>::quiet_NaN());
+      else
+        quantized_ops().decode(what_.layout, row_of(context, row), 0, columns, out + i * step);
+    }
+  });
+}
+
+/// Few rows of x: dot products with the weights while they are in registers.
+void PreparedQuantized::multiply_few(const RunContext& context, const Run& run, const float* x,
+                                     std::int64_t x_row, float* out) const {
+  const double each = static_cast<double>(what_.columns) *
+                      (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));
+  const int threads = threads_for(each * static_cast<double>(what_.rows), what_.rows);
+  parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; ++n)
+      quantized_ops().dot(what_.layout, row_of(context, run.matrix * what_.rows + n), what_.columns, x, x_row,
+                          run.count, out + n, out_row_);
+  });
+}
+
+/// Many rows of x: panels of whole rows of the matrix, some to each thread.
+void PreparedQuantized::multiply_panels(const RunContext& context, const Run& run, const float* x,
+                                        std::int64_t x_row, float* out) const {
+  const std::int64_t k = what_.columns;
+  const std::int64_t height = std::clamp<std::int64_t>(kPanel / k, 1, what_.rows);
+  const double each =
+      static_cast<double>(k) * (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));
+  const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
+  std::optional<BlasThreads> inside;
+  if (threads == 1 && !in_parallel()) inside.emplace(1);
+  parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; n += height) {
+      const std::int64_t count = std::min(height, end - n);
+      float* panel = scratch_of(kPanelUse, count * k);
+      for (std::int64_t i = 0; i < count; ++i)
+        quantized_ops().decode(what_.layout, row_of(context, run.matrix * what_.rows + n + i), 0, k,
+                               panel + i * k);
+      openblas().sgemm(OpenBlas::kRowMajor, OpenBlas::kNoTrans, OpenBlas::kTrans, as_int(run.count),
+                       as_int(count), as_int(k), 1.0F, x, as_int(x_row), panel, as_int(k), 0.0F, out + n,
+                       as_int(out_row_));
+    }
+  });
+}
+
+/// Sums over the rows of the matrix: each thread has columns of its own, and adds up panels of rows.
+void PreparedQuantized::multiply_across(const RunContext& context, const Run& run, const float* x,
+                                        std::int64_t x_row, float* out) const {
+  static const MatrixFn kProduct = find_matrix_product(DType::f32);
+  const std::int64_t unit = std::max(column_unit(what_.layout), kFewestColumns);
+  const std::int64_t units = (what_.columns + unit - 1) / unit;
+  const double each = static_cast<double>(what_.rows * unit) *
+                      (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));
+  const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(units), units);
+  const bool blas = openblas().available() && run.count > 1;
+  std::optional<BlasThreads> inside;
+  if (blas && threads == 1 && !in_parallel()) inside.emplace(1);
+  parallel_ranges(units, threads, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = begin * unit;
+    const std::int64_t width = std::min(end * unit, what_.columns) - first;
+    if (width <= 0) return;
+    for (std::int64_t m = 0; m < run.count; ++m) std::fill_n(out + m * out_row_ + first, width, 0.0F);
+    const std::int64_t height = std::clamp<std::int64_t>(kPanel / width, 1, what_.rows);
+    for (std::int64_t n = 0; n < what_.rows; n += height) {
+      const std::int64_t count = std::min(height, what_.rows - n);
+      float* panel = scratch_of(kPanelUse, count * width);
+      for (std::int64_t i = 0; i < count; ++i)
+        quantized_ops().decode(what_.layout, row_of(context, run.matrix * what_.rows + n + i), first, width,
+                               panel + i * width);
+      if (blas)
+        openblas().sgemm(OpenBlas::kRowMajor, OpenBlas::kNoTrans, OpenBlas::kNoTrans, as_int(run.count),
+                         as_int(width), as_int(count), 1.0F, x + n, as_int(x_row), panel, as_int(width), 1.0F,
+                         out + first, as_int(out_row_));
+      else
+        kProduct(run.count, width, count, x + n, x_row, 1, panel, width, out + first, out_row_, nullptr,
+                 true);
+    }
+  });
+}
+
+void PreparedQuantized::multiply(const RunContext& context, const Run& run) const {
+  const bool across = what_.work == QuantizedWork::transposed_product;
+  const std::int64_t inner = across ? what_.rows : what_.columns;
+  const std::int64_t width = across ? what_.columns : what_.rows;
+  auto* out = reinterpret_cast<float*>(const_cast<std::byte*>(bytes(context, out_))) + run.first * out_row_;
+  if (run.matrix < 0 || inner == 0) {
+    const float value = run.matrix < 0 ? std::numeric_limits<float>::quiet_NaN() : 0.0F;
+    for (std::int64_t m = 0; m < run.count; ++m) std::fill_n(out + m * out_row_, width, value);
+    return;
+  }
+  std::int64_t x_row = x_.strides[0];
+  const auto* from = reinterpret_cast<const float*>(bytes(context, x_)) + run.first * x_row;
+  const float* x = packed(from, run.count, inner, x_row, x_.strides[across ? 1 : 2]);
+  if (across)
+    multiply_across(context, run, x, x_row, out);
+  else if (run.count <= kFewRows || !openblas().available())
+    multiply_few(context, run, x, x_row, out);
+  else
+    multiply_panels(context, run, x, x_row, out);
+}
+
+void PreparedQuantized::run(const RunContext& context) const {
+  if (m_ == 0 || what_.columns == 0) return;
+  if (!what_.is_product()) return take(context);
+  for (const Run& run : runs(context)) multiply(context, run);
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,106 @@
+#include "engine/device/vulkan/steps/quantized_step.h"
+
+#include <algorithm>
+#include <array>
+
+namespace caldera::vulkan {
+namespace {
+
+/// Rows of x up to which a workgroup computes columns of the result one by one.
+constexpr std::int64_t kFewRows = 8;
+constexpr int kRowLanes = 64;  // local_size_x of quantized_rows
+
+/// The constants of all kernels, by number; the first is the size of a workgroup.
+using Constants = std::array<std::int32_t, 7>;
+
+std::int32_t type_number(const Plan& plan, const Step& step, const QuantizedStep& quantized,
+                         std::size_t part) {
+  const std::size_t k = quantized.first_part() + part;
+  if (k + 1 >= step.operands.size()) return 0;
+  const DType type = plan.buffers[static_cast<std::size_t>(step.operands[k].buffer)].dtype;
+  return type == DType::f16 ? 1 : type == DType::bf16 ? 2 : 0;
+}
+
+/// Writes the block that shaders/quantized/quantized.glsl declares. What a step lacks has the address of the
+/// codes.
+std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
+  const QuantizedNode& what = quantized.what;
+  const std::size_t first = quantized.first_part();
+  const std::vector<QuantizedPart> parts = parts_of(what.layout, what.rows, what.columns);
+  const Operand& codes = step.operands[first];
+  const Operand& out = step.operands.back();
+  const Operand& x = quantized.has_x() ? step.operands[0] : codes;
+  const Operand& which = quantized.has_which() ? step.operands[first - 1] : codes;
+  TableWriter& table = encoder.table;
+  const std::uint32_t block = table.begin();
+  table.address(x);
+  table.address(which);
+  for (std::size_t i = 0; i < 3; ++i) table.address(i < parts.size() ? step.operands[first + i] : codes);
+  table.address(out);
+  const bool across = what.work == QuantizedWork::transposed_product;
+  const std::int64_t x_row = x.strides[0], x_column = x.strides[across ? 1 : 2];
+  const std::int64_t x_columns = across ? what.rows : what.columns;
+  const std::int64_t width = what.work == QuantizedWork::product ? what.rows : what.columns;
+  if (quantized.has_x())
+    TableWriter::check_fits(x_row * (step.dims[0] - 1) + x_column * (x_columns - 1), step);
+  TableWriter::check_fits(what.work == QuantizedWork::dequantize ? step.dims.numel() : step.dims[0] * width,
+                          step);
+  const bool grouped = !is_block_format(what.layout.format);
+  const std::int64_t code_bytes = parts[0].columns * static_cast<std::int64_t>(size_of(parts[0].dtype));
+  for (const std::int64_t value :
+       {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
+        what.layout.group_rows, code_bytes, grouped ? parts[1].columns : 0, grouped ? parts[1].rows : 0,
+        x_row, x_column, which.strides[0], width})
+    table.integer(value, step);
+  return block;
+}
+
+}  // namespace
+
+void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
+  const QuantizedNode& what = quantized.what;
+  const std::int64_t m = step.dims[0], n = step.dims[1], k = step.dims[2];
+  const bool across = what.work == QuantizedWork::transposed_product;
+  const std::int64_t width = across ? k : n;
+  if (m == 0 || (what.is_product() ? width : n * k) == 0) return;
+  const bool few_cores = encoder.context.few_cores;
+  Constants constants{kRowLanes,
+                      static_cast<std::int32_t>(what.layout.format),
+                      type_number(encoder.plan, step, quantized, 1),
+                      type_number(encoder.plan, step, quantized, 2),
+                      quantized.has_which() ? 1 : 0,
+                      0,
+                      across ? 1 : 0};
+  const std::uint32_t block = write_block(encoder, step, quantized);
+  const auto pipeline = [&](const char* name, std::size_t count) {
+    return encoder.context.pipelines.embedded(name, std::span(constants).first(count));
+  };
+  if (!what.is_product()) {
+    const std::int64_t eights = (what.work == QuantizedWork::take_rows ? m : m * n) * ((k + 7) / 8);
+    const std::uint32_t groups = encoder.groups(eights, kRowLanes);
+    encoder.dispatch(step, pipeline("quantized_rows", 5), block, groups,
+                     eights / (std::int64_t{groups} * kRowLanes) + 1);
+    return;
+  }
+  if (!across && (m <= kFewRows || what.is_indexed) && (m <= 4 * kFewRows || !what.is_indexed)) {
+    // A few rows of several matrices are as many products of one row.
+    constants[0] = few_cores ? 8 : 64;
+    constants[5] = what.is_indexed ? 1 : static_cast<std::int32_t>(m <= 4 ? m : (m + 1) / 2);
+    const std::int64_t bands = (m + constants[5] - 1) / constants[5];
+    const std::uint32_t groups = encoder.groups(bands * n, 1);
+    const std::int64_t turns = bands * n / groups + 1;
+    encoder.dispatch(step, pipeline("quantized_vector", 6), block, groups,
+                     turns * (k / (8 * constants[0]) + 8));
+    return;
+  }
+  constants[5] = few_cores || std::min(m, width) <= 32 ? 32 : 64;
+  const std::int64_t tile = constants[5];
+  constants[0] = static_cast<std::int32_t>(tile / 4 * (tile / 4));
+  const std::int64_t tiles = ((m + tile - 1) / tile) * ((width + tile - 1) / tile);
+  const std::uint32_t groups = encoder.groups(tiles, 1);
+  const std::int64_t runs = what.is_indexed ? std::min(m, tile) : 1;
+  encoder.dispatch(step, pipeline("quantized_tile", 7), block, groups,
+                   (tiles / groups + 1) * runs * ((across ? n : k) + 32));
+}
+
+}  // namespace caldera::vulkan

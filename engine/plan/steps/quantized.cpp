@@ -1,0 +1,102 @@
+#include "engine/plan/steps/quantized.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/plan/kernel/fault.h"
+#include "engine/plan/steps/step_form.h"
+
+namespace caldera {
+namespace {
+
+std::vector<QuantizedPart> parts_of(const QuantizedNode& what) {
+  return parts_of(what.layout, what.rows, what.columns);
+}
+
+std::string_view word_for(QuantizedWork work) {
+  switch (work) {
+    case QuantizedWork::dequantize:
+      return "dequantize";
+    case QuantizedWork::take_rows:
+      return "rows";
+    case QuantizedWork::product:
+      return "matmul";
+    case QuantizedWork::transposed_product:
+      break;
+  }
+  return "transposed matmul";
+}
+
+}  // namespace
+
+std::string QuantizedStep::name() const {
+  return fmt::format("{} {}", caldera::name(what.layout.format), word_for(what.work));
+}
+
+int QuantizedStep::named_operands() const { return static_cast<int>(first_part() + parts_of(what).size()); }
+
+Shape QuantizedStep::operand_dims(const StepHeader& step, std::size_t k) const {
+  const std::vector<QuantizedPart> parts = parts_of(what);
+  if (k < first_part() || k >= first_part() + parts.size()) return step.dims;
+  const QuantizedPart& part = parts[k - first_part()];
+  return Shape{what.matrices, part.rows, part.columns};
+}
+
+/// Of parts, where `which` picks rows or matrices: no more than it has elements.
+std::int64_t QuantizedStep::most_elements(const StepHeader& step, std::size_t k) const {
+  const std::vector<QuantizedPart> parts = parts_of(what);
+  if (!has_which() || k < first_part() || k >= first_part() + parts.size())
+    return std::numeric_limits<std::int64_t>::max();
+  const QuantizedPart& part = parts[k - first_part()];
+  const std::int64_t picked = step.dims[0];
+  if (what.work == QuantizedWork::take_rows)
+    return std::min(picked, what.matrices * part.rows) * part.columns;
+  return std::min(picked, what.matrices) * part.rows * part.columns;
+}
+
+std::int64_t QuantizedStep::flops(const StepHeader& step) const {
+  return (what.is_product() ? 2 : 1) * step.dims.numel();
+}
+
+void QuantizedStep::check(verify::StepForm& form) const {
+  using verify::Fault;
+  form.check_rank(3);
+  if (form.rank() != 3) throw Fault{"not the dimensions M, N, K"};
+  const StepHeader& step = form.step();
+  if (step.dtype != DType::f32) throw Fault{"a quantised step of another type than float32"};
+  if (static_cast<std::size_t>(what.layout.format) >= kQuantizedFacts.size())
+    throw Fault{"a quantised format that does not exist"};
+  if (!why_no_layout(what.layout, what.rows, what.columns).empty() || what.matrices < 0)
+    throw Fault{"matrices that the quantised format does not have"};
+  const bool takes = what.work == QuantizedWork::take_rows;
+  if (step.dims[2] != what.columns || step.dims[1] != (takes ? 1 : what.rows))
+    throw Fault{"a space that is not that of the quantised matrix"};
+  if (what.work == QuantizedWork::dequantize && step.dims[0] != what.matrices)
+    throw Fault{"a space that is not that of the quantised matrices"};
+  if (what.is_product() && !what.is_indexed && what.matrices != 1)
+    throw Fault{"several quantised matrices, and nothing says which"};
+  const bool across = what.work == QuantizedWork::transposed_product;
+  const verify::DimSet m = form.inner(3);
+  if (has_x()) form.read(DType::f32, m | form.inner(across ? 2 : 1), form.all());
+  if (has_which()) form.read(DType::i32, m, form.all());
+  for (const QuantizedPart& part : parts_of(what)) {
+    const std::size_t k = form.count();
+    verify::OperandForm& operand =
+        form.add(verify::OperandRole::read, part.is_any_float ? form.in_memory(part.dtype) : part.dtype,
+                 form.all(), form.all());
+    operand.extents = Shape{what.matrices, part.rows, part.columns};
+    const Dims dense = Shape{what.matrices, part.rows, part.columns}.strides();
+    if (k >= step.operands.size()) continue;
+    const Dims& strides = step.operands[k].strides;
+    for (int d = 0; d < 3 && strides.rank() == 3; ++d)
+      if (operand.extents[d] > 1 && strides[d] != dense[d]) throw Fault{"a quantised part that is not dense"};
+  }
+  if (what.is_product())
+    form.write(DType::f32, m | form.inner(across ? 1 : 2));
+  else
+    form.write(DType::f32, takes ? m | form.inner(1) : form.all());
+}
+
+}  // namespace caldera
