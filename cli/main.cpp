@@ -23,6 +23,7 @@
   C(devices)                \
   C(doctor)                 \
   C(tokenize)               \
+  C(convert)                \
   C(generate)               \
   C(evaluate)               \
   C(pretrain)               \

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -74,6 +75,14 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
+/// One tensor to write whose bytes are made when their turn comes, so that not all need fit the memory.
+struct TensorToMake {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::function<std::vector<std::byte>()> make;
+};
+
 /// Writes a safetensors file: atomically (see atomic_file.h), with the data 8-byte aligned. Tensors keep
 /// their order except that wider dtypes come first, so that each is naturally aligned. Throws ValueError for
 /// a duplicate or reserved name, text that is not UTF-8, or bytes that do not match shape and dtype;
@@ -83,6 +92,9 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
 /// The same as one of several files.
 void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
                        std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
+                       std::span<const TensorToMake> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace caldera

@@ -222,7 +222,7 @@ def mxfp4(rng):
     values = np.ldexp(values, scales.astype(np.int32)[..., None] - 127).reshape(2, 6, 96)
     write("mxfp4", {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}},
           {"experts.gate_up_proj_blocks": blocks, "experts.gate_up_proj_scales": scales},
-          {"experts.gate_up_proj": values})
+          {"experts.gate_up_proj": values.transpose(0, 2, 1)})
 
 
 def main():

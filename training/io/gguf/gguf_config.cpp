@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
+#include "training/io/gguf/gguf_keys.h"
 #include "training/io/gguf/gguf_rope.h"
 #include "training/io/json_file.h"
 
@@ -14,34 +14,6 @@ namespace caldera::detail {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-enum class Kind : std::uint8_t { integer, per_layer, number };
-
-/// A key below the architecture's name, and the field of config.json that says the same.
-struct KeyRow {
-  const char* key;
-  const char* field;
-  Kind kind;
-  bool required = false;
-};
-
-// llama.cpp's gguf-py/gguf/constants.py names the keys.
-constexpr std::array kKeys{
-    KeyRow{"embedding_length", "hidden_size", Kind::integer, true},
-    KeyRow{"feed_forward_length", "intermediate_size", Kind::per_layer},
-    KeyRow{"block_count", "num_hidden_layers", Kind::integer, true},
-    KeyRow{"attention.head_count", "num_attention_heads", Kind::per_layer, true},
-    KeyRow{"attention.head_count_kv", "num_key_value_heads", Kind::per_layer},
-    KeyRow{"context_length", "max_position_embeddings", Kind::integer, true},
-    KeyRow{"attention.layer_norm_rms_epsilon", "rms_norm_eps", Kind::number},
-    KeyRow{"attn_logit_softcapping", "attn_logit_softcapping", Kind::number},
-    KeyRow{"final_logit_softcapping", "final_logit_softcapping", Kind::number},
-    KeyRow{"expert_used_count", "num_experts_per_tok", Kind::integer},
-    KeyRow{"attention.scale", "attention_multiplier", Kind::number},
-    KeyRow{"embedding_scale", "embedding_multiplier", Kind::number},
-    KeyRow{"residual_scale", "residual_multiplier", Kind::number},
-    KeyRow{"logit_scale", "logits_scaling", Kind::number},
-};
 
 /// Reads the keys of one file into one configuration.
 class Translator {
@@ -51,7 +23,7 @@ class Translator {
   Json translate() {
     json_["architectures"] = {family_.hugging_face};
     json_["model_type"] = family_.model_type;
-    for (const KeyRow& row : kKeys) shared(row);
+    for (const GgufKey& row : kGgufKeys) shared(row);
     widths();
     add_rope(json_, file_, family_);
     vocabulary();
@@ -68,16 +40,16 @@ class Translator {
     return found == file_.tensors().end() ? nullptr : &*found;
   }
 
-  void shared(const KeyRow& row) {
+  void shared(const GgufKey& row) {
     const std::string full = key(row.key);
     const GgufValue* value = file_.find(full);
     if (value == nullptr) {
       if (row.required) file_.fail(full, "is missing");
       return;
     }
-    if (row.kind == Kind::number)
+    if (row.kind == GgufKeyKind::number)
       json_[row.field] = *file_.number(full);
-    else if (row.kind == Kind::per_layer && value->is_list())
+    else if (row.kind == GgufKeyKind::per_layer && value->is_list())
       json_[row.field] = same_for_all_layers(full, *value);
     else
       json_[row.field] = *file_.integer(full);
@@ -107,22 +79,21 @@ class Translator {
       throw FileError(fmt::format("{}: there is no matrix token_embd.weight", file_.path().string()));
     json_["vocab_size"] = embeddings->shape[0];
     json_["tie_word_embeddings"] = tensor("output.weight") == nullptr;
-    token("bos_token_id", {"tokenizer.ggml.bos_token_id"});
-    token("eos_token_id",
-          {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"});
-    token("pad_token_id", {"tokenizer.ggml.padding_token_id"});
+    for (const GgufTokenKey& row : kGgufTokenKeys) add_token(row);
   }
 
-  void token(const char* field, std::initializer_list<const char*> keys) {
-    std::vector<std::int64_t> ids;
-    for (const char* k : keys) {
-      const auto id = file_.integer(k);
-      if (id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
+  /// Several keys of one field make a list.
+  void add_token(const GgufTokenKey& row) {
+    const auto id = file_.integer(row.key);
+    if (!id) return;
+    if (!json_.contains(row.field)) {
+      json_[row.field] = *id;
+      return;
     }
-    if (ids.size() == 1)
-      json_[field] = ids.front();
-    else if (!ids.empty())
-      json_[field] = ids;
+    Json ids = json_[row.field].is_array() ? json_[row.field] : Json::array({json_[row.field]});
+    if (std::ranges::find(ids, Json(*id)) != ids.end()) return;
+    ids.push_back(*id);
+    json_[row.field] = std::move(ids);
   }
 
   bool has_bias(const char* module) const { return tensor(fmt::format("blk.0.{}.bias", module)) != nullptr; }

@@ -140,7 +140,74 @@ class RopeReader {
   const GgufFamily& family_;
 };
 
+std::vector<float> as_floats(const JsonFields& object, const char* field) {
+  std::vector<float> values;
+  for (const auto& item : object.require_array(field)) {
+    if (!item.is_number()) object.fail(field, "must be a list of numbers");
+    values.push_back(item.get<float>());
+  }
+  return values;
+}
+
+/// What one object of parameters says.
+void write_scaling(RopeKeys& keys, const JsonFields& config, const JsonFields& rope, std::int64_t head_dim) {
+  keys.theta = rope.number("rope_theta").has_value() ? rope.number("rope_theta") : keys.theta;
+  const std::string type =
+      rope.string("rope_type").value_or(rope.string("type").value_or("default"));
+  auto original = rope.number("original_max_position_embeddings");
+  if (!original) original = config.number("original_max_position_embeddings");
+  if (original) keys.original = static_cast<std::int64_t>(*original);
+  const auto factor = rope.number("factor");
+  if (type == "default") {
+    keys.original.reset();
+  } else if (type == "linear" || type == "yarn") {
+    keys.type = type;
+    keys.factor = factor;
+    if (type == "linear") keys.original.reset();
+    keys.beta_fast = rope.number("beta_fast");
+    keys.beta_slow = rope.number("beta_slow");
+    if (rope.has("mscale") || rope.has("mscale_all_dim") || rope.has("attention_factor"))
+      rope.fail("attention_factor", "(or mscale) of yarn cannot be written as GGUF");
+  } else if (type == "llama3") {
+    const auto half = static_cast<std::size_t>(head_dim / 2);
+    const auto exact =
+        llama3_factors(half, keys.theta.value_or(10000), factor.value_or(1), rope.number("low_freq_factor").value_or(1),
+                       rope.number("high_freq_factor").value_or(4), original.value_or(8192));
+    keys.factors.emplace_back("rope_freqs.weight", std::vector<float>(exact.begin(), exact.end()));
+    keys.original.reset();
+  } else if (type == "longrope" || type == "su") {
+    keys.factors.emplace_back("rope_factors_long.weight", as_floats(rope, "long_factor"));
+    keys.factors.emplace_back("rope_factors_short.weight", as_floats(rope, "short_factor"));
+    const double most = static_cast<double>(config.require_integer("max_position_embeddings"));
+    const double from = original.value_or(most);
+    const double scale = factor.value_or(most / from);
+    keys.attention_factor = rope.number("attention_factor")
+                                .value_or(scale <= 1 ? 1 : std::sqrt(1 + std::log(scale) / std::log(from)));
+  } else {
+    rope.fail("rope_type", fmt::format("'{}' cannot be written as GGUF", printable(type)));
+  }
+}
+
 }  // namespace
+
+RopeKeys rope_keys(const JsonFields& config, std::int64_t head_dim) {
+  RopeKeys keys;
+  keys.theta = config.number("rope_theta");
+  keys.local_theta = config.number("rope_local_base_freq");
+  for (const char* field : {"rope_scaling", "rope_parameters"}) {
+    if (config.kind(field) != JsonKind::object) continue;
+    const std::string where = fmt::format("{}: {}", config.where(), field);
+    const JsonFields rope = config.object(field, where);
+    if (rope.kind("full_attention") != JsonKind::object) {
+      write_scaling(keys, config, rope, head_dim);
+      continue;
+    }
+    write_scaling(keys, config, rope.object("full_attention", where), head_dim);
+    if (rope.kind("sliding_attention") == JsonKind::object)
+      keys.local_theta = rope.object("sliding_attention", where).number("rope_theta");
+  }
+  return keys;
+}
 
 void add_rope(Json& config, const GgufFile& file, const GgufFamily& family) {
   RopeReader(config, file, family).read();

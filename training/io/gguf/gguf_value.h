@@ -32,6 +32,8 @@ class GgufValue {
       : type_(GgufType::list), element_(element), count_(count), bytes_(bytes) {}
 
   GgufType type() const { return type_; }
+  /// As the file holds it: of a string its characters, of a list its elements.
+  std::span<const std::byte> bytes() const { return bytes_; }
   bool is_list() const { return type_ == GgufType::list; }
   /// Of a list.
   GgufType element_type() const { return element_; }
@@ -58,7 +60,6 @@ class GgufValue {
   GgufType type_ = GgufType::u8;
   GgufType element_ = GgufType::u8;
   std::uint64_t count_ = 0;
-  /// The value as the file holds it: of a string its characters, of a list its elements.
   std::span<const std::byte> bytes_;
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "engine/tensor/error.h"
 #include "training/io/gguf/gguf_config.h"
 #include "training/io/json_file.h"
@@ -47,7 +49,8 @@ class Reader {
     for (const GgufFile& file : files_) {
       for (const GgufTensor& tensor : file.tensors()) {
         if (is_rope_factors(tensor.name)) continue;
-        if (tensor.name.find("_exps.") != tensor.name.npos && add_experts(file, tensor)) continue;
+        if (tensor.name.find("_exps.") != tensor.name.npos && (add_experts(file, tensor) || add_stacked(file, tensor)))
+          continue;
         add(file, tensor);
       }
     }
@@ -144,6 +147,56 @@ class Reader {
       return true;
     }
     return false;
+  }
+
+  const GgufTensor* find(const std::string& name) const {
+    for (const GgufFile& file : files_) {
+      const auto found = std::ranges::find(file.tensors(), name, &GgufTensor::name);
+      if (found != file.tensors().end()) return &*found;
+    }
+    return nullptr;
+  }
+
+  /// Experts of gpt-oss, which lie in one parameter at Hugging Face too, (experts, inputs, outputs): outputs of
+  /// gate and up take turns there.
+  bool add_stacked(const GgufFile& file, const GgufTensor& tensor) {
+    if (family_.architecture != "gpt-oss") return false;
+    const std::size_t at = tensor.name.find(".ffn_");
+    if (!tensor.name.starts_with("blk.") || at == tensor.name.npos) return false;
+    const std::string_view part = std::string_view(tensor.name).substr(at + 1);
+    const bool bias = part.ends_with(".bias");
+    const std::string experts = fmt::format("model.layers.{}.mlp.experts.", tensor.name.substr(4, at - 4));
+    if (part.starts_with("ffn_up_exps")) return true;  // with its gate
+    if (tensor.shape.rank() != (bias ? 2 : 3)) fail(file, tensor, "does not have the shape of experts");
+    if (part.starts_with("ffn_down_exps")) {
+      add_stack(file, tensor, experts + (bias ? "down_proj_bias" : "down_proj"), tensor.shape,
+                ByteParts(tensor.bytes));
+      return true;
+    }
+    if (!part.starts_with("ffn_gate_exps")) return false;
+    std::string other = tensor.name;
+    const GgufTensor* up = find(other.replace(at, std::string_view(".ffn_gate").size(), ".ffn_up"));
+    if (up == nullptr || up->shape != tensor.shape || up->type != tensor.type)
+      fail(file, tensor, "has no ffn_up_exps of its shape and type beside it");
+    Shape shape = tensor.shape;
+    shape[1] *= 2;
+    const auto rows = static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1]);
+    const std::size_t row = tensor.bytes.size() / rows;
+    ByteParts bytes;
+    for (std::size_t i = 0; i < rows; ++i) {
+      bytes.add(tensor.bytes.subspan(i * row, row));
+      bytes.add(up->bytes.subspan(i * row, row));
+    }
+    add_stack(file, tensor, experts + (bias ? "gate_up_proj_bias" : "gate_up_proj"), shape, std::move(bytes));
+    return true;
+  }
+
+  void add_stack(const GgufFile& file, const GgufTensor& tensor, const std::string& name, const Shape& shape,
+                 ByteParts bytes) {
+    StoredWeightPtr weight = make(file, tensor, shape, std::move(bytes));
+    if (shape.rank() == 3)
+      weight = std::make_unique<ChangedWeight>(std::move(weight), ValueChange{.transposed = true});
+    weights_.emplace_back(name, std::move(weight));
   }
 
   std::span<const GgufFile> files_;

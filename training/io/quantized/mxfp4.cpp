@@ -1,9 +1,10 @@
 // MXFP4 of gpt-oss (transformers' integrations/mxfp4.py): NAME_blocks u8 (experts, rows, blocks, 16) and NAME_scales u8
-// (experts, rows, blocks) are NAME, whose rows are what a product with it gives.
+// (experts, rows, blocks) are NAME, (experts, inputs, outputs) where it is not quantised; rows are outputs.
 #include <fmt/format.h>
 
 #include "engine/tensor/error.h"
 #include "training/io/quantized/mxfp4_blocks.h"
+#include "training/io/weights/changed_weight.h"
 #include "training/io/weights/packed_weight.h"
 
 namespace caldera::detail {
@@ -51,7 +52,10 @@ void read_mxfp4(FolderReader& reader, const JsonFields&) {
     Shape shape = groups;
     if (__builtin_mul_overflow(groups[groups.rank() - 1], 32, &shape[groups.rank() - 1]))
       FolderReader::fail(codes, "has a shape whose size overflows");
-    add_checked(reader, weight, [&] { return mxfp4_weight(shape, codes, scales); });
+    // The parameter itself is (experts, inputs, outputs).
+    add_checked(reader, weight, [&] {
+      return std::make_unique<ChangedWeight>(mxfp4_weight(shape, codes, scales), ValueChange{.transposed = true});
+    });
   }
 }
 

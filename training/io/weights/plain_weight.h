@@ -15,6 +15,7 @@ class PlainWeight final : public StoredWeight {
 
   std::string type() const override { return std::string(name(dtype_)); }
   bool is_floating() const override { return caldera::is_floating(dtype_); }
+  DType natural_dtype() const override { return is_half(dtype_) ? dtype_ : DType::f32; }
   LazyTensor read(DType dtype, Device device) const override;
   std::vector<float> values() const override;
 

@@ -26,6 +26,8 @@ class StoredWeight {
   virtual std::string type() const = 0;
   /// Whether its values are real numbers, as weights are.
   virtual bool is_floating() const { return true; }
+  /// The smallest floating type that holds its values without loss, as far as the file says it.
+  virtual DType natural_dtype() const { return DType::f32; }
   /// Its values in `dtype` (f32, f16 or bf16) on `device`, evaluated. Throws DTypeError unless is_floating().
   virtual LazyTensor read(DType dtype, Device device) const = 0;
   /// Its values on the host, row-major. Throws DTypeError unless is_floating().
