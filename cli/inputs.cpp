@@ -12,7 +12,7 @@
 namespace caldera::cli {
 
 std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device device) {
-  return make_causal_lm(dir / "config.json", device);
+  return make_causal_lm(dir, device);
 }
 
 void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,

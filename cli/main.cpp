@@ -24,6 +24,7 @@
   C(doctor)                 \
   C(tokenize)               \
   C(template)               \
+  C(convert)                \
   C(generate)               \
   C(chat)                   \
   C(evaluate)               \

@@ -8,7 +8,7 @@
 namespace caldera::cli {
 
 Option declare_model(Arguments& args, std::string& folder) {
-  return args.option("--model", folder, "Model folder").required().type_name("DIR");
+  return args.option("--model", folder, "Model folder, or a GGUF file").required().type_name("PATH");
 }
 
 Option declare_adapter(Arguments& args, std::string& folder) {

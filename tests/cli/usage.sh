@@ -15,7 +15,7 @@ says() { grep -q -e "$1" "$work/stderr" || fail "the error does not say '$1': $(
 # Every command that --help lists is tried; these are the ones that scripts rely on.
 expect_exit 0 "$CALDERA_BIN" --help
 commands=$(sed -n '/^Subcommands:/,$ s/^  \([a-z][a-z-]*\) .*/\1/p' "$work/stdout")
-for command in devices doctor tokenize template generate chat evaluate pretrain finetune explain kernels bench; do
+for command in devices doctor tokenize template convert generate chat evaluate pretrain finetune explain kernels bench; do
   echo "$commands" | grep -q -x "$command" || fail "--help does not list '$command': $commands"
 done
 for command in "" $commands; do
@@ -51,6 +51,10 @@ refused generate --model m --prompt x --top-k -1
 refused generate --model m --prompt x --repetition-penalty 0
 refused generate --model m --prompt x --seed -1
 refused generate --model m --prompt x --dtype f99
+refused convert --model m --out "$work/x"
+refused convert --model m --out "$work/x" --to onnx
+refused convert --model m --out "$work/x" --to mlx --type q8_0
+says affine8
 refused tokenize --model m
 refused tokenize --model m --text a --decode 1
 

@@ -59,10 +59,17 @@ void check_replaceable(const std::filesystem::path& target) {
     throw FileError(fmt::format("cannot write {}: not a regular file", target.string()));
 }
 
-void write_stream(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+/// Makes the content of a file.
+using Produce = std::function<void(const ByteSink&)>;
+
+void write_content(const FileDescriptor& fd, const Produce& produce, const std::filesystem::path& target) {
+  produce([&](std::span<const std::byte> bytes) { write_all(fd.get(), bytes, target); });
+}
+
+void write_stream(const std::filesystem::path& path, const Produce& produce) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) fail_write(path, "opening", errno);
-  for (const auto part : parts) write_all(fd.get(), part, path);
+  write_content(fd, produce, path);
 }
 
 }  // namespace
@@ -70,8 +77,7 @@ void write_stream(const std::filesystem::path& path, std::span<const std::span<c
 /// A file under a name of its own, removed unless it is renamed.
 class StagedFiles::TemporaryFile {
  public:
-  TemporaryFile(const std::filesystem::path& target, std::span<const std::span<const std::byte>> parts)
-      : target_(target) {
+  TemporaryFile(const std::filesystem::path& target, const Produce& produce) : target_(target) {
     static std::atomic<std::uint64_t> counter{0};
     // O_EXCL and a fresh name: never write through a link or into a file that a killed process left behind.
     // Mode 0666 lets the user's umask decide, as for any other file a program writes.
@@ -87,7 +93,7 @@ class StagedFiles::TemporaryFile {
       fail_write(target, fmt::format("creating a file in folder {}", folder().string()).c_str(), code);
     }
     try {
-      for (const auto part : parts) write_all(fd.get(), part, target);
+      write_content(fd, produce, target);
       if (::fsync(fd.get()) != 0) fail_write(target, "flushing", errno);
     } catch (...) {
       ::unlink(path_.c_str());
@@ -116,12 +122,18 @@ StagedFiles::StagedFiles() = default;
 StagedFiles::~StagedFiles() = default;
 
 void StagedFiles::add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+  add(path, [&](const ByteSink& sink) {
+    for (const auto part : parts) sink(part);
+  });
+}
+
+void StagedFiles::add(const std::filesystem::path& path, const Produce& produce) {
   if (!path.has_filename()) throw FileError(fmt::format("cannot write '{}': not a file name", path.string()));
   // Before links are followed: those of /proc/self/fd lead to names that cannot be opened.
-  if (is_stream(path)) return write_stream(path, parts);
+  if (is_stream(path)) return write_stream(path, produce);
   const auto target = follow_links(path);
   check_replaceable(target);
-  files_.push_back(std::make_unique<TemporaryFile>(target, parts));
+  files_.push_back(std::make_unique<TemporaryFile>(target, produce));
 }
 
 void StagedFiles::add_text(const std::filesystem::path& path, std::string_view text) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace caldera {
+
+/// Takes the next bytes of a file.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
 
 /// Files that belong together: all are written before the first is replaced, so that whatever can go wrong
 /// with the content of one (a full disk, a folder in its place) leaves every old file as it was.
@@ -30,6 +34,9 @@ class StagedFiles {
   /// not replaced but written to, at once. Throws FileError.
   void add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
   void add_text(const std::filesystem::path& path, std::string_view text);
+  /// The same with a content that is made as it is written, so that it need not fit the memory: `produce`
+  /// hands it piece by piece to what it is called with. What it throws goes on, and the file is left out.
+  void add(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& produce);
   /// Renames the files over their targets in the order they were added in, then flushes their folders. Throws
   /// FileError; the files not yet renamed are then left out.
   void commit();

@@ -1,20 +1,15 @@
 #include "training/io/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <unordered_map>
 
 #include "engine/tensor/dispatch.h"
 #include "engine/tensor/error.h"
-#include "training/io/file_descriptor.h"
 #include "training/io/json_file.h"
+#include "training/io/mapped_file.h"
 #include "training/io/safetensors_header.h"
 
 namespace caldera {
@@ -24,37 +19,6 @@ static_assert(std::endian::native == std::endian::little, "tensor bytes are used
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
-
-/// A whole file, mapped read-only.
-class Mapping {
- public:
-  explicit Mapping(const std::filesystem::path& path) {
-    const auto fail = [&](const std::string& why) {
-      throw FileError(fmt::format("cannot read {}: {}", path.string(), why));
-    };
-    const detail::FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!fd) fail(std::generic_category().message(errno));
-    struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) fail(std::generic_category().message(errno));
-    if (!S_ISREG(status.st_mode)) fail(S_ISDIR(status.st_mode) ? "it is a folder" : "not a regular file");
-    size_ = static_cast<std::size_t>(status.st_size);
-    if (size_ == 0) return;  // mmap refuses an empty range
-    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (address == MAP_FAILED) fail(std::generic_category().message(errno));
-    data_ = static_cast<const std::byte*>(address);
-  }
-  ~Mapping() {
-    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-
- private:
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 template <class T>
 void convert(std::span<const std::byte> bytes, std::vector<float>& out) {
@@ -96,7 +60,7 @@ struct SafetensorsFile::Impl {
     for (auto& entry : header.entries) {
       names.push_back(entry.name);
       entries.emplace(std::move(entry.name),
-                      Entry{{entry.dtype, entry.shape}, data.subspan(entry.begin, entry.end - entry.begin)});
+                      Entry{entry.info, data.subspan(entry.begin, entry.end - entry.begin)});
     }
   }
 
@@ -109,7 +73,7 @@ struct SafetensorsFile::Impl {
   }
 
   std::filesystem::path path;
-  Mapping mapping;
+  detail::MappedFile mapping;
   std::vector<std::string> names;
   std::unordered_map<std::string, Entry> entries;
   std::map<std::string, std::string> metadata;
@@ -139,8 +103,10 @@ std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
   const auto& entry = impl_->at(name);
   std::vector<float> out(entry.bytes.size() / size_of(entry.info.dtype));
   if (!is_floating(entry.info.dtype))
-    throw DTypeError(fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
-                                 detail::printable(name), caldera::name(entry.info.dtype)));
+    throw DTypeError(
+        fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
+                    detail::printable(name),
+                    entry.info.foreign == ForeignType::none ? caldera::name(entry.info.dtype) : type_name(entry.info)));
   dispatch<is_floating>(entry.info.dtype, [&]<class T>() { convert<T>(entry.bytes, out); });
   return out;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,11 +19,19 @@ namespace caldera {
 
 class StagedFiles;
 
+/// Types of elements that files hold and tensors of the engine do not.
+enum class ForeignType : std::uint8_t { none, f8_e4m3, f8_e5m2, f8_e8m0, u16, u64 };
+
 /// Describes one tensor of a file.
 struct TensorInfo {
   DType dtype = DType::f32;
   Shape shape;
+  /// Where it is not `none`, the elements are of that type, and `dtype` is only an integer type of its size.
+  ForeignType foreign = ForeignType::none;
 };
+
+/// How the format spells the type: "F32", "F8_E4M3".
+std::string_view type_name(const TensorInfo& info);
 
 /// A safetensors file, mapped into memory read-only. Opening validates the header completely (see
 /// safetensors_header.h) and reads no tensor data. Movable; a const object may be used from several threads.
@@ -47,7 +56,7 @@ class SafetensorsFile {
   /// The tensor's bytes, row-major and little-endian. They may begin at any address: copy, do not cast. U8
   /// and BOOL bytes hold whatever the file holds.
   std::span<const std::byte> bytes(std::string_view name) const;
-  /// The tensor as f32, from F64, F32, F16 or BF16. Throws DTypeError for other dtypes.
+  /// The tensor as f32, from F64, F32, F16 or BF16. Throws DTypeError for other types.
   std::vector<float> read_f32(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const;
   const std::filesystem::path& path() const;
@@ -66,6 +75,14 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
+/// One tensor to write whose bytes are made when their turn comes, so that not all need fit the memory.
+struct TensorToMake {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::function<std::vector<std::byte>()> make;
+};
+
 /// Writes a safetensors file: atomically (see atomic_file.h), with the data 8-byte aligned. Tensors keep
 /// their order except that wider dtypes come first, so that each is naturally aligned. Throws ValueError for
 /// a duplicate or reserved name, text that is not UTF-8, or bytes that do not match shape and dtype;
@@ -75,6 +92,9 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
 /// The same as one of several files.
 void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
                        std::span<const TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
+                       std::span<const TensorToMake> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace caldera

@@ -12,18 +12,39 @@
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
 
-namespace caldera::detail {
+namespace caldera {
+namespace detail {
 namespace {
 
 // In the order of DType.
 constexpr std::array<std::string_view, kDTypeCount> kNames{"BOOL", "U8",  "U32",  "I8",  "I16", "I32",
                                                            "I64",  "F16", "BF16", "F32", "F64"};
 
-std::optional<DType> dtype_from_name(std::string_view text) {
+struct Foreign {
+  std::string_view name;
+  ForeignType type;
+  DType same_size;
+};
+constexpr std::array<Foreign, 5> kForeign{{{"F8_E4M3", ForeignType::f8_e4m3, DType::u8},
+                                           {"F8_E5M2", ForeignType::f8_e5m2, DType::u8},
+                                           {"F8_E8M0", ForeignType::f8_e8m0, DType::u8},
+                                           {"U16", ForeignType::u16, DType::i16},
+                                           {"U64", ForeignType::u64, DType::i64}}};
+
+/// Sets the type that the format calls so. False for an unknown one.
+bool set_type(TensorInfo& info, std::string_view text) {
   for (const DType dtype : kAllDTypes) {
-    if (safetensors_name(dtype) == text) return dtype;
+    if (safetensors_name(dtype) != text) continue;
+    info.dtype = dtype;
+    return true;
   }
-  return std::nullopt;
+  for (const Foreign& foreign : kForeign) {
+    if (foreign.name != text) continue;
+    info.dtype = foreign.same_size;
+    info.foreign = foreign.type;
+    return true;
+  }
+  return false;
 }
 
 /// Receives the header's JSON event by event and accepts only the one form the format allows:
@@ -94,8 +115,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         fail_tensor("has an extent that is too large");
       }
-      if (entry_.shape.rank() == kMaxRank) fail_tensor(fmt::format("has more than {} dimensions", kMaxRank));
-      entry_.shape.push_back(static_cast<std::int64_t>(value));
+      if (entry_.info.shape.rank() == kMaxRank) fail_tensor(fmt::format("has more than {} dimensions", kMaxRank));
+      entry_.info.shape.push_back(static_cast<std::int64_t>(value));
     } else if (state_ == State::offsets) {
       if (offset_count_ == 2) fail_tensor("has more than two data_offsets");
       (offset_count_++ == 0 ? entry_.begin : entry_.end) = value;
@@ -110,13 +131,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       header_.metadata.emplace(std::move(metadata_key_), text);
       state_ = State::metadata;
     } else if (state_ == State::dtype_value) {
-      const auto dtype = dtype_from_name(text);
-      if (!dtype) {
-        fail_tensor(fmt::format(
-            "has dtype '{}', which is not supported (supported: F64 F32 F16 BF16 I64 I32 I16 I8 U32 U8 BOOL)",
-            printable(text)));
+      if (!set_type(entry_.info, text)) {
+        fail_tensor(
+            fmt::format("has dtype '{}', which is not supported (supported: F64 F32 F16 BF16 F8_E4M3 F8_E5M2 "
+                        "F8_E8M0 I64 I32 I16 I8 U64 U32 U16 U8 BOOL)",
+                        printable(text)));
       }
-      entry_.dtype = *dtype;
       state_ = State::tensor;
     } else {
       fail("a string where none belongs");
@@ -215,8 +235,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 /// Bytes of a tensor, or nothing on overflow. The product is checked factor by factor, as the reference does,
 /// so that (huge, huge, 0) is refused too.
 std::optional<std::uint64_t> byte_size(const SafetensorsEntry& entry) {
-  std::uint64_t bytes = size_of(entry.dtype);
-  for (const std::int64_t extent : entry.shape) {
+  std::uint64_t bytes = size_of(entry.info.dtype);
+  for (const std::int64_t extent : entry.info.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) return std::nullopt;
   }
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
@@ -245,8 +265,8 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t data_byt
     const auto bytes = byte_size(entry);
     if (!bytes) fail("has a shape whose size overflows");
     if (*bytes != entry.end - entry.begin) {
-      fail(fmt::format("of shape {} and dtype {} needs {} bytes but has {}", entry.shape.to_string(),
-                       safetensors_name(entry.dtype), *bytes, entry.end - entry.begin));
+      fail(fmt::format("of shape {} and dtype {} needs {} bytes but has {}", entry.info.shape.to_string(),
+                       type_name(entry.info), *bytes, entry.end - entry.begin));
     }
     expected = entry.end;
   }
@@ -259,6 +279,15 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t data_byt
 }
 
 }  // namespace
+}  // namespace detail
+
+std::string_view type_name(const TensorInfo& info) {
+  for (const detail::Foreign& foreign : detail::kForeign)
+    if (foreign.type == info.foreign) return foreign.name;
+  return detail::safetensors_name(info.dtype);
+}
+
+namespace detail {
 
 std::string_view safetensors_name(DType dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
 
@@ -280,4 +309,5 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   return header;
 }
 
-}  // namespace caldera::detail
+}  // namespace detail
+}  // namespace caldera

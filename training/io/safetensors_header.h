@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
+#include "training/io/safetensors.h"
 
 namespace caldera::detail {
 
@@ -18,8 +17,7 @@ inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 struct SafetensorsEntry {
   std::string name;
-  DType dtype = DType::f32;
-  Shape shape;
+  TensorInfo info;
   std::uint64_t begin = 0;  ///< first byte, counted from the end of the header
   std::uint64_t end = 0;    ///< one past the last byte
 };

@@ -22,13 +22,17 @@ void TensorProblems::unexpected(const std::string& name) {
   lines_.push_back(fmt::format("tensor {} is unexpected", name));
 }
 
-void TensorProblems::check(const std::string& name, const Shape& expected, const TensorInfo& found) {
-  if (found.shape != expected)
-    lines_.push_back(fmt::format("tensor {} has shape {}, expected {}", name, found.shape.to_string(),
-                                 expected.to_string()));
-  else if (!is_floating(found.dtype))
+void TensorProblems::check(const std::string& name, const Shape& expected, const Shape& found,
+                           bool is_floating, std::string_view type) {
+  if (found != expected)
     lines_.push_back(
-        fmt::format("tensor {} is {}, expected a floating type", name, caldera::name(found.dtype)));
+        fmt::format("tensor {} has shape {}, expected {}", name, found.to_string(), expected.to_string()));
+  else if (!is_floating)
+    lines_.push_back(fmt::format("tensor {} is {}, expected a floating type", name, type));
+}
+
+void TensorProblems::check(const std::string& name, const Shape& expected, const TensorInfo& found) {
+  check(name, expected, found.shape, is_floating(found.dtype), caldera::name(found.dtype));
 }
 
 void TensorProblems::throw_if_any(const std::string& where) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "training/io/safetensors.h"
@@ -13,7 +14,10 @@ class TensorProblems {
  public:
   void missing(const std::string& name, const Shape& expected);
   void unexpected(const std::string& name);
-  /// Notes a shape other than `expected`, or a dtype that is not floating.
+  /// Notes a shape other than `expected`, or values that are not real numbers. `type` is how messages name
+  /// what they are.
+  void check(const std::string& name, const Shape& expected, const Shape& found, bool is_floating,
+             std::string_view type);
   void check(const std::string& name, const Shape& expected, const TensorInfo& found);
   /// Throws FileError "where: problem; problem; ... and 12 more" if anything was noted.
   void throw_if_any(const std::string& where) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ops/core/views.h"
 #include "ops/nn/dropout.h"
@@ -35,7 +36,19 @@ LazyTensor initial_b(const Projection& base, int rank, Device device) {
   return LazyTensor::zeros(Shape{base.out_features(), rank}, DType::f32, device);
 }
 
-Device device_of(Projection& base) { return base.parameters().front().tensor->device(); }
+/// Where the projection's first weight lies, quantised or not.
+Device device_of(Projection& base) {
+  class Finder final : public ParameterVisitor {
+   public:
+    void parameter(const std::string&, Weight& weight) override {
+      if (!device && (weight.is_quantized() || weight.tensor.defined())) device = weight.device();
+    }
+    std::optional<Device> device;
+  };
+  Finder finder;
+  base.visit({}, finder);
+  return finder.device.value();
+}
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 
 namespace caldera {
 
+class ModelFiles;
 class StagedFiles;
 
 /// A family derives from it and says how ids become hidden states and those become logits. Parameter names
@@ -65,12 +66,15 @@ class CausalLM : public Module {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
 
-  /// Replaces every parameter by that of a model folder (model.safetensors or its shards), and puts the model
-  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold. Throws FileError for
-  /// a tensor that is missing, of the wrong shape, or unexpected; nothing is changed then.
-  void load_weights(const std::filesystem::path& dir, DType dtype = DType::f32);
+  /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
+  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that are
+  /// quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong shape, or
+  /// unexpected; nothing is changed then.
+  void load_weights(const std::filesystem::path& path, DType dtype = DType::f32);
+  void load_weights(const ModelFiles& files, DType dtype = DType::f32);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
-  /// weights are the base model's: an adapter is saved by save_adapter.
+  /// weights are the base model's, quantised ones as floats of the model's dtype: an adapter is saved by
+  /// save_adapter.
   void save(const std::filesystem::path& dir);
   /// Writes them together with other files: the caller commits `files`.
   void save(const std::filesystem::path& dir, StagedFiles& files);

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
-#include "ops/linalg/matmul.h"
 #include "training/nn/gated_mlp.h"
 #include "training/nn/linear.h"
 #include "training/nn/precision.h"
@@ -167,8 +165,7 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) 
 }
 
 LazyTensor Decoder::logits(const LazyTensor& hidden) {
-  LazyTensor logits = lm_head_ ? lm_head_->forward(hidden)
-                               : matmul(hidden, transpose(cast_like(embed_tokens_.weight(), hidden)));
+  LazyTensor logits = lm_head_ ? lm_head_->forward(hidden) : embed_tokens_.project(hidden);
   if (traits_.logits_divisor != 1) logits = logits / traits_.logits_divisor;
   if (traits_.logits_softcap) logits = tanh(logits / *traits_.logits_softcap) * *traits_.logits_softcap;
   return logits;

@@ -1,6 +1,6 @@
 #include "training/models/registry.h"
 
-#include "training/io/atomic_file.h"
+#include "training/io/model/model_files.h"
 #include "training/models/family.h"
 
 // A line a family: F(NAME) stands for `detail::ModelFamily NAME_family()` of models/NAME.cpp (or, of two that
@@ -45,18 +45,19 @@ std::vector<std::string> model_types() {
   return types;
 }
 
-std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& config_file, Device device,
+std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed) {
-  const detail::JsonDocument document(read_text_file(config_file), config_file.string());
+  const detail::ConfigText config = detail::read_config_text(path);
+  const detail::JsonDocument document(config.text, config.where);
   std::vector<detail::FamilyName> names;
   for (const detail::ModelFamily& family : families()) names.push_back(family.name);
   const detail::ModelFamily& family = families()[detail::match_family(document.fields(), names)];
   return family.make(document.fields(), device, seed);
 }
 
-std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& dir, Device device, DType dtype) {
-  std::unique_ptr<CausalLM> model = make_causal_lm(dir / "config.json", device);
-  model->load_weights(dir, dtype);
+std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype) {
+  std::unique_ptr<CausalLM> model = make_causal_lm(path, device);
+  model->load_weights(path, dtype);
   return model;
 }
 

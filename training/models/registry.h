@@ -14,17 +14,17 @@ namespace caldera {
 /// The model_type of every known family, in the registry's order.
 std::vector<std::string> model_types();
 
-/// The model that a config.json (or any file of that form) describes, with random weights as Hugging Face
-/// initialises them, a function of the seed alone. They are not computed yet: call materialize(), or
+/// The model that a config.json (or any file of that form), a model folder or a GGUF file describes, with
+/// random weights as Hugging Face initialises them, a function of the seed alone. They are not computed yet: call materialize(), or
 /// load_weights() to replace them. Throws FileError for a file that is not readable JSON, a family that is
 /// not known (naming those that are), a feature that is not supported, and a field that is missing, of a
 /// wrong type or out of its domain.
-std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& config_file, Device device,
+std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed = 0);
 
-/// The model of a folder in Hugging Face's layout: config.json, and model.safetensors or its shards (see
+/// The model of a folder in Hugging Face's layout or of a GGUF file (see ModelFiles and
 /// CausalLM::load_weights). It is in evaluation mode. Throws FileError.
-std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& dir, Device device,
+std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device,
                                          DType dtype = DType::f32);
 
 }  // namespace caldera

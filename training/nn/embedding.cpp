@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 #include "ops/nn/embedding.h"
+#include "ops/quantized/quantized_products.h"
 #include "ops/random/generator.h"
 #include "training/nn/init.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 
@@ -24,10 +28,17 @@ Embedding::Embedding(std::int64_t count, std::int64_t dim) {
 Embedding::Embedding(std::int64_t count, std::int64_t dim, double std, std::uint64_t seed, Device device)
     : Embedding(normal_init(Shape{count, dim}, std, seed, device)) {}
 
-LazyTensor Embedding::forward(const LazyTensor& ids) { return embedding(weight(), ids); }
+LazyTensor Embedding::forward(const LazyTensor& ids) {
+  return weight_.is_quantized() ? quantized_embedding(weight_.quantized, ids) : embedding(weight(), ids);
+}
+
+LazyTensor Embedding::project(const LazyTensor& hidden) const {
+  return weight_.is_quantized() ? quantized_matmul(hidden, weight_.quantized)
+                                : matmul(hidden, transpose(cast_like(weight(), hidden)));
+}
 
 void Embedding::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.parameter(join_name(prefix, "weight"), weight_);
+  visitor.matrix(join_name(prefix, "weight"), weight_);
 }
 
 }  // namespace caldera

@@ -5,7 +5,7 @@
 
 namespace caldera {
 
-/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim). Ids are not checked here, because they may
+/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim), which may be quantised. Ids are not checked here, because they may
 /// not have been computed: one outside of the table gives a row of NaN.
 class Embedding final : public Layer {
  public:
@@ -19,6 +19,9 @@ class Embedding final : public Layer {
 
   LazyTensor forward(const LazyTensor& ids) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+  /// hidden (..., dim) times the transposed table: (..., count), the logits of tied embeddings.
+  LazyTensor project(const LazyTensor& hidden) const;
+  /// Undefined where the table is quantised.
   const LazyTensor& weight() const { return weight_.tensor; }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
+#include "ops/quantized/quantized_products.h"
 #include "ops/random/generator.h"
 #include "ops/random/uniform_normal.h"
 #include "training/nn/init.h"
@@ -53,13 +54,14 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias, d
 LazyTensor Linear::forward(const LazyTensor& x) {
   if (x.rank() == 0 || x.shape(-1) != in_features())
     throw ShapeError(fmt::format("Linear: input {} does not end in the {} features that weight {} takes",
-                                 x.shape().to_string(), in_features(), weight().shape().to_string()));
-  const LazyTensor y = matmul(x, transpose(cast_like(weight(), x)));
+                                 x.shape().to_string(), in_features(), weight_.shape().to_string()));
+  const LazyTensor y = weight_.is_quantized() ? quantized_matmul(x, weight_.quantized)
+                                              : matmul(x, transpose(cast_like(weight(), x)));
   return bias().defined() ? y + cast_like(bias(), x) : y;
 }
 
 void Linear::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.parameter(join_name(prefix, "weight"), weight_);
+  visitor.matrix(join_name(prefix, "weight"), weight_);
   if (bias().defined()) visitor.parameter(join_name(prefix, "bias"), bias_);
 }
 

@@ -16,7 +16,7 @@ struct LinearOptions {
 };
 
 /// y = x W^T + b with W (out, in) as PyTorch stores it. The transpose is a view. Parameters "weight" and, if
-/// given, "bias".
+/// given, "bias". A quantised weight is dequantised inside the product.
 class Linear final : public Projection {
  public:
   /// weight (out, in) and bias (out), both floating; the bias may be undefined. Throws ShapeError or
@@ -30,10 +30,11 @@ class Linear final : public Projection {
          Device device);
 
   LazyTensor forward(const LazyTensor& x) override;
-  std::int64_t in_features() const override { return weight_.tensor.shape()[1]; }
-  std::int64_t out_features() const override { return weight_.tensor.shape()[0]; }
+  std::int64_t in_features() const override { return weight_.shape()[1]; }
+  std::int64_t out_features() const override { return weight_.shape()[0]; }
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
+  /// Undefined where the weight is quantised.
   const LazyTensor& weight() const { return weight_.tensor; }
   const LazyTensor& bias() const { return bias_.tensor; }
 

@@ -18,15 +18,27 @@ class Freezer final : public ParameterVisitor {
   void parameter(const std::string&, Weight& weight) override { weight.trainable = false; }
 };
 
-std::int64_t element_count(const std::vector<Parameter>& parameters) {
-  std::int64_t count = 0;
-  for (const Parameter& p : parameters) count += p.tensor->numel();
-  return count;
+class Counter final : public ParameterVisitor {
+ public:
+  void parameter(const std::string&, Weight& weight) override {
+    if (!weight.is_quantized() && !weight.tensor.defined()) return;
+    all += weight.shape().numel();
+    if (weight.trainable && !weight.is_quantized()) trainable += weight.shape().numel();
+  }
+  std::int64_t all = 0;
+  std::int64_t trainable = 0;
+};
+
+Counter count(Module& module) {
+  Counter counter;
+  module.visit({}, counter);
+  return counter;
 }
 
 }  // namespace
 
 void ParameterVisitor::parameter(const std::string&, Weight&) {}
+void ParameterVisitor::matrix(const std::string& name, Weight& weight) { parameter(name, weight); }
 void ParameterVisitor::module(const std::string& name, Module& module) { module.visit(name, *this); }
 void ParameterVisitor::projection(const std::string& name, std::unique_ptr<Projection>& slot) {
   module(name, *slot);
@@ -44,8 +56,8 @@ std::vector<Parameter> Module::trainable_parameters() {
   return all;
 }
 
-std::int64_t Module::parameter_count() { return element_count(parameters()); }
-std::int64_t Module::trainable_parameter_count() { return element_count(trainable_parameters()); }
+std::int64_t Module::parameter_count() { return count(*this).all; }
+std::int64_t Module::trainable_parameter_count() { return count(*this).trainable; }
 
 void Module::freeze() {
   Freezer freezer;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "ops/quantized/quantized_tensor.h"
 
 namespace caldera {
 
@@ -25,6 +26,13 @@ struct Parameter {
 struct Weight {
   LazyTensor tensor;
   bool trainable = true;
+  /// Set in the tensor's stead where the weight stays as a quantised checkpoint has it: frozen, and not among
+  /// parameters(). A module that can use it so reports the weight by ParameterVisitor::matrix.
+  QuantizedTensor quantized = {};
+
+  bool is_quantized() const { return quantized.defined(); }
+  const Shape& shape() const { return is_quantized() ? quantized.shape : tensor.shape(); }
+  Device device() const { return is_quantized() ? quantized.device() : tensor.device(); }
 };
 
 /// Walks a tree of modules. Override what is of interest; the defaults walk on.
@@ -32,6 +40,8 @@ class ParameterVisitor {
  public:
   virtual ~ParameterVisitor() = default;
   virtual void parameter(const std::string& name, Weight& weight);
+  /// A parameter that the module can also use where it is quantised. The default treats it as any parameter.
+  virtual void matrix(const std::string& name, Weight& weight);
   /// Overrides call the base to descend into the module.
   virtual void module(const std::string& name, Module& module);
   /// A projection that may be replaced by another one of the same widths: assign to `slot` once the walk is
@@ -55,7 +65,7 @@ class Module {
 
   std::vector<Parameter> parameters();
   std::vector<Parameter> trainable_parameters();
-  /// Elements in all parameters, and in the trainable ones.
+  /// Elements in all parameters, quantised ones among them, and in the trainable ones.
   std::int64_t parameter_count();
   std::int64_t trainable_parameter_count();
 

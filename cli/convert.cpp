@@ -1,0 +1,83 @@
+// caldera convert: a model in another format, or with its weights in another type.
+#include "training/convert/convert.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/model_flags.h"
+#include "cli/outputs.h"
+
+namespace caldera::cli {
+namespace {
+
+struct FormatName {
+  const char* name;
+  ModelFormat format;
+};
+constexpr std::array<FormatName, 3> kFormats{
+    {{"safetensors", ModelFormat::safetensors}, {"gguf", ModelFormat::gguf}, {"mlx", ModelFormat::mlx}}};
+
+class ConvertCommand : public Command {
+ public:
+  ConvertCommand() : Command("convert", "Write a model in another format or type of weights") {}
+
+ protected:
+  void add_options(Arguments& args) override {
+    declare_model(args, model_);
+    args.option("--out", out_, "Folder to write; of GGUF a file").required().type_name("PATH");
+    args.option("--to", to_, "Format to write")
+        .required()
+        .type_name("FORMAT")
+        .one_of({"safetensors", "gguf", "mlx"});
+    args.option("--type", type_,
+                "What matrices are stored as: f32 (default), f16, bf16 of safetensors; f16 (default), f32, bf16, "
+                "q8_0, q4_0, q4_k of gguf; affine4 (default), affine8 of mlx")
+        .type_name("TYPE")
+        .one_of({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "affine4", "affine8"});
+  }
+
+  void run() override {
+    const ModelFormat format =
+        std::ranges::find(kFormats, std::string_view(to_), &FormatName::name)->format;
+    const std::vector<std::string> types = weight_types(format);
+    if (!type_.empty() && std::ranges::find(types, type_) == types.end())
+      throw UsageError(
+          fmt::format("--type {} does not go with --to {}, which has {}", type_, to_, fmt::join(types, ", ")));
+    if (format == ModelFormat::gguf)
+      check_output_file(out_, "--out");
+    else
+      check_output_folder(out_, {"config.json", "model.safetensors"}, "--out");
+    refuse_same_place();
+    if (device_given()) open_device();
+    const Converted converted = convert_model(model_, out_, {.to = format, .type = type_});
+    if (json()) {
+      return print_json(
+          {{"out", converted.out.string()}, {"tensors", converted.tensors}, {"bytes", converted.bytes}});
+    }
+    note(fmt::format("{}: {} tensors, {} bytes", converted.out.string(), converted.tensors, converted.bytes));
+  }
+
+ private:
+  /// The weights are read while the new ones are written, and the folder's other files would be lost.
+  void refuse_same_place() const {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(model_, out_, ignored))
+      throw UsageError(fmt::format("--out {} is the model itself; name another place", out_));
+  }
+
+  std::string model_;
+  std::string out_;
+  std::string to_;
+  std::string type_;
+};
+
+}  // namespace
+
+CommandPtr make_convert_command() { return std::make_unique<ConvertCommand>(); }
+
+}  // namespace caldera::cli
