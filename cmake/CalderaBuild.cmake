@@ -7,6 +7,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 # benches/gpu.sh packs the programs with the libraries they need in a folder beside theirs.
 list(APPEND CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 list(APPEND CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+# As DT_RPATH, not DT_RUNPATH: that a library of theirs needs (ICU's data) is found there too.
+add_link_options(LINKER:--disable-new-dtags)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
