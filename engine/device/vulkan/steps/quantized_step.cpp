@@ -50,7 +50,7 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
   for (const std::int64_t value :
        {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
         what.layout.group_rows, code_bytes, grouped ? parts[1].columns : 0, grouped ? parts[1].rows : 0,
-        x_row, x_column, which.strides[0], width, quantized.has_which() ? 1 : 0})
+        x_row, x_column, which.strides[0], width, std::int64_t{quantized.has_which()}})
     table.integer(value, step);
   return block;
 }
