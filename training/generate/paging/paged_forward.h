@@ -16,6 +16,7 @@ namespace caldera {
 /// How large a paged cache is to be.
 struct PagingOptions {
   std::int64_t positions = 0;  ///< of layers without a window, all texts together
+  std::int64_t context = 0;    ///< positions of one text
   std::int64_t texts = 1;      ///< at a time
   std::int64_t chunk = 512;    ///< tokens of one text in one call
   bool reuse = true;           ///< see PageStore
@@ -30,7 +31,7 @@ struct PagedRow {
 };
 
 /// A model, its paged cache, and who has which page of that. Calls are filled up to a few shapes, so that
-/// there are few plans: rows and pages to powers of two, ids to those of padded_length().
+/// there are few plans.
 class PagedForward {
  public:
   static constexpr std::int64_t kPagePositions = 16;
