@@ -163,7 +163,8 @@ class TokenizerFields {
     for (const auto& token : at(json_, "added_tokens")) {
       const bool special = at(token, "special") == true;
       const auto& content = at(token, "content");
-      if (!content.is_string() || !put(content, at(token, "id"), special ? kControl : kUserDefined)) return false;
+      if (!content.is_string() || !put(content, at(token, "id"), special ? kControl : kUserDefined))
+        return false;
       if (content == at(model(), "unk_token")) types[at(token, "id").get<std::size_t>()] = kUnknown;
     }
     for (std::size_t i = 0; i < size; ++i)
@@ -187,11 +188,14 @@ class TokenizerFields {
     }
     std::vector<float> scores(tokens.size(), 0);
     for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (const auto it = ranks.find(tokens[i]); it != ranks.end()) scores[i] = -static_cast<float>(it->second);
+      if (const auto it = ranks.find(tokens[i]); it != ranks.end())
+        scores[i] = -static_cast<float>(it->second);
     return scores;
   }
 
-  bool has_prefix() const { return json_.value("normalizer", nlohmann::json()).dump().find("Prepend") != std::string::npos; }
+  bool has_prefix() const {
+    return json_.value("normalizer", nlohmann::json()).dump().find("Prepend") != std::string::npos;
+  }
   /// Whether the post-processor puts something before a text.
   bool begins_with_special() const {
     const auto& single = at(at(json_, "post_processor"), "single");
@@ -217,7 +221,8 @@ class TokenizerFields {
 std::string tokenizer_json_of(const GgufVocabulary& v, const std::string& where) {
   if (v.model != "llama" || v.scores.size() != v.tokens.size())
     throw FileError(fmt::format("{}: no tokenizer.json can be made of a vocabulary of the kind '{}'{}", where,
-                                printable(v.model), v.pre.empty() ? "" : " with pre-tokenizer " + printable(v.pre)));
+                                printable(v.model),
+                                v.pre.empty() ? "" : " with pre-tokenizer " + printable(v.pre)));
   try {
     return sentencepiece_tokenizer(v).dump(1) + "\n";
   } catch (const nlohmann::json::exception&) {
@@ -225,7 +230,8 @@ std::string tokenizer_json_of(const GgufVocabulary& v, const std::string& where)
   }
 }
 
-void add_vocabulary(GgufWriter& writer, std::string_view tokenizer_json, const std::filesystem::path& folder) {
+void add_vocabulary(GgufWriter& writer, std::string_view tokenizer_json,
+                    const std::filesystem::path& folder) {
   const TokenizerFields fields(tokenizer_json);
   if (!fields.is_sentencepiece()) return;
   const nlohmann::json config = read_json_object(folder / "config.json");

@@ -34,8 +34,7 @@ std::vector<Place> places_of(Module& model) {
 
    private:
     void add(const std::string& name, Weight& weight, bool takes_quantized) {
-      if (weight.is_quantized() || weight.tensor.defined())
-        found.push_back({name, &weight, takes_quantized});
+      if (weight.is_quantized() || weight.tensor.defined()) found.push_back({name, &weight, takes_quantized});
     }
   };
   Collector collector;

@@ -41,8 +41,7 @@ std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Devi
   return family.make(document.fields(), device, seed);
 }
 
-std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device,
-                                         DType dtype) {
+std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype) {
   std::unique_ptr<CausalLM> model = make_causal_lm(path, device);
   model->load_weights(path, dtype);
   return model;

@@ -5,8 +5,8 @@
 
 namespace caldera {
 
-/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim), which may be quantised. Ids are not checked here, because they may
-/// not have been computed: one outside of the table gives a row of NaN.
+/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim), which may be quantised. Ids are not checked
+/// here, because they may not have been computed: one outside of the table gives a row of NaN.
 class Embedding final : public Layer {
  public:
   /// Throws ShapeError unless weight is 2-D.
