@@ -12,6 +12,7 @@
 #include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "training/generate/sampler.h"
+#include "training/generate/sampling/penalties.h"
 
 namespace caldera {
 namespace {

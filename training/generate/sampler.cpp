@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_set>
 
 #include "engine/tensor/error.h"
 #include "ops/core/comparison.h"
 #include "ops/core/selection.h"
 #include "ops/reduce/extrema.h"
+#include "training/generate/sampling/penalties.h"
 
 namespace caldera {
 namespace {
@@ -47,91 +47,132 @@ std::int32_t checked_choice(std::int32_t id) {
   return id;
 }
 
-void SamplingOptions::validate() const {
-  require(std::isfinite(temperature) && temperature >= 0,
-          "sampling: temperature must be 0 (greedy) or positive");
-  require(top_k >= 0, "sampling: top-k must be 0 (off) or positive");
-  require(top_p > 0 && top_p <= 1, "sampling: top-p must lie in (0, 1]");
-  require(min_p >= 0 && min_p <= 1, "sampling: min-p must lie in [0, 1]");
-  require(std::isfinite(repetition_penalty) && repetition_penalty > 0,
-          "sampling: repetition-penalty must be positive (1 is off)");
-}
-
-void apply_repetition_penalty(std::span<float> logits, std::span<const std::int32_t> seen, double penalty) {
-  if (penalty == 1) return;
-  std::unordered_set<std::int32_t> done;
-  for (const std::int32_t id : seen) {
-    if (id < 0 || static_cast<std::size_t>(id) >= logits.size() || !done.insert(id).second) continue;
-    float& logit = logits[static_cast<std::size_t>(id)];
-    logit = static_cast<float>(logit > 0 ? logit / penalty : logit * penalty);
-  }
-}
-
 Sampler::Sampler(const SamplingOptions& options) : options_(options), engine_(options.seed) {
   options_.validate();
 }
 
-std::int32_t Sampler::next(std::span<const float> logits, std::span<const std::int32_t> seen) {
+std::span<const float> Sampler::changed(std::span<const float> logits, const SamplingContext& context) {
   require(!logits.empty(), "sampling: no logits");
-  if (options_.repetition_penalty != 1) {
-    penalised_.assign(logits.begin(), logits.end());
-    apply_repetition_penalty(penalised_, seen, options_.repetition_penalty);
-    logits = penalised_;
+  if (options_.keeps_logits() && !context.allowed) return logits;
+  changed_.assign(logits.begin(), logits.end());
+  if (context.allowed) {
+    // What is not allowed stays out of sight, but not a number that means that the model computed nonsense.
+    argmax(logits);
+    apply_token_set(changed_, *context.allowed);
   }
-  return options_.temperature == 0 ? argmax(logits) : draw(logits);
+  apply_logit_bias(changed_, options_.logit_bias);
+  apply_repetition_penalty(changed_, context.seen, options_.repetition_penalty);
+  const std::size_t prompt = std::min(context.prompt_size, context.seen.size());
+  apply_count_penalties(changed_, context.seen.subspan(prompt), options_.frequency_penalty,
+                        options_.presence_penalty);
+  return changed_;
 }
 
-std::int32_t Sampler::draw(std::span<const float> logits) {
-  const auto best = static_cast<double>(logits[static_cast<std::size_t>(argmax(logits))]);
+std::int32_t Sampler::next(std::span<const float> logits, const SamplingContext& context) {
+  logits = changed(logits, context);
+  if (options_.temperature == 0) return argmax(logits);
+  const double total = filter(logits);
+  double point = uniform() * total;
+  for (std::size_t i = 0; i < kept_; ++i) {
+    point -= probability(i);
+    if (point < 0) return candidates_[i].id;
+  }
+  return candidates_[kept_ - 1].id;  // rounding left a remainder
+}
+
+std::vector<TokenProbability> Sampler::distribution(std::span<const float> logits,
+                                                    const SamplingContext& context) {
+  logits = changed(logits, context);
+  if (options_.temperature == 0) return {{argmax(logits), 1.0}};
+  const double total = filter(logits);
+  std::vector<TokenProbability> result;
+  result.reserve(kept_);
+  order(kept_);
+  for (std::size_t i = 0; i < kept_; ++i) result.push_back({candidates_[i].id, probability(i) / total});
+  return result;
+}
+
+double Sampler::probability(std::size_t i) {
+  // Candidates are put in order as far as they are asked for: their probabilities are soon small.
+  for (; known_ <= i; ++known_) {
+    order(known_ + 1);
+    const double logit = candidates_[known_].logit;
+    probabilities_[known_] = std::exp((logit - best_) / options_.temperature);
+  }
+  return probabilities_[i];
+}
+
+// Leaves the first kept_ candidates, and returns the sum of their probabilities.
+double Sampler::filter(std::span<const float> logits) {
+  best_ = static_cast<double>(logits[static_cast<std::size_t>(argmax(logits))]);
   candidates_.clear();
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (std::isfinite(logits[i])) candidates_.push_back({logits[i], static_cast<std::int32_t>(i)});
   ordered_ = 0;
+  known_ = 0;
 
-  std::size_t kept = candidates_.size();
+  kept_ = candidates_.size();
   if (options_.top_k > 0) {
-    kept = std::min(kept, static_cast<std::size_t>(options_.top_k));
-    order(kept);
+    kept_ = std::min(kept_, static_cast<std::size_t>(options_.top_k));
+    order(kept_);
   }
-
-  probabilities_.resize(kept);
+  probabilities_.resize(kept_);
   double total = 0;
-  const auto weight = [&](std::size_t i) {
-    return std::exp((static_cast<double>(candidates_[i].logit) - best) / options_.temperature);
-  };
-  for (std::size_t i = 0; i < kept; ++i) total += weight(i);
-  // From here on candidates are put in order as far as they are asked for: their weights are soon small.
-  std::size_t known = 0;
-  const auto probability = [&](std::size_t i) {
-    for (; known <= i; ++known) {
-      order(known + 1);
-      probabilities_[known] = weight(known);
-    }
-    return probabilities_[i];
-  };
+  for (std::size_t i = 0; i < kept_; ++i)
+    total += std::exp((static_cast<double>(candidates_[i].logit) - best_) / options_.temperature);
   if (options_.top_p < 1) {
     double sum = 0;
     std::size_t n = 0;
-    while (n < kept && sum < options_.top_p * total) sum += probability(n++);
-    kept = std::max<std::size_t>(n, 1);
+    while (n < kept_ && sum < options_.top_p * total) sum += probability(n++);
+    kept_ = std::max<std::size_t>(n, 1);
   }
-  // Unnormalised, the best token's weight is exp(0) = 1.
+  // Unnormalised, the best token's probability is exp(0) = 1.
   if (options_.min_p > 0) {
     std::size_t n = 1;
-    while (n < kept && probability(n) >= options_.min_p) ++n;
-    kept = std::min(n, kept);
+    while (n < kept_ && probability(n) >= options_.min_p) ++n;
+    kept_ = std::min(n, kept_);
   }
+  if (options_.typical_p < 1) return keep_typical();
+  if (kept_ == candidates_.size()) return total;
+  total = 0;
+  for (std::size_t i = 0; i < kept_; ++i) total += probability(i);
+  return total;
+}
 
-  if (kept < candidates_.size()) {
-    total = 0;
-    for (std::size_t i = 0; i < kept; ++i) total += probability(i);
+// Leaves those whose information is nearest to the entropy, still the most likely first.
+double Sampler::keep_typical() {
+  order(kept_);
+  double total = 0;
+  for (std::size_t i = 0; i < kept_; ++i) total += probability(i);
+  double entropy = 0;
+  for (std::size_t i = 0; i < kept_; ++i) {
+    const double p = probabilities_[i] / total;
+    if (p > 0) entropy -= p * std::log(p);
   }
-  double point = uniform() * total;
-  for (std::size_t i = 0; i < kept; ++i) {
-    point -= probability(i);
-    if (point < 0) return candidates_[i].id;
+  const auto distance = [&](std::size_t i) {
+    return std::abs(-std::log(probabilities_[i] / total) - entropy);
+  };
+  std::vector<std::pair<double, std::size_t>> nearest;
+  for (std::size_t i = 0; i < kept_; ++i) nearest.emplace_back(distance(i), i);
+  std::sort(nearest.begin(), nearest.end());
+  double sum = 0;
+  std::size_t n = 0;
+  while (n < nearest.size() && sum < options_.typical_p * total) sum += probabilities_[nearest[n++].second];
+  nearest.resize(std::max<std::size_t>(n, 1));
+  std::sort(nearest.begin(), nearest.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+
+  sum = 0;
+  for (std::size_t to = 0; to < nearest.size(); ++to) {
+    const std::size_t from = nearest[to].second;
+    candidates_[to] = candidates_[from];
+    probabilities_[to] = probabilities_[from];
+    sum += probabilities_[to];
   }
-  return candidates_[kept - 1].id;  // rounding left a remainder
+  kept_ = nearest.size();
+  known_ = kept_;
+  candidates_.resize(kept_);
+  ordered_ = kept_;
+  return sum;
 }
 
 // Most likely first; equals in the order of their ids, so that the choice does not depend on the library's

@@ -2,31 +2,19 @@
 // machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "training/generate/sampling/sampling_options.h"
+#include "training/generate/sampling/token_constraint.h"
 
 namespace caldera {
-
-/// How the next token is chosen. The filters apply in the order of Hugging Face's `generate`: repetition
-/// penalty, temperature, top-k, top-p, min-p; then one token is drawn from what is left.
-struct SamplingOptions {
-  double temperature = 0;  ///< 0 takes the most likely token (the lowest id of equals)
-  std::int64_t top_k = 0;  ///< keep the k most likely; 0 keeps all
-  double top_p = 1;        ///< keep the smallest set of at least this probability; 1 keeps all
-  double min_p = 0;        ///< keep what has at least this share of the best token's probability
-  /// Keskar et al. 2019: once per distinct token seen so far; 1 changes nothing.
-  double repetition_penalty = 1;
-  std::uint64_t seed = 0;
-
-  /// Whether the choice is most_likely() of the logits.
-  bool is_greedy() const { return temperature == 0 && repetition_penalty == 1; }
-  /// Throws ValueError naming the option that lies outside of its domain.
-  void validate() const;
-};
 
 /// The most likely token of each row of logits (..., vocabulary), computed where the logits are: ids
 /// (..., 1) of i32, the lowest of equals. In place of a row that the sampler refuses stands a negative
@@ -35,9 +23,21 @@ LazyTensor most_likely(const LazyTensor& logits);
 /// The id, as it is. Throws ValueError, as Sampler::next does, for what stands for a row that it refuses.
 std::int32_t checked_choice(std::int32_t id);
 
-/// Divides positive and multiplies negative logits by `penalty`, once for every distinct id of `seen`. Ids
-/// outside of the logits are passed over.
-void apply_repetition_penalty(std::span<float> logits, std::span<const std::int32_t> seen, double penalty);
+/// A token and how likely it is to be drawn.
+struct TokenProbability {
+  std::int32_t id = 0;
+  double probability = 0;
+};
+
+/// What a draw depends on beside the logits.
+struct SamplingContext {
+  /// The prompt and all tokens generated so far.
+  std::span<const std::int32_t> seen;
+  /// How many of them are the prompt, which the presence and frequency penalties pass over.
+  std::size_t prompt_size = 0;
+  /// The tokens that may be drawn; no set at all allows every token.
+  std::optional<TokenSet> allowed = std::nullopt;
+};
 
 /// Not thread-safe: every draw advances the generator.
 class Sampler {
@@ -45,9 +45,25 @@ class Sampler {
   /// Throws ValueError as SamplingOptions::validate.
   explicit Sampler(const SamplingOptions& options);
 
-  /// The next token after `seen` (the prompt and all tokens generated so far). Throws ValueError when there
-  /// are no logits, one of them is NaN or infinity, or all are -infinity (which rules a token out).
-  std::int32_t next(std::span<const float> logits, std::span<const std::int32_t> seen);
+  const SamplingOptions& options() const { return options_; }
+
+  /// The next token. Throws ValueError when there are no logits, one of them is NaN or infinity, or all that
+  /// are allowed are -infinity (which rules a token out).
+  std::int32_t next(std::span<const float> logits, const SamplingContext& context);
+  /// The same after `seen` (the prompt and all tokens generated so far), all of which the penalties count.
+  std::int32_t next(std::span<const float> logits, std::span<const std::int32_t> seen) {
+    return next(logits, SamplingContext{.seen = seen});
+  }
+  std::int32_t next(std::span<const float> logits, std::initializer_list<std::int32_t> seen) {
+    return next(logits, std::span(seen.begin(), seen.size()));
+  }
+
+  /// What next() draws from: the tokens that are left, the most likely first, and their probabilities, which
+  /// sum to 1. Of greedy sampling the one token. Nothing is drawn. Throws as next().
+  std::vector<TokenProbability> distribution(std::span<const float> logits, const SamplingContext& context);
+
+  /// A number in [0, 1) that advances the generator as one draw does: what accepts or refuses a draft.
+  double uniform();
 
  private:
   struct Candidate {
@@ -55,16 +71,21 @@ class Sampler {
     std::int32_t id;
   };
 
-  std::int32_t draw(std::span<const float> logits);
+  std::span<const float> changed(std::span<const float> logits, const SamplingContext& context);
+  double filter(std::span<const float> logits);
+  double keep_typical();
+  double probability(std::size_t i);
   void order(std::size_t count);
-  double uniform();
 
   SamplingOptions options_;
   std::mt19937_64 engine_;
-  std::vector<float> penalised_;       // scratch
+  std::vector<float> changed_;         // scratch
   std::vector<Candidate> candidates_;  // scratch; the first ordered_ are the most likely, in order
   std::size_t ordered_ = 0;
-  std::vector<double> probabilities_;  // scratch
+  std::size_t kept_ = 0;               // candidates that the filters leave: the first of them
+  double best_ = 0;                    // the largest logit
+  std::vector<double> probabilities_;  // scratch, not normalised: the best has 1
+  std::size_t known_ = 0;              // of probabilities_
 };
 
 }  // namespace caldera

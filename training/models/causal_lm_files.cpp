@@ -66,14 +66,16 @@ void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
   // One line about everything that does not fit, so that a wrong checkpoint is understood at once.
   detail::TensorProblems problems;
   std::unordered_set<std::string> expected;
+  const auto stored_as = [&](const Place& p) { return files.contains(p.name) ? p.name : stored_name(p.name); };
   for (const Place& p : places) {
-    expected.insert(p.name);
-    if (!files.contains(p.name)) {
+    const std::string name = stored_as(p);
+    expected.insert(name);
+    if (!files.contains(name)) {
       problems.missing(p.name, p.weight->shape());
       continue;
     }
-    const StoredWeight& stored = files.weight(p.name);
-    problems.check(p.name, p.weight->shape(), stored.shape(), stored.is_floating(), stored.type());
+    const StoredWeight& stored = files.weight(name);
+    problems.check(name, p.weight->shape(), stored.shape(), stored.is_floating(), stored.type());
   }
   for (const std::string& name : files.names())
     if (!expected.contains(name) && !is_harmless(name)) problems.unexpected(name);
@@ -81,7 +83,7 @@ void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
 
   check_dtype(dtype);
   dtype_ = dtype;
-  for (const Place& p : places) load(files.weight(p.name), p, dtype, device_);
+  for (const Place& p : places) load(files.weight(stored_as(p)), p, dtype, device_);
   set_training(false);
 }
 

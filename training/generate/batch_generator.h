@@ -1,0 +1,65 @@
+// BatchGenerator: continues many prompts at once. Requests join the batch and leave it between two steps
+// (continuous batching, Yu et al. 2022), and share pages of one cache of keys and values (Kwon et al. 2023).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "training/generate/batch_request.h"
+#include "training/models/causal_lm.h"
+
+namespace caldera {
+
+/// Continues prompts with one model. The greedy tokens of a request, and the draws of a seed, do not depend
+/// on what else is in the batch, but for rounding.
+///
+/// Threads: submit(), cancel(), status(), adapters() and wait() may be called from any thread at any time;
+/// step(), and load_adapter() and unload_adapter(), by one thread at a time. The model is used by step()
+/// alone: nobody else may use it meanwhile. Events are delivered by step().
+class BatchGenerator {
+ public:
+  /// Keeps a reference to `model` and puts it into evaluation mode. The cache's memory is taken now. Throws
+  /// ValueError for limits out of their domains.
+  explicit BatchGenerator(CausalLM& model, const BatchLimits& limits = {});
+  ~BatchGenerator();  // requests that are left get no event
+  BatchGenerator(const BatchGenerator&) = delete;
+  BatchGenerator& operator=(const BatchGenerator&) = delete;
+
+  /// Puts a request in the queue and wakes wait(). Throws QueueFull, or ValueError (the request is at fault:
+  /// HTTP 400) for an empty prompt, an id outside of the vocabulary, a prompt that does not fit the context,
+  /// options out of their domains, or an adapter that is not loaded.
+  RequestId submit(GenerateRequest request);
+  /// Ends a request before the next step; its last event is `cancelled`. Returns false where there is no such
+  /// request any more.
+  bool cancel(RequestId id);
+
+  /// Admits requests, computes one piece of prompts and one token for every request past its prompt, and
+  /// delivers events. Returns whether there is more to do. A request that fails does not disturb the others;
+  /// what the device throws (out of memory) ends every running request as failed, and is not thrown on.
+  bool step();
+  /// Steps until nothing is left to do.
+  void run();
+  /// Blocks until there is something to do (true) or `seconds` have passed (false).
+  bool wait(double seconds);
+
+  /// Loads an adapter folder under a name, or replaces it for requests from now on; any number of adapters
+  /// share a batch. Throws FileError as caldera::load_adapter, ValueError for an empty name.
+  void load_adapter(const std::string& name, const std::filesystem::path& dir);
+  /// Forgets an adapter. Throws ValueError where none has that name, or requests use it.
+  void unload_adapter(const std::string& name);
+  std::vector<std::string> adapters() const;
+
+  BatchStatus status() const;
+  const BatchLimits& limits() const;
+  /// Bytes of keys and values that one position takes, all layers together.
+  static std::int64_t bytes_per_position(const CausalLM& model);
+
+ private:
+  class Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace caldera

@@ -1,0 +1,44 @@
+// SamplingOptions: how the next token is chosen.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace caldera {
+
+/// How the next token is chosen. What changes logits comes first, in the order of vLLM: the tokens that a
+/// constraint rules out, logit bias, repetition penalty, frequency penalty, presence penalty. The filters
+/// follow in the order of Hugging Face's `generate`: temperature, top-k, top-p, min-p, typical; each sees the
+/// probabilities that the ones before it left, normalised. Then one token is drawn from what is left.
+struct SamplingOptions {
+  double temperature = 0;  ///< 0 takes the most likely token (the lowest id of equals)
+  std::int64_t top_k = 0;  ///< keep the k most likely; 0 keeps all
+  double top_p = 1;        ///< keep the smallest set of at least this probability; 1 keeps all
+  double min_p = 0;        ///< keep what has at least this share of the best token's probability
+  /// Keskar et al. 2019: positive logits are divided, negative ones multiplied by it, once per distinct token
+  /// of the prompt and of what was generated; 1 changes nothing.
+  double repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  /// Meister et al. 2022 (locally typical sampling): keep the smallest set of at least this probability,
+  /// those first whose information -log p is nearest to the entropy; 1 keeps all.
+  double typical_p = 1;
+  /// OpenAI's: taken off the logit of each token that was generated, prompt excluded; -2 to 2 there.
+  double presence_penalty = 0;
+  /// OpenAI's: taken off the logit of a token as often as it was generated, prompt excluded.
+  double frequency_penalty = 0;
+  /// Numbers added to the logits of tokens. -infinity rules a token out; OpenAI's -100 and 100 are plain
+  /// numbers here. Ids outside of the logits are passed over; one that is given twice counts twice.
+  std::vector<std::pair<std::int32_t, float>> logit_bias;
+
+  /// Whether the logits are drawn from as the model gives them.
+  bool keeps_logits() const {
+    return repetition_penalty == 1 && presence_penalty == 0 && frequency_penalty == 0 && logit_bias.empty();
+  }
+  /// Whether the choice is most_likely() of the logits.
+  bool is_greedy() const { return temperature == 0 && keeps_logits(); }
+  /// Throws ValueError naming the option that lies outside of its domain.
+  void validate() const;
+};
+
+}  // namespace caldera
