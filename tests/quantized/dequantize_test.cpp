@@ -1,12 +1,9 @@
 // What the bits of every format stand for, on every device and in the reference interpreter.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <set>
 
-#include "engine/device/reference/reference_plan.h"
-#include "engine/runtime/explain.h"
 #include "tests/quantized/golden_matrices.h"
 
 namespace caldera::testing {

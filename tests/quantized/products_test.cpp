@@ -6,7 +6,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/plan/cost.h"
-#include "engine/runtime/explain.h"
+#include "engine/runtime/evaluate.h"
 #include "ops/linalg/matmul.h"
 #include "ops/nn/lora.h"
 #include "tests/quantized/golden_matrices.h"

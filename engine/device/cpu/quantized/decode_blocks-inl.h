@@ -40,6 +40,18 @@ HWY_INLINE float half_at(const std::uint8_t* p) {
   return std::bit_cast<float>(bits | (h & 0x8000U) << 16);
 }
 
+/// The same in every lane.
+HWY_INLINE V halves_of(const std::uint8_t* p) {
+#if HWY_TARGET <= HWY_AVX2
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, p, 2);
+  const hn::Rebind<std::uint16_t, F> d;
+  return hn::PromoteTo(F(), hn::BitCast(hn::Rebind<hwy::float16_t, F>(), hn::Set(d, bits)));
+#else
+  return hn::Set(F(), half_at(p));
+#endif
+}
+
 HWY_INLINE VI bytes_at(const std::uint8_t* p) { return hn::PromoteTo(I(), hn::LoadU(Bytes(), p)); }
 HWY_INLINE VI signed_bytes_at(const std::int8_t* p) {
   return hn::PromoteTo(I(), hn::LoadU(SignedBytes(), p));
@@ -52,7 +64,7 @@ template <class Sink>
 HWY_INLINE void walk_q4_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   const VI eight = hn::Set(I(), 8);
   for (std::int64_t b = 0; b < blocks; ++b, p += 18) {
-    const V d = hn::Set(F(), half_at(p));
+    const V d = halves_of(p);
     for (std::int64_t j = 0; j < 16; j += kLanes) {
       const VI bytes = bytes_at(p + 2 + j);
       sink(b * 32 + j, hn::Mul(to_float(hn::Sub(low_nibbles(bytes), eight)), d));
@@ -64,8 +76,8 @@ HWY_INLINE void walk_q4_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink
 template <class Sink>
 HWY_INLINE void walk_q4_1(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   for (std::int64_t b = 0; b < blocks; ++b, p += 20) {
-    const V d = hn::Set(F(), half_at(p));
-    const V m = hn::Set(F(), half_at(p + 2));
+    const V d = halves_of(p);
+    const V m = halves_of(p + 2);
     for (std::int64_t j = 0; j < 16; j += kLanes) {
       const VI bytes = bytes_at(p + 4 + j);
       sink(b * 32 + j, hn::MulAdd(to_float(low_nibbles(bytes)), d, m));
@@ -74,25 +86,28 @@ HWY_INLINE void walk_q4_1(const std::uint8_t* p, std::int64_t blocks, Sink& sink
   }
 }
 
-/// 16 where bit `first` + lane of `bits` is set, else 0.
-HWY_INLINE VI fifth_bits(std::uint32_t bits, std::int64_t first) {
-  const auto lane = hn::Shl(hn::Set(U(), 1U), hn::Iota(U(), static_cast<std::uint32_t>(first)));
-  const auto is_set = hn::Ne(hn::And(hn::Set(U(), bits), lane), hn::Zero(U()));
-  return hn::IfThenElseZero(hn::RebindMask(I(), is_set), hn::Set(I(), 16));
+/// 16 where the bit of the lane is set, of those from number `first` on behind p; else 0.
+HWY_INLINE VI fifth_bits(const std::uint8_t* p, std::int64_t first) {
+  if constexpr (kLanes >= 8) {
+    return hn::IfThenElseZero(hn::LoadMaskBits(I(), p + first / 8), hn::Set(I(), 16));
+  } else {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, p, 4);
+    const auto shifted = hn::Shr(hn::Set(U(), bits), hn::Iota(U(), static_cast<std::uint32_t>(first)));
+    return hn::BitCast(I(), hn::ShiftLeft<4>(hn::And(shifted, hn::Set(U(), 1U))));
+  }
 }
 
 template <bool kHasMin, class Sink>
 HWY_INLINE void walk_q5(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   constexpr std::int64_t kHigh = kHasMin ? 4 : 2;
   for (std::int64_t b = 0; b < blocks; ++b, p += kHigh + 20) {
-    const V d = hn::Set(F(), half_at(p));
-    const V m = hn::Set(F(), kHasMin ? half_at(p + 2) : 0.0F);
-    std::uint32_t high = 0;
-    std::memcpy(&high, p + kHigh, 4);
+    const V d = halves_of(p);
+    const V m = kHasMin ? halves_of(p + 2) : hn::Zero(F());
     for (std::int64_t j = 0; j < 16; j += kLanes) {
       const VI bytes = bytes_at(p + kHigh + 4 + j);
-      const VI low = hn::Or(low_nibbles(bytes), fifth_bits(high, j));
-      const VI top = hn::Or(high_nibbles(bytes), fifth_bits(high, j + 16));
+      const VI low = hn::Or(low_nibbles(bytes), fifth_bits(p + kHigh, j));
+      const VI top = hn::Or(high_nibbles(bytes), fifth_bits(p + kHigh, j + 16));
       if constexpr (kHasMin) {
         sink(b * 32 + j, hn::MulAdd(to_float(low), d, m));
         sink(b * 32 + j + 16, hn::MulAdd(to_float(top), d, m));
@@ -108,7 +123,7 @@ HWY_INLINE void walk_q5(const std::uint8_t* p, std::int64_t blocks, Sink& sink) 
 template <class Sink>
 HWY_INLINE void walk_q8_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   for (std::int64_t b = 0; b < blocks; ++b, p += 34) {
-    const V d = hn::Set(F(), half_at(p));
+    const V d = halves_of(p);
     for (std::int64_t j = 0; j < 32; j += kLanes)
       sink(b * 32 + j,
            hn::Mul(to_float(signed_bytes_at(reinterpret_cast<const std::int8_t*>(p) + 2 + j)), d));
@@ -139,9 +154,21 @@ HWY_INLINE void look_up(const std::int8_t* values, const std::uint8_t* p, std::i
 template <std::int64_t kScaleBytes, class Scale, class Sink>
 HWY_INLINE void walk_table(const std::uint8_t* p, std::int64_t blocks, const std::int8_t* values,
                            const Scale& scale, Sink& sink) {
+  if constexpr (kLanes == 16) {
+    const V table = to_float(signed_bytes_at(values));
+    for (std::int64_t b = 0; b < blocks; ++b, p += kScaleBytes + 16) {
+      const V d = scale(p);
+      const VI bytes = bytes_at(p + kScaleBytes);
+      const auto low = hn::IndicesFromVec(F(), low_nibbles(bytes));
+      const auto high = hn::IndicesFromVec(F(), high_nibbles(bytes));
+      sink(b * 32, hn::Mul(hn::TableLookupLanes(table, low), d));
+      sink(b * 32 + 16, hn::Mul(hn::TableLookupLanes(table, high), d));
+    }
+    return;
+  }
   HWY_ALIGN std::int8_t decoded[32];
   for (std::int64_t b = 0; b < blocks; ++b, p += kScaleBytes + 16) {
-    const V d = hn::Set(F(), scale(p));
+    const V d = scale(p);
     look_up(values, p + kScaleBytes, decoded);
     for (std::int64_t j = 0; j < 32; j += kLanes)
       sink(b * 32 + j, hn::Mul(to_float(signed_bytes_at(decoded + j)), d));
@@ -150,25 +177,43 @@ HWY_INLINE void walk_table(const std::uint8_t* p, std::int64_t blocks, const std
 
 /// Of MXFP4, for values twice as large.
 struct HalfPowerOfTwo {
-  HWY_INLINE float operator()(const std::uint8_t* p) const {
-    return std::bit_cast<float>(*p < 2 ? 0x00200000U << *p : (*p - 1U) << 23);
+  HWY_INLINE V operator()(const std::uint8_t* p) const {
+    return hn::Set(F(), std::bit_cast<float>(*p < 2 ? 0x00200000U << *p : (*p - 1U) << 23));
   }
 };
 struct HalfScale {
-  HWY_INLINE float operator()(const std::uint8_t* p) const { return half_at(p); }
+  HWY_INLINE V operator()(const std::uint8_t* p) const { return halves_of(p); }
 };
 
-/// The eight scales and mins of 6 bits in 12 bytes.
-struct SixBitPairs {
-  std::uint8_t scale[8], min[8];
+/// out[i] = scale * codes[i] for kCount codes, signed or not.
+template <int kCount, class Code>
+HWY_INLINE void scale_codes(float scale, const Code* codes, float* out) {
+  const hn::CappedTag<float, kCount> d;
+  const hn::Rebind<std::int32_t, decltype(d)> di;
+  const hn::Rebind<Code, decltype(d)> dc;
+  for (std::size_t i = 0; i < kCount; i += hn::Lanes(d)) {
+    const auto wide = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(dc, codes + i)));
+    hn::StoreU(hn::Mul(wide, hn::Set(d, scale)), d, out + i);
+  }
+}
 
-  HWY_INLINE explicit SixBitPairs(const std::uint8_t* p) {
-    for (int j = 0; j < 4; ++j) {
-      scale[j] = p[j] & 63;
-      min[j] = p[j + 4] & 63;
-      scale[j + 4] = static_cast<std::uint8_t>((p[j + 8] & 15) | p[j] >> 6 << 4);
-      min[j + 4] = static_cast<std::uint8_t>(p[j + 8] >> 4 | p[j + 4] >> 6 << 4);
-    }
+/// The eight scales and mins of 6 bits in 12 bytes: those of the first four in the low bits of eight, of the
+/// others in nibbles, and in what is left above the first.
+struct SixBitPairs {
+  float scale[8], min[8];
+
+  HWY_INLINE SixBitPairs(float d, float m, const std::uint8_t* p) {
+    std::uint32_t word[3];
+    std::memcpy(word, p, 12);
+    const std::uint32_t scales[2] = {word[0] & 0x3f3f3f3fU,
+                                     (word[2] & 0x0f0f0f0fU) | (word[0] >> 2 & 0x30303030U)};
+    const std::uint32_t mins[2] = {word[1] & 0x3f3f3f3fU,
+                                   (word[2] >> 4 & 0x0f0f0f0fU) | (word[1] >> 2 & 0x30303030U)};
+    std::uint8_t codes[16];
+    std::memcpy(codes, scales, 8);
+    std::memcpy(codes + 8, mins, 8);
+    scale_codes<8>(d, codes, scale);
+    scale_codes<8>(m, codes + 8, min);
   }
 };
 
@@ -176,14 +221,12 @@ template <bool kHasFifth, class Sink>
 HWY_INLINE void walk_q45_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   constexpr std::int64_t kCodes = kHasFifth ? 48 : 16;
   for (std::int64_t b = 0; b < blocks; ++b, p += kCodes + 128) {
-    const float d = half_at(p);
-    const float m = half_at(p + 2);
-    const SixBitPairs pairs(p + 4);
+    const SixBitPairs pairs(half_at(p), half_at(p + 2), p + 4);
     for (int j = 0; j < 4; ++j) {
-      const V d0 = hn::Set(F(), d * static_cast<float>(pairs.scale[2 * j]));
-      const V m0 = hn::Set(F(), m * static_cast<float>(pairs.min[2 * j]));
-      const V d1 = hn::Set(F(), d * static_cast<float>(pairs.scale[2 * j + 1]));
-      const V m1 = hn::Set(F(), m * static_cast<float>(pairs.min[2 * j + 1]));
+      const V d0 = hn::Set(F(), pairs.scale[2 * j]);
+      const V m0 = hn::Set(F(), pairs.min[2 * j]);
+      const V d1 = hn::Set(F(), pairs.scale[2 * j + 1]);
+      const V m1 = hn::Set(F(), pairs.min[2 * j + 1]);
       for (std::int64_t l = 0; l < 32; l += kLanes) {
         const VI bytes = bytes_at(p + kCodes + j * 32 + l);
         VI low = low_nibbles(bytes);
@@ -206,9 +249,9 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
   const VI three = hn::Set(I(), 0x30);
   const VI middle = hn::Set(I(), 32);
   for (std::int64_t b = 0; b < blocks; ++b, p += 210) {
-    const float d = half_at(p + 208);
+    float scales[16];
+    scale_codes<16>(half_at(p + 208), reinterpret_cast<const std::int8_t*>(p + 192), scales);
     for (std::int64_t n = 0; n < 2; ++n) {
-      const auto* scales = reinterpret_cast<const std::int8_t*>(p + 192 + 8 * n);
       for (std::int64_t l = 0; l < 32; l += kLanes) {
         const VI low = bytes_at(p + 64 * n + l);
         const VI next = bytes_at(p + 64 * n + 32 + l);
@@ -218,7 +261,7 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
                              hn::Or(high_nibbles(low), hn::And(high, three)),
                              hn::Or(high_nibbles(next), hn::And(hn::ShiftRight<2>(high), three))};
         for (std::int64_t i = 0; i < 4; ++i) {
-          const V scale = hn::Set(F(), d * static_cast<float>(scales[l / 16 + 2 * i]));
+          const V scale = hn::Set(F(), scales[8 * n + l / 16 + 2 * i]);
           sink(b * 256 + n * 128 + 32 * i + l, hn::Mul(to_float(hn::Sub(codes[i], middle)), scale));
         }
       }
@@ -229,16 +272,24 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
 template <class Sink>
 HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   for (std::int64_t b = 0; b < blocks; ++b, p += 84) {
-    const float d = half_at(p + 80);
-    const float m = half_at(p + 82);
-    for (std::int64_t k = 0; k < 256; k += kLanes) {
-      const std::int64_t within = k % 128;
-      const VI bytes = bytes_at(p + 16 + k / 128 * 32 + within % 32);
-      const VI codes =
-          hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * (within / 32))), hn::Set(I(), 3));
-      const std::uint8_t pair = p[k / 16];
-      sink(b * 256 + k, hn::MulSub(to_float(codes), hn::Set(F(), d * static_cast<float>(pair & 15)),
-                                   hn::Set(F(), m * static_cast<float>(pair >> 4))));
+    std::uint8_t codes[32];
+    for (int j = 0; j < 16; ++j) {
+      codes[j] = p[j] & 15;
+      codes[j + 16] = p[j] >> 4;
+    }
+    float scales[16], mins[16];
+    scale_codes<16>(half_at(p + 80), codes, scales);
+    scale_codes<16>(half_at(p + 82), codes + 16, mins);
+    for (std::int64_t n = 0; n < 2; ++n) {
+      for (std::int64_t l = 0; l < 32; l += kLanes) {
+        const VI bytes = bytes_at(p + 16 + 32 * n + l);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          const VI pairs = hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * i)), hn::Set(I(), 3));
+          const std::int64_t j = 8 * n + 2 * i + l / 16;
+          sink(b * 256 + 128 * n + 32 * i + l,
+               hn::MulSub(to_float(pairs), hn::Set(F(), scales[j]), hn::Set(F(), mins[j])));
+        }
+      }
     }
   }
 }
@@ -247,16 +298,24 @@ template <class Sink>
 HWY_INLINE void walk_q3_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   const VI four = hn::Set(I(), 4);
   for (std::int64_t b = 0; b < blocks; ++b, p += 110) {
-    const float d = half_at(p + 108);
-    for (std::int64_t k = 0; k < 256; k += kLanes) {
-      const std::int64_t within = k % 128, j = k / 16;
-      const VI bytes = bytes_at(p + 32 + k / 128 * 32 + within % 32);
-      const VI low = hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * (within / 32))), hn::Set(I(), 3));
-      const VI third = hn::ShiftRightSame(bytes_at(p + k % 32), static_cast<int>(k / 32));
-      const VI codes = hn::Or(low, hn::ShiftLeft<2>(hn::And(third, hn::Set(I(), 1))));
-      const int s = (p[96 + j % 8] >> (j < 8 ? 0 : 4) & 15) | (p[104 + j % 4] >> (2 * (j / 4)) & 3) << 4;
-      sink(b * 256 + k,
-           hn::Mul(to_float(hn::Sub(codes, four)), hn::Set(F(), d * static_cast<float>(s - 32))));
+    std::int8_t codes[16];
+    for (int j = 0; j < 16; ++j)
+      codes[j] = static_cast<std::int8_t>(
+          ((p[96 + j % 8] >> (j < 8 ? 0 : 4) & 15) | (p[104 + j % 4] >> (2 * (j / 4)) & 3) << 4) - 32);
+    float scales[16];
+    scale_codes<16>(half_at(p + 108), codes, scales);
+    for (std::int64_t l = 0; l < 32; l += kLanes) {
+      const VI thirds = bytes_at(p + l);
+      for (std::int64_t n = 0; n < 2; ++n) {
+        const VI bytes = bytes_at(p + 32 + 32 * n + l);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          const VI low = hn::And(hn::ShiftRightSame(bytes, static_cast<int>(2 * i)), hn::Set(I(), 3));
+          const VI third = hn::And(hn::ShiftRightSame(thirds, static_cast<int>(4 * n + i)), hn::Set(I(), 1));
+          const VI pairs = hn::Sub(hn::Or(low, hn::ShiftLeft<2>(third)), four);
+          sink(b * 256 + 128 * n + 32 * i + l,
+               hn::Mul(to_float(pairs), hn::Set(F(), scales[8 * n + 2 * i + l / 16])));
+        }
+      }
     }
   }
 }

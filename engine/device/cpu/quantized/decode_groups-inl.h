@@ -51,15 +51,17 @@ HWY_INLINE void walk_affine(const QuantizedRow& row, std::int64_t group, std::in
   for (std::int64_t g = first; g < first + count; g += group) {
     const V scale = hn::Set(F(), row.scales[g / group]);
     const V bias = hn::Set(F(), row.biases[g / group]);
-    for (std::int64_t k = g; k < g + group; k += kLanes) {
-      VI codes;
-      if constexpr (kBits == 8)
-        codes = bytes_at(row.codes + k);
-      else if constexpr (kBits == 4)
-        codes = nibbles_at<false>(row.codes, k);
-      else
-        codes = pairs_of_bits_at(row.codes, k);
-      sink(k - first, hn::MulAdd(to_float(codes), scale, bias));
+    for (std::int64_t block = g; block < g + group; block += 32) {
+      for (std::int64_t k = block; k < block + 32; k += kLanes) {
+        VI codes;
+        if constexpr (kBits == 8)
+          codes = bytes_at(row.codes + k);
+        else if constexpr (kBits == 4)
+          codes = nibbles_at<false>(row.codes, k);
+        else
+          codes = pairs_of_bits_at(row.codes, k);
+        sink(k - first, hn::MulAdd(to_float(codes), scale, bias));
+      }
     }
   }
 }
@@ -69,14 +71,16 @@ HWY_INLINE void walk_codebook4(const QuantizedRow& row, std::int64_t group, std:
                                std::int64_t count, Sink& sink) {
   for (std::int64_t g = first; g < first + count; g += group) {
     const V scale = hn::Set(F(), row.scales[g / group]);
-    for (std::int64_t k = g; k < g + group; k += kLanes) {
-      const VI codes = nibbles_at<true>(row.codes, k);
-      V values;
-      if constexpr (kLanes == 16)
-        values = hn::TableLookupLanes(hn::LoadU(F(), row.table), hn::IndicesFromVec(F(), codes));
-      else
-        values = hn::GatherIndex(F(), row.table, codes);
-      sink(k - first, hn::Mul(values, scale));
+    for (std::int64_t block = g; block < g + group; block += 32) {
+      for (std::int64_t k = block; k < block + 32; k += kLanes) {
+        const VI codes = nibbles_at<true>(row.codes, k);
+        V values;
+        if constexpr (kLanes == 16)
+          values = hn::TableLookupLanes(hn::LoadU(F(), row.table), hn::IndicesFromVec(F(), codes));
+        else
+          values = hn::GatherIndex(F(), row.table, codes);
+        sink(k - first, hn::Mul(values, scale));
+      }
     }
   }
 }
@@ -85,10 +89,14 @@ HWY_INLINE void walk_codebook4(const QuantizedRow& row, std::int64_t group, std:
 HWY_INLINE V e4m3(VI codes) {
   const VI magnitude = hn::And(codes, hn::Set(I(), 0x7f));
   const VI sign = hn::ShiftLeft<24>(hn::And(codes, hn::Set(I(), 0x80)));
-  // As if the exponents had one bias: a power of two then corrects it, subnormal numbers included.
-  const V value = hn::Mul(hn::BitCast(F(), hn::ShiftLeft<20>(magnitude)), hn::Set(F(), 0x1p120F));
+  // Eighths of the least power of two, or an exponent with another bias. (To take the former as subnormal
+  // numbers of f32 would cost hundreds of cycles.)
+  const VI is_normal = hn::VecFromMask(I(), hn::Gt(magnitude, hn::Set(I(), 7)));
+  const VI large = hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(I(), 0x3c000000));
+  const V small = hn::Mul(to_float(magnitude), hn::Set(F(), 0x1p-9F));
+  const VI value = hn::IfVecThenElse(is_normal, large, hn::BitCast(I(), small));
   const VI nan = hn::VecFromMask(I(), hn::Eq(magnitude, hn::Set(I(), 0x7f)));
-  return hn::BitCast(F(), hn::Or(hn::Or(hn::BitCast(I(), value), sign), nan));
+  return hn::BitCast(F(), hn::Or(hn::Or(value, sign), nan));
 }
 
 /// Whole vectors alone: a group's last columns come as the first lanes of one, whose others are 0, to

@@ -13,14 +13,21 @@
 namespace caldera::cpu {
 namespace {
 
-/// Rows of x up to which weights are multiplied as they are decoded.
-constexpr std::int64_t kFewRows = 8;
-/// Elements of a panel of decoded weights: 512 KiB, of which the L2 cache of a core holds two.
+/// Rows of x up to which weights are multiplied as they are decoded, and up to which panels are multiplied by
+/// our own kernel.
+constexpr std::int64_t kFewRows = 2;
+constexpr std::int64_t kNarrow = 3;
+/// Elements of a panel of decoded weights: 512 KiB, of which the L2 cache of a core holds two; more where
+/// there are rows enough for OpenBLAS to make blocks of its own.
 constexpr std::int64_t kPanel = std::int64_t{1} << 17;
+constexpr std::int64_t kLargePanel = std::int64_t{1} << 20;
+constexpr std::int64_t kManyRows = 64;
 /// Of a weight, on one thread: decoding it, and multiplying it with one more row of x.
 constexpr double kDecodeNanoseconds = 0.12, kMultiplyNanoseconds = 0.03;
 /// Columns that a thread takes of a transposed product at least.
 constexpr std::int64_t kFewestColumns = 256;
+
+std::int64_t panel_for(std::int64_t rows) { return rows < kManyRows ? kPanel : kLargePanel; }
 
 enum ScratchUse { kX, kPanelUse, kScales, kBiases, kScratchUses };
 
@@ -144,12 +151,13 @@ void PreparedQuantized::multiply_few(const RunContext& context, const Run& run, 
 void PreparedQuantized::multiply_panels(const RunContext& context, const Run& run, const float* x,
                                         std::int64_t x_row, float* out) const {
   const std::int64_t k = what_.columns;
-  const std::int64_t height = std::clamp<std::int64_t>(kPanel / k, 1, what_.rows);
+  const std::int64_t height = std::clamp<std::int64_t>(panel_for(run.count) / k, 1, what_.rows);
   const double each =
       static_cast<double>(k) * (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));
   const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
+  const bool blas = openblas().available() && run.count > kNarrow;
   std::optional<BlasThreads> inside;
-  if (threads == 1 && !in_parallel()) inside.emplace(1);
+  if (blas && threads == 1 && !in_parallel()) inside.emplace(1);
   parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; n += height) {
       const std::int64_t count = std::min(height, end - n);
@@ -157,9 +165,12 @@ void PreparedQuantized::multiply_panels(const RunContext& context, const Run& ru
       for (std::int64_t i = 0; i < count; ++i)
         quantized_ops().decode(what_.layout, row_of(context, run.matrix * what_.rows + n + i), 0, k,
                                panel + i * k);
-      openblas().sgemm(OpenBlas::kRowMajor, OpenBlas::kNoTrans, OpenBlas::kTrans, as_int(run.count),
-                       as_int(count), as_int(k), 1.0F, x, as_int(x_row), panel, as_int(k), 0.0F, out + n,
-                       as_int(out_row_));
+      if (blas)
+        openblas().sgemm(OpenBlas::kRowMajor, OpenBlas::kNoTrans, OpenBlas::kTrans, as_int(run.count),
+                         as_int(count), as_int(k), 1.0F, x, as_int(x_row), panel, as_int(k), 0.0F, out + n,
+                         as_int(out_row_));
+      else
+        row_product_f32()(run.count, count, k, x, x_row, panel, k, out + n, out_row_);
     }
   });
 }
@@ -181,7 +192,7 @@ void PreparedQuantized::multiply_across(const RunContext& context, const Run& ru
     const std::int64_t width = std::min(end * unit, what_.columns) - first;
     if (width <= 0) return;
     for (std::int64_t m = 0; m < run.count; ++m) std::fill_n(out + m * out_row_ + first, width, 0.0F);
-    const std::int64_t height = std::clamp<std::int64_t>(kPanel / width, 1, what_.rows);
+    const std::int64_t height = std::clamp<std::int64_t>(panel_for(run.count) / width, 1, what_.rows);
     for (std::int64_t n = 0; n < what_.rows; n += height) {
       const std::int64_t count = std::min(height, what_.rows - n);
       float* panel = scratch_of(kPanelUse, count * width);
@@ -214,14 +225,15 @@ void PreparedQuantized::multiply(const RunContext& context, const Run& run) cons
   const float* x = packed(from, run.count, inner, x_row, x_.strides[across ? 1 : 2]);
   if (across)
     multiply_across(context, run, x, x_row, out);
-  else if (run.count <= kFewRows || !openblas().available())
+  else if (run.count <= kFewRows)
     multiply_few(context, run, x, x_row, out);
   else
     multiply_panels(context, run, x, x_row, out);
 }
 
 void PreparedQuantized::run(const RunContext& context) const {
-  if (m_ == 0 || what_.columns == 0) return;
+  const bool is_empty = what_.work == QuantizedWork::product ? what_.rows == 0 : what_.columns == 0;
+  if (m_ == 0 || is_empty) return;
   if (!what_.is_product()) return take(context);
   for (const Run& run : runs(context)) multiply(context, run);
 }
