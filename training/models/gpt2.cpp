@@ -64,8 +64,7 @@ class Gpt2 final : public Decoder {
     // Where a slice of stored data starts is an argument of the plan.
     const LazyTensor at = positions.rows.defined()
                               ? positions_(positions.rows)
-                              : slice(positions_.weight(), 0, positions.first,
-                                      positions.first + positions.length);
+                              : positions_.rows(positions.first, positions.first + positions.length);
     const LazyTensor x = Decoder::embed(ids, positions);
     return x + cast_like(at, x);
   }

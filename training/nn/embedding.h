@@ -19,6 +19,8 @@ class Embedding final : public Layer {
 
   LazyTensor forward(const LazyTensor& ids) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+  /// Rows `begin` to `end` of the table: (end - begin, dim).
+  LazyTensor rows(std::int64_t begin, std::int64_t end) const;
   /// hidden (..., dim) times the transposed table: (..., count), the logits of tied embeddings.
   LazyTensor project(const LazyTensor& hidden) const;
   /// Undefined where the table is quantised.
