@@ -34,20 +34,20 @@ class ConvertCommand : public Command {
         .required()
         .type_name("FORMAT")
         .one_of({"safetensors", "gguf", "mlx"});
-    args.option("--type", type_,
-                "What matrices are stored as: f32 (default), f16, bf16 of safetensors; f16 (default), f32, bf16, "
-                "q8_0, q4_0, q4_k of gguf; affine4 (default), affine8 of mlx")
+    args.option(
+            "--type", type_,
+            "What matrices are stored as: f32 (default), f16, bf16 of safetensors; f16 (default), f32, bf16, "
+            "q8_0, q4_0, q4_k of gguf; affine4 (default), affine8 of mlx")
         .type_name("TYPE")
         .one_of({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "affine4", "affine8"});
   }
 
   void run() override {
-    const ModelFormat format =
-        std::ranges::find(kFormats, std::string_view(to_), &FormatName::name)->format;
+    const ModelFormat format = std::ranges::find(kFormats, std::string_view(to_), &FormatName::name)->format;
     const std::vector<std::string> types = weight_types(format);
     if (!type_.empty() && std::ranges::find(types, type_) == types.end())
-      throw UsageError(
-          fmt::format("--type {} does not go with --to {}, which has {}", type_, to_, fmt::join(types, ", ")));
+      throw UsageError(fmt::format("--type {} does not go with --to {}, which has {}", type_, to_,
+                                   fmt::join(types, ", ")));
     if (format == ModelFormat::gguf)
       check_output_file(out_, "--out");
     else

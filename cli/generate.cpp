@@ -16,6 +16,7 @@
 #include "cli/speculation_flags.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
+#include "training/io/model/model_files.h"
 #include "training/text/load_tokenizer.h"
 #include "training/text/stream_decoder.h"
 
@@ -139,7 +140,7 @@ class GenerateCommand : public Command {
     } catch (const FileError&) {
       const std::filesystem::path dir = model_;
       if (required || std::filesystem::exists(dir / "tokenizer.json") ||
-          !std::filesystem::exists(dir / "config.json"))
+          (!std::filesystem::exists(dir / "config.json") && !detail::is_gguf_path(dir)))
         throw;
       return nullptr;
     }

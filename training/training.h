@@ -1,11 +1,13 @@
 // Everything for training and running language models: include <caldera/training.h>.
 #pragma once
 
+#include "training/convert/convert.h"
 #include "training/evaluate/evaluate.h"
 #include "training/generate/generator.h"
 #include "training/generate/sampler.h"
 #include "training/io/adapter_config.h"
 #include "training/io/atomic_file.h"
+#include "training/io/model/model_files.h"
 #include "training/io/model_config.h"
 #include "training/io/model_weights.h"
 #include "training/io/safetensors.h"

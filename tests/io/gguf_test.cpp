@@ -1,11 +1,10 @@
-#include "training/io/gguf/gguf_file.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "tests/io/gguf_bytes.h"
 #include "tests/io/io_test_support.h"
+#include "training/io/gguf/gguf_file.h"
 
 namespace caldera {
 namespace {
@@ -31,11 +30,17 @@ GgufBytes good_file() {
   f.key("f32", 6).number(1e-5F).key("bool", 7).number<std::uint8_t>(1);
   f.key("string", 8).string("text \xE2\x96\x81");
   f.key("strings", 9).u32(8).u64(2).string("").string("b");
-  f.key("u64", 10).u64(1ULL << 40).key("i64", 11).number<std::int64_t>(-(1LL << 40)).key("f64", 12).number(0.1);
+  f.key("u64", 10)
+      .u64(1ULL << 40)
+      .key("i64", 11)
+      .number<std::int64_t>(-(1LL << 40))
+      .key("f64", 12)
+      .number(0.1);
   f.key("nested", 9).u32(9).u64(2).u32(5).u64(1).number<std::int32_t>(7).u32(5).u64(0);
   f.key("general.alignment", 4).u32(64);
   f.tensor("a", {4, 2}, 0, 0).tensor("b", {32, 3}, 8, 64).tensor("c", {}, 1, 192);
-  f.pad(64).raw(std::string(32, 'a') + std::string(32, 0) + std::string(102, 'b') + std::string(26, 0) + "cc");
+  f.pad(64).raw(std::string(32, 'a') + std::string(32, 0) + std::string(102, 'b') + std::string(26, 0) +
+                "cc");
   return f;
 }
 
@@ -59,7 +64,8 @@ TEST(Gguf, ReadsEveryKindOfValue) {
   EXPECT_EQ(file.find("nested")->count(), 2u);
   EXPECT_EQ(file.find("absent"), nullptr);
   EXPECT_EQ(file.integer("absent"), std::nullopt);
-  EXPECT_CONTAINS(error_of<FileError>([&] { (void)file.integer("string"); }), "'string' must be an integer, not string");
+  EXPECT_CONTAINS(error_of<FileError>([&] { (void)file.integer("string"); }),
+                  "'string' must be an integer, not string");
   EXPECT_CONTAINS(error_of<FileError>([&] { (void)file.boolean("u8"); }), "must be a bool");
 
   ASSERT_EQ(file.tensors().size(), 3u);
@@ -74,7 +80,8 @@ TEST(Gguf, ReadsEveryKindOfValue) {
 
 TEST(Gguf, RefusesHostileFiles) {
   const auto key = [](std::uint32_t type) { return GgufBytes().front(0, 1).key("k", type); };
-  const auto tensor = [](const std::vector<std::uint64_t>& extents, std::uint32_t type, std::uint64_t offset) {
+  const auto tensor = [](const std::vector<std::uint64_t>& extents, std::uint32_t type,
+                         std::uint64_t offset) {
     return GgufBytes().front(1, 0).tensor("t", extents, type, offset).pad().raw(std::string(64, 0));
   };
   constexpr std::uint64_t kHuge = ~0ULL;

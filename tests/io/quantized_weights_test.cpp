@@ -1,4 +1,5 @@
-// The quantised forms of Hugging Face folders, against values that tests/golden/weights/generate.py worked out.
+// The quantised forms of Hugging Face folders, against values that tests/golden/weights/generate.py worked
+// out.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -60,7 +61,8 @@ TEST(QuantizedWeights, StayQuantized) {
     EXPECT_EQ(files.config().find("quantization_config"), std::string::npos);
   }
   const auto order = ModelFiles::open(kGolden / "gptq-order");
-  EXPECT_FALSE(order.weight("model.layers.0.self_attn.q_proj.weight").read_quantized(Device::cpu()).has_value());
+  EXPECT_FALSE(
+      order.weight("model.layers.0.self_attn.q_proj.weight").read_quantized(Device::cpu()).has_value());
 }
 
 TEST(QuantizedWeights, RefusesWhatDoesNotFit) {
@@ -85,7 +87,8 @@ TEST(QuantizedWeights, RefusesWhatDoesNotFit) {
   EXPECT_CONTAINS(with(gptq, {of("p.qweight", DType::i32, {3, 8})}), "24 inputs");
   EXPECT_CONTAINS(with(gptq, {of("p.qweight", DType::f32, {4, 8})}), "I32 matrix");
   EXPECT_CONTAINS(with(gptq, {of("p.qweight", DType::i32, {4, 0})}), "empty");
-  EXPECT_CONTAINS(with(gptq, {of("p.qweight", DType::i32, {4, 8}), of("p.qzeros", DType::i32, {1, 2})}), "p.qzeros");
+  EXPECT_CONTAINS(with(gptq, {of("p.qweight", DType::i32, {4, 8}), of("p.qzeros", DType::i32, {1, 2})}),
+                  "p.qzeros");
   EXPECT_CONTAINS(with(R"("quantization":{"group_size":64,"bits":9})", {}), "bits");
   EXPECT_CONTAINS(with(R"("quantization":{"group_size":64,"bits":4,"mode":"nvfp4"})", {}), "nvfp4");
   EXPECT_CONTAINS(with(R"("quantization":{"group_size":64,"bits":4})",

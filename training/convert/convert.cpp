@@ -38,16 +38,15 @@ std::vector<std::byte> raw(const std::vector<T>& values) {
 const StoredWeight& floating_weight(const ModelFiles& files, const std::string& name) {
   const StoredWeight& weight = files.weight(name);
   if (!weight.is_floating())
-    throw FileError(fmt::format("{}: tensor {} is {}, no weight", files.path().string(), detail::printable(name),
-                                weight.type()));
+    throw FileError(fmt::format("{}: tensor {} is {}, no weight", files.path().string(),
+                                detail::printable(name), weight.type()));
   return weight;
 }
 
 TensorToMake as_floats(const ModelFiles& files, const std::string& name, DType dtype) {
   const StoredWeight& weight = floating_weight(files, name);
-  return {name, dtype, weight.shape(), [&weight, name, dtype] {
-            return detail::float_bytes(weight.values(), dtype, name);
-          }};
+  return {name, dtype, weight.shape(),
+          [&weight, name, dtype] { return detail::float_bytes(weight.values(), dtype, name); }};
 }
 
 /// Whether mlx-lm would quantise it: a table or a linear layer whose rows are whole groups; not what chooses
@@ -55,7 +54,8 @@ TensorToMake as_floats(const ModelFiles& files, const std::string& name, DType d
 bool is_quantizable(const std::string& name, const Shape& shape) {
   return shape.rank() == 2 && shape[1] % kGroup == 0 && name.ends_with(".weight") &&
          !name.ends_with("norm.weight") && !name.ends_with("mlp.gate.weight") &&
-         !name.ends_with("mlp.router.weight") && name.find("position") == name.npos && !name.ends_with("wpe.weight");
+         !name.ends_with("mlp.router.weight") && name.find("position") == name.npos &&
+         !name.ends_with("wpe.weight");
 }
 
 /// Codes, scales and biases. Each encodes the matrix anew: one pass through the file for each of the three is

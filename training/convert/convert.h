@@ -24,15 +24,15 @@ struct Converted {
   std::uint64_t bytes = 0;  ///< of the weights' file
 };
 
-/// The types that a format can store matrices as: f32, f16, bf16 of safetensors; these, q8_0, q4_0 and q4_k of
-/// GGUF; affine4 and affine8 of MLX.
+/// The types that a format can store matrices as: f32, f16, bf16 of safetensors; these, q8_0, q4_0 and q4_k
+/// of GGUF; affine4 and affine8 of MLX.
 std::vector<std::string> weight_types(ModelFormat format);
 
 /// Reads the model at `path` (see ModelFiles) and writes it at `out`: a folder, or a file of GGUF. With it go
 /// its configuration, its tokenizer and its chat template. Weights pass through the memory one by one. Files
-/// are replaced once all are written. Throws FileError for a model that cannot be read, or has what the format
-/// does not, and where writing fails; ValueError for a type that the format has not, and for weights that a
-/// type does not hold (infinities, say).
+/// are replaced once all are written. Throws FileError for a model that cannot be read, or has what the
+/// format does not, and where writing fails; ValueError for a type that the format has not, and for weights
+/// that a type does not hold (infinities, say).
 Converted convert_model(const std::filesystem::path& path, const std::filesystem::path& out,
                         const ConvertOptions& options);
 

@@ -103,9 +103,9 @@ class KeyWriter {
     const std::int64_t layers = fields_.require_integer("num_hidden_layers");
     if (name == "gemma2" || name == "gemma3") {
       const bool largest = layers == (name == "gemma2" ? 46 : 62);
-      const std::int64_t derived = largest ? fields_.require_integer("hidden_size") /
-                                                 fields_.require_integer("num_attention_heads")
-                                           : head_dim();
+      const std::int64_t derived =
+          largest ? fields_.require_integer("hidden_size") / fields_.require_integer("num_attention_heads")
+                  : head_dim();
       if (fields_.number("query_pre_attn_scalar").value_or(256) != static_cast<double>(derived))
         fields_.fail("query_pre_attn_scalar", fmt::format("is not {}, and GGUF has no key for it", derived));
       require_types(name == "gemma2" ? 2 : 6, layers);
@@ -120,7 +120,8 @@ class KeyWriter {
 
   void require_types(std::int64_t full_every, std::int64_t layers) const {
     if (const auto pattern = fields_.integer("sliding_window_pattern"); pattern && *pattern != full_every)
-      fields_.fail("sliding_window_pattern", fmt::format("is not {}, and GGUF has no key for it", full_every));
+      fields_.fail("sliding_window_pattern",
+                   fmt::format("is not {}, and GGUF has no key for it", full_every));
     const std::vector<std::string> types = fields_.strings("layer_types");
     for (std::size_t i = 0; i < types.size() && i < static_cast<std::size_t>(layers); ++i) {
       const bool full = static_cast<std::int64_t>(i + 1) % full_every == 0;
@@ -151,9 +152,10 @@ const GgufFamily& gguf_family_of(const JsonFields& fields) {
   const GgufFamily* family = gguf_family_of_model_type(type);
   if (family == nullptr || family->architecture == "qwen3moe" || family->architecture == "gpt-oss" ||
       family->architecture == "gpt2" || family->architecture == "bert")
-    fields.fail("model_type", fmt::format("is '{}', which cannot be written as GGUF (llama, mistral, qwen2, qwen3, "
-                                          "gemma2, gemma3_text, phi3, smollm3, olmo2 and granite can)",
-                                          printable(type)));
+    fields.fail("model_type",
+                fmt::format("is '{}', which cannot be written as GGUF (llama, mistral, qwen2, qwen3, "
+                            "gemma2, gemma3_text, phi3, smollm3, olmo2 and granite can)",
+                            printable(type)));
   return *family;
 }
 

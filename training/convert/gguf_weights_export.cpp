@@ -1,4 +1,5 @@
-// Weights as tensors of a GGUF file: what llama.cpp's converter does to them, and how its quantiser would choose types.
+// Weights as tensors of a GGUF file: what llama.cpp's converter does to them, and how its quantiser would
+// choose types.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -30,8 +31,8 @@ Target target_of(const std::string& type) {
   return {};
 }
 
-/// Vectors stay f32. Of the types of few bits the output matrix gets eight, as it says which token comes next,
-/// and so does a matrix whose rows are no whole blocks.
+/// Vectors stay f32. Of the types of few bits the output matrix gets eight, as it says which token comes
+/// next, and so does a matrix whose rows are no whole blocks.
 Target choose(const std::string& type, const std::string& name, const Shape& shape, bool tied) {
   if (shape.rank() != 2) return {};
   const bool is_output = name == "output.weight" || (tied && name == "token_embd.weight");
@@ -62,7 +63,8 @@ class Exporter {
   }
 
  private:
-  void add(const std::string& gguf, const std::string& name, const StoredWeight& weight, const Target& target) {
+  void add(const std::string& gguf, const std::string& name, const StoredWeight& weight,
+           const Target& target) {
     const std::int64_t heads = interleaved_heads(gguf);
     const double shift = gguf.ends_with("norm.weight") ? family_.norm_shift : 0;
     writer_.add_tensor(gguf, target.ggml, weight.shape(), [&weight, name, target, heads, shift] {
@@ -85,10 +87,11 @@ class Exporter {
   }
 
   /// Rows as the file wants them: row j*d/2 + i of a head becomes row 2i + j.
-  static std::vector<float> interleaved(const std::vector<float>& values, std::int64_t rows, std::int64_t heads,
-                                        const std::string& name) {
+  static std::vector<float> interleaved(const std::vector<float>& values, std::int64_t rows,
+                                        std::int64_t heads, const std::string& name) {
     if (rows % (2 * heads) != 0)
-      throw FileError(fmt::format("tensor {} has {} rows, which are not those of {} heads", name, rows, heads));
+      throw FileError(
+          fmt::format("tensor {} has {} rows, which are not those of {} heads", name, rows, heads));
     const auto width = values.size() / static_cast<std::size_t>(rows);
     const std::int64_t half = rows / heads / 2;
     std::vector<float> out;

@@ -24,10 +24,18 @@ constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 constexpr const char* kTemplate = "tokenizer.chat_template";
 
 // What a folder may have beside config.json and weights that says how text goes in and comes out.
-constexpr std::array kFiles{"tokenizer.json",        "tokenizer_config.json", "special_tokens_map.json",
-                            "added_tokens.json",     "generation_config.json", "chat_template.jinja",
-                            "chat_template.json",    "vocab.json",             "merges.txt",
-                            "vocab.txt",             "tokenizer.model",        "modules.json",
+constexpr std::array kFiles{"tokenizer.json",
+                            "tokenizer_config.json",
+                            "special_tokens_map.json",
+                            "added_tokens.json",
+                            "generation_config.json",
+                            "chat_template.jinja",
+                            "chat_template.json",
+                            "vocab.json",
+                            "merges.txt",
+                            "vocab.txt",
+                            "tokenizer.model",
+                            "modules.json",
                             "sentence_bert_config.json"};
 
 bool is_file(const fs::path& path) {

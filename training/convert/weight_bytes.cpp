@@ -12,7 +12,8 @@ namespace caldera::detail {
 namespace {
 
 template <class To, class Round>
-std::vector<std::byte> rounded(const std::vector<float>& values, const std::string& weight, const Round& round) {
+std::vector<std::byte> rounded(const std::vector<float>& values, const std::string& weight,
+                               const Round& round) {
   std::vector<std::byte> bytes(values.size() * sizeof(To));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const To value = round(values[i]);

@@ -9,8 +9,8 @@
 
 namespace caldera::detail {
 
-/// Floats as elements of f32, f16 or bf16. Throws ValueError, naming the weight, for a number that is finite and
-/// becomes infinite.
+/// Floats as elements of f32, f16 or bf16. Throws ValueError, naming the weight, for a number that is finite
+/// and becomes infinite.
 std::vector<std::byte> float_bytes(const std::vector<float>& values, DType dtype, const std::string& weight);
 
 /// A matrix (rows, columns) as (columns, rows).

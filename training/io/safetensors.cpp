@@ -103,10 +103,9 @@ std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
   const auto& entry = impl_->at(name);
   std::vector<float> out(entry.bytes.size() / size_of(entry.info.dtype));
   if (!is_floating(entry.info.dtype))
-    throw DTypeError(
-        fmt::format("{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(),
-                    detail::printable(name),
-                    entry.info.foreign == ForeignType::none ? caldera::name(entry.info.dtype) : type_name(entry.info)));
+    throw DTypeError(fmt::format(
+        "{}: tensor '{}' is {}, not a floating-point type", impl_->path.string(), detail::printable(name),
+        entry.info.foreign == ForeignType::none ? caldera::name(entry.info.dtype) : type_name(entry.info)));
   dispatch<is_floating>(entry.info.dtype, [&]<class T>() { convert<T>(entry.bytes, out); });
   return out;
 }

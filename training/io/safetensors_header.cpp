@@ -115,7 +115,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         fail_tensor("has an extent that is too large");
       }
-      if (entry_.info.shape.rank() == kMaxRank) fail_tensor(fmt::format("has more than {} dimensions", kMaxRank));
+      if (entry_.info.shape.rank() == kMaxRank)
+        fail_tensor(fmt::format("has more than {} dimensions", kMaxRank));
       entry_.info.shape.push_back(static_cast<std::int64_t>(value));
     } else if (state_ == State::offsets) {
       if (offset_count_ == 2) fail_tensor("has more than two data_offsets");

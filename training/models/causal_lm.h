@@ -67,9 +67,9 @@ class CausalLM : public Module {
   Device device() const { return device_; }
 
   /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
-  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that are
-  /// quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong shape, or
-  /// unexpected; nothing is changed then.
+  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that
+  /// are quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong
+  /// shape, or unexpected; nothing is changed then.
   void load_weights(const std::filesystem::path& path, DType dtype = DType::f32);
   void load_weights(const ModelFiles& files, DType dtype = DType::f32);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The

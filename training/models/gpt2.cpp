@@ -63,9 +63,9 @@ class Gpt2 final : public Decoder {
           "position {} is beyond the {} positions of the model (n_positions); use shorter sequences",
           positions.reach - 1, config_.max_position_embeddings));
     // Where a slice of stored data starts is an argument of the plan.
-    const LazyTensor at = positions.rows.defined() ? positions_(positions.rows)
-                                                   : slice(positions_.weight(), 0, positions.first,
-                                                           positions.first + positions.length);
+    const LazyTensor at = positions.rows.defined()
+                              ? positions_(positions.rows)
+                              : positions_.rows(positions.first, positions.first + positions.length);
     const LazyTensor x = Decoder::embed(ids, positions);
     return x + cast_like(at, x);
   }

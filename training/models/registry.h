@@ -15,10 +15,10 @@ namespace caldera {
 std::vector<std::string> model_types();
 
 /// The model that a config.json (or any file of that form), a model folder or a GGUF file describes, with
-/// random weights as Hugging Face initialises them, a function of the seed alone. They are not computed yet: call materialize(), or
-/// load_weights() to replace them. Throws FileError for a file that is not readable JSON, a family that is
-/// not known (naming those that are), a feature that is not supported, and a field that is missing, of a
-/// wrong type or out of its domain.
+/// random weights as Hugging Face initialises them, a function of the seed alone. They are not computed yet:
+/// call materialize(), or load_weights() to replace them. Throws FileError for a file that is not readable
+/// JSON, a family that is not known (naming those that are), a feature that is not supported, and a field
+/// that is missing, of a wrong type or out of its domain.
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed = 0);
 

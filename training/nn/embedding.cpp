@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/core/ranges.h"
+#include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/nn/embedding.h"
@@ -30,6 +32,12 @@ Embedding::Embedding(std::int64_t count, std::int64_t dim, double std, std::uint
 
 LazyTensor Embedding::forward(const LazyTensor& ids) {
   return weight_.is_quantized() ? quantized_embedding(weight_.quantized, ids) : embedding(weight(), ids);
+}
+
+LazyTensor Embedding::rows(std::int64_t begin, std::int64_t end) const {
+  if (!weight_.is_quantized()) return slice(weight(), 0, begin, end);
+  const QuantizedTensor& table = weight_.quantized;
+  return quantized_embedding(table, arange(end - begin, DType::i32, table.device()) + begin);
 }
 
 LazyTensor Embedding::project(const LazyTensor& hidden) const {

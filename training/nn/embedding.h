@@ -5,8 +5,8 @@
 
 namespace caldera {
 
-/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim), which may be quantised. Ids are not checked here, because they may
-/// not have been computed: one outside of the table gives a row of NaN.
+/// ids (...) i32 to (..., dim). Parameter "weight" (count, dim), which may be quantised. Ids are not checked
+/// here, because they may not have been computed: one outside of the table gives a row of NaN.
 class Embedding final : public Layer {
  public:
   /// Throws ShapeError unless weight is 2-D.
@@ -19,6 +19,8 @@ class Embedding final : public Layer {
 
   LazyTensor forward(const LazyTensor& ids) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+  /// Rows `begin` to `end` of the table: (end - begin, dim).
+  LazyTensor rows(std::int64_t begin, std::int64_t end) const;
   /// hidden (..., dim) times the transposed table: (..., count), the logits of tied embeddings.
   LazyTensor project(const LazyTensor& hidden) const;
   /// Undefined where the table is quantised.

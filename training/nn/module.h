@@ -40,7 +40,8 @@ class ParameterVisitor {
  public:
   virtual ~ParameterVisitor() = default;
   virtual void parameter(const std::string& name, Weight& weight);
-  /// A parameter that the module can also use where it is quantised. The default treats it as any parameter.
+  /// A parameter that the module can also use where it is quantised: a matrix as it is, of several matrices
+  /// in one (experts, in, out) the transposes. The default treats it as any parameter.
   virtual void matrix(const std::string& name, Weight& weight);
   /// Overrides call the base to descend into the module.
   virtual void module(const std::string& name, Module& module);

@@ -3,16 +3,31 @@
 #include <fmt/format.h>
 
 #include "ops/core/broadcast.h"
+#include "ops/core/ranges.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/linalg/matmul.h"
+#include "ops/quantized/quantized_products.h"
 #include "training/nn/init.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
+namespace {
+
+/// x (1 or experts, N, in) times each expert's matrix (in, out): (experts, N, out). Quantised ones lie
+/// transposed.
+LazyTensor by_expert(const LazyTensor& x, const Weight& matrices) {
+  if (!matrices.is_quantized()) return matmul(x, cast_like(matrices.tensor, x));
+  const std::int64_t experts = matrices.quantized.matrices();
+  const LazyTensor numbers = reshape(arange(experts, DType::i32, x.device()), Shape{experts, 1});
+  return quantized_matmul_by(broadcast_to(x, Shape{experts, x.shape(1), x.shape(2)}), matrices.quantized,
+                             broadcast_to(numbers, Shape{experts, x.shape(1)}));
+}
+
+}  // namespace
 
 ExpertLayers::ExpertLayers(std::unique_ptr<Linear> router, std::vector<std::unique_ptr<Layer>> experts,
                            std::int64_t chosen, RoutingWeights form)
@@ -41,14 +56,16 @@ void ExpertLayers::visit(const std::string& prefix, ParameterVisitor& visitor) {
     visitor.module(join_name(prefix, fmt::format("experts.{}", e)), *experts_[e]);
 }
 
-StackedExperts::StackedExperts(const Sizes& sizes, double limit, double std, std::uint64_t seed, Device device)
+StackedExperts::StackedExperts(const Sizes& sizes, double limit, double std, std::uint64_t seed,
+                               Device device)
     : sizes_(sizes),
       limit_(limit),
       router_(sizes.hidden, sizes.experts, true, std, mix_seed(seed, 0), device),
       gate_up_proj_{
           normal_init(Shape{sizes.experts, sizes.hidden, 2 * sizes.width}, std, mix_seed(seed, 1), device)},
       gate_up_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, 2 * sizes.width}, DType::f32, device)},
-      down_proj_{normal_init(Shape{sizes.experts, sizes.width, sizes.hidden}, std, mix_seed(seed, 2), device)},
+      down_proj_{
+          normal_init(Shape{sizes.experts, sizes.width, sizes.hidden}, std, mix_seed(seed, 2), device)},
       down_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, sizes.hidden}, DType::f32, device)} {}
 
 LazyTensor StackedExperts::activated(const LazyTensor& gate_up) const {
@@ -68,10 +85,8 @@ LazyTensor StackedExperts::forward(const LazyTensor& x) {
   const auto with_bias = [&](const LazyTensor& y, const Weight& bias) {
     return y + expand_dims(cast_like(bias.tensor, x), 1);
   };
-  const LazyTensor gate_up =
-      with_bias(matmul(tokens, cast_like(gate_up_proj_.tensor, x)), gate_up_proj_bias_);
-  const LazyTensor each =
-      with_bias(matmul(activated(gate_up), cast_like(down_proj_.tensor, x)), down_proj_bias_);
+  const LazyTensor gate_up = with_bias(by_expert(tokens, gate_up_proj_), gate_up_proj_bias_);
+  const LazyTensor each = with_bias(by_expert(activated(gate_up), down_proj_), down_proj_bias_);
   const LazyTensor by_expert = expand_dims(in_dtype(transpose(weights), x.dtype()), 2);
   return reshape(sum(each * by_expert, {0}), x.shape());
 }
@@ -79,9 +94,9 @@ LazyTensor StackedExperts::forward(const LazyTensor& x) {
 void StackedExperts::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.module(join_name(prefix, "router"), router_);
   const std::string experts = join_name(prefix, "experts");
-  visitor.parameter(join_name(experts, "gate_up_proj"), gate_up_proj_);
+  visitor.matrix(join_name(experts, "gate_up_proj"), gate_up_proj_);
   visitor.parameter(join_name(experts, "gate_up_proj_bias"), gate_up_proj_bias_);
-  visitor.parameter(join_name(experts, "down_proj"), down_proj_);
+  visitor.matrix(join_name(experts, "down_proj"), down_proj_);
   visitor.parameter(join_name(experts, "down_proj_bias"), down_proj_bias_);
 }
 

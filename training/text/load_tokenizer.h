@@ -19,6 +19,8 @@ namespace caldera {
 /// classes, add_bos_token and add_eos_token (which replace the file's post-processor) and legacy (without a
 /// tokenizer.json). `clean_up_tokenization_spaces` is not: it would lose spaces of the text.
 ///
+/// Of a GGUF file: the tokenizer.json that it holds whole, else what its own keys describe, else bytes.
+///
 /// Throws FileError for malformed files and features that are not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir);
 

@@ -82,6 +82,7 @@ GgufVocabulary read_gguf_vocabulary(const std::filesystem::path& path) {
   v.add_eos = file.boolean("tokenizer.ggml.add_eos_token");
   v.add_space_prefix = file.boolean("tokenizer.ggml.add_space_prefix");
   v.remove_extra_whitespaces = file.boolean("tokenizer.ggml.remove_extra_whitespaces");
+  v.nfc = file.boolean("tokenizer.ggml.normalizer.nfc");
   v.precompiled_charsmap = bytes(file, "tokenizer.ggml.precompiled_charsmap");
   return v;
 }

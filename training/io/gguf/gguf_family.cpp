@@ -89,7 +89,8 @@ constexpr std::array kFamilies{
     GgufFamily{"qwen3", "qwen3", "Qwen3ForCausalLM", "silu", {}},
     GgufFamily{"qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", "silu", kQwen3MoeNames},
     GgufFamily{"gemma2", "gemma2", "Gemma2ForCausalLM", "gelu_pytorch_tanh", kGemmaNames, true, false, 1},
-    GgufFamily{"gemma3", "gemma3_text", "Gemma3ForCausalLM", "gelu_pytorch_tanh", kGemmaNames, true, false, 1},
+    GgufFamily{"gemma3", "gemma3_text", "Gemma3ForCausalLM", "gelu_pytorch_tanh", kGemmaNames, true, false,
+               1},
     GgufFamily{"phi3", "phi3", "Phi3ForCausalLM", "silu", kPhi3Names},
     GgufFamily{"smollm3", "smollm3", "SmolLM3ForCausalLM", "silu", {}, true, true},
     GgufFamily{"olmo2", "olmo2", "Olmo2ForCausalLM", "silu", kOlmo2Names},
@@ -104,7 +105,8 @@ std::optional<std::string_view> layer_of(std::string_view name, std::string_view
   const std::size_t star = pattern.find('*');
   if (star == pattern.npos) return name == pattern ? std::optional(std::string_view()) : std::nullopt;
   const std::string_view tail = pattern.substr(star + 1);
-  if (name.size() <= pattern.size() - 1 || !name.starts_with(pattern.substr(0, star)) || !name.ends_with(tail))
+  if (name.size() <= pattern.size() - 1 || !name.starts_with(pattern.substr(0, star)) ||
+      !name.ends_with(tail))
     return std::nullopt;
   const std::string_view number = name.substr(star, name.size() - pattern.size() + 1);
   const bool digits = std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c) != 0; });

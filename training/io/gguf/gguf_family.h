@@ -1,5 +1,6 @@
-// How the GGUF files of a family differ from its Hugging Face folders: names and content. What convert_hf_to_gguf.py
-// of llama.cpp does is in these tables, for reading and for writing. Private to training/io.
+// How the GGUF files of a family differ from its Hugging Face folders: names and content. What
+// convert_hf_to_gguf.py of llama.cpp does is in these tables, for reading and for writing. Private to
+// training/io.
 #pragma once
 
 #include <cstdint>

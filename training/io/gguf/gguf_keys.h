@@ -1,4 +1,5 @@
-// The keys of a GGUF file that say what fields of config.json say, for reading and for writing. Private to training/.
+// The keys of a GGUF file that say what fields of config.json say, for reading and for writing. Private to
+// training/.
 #pragma once
 
 #include <array>

@@ -148,7 +148,8 @@ class Parser {
     std::uint64_t bytes = tensor.type->bytes;
     bool overflow = __builtin_mul_overflow(bytes, row / tensor.type->values, &bytes);
     for (int i = 0; i + 1 < tensor.shape.rank(); ++i)
-      overflow = overflow || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(tensor.shape[i]), &bytes);
+      overflow =
+          overflow || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(tensor.shape[i]), &bytes);
     if (overflow || bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       fail(what_ + " has a shape whose size overflows");
     return bytes;
@@ -168,8 +169,9 @@ class Parser {
       if (offset % alignment_ != 0)
         fail(fmt::format("{} has the offset {}, no multiple of the alignment {}", what_, offset, alignment_));
       if (offset > data.size() || bytes > data.size() - offset) {
-        fail(fmt::format("{} needs {} bytes at {}, outside of the file's {} bytes of data (a truncated file?)",
-                         what_, bytes, offset, data.size()));
+        fail(
+            fmt::format("{} needs {} bytes at {}, outside of the file's {} bytes of data (a truncated file?)",
+                        what_, bytes, offset, data.size()));
       }
       tensor.bytes = data.subspan(offset, bytes);
       order.emplace_back(offset, i);
@@ -187,7 +189,8 @@ class Parser {
 
   std::span<const std::byte> take(std::uint64_t count, const char* what) {
     if (count > left()) {
-      fail(fmt::format("{} bytes for {} at byte {} are beyond its end (a truncated file?)", count, what, at_));
+      fail(
+          fmt::format("{} bytes for {} at byte {} are beyond its end (a truncated file?)", count, what, at_));
     }
     const auto bytes = file_.subspan(at_, count);
     at_ += count;

@@ -82,8 +82,9 @@ class RopeReader {
     const auto rotated = file_.integer(key("rope.dimension_count"));
     const std::int64_t heads = config_.value("num_attention_heads", std::int64_t{0});
     if (!rotated || heads < 1) return;
-    const std::int64_t head = config_.contains("head_dim") ? config_["head_dim"].get<std::int64_t>()
-                                                           : config_["hidden_size"].get<std::int64_t>() / heads;
+    const std::int64_t head = config_.contains("head_dim")
+                                  ? config_["head_dim"].get<std::int64_t>()
+                                  : config_["hidden_size"].get<std::int64_t>() / heads;
     if (head > 0 && *rotated != head)
       config_["partial_rotary_factor"] = static_cast<double>(*rotated) / static_cast<double>(head);
   }
@@ -152,8 +153,7 @@ std::vector<float> as_floats(const JsonFields& object, const char* field) {
 /// What one object of parameters says.
 void write_scaling(RopeKeys& keys, const JsonFields& config, const JsonFields& rope, std::int64_t head_dim) {
   keys.theta = rope.number("rope_theta").has_value() ? rope.number("rope_theta") : keys.theta;
-  const std::string type =
-      rope.string("rope_type").value_or(rope.string("type").value_or("default"));
+  const std::string type = rope.string("rope_type").value_or(rope.string("type").value_or("default"));
   auto original = rope.number("original_max_position_embeddings");
   if (!original) original = config.number("original_max_position_embeddings");
   if (original) keys.original = static_cast<std::int64_t>(*original);
@@ -170,9 +170,9 @@ void write_scaling(RopeKeys& keys, const JsonFields& config, const JsonFields& r
       rope.fail("attention_factor", "(or mscale) of yarn cannot be written as GGUF");
   } else if (type == "llama3") {
     const auto half = static_cast<std::size_t>(head_dim / 2);
-    const auto exact =
-        llama3_factors(half, keys.theta.value_or(10000), factor.value_or(1), rope.number("low_freq_factor").value_or(1),
-                       rope.number("high_freq_factor").value_or(4), original.value_or(8192));
+    const auto exact = llama3_factors(half, keys.theta.value_or(10000), factor.value_or(1),
+                                      rope.number("low_freq_factor").value_or(1),
+                                      rope.number("high_freq_factor").value_or(4), original.value_or(8192));
     keys.factors.emplace_back("rope_freqs.weight", std::vector<float>(exact.begin(), exact.end()));
     keys.original.reset();
   } else if (type == "longrope" || type == "su") {

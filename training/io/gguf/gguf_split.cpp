@@ -23,7 +23,8 @@ std::vector<GgufFile> open_gguf_parts(const std::filesystem::path& path) {
                                                   count, ending));
   const std::string prefix = name.substr(0, name.size() - ending.size());
   for (std::int64_t i = 1; i < count; ++i) {
-    files.push_back(GgufFile::open(path.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", prefix, i + 1, count)));
+    files.push_back(
+        GgufFile::open(path.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", prefix, i + 1, count)));
     if (files.back().integer("split.no") != i || files.back().integer("split.count") != count)
       files.back().fail("split.no", fmt::format("does not say that this is part {} of {}", i + 1, count));
   }

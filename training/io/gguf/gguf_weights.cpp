@@ -49,7 +49,8 @@ class Reader {
     for (const GgufFile& file : files_) {
       for (const GgufTensor& tensor : file.tensors()) {
         if (is_rope_factors(tensor.name)) continue;
-        if (tensor.name.find("_exps.") != tensor.name.npos && (add_experts(file, tensor) || add_stacked(file, tensor)))
+        if (tensor.name.find("_exps.") != tensor.name.npos &&
+            (add_experts(file, tensor) || add_stacked(file, tensor)))
           continue;
         add(file, tensor);
       }
@@ -69,8 +70,7 @@ class Reader {
       bytes = rows_in_order(tensor.bytes, half_rotary_order(file, tensor, heads));
     ValueChange change;
     if (tensor.name.ends_with("norm.weight")) change.added = family_.norm_shift;
-    change.transposed =
-        family_.transposed && tensor.shape.rank() == 2 && tensor.name.starts_with("blk.");
+    change.transposed = family_.transposed && tensor.shape.rank() == 2 && tensor.name.starts_with("blk.");
     StoredWeightPtr weight = make(file, tensor, tensor.shape, std::move(bytes));
     if (!change.is_none()) weight = std::make_unique<ChangedWeight>(std::move(weight), change);
     weights_.emplace_back(name, std::move(weight));
@@ -83,10 +83,12 @@ class Reader {
     const auto format = quantized_format_of_ggml(tensor.type->id);
     if (!format) {
       fail(file, tensor,
-           fmt::format("has the type {}, which is not supported (supported: {})", tensor.type->name, supported()));
+           fmt::format("has the type {}, which is not supported (supported: {})", tensor.type->name,
+                       supported()));
     }
     if (shape.rank() != 2 && shape.rank() != 3)
-      fail(file, tensor, fmt::format("of shape {} is {}, but no matrix", shape.to_string(), tensor.type->name));
+      fail(file, tensor,
+           fmt::format("of shape {} is {}, but no matrix", shape.to_string(), tensor.type->name));
     std::vector<PackedPart> parts;
     parts.push_back({DType::u8, std::move(bytes), {}});
     return std::make_unique<PackedWeight>(shape, QuantizedLayout{*format, 0, 1}, std::move(parts));
@@ -157,8 +159,8 @@ class Reader {
     return nullptr;
   }
 
-  /// Experts of gpt-oss, which lie in one parameter at Hugging Face too, (experts, inputs, outputs): outputs of
-  /// gate and up take turns there.
+  /// Experts of gpt-oss, which lie in one parameter at Hugging Face too, (experts, inputs, outputs): outputs
+  /// of gate and up take turns there.
   bool add_stacked(const GgufFile& file, const GgufTensor& tensor) {
     if (family_.architecture != "gpt-oss") return false;
     const std::size_t at = tensor.name.find(".ffn_");
@@ -207,7 +209,7 @@ class Reader {
 }  // namespace
 
 std::vector<std::pair<std::string, StoredWeightPtr>> gguf_weights(std::span<const GgufFile> files,
-                                                                 const GgufFamily& family) {
+                                                                  const GgufFamily& family) {
   return Reader(files, family).read();
 }
 

@@ -17,6 +17,6 @@ namespace caldera::detail {
 /// They keep views of the files. Throws FileError for a type that is not supported and for shapes that the
 /// metadata of the first file contradict.
 std::vector<std::pair<std::string, StoredWeightPtr>> gguf_weights(std::span<const GgufFile> files,
-                                                                 const GgufFamily& family);
+                                                                  const GgufFamily& family);
 
 }  // namespace caldera::detail

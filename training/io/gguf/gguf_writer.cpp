@@ -103,9 +103,11 @@ void GgufWriter::add_tensor(std::string name, std::uint32_t type, const Shape& s
   const GgmlType* known = find_ggml_type(type);
   const std::int64_t row = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
   if (known == nullptr || shape.rank() > 4 || row % known->values != 0)
-    throw ValueError(fmt::format("GGUF has no tensor {} of shape {} and type {}", name, shape.to_string(), type));
+    throw ValueError(
+        fmt::format("GGUF has no tensor {} of shape {} and type {}", name, shape.to_string(), type));
   const auto elements = static_cast<std::uint64_t>(shape.numel());
-  tensors_.push_back({std::move(name), type, shape, elements / known->values * known->bytes, std::move(make)});
+  tensors_.push_back(
+      {std::move(name), type, shape, elements / known->values * known->bytes, std::move(make)});
 }
 
 std::vector<std::byte> GgufWriter::header() const {
@@ -122,7 +124,8 @@ std::vector<std::byte> GgufWriter::header() const {
   for (const Tensor& tensor : tensors_) {
     out.string(tensor.name);
     out.number(static_cast<std::uint32_t>(tensor.shape.rank()));
-    for (int i = tensor.shape.rank() - 1; i >= 0; --i) out.number(static_cast<std::uint64_t>(tensor.shape[i]));
+    for (int i = tensor.shape.rank() - 1; i >= 0; --i)
+      out.number(static_cast<std::uint64_t>(tensor.shape[i]));
     out.number(tensor.type);
     out.number(offset);
     offset += tensor.bytes + padding(tensor.bytes);
@@ -138,7 +141,8 @@ void GgufWriter::write(StagedFiles& files, const std::filesystem::path& path) co
     for (const Tensor& tensor : tensors_) {
       const std::vector<std::byte> bytes = tensor.make();
       if (bytes.size() != tensor.bytes)
-        throw ValueError(fmt::format("tensor {} needs {} bytes, not {}", tensor.name, tensor.bytes, bytes.size()));
+        throw ValueError(
+            fmt::format("tensor {} needs {} bytes, not {}", tensor.name, tensor.bytes, bytes.size()));
       sink(bytes);
       sink(std::span(kZeros).first(padding(bytes.size())));
     }

@@ -34,8 +34,8 @@ class GgufWriter {
   void add(std::string key, const GgufValue& value);
   bool has(const std::string& key) const;
 
-  /// A tensor of ggml's type number `type`; `shape` slowest axis first. `make` makes its bytes when their turn
-  /// comes. Throws ValueError for a shape that the type cannot have.
+  /// A tensor of ggml's type number `type`; `shape` slowest axis first. `make` makes its bytes when their
+  /// turn comes. Throws ValueError for a shape that the type cannot have.
   void add_tensor(std::string name, std::uint32_t type, const Shape& shape,
                   std::function<std::vector<std::byte>()> make);
   std::size_t tensor_count() const { return tensors_.size(); }

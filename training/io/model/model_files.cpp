@@ -90,7 +90,8 @@ detail::ConfigText detail::read_config_text(const std::filesystem::path& path) {
   }
   std::error_code ignored;
   const bool is_config = path.extension() == ".json" || std::filesystem::is_regular_file(path, ignored);
-  const auto config = is_config && !std::filesystem::is_directory(path, ignored) ? path : path / "config.json";
+  const auto config =
+      is_config && !std::filesystem::is_directory(path, ignored) ? path : path / "config.json";
   return {without_quantization(read_text_file(config), config.string()), config.string()};
 }
 

@@ -39,7 +39,8 @@ void encode_q8_0(std::span<const float, kSmall> x, std::byte* to) {
   const float d = largest / 127.0F;
   const float inverse = inverse_of(d);
   put_half(to, d);
-  for (std::size_t i = 0; i < kSmall; ++i) to[2 + i] = byte(static_cast<unsigned>(static_cast<int>(std::round(x[i] * inverse))));
+  for (std::size_t i = 0; i < kSmall; ++i)
+    to[2 + i] = byte(static_cast<unsigned>(static_cast<int>(std::round(x[i] * inverse))));
 }
 
 /// The value of the largest magnitude becomes code 0, which stands for -8 d.
@@ -54,8 +55,7 @@ void encode_q4_0(std::span<const float, kSmall> x, std::byte* to) {
     const float scaled = v * inverse;
     return static_cast<unsigned>(std::clamp(static_cast<int>(scaled + 8.5F), 0, 15));
   };
-  for (std::size_t j = 0; j < kSmall / 2; ++j)
-    to[2 + j] = byte(code(x[j]) | code(x[j + kSmall / 2]) << 4);
+  for (std::size_t j = 0; j < kSmall / 2; ++j) to[2 + j] = byte(code(x[j]) | code(x[j + kSmall / 2]) << 4);
 }
 
 /// Scales and minima of 6 bits: the low four bits of those of the second half share bytes, and their high two
@@ -81,7 +81,8 @@ void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
   const float d = to_float(to_half(largest_scale / 63));
   const float m = to_float(to_half(largest_minimum / 63));
   const auto six_bits = [](float value, float largest) {
-    return largest > 0 ? static_cast<unsigned>(std::clamp(std::nearbyint(63 * value / largest), 0.0F, 63.0F)) : 0U;
+    return largest > 0 ? static_cast<unsigned>(std::clamp(std::nearbyint(63 * value / largest), 0.0F, 63.0F))
+                       : 0U;
   };
   std::array<unsigned, kSubs> scales{};
   std::array<unsigned, kSubs> minima{};
@@ -100,7 +101,8 @@ void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
   put_scales(scales, minima, to + 4);
   for (std::size_t pair = 0; pair < kSubs / 2; ++pair)
     for (std::size_t i = 0; i < kSmall; ++i)
-      to[16 + pair * kSmall + i] = byte(codes[2 * pair * kSmall + i] | codes[(2 * pair + 1) * kSmall + i] << 4);
+      to[16 + pair * kSmall + i] =
+          byte(codes[2 * pair * kSmall + i] | codes[(2 * pair + 1) * kSmall + i] << 4);
 }
 
 template <std::size_t N, class Encode>
@@ -114,7 +116,8 @@ void encode_all(std::span<const float> values, std::byte* to, std::size_t bytes,
 std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
                                      std::int64_t columns) {
   const QuantizedFacts& f = facts(format);
-  if (f.block == 0 || columns < 1 || columns % f.block != 0 || values.size() % static_cast<std::size_t>(columns) != 0)
+  if (f.block == 0 || columns < 1 || columns % f.block != 0 ||
+      values.size() % static_cast<std::size_t>(columns) != 0)
     throw ValueError(fmt::format("rows of {} are no whole blocks of {}", columns, f.name));
   check_finite(values);
   const auto block = static_cast<std::size_t>(f.block);
@@ -131,10 +134,12 @@ std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const flo
   return out;
 }
 
-// mlx/ops.cpp: the end of the range that is farther from zero is met exactly, by a code that is a whole number.
+// mlx/ops.cpp: the end of the range that is farther from zero is met exactly, by a code that is a whole
+// number.
 AffineCodes encode_affine(std::span<const float> values, std::int64_t columns, std::int64_t group,
                           std::int64_t bits) {
-  if (group < 1 || columns < 1 || columns % group != 0 || values.size() % static_cast<std::size_t>(columns) != 0)
+  if (group < 1 || columns < 1 || columns % group != 0 ||
+      values.size() % static_cast<std::size_t>(columns) != 0)
     throw ValueError(fmt::format("rows of {} are no whole groups of {}", columns, group));
   check_finite(values);
   const auto size = static_cast<std::size_t>(group);

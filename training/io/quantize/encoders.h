@@ -10,9 +10,9 @@
 
 namespace caldera::detail {
 
-/// Rows of `columns` floats as ggml's blocks of `format`. Q8_0 and Q4_0 round as ggml's reference does, bit for
-/// bit; Q4_K searches scales and minima that make the weighted squared error small, as ggml's does. Throws
-/// ValueError for another format, and for columns that are no whole blocks.
+/// Rows of `columns` floats as ggml's blocks of `format`. Q8_0 and Q4_0 round as ggml's reference does, bit
+/// for bit; Q4_K searches scales and minima that make the weighted squared error small, as ggml's does.
+/// Throws ValueError for another format, and for columns that are no whole blocks.
 std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
                                      std::int64_t columns);
 

@@ -1,6 +1,6 @@
-// bitsandbytes' 4-bit weights, NF4 and FP4 (functional.py, QuantState.from_dict): codes of the flattened matrix, two a
-// byte, the first in the high nibble; an absolute maximum a block, itself quantised to 8 bits or not; and the table
-// of values.
+// bitsandbytes' 4-bit weights, NF4 and FP4 (functional.py, QuantState.from_dict): codes of the flattened
+// matrix, two a byte, the first in the high nibble; an absolute maximum a block, itself quantised to 8 bits
+// or not; and the table of values.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -68,7 +68,8 @@ void read_weight(FolderReader& reader, const std::string& weight, const std::str
   const std::int64_t blocks = (count - 1) / state.block + 1;
   const StoredTensor codes = reader.take(weight);
   if (codes.info.dtype != DType::u8 || static_cast<std::int64_t>(codes.bytes.size()) != (count - 1) / 2 + 1)
-    FolderReader::fail(codes, fmt::format("does not hold the {} codes of its quant_state, two a byte", count));
+    FolderReader::fail(codes,
+                       fmt::format("does not hold the {} codes of its quant_state, two a byte", count));
   const StoredTensor table = reader.take(weight + ".quant_map", "F32", Shape{16});
 
   std::function<std::vector<float>()> scales;

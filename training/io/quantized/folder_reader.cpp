@@ -22,7 +22,9 @@ StoredTensor FolderReader::take(const std::string& name, std::string_view type, 
   return tensor;
 }
 
-void FolderReader::fail(const StoredTensor& tensor, const std::string& problem) { fail(tensor.name, problem); }
+void FolderReader::fail(const StoredTensor& tensor, const std::string& problem) {
+  fail(tensor.name, problem);
+}
 
 void FolderReader::fail(const std::string& name, const std::string& problem) {
   throw FileError(fmt::format("tensor {} {}", printable(name), problem));

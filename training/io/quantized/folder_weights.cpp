@@ -24,9 +24,14 @@ struct Scheme {
 };
 
 constexpr Scheme kSchemes[]{
-    {"bitsandbytes", read_bitsandbytes}, {"gptq", read_gptq},  {"awq", read_awq},
-    {"fp8", read_fp8},                   {"mxfp4", read_mxfp4}, {"fbgemm_fp8", read_fp8},
-    {"compressed-tensors", read_fp8},    {"mlx", read_mlx},
+    {"bitsandbytes", read_bitsandbytes},
+    {"gptq", read_gptq},
+    {"awq", read_awq},
+    {"fp8", read_fp8},
+    {"mxfp4", read_mxfp4},
+    {"fbgemm_fp8", read_fp8},
+    {"compressed-tensors", read_fp8},
+    {"mlx", read_mlx},
 };
 
 /// The scheme of a configuration, and its options; no scheme where weights are plain.
@@ -47,18 +52,18 @@ Found find_scheme(const nlohmann::json& config, const std::string& where) {
       method += " with format " + options.string("format").value_or("none");
     for (const Scheme& scheme : kSchemes)
       if (scheme.method == method) return {&scheme, fields.find(name)};
-    fields.fail(name, fmt::format("names the method '{}', which is not supported (supported: bitsandbytes, gptq, "
-                                  "awq, fp8, mxfp4, compressed-tensors with format float-quantized, and MLX's)",
-                                  printable(method)));
+    fields.fail(name,
+                fmt::format("names the method '{}', which is not supported (supported: bitsandbytes, gptq, "
+                            "awq, fp8, mxfp4, compressed-tensors with format float-quantized, and MLX's)",
+                            printable(method)));
   }
   return {};
 }
 
 StoredWeightPtr plain(const TensorInfo& info, std::span<const std::byte> bytes) {
   if (is_float8(info.foreign)) {
-    return std::make_unique<ComputedWeight>(info.shape, std::string(type_name(info)), [=, type = info.foreign] {
-      return float8_values(bytes, type);
-    });
+    return std::make_unique<ComputedWeight>(info.shape, std::string(type_name(info)),
+                                            [=, type = info.foreign] { return float8_values(bytes, type); });
   }
   return std::make_unique<PlainWeight>(info.shape, info.dtype, ByteParts(bytes));
 }
@@ -74,7 +79,8 @@ std::string without_quantization(const std::string& config, const std::string& w
   return json.dump(2);
 }
 
-QuantizedFolder folder_weights(const ModelWeights& files, const std::string& config, const std::string& where) {
+QuantizedFolder folder_weights(const ModelWeights& files, const std::string& config,
+                               const std::string& where) {
   FolderReader reader(files);
   const nlohmann::json json = parse_json(config, where);
   if (json.is_object()) {

@@ -19,7 +19,8 @@ struct QuantizedFolder {
 /// The weights of `files`, on which they keep views. `config` is the text of config.json, `where` begins
 /// messages about it. Throws FileError for a scheme, or an option of one, that is not supported, and for
 /// tensors that do not fit it.
-QuantizedFolder folder_weights(const ModelWeights& files, const std::string& config, const std::string& where);
+QuantizedFolder folder_weights(const ModelWeights& files, const std::string& config,
+                               const std::string& where);
 
 /// The text of a config.json without what says how weights are quantised.
 std::string without_quantization(const std::string& config, const std::string& where);

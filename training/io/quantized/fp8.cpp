@@ -1,6 +1,6 @@
-// FP8 weights with scales: NAME.weight of E4M3 (or E5M2) and NAME.weight_scale_inv, a factor for each tile (DeepSeek's
-// 128 x 128), or NAME.weight_scale, one for the tensor or for each row (compressed-tensors, fbgemm, ModelOpt). By
-// whichever name, a weight is its code times the factor.
+// FP8 weights with scales: NAME.weight of E4M3 (or E5M2) and NAME.weight_scale_inv, a factor for each tile
+// (DeepSeek's 128 x 128), or NAME.weight_scale, one for the tensor or for each row (compressed-tensors,
+// fbgemm, ModelOpt). By whichever name, a weight is its code times the factor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,10 @@ Tile tile_of(const StoredTensor& scales, const Shape& weight, const std::optiona
   const std::int64_t columns = weight[1];
   if (s.numel() == 1) return {rows, columns};
   if (s == Shape{rows, 1} || s == Shape{rows}) return {1, columns};
-  if (blocks && s == Shape{(rows - 1) / blocks->rows + 1, (columns - 1) / blocks->columns + 1}) return *blocks;
-  FolderReader::fail(scales, fmt::format("of shape {} does not fit a weight {}", s.to_string(), weight.to_string()));
+  if (blocks && s == Shape{(rows - 1) / blocks->rows + 1, (columns - 1) / blocks->columns + 1})
+    return *blocks;
+  FolderReader::fail(scales,
+                     fmt::format("of shape {} does not fit a weight {}", s.to_string(), weight.to_string()));
 }
 
 void read_weight(FolderReader& reader, const std::string& module, const std::string& scale_name,

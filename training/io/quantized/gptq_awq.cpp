@@ -1,6 +1,7 @@
-// GPTQ (AutoGPTQ, GPTQModel) and AWQ (AutoAWQ's GEMM form): codes in i32 along the inputs (GPTQ) or the outputs (AWQ),
-// zero points in i32 along the outputs, scales (groups, outputs). A weight is scale * (code - zero). They become
-// affine codes along the inputs with the bias -zero * scale, which f32 holds exactly, so that nothing is lost.
+// GPTQ (AutoGPTQ, GPTQModel) and AWQ (AutoAWQ's GEMM form): codes in i32 along the inputs (GPTQ) or the
+// outputs (AWQ), zero points in i32 along the outputs, scales (groups, outputs). A weight is scale * (code -
+// zero). They become affine codes along the inputs with the bias -zero * scale, which f32 holds exactly, so
+// that nothing is lost.
 #include <fmt/format.h>
 
 #include <array>
@@ -21,7 +22,7 @@ struct Module {
   std::size_t bits = 4;
   std::size_t group = 128;
   bool is_awq = false;
-  unsigned zero_added = 0;            ///< GPTQ's first format stores zero - 1
+  unsigned zero_added = 0;             ///< GPTQ's first format stores zero - 1
   std::vector<std::int32_t> group_of;  ///< of each input, where groups are not runs of inputs
 
   std::size_t groups() const { return in / group; }
@@ -94,7 +95,8 @@ Options read_options(const JsonFields& options, const char* bits_name, const cha
   Options read{options.integer(bits_name).value_or(4), options.integer(group_name).value_or(128)};
   if (read.bits != 4 && read.bits != 8)
     options.fail(bits_name, fmt::format("is {}, which is not supported (supported: 4, 8)", read.bits));
-  if (read.group != -1 && (read.group < 1 || read.group > 1 << 24)) options.fail(group_name, "is out of range");
+  if (read.group != -1 && (read.group < 1 || read.group > 1 << 24))
+    options.fail(group_name, "is out of range");
   return read;
 }
 
@@ -115,15 +117,17 @@ Module read_module(FolderReader& reader, const std::string& name, const Options&
     FolderReader::fail(m.codes, "has a shape whose size overflows");
   const std::int64_t group = options.group == -1 ? in : options.group;
   if (in % group != 0 || out % per_word != 0)
-    FolderReader::fail(m.codes, fmt::format("has {} inputs and {} outputs, which groups of {} and words of {} "
-                                            "do not divide",
-                                            in, out, group, per_word));
+    FolderReader::fail(m.codes,
+                       fmt::format("has {} inputs and {} outputs, which groups of {} and words of {} "
+                                   "do not divide",
+                                   in, out, group, per_word));
   m.zeros = reader.take(name + ".qzeros", "I32", Shape{in / group, out / per_word});
   m.scales = reader.take(name + ".scales");
   if (m.scales.info.shape != Shape{in / group, out} || !is_floating(m.scales.info.dtype) ||
       m.scales.info.dtype == DType::f64)
-    FolderReader::fail(m.scales, fmt::format("is {} {}, expected floats {}", type_name(m.scales.info),
-                                             m.scales.info.shape.to_string(), Shape{in / group, out}.to_string()));
+    FolderReader::fail(m.scales,
+                       fmt::format("is {} {}, expected floats {}", type_name(m.scales.info),
+                                   m.scales.info.shape.to_string(), Shape{in / group, out}.to_string()));
   m.in = static_cast<std::size_t>(in);
   m.out = static_cast<std::size_t>(out);
   m.group = static_cast<std::size_t>(group);
@@ -175,8 +179,9 @@ void read_gptq(FolderReader& reader, const JsonFields& options) {
   const Options read = read_options(options, "bits", "group_size");
   const std::string format = options.string("checkpoint_format").value_or("gptq");
   if (format != "gptq" && format != "gptq_v2")
-    options.fail("checkpoint_format",
-                 fmt::format("is '{}', which is not supported (supported: gptq, gptq_v2)", printable(format)));
+    options.fail(
+        "checkpoint_format",
+        fmt::format("is '{}', which is not supported (supported: gptq, gptq_v2)", printable(format)));
   for_each_module(reader, [&](const std::string& name) {
     Module module = read_module(reader, name, read, false);
     module.zero_added = format == "gptq" ? 1 : 0;
@@ -191,7 +196,8 @@ void read_awq(FolderReader& reader, const JsonFields& options) {
                                     options.has("group_size") ? "group_size" : "q_group_size");
   const std::string version = options.string("version").value_or("gemm");
   if (version != "gemm" && version != "GEMM")
-    options.fail("version", fmt::format("is '{}', which is not supported (supported: gemm)", printable(version)));
+    options.fail("version",
+                 fmt::format("is '{}', which is not supported (supported: gemm)", printable(version)));
   if (read.bits != 4) options.fail("bits", "is not 4, which is not supported");
   for_each_module(reader, [&](const std::string& name) {
     add(reader, name + ".weight", read_module(reader, name, read, true));

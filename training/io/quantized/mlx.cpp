@@ -1,5 +1,6 @@
-// MLX's quantised weights (mlx.core.quantize): "affine", codes in u32, the first in the low bits, with a scale and a bias
-// a group; and "mxfp4". A weight is "NAME.weight", "NAME.scales" and, where affine, "NAME.biases".
+// MLX's quantised weights (mlx.core.quantize): "affine", codes in u32, the first in the low bits, with a
+// scale and a bias a group; and "mxfp4". A weight is "NAME.weight", "NAME.scales" and, where affine,
+// "NAME.biases".
 #include <fmt/format.h>
 
 #include "engine/tensor/error.h"
@@ -26,8 +27,8 @@ Settings read_settings(const JsonFields& fields, Settings settings) {
   if (settings.group < 1 || settings.group > 1 << 20) fields.fail("group_size", "is out of range");
   if (settings.bits < 2 || settings.bits > 8) fields.fail("bits", "must lie in 2..8");
   if (settings.mode != "affine" && settings.mode != "mxfp4")
-    fields.fail("mode",
-                fmt::format("is '{}', which is not supported (supported: affine, mxfp4)", printable(settings.mode)));
+    fields.fail("mode", fmt::format("is '{}', which is not supported (supported: affine, mxfp4)",
+                                    printable(settings.mode)));
   return settings;
 }
 
@@ -74,7 +75,8 @@ void read_affine(FolderReader& reader, const std::string& module, const Settings
     FolderReader::fail(codes, fmt::format("does not hold whole codes of {} bits", settings.bits));
   shape[last] /= settings.bits;
   if (shape[last] % settings.group != 0)
-    FolderReader::fail(codes, fmt::format("has {} columns, which are no groups of {}", shape[last], settings.group));
+    FolderReader::fail(codes,
+                       fmt::format("has {} columns, which are no groups of {}", shape[last], settings.group));
   groups[last] = shape[last] / settings.group;
   const StoredTensor scales = reader.take(module + ".scales");
   const StoredTensor biases = reader.take(module + ".biases");
@@ -96,9 +98,9 @@ void read_affine(FolderReader& reader, const std::string& module, const Settings
     });
   }
   const std::int64_t columns = shape[last];
-  reader.add(weight, std::make_unique<ComputedWeight>(
-                         shape, fmt::format("affine{}", settings.bits),
-                         [=] { return unpack(codes, scales, biases, columns, settings); }));
+  reader.add(weight, std::make_unique<ComputedWeight>(shape, fmt::format("affine{}", settings.bits), [=] {
+               return unpack(codes, scales, biases, columns, settings);
+             }));
 }
 
 /// Codes as gpt-oss has them: byte j of a block holds elements 2j and 2j + 1.

@@ -1,5 +1,6 @@
-// MXFP4 of gpt-oss (transformers' integrations/mxfp4.py): NAME_blocks u8 (experts, rows, blocks, 16) and NAME_scales u8
-// (experts, rows, blocks) are NAME, (experts, inputs, outputs) where it is not quantised; rows are outputs.
+// MXFP4 of gpt-oss (transformers' integrations/mxfp4.py): NAME_blocks u8 (experts, rows, blocks, 16) and
+// NAME_scales u8 (experts, rows, blocks) are NAME, (experts, inputs, outputs) where it is not quantised; rows
+// are outputs.
 #include <fmt/format.h>
 
 #include "engine/tensor/error.h"
@@ -30,10 +31,12 @@ std::vector<std::byte> in_ggml_order(std::span<const std::byte> codes, std::span
 
 StoredWeightPtr mxfp4_weight(const Shape& shape, const StoredTensor& codes, const StoredTensor& scales) {
   if (codes.bytes.size() != scales.bytes.size() * kCodes)
-    throw ShapeError(fmt::format("has {} bytes of codes for {} scales", codes.bytes.size(), scales.bytes.size()));
+    throw ShapeError(
+        fmt::format("has {} bytes of codes for {} scales", codes.bytes.size(), scales.bytes.size()));
   std::vector<PackedPart> parts;
   parts.push_back({DType::u8, {}, [=] { return in_ggml_order(codes.bytes, scales.bytes); }});
-  return std::make_unique<PackedWeight>(shape, QuantizedLayout{QuantizedFormat::mxfp4, 0, 1}, std::move(parts));
+  return std::make_unique<PackedWeight>(shape, QuantizedLayout{QuantizedFormat::mxfp4, 0, 1},
+                                        std::move(parts));
 }
 
 void read_mxfp4(FolderReader& reader, const JsonFields&) {
@@ -44,8 +47,8 @@ void read_mxfp4(FolderReader& reader, const JsonFields&) {
     const StoredTensor codes = reader.take(name);
     const Shape& s = codes.info.shape;
     if (codes.info.dtype != DType::u8 || s.rank() < 3 || s[s.rank() - 1] != static_cast<std::int64_t>(kCodes))
-      FolderReader::fail(codes, fmt::format("is {} {}, expected U8 (..., rows, blocks, 16)", type_name(codes.info),
-                                            s.to_string()));
+      FolderReader::fail(codes, fmt::format("is {} {}, expected U8 (..., rows, blocks, 16)",
+                                            type_name(codes.info), s.to_string()));
     Shape groups;
     for (int i = 0; i + 1 < s.rank(); ++i) groups.push_back(s[i]);
     const StoredTensor scales = reader.take(weight + "_scales", "U8", groups);
@@ -54,7 +57,8 @@ void read_mxfp4(FolderReader& reader, const JsonFields&) {
       FolderReader::fail(codes, "has a shape whose size overflows");
     // The parameter itself is (experts, inputs, outputs).
     add_checked(reader, weight, [&] {
-      return std::make_unique<ChangedWeight>(mxfp4_weight(shape, codes, scales), ValueChange{.transposed = true});
+      return std::make_unique<ChangedWeight>(mxfp4_weight(shape, codes, scales),
+                                             ValueChange{.transposed = true});
     });
   }
 }

@@ -23,9 +23,9 @@ class ByteParts {
   }
   std::size_t size() const { return size_; }
 
-  /// Calls `use(bytes)` with all bytes in one run, which lives as long as the call: the file's own where there
-  /// is one piece, so that they are read from it straight to where they go. Memory of the file's that was read
-  /// is given back.
+  /// Calls `use(bytes)` with all bytes in one run, which lives as long as the call: the file's own where
+  /// there is one piece, so that they are read from it straight to where they go. Memory of the file's that
+  /// was read is given back.
   template <class Use>
   auto with_bytes(const Use& use) const;
 

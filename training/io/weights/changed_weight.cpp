@@ -32,8 +32,7 @@ std::vector<float> ChangedWeight::values() const {
   std::vector<float> out(values.size());
   for (std::size_t matrix = 0; matrix < values.size(); matrix += rows * columns)
     for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < columns; ++c)
-        out[matrix + r * columns + c] = values[matrix + c * rows + r];
+      for (std::size_t c = 0; c < columns; ++c) out[matrix + r * columns + c] = values[matrix + c * rows + r];
   return out;
 }
 

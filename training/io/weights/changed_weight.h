@@ -1,4 +1,5 @@
-// ChangedWeight: a weight whose values a file holds in another form than Hugging Face's. Private to training/io.
+// ChangedWeight: a weight whose values a file holds in another form than Hugging Face's. Private to
+// training/io.
 #pragma once
 
 #include "training/io/weights/stored_weight.h"

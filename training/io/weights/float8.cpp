@@ -12,18 +12,19 @@ float decode(unsigned byte, int exponent_bits, int bias) {
   const int mantissa_bits = 7 - exponent_bits;
   const int exponent = static_cast<int>(byte >> mantissa_bits) & ((1 << exponent_bits) - 1);
   const int mantissa = static_cast<int>(byte) & ((1 << mantissa_bits) - 1);
-  const float magnitude =
-      exponent == 0
-          ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
-          : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)), exponent - bias - mantissa_bits);
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
+                                        : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)),
+                                                     exponent - bias - mantissa_bits);
   return byte >= 128 ? -magnitude : magnitude;
 }
 
 float value_of(unsigned byte, ForeignType type) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  if (type == ForeignType::f8_e8m0) return byte == 255 ? kNaN : std::ldexp(1.0F, static_cast<int>(byte) - 127);
+  if (type == ForeignType::f8_e8m0)
+    return byte == 255 ? kNaN : std::ldexp(1.0F, static_cast<int>(byte) - 127);
   if (type == ForeignType::f8_e4m3) return (byte & 127) == 127 ? kNaN : decode(byte, 4, 7);
-  if ((byte & 127) == 124) return byte >= 128 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+  if ((byte & 127) == 124)
+    return byte >= 128 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
   return (byte & 127) > 124 ? kNaN : decode(byte, 5, 15);
 }
 

@@ -32,8 +32,9 @@ PackedWeight::PackedWeight(Shape shape, const QuantizedLayout& layout, std::vect
   const std::vector<QuantizedPart> wanted = wanted_parts(this->shape(), layout_);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (parts_.at(i).make) continue;
-    const auto bytes = static_cast<std::size_t>(matrices(this->shape()) * wanted[i].rows * wanted[i].columns) *
-                       size_of(parts_[i].dtype);
+    const auto bytes =
+        static_cast<std::size_t>(matrices(this->shape()) * wanted[i].rows * wanted[i].columns) *
+        size_of(parts_[i].dtype);
     if (parts_[i].bytes.size() != bytes)
       throw ShapeError(fmt::format("the {} of {} {} have {} bytes, not {}", wanted[i].name,
                                    name(layout_.format), this->shape().to_string(), parts_[i].bytes.size(),
@@ -46,8 +47,8 @@ std::optional<QuantizedTensor> PackedWeight::read_quantized(Device device) const
   std::vector<LazyTensor> tensors;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto upload = [&](std::span<const std::byte> bytes) {
-      return LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype,
-                                    shape_of(shape(), wanted[i]), device);
+      return LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype, shape_of(shape(), wanted[i]),
+                                    device);
     };
     tensors.push_back(parts_[i].make ? upload(parts_[i].make()) : parts_[i].bytes.with_bytes(upload));
   }

@@ -8,11 +8,13 @@
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
 #include "training/io/json_file.h"
+#include "training/io/model/model_files.h"
 #include "training/text/byte_tokenizer.h"
 #include "training/text/tokenizer/models/wordpiece.h"
 #include "training/text/tokenizer/normalizers/bert_normalizer.h"
 #include "training/text/tokenizer/pipeline/read_tokenizer.h"
 #include "training/text/tokenizer/sources/byte_level_files.h"
+#include "training/text/tokenizer/sources/gguf_file.h"
 #include "training/text/tokenizer/sources/model_folder.h"
 #include "training/text/tokenizer/sources/sentencepiece.h"
 #include "training/text/utf8.h"
@@ -229,6 +231,7 @@ std::unique_ptr<Tokenizer> open_files(const ModelFolder& folder, const std::stri
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir) {
+  if (is_gguf_path(model_dir)) return load_gguf_tokenizer(model_dir);
   std::error_code ignored;
   if (!std::filesystem::is_directory(model_dir, ignored)) {
     throw FileError(fmt::format("{}: there is no such model folder", model_dir.string()));

@@ -1,5 +1,3 @@
-#include "training/convert/tokenizer_vocabulary.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,19 +5,17 @@
 #include <unordered_map>
 
 #include "engine/tensor/error.h"
+#include "training/convert/token_type.h"
+#include "training/convert/tokenizer_vocabulary.h"
 #include "training/io/json_file.h"
+#include "training/text/tokenizer/sources/expressions.h"
 
 namespace caldera::detail {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of tokenizer.ggml.token_type.
-enum TokenType : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
 constexpr const char* kSpace = "\xE2\x96\x81";  // U+2581, which SentencePiece writes for a blank
-
-// ---- a GGUF vocabulary as tokenizer.json
 
 /// What transformers' converter of SentencePiece vocabularies does: a token of two parts that are tokens both
 /// is a merge of them, and those of higher scores come first.
@@ -51,9 +47,13 @@ Json merges_by_score(const GgufVocabulary& v) {
   return out;
 }
 
-Json sentencepiece_model(const GgufVocabulary& v) {
+Json vocabulary(const GgufVocabulary& v) {
   Json vocab = Json::object();
   for (std::size_t i = 0; i < v.tokens.size(); ++i) vocab.emplace(v.tokens[i], i);
+  return vocab;
+}
+
+Json sentencepiece_model(const GgufVocabulary& v) {
   const auto unknown = static_cast<std::size_t>(v.unknown_id.value_or(0));
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -63,7 +63,7 @@ Json sentencepiece_model(const GgufVocabulary& v) {
           {"fuse_unk", true},
           {"byte_fallback", true},
           {"ignore_merges", false},
-          {"vocab", std::move(vocab)},
+          {"vocab", vocabulary(v)},
           {"merges", merges_by_score(v)}};
 }
 
@@ -84,12 +84,12 @@ Json added_tokens(const GgufVocabulary& v) {
 }
 
 /// The bos before a text and the eos after it, as a post-processor.
-Json post_processor(const GgufVocabulary& v) {
+Json post_processor(const GgufVocabulary& v, bool add_bos) {
   const auto token = [&](std::optional<std::int64_t> id, bool wanted) -> const std::string* {
     if (!wanted || !id || *id < 0 || static_cast<std::size_t>(*id) >= v.tokens.size()) return nullptr;
     return &v.tokens[static_cast<std::size_t>(*id)];
   };
-  const std::string* bos = token(v.bos_id, v.add_bos.value_or(true));
+  const std::string* bos = token(v.bos_id, v.add_bos.value_or(add_bos));
   const std::string* eos = token(v.eos_id, v.add_eos.value_or(false));
   Json single = Json::array();
   Json pair = Json::array();
@@ -127,122 +127,64 @@ Json sentencepiece_tokenizer(const GgufVocabulary& v) {
           {"added_tokens", added_tokens(v)},
           {"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
           {"pre_tokenizer", nullptr},
-          {"post_processor", post_processor(v)},
+          {"post_processor", post_processor(v, true)},
           {"decoder", {{"type", "Sequence"}, {"decoders", decoders}}},
           {"model", sentencepiece_model(v)}};
 }
 
-// ---- tokenizer.json as a GGUF vocabulary
-
-/// Fields of a tokenizer.json that is well-formed as far as they go; whatever is not is left to its reader.
-class TokenizerFields {
- public:
-  explicit TokenizerFields(std::string_view text) : json_(parse_json(text, "tokenizer.json")) {}
-
-  const nlohmann::json& model() const { return at(json_, "model"); }
-  bool flag(const char* name) const {
-    const auto& value = at(model(), name);
-    return value.is_boolean() && value.get<bool>();
+/// As the models' authors write them: words by regular expressions, their bytes in the byte-level alphabet.
+Json byte_level_tokenizer(const GgufVocabulary& v, const PreTokenization& entry) {
+  Json steps = Json::array();
+  for (const std::string_view expression : entry.expressions)
+    steps.push_back({{"type", "Split"},
+                     {"pattern", {{"Regex", expression}}},
+                     {"behavior", "Isolated"},
+                     {"invert", false}});
+  steps.push_back(
+      {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}});
+  Json merges = Json::array();
+  for (const std::string& merge : v.merges) {
+    const std::size_t blank = merge.find(' ', 1);  // tokens of this alphabet hold none
+    if (blank != merge.npos) merges.push_back({merge.substr(0, blank), merge.substr(blank + 1)});
   }
-  bool is_sentencepiece() const {
-    return at(model(), "type") == "BPE" && flag("byte_fallback") && at(model(), "vocab").is_object();
-  }
-
-  /// Texts by id, and their types. Empty where ids have gaps that are no padding.
-  bool collect(std::vector<std::string>& tokens, std::vector<std::int32_t>& types, std::size_t size) const {
-    tokens.assign(size, {});
-    types.assign(size, kUnused);
-    const auto put = [&](const std::string& text, const nlohmann::json& id, std::int32_t type) {
-      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= size) return false;
-      tokens[id.get<std::size_t>()] = text;
-      types[id.get<std::size_t>()] = type;
-      return true;
-    };
-    for (const auto& [text, id] : at(model(), "vocab").items())
-      if (!put(text, id, is_byte(text) ? kByte : kNormal)) return false;
-    for (const auto& token : at(json_, "added_tokens")) {
-      const bool special = at(token, "special") == true;
-      const auto& content = at(token, "content");
-      if (!content.is_string() || !put(content, at(token, "id"), special ? kControl : kUserDefined)) return false;
-      if (content == at(model(), "unk_token")) types[at(token, "id").get<std::size_t>()] = kUnknown;
-    }
-    for (std::size_t i = 0; i < size; ++i)
-      if (tokens[i].empty()) tokens[i] = fmt::format("[PAD{}]", i);
-    return true;
-  }
-
-  /// The higher, the earlier a token's merge comes; tokens that no merge makes come first.
-  std::vector<float> scores(const std::vector<std::string>& tokens) const {
-    std::unordered_map<std::string, std::size_t> ranks;
-    std::size_t rank = 0;
-    for (const auto& merge : at(model(), "merges")) {
-      std::string whole;
-      if (merge.is_string()) {
-        whole = merge.get<std::string>();
-        if (const std::size_t blank = whole.find(' '); blank != whole.npos) whole.erase(blank, 1);
-      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-        whole = merge[0].get<std::string>() + merge[1].get<std::string>();
-      }
-      ranks.emplace(std::move(whole), rank++);
-    }
-    std::vector<float> scores(tokens.size(), 0);
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (const auto it = ranks.find(tokens[i]); it != ranks.end()) scores[i] = -static_cast<float>(it->second);
-    return scores;
-  }
-
-  bool has_prefix() const { return json_.value("normalizer", nlohmann::json()).dump().find("Prepend") != std::string::npos; }
-  /// Whether the post-processor puts something before a text.
-  bool begins_with_special() const {
-    const auto& single = at(at(json_, "post_processor"), "single");
-    return single.is_array() && !single.empty() && single.front().is_object() &&
-           single.front().contains("SpecialToken");
-  }
-
- private:
-  static const nlohmann::json& at(const nlohmann::json& object, const char* name) {
-    static const nlohmann::json kNone;
-    const auto it = object.is_object() ? object.find(name) : object.end();
-    return object.is_object() && it != object.end() ? *it : kNone;
-  }
-  static bool is_byte(const std::string& text) {
-    return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>');
-  }
-
-  nlohmann::json json_;
-};
+  const bool nfc = v.nfc.value_or(entry.nfc);
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", added_tokens(v)},
+          {"normalizer", nfc ? Json{{"type", "NFC"}} : Json(nullptr)},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
+          {"post_processor", post_processor(v, entry.add_bos)},
+          {"decoder",
+           {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", nullptr},
+            {"end_of_word_suffix", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"ignore_merges", entry.ignore_merges},
+            {"vocab", vocabulary(v)},
+            {"merges", merges}}}};
+}
 
 }  // namespace
 
 std::string tokenizer_json_of(const GgufVocabulary& v, const std::string& where) {
-  if (v.model != "llama" || v.scores.size() != v.tokens.size())
+  const PreTokenization* entry = v.model == "gpt2" ? find_pre_tokenization(v.pre) : nullptr;
+  const bool sentencepiece = v.model == "llama" && v.scores.size() == v.tokens.size();
+  if (!sentencepiece && (entry == nullptr || entry->add_sep))
     throw FileError(fmt::format("{}: no tokenizer.json can be made of a vocabulary of the kind '{}'{}", where,
-                                printable(v.model), v.pre.empty() ? "" : " with pre-tokenizer " + printable(v.pre)));
+                                printable(v.model),
+                                v.pre.empty() ? "" : " with pre-tokenizer " + printable(v.pre)));
   try {
-    return sentencepiece_tokenizer(v).dump(1) + "\n";
+    const Json json = sentencepiece ? sentencepiece_tokenizer(v) : byte_level_tokenizer(v, *entry);
+    return json.dump(1) + "\n";
   } catch (const nlohmann::json::exception&) {
     throw FileError(fmt::format("{}: the vocabulary is not UTF-8", where));
   }
-}
-
-void add_vocabulary(GgufWriter& writer, std::string_view tokenizer_json, const std::filesystem::path& folder) {
-  const TokenizerFields fields(tokenizer_json);
-  if (!fields.is_sentencepiece()) return;
-  const nlohmann::json config = read_json_object(folder / "config.json");
-  const std::string where = (folder / "config.json").string();
-  const std::int64_t size = JsonFields(config, where).require_integer("vocab_size");
-  std::vector<std::string> tokens;
-  std::vector<std::int32_t> types;
-  if (size < 1 || size > 1 << 24 || !fields.collect(tokens, types, static_cast<std::size_t>(size))) return;
-  writer.add("tokenizer.ggml.model", std::string("llama"));
-  writer.add("tokenizer.ggml.pre", std::string("default"));
-  writer.add("tokenizer.ggml.scores", fields.scores(tokens));
-  if (const auto unknown = std::ranges::find(types, std::int32_t{kUnknown}); unknown != types.end())
-    writer.add("tokenizer.ggml.unknown_token_id", static_cast<std::uint32_t>(unknown - types.begin()));
-  writer.add("tokenizer.ggml.tokens", std::move(tokens));
-  writer.add("tokenizer.ggml.token_type", std::move(types));
-  writer.add("tokenizer.ggml.add_bos_token", fields.begins_with_special());
-  writer.add("tokenizer.ggml.add_space_prefix", fields.has_prefix());
 }
 
 }  // namespace caldera::detail

@@ -1,0 +1,44 @@
+# A model through the formats: what it says does not change where the types hold its weights, and each format is read
+# wherever a model is.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+
+make_model
+convert="$CALDERA_BIN convert --json"
+# said PATH: the ids that a model gives after a few of a prompt's.
+said() {
+  expect_exit 0 "$CALDERA_BIN" generate --json --device cpu --model "$1" --prompt-ids "256 49 32 112" --max-tokens 12
+  sed -n '/"ids"/,/]/p' "$work/stdout" | tr -d ' \n'
+}
+before=$(said "$work/base")
+
+expect_exit 0 $convert --model "$work/base" --out "$work/m.gguf" --to gguf --type f32
+[ "$(json_number bytes "$work/stdout")" = "$(wc -c <"$work/m.gguf")" ] || fail "$(cat "$work/stdout")"
+[ "$(json_number tensors "$work/stdout")" = 20 ] || fail "2 layers of 9, embeddings and a norm: $(cat "$work/stdout")"
+grep -q '"out"' "$work/stdout" || fail "$(cat "$work/stdout")"
+expect_exit 0 $convert --model "$work/m.gguf" --out "$work/back" --to safetensors
+for model in "$work/m.gguf" "$work/back"; do
+  [ "$(said "$model")" = "$before" ] || fail "$model says $(said "$model"), not $before"
+done
+
+# Quantised ones run, train an adapter and are read back as they are.
+expect_exit 0 $convert --model "$work/base" --out "$work/q8.gguf" --to gguf --type q8_0
+expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/q8.gguf" --data "$work/data" --out "$work/adapter" \
+  --rank 2 --iterations 2 --seed 1
+expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$work/q8.gguf" --adapter "$work/adapter" \
+  --data "$work/data/valid.jsonl"
+for type in f16 bf16 q4_0 q4_k; do
+  expect_exit 0 $convert --model "$work/base" --out "$work/x.gguf" --to gguf --type $type
+  said "$work/x.gguf" >"$work/ids"
+done
+
+# Refused in one line, and nothing is left behind.
+head -c 300 "$work/m.gguf" >"$work/cut.gguf"
+expect_exit 1 "$CALDERA_BIN" generate --device cpu --model "$work/cut.gguf" --prompt-ids 1
+expect_one_error_line
+grep -q cut.gguf "$work/stderr" || fail "the error names no file: $(cat "$work/stderr")"
+expect_exit 2 "$CALDERA_BIN" convert --model "$work/base" --out "$work/base" --to safetensors
+expect_one_error_line
+expect_exit 1 "$CALDERA_BIN" convert --model "$work/none" --out "$work/y" --to mlx
+expect_one_error_line
+[ ! -e "$work/y" ] || fail "a folder is left behind"

@@ -1,0 +1,11 @@
+// The kinds of tokens that a GGUF vocabulary tells apart. Private to training/convert.
+#pragma once
+
+#include <cstdint>
+
+namespace caldera::detail {
+
+/// Values of tokenizer.ggml.token_type.
+enum TokenType : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+}  // namespace caldera::detail
