@@ -6,15 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "training/generate/finish_reason.h"
 #include "training/generate/sampler.h"
 #include "training/models/causal_lm.h"
 
 namespace caldera {
-
-enum class FinishReason : std::uint8_t {
-  stop,    // a stop token was drawn, or the receiver said so
-  length,  // max_tokens were drawn, or the model has no more positions
-};
 
 struct GenerateOptions {
   std::int64_t max_tokens = 100;

@@ -4,11 +4,21 @@
 
 #include <cmath>
 
+#include "ops/core/broadcast.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/nn/attention.h"
+#include "ops/elementwise/trigonometry.h"
+#include "ops/linalg/matmul.h"
+#include "ops/nn/softmax.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {
+
+constexpr double kMasked = -1e30;  // below any score, and finite
 
 void check_projection(const char* name, const Projection& p, std::int64_t in, std::int64_t out) {
   if (p.in_features() != in || p.out_features() != out)
@@ -16,19 +26,76 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
                                  p.in_features(), p.out_features(), in, out));
 }
 
+/// Where query i of the call (at context.position + i) may look: boolean, and broadcasts to (B, 1, T, S).
+/// Undefined where it may look anywhere.
+LazyTensor permitted(std::int64_t queries, std::int64_t keys, const AttentionContext& context,
+                     const AttentionSpec& spec) {
+  const Device device = context.mask.device();
+  const auto up_to = [&](std::int64_t offset) {
+    return causal_mask(queries, keys, context.position + offset, device);
+  };
+  LazyTensor mask;
+  const auto restrict_to = [&](const LazyTensor& more) {
+    mask = mask.defined() ? logical_and(mask, more) : more;
+  };
+  if (!spec.bidirectional)
+    restrict_to(context.mask);
+  else if (spec.window)
+    restrict_to(up_to(*spec.window - 1));
+  if (spec.window) restrict_to(logical_not(up_to(-*spec.window)));
+  if (context.present.defined())
+    restrict_to(reshape(context.present, Shape{context.present.shape(0), 1, 1, keys}));
+  return mask;
+}
+
+/// Attention with a soft cap or sinks, of its parts. Scores are f32.
+LazyTensor composite_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                               const LazyTensor& mask, const AttentionSpec& spec) {
+  const std::int64_t batch = q.shape(0), heads = q.shape(1), groups = k.shape(1), length = q.shape(2);
+  const auto by_group = [&](const LazyTensor& x, std::int64_t each) {
+    return reshape(x, Shape{batch, groups, each, x.shape(2), x.shape(3)});
+  };
+  const LazyTensor products = matmul(by_group(q, heads / groups), transpose(by_group(k, 1)));
+  LazyTensor scores =
+      reshape(astype(products, DType::f32), Shape{batch, heads, length, k.shape(2)}) * spec.scale;
+  if (spec.softcap) scores = tanh(scores / *spec.softcap) * *spec.softcap;
+  if (mask.defined()) scores = where(mask, scores, kMasked);
+  LazyTensor weights;
+  if (spec.sinks.defined()) {
+    const LazyTensor sinks = broadcast_to(reshape(astype(spec.sinks, DType::f32), Shape{1, heads, 1, 1}),
+                                          Shape{batch, heads, length, 1});
+    weights = slice(softmax(concatenate({scores, sinks}, -1), -1), -1, 0, k.shape(2));
+  } else {
+    weights = softmax(scores, -1);
+  }
+  const LazyTensor attended = matmul(by_group(astype(weights, q.dtype()), heads / groups), by_group(v, 1));
+  return reshape(attended, Shape{batch, heads, length, v.shape(3)});
+}
+
 }  // namespace
+
+AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std::int64_t length,
+                                        KVCache* cache, Device device) {
+  const std::int64_t position = cache == nullptr ? 0 : cache->position();
+  const std::int64_t keys = cache == nullptr ? length : cache->capacity();
+  AttentionContext context;
+  for (RotaryEmbedding& rotary : rotaries) {
+    // All of it now, or the plan would change with the tables in the middle of a text.
+    if (cache != nullptr) rotary.reserve(keys);
+    context.angles.push_back(rotary.angles(length, position));
+  }
+  if (cache != nullptr) cache->begin(length);
+  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
+  // call's own positions is masked, and left out.
+  context.mask = causal_mask(length, keys, position, device);
+  context.cache = cache;
+  context.position = position;
+  return context;
+}
 
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
                                         Device device) {
-  if (cache == nullptr) return {rotary.angles(length), causal_mask(length, length, 0, device), nullptr};
-  const std::int64_t position = cache->position();
-  // All of it now, or the plan would change with the tables in the middle of a text.
-  rotary.reserve(cache->capacity());
-  RotaryAngles angles = rotary.angles(length, position);
-  cache->begin(length);
-  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
-  // call's own positions is masked, and left out.
-  return {std::move(angles), causal_mask(length, cache->capacity(), position, device), cache};
+  return make_attention_context({&rotary, 1}, length, cache, device);
 }
 
 LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
@@ -50,12 +117,18 @@ LazyTensor merge_heads(const LazyTensor& x) {
 }
 
 LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                  const AttentionContext& context, std::int64_t layer) {
-  const double scale = 1 / std::sqrt(static_cast<double>(q.shape(3)));
-  if (context.cache == nullptr) return grouped_query_attention(q, k, v, context.mask, scale);
-  context.cache->write(layer, k, v);
-  return grouped_query_attention(q, context.cache->keys(layer), context.cache->values(layer), context.mask,
-                                 scale);
+                  const AttentionContext& context, std::int64_t layer, const AttentionSpec& spec) {
+  LazyTensor keys = k, values = v;
+  if (context.cache != nullptr) {
+    context.cache->write(layer, k, v);
+    keys = context.cache->keys(layer);
+    values = context.cache->values(layer);
+  }
+  const LazyTensor mask = permitted(q.shape(2), keys.shape(2), context, spec);
+  if (!spec.softcap && !spec.sinks.defined())
+    return scaled_dot_product_attention(q, keys, values,
+                                        {.mask = mask, .scale = spec.scale, .enable_gqa = true});
+  return composite_attention(q, keys, values, mask, spec);
 }
 
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
@@ -79,10 +152,12 @@ LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& conte
   if (x.rank() != 3)
     throw ShapeError(
         fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
-  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles);
-  const LazyTensor k = apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles);
+  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles.front());
+  const LazyTensor k =
+      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles.front());
   const LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads);
-  return o_proj->forward(merge_heads(attend(q, k, v, context, layer)));
+  const AttentionSpec spec{.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim))};
+  return o_proj->forward(merge_heads(attend(q, k, v, context, layer, spec)));
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
