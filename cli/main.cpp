@@ -23,6 +23,7 @@
   C(devices)                \
   C(doctor)                 \
   C(tokenize)               \
+  C(template)               \
   C(generate)               \
   C(evaluate)               \
   C(pretrain)               \

@@ -1,4 +1,5 @@
 #include <caldera/caldera.h>
+#include <caldera/chat.h>
 #include <caldera/training.h>
 #include <caldera/v1.h>
 
@@ -25,6 +26,12 @@ bool passes(double share) {
   return result && testing::gradgradcheck(silu, {x});
 }
 
+/// Whether a chat template renders.
+bool renders() {
+  const caldera::ChatTemplate chat("{{ messages[0].content | upper }}");
+  return chat.render({.messages = {{{"role", "user"}, {"content", "grün"}}}}).text == "GRÜN";
+}
+
 }  // namespace
 
 int main() {
@@ -40,5 +47,5 @@ int main() {
   // 32 rows of probabilities; adding one vector to all columns of w changes no softmax: dw sums to 0.
   const bool right = std::abs(total.item() - 32) < 1e-3 && loss.item() > 0 && loss.item() < 0.11 &&
                      std::abs(sum(dw).item()) < 1e-5 && sum(square(dw)).item() > 0;
-  return right && passes(1) && !passes(0.5) ? 0 : 1;
+  return right && renders() && passes(1) && !passes(0.5) ? 0 : 1;
 }

@@ -57,7 +57,7 @@ bool Cycler::attribute(std::string_view name, Value& out) {
         std::string(name),
         [self = shared_from_this(), reset](Arguments& arguments) {
           const Parameters none("next", arguments, {});
-          const Value value = reset ? Value() : self->items.items()[self->at];
+          Value value = reset ? Value() : self->items.items()[self->at];
           self->at = reset ? 0 : (self->at + 1) % self->items.items().size();
           return value;
         },

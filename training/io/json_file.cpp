@@ -46,9 +46,8 @@ const char* type_of(const nlohmann::json& value) {
   return "an object";
 }
 
-}  // namespace
-
-nlohmann::json parse_json(std::string_view text, const std::string& where) {
+template <typename Json>
+Json parse_as(std::string_view text, const std::string& where) {
   if (nests_too_deep(text)) {
     throw FileError(fmt::format("{}: not usable: JSON nested deeper than {} levels", where, kMaxDepth));
   }
@@ -57,14 +56,24 @@ nlohmann::json parse_json(std::string_view text, const std::string& where) {
     throw FileError(fmt::format("{}: not valid JSON (it holds a NUL byte)", where));
   }
   try {
-    return nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::parse_error& e) {
+    return Json::parse(text.begin(), text.end());
+  } catch (const typename Json::parse_error& e) {
     const std::size_t at = std::min(e.byte, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     throw FileError(fmt::format("{}: not valid JSON (line {}, byte {})", where, line, e.byte));
-  } catch (const nlohmann::json::exception& e) {  // a number beyond double's range, say
+  } catch (const typename Json::exception& e) {  // a number beyond double's range, say
     throw FileError(fmt::format("{}: not valid JSON ({})", where, printable(e.what())));
   }
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& where) {
+  return parse_as<nlohmann::json>(text, where);
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where) {
+  return parse_as<nlohmann::ordered_json>(text, where);
 }
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {

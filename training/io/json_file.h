@@ -17,6 +17,8 @@ namespace caldera::detail {
 /// text that is not JSON or nests deeper than any file of ours does: nlohmann's copy and dump recurse, so
 /// depth is checked first.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
+/// The same, with the members of objects in the order they are written in.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where);
 
 /// Reads and parses `path`; the root must be an object. Throws FileError.
 nlohmann::json read_json_object(const std::filesystem::path& path);

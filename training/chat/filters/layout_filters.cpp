@@ -152,8 +152,8 @@ Value word_wrap(const Value& subject, Arguments& arguments) {
 }  // namespace
 
 const FilterTable& layout_filters() {
-  static const FilterTable table = {{"indent", indent}, {"truncate", truncate}, {"wordwrap", word_wrap}};
-  return table;
+  static const FilterTable kTable = {{"indent", indent}, {"truncate", truncate}, {"wordwrap", word_wrap}};
+  return kTable;
 }
 
 }  // namespace caldera::chat

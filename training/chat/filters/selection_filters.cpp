@@ -200,7 +200,7 @@ Value items(const Value& subject, Arguments& arguments) {
 }  // namespace
 
 const FilterTable& selection_filters() {
-  static const FilterTable table = {
+  static const FilterTable kTable = {
       {"map", map},
       {"select", selected<false, true>},
       {"reject", selected<false, false>},
@@ -211,7 +211,7 @@ const FilterTable& selection_filters() {
       {"slice", slice},
       {"items", items},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace caldera::chat

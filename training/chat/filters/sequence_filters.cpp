@@ -70,7 +70,7 @@ Value reverse(const Value& subject, Arguments& arguments) {
   if (subject.is_text()) return slice_of(subject, Value(), Value(), std::int64_t{-1});
   ListBuilder list = items_of(subject);
   std::reverse(list.items().begin(), list.items().end());
-  const Value reversed = list.finish();
+  Value reversed = list.finish();
   if (subject.is_object()) return reversed;
   return Value(std::make_shared<Iterator>(
       "reversed", reversed.depth(),
@@ -202,13 +202,13 @@ Value group_by(const Value& subject, Arguments& arguments) {
 }  // namespace
 
 const FilterTable& sequence_filters() {
-  static const FilterTable table = {
+  static const FilterTable kTable = {
       {"length", length},    {"count", length},    {"list", to_list}, {"first", first},
       {"last", last},        {"reverse", reverse}, {"join", join},    {"sum", sum},
       {"min", minimum},      {"max", maximum},     {"sort", sort},    {"dictsort", dict_sort},
       {"groupby", group_by},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace caldera::chat

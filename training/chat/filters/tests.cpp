@@ -97,7 +97,7 @@ bool compares(const Value& subject, Arguments& arguments) {
 }  // namespace
 
 Test find_test(std::string_view name) {
-  static const std::unordered_map<std::string_view, Test> table = {
+  static const std::unordered_map<std::string_view, Test> kTable = {
       {"odd", parity<1>},
       {"even", parity<0>},
       {"divisibleby", divisible_by},
@@ -138,8 +138,8 @@ Test find_test(std::string_view name) {
       {">=", compares<Ordering::greater_equal>},
       {"ge", compares<Ordering::greater_equal>},
   };
-  const auto found = table.find(name);
-  return found == table.end() ? nullptr : found->second;
+  const auto found = kTable.find(name);
+  return found == kTable.end() ? nullptr : found->second;
 }
 
 }  // namespace caldera::chat

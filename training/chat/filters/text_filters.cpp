@@ -222,7 +222,7 @@ Value strip_tags(const Value& subject, Arguments& arguments) {
 }  // namespace
 
 const FilterTable& text_filters() {
-  static const FilterTable table = {
+  static const FilterTable kTable = {
       {"upper", mapped<to_upper>},
       {"lower", mapped<to_lower>},
       {"capitalize", mapped<capitalize>},
@@ -241,7 +241,7 @@ const FilterTable& text_filters() {
       {"urlencode", url_encode},
       {"striptags", strip_tags},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace caldera::chat

@@ -158,12 +158,12 @@ Value refuse_random(const Value& /*subject*/, Arguments& /*arguments*/) {
 }  // namespace
 
 const FilterTable& value_filters() {
-  static const FilterTable table = {
+  static const FilterTable kTable = {
       {"default", or_default}, {"d", or_default},        {"int", to_integer},           {"float", to_float},
       {"abs", absolute},       {"round", round_filter},  {"filesizeformat", file_size}, {"tojson", to_json},
       {"attr", attribute},     {"pprint", pretty_print}, {"random", refuse_random},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace caldera::chat

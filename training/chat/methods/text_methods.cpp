@@ -272,7 +272,7 @@ ViewList lines_of(std::string_view text, bool keep_ends) {
 }
 
 TextMethod find_text_method(std::string_view name) {
-  static const std::unordered_map<std::string_view, TextMethod> methods = {
+  static const std::unordered_map<std::string_view, TextMethod> kMethods = {
       {"upper", mapped<to_upper>},
       {"lower", mapped<to_lower>},
       {"title", mapped<title_case>},
@@ -316,8 +316,8 @@ TextMethod find_text_method(std::string_view name) {
       {"islower", cased<is_lower, is_upper>},
       {"istitle", is_title_text},
   };
-  const auto found = methods.find(name);
-  return found == methods.end() ? nullptr : found->second;
+  const auto found = kMethods.find(name);
+  return found == kMethods.end() ? nullptr : found->second;
 }
 
 }  // namespace caldera::chat

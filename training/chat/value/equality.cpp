@@ -33,8 +33,8 @@ bool equal_sequences(const Value& a, const Value& b) {
 /// Spreads what std::hash gives, in a way that no template knows beforehand: else one could choose keys that
 /// all fall into one bucket.
 std::size_t spread(std::size_t hash) {
-  static const std::uint64_t secret = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-  std::uint64_t x = hash ^ secret;
+  static const std::uint64_t kSecret = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  std::uint64_t x = hash ^ kSecret;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
   return static_cast<std::size_t>(x ^ (x >> 31));

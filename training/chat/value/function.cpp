@@ -13,7 +13,7 @@ Value call_value(const Value& callee, Arguments& arguments) {
   step();
   check_stack();
   // Held by this call: the name it was reached by may be given another value inside of it.
-  const Value held = callee;
+  const Value held = callee;  // NOLINT(performance-unnecessary-copy-initialization)
   return held.as<Function>().body(arguments);
 }
 
