@@ -12,8 +12,21 @@ struct AttentionOptions {
   /// Broadcasts to the scores (..., queries, keys). Boolean: may the query look at the key? Otherwise
   /// floating, and added to the scores.
   LazyTensor mask = {};
-  /// Query i looks at keys 0 to i. Not together with a mask.
+  /// Query i looks at keys 0 to i (+ offset). Not together with a mask.
   bool is_causal = false;
+  /// Query i looks at keys j with i + offset - window < j, and j < i + offset + window (Beltagy et al. 2020;
+  /// Mistral's and Gemma's sliding window with is_causal). Not together with a mask.
+  std::optional<std::int64_t> window = {};
+  /// The key that query 0 stands beside, for is_causal and window. An argument of the plan.
+  std::int64_t offset = 0;
+  /// Scaled products s become softcap * tanh(s / softcap), before they are masked (Gemma 2).
+  std::optional<double> softcap = {};
+  /// (heads), heads being axis -3 of q: a score of each head that takes part in the softmax and has no value
+  /// (gpt-oss). May be undefined.
+  LazyTensor sinks = {};
+  /// With sinks: key and value 0 are zeros and stand for the sinks, which else are put before the others, in
+  /// a copy. Neither offset nor what a mask says of them counts for it.
+  bool sink_key = false;
   /// What the products are multiplied by; 1 / sqrt(features) by default.
   std::optional<double> scale = {};
   /// The heads (axis -3) of keys and values may be fewer than those of queries, which share them in groups of
@@ -25,9 +38,16 @@ struct AttentionOptions {
 /// features), v (..., keys, width); leading axes broadcast. Runs without holding the scores in memory
 /// wherever the compiler takes it (docs/compiler.md). Scores of 16-bit types are float32. A query that a
 /// boolean mask lets look at nothing gives the mean of v, where PyTorch gives NaN or 0; one whose every score
-/// is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal.
+/// is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal or a window,
+/// and for a window or softcap that is not positive.
 LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                                         const AttentionOptions& options = {});
+
+/// mask[i][j] of AttentionOptions: j <= i + offset if causal, i + offset - window < j and j < i + offset +
+/// window with a window. Shape (queries, keys), boolean. The offset is an argument of the plan. Undefined
+/// where all are visible.
+LazyTensor banded_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, bool causal,
+                       std::optional<std::int64_t> window, Device device);
 
 /// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);

@@ -9,6 +9,7 @@
 #include "tests/training/golden_model.h"
 #include "training/lora/lora.h"
 #include "training/nn/loss.h"
+#include "training/nn/rope_frequencies.h"
 
 namespace caldera::testing {
 namespace {
@@ -22,6 +23,26 @@ struct FamilyCase {
 constexpr FamilyCase kFamilies[] = {
     {"qwen2-untied", "qwen2"},
     {"qwen2-tied", "qwen2"},
+    {"llama-linear", "llama"},
+    {"llama-dynamic", "llama"},
+    {"llama-llama3", "llama"},
+    {"llama-yarn", "llama"},
+    {"qwen3", "qwen3"},
+    {"qwen3-sliding", "qwen3"},
+    {"gemma2", "gemma2"},
+    {"gemma3", "gemma3_text"},
+    {"gemma3-new-names", "gemma3_text"},
+    {"mistral", "mistral"},
+    {"ministral3", "ministral3"},
+    {"smollm3", "smollm3"},
+    {"olmo2", "olmo2"},
+    {"olmo3", "olmo3"},
+    {"granite", "granite"},
+    {"phi3-long", "phi3"},
+    {"phi3-short", "phi3"},
+    {"gpt2", "gpt2"},
+    {"qwen3-moe", "qwen3_moe"},
+    {"gpt-oss", "gpt_oss"},
 };
 
 class FamilyTest : public ::testing::TestWithParam<std::tuple<FamilyCase, Device>> {
@@ -77,7 +98,9 @@ TEST_P(FamilyTest, DecodingWithTheCacheEqualsTheWholePass) {
   const std::vector<std::int32_t> ids = golden.tokens("ids");
   const Doubles whole = golden.values("logits");
   const std::int64_t vocab = model.config().vocab_size;
-  const auto cache = model.make_cache(12, kBatch);
+  // A text of as many positions where frequencies depend on that.
+  const std::int64_t capacity = depends_on_length(model.config().rope_scaling) ? kPositions : 12;
+  const auto cache = model.make_cache(capacity, kBatch);
   std::int64_t position = 0;
   for (const std::int64_t length : {4, 1, 1, 2, 1}) {
     std::vector<std::int32_t> fed;

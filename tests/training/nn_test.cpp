@@ -259,7 +259,7 @@ TEST(NnGradientTest, AttentionModule) {
         Attention layer(config, std::make_unique<Linear>(in[1]), std::make_unique<Linear>(in[2]),
                         std::make_unique<Linear>(in[3]), std::make_unique<Linear>(in[4]));
         RotaryEmbedding rotary(2, 16, 100.0, Device::cpu());
-        const AttentionContext context = make_attention_context(rotary, 3, nullptr, Device::cpu());
+        const AttentionContext context = make_attention_context(rotary, 1, 3, nullptr);
         return sum(square(layer.forward(in[0], context, 0)));
       },
       values, shapes);

@@ -52,6 +52,7 @@ json minimal(const char* architecture, const char* model_type) {
 json minimal(const std::string& model_type) {
   json config = minimal("", model_type.c_str());
   config.erase("architectures");
+  if (model_type == "gpt2") config.erase("num_key_value_heads");  // it has as many as heads
   return config;
 }
 
@@ -85,7 +86,7 @@ TEST_F(RegistryTest, EitherNameOfAFamilySelectsIt) {
   for (const std::string& type : model_types()) {
     const auto by_type = make_causal_lm(put(minimal(type)), Device::cpu());
     EXPECT_EQ(by_type->config().model_type, type);
-    json config = minimal(by_type->config().architecture.c_str(), type.c_str());
+    json config = with(minimal(type), "architectures", {by_type->config().architecture});
     EXPECT_EQ(make_causal_lm(put(config), Device::cpu())->config(), by_type->config());
     config.erase("model_type");
     EXPECT_EQ(make_causal_lm(put(config), Device::cpu())->config(), by_type->config());
@@ -111,17 +112,39 @@ TEST_F(RegistryTest, WhatAFamilyDoesNotComputeIsRefusedByName) {
   const auto names = [&](const char* field, const json& value) {
     EXPECT_NE(refused(with(config, field, value)).find(field), std::string::npos);
   };
-  names("use_sliding_window", true);
   names("use_sliding_window", "yes");
   names("layer_types", {"full_attention", "sliding_attention"});
   names("layer_types", {"full_attention"});
   names("layer_types", {"full_attention", "full_attention", "full_attention"});
   names("layer_types", json::array());
   names("hidden_act", "gelu");
-  names("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
+  names("rope_scaling", {{"rope_type", "yarn"}});
+  names("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}, {"squeeze", 2}});
+  names("rope_scaling", {{"rope_type", "xpos"}, {"factor", 4.0}});
+  names("rope_scaling", {{"rope_type", "linear"}, {"factor", 0.5}});
+  names("rope_scaling", {{"rope_type", "longrope"}, {"short_factor", {1, 1}}});
+  names("partial_rotary_factor", 0.5);
+  names("attention_multiplier", 0.3);
   names("num_key_value_heads", 3);
   EXPECT_NO_THROW(
       make_causal_lm(put(with(config, "layer_types", {"full_attention", "full_attention"})), Device::cpu()));
+}
+
+TEST_F(RegistryTest, AFieldThatIsNotKnownIsRefusedUnlessItSwitchesNothingOn) {
+  const json config = minimal("LlamaForCausalLM", "llama");
+  for (const auto& [field, value] : {std::pair<const char*, json>{"new_feature", true},
+                                     {"new_scale", 0.5},
+                                     {"new_list", {1}},
+                                     {"new_object", {{"a", 0}}},
+                                     {"new_name", "x"},
+                                     {"sliding_window", 128},
+                                     {"layer_types", {"full_attention", "full_attention"}}})
+    EXPECT_NE(refused(with(config, field, value)).find(std::string("field '") + field + "'"),
+              std::string::npos);
+  for (const json& off : {json(), json(false), json(0), json(""), json::array(), json::object()})
+    EXPECT_NO_THROW(make_causal_lm(put(with(config, "new_feature", off)), Device::cpu()));
+  for (const char* harmless : {"transformers_version", "_name_or_path", "unsloth_version"})
+    EXPECT_NO_THROW(make_causal_lm(put(with(config, harmless, "x")), Device::cpu()));
 }
 
 TEST_F(RegistryTest, AnyFamilyIsSavedAndLoaded) {

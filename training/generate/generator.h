@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "training/generate/drafter.h"
+#include "training/generate/feeder.h"
 #include "training/generate/finish_reason.h"
 #include "training/generate/sampler.h"
 #include "training/models/causal_lm.h"
@@ -22,6 +25,11 @@ struct GenerateOptions {
   /// Receives the logits (vocabulary size) of every position fed to the model, the prompt's first. The token
   /// drawn last is not fed: there are prompt + generated - 1 rows (at least the prompt's).
   std::function<void(std::span<const float>)> on_logits;
+  /// Guesses the next tokens, which the model checks in one call (see speculative.h): faster where most are
+  /// right, and drawn from the same distribution; greedy tokens are the same. May be null. Its tokens are of
+  /// the model's vocabulary.
+  std::shared_ptr<Drafter> drafter;
+  std::int64_t draft_tokens = 4;  ///< at a time
 };
 
 struct Generation {
@@ -29,18 +37,12 @@ struct Generation {
   FinishReason finish_reason = FinishReason::length;
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;  ///< over the tokens fed after the prompt; 0 if there were none
+  std::int64_t drafted_tokens = 0;      ///< that a drafter guessed, and of these
+  std::int64_t accepted_tokens = 0;     ///< those that the model kept
 };
 
 /// The tokens that end a text of this model, by its configuration.
 std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
-
-/// Positions of a new cache beyond those of the prompt.
-inline constexpr std::int64_t kCacheHeadroom = 32;
-
-/// Positions that the cache of generate() has room for until more are needed: those of the prompt and
-/// kCacheHeadroom, rounded up to a power of two of at least 1024, so that prompts of many lengths share their
-/// plans; never more than the model has.
-std::int64_t cache_capacity(const ModelConfig& config, std::int64_t prompt_size);
 
 /// Continues `prompt`, in evaluation mode; the model's own mode is restored. The same arguments give the same
 /// tokens on one device. Throws ValueError for an empty prompt, one with more tokens than the model has

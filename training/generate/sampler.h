@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <random>
 #include <span>
@@ -52,6 +53,9 @@ class Sampler {
   /// The same after `seen` (the prompt and all tokens generated so far), all of which the penalties count.
   std::int32_t next(std::span<const float> logits, std::span<const std::int32_t> seen) {
     return next(logits, SamplingContext{.seen = seen});
+  }
+  std::int32_t next(std::span<const float> logits, std::initializer_list<std::int32_t> seen) {
+    return next(logits, std::span(seen.begin(), seen.size()));
   }
 
   /// What next() draws from: the tokens that are left, the most likely first, and their probabilities, which

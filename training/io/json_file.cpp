@@ -162,6 +162,8 @@ const nlohmann::json& JsonFields::require_array(const char* field) const {
   return *value;
 }
 
+bool JsonFields::names_field(const char* field) const { return object_.contains(field); }
+
 JsonKind JsonFields::kind(const char* field) const {
   const auto* value = find(field);
   if (value == nullptr) return JsonKind::missing;
@@ -175,6 +177,12 @@ std::optional<std::string> JsonFields::first_object() const {
   for (const auto& [name, value] : object_.items())
     if (value.is_object()) return name;
   return std::nullopt;
+}
+
+std::vector<std::string> JsonFields::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) names.push_back(name);
+  return names;
 }
 
 bool JsonFields::is_unset(const char* field) const {

@@ -38,9 +38,13 @@ class JsonFields {
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return find(field) != nullptr; }
+  /// Whether the field is there, be it null.
+  bool names_field(const char* field) const;
   JsonKind kind(const char* field) const;
   /// The name of the first field that holds an object, if any does.
   std::optional<std::string> first_object() const;
+  /// The names of all fields, in the order of their bytes.
+  std::vector<std::string> names() const;
   /// Whether a feature is off: missing, false, or an empty list or object.
   bool is_unset(const char* field) const;
   /// The value, or nullptr where it is missing or null.

@@ -25,6 +25,8 @@ std::string to_json(const JsonMembers& members, int indent) {
         [&](const auto& v) {
           if constexpr (std::is_same_v<decltype(v), const EmptyObject&>)
             slot = nlohmann::ordered_json::object();
+          else if constexpr (std::is_same_v<decltype(v), const RawJson&>)
+            slot = nlohmann::ordered_json::parse(v.text);
           else
             slot = v;
         },

@@ -12,9 +12,13 @@
 namespace caldera::detail {
 
 struct EmptyObject {};
+/// A value that is JSON already.
+struct RawJson {
+  std::string text;
+};
 
 using JsonValue = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string,
-                               std::vector<std::string>, std::vector<std::int64_t>, EmptyObject>;
+                               std::vector<std::string>, std::vector<std::int64_t>, EmptyObject, RawJson>;
 using JsonMembers = std::vector<std::pair<std::string, JsonValue>>;
 
 /// An object as text: on one line, or with `indent` blanks a level. Throws ValueError for a string that is

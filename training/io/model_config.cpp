@@ -12,6 +12,7 @@
 namespace caldera {
 namespace {
 
+using detail::FamilyFields;
 using detail::JsonFields;
 using detail::JsonKind;
 using detail::printable;
@@ -22,42 +23,67 @@ constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxVocabulary = 1 << 24;
 constexpr std::int64_t kMaxPositions = 1 << 28;
 
-void refuse_partial_rotation(const JsonFields& fields) {
-  const auto partial = fields.number("partial_rotary_factor");
-  if (partial && *partial != 1.0) fields.fail("partial_rotary_factor", "is not supported (supported: 1)");
+constexpr std::string_view kSilu = "silu";
+
+/// A field of config.json, or of one of its objects, that says which part of a head's width is turned.
+void check_partial(const JsonFields& fields, const char* field, double factor, const FamilyFields& family) {
+  if (factor == 1 || (family.partial_rotary && factor < 1)) return;
+  fields.fail(field, family.partial_rotary
+                         ? fmt::format("has a partial_rotary_factor of {}, which must not be above 1", factor)
+                         : "asks for a partial_rotary_factor, which is not supported (supported: 1)");
+}
+
+JsonFields require_object(const JsonFields& fields, const char* field, const std::string& where) {
+  if (fields.kind(field) != JsonKind::object) fields.fail(field, "must be an object or null");
+  return fields.object(field, where);
+}
+
+/// {"full_attention": {"rope_type": ...}, "sliding_attention": {...}}: of each type of layer.
+void read_nested_rope(const JsonFields& object, const JsonFields& fields, const char* field,
+                      RopeParameters& rope, ModelConfig& config) {
+  for (const std::string& type : object.names()) {
+    if (object.kind(type.c_str()) == JsonKind::missing) continue;
+    if (type != "full_attention" && type != "sliding_attention")
+      fields.fail(field, fmt::format("holds '{}', which is no type of layer (known: full_attention, "
+                                     "sliding_attention)",
+                                     printable(type)));
+    const std::string where = fmt::format("{}: {}: {}", fields.where(), field, type);
+    const JsonFields inner = require_object(object, type.c_str(), where);
+    if (type == "full_attention") {
+      read_rope_object(inner, fields, field, rope);
+    } else {
+      if (!config.local_rope) config.local_rope = RopeParameters{rope.theta};
+      read_rope_object(inner, fields, field, *config.local_rope);
+    }
+  }
 }
 
 /// Frequencies of the rotary embedding: `rope_scaling` (older files) or `rope_parameters` (newer ones).
-void read_rope(const JsonFields& fields, ModelConfig& config) {
-  config.rope_theta = fields.number("rope_theta").value_or(config.rope_theta);
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    const JsonKind kind = fields.kind(name);
-    if (kind == JsonKind::missing) continue;
-    if (kind != JsonKind::object) fields.fail(name, "must be an object or null");
-    const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
-    const JsonFields inner = fields.object(name, inner_where);
-    // {"full_attention": {"rope_type": ...}, ...}: newer files may have parameters for each type of layer.
-    if (const auto nested = inner.first_object()) {
-      fields.fail(name, fmt::format("holds an object of its own for '{}', which is not supported (supported: "
-                                    "the same parameters for all layers)",
-                                    printable(*nested)));
-    }
-    for (const char* key : {"rope_type", "type"}) {
-      const auto type = inner.string(key);
-      if (type && *type != "default") {
-        fields.fail(
-            name,
-            fmt::format("asks for '{}' scaling, which is not supported (supported: null or \"default\")",
-                        printable(*type)));
-      }
-    }
-    if (inner.has("factor") && inner.number("factor") != 1.0) {
-      fields.fail(name, "has a factor, which is not supported");
-    }
-    config.rope_theta = inner.number("rope_theta").value_or(config.rope_theta);
-    refuse_partial_rotation(inner);
+void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
+  RopeParameters rope{fields.number("rope_theta").value_or(config.rope_theta), config.rope_scaling};
+  if (const auto partial = fields.number("partial_rotary_factor")) {
+    check_partial(fields, "partial_rotary_factor", *partial, family);
+    rope.scaling.partial_rotary_factor = *partial;
   }
-  refuse_partial_rotation(fields);
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    if (fields.kind(name) == JsonKind::missing) continue;
+    const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
+    const JsonFields inner = require_object(fields, name, inner_where);
+    if (family.local_rope && inner.first_object())
+      read_nested_rope(inner, fields, name, rope, config);
+    else
+      read_rope_object(inner, fields, name, rope);
+    check_partial(fields, name, rope.scaling.partial_rotary_factor, family);
+  }
+  // Phi-3 has it beside rope_scaling.
+  if (const auto original = fields.integer("original_max_position_embeddings")) {
+    if (*original < 1) fields.fail("original_max_position_embeddings", "must be positive");
+    if (!rope.scaling.original_max_position_embeddings || rope.scaling.type == RopeType::longrope)
+      rope.scaling.original_max_position_embeddings = original;
+    if (rope.scaling.type == RopeType::longrope) rope.scaling.factor.reset();  // it is the lengths' quotient
+  }
+  config.rope_theta = rope.theta;
+  config.rope_scaling = rope.scaling;
 }
 
 void refuse_unsupported(const JsonFields& fields) {
@@ -98,17 +124,21 @@ std::size_t detail::match_family(const JsonFields& fields, std::span<const Famil
   return static_cast<std::size_t>(found - known.begin());
 }
 
-void detail::read_config(const JsonFields& fields, ModelConfig& config,
-                         std::initializer_list<std::string_view> activations) {
+void detail::read_config(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
   refuse_unsupported(fields);
-  config.hidden_size = fields.require_integer("hidden_size");
-  config.intermediate_size = fields.require_integer("intermediate_size");
-  config.num_hidden_layers = fields.require_integer("num_hidden_layers");
-  config.num_attention_heads = fields.require_integer("num_attention_heads");
+  check_fields(fields, family);
+  config.kept.fields = fields_to_keep(fields, family);
+  const auto required = [&](const char* name, std::int64_t otherwise = 0) {
+    const char* field = family.name_of(name, fields);
+    return otherwise == 0 ? fields.require_integer(field) : fields.integer(field).value_or(otherwise);
+  };
+  config.hidden_size = required("hidden_size");
+  config.intermediate_size = required("intermediate_size", config.intermediate_size);
+  config.num_hidden_layers = required("num_hidden_layers");
+  config.num_attention_heads = required("num_attention_heads");
   config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_attention_heads);
-  config.vocab_size = fields.require_integer("vocab_size");
-  config.max_position_embeddings =
-      fields.integer("max_position_embeddings").value_or(config.max_position_embeddings);
+  config.vocab_size = required("vocab_size");
+  config.max_position_embeddings = required("max_position_embeddings", config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;
   } else if (config.head_dim == 0 && config.num_attention_heads > 0) {
@@ -120,9 +150,11 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
     config.head_dim = config.hidden_size / config.num_attention_heads;
   }
   config.rms_norm_eps = fields.number("rms_norm_eps").value_or(config.rms_norm_eps);
-  read_rope(fields, config);
+  if (family.rotary) read_rope(fields, config, family);
+  if (family.sliding && fields.names_field("sliding_window"))
+    config.sliding_window = fields.integer("sliding_window");
   config.tie_word_embeddings = fields.boolean("tie_word_embeddings").value_or(config.tie_word_embeddings);
-  config.hidden_act = fields.string("hidden_act").value_or(config.hidden_act);
+  config.hidden_act = fields.string(family.activation_field).value_or(config.hidden_act);
   config.initializer_range = fields.number("initializer_range").value_or(config.initializer_range);
   config.bos_token_id = fields.integer("bos_token_id");
   config.eos_token_ids = fields.integers("eos_token_id");
@@ -131,12 +163,37 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config,
   }
 
   try {
-    config.validate(activations);
+    config.validate(family.activations);
   } catch (const ValueError& e) {
     // "config: field ..." -> "path: field ...": what a file holds is the file's fault.
     const std::string_view message = e.what();
     throw FileError(fmt::format("{}{}", fields.where(), message.substr(message.find(':'))));
   }
+}
+
+void detail::set_layers(const JsonFields& fields, ModelConfig& config,
+                        const std::function<bool(std::int64_t layer)>& slides) {
+  const std::vector<std::string> types = fields.strings("layer_types");
+  if (fields.has("layer_types") && types.size() != static_cast<std::size_t>(config.num_hidden_layers))
+    fields.fail("layer_types", fmt::format("has {} entries, but num_hidden_layers is {}", types.size(),
+                                           config.num_hidden_layers));
+  config.layers.resize(static_cast<std::size_t>(config.num_hidden_layers));
+  bool any = false;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    if (!types.empty() && types[i] != "full_attention" && types[i] != "sliding_attention")
+      fields.fail("layer_types",
+                  fmt::format("asks for '{}', which is not supported (supported: full_attention, "
+                              "sliding_attention)",
+                              printable(types[i])));
+    config.layers[i].sliding =
+        types.empty() ? slides(static_cast<std::int64_t>(i)) : types[i] == "sliding_attention";
+    any = any || config.layers[i].sliding;
+  }
+  if (any && !config.sliding_window)
+    fields.fail(types.empty() ? "sliding_window" : "layer_types",
+                "asks for 'sliding_attention', but there is no sliding_window");
+  if (config.sliding_window && *config.sliding_window < 1)
+    fields.fail("sliding_window", fmt::format("is {}, but must be positive", *config.sliding_window));
 }
 
 std::string detail::config_json(const ModelConfig& config, const JsonMembers& own) {
@@ -155,7 +212,8 @@ std::string detail::config_json(const ModelConfig& config, const JsonMembers& ow
   put("rms_norm_eps", config.rms_norm_eps);
   put("rope_theta", config.rope_theta);
   put("tie_word_embeddings", config.tie_word_embeddings);
-  json.insert(json.end(), own.begin(), own.end());
+  for (const JsonMembers* more : {&config.kept.fields, &own})
+    json.insert(json.end(), more->begin(), more->end());
   put("hidden_act", config.hidden_act);
   put("initializer_range", config.initializer_range);
   if (config.bos_token_id)
@@ -172,7 +230,12 @@ std::string detail::config_json(const ModelConfig& config, const JsonMembers& ow
   return to_json(json, 2) + "\n";
 }
 
-void ModelConfig::validate(std::initializer_list<std::string_view> activations) const {
+std::int64_t ModelConfig::max_positions() const {
+  return rope_scaling.usable_positions(max_position_embeddings);
+}
+
+void ModelConfig::validate(std::span<const std::string_view> activations) const {
+  if (activations.empty()) activations = {&kSilu, 1};
   const auto fail = [](const char* field, const std::string& problem) {
     throw ValueError(fmt::format("config: field '{}' {}", field, problem));
   };

@@ -3,20 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "training/io/family_fields.h"
 #include "training/io/json_text.h"
+#include "training/io/rope_scaling.h"
 
 namespace caldera {
 
 namespace detail {
 class JsonFields;
 }
+
+/// What distinguishes one layer of a decoder from another.
+struct LayerConfig {
+  bool sliding = false;  ///< looks at the last sliding_window positions only
+  bool rotary = true;    ///< turns queries and keys by their positions
+
+  bool operator==(const LayerConfig&) const = default;
+};
 
 /// The shared configuration of a decoder. A family derives its own from it (LlamaConfig), which adds fields
 /// and sets defaults. Sizes have no default and must be given.
@@ -33,6 +43,10 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling = {};
+  std::optional<RopeParameters> local_rope = {};  ///< of the layers that slide, where theirs differs
+  std::optional<std::int64_t> sliding_window = {};
+  std::vector<LayerConfig> layers = {};  ///< one for each; empty where none slides and all are rotary
   bool tie_word_embeddings = false;
   std::string hidden_act = "silu";
   std::optional<std::int64_t> bos_token_id;
@@ -40,9 +54,23 @@ struct ModelConfig {
   double initializer_range = 0.02;
   std::string torch_dtype = "float32";  ///< the dtype the weights are stored in, as the file says it
 
+  LayerConfig layer(std::int64_t index) const {
+    return layers.empty() ? LayerConfig{} : layers.at(static_cast<std::size_t>(index));
+  }
+  /// The positions that a text may have: max_position_embeddings, or more where rope_scaling says so.
+  std::int64_t max_positions() const;
+
+  /// Fields of the file that have no member here, as they stood: how the configuration is written, and no
+  /// part of what it is.
+  struct Kept {
+    detail::JsonMembers fields;
+    bool operator==(const Kept& /*other*/) const { return true; }
+  };
+  Kept kept = {};
+
   /// Throws ValueError, "config: field 'x' ...", for a value out of its domain. `activations` are the values
-  /// of hidden_act that the family computes.
-  void validate(std::initializer_list<std::string_view> activations = {"silu"}) const;
+  /// of hidden_act that the family computes: silu alone where there are none.
+  void validate(std::span<const std::string_view> activations = {}) const;
 
   bool operator==(const ModelConfig&) const = default;
 };
@@ -60,10 +88,15 @@ struct FamilyName {
 std::size_t match_family(const JsonFields& fields, std::span<const FamilyName> known);
 
 /// Reads the shared fields. What the file leaves out keeps the value it has in `config`: the family's
-/// default. Throws FileError, "path: field 'x' ...", for a feature that no family supports, and a field that
-/// is missing, of a wrong type or out of its domain.
-void read_config(const JsonFields& fields, ModelConfig& config,
-                 std::initializer_list<std::string_view> activations = {"silu"});
+/// default; with `family.sliding` its default of `layers` as well (see set_layers()). Throws FileError,
+/// "path: field 'x' ...", for a feature that the family does not support, a field that is not known and may
+/// change the result, and a field that is missing, of a wrong type or out of its domain.
+void read_config(const JsonFields& fields, ModelConfig& config, const FamilyFields& family = {});
+
+/// For families with sliding layers, after read_config(): the layers that the file lists in layer_types, or
+/// else those that `slides` names by their index.
+void set_layers(const JsonFields& fields, ModelConfig& config,
+                const std::function<bool(std::int64_t layer)>& slides);
 
 /// A config.json, with a family's `own` fields, that Hugging Face transformers and the family's reader read
 /// back as this configuration.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 #include "training/io/adapter_config.h"
@@ -61,20 +62,20 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::
   files.commit();
 }
 
-std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
+AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
   const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
   const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
-  const LoRAOptions options{.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
-  std::vector<std::string> targets;
+  AdapterFactors adapter;
+  adapter.options = {.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
   try {
-    targets = resolve_lora_targets(model, config.target_modules);
+    adapter.targets = resolve_lora_targets(model, config.target_modules);
   } catch (const ValueError& e) {
     throw FileError(fmt::format("{}: {}", (dir / kConfigFile).string(), e.what()));
   }
 
   detail::TensorProblems problems;
   std::unordered_map<std::string, Shape> expected;
-  for (const auto& [name, shape] : expected_factors(model, options.rank, targets)) {
+  for (const auto& [name, shape] : expected_factors(model, adapter.options.rank, adapter.targets)) {
     expected.emplace(name, shape);
     if (!file.contains(name))
       problems.missing(name, shape);
@@ -84,11 +85,17 @@ std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
   for (const std::string& name : file.names())
     if (!expected.contains(name)) problems.unexpected(name);
   problems.throw_if_any((dir / kWeightsFile).string() + ": the adapter does not fit the model");
+  const std::size_t prefix = std::string_view(kPrefix).size();
+  for (const std::string& name : file.names()) adapter.factors[name.substr(prefix)] = file.read_f32(name);
+  return adapter;
+}
 
-  const std::size_t modules = apply_lora(model, options, targets, 0);
+std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
+  const AdapterFactors adapter = read_adapter(model, dir);
+  const std::size_t modules = apply_lora(model, adapter.options, adapter.targets, 0);
   for (const Parameter& p : model.parameters())
     if (detail::is_lora_factor(p))
-      *p.tensor = LazyTensor::from_vector(file.read_f32(kPrefix + p.name), p.tensor->shape(), model.device());
+      *p.tensor = LazyTensor::from_vector(adapter.factors.at(p.name), p.tensor->shape(), model.device());
   return modules;
 }
 

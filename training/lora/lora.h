@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,17 @@ std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::v
 /// either is replaced. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws
 /// ValueError when the model has no adapter, FileError when writing fails.
 void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model = {});
+
+/// An adapter as its files have it.
+struct AdapterFactors {
+  LoRAOptions options;
+  std::vector<std::string> targets;                   // the model's names
+  std::map<std::string, std::vector<float>> factors;  // "<path of a projection>.lora_A.weight", and lora_B
+};
+
+/// Reads the adapter in `dir`, and checks that it fits the model. Throws FileError naming the tensors that
+/// are missing, unexpected or of the wrong shape.
+AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir);
 
 /// Applies the adapter in `dir` to a model without one, with the rank, alpha, dropout and targets that the
 /// adapter itself names, and returns the number of modules. Throws FileError naming the tensors that are

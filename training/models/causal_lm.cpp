@@ -23,13 +23,17 @@ LazyTensor CausalLM::make_ids(std::span<const std::int32_t> ids, std::int64_t ba
 
 std::unique_ptr<KVCache> CausalLM::make_cache(std::int64_t capacity, std::int64_t batch) const {
   const ModelConfig& c = config();
-  if (capacity > c.max_position_embeddings)
+  if (capacity > c.max_positions())
     throw ValueError(
         fmt::format("a KV cache of {} positions exceeds the {} that the model allows "
                     "(max_position_embeddings)",
-                    capacity, c.max_position_embeddings));
+                    capacity, c.max_positions()));
   return std::make_unique<KVCache>(c.num_hidden_layers, batch, c.num_key_value_heads, capacity, c.head_dim,
                                    dtype_, device_);
+}
+
+std::vector<std::optional<std::int64_t>> CausalLM::attention_windows() const {
+  return std::vector<std::optional<std::int64_t>>(static_cast<std::size_t>(config().num_hidden_layers));
 }
 
 void CausalLM::visit_projections(const ProjectionVisitor& visitor) {

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "training/io/model_config.h"
 #include "training/nn/kv_cache.h"
@@ -23,25 +25,31 @@ class CausalLM : public Module {
  public:
   virtual const ModelConfig& config() const = 0;
 
-  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions begin
-  /// at cache->position() and the cache advances by T: evaluate cache->state() together with what is made of
+  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions are
+  /// those that it says, and it is begun and finished: evaluate its state() together with what is made of
   /// the result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
-  /// max_position_embeddings or the cache's capacity.
-  virtual LazyTensor hidden_states(const LazyTensor& ids, KVCache* cache = nullptr) = 0;
+  /// the model's positions or the cache's capacity.
+  virtual LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) = 0;
   /// Maps any of the hidden states (..., hidden) to logits (..., vocabulary).
   virtual LazyTensor logits(const LazyTensor& hidden) = 0;
   /// Maps ids (B, T) to logits (B, T, vocabulary).
-  LazyTensor forward(const LazyTensor& ids, KVCache* cache = nullptr) {
+  LazyTensor forward(const LazyTensor& ids, AttentionCache* cache = nullptr) {
     return logits(hidden_states(ids, cache));
   }
-  LazyTensor operator()(const LazyTensor& ids, KVCache* cache = nullptr) { return forward(ids, cache); }
+  LazyTensor operator()(const LazyTensor& ids, AttentionCache* cache = nullptr) {
+    return forward(ids, cache);
+  }
 
   /// Makes ids a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside
   /// of the vocabulary and its position, ShapeError unless batch divides their number.
   LazyTensor make_ids(std::span<const std::int32_t> ids, std::int64_t batch = 1) const;
   /// Makes an empty cache that fits this model. Throws ValueError for a capacity above
-  /// max_position_embeddings.
+  /// config().max_positions().
   std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
+
+  /// The window of each layer's attention (AttentionSpec::window), so that caches need not keep more; none
+  /// where a layer looks at everything. By default none of any layer.
+  virtual std::vector<std::optional<std::int64_t>> attention_windows() const;
 
   /// Calls `visitor` with the path ("model.layers.0.self_attn.q_proj"), the name ("q_proj") and the slot of
   /// each projection that the model's modules report, in a fixed order: what adapters may wrap. lm_head is
@@ -70,8 +78,10 @@ class CausalLM : public Module {
  protected:
   explicit CausalLM(Device device) : device_(device) {}
 
-  /// The fields that the family's config.json has beside those of ModelConfig.
-  virtual detail::JsonMembers own_fields() const = 0;
+  /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
+  virtual detail::JsonMembers own_fields() const { return {}; }
+  /// Another name that files may have for a parameter; the same where there is none.
+  virtual std::string stored_name(const std::string& parameter) const { return parameter; }
   /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
   /// lm_head.weight of a model whose embeddings are tied.
   virtual bool is_harmless(const std::string& name) const;

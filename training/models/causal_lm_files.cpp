@@ -23,12 +23,16 @@ void CausalLM::load_weights(const std::filesystem::path& dir, DType dtype) {
   // One line about everything that does not fit, so that a wrong checkpoint is understood at once.
   detail::TensorProblems problems;
   std::unordered_set<std::string> expected;
+  const auto stored = [&](const Parameter& p) {
+    return weights.contains(p.name) ? p.name : stored_name(p.name);
+  };
   for (const Parameter& p : all) {
-    expected.insert(p.name);
-    if (!weights.contains(p.name))
+    const std::string name = stored(p);
+    expected.insert(name);
+    if (!weights.contains(name))
       problems.missing(p.name, p.tensor->shape());
     else
-      problems.check(p.name, p.tensor->shape(), weights.info(p.name));
+      problems.check(name, p.tensor->shape(), weights.info(name));
   }
   for (const std::string& name : weights.names())
     if (!expected.contains(name) && !is_harmless(name)) problems.unexpected(name);
@@ -37,7 +41,7 @@ void CausalLM::load_weights(const std::filesystem::path& dir, DType dtype) {
   check_dtype(dtype);
   dtype_ = dtype;
   for (const Parameter& p : all) {
-    *p.tensor = LazyTensor::from_vector(weights.read_f32(p.name), p.tensor->shape(), device_);
+    *p.tensor = LazyTensor::from_vector(weights.read_f32(stored(p)), p.tensor->shape(), device_);
     if (dtype != DType::f32) detail::convert(*p.tensor, dtype);
   }
   set_training(false);

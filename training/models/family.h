@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "training/io/json_file.h"
 #include "training/io/model_config.h"
@@ -16,5 +17,11 @@ struct ModelFamily {
   /// for a field that is missing, of a wrong type, out of its domain or not supported.
   std::unique_ptr<CausalLM> (*make)(const JsonFields& config, Device device, std::uint64_t seed);
 };
+
+/// A number of a config.json that must be positive: what is given, or `otherwise`. Throws FileError.
+double positive_number(const JsonFields& fields, const char* field, double otherwise);
+/// The same of one that may be null, which is none; `otherwise` where the field is not there at all.
+std::optional<double> optional_positive(const JsonFields& fields, const char* field,
+                                        std::optional<double> otherwise);
 
 }  // namespace caldera::detail

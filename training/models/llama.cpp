@@ -11,7 +11,7 @@ constexpr detail::FamilyName kName{"LlamaForCausalLM", "llama"};
 
 LlamaConfig read(const detail::JsonFields& fields) {
   LlamaConfig config;
-  detail::read_config(fields, config);
+  detail::read_config(fields, config, {.own = {"attention_bias", "mlp_bias"}});
   config.attention_bias = fields.boolean("attention_bias").value_or(false);
   config.mlp_bias = fields.boolean("mlp_bias").value_or(false);
   return config;
@@ -22,9 +22,9 @@ const LlamaConfig& validated(const LlamaConfig& config) {
   return config;
 }
 
-LayerBiases biases_of(const LlamaConfig& config) {
+DecoderTraits traits_of(const LlamaConfig& config) {
   const bool attention = config.attention_bias;
-  return {.q = attention, .k = attention, .v = attention, .o = attention, .mlp = config.mlp_bias};
+  return {.biases = {attention, attention, attention, attention, config.mlp_bias}};
 }
 
 detail::JsonMembers own(const LlamaConfig& config) {
@@ -56,7 +56,7 @@ Llama::Llama(const LlamaConfig& config, Device device, std::uint64_t seed)
 }
 
 Llama::Llama(Lazily, const LlamaConfig& config, Device device, std::uint64_t seed)
-    : Decoder(DecoderParts(validated(config), device, biases_of(config)), seed), config_(config) {}
+    : Decoder(DecoderParts(validated(config), device, traits_of(config)), seed), config_(config) {}
 
 std::unique_ptr<Llama> Llama::make_lazily(const LlamaConfig& config, Device device, std::uint64_t seed) {
   return std::unique_ptr<Llama>(new Llama(Lazily{}, config, device, seed));

@@ -3,10 +3,24 @@
 #include "training/io/atomic_file.h"
 #include "training/models/family.h"
 
-// A line a family: F(NAME) stands for `detail::ModelFamily NAME_family()` of models/NAME.cpp.
+// A line a family: F(NAME) stands for `detail::ModelFamily NAME_family()` of models/NAME.cpp (or, of two that
+// differ little, of the other one's file).
 #define CALDERA_MODEL_FAMILIES(F) \
   F(llama)                        \
-  F(qwen2)
+  F(qwen2)                        \
+  F(qwen3)                        \
+  F(gemma2)                       \
+  F(gemma3)                       \
+  F(mistral)                      \
+  F(ministral3)                   \
+  F(smollm3)                      \
+  F(olmo2)                        \
+  F(olmo3)                        \
+  F(granite)                      \
+  F(phi3)                         \
+  F(gpt2)                         \
+  F(qwen3_moe)                    \
+  F(gpt_oss)
 
 namespace caldera {
 

@@ -4,21 +4,13 @@
 
 #include <cmath>
 
-#include "ops/core/broadcast.h"
-#include "ops/core/cast.h"
 #include "ops/core/comparison.h"
-#include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/elementwise/trigonometry.h"
-#include "ops/linalg/matmul.h"
-#include "ops/nn/softmax.h"
-#include "ops/shape/joining.h"
+#include "training/nn/precision.h"
 
 namespace caldera {
 namespace {
-
-constexpr double kMasked = -1e30;  // below any score, and finite
 
 void check_projection(const char* name, const Projection& p, std::int64_t in, std::int64_t out) {
   if (p.in_features() != in || p.out_features() != out)
@@ -26,76 +18,31 @@ void check_projection(const char* name, const Projection& p, std::int64_t in, st
                                  p.in_features(), p.out_features(), in, out));
 }
 
-/// Where query i of the call (at context.position + i) may look: boolean, and broadcasts to (B, 1, T, S).
-/// Undefined where it may look anywhere.
-LazyTensor permitted(std::int64_t queries, std::int64_t keys, const AttentionContext& context,
-                     const AttentionSpec& spec) {
-  const Device device = context.mask.device();
-  const auto up_to = [&](std::int64_t offset) {
-    return causal_mask(queries, keys, context.position + offset, device);
-  };
-  LazyTensor mask;
-  const auto restrict_to = [&](const LazyTensor& more) {
-    mask = mask.defined() ? logical_and(mask, more) : more;
-  };
-  if (!spec.bidirectional)
-    restrict_to(context.mask);
-  else if (spec.window)
-    restrict_to(up_to(*spec.window - 1));
-  if (spec.window) restrict_to(logical_not(up_to(-*spec.window)));
-  if (context.present.defined())
-    restrict_to(reshape(context.present, Shape{context.present.shape(0), 1, 1, keys}));
-  return mask;
-}
-
-/// Attention with a soft cap or sinks, of its parts. Scores are f32.
-LazyTensor composite_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                               const LazyTensor& mask, const AttentionSpec& spec) {
-  const std::int64_t batch = q.shape(0), heads = q.shape(1), groups = k.shape(1), length = q.shape(2);
-  const auto by_group = [&](const LazyTensor& x, std::int64_t each) {
-    return reshape(x, Shape{batch, groups, each, x.shape(2), x.shape(3)});
-  };
-  const LazyTensor products = matmul(by_group(q, heads / groups), transpose(by_group(k, 1)));
-  LazyTensor scores =
-      reshape(astype(products, DType::f32), Shape{batch, heads, length, k.shape(2)}) * spec.scale;
-  if (spec.softcap) scores = tanh(scores / *spec.softcap) * *spec.softcap;
-  if (mask.defined()) scores = where(mask, scores, kMasked);
-  LazyTensor weights;
-  if (spec.sinks.defined()) {
-    const LazyTensor sinks = broadcast_to(reshape(astype(spec.sinks, DType::f32), Shape{1, heads, 1, 1}),
-                                          Shape{batch, heads, length, 1});
-    weights = slice(softmax(concatenate({scores, sinks}, -1), -1), -1, 0, k.shape(2));
-  } else {
-    weights = softmax(scores, -1);
-  }
-  const LazyTensor attended = matmul(by_group(astype(weights, q.dtype()), heads / groups), by_group(v, 1));
-  return reshape(attended, Shape{batch, heads, length, v.shape(3)});
+void check_input(const LazyTensor& x) {
+  if (x.rank() != 3)
+    throw ShapeError(
+        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
 }
 
 }  // namespace
 
-AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std::int64_t length,
-                                        KVCache* cache, Device device) {
-  const std::int64_t position = cache == nullptr ? 0 : cache->position();
-  const std::int64_t keys = cache == nullptr ? length : cache->capacity();
+AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std::int64_t batch,
+                                        std::int64_t length, AttentionCache* cache) {
   AttentionContext context;
-  for (RotaryEmbedding& rotary : rotaries) {
-    // All of it now, or the plan would change with the tables in the middle of a text.
-    if (cache != nullptr) rotary.reserve(keys);
-    context.angles.push_back(rotary.angles(length, position));
-  }
-  if (cache != nullptr) cache->begin(length);
-  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
-  // call's own positions is masked, and left out.
-  context.mask = causal_mask(length, keys, position, device);
   context.cache = cache;
-  context.position = position;
+  if (cache != nullptr) {
+    cache->begin(batch, length);
+    context.positions = cache->positions();
+  } else {
+    context.positions = {.length = length, .first = 0, .rows = {}, .reach = length};
+  }
+  for (RotaryEmbedding& rotary : rotaries) context.angles.push_back(rotary.angles(context.positions));
   return context;
 }
 
-AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t length, KVCache* cache,
-                                        Device device) {
-  return make_attention_context({&rotary, 1}, length, cache, device);
+AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t batch, std::int64_t length,
+                                        AttentionCache* cache) {
+  return make_attention_context({&rotary, 1}, batch, length, cache);
 }
 
 LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
@@ -118,30 +65,77 @@ LazyTensor merge_heads(const LazyTensor& x) {
 
 LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                   const AttentionContext& context, std::int64_t layer, const AttentionSpec& spec) {
-  LazyTensor keys = k, values = v;
-  if (context.cache != nullptr) {
-    context.cache->write(layer, k, v);
-    keys = context.cache->keys(layer);
-    values = context.cache->values(layer);
+  const AttentionReach reach{
+      .window = spec.window, .bidirectional = spec.bidirectional, .sinks = spec.sinks.defined()};
+  const AttendedKeys to = context.cache != nullptr ? context.cache->attended(layer, k, v, reach)
+                                                   : AttendedKeys{.keys = k, .values = v};
+  AttentionOptions options{.mask = to.mask, .scale = spec.scale, .enable_gqa = true};
+  options.softcap = spec.softcap;
+  options.sinks = spec.sinks;
+  options.sink_key = to.sink_key;
+  if (context.present.defined()) {
+    const LazyTensor within =
+        banded_mask(q.shape(2), k.shape(2), 0, !spec.bidirectional, spec.window, q.device());
+    const LazyTensor present =
+        reshape(context.present, Shape{context.present.shape(0), 1, 1, context.present.shape(1)});
+    options.mask = within.defined() ? logical_and(within, present) : present;
+  } else if (!to.mask.defined()) {
+    options.is_causal = !spec.bidirectional;
+    options.window = spec.window;
+    options.offset = to.offset;
   }
-  const LazyTensor mask = permitted(q.shape(2), keys.shape(2), context, spec);
-  if (!spec.softcap && !spec.sinks.defined())
-    return scaled_dot_product_attention(q, keys, values,
-                                        {.mask = mask, .scale = spec.scale, .enable_gqa = true});
-  return composite_attention(q, keys, values, mask, spec);
+  return scaled_dot_product_attention(q, to.keys, to.values, options);
+}
+
+AttentionHeads::AttentionHeads(const AttentionConfig& config, AttentionExtras extras)
+    : config_(config),
+      q_norm_(std::move(extras.q_norm)),
+      k_norm_(std::move(extras.k_norm)),
+      whole_width_(extras.whole_width),
+      sinks_{std::move(extras.sinks)} {
+  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
+    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
+                                 config.kv_heads));
+}
+
+LazyTensor AttentionHeads::prepared(const LazyTensor& x, std::int64_t heads, Layer* norm,
+                                    const AttentionContext& context) const {
+  LazyTensor y = x;
+  if (norm != nullptr && whole_width_) y = norm->forward(y);
+  y = split_heads(y, heads);
+  if (norm != nullptr && !whole_width_) y = norm->forward(y);
+  return config_.rotary ? apply_rotary(y, context.angles.at(*config_.rotary)) : y;
+}
+
+LazyTensor AttentionHeads::forward(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
+                                   const AttentionContext& context, std::int64_t layer) {
+  LazyTensor queries = prepared(q, config_.heads, q_norm_.get(), context);
+  if (config_.rotary && context.angles.at(*config_.rotary).query_scale.defined())
+    queries = queries * cast_like(context.angles[*config_.rotary].query_scale, queries);
+  const AttentionSpec spec{
+      .scale = config_.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim))),
+      .window = config_.window,
+      .softcap = config_.softcap,
+      .sinks = sinks_.tensor,
+      .bidirectional = config_.bidirectional};
+  return merge_heads(attend(queries, prepared(k, config_.kv_heads, k_norm_.get(), context),
+                            split_heads(v, config_.kv_heads), context, layer, spec));
+}
+
+void AttentionHeads::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  if (q_norm_) visitor.module(join_name(prefix, "q_norm"), *q_norm_);
+  if (k_norm_) visitor.module(join_name(prefix, "k_norm"), *k_norm_);
+  if (sinks_.tensor.defined()) visitor.parameter(join_name(prefix, "sinks"), sinks_);
 }
 
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
                      std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
-                     std::unique_ptr<Projection> o)
+                     std::unique_ptr<Projection> o, AttentionExtras extras)
     : q_proj(std::move(q)),
       k_proj(std::move(k)),
       v_proj(std::move(v)),
       o_proj(std::move(o)),
-      config_(config) {
-  if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
-    throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
-                                 config.kv_heads));
+      heads_(config, std::move(extras)) {
   check_projection("q_proj", *q_proj, config.hidden_size, config.heads * config.head_dim);
   check_projection("k_proj", *k_proj, config.hidden_size, config.kv_heads * config.head_dim);
   check_projection("v_proj", *v_proj, config.hidden_size, config.kv_heads * config.head_dim);
@@ -149,15 +143,9 @@ Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> 
 }
 
 LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
-  if (x.rank() != 3)
-    throw ShapeError(
-        fmt::format("Attention: input {} is not (batch, positions, hidden)", x.shape().to_string()));
-  const LazyTensor q = apply_rotary(split_heads(q_proj->forward(x), config_.heads), context.angles.front());
-  const LazyTensor k =
-      apply_rotary(split_heads(k_proj->forward(x), config_.kv_heads), context.angles.front());
-  const LazyTensor v = split_heads(v_proj->forward(x), config_.kv_heads);
-  const AttentionSpec spec{.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim))};
-  return o_proj->forward(merge_heads(attend(q, k, v, context, layer, spec)));
+  check_input(x);
+  return o_proj->forward(
+      heads_.forward(q_proj->forward(x), k_proj->forward(x), v_proj->forward(x), context, layer));
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
@@ -165,6 +153,37 @@ void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.projection(join_name(prefix, "k_proj"), k_proj);
   visitor.projection(join_name(prefix, "v_proj"), v_proj);
   visitor.projection(join_name(prefix, "o_proj"), o_proj);
+  visitor.module(prefix, heads_);
+}
+
+FusedAttention::FusedAttention(const AttentionConfig& config, std::string in_name,
+                               std::unique_ptr<Projection> in, std::string out_name,
+                               std::unique_ptr<Projection> out)
+    : config_(config),
+      in_name_(std::move(in_name)),
+      out_name_(std::move(out_name)),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      heads_(config, {}) {
+  check_projection(in_name_.c_str(), *in_, config.hidden_size,
+                   (config.heads + 2 * config.kv_heads) * config.head_dim);
+  check_projection(out_name_.c_str(), *out_, config.heads * config.head_dim, config.hidden_size);
+}
+
+LazyTensor FusedAttention::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
+  check_input(x);
+  const LazyTensor all = in_->forward(x);
+  const std::int64_t q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
+  const auto part = [&](std::int64_t begin, std::int64_t width) {
+    return slice(all, -1, begin, begin + width);
+  };
+  return out_->forward(heads_.forward(part(0, q), part(q, kv), part(q + kv, kv), context, layer));
+}
+
+void FusedAttention::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.projection(join_name(prefix, in_name_), in_);
+  visitor.projection(join_name(prefix, out_name_), out_);
+  visitor.module(prefix, heads_);
 }
 
 }  // namespace caldera

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/core/slicing.h"
+
 namespace caldera {
 
 GatedMLP::GatedMLP(std::unique_ptr<Projection> gate, std::unique_ptr<Projection> up,
@@ -28,6 +30,27 @@ void GatedMLP::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.projection(join_name(prefix, "gate_proj"), gate_proj);
   visitor.projection(join_name(prefix, "up_proj"), up_proj);
   visitor.projection(join_name(prefix, "down_proj"), down_proj);
+}
+
+FusedGatedMLP::FusedGatedMLP(std::unique_ptr<Projection> gate_up, std::unique_ptr<Projection> down,
+                             Activation activation)
+    : gate_up_proj_(std::move(gate_up)), down_proj_(std::move(down)), activation_(activation) {
+  if (gate_up_proj_->out_features() != 2 * down_proj_->in_features() ||
+      gate_up_proj_->in_features() != down_proj_->out_features())
+    throw ShapeError(fmt::format("FusedGatedMLP: gate_up ({} to {}) and down ({} to {}) do not fit",
+                                 gate_up_proj_->in_features(), gate_up_proj_->out_features(),
+                                 down_proj_->in_features(), down_proj_->out_features()));
+}
+
+LazyTensor FusedGatedMLP::forward(const LazyTensor& x) {
+  const LazyTensor both = gate_up_proj_->forward(x);
+  const std::int64_t width = down_proj_->in_features();
+  return down_proj_->forward(activation_(slice(both, -1, 0, width)) * slice(both, -1, width, 2 * width));
+}
+
+void FusedGatedMLP::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.projection(join_name(prefix, "gate_up_proj"), gate_up_proj_);
+  visitor.projection(join_name(prefix, "down_proj"), down_proj_);
 }
 
 }  // namespace caldera

@@ -29,4 +29,20 @@ class GatedMLP final : public Layer {
   Activation activation_;
 };
 
+/// The same with one projection "gate_up_proj" to gate and up side by side, and "down_proj".
+class FusedGatedMLP final : public Layer {
+ public:
+  /// Throws ShapeError when the projections do not fit each other.
+  FusedGatedMLP(std::unique_ptr<Projection> gate_up, std::unique_ptr<Projection> down, Activation activation);
+
+  /// x (..., hidden) to the same shape.
+  LazyTensor forward(const LazyTensor& x) override;
+  void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+
+ private:
+  std::unique_ptr<Projection> gate_up_proj_;
+  std::unique_ptr<Projection> down_proj_;
+  Activation activation_;
+};
+
 }  // namespace caldera

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/core/cast.h"
 #include "ops/core/slicing.h"
 #include "ops/shape/dynamic_slicing.h"
@@ -41,6 +43,37 @@ void KVCache::begin(std::int64_t length) {
         fmt::format("the KV cache is full: {} positions are written, {} more do not fit its capacity of {}",
                     position_, length, capacity()));
   length_ = length;
+}
+
+void KVCache::begin(std::int64_t batch, std::int64_t length) {
+  if (batch != this->batch())
+    throw ShapeError(fmt::format("KVCache: a call over {} texts, the cache is of {}", batch, this->batch()));
+  begin(length);
+}
+
+TokenPositions KVCache::positions() const {
+  return {.length = length_, .first = position_, .rows = {}, .reach = capacity()};
+}
+
+AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                               const AttentionReach& reach) {
+  write(layer, k, v);
+  const auto i = static_cast<std::size_t>(layer);
+  LazyTensor keys = keys_[i], values = values_[i];
+  // Before the first query of the call lie window - 1 keys that it looks at.
+  const std::int64_t span = reach.window ? std::min(*reach.window - 1 + length_, capacity()) : capacity();
+  const std::int64_t first = std::max<std::int64_t>(position_ + length_ - span, 0);
+  if (span < capacity()) {
+    const Shape& shape = keys.shape();
+    const auto part = [&](const LazyTensor& buffer) {
+      return dynamic_slice(buffer, {0, 0, first, 0}, {shape[0], shape[1], span, shape[3]});
+    };
+    keys = part(keys);
+    values = part(values);
+  }
+  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
+  // call's own positions is masked, and left out.
+  return {.keys = std::move(keys), .values = std::move(values), .mask = {}, .offset = position_ - first};
 }
 
 LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) const {

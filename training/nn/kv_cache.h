@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "training/nn/attention_cache.h"
 
 namespace caldera {
 
@@ -13,7 +14,7 @@ namespace caldera {
 /// writes the cache lazily; evaluate `state()` together with the logits in one eval, or the unevaluated
 /// history grows with every step. The new rows are then written into the buffers themselves, unless somebody
 /// else holds one of them (a copy of what keys() gives): that one is copied first.
-class KVCache {
+class KVCache final : public AttentionCache {
  public:
   /// Buffers (batch, kv_heads, capacity, head_dim) of zeros. Throws ValueError for an extent that is not
   /// positive.
@@ -33,11 +34,17 @@ class KVCache {
   /// Starts a forward call over `length` new positions. Throws ValueError when they do not fit any more; the
   /// cache is then unchanged.
   void begin(std::int64_t length);
+  void begin(std::int64_t batch, std::int64_t length) override;
+  TokenPositions positions() const override;
+  /// Writes, and gives the buffers, or, of a layer with a window that is smaller, the part of them that a
+  /// query of the call may look at: where that begins is an argument of the plan.
+  AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                        const AttentionReach& reach) override;
   /// Writes k and v (batch, kv_heads, length, head_dim) of one layer at [position, position + length). Throws
   /// ShapeError unless they fit the cache.
   void write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v);
   /// Ends the call: position advances by its length.
-  void finish();
+  void finish() override;
 
   /// The whole buffers (batch, kv_heads, capacity, head_dim); what lies beyond the positions written is to be
   /// masked.

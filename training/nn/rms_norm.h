@@ -1,15 +1,21 @@
 // RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x^2) + eps) * weight over the last axis.
 #pragma once
 
+#include <cstdint>
+
 #include "training/nn/module.h"
 
 namespace caldera {
 
-/// Parameter "weight" (dim), initially ones.
+/// What an RMSNorm multiplies by: its weight, initially ones, or one more than it (Gemma), initially zeros.
+enum class NormWeight : std::uint8_t { plain, plus_one };
+
+/// Parameter "weight" (dim).
 class RMSNorm final : public Layer {
  public:
-  RMSNorm(LazyTensor weight, double eps);
-  explicit RMSNorm(std::int64_t dim, double eps = 1e-6, Device device = default_device());
+  RMSNorm(LazyTensor weight, double eps, NormWeight form = NormWeight::plain);
+  explicit RMSNorm(std::int64_t dim, double eps = 1e-6, Device device = default_device(),
+                   NormWeight form = NormWeight::plain);
 
   /// x (..., dim) to the same shape.
   LazyTensor forward(const LazyTensor& x) override;
@@ -20,6 +26,7 @@ class RMSNorm final : public Layer {
  private:
   Weight weight_;
   double eps_;
+  NormWeight form_;
 };
 
 }  // namespace caldera

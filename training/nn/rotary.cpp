@@ -6,12 +6,16 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "ops/core/cast.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/slicing.h"
+#include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/shape/joining.h"
 #include "training/nn/precision.h"
+#include "training/nn/rope_frequencies.h"
 
 namespace caldera {
 namespace {
@@ -22,59 +26,102 @@ constexpr std::int64_t kSmallestTable = 256;
 
 RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, std::int64_t max_positions, double theta,
                                  Device device)
-    : max_positions_(max_positions), device_(device) {
+    : RotaryEmbedding(head_dim, max_positions, RopeParameters{theta}, device) {}
+
+RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, std::int64_t max_positions,
+                                 const RopeParameters& rope, Device device)
+    : rope_(rope),
+      head_dim_(head_dim),
+      declared_positions_(max_positions),
+      max_positions_(rope.scaling.usable_positions(max_positions)),
+      device_(device) {
   if (head_dim <= 0 || head_dim % 2 != 0)
     throw ValueError(fmt::format("RotaryEmbedding: head_dim {} is not a positive even number", head_dim));
-  if (max_positions <= 0 || max_positions > std::numeric_limits<std::int32_t>::max() || !(theta > 0))
-    throw ValueError(fmt::format("RotaryEmbedding: bad max_positions {} or theta {}", max_positions, theta));
-  for (std::int64_t i = 0; i < head_dim / 2; ++i)
-    inverse_frequencies_.push_back(
-        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+  if (max_positions <= 0 || max_positions > std::numeric_limits<std::int32_t>::max() || !(rope.theta > 0))
+    throw ValueError(
+        fmt::format("RotaryEmbedding: bad max_positions {} or theta {}", max_positions, rope.theta));
+  for (const std::int64_t length : {std::int64_t{1}, max_positions_})  // what does not fit, is said now
+    rope_frequencies(rope_, head_dim_, declared_positions_, length);
 }
 
-void RotaryEmbedding::reserve(std::int64_t positions) {
+RotaryEmbedding::Tables RotaryEmbedding::make_tables(std::int64_t rows, std::int64_t text_length) const {
+  const RopeFrequencies frequencies = rope_frequencies(rope_, head_dim_, declared_positions_, text_length);
+  const std::size_t half = frequencies.inverse.size();
+  std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
+  std::vector<float> sin(cos.size());
+  for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
+    for (std::size_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(p) * frequencies.inverse[i];
+      const std::size_t at = p * 2 * half + i;
+      cos[at] = cos[at + half] = static_cast<float>(std::cos(angle) * frequencies.attention_scale);
+      sin[at] = sin[at + half] = static_cast<float>(std::sin(angle) * frequencies.attention_scale);
+    }
+  }
+  const Shape shape{rows, static_cast<std::int64_t>(2 * half)};
+  Tables tables{
+      LazyTensor::from_vector(cos, shape, device_), LazyTensor::from_vector(sin, shape, device_), {}};
+  if (const double beta = rope_.scaling.llama_4_scaling_beta; beta != 0) {
+    const std::int64_t original = rope_.scaling.original_positions(declared_positions_);
+    std::vector<float> scale;
+    for (std::int64_t p = 0; p < rows; ++p)
+      scale.push_back(static_cast<float>(1 + beta * std::log1p(static_cast<double>(p / original))));
+    tables.query_scale = LazyTensor::from_vector(scale, Shape{rows, 1}, device_);
+  }
+  return tables;
+}
+
+RotaryEmbedding::Tables& RotaryEmbedding::tables(std::int64_t positions, std::int64_t text_length) {
   if (positions > max_positions_)
     throw ValueError(
         fmt::format("position {} is beyond the {} positions of the model (max_position_embeddings); "
                     "use shorter sequences",
                     positions - 1, max_positions_));
-  if (cos_.defined() && positions <= cos_.shape(0)) return;
+  const std::int64_t key = frequency_key(rope_.scaling, declared_positions_, text_length);
+  if (!tables_.contains(key) && key != 0)
+    std::erase_if(tables_, [](const auto& entry) { return entry.first != 0; });
+  Tables& kept = tables_[key];
+  if (kept.cos.defined() && positions <= kept.cos.shape(0)) return kept;
   const auto wanted = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::max(positions, kSmallestTable))));
-  const std::int64_t rows = std::min(wanted, max_positions_);
-  const std::size_t half = inverse_frequencies_.size();
-  std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
-  std::vector<float> sin(cos.size());
-  for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
-    for (std::size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(p) * inverse_frequencies_[i];
-      const std::size_t at = p * 2 * half + i;
-      cos[at] = cos[at + half] = static_cast<float>(std::cos(angle));
-      sin[at] = sin[at + half] = static_cast<float>(std::sin(angle));
-    }
-  }
-  const Shape shape{rows, static_cast<std::int64_t>(2 * half)};
-  cos_ = LazyTensor::from_vector(cos, shape, device_);
-  sin_ = LazyTensor::from_vector(sin, shape, device_);
+  kept = make_tables(std::min(wanted, max_positions_), text_length);
+  return kept;
 }
 
-RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset) {
-  reserve(offset + length);
+void RotaryEmbedding::reserve(std::int64_t positions, std::int64_t text_length) {
+  tables(positions, text_length == 0 ? positions : text_length);
+}
+
+RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset, std::int64_t text_length) {
+  const Tables& all = tables(offset + length, text_length == 0 ? offset + length : text_length);
   // Where a slice of stored data starts is an argument of the plan.
-  return {slice(cos_, 0, offset, offset + length), slice(sin_, 0, offset, offset + length)};
+  const auto rows = [&](const LazyTensor& t) { return slice(t, 0, offset, offset + length); };
+  RotaryAngles angles{rows(all.cos), rows(all.sin), {}};
+  if (all.query_scale.defined()) angles.query_scale = rows(all.query_scale);
+  return angles;
+}
+
+RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
+  // All of it now, or the plan would change with the tables in the middle of a text.
+  const Tables& all = tables(positions.reach, positions.reach);
+  if (!positions.rows.defined()) return angles(positions.length, positions.first, positions.reach);
+  const LazyTensor rows = expand_dims(positions.rows, 1);
+  RotaryAngles angles{take(all.cos, rows), take(all.sin, rows), {}};
+  if (all.query_scale.defined()) angles.query_scale = take(all.query_scale, rows);
+  return angles;
 }
 
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles) {
   // The angles are f32: 16 bits do not hold the sine of a late position.
   if (is_16bit_float(x.dtype())) return astype(apply_rotary(astype(x, DType::f32), angles), x.dtype());
-  const std::int64_t half = x.shape(-1) / 2;
+  const std::int64_t turned = angles.cos.shape(-1), half = turned / 2;
   // x * cos + concatenate(-x2, x1) * sin, half by half.
   const auto first = [&](const LazyTensor& t) { return slice(t, -1, 0, half); };
-  const auto second = [&](const LazyTensor& t) { return slice(t, -1, half, {}); };
+  const auto second = [&](const LazyTensor& t) { return slice(t, -1, half, turned); };
   const LazyTensor x1 = first(x), x2 = second(x);
-  return concatenate(
-      {x1 * first(angles.cos) - x2 * first(angles.sin), x2 * second(angles.cos) + x1 * second(angles.sin)},
-      -1);
+  std::vector<LazyTensor> parts{x1 * first(angles.cos) - x2 * first(angles.sin),
+                                x2 * second(angles.cos) + x1 * second(angles.sin)};
+  if (x.shape(-1) > turned) parts.push_back(slice(x, -1, turned, {}));
+  return concatenate(parts, -1);
 }
 
 }  // namespace caldera

@@ -22,6 +22,10 @@ RANK, ALPHA = 3, 7.0
 PROJECTIONS = {"self_attn": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
 
 
+def gelu_tanh(x):
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
 def head_dim(c):
     return c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
 
@@ -104,6 +108,94 @@ def attention(x, path, c, w, factors):
 def gated_mlp(x, path, activation, w, factors):
     gate = activation(project(x, path + ".gate_proj", w, factors))
     return project(gate * project(x, path + ".up_proj", w, factors), path + ".down_proj", w, factors)
+
+
+class Draw:
+    """Random weights and LoRA factors by name, for models whose layers are not all alike."""
+
+    def __init__(self, generator):
+        self.generator, self.w, self.factors = generator, {}, {}
+
+    def normal(self, *shape, scale=1.0, centre=0.0):
+        """Values that float32 holds."""
+        values = centre + scale * torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        return values.float().double()
+
+    def put(self, name, *shape, scale=1.0, centre=0.0):
+        self.w[name] = self.normal(*shape, scale=scale, centre=centre)
+
+    def linear(self, path, n_in, n_out, bias=False, lora=True, gain=1.0, turned=False):
+        """A matrix (out, in), or (in, out) where it is turned, with LoRA factors."""
+        shape = (n_in, n_out) if turned else (n_out, n_in)
+        self.put(path + ".weight", *shape, scale=gain / math.sqrt(n_in))
+        if bias:
+            self.put(path + ".bias", n_out, scale=0.5)
+        if lora:
+            prefix = "base_model.model." + path
+            self.factors[prefix + ".lora_A.weight"] = self.normal(RANK, n_in, scale=0.8 / math.sqrt(n_in))
+            self.factors[prefix + ".lora_B.weight"] = self.normal(n_out, RANK, scale=0.5)
+
+    def norm(self, path, width, centre=1.0, bias=False):
+        self.put(path + ".weight", width, scale=0.3, centre=centre)
+        if bias:
+            self.put(path + ".bias", width, scale=0.3)
+
+    def attention(self, path, c, bias=""):
+        """q_proj to o_proj, with biases on those whose letters are in `bias`."""
+        h, q = c["hidden_size"], c["num_attention_heads"] * head_dim(c)
+        kv = c["num_key_value_heads"] * head_dim(c)
+        for name, n_in, n_out in (("q", h, q), ("k", h, kv), ("v", h, kv), ("o", q, h)):
+            self.linear(f"{path}.{name}_proj", n_in, n_out, bias=name in bias)
+
+    def mlp(self, path, hidden, intermediate):
+        for name in ("gate_proj", "up_proj"):
+            self.linear(f"{path}.{name}", hidden, intermediate)
+        self.linear(f"{path}.down_proj", intermediate, hidden)
+
+    def ends(self, c, embedding_scale=1.0, norm_centre=1.0):
+        """Embeddings, last norm and head."""
+        self.put("model.embed_tokens.weight", c["vocab_size"], c["hidden_size"], scale=embedding_scale)
+        self.norm("model.norm", c["hidden_size"], centre=norm_centre)
+        if not c["tie_word_embeddings"]:
+            self.put("lm_head.weight", c["vocab_size"], c["hidden_size"], scale=0.5)
+
+    def result(self):
+        return self.w, self.factors
+
+
+def turn(x, frequencies, scale=1.0):
+    """x (batch, heads, positions, d): of its first 2 len(frequencies) features, pair i turned by position *
+    frequencies[i]. Cosines and sines are multiplied by the scale."""
+    n = len(frequencies)
+    angles = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * frequencies
+    cos, sin = angles.cos() * scale, angles.sin() * scale
+    first, second, rest = x[..., :n], x[..., n: 2 * n], x[..., 2 * n:]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], -1)
+
+
+def visible(t, window=None):
+    """Which key each query may look at: itself and those before it, `window` of them at most."""
+    i, j = torch.arange(t)[:, None], torch.arange(t)
+    return (j <= i) if window is None else (j <= i) & (j > i - window)
+
+
+def heads_of(x, n):
+    return x.unflatten(-1, (n, -1)).transpose(1, 2)
+
+
+def attend(q, k, v, mask, scale, softcap=None, sinks=None):
+    """q (batch, heads, positions, d), k and v (batch, groups, positions, d), to (batch, positions, heads * d). Sinks
+    are one more column of scores, whose weight is dropped."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    scores = q @ k.transpose(2, 3) * scale
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    scores = scores.masked_fill(~mask, -math.inf)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
+    weights = scores.softmax(-1)[..., : k.shape[2]]
+    assert weights.std() > 0.02, "attention is all but uniform"
+    return (weights @ v).transpose(1, 2).flatten(2)
 
 
 def write_safetensors(path, tensors):

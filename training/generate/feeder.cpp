@@ -1,0 +1,117 @@
+#include "training/generate/feeder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/runtime/runtime.h"
+#include "ops/core/creation.h"
+#include "ops/core/views.h"
+#include "ops/shape/dynamic_slicing.h"
+#include "training/generate/sampler.h"
+#include "training/nn/precision.h"
+
+namespace caldera {
+namespace {
+
+// A prompt needs no other plans than those of these lengths.
+constexpr std::int64_t kLargePiece = 512;
+constexpr std::int64_t kPiece = 64;
+constexpr std::int64_t kSmallPiece = 8;
+
+std::int64_t piece_for(std::int64_t tokens) {
+  if (tokens >= kLargePiece) return kLargePiece;
+  return tokens > 2 * kSmallPiece ? kPiece : kSmallPiece;
+}
+
+constexpr std::int64_t kLeastCapacity = 1024;
+
+// A new capacity is a new plan: powers of two keep them few. What is not written yet costs memory alone.
+std::int64_t capacity_for(const ModelConfig& config, std::int64_t positions) {
+  const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
+  return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), config.max_position_embeddings);
+}
+
+}  // namespace
+
+std::int64_t cache_capacity(const ModelConfig& config, std::int64_t prompt_size) {
+  return capacity_for(config, prompt_size + kCacheHeadroom);
+}
+
+Feeder::Feeder(CausalLM& model, std::int64_t prompt_size, bool choose, LogitsReceiver on_logits)
+    : model_(model),
+      choose_(choose),
+      on_logits_(std::move(on_logits)),
+      cache_(model.make_cache(cache_capacity(model.config(), prompt_size))) {}
+
+void Feeder::feed_prompt(std::span<const std::int32_t> ids, std::int64_t from) {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  make_room(count - cache_->position());
+  for (std::int64_t fed = from; fed < count;) {
+    const std::int64_t length = std::min(piece_for(count - fed), cache_->capacity());
+    const std::int64_t end = std::min(fed + length, count);
+    const std::int64_t begin = std::max<std::int64_t>(end - length, 0);
+    const auto piece = ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    std::vector<std::int32_t> filled(piece.begin(), piece.end());
+    filled.resize(static_cast<std::size_t>(length), piece.back());
+    cache_->truncate(begin);
+    feed(model_.make_ids(filled), fed - begin, end - begin);
+    cache_->truncate(end);
+    fed = end;
+  }
+}
+
+bool Feeder::make_room(std::int64_t tokens) {
+  const std::int64_t needed = cache_->position() + tokens;
+  if (needed > model_.config().max_position_embeddings) return false;
+  if (needed > cache_->capacity()) cache_->grow(capacity_for(model_.config(), needed));
+  return true;
+}
+
+void Feeder::feed_one(const LazyTensor& id) {
+  make_room(1);
+  feed(id, 0, 1);
+}
+
+void Feeder::feed_drafts(std::span<const std::int32_t> ids, std::int64_t length) {
+  std::vector<std::int32_t> filled(ids.begin(), ids.end());
+  filled.resize(static_cast<std::size_t>(length), ids.back());
+  const std::int64_t end = cache_->position() + static_cast<std::int64_t>(ids.size());
+  const LazyTensor logits = in_dtype(model_.forward(model_.make_ids(filled), cache_.get()), DType::f32);
+  std::vector<LazyTensor> outputs = cache_->state();
+  outputs.push_back(logits);
+  eval(outputs);
+  cache_->truncate(end);
+  host_ = logits.to_vector<float>();
+  width_ = static_cast<std::size_t>(logits.shape().back());
+  last_ = row(ids.size() - 1);
+}
+
+// Feeds ids (1, n) at the cache's position. Rows [first, end) of the logits count, the last of them for what
+// is chosen next.
+void Feeder::feed(const LazyTensor& ids, std::int64_t first, std::int64_t end) {
+  LazyTensor hidden = model_.hidden_states(ids, cache_.get());
+  // The head is the widest matrix: without a receiver only the last position goes through it.
+  const bool all = static_cast<bool>(on_logits_);
+  if (!all && ids.numel() > 1) hidden = dynamic_slice(hidden, {0, end - 1, 0}, {1, 1, hidden.shape(2)});
+  const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
+  std::vector<LazyTensor> outputs = cache_->state();
+  if (choose_) {
+    const LazyTensor id = stop_gradient(reshape(most_likely(logits), Shape{1, 1}));
+    outputs.push_back(id);
+    // A processor computes on the caller's thread, which small models are faster for.
+    if (model_.device() == Device::cpu())
+      eval(outputs);
+    else
+      eval_async(outputs);
+    choice_ = id;
+    return;
+  }
+  outputs.push_back(logits);
+  eval(outputs);
+  host_ = logits.to_vector<float>();
+  width_ = static_cast<std::size_t>(logits.shape().back());
+  for (std::int64_t i = first; all && i < end; ++i) on_logits_(row(static_cast<std::size_t>(i)));
+  last_ = row(static_cast<std::size_t>(all ? end - 1 : 0));
+}
+
+}  // namespace caldera

@@ -1,0 +1,34 @@
+// ModelDrafter: a smaller model guesses what a larger one will say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "training/generate/drafter.h"
+#include "training/generate/feeder.h"
+
+namespace caldera {
+
+/// Draws from a model of the same vocabulary, with a cache of its own.
+class ModelDrafter final : public Drafter {
+ public:
+  /// Keeps a reference to `model` and puts it into evaluation mode. `sampling` is best what the checking
+  /// model samples with: the nearer the distributions, the more guesses are kept.
+  ModelDrafter(CausalLM& model, const SamplingOptions& sampling);
+
+  const CausalLM& model() const { return model_; }
+  Draft propose(std::span<const std::int32_t> seen, std::int64_t count) override;
+
+ private:
+  void feed(std::span<const std::int32_t> seen);
+
+  CausalLM& model_;
+  EvaluationMode mode_;
+  Sampler sampler_;
+  std::optional<Feeder> feeder_;
+  std::vector<std::int32_t> fed_;
+};
+
+}  // namespace caldera

@@ -1,0 +1,71 @@
+// A request in the batch, or on its way there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "training/generate/batch_request.h"
+#include "training/generate/paging/paged_forward.h"
+#include "training/generate/sampler.h"
+
+namespace caldera {
+
+/// An adapter as requests use it. `kind` tells its texts apart from those of others, and of an earlier one of
+/// the same name.
+struct NamedAdapter {
+  AdapterBank::AdapterPtr adapter;  // null: the model itself
+  std::string kind;
+};
+
+class RunningRequest {
+ public:
+  /// Throws ValueError for sampling options out of their domains.
+  RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter);
+
+  RequestId id() const { return id_; }
+  const GenerateRequest& request() const { return request_; }
+  /// The prompt and what was drawn.
+  std::span<const std::int32_t> ids() const { return ids_; }
+  std::int64_t generated() const { return static_cast<std::int64_t>(ids_.size() - prompt_size_); }
+  /// Tokens whose keys and values are not computed yet.
+  std::int64_t waiting() const { return static_cast<std::int64_t>(ids_.size()) - fed_; }
+  std::int64_t fed() const { return fed_; }
+  /// Whether the device can choose its tokens, and nothing else is asked of it.
+  bool takes_choices() const;
+
+  /// Takes a beginning from the store; before the first, and after every leave().
+  void join(PageStore& store);
+  void leave(PageStore& store);
+  /// Makes room for the next `count` tokens. False where there are not enough pages.
+  bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
+  PagedRow row(std::int64_t count) const;
+  void feed(PageStore& store, std::int64_t count);
+
+  /// Draws the next token, or takes the one that the device chose, and says what happened. `context`: the
+  /// positions of a request. Throws what sampling and the constraint throw.
+  TokenEvent draw(std::span<const float> logits, std::int64_t context);
+  TokenEvent take(std::int32_t choice, std::int64_t context);
+  /// An event without a token.
+  TokenEvent ended(FinishReason reason, std::string error = {}) const;
+  /// Hands an event to the receiver. False where the request is to end.
+  bool tell(const TokenEvent& event) const;
+
+ private:
+  TokenEvent drawn(std::int32_t id, std::int64_t context);
+
+  RequestId id_;
+  GenerateRequest request_;
+  NamedAdapter adapter_;
+  Sampler sampler_;
+  std::vector<std::int32_t> ids_;
+  std::size_t prompt_size_;
+  PageStore::Text text_;
+  std::int64_t fed_ = 0;
+  std::optional<std::int64_t> reused_;  // of the prompt
+};
+
+}  // namespace caldera

@@ -1,0 +1,66 @@
+// AttentionCache: what a forward call is told of the texts that its tokens belong to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// The positions of the tokens (batch, length) of a forward call in their texts.
+struct TokenPositions {
+  std::int64_t length = 0;
+  std::int64_t first = 0;  ///< where `rows` is undefined, token t of every row has position first + t
+  LazyTensor rows = {};    ///< i32 (batch, length), on the device
+  std::int64_t reach = 0;  ///< positions lie below it; tables that reach so far need not grow
+};
+
+/// Which keys a query at position i may look at: j <= i, unless bidirectional; with a window, i - window < j,
+/// and, where attention is bidirectional, j < i + window.
+struct AttentionReach {
+  std::optional<std::int64_t> window = {};
+  bool bidirectional = false;
+  bool sinks = false;  ///< the layer's softmax has sinks: a key of zeros before the others is welcome
+};
+
+/// What the queries of a call attend to: keys and values (B, K, S, D).
+struct AttendedKeys {
+  LazyTensor keys;
+  LazyTensor values;
+  /// Boolean, broadcasts to (B, 1, T, S). Undefined: that of the reach, with query 0 beside key `offset`.
+  LazyTensor mask = {};
+  std::int64_t offset = 0;
+  bool sink_key = false;  ///< whether key 0 is the key of zeros (AttentionOptions::sink_key)
+};
+
+/// Positions, earlier keys and masks of a forward call: of one text that goes on (KVCache), of rows of a
+/// batch that each go on with a text of their own (PagedKVCache), of several texts packed into a row
+/// (PackedTexts). Models know it by this interface alone. A call is begin(), attended() for every layer, then
+/// finish().
+class AttentionCache {
+ public:
+  virtual ~AttentionCache() = default;
+
+  /// Begins a call over ids (batch, length). Throws ShapeError or ValueError where they do not fit; nothing
+  /// is changed then.
+  virtual void begin(std::int64_t batch, std::int64_t length) = 0;
+  /// Of the call that has begun.
+  virtual TokenPositions positions() const = 0;
+  /// Takes in k and v (batch, heads, length, head_dim) of one layer, and gives what its queries attend to.
+  /// Throws ShapeError unless they fit.
+  virtual AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                                const AttentionReach& reach) = 0;
+  virtual void finish() = 0;
+
+ protected:
+  AttentionCache() = default;
+  AttentionCache(const AttentionCache&) = default;
+  AttentionCache& operator=(const AttentionCache&) = default;
+};
+
+/// The mask of queries and keys whose positions are given, i32 tensors that broadcast to one another.
+LazyTensor visible_by_position(const LazyTensor& queries, const LazyTensor& keys,
+                               const AttentionReach& reach);
+
+}  // namespace caldera
