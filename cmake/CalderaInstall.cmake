@@ -21,5 +21,6 @@ configure_package_config_file(cmake/CalderaConfig.cmake.in "${PROJECT_BINARY_DIR
                               INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/CalderaConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/CalderaConfig.cmake" "${PROJECT_BINARY_DIR}/CalderaConfigVersion.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FindHighway.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindVulkanToolchain.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FindHighway.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FindVulkanToolchain.cmake"
         DESTINATION "${package_dir}")

@@ -30,6 +30,17 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> ids, bool skip_s
   return detail::to_utf8(bytes);
 }
 
+std::optional<std::int32_t> ByteTokenizer::token_to_id(std::string_view text) const {
+  if (text.size() == 1) return static_cast<unsigned char>(text.front());
+  if (with_specials_ && text == "<s>") return kBos;
+  if (with_specials_ && text == "</s>") return kEos;
+  return std::nullopt;
+}
+
+std::string ByteTokenizer::token_bytes(std::int32_t id) const {
+  return id >= 0 && id < kBos ? std::string(1, static_cast<char>(id)) : std::string();
+}
+
 std::optional<std::int32_t> ByteTokenizer::bos_id() const {
   return with_specials_ ? std::optional(kBos) : std::nullopt;
 }

@@ -17,6 +17,10 @@ class ByteTokenizer final : public Tokenizer {
   std::int64_t vocab_size() const override { return with_specials_ ? kBos + 2 : kBos; }
   std::optional<std::int32_t> bos_id() const override;
   std::optional<std::int32_t> eos_id() const override;
+  /// A byte's text is that byte, whether or not it is a character.
+  std::optional<std::int32_t> token_to_id(std::string_view text) const override;
+  bool is_special(std::int32_t id) const override { return id >= kBos && id < vocab_size(); }
+  std::string token_bytes(std::int32_t id) const override;
 
  private:
   static constexpr std::int32_t kBos = 256;

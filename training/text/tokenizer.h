@@ -11,6 +11,9 @@
 namespace caldera {
 
 /// A tokenizer. Const methods may be called from several threads at once.
+///
+/// encode and decode throw ValueError where a regular expression of the tokenizer's file needs more steps
+/// than any that a tokenizer in use needs: the file is at fault then, not the text.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -32,6 +35,20 @@ class Tokenizer {
   virtual std::int64_t vocab_size() const = 0;
   virtual std::optional<std::int32_t> bos_id() const = 0;
   virtual std::optional<std::int32_t> eos_id() const = 0;
+
+  /// The id of the token with exactly this text, special or not, as the tokenizer's file spells it
+  /// ("\u0120the",
+  /// "\u2581the", "##ing", "<s>").
+  virtual std::optional<std::int32_t> token_to_id(std::string_view text) const = 0;
+
+  /// Whether decode leaves `id` out with skip_special. False for an id that no token has.
+  virtual bool is_special(std::int32_t id) const = 0;
+
+  /// The bytes that `id` adds to a text that has begun, decoded with skip_special; empty for a special token
+  /// and for an id that no token has. They may be part of a character only. A mask of the ids that a grammar
+  /// allows is made of these: whatever the tokens before, decode gives these bytes, but for a space that it
+  /// may drop at the very beginning of a text.
+  virtual std::string token_bytes(std::int32_t id) const = 0;
 
  protected:
   Tokenizer() = default;

@@ -172,7 +172,17 @@ std::int64_t TokenizerJson::vocab_size() const { return impl_->size; }
 std::optional<std::int32_t> TokenizerJson::bos_id() const { return impl_->options.bos_id; }
 std::optional<std::int32_t> TokenizerJson::eos_id() const { return impl_->options.eos_id; }
 
-std::optional<std::int32_t> TokenizerJson::id_of(std::string_view token) const {
+bool TokenizerJson::is_special(std::int32_t id) const {
+  const auto found = impl_->added_by_id.find(id);
+  return found != impl_->added_by_id.end() && found->second->special;
+}
+
+std::string TokenizerJson::token_bytes(std::int32_t id) const {
+  const std::int32_t alone[] = {id};
+  return id < 0 || id >= impl_->size ? std::string() : decode(alone, true);
+}
+
+std::optional<std::int32_t> TokenizerJson::token_to_id(std::string_view token) const {
   for (const auto& added : impl_->added) {
     if (added.content == token) return added.id;
   }

@@ -31,8 +31,12 @@ class TokenizerJson final : public Tokenizer {
   std::optional<std::int32_t> bos_id() const override;
   std::optional<std::int32_t> eos_id() const override;
 
-  /// The id of a token by its exact text, special or not.
-  std::optional<std::int32_t> id_of(std::string_view token) const;
+  std::optional<std::int32_t> token_to_id(std::string_view text) const override;
+  bool is_special(std::int32_t id) const override;
+  std::string token_bytes(std::int32_t id) const override;
+
+  /// The same as token_to_id.
+  std::optional<std::int32_t> id_of(std::string_view token) const { return token_to_id(token); }
   void set_specials(std::optional<std::int32_t> bos_id, std::optional<std::int32_t> eos_id);
 
  private:
