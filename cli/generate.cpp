@@ -7,10 +7,13 @@
 #include <optional>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/usage_error.h"
 #include "cli/command.h"
+#include "cli/generate_batch.h"
 #include "cli/inputs.h"
 #include "cli/model_flags.h"
 #include "cli/outputs.h"
+#include "cli/speculation_flags.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
 #include "training/text/load_tokenizer.h"
@@ -52,6 +55,15 @@ class GenerateCommand : public Command {
     prompt_option_ = input.option("--prompt", prompt_, "Text to go on from; may be empty").type_name("S");
     input.option("--prompt-ids", prompt_ids_, "Token ids to go on from, taken as they are: no bos is added")
         .type_name("IDS");
+    input
+        .option("--batch", batch_,
+                "File of prompts to continue together: a line each, or JSON strings or objects with "
+                "\"prompt\" where it ends in .jsonl")
+        .type_name("FILE");
+    args.option("--max-batch", max_batch_, "Prompts of --batch that are computed at once")
+        .type_name("N")
+        .check(integer_in(1, 1024))
+        .show_default();
     args.option("--max-tokens", max_tokens_, "Tokens to generate at most")
         .type_name("N")
         .check(integer_in(0))
@@ -65,6 +77,7 @@ class GenerateCommand : public Command {
         .type_name("T")
         .one_of({"f32", "f16", "bf16"})
         .show_default();
+    speculation_.declare(args);
     add_memory_limit(args);
     args.option(
             "--logits", logits_,
@@ -75,6 +88,7 @@ class GenerateCommand : public Command {
 
   void run() override {
     std::vector<std::int32_t> prompt;
+    if (!batch_.empty()) return run_batch();
     const bool prompt_is_text = prompt_option_.given();
     if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
     if (!logits_.empty()) check_output_file(logits_, "--logits");
@@ -97,6 +111,27 @@ class GenerateCommand : public Command {
   }
 
  private:
+  void run_batch() {
+    if (!logits_.empty()) throw UsageError("--logits: not together with --batch");
+    const std::vector<std::string> prompts = read_prompts(batch_);
+    const Device device = open_device();
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(true);
+    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    GenerateRequest request;
+    request.max_tokens = max_tokens_;
+    request.sampling = sampling_;
+    request.stop_ids = stop_tokens(model->config());
+    if (tokenizer->eos_id()) request.stop_ids.push_back(*tokenizer->eos_id());
+    const nlohmann::ordered_json answer =
+        generate_batch(*model, *tokenizer, prompts, request, {.max_batch = max_batch_});
+    if (json()) return print_json(answer);
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      TextPrinter(prompts[i] + answer["results"][i]["text"].get<std::string>()).print("\n");
+    note(fmt::format("{} prompts, {} tokens; {:.0f} tok/s", prompts.size(),
+                     answer["generated_tokens"].get<std::int64_t>(),
+                     answer["tokens_per_second"].get<double>()));
+  }
+
   // Ids in, ids out needs no tokenizer: a folder without one will do for --prompt-ids.
   std::unique_ptr<Tokenizer> open_tokenizer(bool required) const {
     try {
@@ -129,6 +164,7 @@ class GenerateCommand : public Command {
     GenerateOptions options;
     options.max_tokens = max_tokens_;
     options.sampling = sampling_;
+    speculation_.apply(options, model);
     options.stop_ids = stop_tokens(model.config());
     if (tokenizer != nullptr && tokenizer->eos_id()) options.stop_ids.push_back(*tokenizer->eos_id());
     options.on_token = [&](std::int32_t id) {
@@ -160,7 +196,9 @@ class GenerateCommand : public Command {
                   {"text", text},
                   {"prefill_tokens_per_second", result.prefill_tokens_per_second},
                   {"decode_tokens_per_second", result.decode_tokens_per_second},
-                  {"finish_reason", reason}});
+                  {"finish_reason", reason},
+                  {"drafted_tokens", result.drafted_tokens},
+                  {"accepted_tokens", result.accepted_tokens}});
     } else {
       note(fmt::format("{} tokens, {}; prompt {:.0f} tok/s, generation {:.0f} tok/s", result.ids.size(),
                        reason, result.prefill_tokens_per_second, result.decode_tokens_per_second));
@@ -171,6 +209,9 @@ class GenerateCommand : public Command {
   std::string adapter_;
   std::string prompt_;
   std::string prompt_ids_;
+  std::string batch_;
+  std::int64_t max_batch_ = 16;
+  SpeculationFlags speculation_;
   std::int64_t max_tokens_ = 100;
   SamplingOptions sampling_;
   std::string dtype_ = "f32";

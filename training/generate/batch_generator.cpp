@@ -32,7 +32,7 @@ BatchLimits completed(BatchLimits limits, const ModelConfig& config) {
   positive("max_context", limits.max_context, 0);
   positive("cache_positions", limits.cache_positions, 0);
   positive("prefill_chunk", limits.prefill_chunk, 1);
-  const std::int64_t positions = config.max_position_embeddings;
+  const std::int64_t positions = config.max_positions();
   if (limits.max_context == 0 || limits.max_context > positions) limits.max_context = positions;
   constexpr std::int64_t kUsualContext = 2048;
   if (limits.cache_positions == 0)
@@ -111,6 +111,7 @@ class BatchGenerator::Engine {
 void BatchGenerator::Engine::open() {
   forward_.reset();
   forward_ = std::make_unique<PagedForward>(model_, PagingOptions{.positions = limits_.cache_positions,
+                                                                  .context = limits_.max_context,
                                                                   .texts = limits_.max_batch,
                                                                   .chunk = limits_.prefill_chunk,
                                                                   .reuse = limits_.reuse_prefixes});

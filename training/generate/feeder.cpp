@@ -28,7 +28,7 @@ constexpr std::int64_t kLeastCapacity = 1024;
 // A new capacity is a new plan: powers of two keep them few. What is not written yet costs memory alone.
 std::int64_t capacity_for(const ModelConfig& config, std::int64_t positions) {
   const auto wanted = static_cast<std::uint64_t>(std::max(positions, kLeastCapacity));
-  return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), config.max_position_embeddings);
+  return std::min(static_cast<std::int64_t>(std::bit_ceil(wanted)), config.max_positions());
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ void Feeder::feed_prompt(std::span<const std::int32_t> ids, std::int64_t from) {
 
 bool Feeder::make_room(std::int64_t tokens) {
   const std::int64_t needed = cache_->position() + tokens;
-  if (needed > model_.config().max_position_embeddings) return false;
+  if (needed > model_.config().max_positions()) return false;
   if (needed > cache_->capacity()) cache_->grow(capacity_for(model_.config(), needed));
   return true;
 }

@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 void check(const CausalLM& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
-  const std::int64_t positions = model.config().max_position_embeddings;
+  const std::int64_t positions = model.config().max_positions();
   if (prompt.empty())
     throw ValueError("generate: the prompt has no tokens; give the model at least one to go on from");
   if (static_cast<std::int64_t>(prompt.size()) > positions) {
@@ -78,7 +78,7 @@ Generation generate(CausalLM& model, std::span<const std::int32_t> prompt, const
 
   const auto prompt_size = static_cast<std::int64_t>(prompt.size());
   // The last token drawn needs no position. Clamped before it is added: max_tokens may be any number.
-  const std::int64_t room = model.config().max_position_embeddings - prompt_size;
+  const std::int64_t room = model.config().max_positions() - prompt_size;
   const std::int64_t limit = prompt_size + std::min(std::max<std::int64_t>(options.max_tokens - 1, 0), room);
   const bool drafts = options.drafter != nullptr && options.draft_tokens > 0;
   const bool choose = options.sampling.is_greedy() && !options.on_logits && !drafts;

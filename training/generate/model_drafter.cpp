@@ -33,7 +33,7 @@ void ModelDrafter::feed(std::span<const std::int32_t> seen) {
 
 Draft ModelDrafter::propose(std::span<const std::int32_t> seen, std::int64_t count) {
   Draft draft;
-  const std::int64_t positions = model_.config().max_position_embeddings;
+  const std::int64_t positions = model_.config().max_positions();
   count = std::min(count, positions - static_cast<std::int64_t>(seen.size()));
   if (count < 1) return draft;
   std::vector<std::int32_t> text(seen.begin(), seen.end());

@@ -33,7 +33,10 @@ std::unique_ptr<KVCache> CausalLM::make_cache(std::int64_t capacity, std::int64_
 }
 
 std::vector<std::optional<std::int64_t>> CausalLM::attention_windows() const {
-  return std::vector<std::optional<std::int64_t>>(static_cast<std::size_t>(config().num_hidden_layers));
+  std::vector<std::optional<std::int64_t>> windows;
+  for (std::int64_t layer = 0; layer < config().num_hidden_layers; ++layer)
+    windows.push_back(config().layer(layer).sliding ? config().sliding_window : std::nullopt);
+  return windows;
 }
 
 void CausalLM::visit_projections(const ProjectionVisitor& visitor) {

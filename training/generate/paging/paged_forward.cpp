@@ -56,7 +56,7 @@ PagedForward::PagedForward(CausalLM& model, const PagingOptions& options)
     : model_(model),
       chunk_(options.chunk),
       cache_(layer_groups(model, options), model.config().num_key_value_heads, model.config().head_dim,
-             kPagePositions, model.config().max_position_embeddings, model.dtype(), model.device()),
+             kPagePositions, options.context, model.dtype(), model.device()),
       store_(store_groups(cache_), kPagePositions, options.reuse) {}
 
 std::int64_t PagedForward::bytes_per_position(const CausalLM& model) {

@@ -16,6 +16,7 @@ namespace caldera {
 /// How large a paged cache is to be.
 struct PagingOptions {
   std::int64_t positions = 0;  ///< of layers without a window, all texts together
+  std::int64_t context = 0;    ///< positions of one text
   std::int64_t texts = 1;      ///< at a time
   std::int64_t chunk = 512;    ///< tokens of one text in one call
   bool reuse = true;           ///< see PageStore

@@ -1,0 +1,39 @@
+#include "cli/speculation_flags.h"
+
+#include <fmt/format.h>
+
+#include "cli/arguments/domains.h"
+#include "cli/inputs.h"
+#include "training/generate/model_drafter.h"
+
+namespace caldera::cli {
+
+void SpeculationFlags::declare(Arguments& args) {
+  const Option draft =
+      args.option("--draft-model", draft_model_,
+                  "A smaller model of the same vocabulary, which guesses tokens that the model then checks "
+                  "together: faster where most guesses are right, and the same distribution")
+          .type_name("DIR");
+  args.flag("--lookup", lookup_, "Guess that the text goes on as it did after the same tokens before")
+      .excludes(draft);
+  args.option("--draft-tokens", tokens_, "Tokens that are guessed at a time")
+      .type_name("N")
+      .check(integer_in(1, 64))
+      .show_default();
+}
+
+void SpeculationFlags::apply(GenerateOptions& options, const CausalLM& model) {
+  options.draft_tokens = tokens_;
+  if (lookup_) options.drafter = std::make_shared<LookupDrafter>();
+  if (draft_model_.empty()) return;
+  model_ = load_model(draft_model_, {}, model.device(), model.dtype());
+  const std::int64_t vocabulary = model_->config().vocab_size;
+  if (vocabulary != model.config().vocab_size)
+    throw ValueError(
+        fmt::format("--draft-model: its vocabulary has {} tokens, that of the model {}; take a "
+                    "smaller model of the same family",
+                    vocabulary, model.config().vocab_size));
+  options.drafter = std::make_shared<ModelDrafter>(*model_, options.sampling);
+}
+
+}  // namespace caldera::cli
