@@ -29,6 +29,7 @@
   C(pretrain)               \
   C(finetune)               \
   C(explain)                \
+  C(serve)                  \
   C(kernels)                \
   C(bench)
 

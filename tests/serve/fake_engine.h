@@ -139,9 +139,6 @@ inline serve::ServedModel byte_model() {
       "{% if add_generation_prompt %}assistant:{% endif %}");
   model.tools = serve::find_tool_format("<tool_call>");
   model.stop_ids = {FakeEngine::kEos};
-  model.token_bytes.resize(258);
-  for (int i = 0; i < 256; ++i)
-    model.token_bytes[static_cast<std::size_t>(i)] = std::string(1, static_cast<char>(i));
   model.created = 1;
   return model;
 }

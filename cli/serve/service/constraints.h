@@ -1,17 +1,19 @@
 // Constraints: what a request demands of its text's form, for the engine to enforce.
 #pragma once
 
-#include <functional>
-#include <span>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/serve/protocol/options.h"
 #include "cli/serve/service/served_model.h"
+#include "training/generate/grammar/grammar.h"
 
 namespace caldera::serve {
-
-/// Changes logits so that only some tokens can be drawn: GenerateRequest::constrain.
-using Constrain = std::function<void(std::span<float> logits, std::span<const std::int32_t> seen)>;
 
 /// May be used from any thread. What it gives follows one text each.
 class Constraints {
@@ -19,13 +21,23 @@ class Constraints {
   /// Keeps a reference.
   explicit Constraints(const ServedModel& model) : model_(model) {}
 
-  /// Holds a text to "response_format". Throws ApiError 400 for a schema that is not supported.
-  Constrain format(const CompletionOptions& options) const;
+  /// Holds a text to "response_format". Throws ApiError 400 for a schema
+  /// that is not supported.
+  std::shared_ptr<TokenConstraint> format(const CompletionOptions& options);
   /// Holds a text to one call of a tool: of the one named, or of any where the name is empty.
-  Constrain tool_call(const ToolFormat& format, const Json& tools, const std::string& name) const;
+  std::shared_ptr<TokenConstraint> tool_call(const Json& tools, const std::string& name);
 
  private:
+  using Alternatives = std::vector<std::vector<GrammarPart>>;
+
+  std::shared_ptr<TokenConstraint> make(const Alternatives& alternatives, const std::string& param);
+  std::shared_ptr<const Grammar> grammar_of(const Alternatives& alternatives);
+  const GrammarVocabulary& vocabulary();
+
   const ServedModel& model_;
+  std::mutex mutex_;
+  std::optional<GrammarVocabulary> vocabulary_;  // made when it is first needed
+  std::list<std::pair<std::string, std::shared_ptr<const Grammar>>> grammars_;  // the last used first
 };
 
 }  // namespace caldera::serve

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,15 +18,13 @@ struct ServedModel {
   std::string name;                   ///< what clients call it
   std::vector<std::string> adapters;  ///< names of adapters, which clients call as models
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat;  ///< none: /v1/chat/completions says so
-  std::optional<std::string> bos_token;
-  std::optional<std::string> eos_token;
+  std::optional<ChatTemplate> chat;             ///< none: /v1/chat/completions says so
+  std::optional<ChatTemplate> chat_with_tools;  ///< where the model has another one for tools
+  /// The special tokens that templates name: "bos_token" and the like.
+  std::map<std::string, std::string> special_tokens;
   std::optional<ToolFormat> tools;  ///< how the template writes calls; none: it is not known
   /// What ends a text: a chat turn's end as well.
   std::vector<std::int32_t> stop_ids;
-  /// The bytes of each token, by id; empty for one that has none (a special token). Empty where they are not
-  /// known: then nothing can be constrained to a grammar.
-  std::vector<std::string> token_bytes;
   std::int64_t created = 0;  ///< seconds since 1970
 };
 

@@ -32,12 +32,13 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   input.messages = request.messages;
   input.tools = request.tools;
   input.add_generation_prompt = request.add_generation_prompt;
-  input.bos_token = model_.bos_token;
-  input.eos_token = model_.eos_token;
-  input.variables = request.variables;
+  input.variables = Json::object();
+  for (const auto& [name, token] : model_.special_tokens) input.variables[name] = token;
+  input.variables.update(request.variables);
   std::string text;
   try {
-    text = model_.chat->render(input).text;
+    const bool with_tools = !request.tools.is_null() && model_.chat_with_tools;
+    text = (with_tools ? *model_.chat_with_tools : *model_.chat).render(input).text;
   } catch (const ChatTemplateError& error) {
     throw bad_request(fmt::format("the model's chat template refuses the conversation: {}", error.what()),
                       "messages");
@@ -46,15 +47,15 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   JobText first;
   first.request = make_request(request.options, model_.tokenizer->encode(text, false));
   if (!request.tools.is_null()) first.options.tools = model_.tools;
-  if (request.tool_choice > ToolChoice::automatic) {
-    if (!model_.tools) {
-      throw bad_request("calls cannot be demanded of this model: how its template writes them is not known",
-                        "tool_choice");
-    }
-    first.request.constrain = constraints_.tool_call(*model_.tools, request.tools, request.tool_name);
-  }
   std::vector<JobText> texts;
-  add_choices(request.options, first, texts);
+  add_choices(
+      request.options, first,
+      [&]() -> std::shared_ptr<TokenConstraint> {
+        if (request.tool_choice > ToolChoice::automatic)
+          return constraints_.tool_call(request.tools, request.tool_name);
+        return request.options.format != OutputFormat::text ? constraints_.format(request.options) : nullptr;
+      },
+      texts);
   return Job::start(engine_, *model_.tokenizer, std::move(texts));
 }
 
@@ -78,7 +79,13 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
     constexpr std::size_t kContext = 8;  // tokens that say how a text goes on: with a blank or without
     first.context.assign(ids.end() - static_cast<std::ptrdiff_t>(std::min(kContext, ids.size())), ids.end());
     first.request = make_request(request.options, std::move(ids));
-    add_choices(request.options, first, texts);
+    add_choices(
+        request.options, first,
+        [&]() -> std::shared_ptr<TokenConstraint> {
+          return request.options.format != OutputFormat::text ? constraints_.format(request.options)
+                                                              : nullptr;
+        },
+        texts);
   }
   return Job::start(engine_, *model_.tokenizer, std::move(texts));
 }
@@ -105,6 +112,7 @@ GenerateRequest Service::make_request(const CompletionOptions& options,
 }
 
 void Service::add_choices(const CompletionOptions& options, const JobText& text,
+                          const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
                           std::vector<JobText>& texts) const {
   for (std::int64_t choice = 0; choice < options.choices; ++choice) {
     JobText copy = text;
@@ -115,7 +123,7 @@ void Service::add_choices(const CompletionOptions& options, const JobText& text,
     copy.request.sampling.seed += static_cast<std::uint64_t>(choice);
     copy.counts_prompt = choice == 0;
     // A constraint follows one text.
-    if (options.format != OutputFormat::text) copy.request.constrain = constraints_.format(options);
+    copy.request.constraint = constrain();
     texts.push_back(std::move(copy));
   }
 }

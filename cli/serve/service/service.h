@@ -1,6 +1,7 @@
 // Service: what the server does, whatever carries the requests: it makes prompts of them and starts them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -36,7 +37,9 @@ class Service {
  private:
   std::string adapter_of(const std::string& model) const;
   GenerateRequest make_request(const CompletionOptions& options, std::vector<std::int32_t> prompt) const;
-  void add_choices(const CompletionOptions& options, const JobText& text, std::vector<JobText>& texts) const;
+  void add_choices(const CompletionOptions& options, const JobText& text,
+                   const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
+                   std::vector<JobText>& texts) const;
 
   const ServedModel& model_;
   Engine& engine_;
