@@ -31,6 +31,7 @@
   C(pretrain)               \
   C(finetune)               \
   C(explain)                \
+  C(serve)                  \
   C(kernels)                \
   C(bench)
 

@@ -39,6 +39,10 @@ Option Option::delimiter(char separator) const {
   option_->delimiter(separator);
   return *this;
 }
+Option Option::repeatable() const {
+  option_->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+  return *this;
+}
 Option Option::group(const std::string& heading) const {
   option_->group(heading);
   return *this;

@@ -39,6 +39,8 @@ class Option {
   Option excludes(Option other) const;
   /// Splits a value into a list at this character.
   Option delimiter(char separator) const;
+  /// Keeps the value of each time that the option of a list is given, one each, not the last alone.
+  Option repeatable() const;
   /// Puts the option under this heading of --help.
   Option group(const std::string& heading) const;
   Option description(const std::string& text) const;

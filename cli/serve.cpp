@@ -1,0 +1,195 @@
+// caldera serve: an HTTP server that speaks OpenAI's API.
+#include "cli/command.h"
+#include "cli/model_flags.h"
+
+#if CALDERA_HAS_SERVE
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/arguments/domains.h"
+#include "cli/inputs.h"
+#include "cli/serve/engine/batch_engine.h"
+#include "cli/serve/http/server.h"
+#include "cli/serve/service/load_model.h"
+#endif
+
+namespace caldera::cli {
+namespace {
+
+#if CALDERA_HAS_SERVE
+
+// cpp-httplib may wait by select(), which knows no more sockets.
+constexpr rlim_t kMostFiles = 1024;
+
+void limit_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kMostFiles) return;
+  limit.rlim_cur = kMostFiles;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class ServeCommand : public Command {
+ public:
+  ServeCommand() : Command("serve", "Answer requests of OpenAI's API over HTTP, with a page to chat") {}
+
+ protected:
+  void add_options(Arguments& args) override {
+    declare_model(args, model_);
+    args.option("--adapter", adapters_, "LoRA adapter to load; requests name it as their model (repeatable)")
+        .type_name("NAME=DIR")
+        .repeatable();
+    args.option("--name", name_, "What requests call the model (default: its folder's name)")
+        .type_name("NAME");
+    args.option("--host", options_.host, "Address to listen at; 0.0.0.0 for all")
+        .type_name("ADDRESS")
+        .show_default();
+    args.option("--port", options_.port, "Port; 0 takes a free one")
+        .type_name("N")
+        .check(integer_in(0, 65535))
+        .show_default();
+    args.option("--api-key", options_.api_key,
+                "Key that requests must carry (default: $CALDERA_API_KEY, else none)")
+        .type_name("KEY");
+    args.option("--allow-origin", options_.origins,
+                "Site whose pages may send requests, as https://example.org; * for any (repeatable)")
+        .type_name("ORIGIN")
+        .repeatable();
+    args.option("--max-clients", limits_.max_clients,
+                "Requests answered at once; more are told to come later")
+        .type_name("N")
+        .check(integer_in(1, 256))
+        .show_default();
+    args.option("--max-batch", batch_.max_batch, "Texts computed at once")
+        .type_name("N")
+        .check(integer_in(1, 256))
+        .show_default();
+    args.option("--context", batch_.max_context,
+                "Tokens of a prompt and its answer together at most (default: what the model has)")
+        .type_name("N")
+        .check(integer_in(1, 1 << 24));
+    args.option("--cache-positions", batch_.cache_positions,
+                "Tokens whose keys and values are kept, of all texts together (default: --max-batch times "
+                "--context, 2048 at most)")
+        .type_name("N")
+        .check(integer_in(1, std::int64_t{1} << 32));
+    args.option("--timeout", limits_.request_seconds, "Seconds after which an answer is broken off")
+        .type_name("N")
+        .check(integer_in(1, 86400))
+        .show_default();
+    args.option("--dtype", dtype_, "What weights are kept and computed in")
+        .type_name("T")
+        .one_of({"f32", "f16", "bf16"})
+        .show_default();
+    add_memory_limit(args);
+  }
+
+  void run() override {
+    const auto adapters = parse_adapters();
+    if (options_.api_key.empty())
+      if (const char* key = std::getenv("CALDERA_API_KEY")) options_.api_key = key;
+    const Device device = open_device();
+    const std::unique_ptr<CausalLM> model = load_model(model_, {}, device, parse_dtype(dtype_));
+    std::string problem;
+    serve::ServedModel served = serve::load_served_model(model_, model->config(), problem);
+    if (!problem.empty()) note(fmt::format("no chat: {}", problem));
+    if (!name_.empty()) served.name = name_;
+    BatchGenerator generator(*model, batch_);
+    for (const auto& [name, dir] : adapters) {
+      if (name == served.name) throw UsageError("--adapter: '" + name + "' is the model's own name");
+      generator.load_adapter(name, dir);
+      served.adapters.push_back(name);
+    }
+    const std::int64_t context = batch_.max_context > 0
+                                     ? std::min(batch_.max_context, model->config().max_position_embeddings)
+                                     : model->config().max_position_embeddings;
+    serve_until_told(served, generator, context);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> parse_adapters() const {
+    std::vector<std::pair<std::string, std::string>> result;
+    for (const std::string& text : adapters_) {
+      const std::size_t equals = text.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+        throw UsageError(fmt::format("--adapter: '{}' is not NAME=DIR", text));
+      result.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return result;
+  }
+
+  // Signals are blocked in all threads, and waited for here.
+  void serve_until_told(const serve::ServedModel& served, BatchGenerator& generator, std::int64_t context) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    limit_files();
+
+    serve::BatchEngine engine(generator, context);
+    serve::Service service(served, engine, limits_);
+    options_.log = [this](const std::string& line) { note(line); };
+    serve::HttpServer server(service, options_);
+    const int port = server.bind();
+    server.start();
+    const std::string host =
+        options_.host.find(':') == std::string::npos ? options_.host : "[" + options_.host + "]";
+    const std::string url = fmt::format("http://{}:{}", host, port);
+    if (json()) {
+      print_json({{"url", url}, {"model", served.name}, {"adapters", served.adapters}, {"context", context}});
+      std::fflush(stdout);
+    }
+    note(fmt::format("serving {} at {} (a page to chat; the API is under /v1)", served.name, url));
+
+    int signal = 0;
+    sigwait(&signals, &signal);
+    note("stopping: no new requests; those under way may end (a second signal breaks them off)");
+    std::thread second([&] {
+      sigwait(&signals, &signal);
+      server.hurry();
+    });
+    server.stop();
+    pthread_kill(second.native_handle(), SIGTERM);
+    second.join();
+    note("stopped");
+  }
+
+  std::string model_;
+  std::vector<std::string> adapters_;
+  std::string name_;
+  std::string dtype_ = "f32";
+  serve::ServerOptions options_;
+  serve::ServeLimits limits_;
+  BatchLimits batch_;
+};
+
+#else
+
+class ServeCommand : public Command {
+ public:
+  ServeCommand() : Command("serve", "Answer requests of OpenAI's API over HTTP (not in this build)") {}
+
+ protected:
+  void add_options(Arguments& args) override { declare_model(args, model_).required(false); }
+  void run() override {
+    throw UsageError(
+        "this build has no server: cpp-httplib was not found (libcpp-httplib-dev and pkg-config)");
+  }
+
+ private:
+  std::string model_;
+};
+
+#endif
+
+}  // namespace
+
+CommandPtr make_serve_command() { return std::make_unique<ServeCommand>(); }
+
+}  // namespace caldera::cli

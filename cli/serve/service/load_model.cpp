@@ -1,0 +1,63 @@
+#include "cli/serve/service/load_model.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "training/chat/base/chat_template_error.h"
+#include "training/chat/model_chat_templates.h"
+#include "training/generate/generator.h"
+#include "training/io/json_file.h"
+#include "training/text/load_tokenizer.h"
+
+namespace caldera::serve {
+namespace {
+
+// "eos_token_id" of generation_config.json: a number or a list.
+std::vector<std::int64_t> generation_ends(const std::filesystem::path& dir) {
+  const std::filesystem::path path = dir / "generation_config.json";
+  if (!std::filesystem::exists(path)) return {};
+  const nlohmann::json document = detail::read_json_object(path);
+  const std::string where = path.string();
+  return detail::JsonFields(document, where).integers("eos_token_id");
+}
+
+void read_templates(const std::filesystem::path& dir, ServedModel& model, std::string& problem) {
+  const ModelChatTemplates stored = load_chat_templates(dir);
+  model.special_tokens = stored.special_tokens;
+  if (stored.templates.empty()) return;
+  try {
+    const std::string& plain = stored.source();
+    const std::string& tools = stored.source({}, true);
+    model.chat.emplace(plain);
+    if (tools != plain) model.chat_with_tools.emplace(tools);
+    model.tools = find_tool_format(tools);
+  } catch (const Error& error) {
+    problem = error.what();
+    model.chat.reset();
+  }
+}
+
+}  // namespace
+
+ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfig& config,
+                              std::string& problem) {
+  ServedModel model;
+  std::filesystem::path name = std::filesystem::absolute(dir).lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();
+  model.name = name.filename().string();
+  model.tokenizer = load_tokenizer(dir);
+  read_templates(dir, model, problem);
+
+  model.stop_ids = stop_tokens(config);
+  if (const auto eos = model.tokenizer->eos_id()) model.stop_ids.push_back(*eos);
+  for (const std::int64_t id : generation_ends(dir))
+    if (id >= 0 && id < config.vocab_size) model.stop_ids.push_back(static_cast<std::int32_t>(id));
+  std::sort(model.stop_ids.begin(), model.stop_ids.end());
+  model.stop_ids.erase(std::unique(model.stop_ids.begin(), model.stop_ids.end()), model.stop_ids.end());
+  model.created =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  return model;
+}
+
+}  // namespace caldera::serve

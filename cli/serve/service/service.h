@@ -1,0 +1,50 @@
+// Service: what the server does, whatever carries the requests: it makes prompts of them and starts them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/serve/engine/engine.h"
+#include "cli/serve/protocol/chat_request.h"
+#include "cli/serve/protocol/completion_request.h"
+#include "cli/serve/service/constraints.h"
+#include "cli/serve/service/job.h"
+#include "cli/serve/service/served_model.h"
+
+namespace caldera::serve {
+
+/// May be used from any thread.
+class Service {
+ public:
+  /// Keeps references to both.
+  Service(const ServedModel& model, Engine& engine, const ServeLimits& limits = {});
+
+  /// Start a request. They throw ApiError where it is refused.
+  std::shared_ptr<Job> start(const ChatRequest& request);
+  std::shared_ptr<Job> start(const CompletionRequest& request);
+
+  /// The name that answers carry: the one asked for.
+  std::string model_name(const CompletionOptions& options) const;
+  /// Answers of /v1/models and /v1/models/NAME. The latter throws ApiError 404.
+  Json models() const;
+  Json model(const std::string& name) const;
+
+  const ServedModel& served() const { return model_; }
+  const ServeLimits& limits() const { return limits_; }
+  Engine& engine() { return engine_; }
+
+ private:
+  std::string adapter_of(const std::string& model) const;
+  GenerateRequest make_request(const CompletionOptions& options, std::vector<std::int32_t> prompt) const;
+  void add_choices(const CompletionOptions& options, const JobText& text,
+                   const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
+                   std::vector<JobText>& texts) const;
+
+  const ServedModel& model_;
+  Engine& engine_;
+  ServeLimits limits_;
+  Constraints constraints_;
+};
+
+}  // namespace caldera::serve

@@ -1,0 +1,232 @@
+// The probabilities that a sampler draws from, against a reference that sorts everything and takes no short
+// ways.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "engine/tensor/error.h"
+#include "training/generate/sampler.h"
+#include "training/generate/sampling/log_probabilities.h"
+#include "training/generate/sampling/stop_text.h"
+
+namespace caldera {
+namespace {
+
+constexpr double kOut = -std::numeric_limits<double>::infinity();
+
+std::vector<double> softmax(const std::vector<double>& logits) {
+  const double best = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> result;
+  double sum = 0;
+  for (const double l : logits) sum += std::exp(l - best);
+  for (const double l : logits) result.push_back(std::exp(l - best) / sum);
+  return result;
+}
+
+std::vector<std::size_t> by(const std::vector<double>& keys, bool descending) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return descending ? keys[a] > keys[b] : keys[a] < keys[b];
+  });
+  return order;
+}
+
+// Every step as its definition reads: -infinity for what a filter takes away, softmax afresh before the next.
+std::vector<double> reference(const SamplingOptions& o, const std::vector<float>& given,
+                              const SamplingContext& context) {
+  std::vector<double> l(given.begin(), given.end());
+  for (std::size_t i = 0; i < l.size(); ++i)
+    if (context.allowed && !contains(*context.allowed, static_cast<std::int64_t>(i))) l[i] = kOut;
+  for (const auto& [id, bias] : o.logit_bias) l[static_cast<std::size_t>(id)] += bias;
+  std::map<std::int32_t, int> seen;
+  std::map<std::int32_t, int> generated;
+  for (std::size_t i = 0; i < context.seen.size(); ++i) {
+    ++seen[context.seen[i]];
+    if (i >= context.prompt_size) ++generated[context.seen[i]];
+  }
+  for (const auto& [id, count] : seen) {
+    double& x = l[static_cast<std::size_t>(id)];
+    x = x > 0 ? x / o.repetition_penalty : x * o.repetition_penalty;
+  }
+  for (const auto& [id, count] : generated)
+    l[static_cast<std::size_t>(id)] -= o.frequency_penalty * count + o.presence_penalty;
+  for (double& x : l) x /= o.temperature;
+  if (o.top_k > 0) {
+    const auto order = by(l, true);
+    for (std::size_t i = static_cast<std::size_t>(o.top_k); i < l.size(); ++i) l[order[i]] = kOut;
+  }
+  if (o.top_p < 1) {
+    const auto p = softmax(l);
+    const auto order = by(l, true);
+    double before = 0;
+    for (const std::size_t i : order) {
+      if (before >= o.top_p) l[i] = kOut;
+      before += p[i];
+    }
+  }
+  if (o.min_p > 0) {
+    const auto p = softmax(l);
+    const double best = *std::max_element(p.begin(), p.end());
+    for (std::size_t i = 0; i < l.size(); ++i)
+      if (p[i] < o.min_p * best) l[i] = kOut;
+  }
+  if (o.typical_p < 1) {
+    const auto p = softmax(l);
+    double entropy = 0;
+    for (const double x : p)
+      if (x > 0) entropy -= x * std::log(x);
+    std::vector<double> distance;
+    for (const double x : p) distance.push_back(x > 0 ? std::abs(-std::log(x) - entropy) : 1e300);
+    double before = 0;
+    for (const std::size_t i : by(distance, false)) {
+      if (before >= o.typical_p) l[i] = kOut;
+      before += p[i];
+    }
+  }
+  return softmax(l);
+}
+
+TEST(SamplerReference, ProbabilitiesAreThoseOfTheDefinitions) {
+  std::mt19937 random(3);
+  const auto number = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random()) / 4294967296.0;
+  };
+  const auto coin = [&] { return random() % 2 == 0; };
+  for (int round = 0; round < 400; ++round) {
+    std::vector<float> logits(1 + random() % 150);
+    for (float& l : logits) l = static_cast<float>(number(-6, 6));
+    const auto vocabulary = static_cast<std::uint32_t>(logits.size());
+    std::vector<std::int32_t> seen(random() % 40);
+    for (std::int32_t& id : seen) id = static_cast<std::int32_t>(random() % vocabulary);
+    SamplingOptions options;
+    options.temperature = number(0.3, 2);
+    if (coin()) options.top_k = 1 + static_cast<std::int64_t>(random() % vocabulary);
+    if (coin()) options.top_p = number(0.05, 0.99);
+    if (coin()) options.min_p = number(0, 0.3);
+    if (coin()) options.typical_p = number(0.05, 0.99);
+    if (coin()) options.repetition_penalty = number(0.7, 2);
+    if (coin()) options.presence_penalty = number(-2, 2);
+    if (coin()) options.frequency_penalty = number(-1, 1);
+    if (coin()) options.logit_bias = {{static_cast<std::int32_t>(random() % vocabulary), 3.5F}};
+    std::vector<std::uint64_t> allowed((vocabulary + 63) / 64);
+    for (std::uint64_t& word : allowed) word = (std::uint64_t{random()} << 32) | random();
+    allowed[0] |= 1;
+    SamplingContext context{.seen = seen, .prompt_size = seen.size() / 2};
+    if (coin()) context.allowed = allowed;
+
+    const std::vector<double> expected = reference(options, logits, context);
+    std::vector<double> actual(logits.size());
+    Sampler sampler(options);
+    double before = 1;
+    for (const TokenProbability& token : sampler.distribution(logits, context)) {
+      actual[static_cast<std::size_t>(token.id)] = token.probability;
+      EXPECT_LE(token.probability, before + 1e-12) << "the most likely come first";
+      before = token.probability;
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(actual[i], expected[i], 1e-6) << round << " " << i;
+    // What is drawn is of these.
+    const std::int32_t id = sampler.next(logits, context);
+    EXPECT_GT(expected[static_cast<std::size_t>(id)], 0);
+  }
+}
+
+TEST(SamplerReference, DrawsFollowTheProbabilities) {
+  const std::vector<float> logits{0.3F, 1.1F, -0.4F, 0.9F, 0.2F, -2.0F};
+  const std::vector<std::int32_t> seen{1, 3, 3};
+  const SamplingOptions options{.temperature = 0.8, .top_p = 0.95, .seed = 17, .presence_penalty = 0.4};
+  const SamplingContext context{.seen = seen, .prompt_size = 1};
+  const std::vector<double> expected = reference(options, logits, context);
+  Sampler sampler(options);
+  std::vector<int> counts(logits.size());
+  const int times = 50000;
+  for (int i = 0; i < times; ++i) ++counts[static_cast<std::size_t>(sampler.next(logits, context))];
+  double chi_square = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (expected[i] == 0) {
+      EXPECT_EQ(counts[i], 0);
+      continue;
+    }
+    const double difference = counts[i] - times * expected[i];
+    chi_square += difference * difference / (times * expected[i]);
+  }
+  EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom, p = 0.001
+}
+
+TEST(SamplerReference, GreedyObeysPenaltiesAndConstraints) {
+  const std::vector<float> logits{1.0F, 3.0F, 2.0F, 2.5F};
+  const std::vector<std::int32_t> seen{1, 1};
+  Sampler sampler({.frequency_penalty = 0.4});
+  EXPECT_EQ(sampler.next(logits, {.seen = seen}), 3);
+  EXPECT_EQ(sampler.next(logits, {.seen = seen, .prompt_size = 2}), 1);
+  const std::uint64_t allowed = 0b0101;
+  EXPECT_EQ(sampler.next(logits, {.allowed = TokenSet(&allowed, 1)}), 2);
+  const std::uint64_t none = 0;
+  EXPECT_THROW(sampler.next(logits, {.allowed = TokenSet(&none, 1)}), ValueError);
+  EXPECT_FALSE((SamplingOptions{.presence_penalty = 1}.is_greedy()));
+  EXPECT_THROW(Sampler({.typical_p = 0}), ValueError);
+  EXPECT_THROW(Sampler({.logit_bias = {{-1, 1.0F}}}), ValueError);
+}
+
+TEST(LogProbabilities, AreThoseOfTheSoftmax) {
+  const std::vector<float> logits{1.0F, 3.0F, -std::numeric_limits<float>::infinity(), 3.0F, 2.0F};
+  const std::vector<double> p = softmax({1, 3, kOut, 3, 2});
+  const TokenReport report = report_token(logits, 4, 3);
+  EXPECT_EQ(report.drawn.id, 4);
+  EXPECT_NEAR(report.drawn.log_probability, std::log(p[4]), 1e-12);
+  ASSERT_EQ(report.top.size(), 3U);
+  EXPECT_EQ(report.top[0].id, 1);
+  EXPECT_EQ(report.top[1].id, 3);
+  EXPECT_NEAR(report.top[2].log_probability, std::log(p[4]), 1e-12);
+  EXPECT_EQ(report_token(logits, 2, 9).top.size(), 5U);
+  EXPECT_EQ(report_token(logits, 2, 0).drawn.log_probability, kOut);
+}
+
+// However a text is divided into pieces, it ends where the reference, which sees it byte by byte, ends it.
+TEST(StopText, EndsWhereTheFirstStopStringIsComplete) {
+  std::mt19937 random(5);
+  const std::vector<std::string> stops{"ab", "abab", "b\xC3\xA9", "ccc", "", "\n\n"};
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (int i = 0; i < 12; ++i)
+      text += std::vector<std::string>{"a", "b", "c", "\xC3\xA9", "\n"}[random() % 5];
+    std::string expected = text;
+    for (std::size_t end = 1; end <= text.size() && expected == text; ++end) {
+      std::size_t longest = 0;
+      for (const std::string& stop : stops)
+        if (!stop.empty() && std::string_view(text).substr(0, end).ends_with(stop))
+          longest = std::max(longest, stop.size());
+      if (longest > 0) expected = text.substr(0, end - longest) + "|";
+    }
+    StopText stop(stops);
+    std::string shown;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = 1 + random() % 4;
+      shown += stop.push(std::string_view(text).substr(at, size));
+      at += size;
+      const std::string so_far = shown;
+      EXPECT_TRUE(expected.starts_with(so_far)) << text;
+    }
+    shown += stop.finish();
+    EXPECT_EQ(stop.stopped() ? shown + "|" : shown, expected) << text;
+  }
+}
+
+TEST(StopText, ShowsAtOnceWhatCannotBeAStop) {
+  StopText stop({"<end>"});
+  EXPECT_EQ(stop.push("a<en"), "a");
+  EXPECT_EQ(stop.push("t<"), "<ent");
+  EXPECT_EQ(stop.push("end>more"), "");
+  EXPECT_EQ(stop.found(), "<end>");
+  EXPECT_EQ(stop.push("more"), "");
+  EXPECT_EQ(stop.finish(), "");
+}
+
+}  // namespace
+}  // namespace caldera

@@ -1,0 +1,178 @@
+// An engine that says what a test wants, token by token, and a server around it.
+#pragma once
+
+#include <httplib.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/serve/http/server.h"
+#include "training/text/byte_tokenizer.h"
+
+namespace caldera::testing {
+
+/// Answers every request with `reply(prompt)`, a byte a token, and an eos. All requests advance together.
+class FakeEngine : public serve::Engine {
+ public:
+  static constexpr std::int32_t kEos = 257;
+
+  FakeEngine() : thread_([this] { work(); }) {}
+  ~FakeEngine() override {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  std::function<std::string(const std::string& prompt)> reply = [](const std::string&) {
+    return std::string("Hello, world!");
+  };
+  std::chrono::microseconds token_time{0};
+  std::int64_t max_queue = 1000;
+  std::atomic<std::int64_t> cancelled{0};
+  std::atomic<std::int64_t> finished{0};
+
+  std::vector<GenerateRequest> seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+  RequestId submit(GenerateRequest request) override {
+    const std::lock_guard lock(mutex_);
+    if (static_cast<std::int64_t>(running_.size()) >= max_queue) throw QueueFull("full");
+    std::string prompt;
+    for (const std::int32_t id : request.prompt)
+      prompt += id < 256 ? std::string(1, static_cast<char>(id)) : "";
+    seen_.push_back(request);
+    seen_.back().on_event = nullptr;
+    running_[++last_] = {std::move(request), reply(prompt), 0, false};
+    return last_;
+  }
+  bool cancel(RequestId id) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found == running_.end()) return false;
+    if (!found->second.cancelled) ++cancelled;
+    return found->second.cancelled = true;
+  }
+  BatchStatus status() const override {
+    const std::lock_guard lock(mutex_);
+    BatchStatus status;
+    status.running = static_cast<std::int64_t>(running_.size());
+    return status;
+  }
+  std::int64_t context() const override { return 4096; }
+
+ private:
+  struct Running {
+    GenerateRequest request;
+    std::string text;
+    std::int64_t said = 0;
+    bool cancelled = false;
+  };
+
+  void work() {
+    while (!stopping_) {
+      std::vector<RequestId> ids;
+      {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, running] : running_) ids.push_back(id);
+      }
+      for (const RequestId id : ids) step(id);
+      std::this_thread::sleep_for(ids.empty() ? std::chrono::microseconds(200) : token_time);
+    }
+  }
+
+  void step(RequestId id) {
+    TokenEvent event;
+    Running* running = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      running = &running_.at(id);  // only this thread erases
+      event.request = id;
+      event.prompt_tokens = static_cast<std::int64_t>(running->request.prompt.size());
+      if (running->cancelled) {
+        event.finish = FinishReason::cancelled;
+      } else {
+        const auto at = static_cast<std::size_t>(running->said++);
+        event.id = at < running->text.size() ? static_cast<unsigned char>(running->text[at]) : kEos;
+        event.generated_tokens = running->said;
+        if (running->request.logprobs) {
+          event.logprob = -0.5F;
+          for (std::int64_t i = 0; i < *running->request.logprobs; ++i)
+            event.top.push_back({static_cast<std::int32_t>('a' + i), -1.0F - static_cast<float>(i)});
+        }
+        if (event.id == kEos)
+          event.finish = FinishReason::stop;
+        else if (running->said >= running->request.max_tokens)
+          event.finish = FinishReason::length;
+      }
+    }
+    const bool go_on = running->request.on_event(event);
+    if (go_on && !event.finish) return;
+    const std::lock_guard lock(mutex_);
+    running_.erase(id);
+    ++finished;
+  }
+
+  mutable std::mutex mutex_;
+  std::map<RequestId, Running> running_;
+  std::vector<GenerateRequest> seen_;
+  RequestId last_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+/// A model of bytes with a simple template: "role:content\n" a message.
+inline serve::ServedModel byte_model() {
+  serve::ServedModel model;
+  model.name = "tiny";
+  model.adapters = {"poet"};
+  model.tokenizer = std::make_shared<ByteTokenizer>();
+  model.chat.emplace(
+      "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}{% if tools %}<tool_call>{% endif %}"
+      "{% if add_generation_prompt %}assistant:{% endif %}");
+  model.tools = serve::find_tool_format("<tool_call>");
+  model.stop_ids = {FakeEngine::kEos};
+  model.created = 1;
+  return model;
+}
+
+/// A server on a free port of this machine, with what it is made of.
+class TestServer {
+ public:
+  explicit TestServer(const serve::ServeLimits& limits = {}, serve::ServerOptions options = {})
+      : model(byte_model()), service(model, engine, limits) {
+    options.port = 0;
+    server = std::make_unique<serve::HttpServer>(service, std::move(options));
+    port = server->bind();
+    server->start();
+  }
+
+  httplib::Client client() const {
+    httplib::Client result("127.0.0.1", port);
+    result.set_read_timeout(20);
+    return result;
+  }
+  /// Waits until `condition` holds, five seconds at most.
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 5000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  FakeEngine engine;
+  serve::ServedModel model;
+  serve::Service service;
+  std::unique_ptr<serve::HttpServer> server;
+  int port = 0;
+};
+
+}  // namespace caldera::testing
