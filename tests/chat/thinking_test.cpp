@@ -6,13 +6,13 @@
 namespace caldera {
 namespace {
 
-using Parts = std::vector<ThinkingPart>;
+using ThoughtParts = std::vector<ThinkingPart>;
 
 /// The parts of `text` fed in pieces of `size` bytes, neighbours of a kind joined.
-Parts split(const std::string& text, std::size_t size, std::string_view prompt = {}) {
+ThoughtParts split_thoughts(const std::string& text, std::size_t size, std::string_view prompt = {}) {
   ThinkingSplitter splitter(prompt);
-  Parts all;
-  const auto add = [&](const Parts& parts) {
+  ThoughtParts all;
+  const auto add = [&](const ThoughtParts& parts) {
     for (const ThinkingPart& part : parts) {
       EXPECT_FALSE(part.text.empty());
       if (!all.empty() && all.back().thinking == part.thinking)
@@ -26,33 +26,33 @@ Parts split(const std::string& text, std::size_t size, std::string_view prompt =
   return all;
 }
 
-void expect_parts(const std::string& text, const Parts& expected, std::string_view prompt = {}) {
+void expect_thoughts(const std::string& text, const ThoughtParts& expected, std::string_view prompt = {}) {
   for (std::size_t size = 1; size <= text.size() + 1; ++size)
-    EXPECT_EQ(split(text, size, prompt), expected) << text << ", " << size << " bytes at a time";
+    EXPECT_EQ(split_thoughts(text, size, prompt), expected) << text << ", " << size << " bytes at a time";
 }
 
 TEST(ThinkingSplitter, MarksOfTheFamilies) {
-  expect_parts("<think>\nhm\n\nso\n</think>\n\nYes.\n", {{true, "hm\n\nso"}, {false, "Yes.\n"}});
-  expect_parts("<think>\n\n</think>\n\nYes", {{false, "Yes"}});
-  expect_parts("[THINK]a[/THINK]b", {{true, "a"}, {false, "b"}});
-  expect_parts("<|channel|>analysis<|message|>we<|end|><|start|>assistant<|channel|>final<|message|>four",
-               {{true, "we"}, {false, "four"}});
-  expect_parts("<|START_THINKING|>x<|END_THINKING|><|START_RESPONSE|>y<|END_RESPONSE|>",
-               {{true, "x"}, {false, "y"}});
+  expect_thoughts("<think>\nhm\n\nso\n</think>\n\nYes.\n", {{true, "hm\n\nso"}, {false, "Yes.\n"}});
+  expect_thoughts("<think>\n\n</think>\n\nYes", {{false, "Yes"}});
+  expect_thoughts("[THINK]a[/THINK]b", {{true, "a"}, {false, "b"}});
+  expect_thoughts("<|channel|>analysis<|message|>we<|end|><|start|>assistant<|channel|>final<|message|>four",
+                  {{true, "we"}, {false, "four"}});
+  expect_thoughts("<|START_THINKING|>x<|END_THINKING|><|START_RESPONSE|>y<|END_RESPONSE|>",
+                  {{true, "x"}, {false, "y"}});
 }
 
 TEST(ThinkingSplitter, WhatOnlyLooksLikeAMark) {
-  expect_parts("a < b <thin> and <think>this</think>", {{false, "a < b <thin> and <think>this</think>"}});
-  expect_parts(" \n no thinking", {{false, " \n no thinking"}});
-  expect_parts("<think>a </thinking> b </think>c", {{true, "a </thinking> b"}, {false, "c"}});
-  expect_parts("<thin", {{false, "<thin"}});
-  expect_parts("<think>never ends", {{true, "never ends"}});
+  expect_thoughts("a < b <thin> and <think>this</think>", {{false, "a < b <thin> and <think>this</think>"}});
+  expect_thoughts(" \n no thinking", {{false, " \n no thinking"}});
+  expect_thoughts("<think>a </thinking> b </think>c", {{true, "a </thinking> b"}, {false, "c"}});
+  expect_thoughts("<thin", {{false, "<thin"}});
+  expect_thoughts("<think>never ends", {{true, "never ends"}});
 }
 
 TEST(ThinkingSplitter, TemplatesMayOpenIt) {
-  expect_parts("so</think>\n\nYes", {{true, "so"}, {false, "Yes"}}, "<|assistant|>\n<think>\n");
-  expect_parts("Yes", {{false, "Yes"}}, "<|im_start|>assistant\n<think>\n\n</think>\n\n");
-  expect_parts("Yes", {{false, "Yes"}}, "user: what is <think>? assistant:");
+  expect_thoughts("so</think>\n\nYes", {{true, "so"}, {false, "Yes"}}, "<|assistant|>\n<think>\n");
+  expect_thoughts("Yes", {{false, "Yes"}}, "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+  expect_thoughts("Yes", {{false, "Yes"}}, "user: what is <think>? assistant:");
 }
 
 }  // namespace
