@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/jvp.h"
+#include "engine/autodiff/vmap.h"
 #include "engine/plan/cost.h"
 #include "engine/runtime/evaluate.h"
 #include "ops/linalg/matmul.h"

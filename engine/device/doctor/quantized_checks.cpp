@@ -110,6 +110,7 @@ int add_indices(PlanCase& plan, const Wanted& wanted) {
 void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps) {
   const std::vector<QuantizedPart> forms = parts_of(layout, kRows, kColumns);
   std::vector<Operand> parts;
+  parts.reserve(forms.size());
   for (const QuantizedPart& part : forms)
     parts.push_back(view(add_part(plan, layout, part), {part.rows * part.columns, part.columns, 1}));
   std::vector<std::vector<Operand>> operands;
