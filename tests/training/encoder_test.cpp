@@ -34,7 +34,8 @@ TEST_P(EncoderTest, GoldenHiddenStatesAndGradients) {
   load_adapter(model, golden.adapter());
   const LazyTensor hidden = model.hidden_states(ids);
   expect_close(hidden, golden.values("hidden"), GoldenModel::kTolerance, "hidden");
-  const LazyTensor loss = sum(hidden * tensor(golden.values("weights"), hidden.shape(), device())) / 20;
+  const LazyTensor loss =
+      sum(hidden * make_tensor(golden.values("weights"), hidden.shape(), DType::f32, device())) / 20;
   const std::vector<Parameter> factors = model.trainable_parameters();
   std::vector<LazyTensor> inputs;
   for (const Parameter& p : factors) inputs.push_back(*p.tensor);
