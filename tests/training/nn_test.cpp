@@ -9,6 +9,7 @@
 #include "training/nn/embedding.h"
 #include "training/nn/gated_mlp.h"
 #include "training/nn/hidden_act.h"
+#include "training/nn/kv_cache.h"
 #include "training/nn/rms_norm.h"
 
 namespace caldera::testing {

@@ -58,10 +58,11 @@ class Gpt2 final : public Decoder {
 
  protected:
   LazyTensor embed(const LazyTensor& ids, const TokenPositions& positions) override {
-    if (positions.reach > config_.max_position_embeddings)
+    const std::int64_t longest = positions.longest == 0 ? positions.reach : positions.longest;
+    if (longest > config_.max_position_embeddings)
       throw ValueError(fmt::format(
           "position {} is beyond the {} positions of the model (n_positions); use shorter sequences",
-          positions.reach - 1, config_.max_position_embeddings));
+          longest - 1, config_.max_position_embeddings));
     // Where a slice of stored data starts is an argument of the plan.
     const LazyTensor at = positions.rows.defined()
                               ? positions_(positions.rows)
