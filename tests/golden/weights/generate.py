@@ -113,7 +113,8 @@ def mlx(rng):
         return half, half.astype(F32)
 
     def f32(array):
-        return array.astype(F32), array.astype(F32)
+        """Values whose products with codes f32 holds, so that it does not matter whether those are rounded."""
+        return array.astype(np.float16).astype(F32), array.astype(np.float16).astype(F32)
 
     add("four", (6, 128), 4, 64, bf16)
     add("eight", (5, 64), 8, 32, f16)
@@ -210,7 +211,8 @@ def fp8(rng):
            "plain.weight": e4m3(plain), "plain5.weight": e5m2(plain)})
 
 
-E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=F32)
+# ggml's table has no negative zero.
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=F32)
 
 
 def mxfp4(rng):
