@@ -147,6 +147,28 @@ TEST_F(RegistryTest, AFieldThatIsNotKnownIsRefusedUnlessItSwitchesNothingOn) {
     EXPECT_NO_THROW(make_causal_lm(put(with(config, harmless, "x")), Device::cpu()));
 }
 
+TEST_F(RegistryTest, EncodersAreNoGenerators) {
+  ASSERT_FALSE(encoder_model_types().empty());
+  for (const std::string& type : encoder_model_types()) {
+    json config = minimal(type);
+    config.erase("num_key_value_heads");
+    if (type == "gemma3_text") config["architectures"] = {"Gemma3TextModel"};
+    const auto encoder = make_text_model(put(config), Device::cpu(), 3);
+    EXPECT_EQ(encoder->config().model_type, type);
+    EXPECT_THROW(encoder->logits(encoder->hidden_states(encoder->make_ids(std::vector<std::int32_t>{1, 2}))),
+                 ValueError);
+    config["architectures"] = {encoder->config().architecture};
+    EXPECT_NE(refused(config).find("is not supported"), std::string::npos);
+    encoder->materialize();
+    encoder->save(dir_ / type);
+    const auto loaded = load_text_model(dir_ / type, Device::cpu());
+    EXPECT_EQ(loaded->config(), encoder->config());
+    const std::vector<std::int32_t> ids{1, 7, 39, 2};
+    EXPECT_EQ(loaded->hidden_states(loaded->make_ids(ids)).to_vector<float>(),
+              encoder->hidden_states(encoder->make_ids(ids)).to_vector<float>());
+  }
+}
+
 TEST_F(RegistryTest, AnyFamilyIsSavedAndLoaded) {
   for (const std::string& type : model_types()) {
     const auto model = make_causal_lm(put(minimal(type)), Device::cpu(), 3);

@@ -1,5 +1,5 @@
-// Qwen3-MoE: Hugging Face's Qwen3MoeForCausalLM. Qwen3 whose layers, or every so many of them, have experts in
-// place of the feed-forward module.
+// Qwen3-MoE: Hugging Face's Qwen3MoeForCausalLM. Qwen3 whose layers, or every so many of them, have experts
+// in place of the feed-forward module.
 #include <algorithm>
 
 #include "training/models/decoder.h"
@@ -19,7 +19,8 @@ struct Experts {
   bool scaled = false;
 
   bool in_layer(std::int64_t layer) const {
-    return count > 0 && (layer + 1) % step == 0 && std::ranges::find(dense_layers, layer) == dense_layers.end();
+    return count > 0 && (layer + 1) % step == 0 &&
+           std::ranges::find(dense_layers, layer) == dense_layers.end();
   }
 };
 

@@ -20,7 +20,12 @@
   F(phi3)                         \
   F(gpt2)                         \
   F(qwen3_moe)                    \
-  F(gpt_oss)
+  F(gpt_oss)                      \
+  F(bert)                         \
+  F(roberta)                      \
+  F(xlm_roberta)                  \
+  F(modernbert)                   \
+  F(embedding_gemma)
 
 namespace caldera {
 
@@ -37,27 +42,62 @@ const std::vector<detail::ModelFamily>& families() {
   return kFamilies;
 }
 
-}  // namespace
-
-std::vector<std::string> model_types() {
+std::vector<std::string> types_of(detail::ModelUse use) {
   std::vector<std::string> types;
-  for (const detail::ModelFamily& family : families()) types.emplace_back(family.name.model_type);
+  for (const detail::ModelFamily& family : families())
+    if (family.use == use) types.emplace_back(family.name.model_type);
   return types;
 }
 
-std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
-                                         std::uint64_t seed) {
+/// The family that a config.json names, among all or those that generate.
+const detail::ModelFamily& family_of(const detail::JsonFields& fields, bool encoders) {
+  std::vector<detail::FamilyName> names;
+  std::vector<const detail::ModelFamily*> owners;
+  for (const detail::ModelFamily& family : families()) {
+    if (family.use != detail::ModelUse::generation && !encoders) continue;
+    names.push_back(family.name);
+    owners.push_back(&family);
+  }
+  const std::size_t own = names.size();
+  for (std::size_t i = 0; i < own; ++i)
+    for (const std::string_view architecture : owners[i]->more_architectures) {
+      names.push_back({architecture, owners[i]->name.model_type});
+      owners.push_back(owners[i]);
+    }
+  return *owners[detail::match_family(fields, names)];
+}
+
+std::unique_ptr<CausalLM> make_model(const std::filesystem::path& path, Device device, std::uint64_t seed,
+                                     bool encoders) {
   const detail::ConfigText config = detail::read_config_text(path);
   const detail::JsonDocument document(config.text, config.where);
-  std::vector<detail::FamilyName> names;
-  for (const detail::ModelFamily& family : families()) names.push_back(family.name);
-  const detail::ModelFamily& family = families()[detail::match_family(document.fields(), names)];
-  return family.make(document.fields(), device, seed);
+  return family_of(document.fields(), encoders).make(document.fields(), device, seed);
+}
+
+}  // namespace
+
+std::vector<std::string> model_types() { return types_of(detail::ModelUse::generation); }
+std::vector<std::string> encoder_model_types() { return types_of(detail::ModelUse::embedding); }
+
+std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
+                                         std::uint64_t seed) {
+  return make_model(path, device, seed, false);
 }
 
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype) {
   std::unique_ptr<CausalLM> model = make_causal_lm(path, device);
   model->load_weights(path, dtype);
+  return model;
+}
+
+std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
+                                          std::uint64_t seed) {
+  return make_model(config_file, device, seed, true);
+}
+
+std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device, DType dtype) {
+  std::unique_ptr<CausalLM> model = make_text_model(dir, device);
+  model->load_weights(dir, dtype);
   return model;
 }
 
