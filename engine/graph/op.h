@@ -60,13 +60,13 @@ enum class OpClass : std::uint8_t {
   other_result,       // a further result of its input. attrs: which. Of attention: 1 highest, 2 total; of
                       // attention_grad_kv: 1 the gradient of v
   // Of graphs again:
-  linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
-           // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
-           // output is (batch...) and then extents of as many elements as the routine's results have
+  linalg,     // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
+              // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
+              // output is (batch...) and then extents of as many elements as the routine's results have
   quantized,  // floats of quantised matrices, or products with them. attrs: QuantizedNode
               // (engine/graph/quantized_node.h)
-  call,    // no value: marks a part of the graph that is differentiated and mapped as a whole, by the rule
-           // that the node carries (engine/graph/call_rule.h). Evaluation never meets one
+  call,       // no value: marks a part of the graph that is differentiated and mapped as a whole, by the rule
+              // that the node carries (engine/graph/call_rule.h). Evaluation never meets one
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

@@ -8,7 +8,6 @@
 layout(constant_id = 1) const int FORMAT = 0;
 layout(constant_id = 2) const int SCALE_TYPE = 0;  // 0 f32, 1 f16, 2 bf16
 layout(constant_id = 3) const int BIAS_TYPE = 0;
-layout(constant_id = 4) const bool INDEXED = false;  // `which` says what is picked
 
 const int Q4_0 = 0, Q4_1 = 1, Q5_0 = 2, Q5_1 = 3, Q8_0 = 4, Q2_K = 5, Q3_K = 6, Q4_K = 7, Q5_K = 8, Q6_K = 9;
 const int IQ4_NL = 10, MXFP4 = 11, AFFINE2 = 12, AFFINE4 = 13, AFFINE8 = 14, CODEBOOK4 = 15, FP8_E4M3 = 16;
@@ -28,8 +27,10 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int groups;               // of a row of scales
   int scale_rows;           // of a matrix
   int x_row, x_column, which_stride, result_row;
+  int indexed;  // not 0: `which` says what is picked
 };
 layout(push_constant) uniform Push { Arguments a; uint all_groups; };
+#define INDEXED (a.indexed != 0)
 
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 

@@ -5,8 +5,8 @@
 // result = x w^T, or with ACROSS x w: tiles of TILE x TILE, 4 x 4 elements an invocation, whose operands come through
 // shared memory 32 terms of the sum at a time. Weights are decoded on their way there.
 layout(local_size_x_id = 0) in;  // TILE / 4 squared
-layout(constant_id = 5) const int TILE = 32;
-layout(constant_id = 6) const bool ACROSS = false;
+layout(constant_id = 4) const int TILE = 32;
+layout(constant_id = 5) const bool ACROSS = false;
 const int DEPTH = 32;
 
 shared float left_part[DEPTH * (TILE + 1)];

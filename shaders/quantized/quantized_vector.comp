@@ -5,7 +5,7 @@
 // result[m, n] = sum_k x[m, k] w[n, k] for few rows of x: a workgroup computes ROWS elements of a column of the result,
 // and its invocations share k, eight columns of the matrix at a time. Partial sums are added in a fixed order.
 layout(local_size_x_id = 0) in;
-layout(constant_id = 5) const int ROWS = 1;  // with INDEXED 1
+layout(constant_id = 4) const int ROWS = 1;  // with INDEXED 1
 
 shared float partial[ROWS * int(gl_WorkGroupSize.x)];
 

@@ -16,8 +16,9 @@ using reference::view;
 constexpr DType kF = DType::f32;
 constexpr std::int64_t kMatrices = 3;
 constexpr std::int64_t kRows = 37;
-constexpr std::int64_t kColumns = 512;
-constexpr std::int64_t kCounts[] = {1, 3, 8, 41};  // rows of x
+constexpr std::int64_t kColumns = 256;
+constexpr std::int64_t kFewRows = 2, kManyRows = 41;  // of x
+constexpr std::int64_t kCounts[] = {1, kFewRows, 3, 8, kManyRows};
 
 /// Where the f16 scales of a block lie (-1: none), and the largest number that one is multiplied with.
 struct BlockScales {
@@ -84,68 +85,72 @@ int add_part(PlanCase& plan, const QuantizedLayout& layout, const QuantizedPart&
   return buffer;
 }
 
-/// The steps of one matrix after the other, or of all of them at once.
-class QuantizedCase {
- public:
-  QuantizedCase(PlanCase& plan, const QuantizedLayout& layout) : plan_(plan) {
-    what_ = {.layout = layout, .matrices = kMatrices, .rows = kRows, .columns = kColumns};
-    for (const QuantizedPart& part : parts_of(layout, kRows, kColumns)) {
-      const std::int64_t size = part.rows * part.columns;
-      parts_.push_back(view(add_part(plan, layout, part), {size, part.columns, 1}));
-      sizes_.push_back(size);
-    }
-  }
-
-  /// `matrix` >= 0: of that one alone, which is not the first of its buffer.
-  void step(QuantizedWork work, std::int64_t count, bool is_indexed, std::int64_t matrix = -1) {
-    QuantizedNode what = what_;
-    what.work = work;
-    what.is_indexed = is_indexed;
-    if (matrix >= 0) what.matrices = 1;
-    const bool across = work == QuantizedWork::transposed_product;
-    const bool takes = work == QuantizedWork::take_rows;
-    std::vector<Operand> operands;
-    if (what.is_product()) {
-      const std::int64_t width = across ? kRows : kColumns;
-      const int x = plan_.input(kF, count * width);
-      operands.push_back(across ? view(x, {width, 1, 0}) : view(x, {width, 0, 1}));
-    }
-    if (takes || is_indexed) operands.push_back(view(add_indices(count, takes), {1, 0, 0}));
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      operands.push_back(parts_[i]);
-      if (matrix >= 0) operands.back().offset = matrix * sizes_[i];
-    }
-    const std::int64_t width = work == QuantizedWork::product ? kRows : kColumns;
-    const std::int64_t results = work == QuantizedWork::dequantize ? kMatrices * kRows : count;
-    const int out = plan_.output(kF, results * width);
-    if (work == QuantizedWork::dequantize)
-      operands.push_back(view(out, {kRows * width, width, 1}));
-    else if (work == QuantizedWork::product)
-      operands.push_back(view(out, {width, 1, 0}));
-    else
-      operands.push_back(view(out, {width, 0, 1}));
-    const std::int64_t m = work == QuantizedWork::dequantize ? kMatrices : count;
-    plan_.indexed(QuantizedStep{what}, kF, Shape{m, takes ? 1 : kRows, kColumns}, std::move(operands));
-  }
-
- private:
-  /// Some lie outside.
-  int add_indices(std::int64_t count, bool of_rows) {
-    const int index = plan_.input(DType::i32, count);
-    std::uniform_int_distribution<std::int64_t> pick(-1, of_rows ? kMatrices * kRows : kMatrices);
-    std::int64_t value = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (of_rows || i % 3 == 0) value = pick(plan_.random());
-      plan_.set(index, i, integer(value));
-    }
-    return index;
-  }
-
-  PlanCase& plan_;
-  QuantizedNode what_;
-  std::vector<Operand> parts_;
-  std::vector<std::int64_t> sizes_;
+/// A step to be.
+struct Wanted {
+  QuantizedWork work;
+  std::int64_t count = 0;  // rows of x, or indices
+  bool is_indexed = false;
+  std::int64_t matrix = -1;  // of that one alone, which need not be the first of its buffer
 };
+
+/// Some lie outside.
+int add_indices(PlanCase& plan, const Wanted& wanted) {
+  const bool of_rows = wanted.work == QuantizedWork::take_rows;
+  const int index = plan.input(DType::i32, wanted.count);
+  std::uniform_int_distribution<std::int64_t> pick(-1, of_rows ? kMatrices * kRows : kMatrices);
+  std::int64_t value = 0;
+  for (std::int64_t i = 0; i < wanted.count; ++i) {
+    if (of_rows || i % 3 == 0) value = pick(plan.random());
+    plan.set(index, i, integer(value));
+  }
+  return index;
+}
+
+/// Adds the steps to the plan. All inputs come before the outputs.
+void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps) {
+  const std::vector<QuantizedPart> forms = parts_of(layout, kRows, kColumns);
+  std::vector<Operand> parts;
+  parts.reserve(forms.size());
+  for (const QuantizedPart& part : forms)
+    parts.push_back(view(add_part(plan, layout, part), {part.rows * part.columns, part.columns, 1}));
+  std::vector<std::vector<Operand>> operands;
+  for (const Wanted& wanted : steps) {
+    const bool across = wanted.work == QuantizedWork::transposed_product;
+    std::vector<Operand>& own = operands.emplace_back();
+    if (across || wanted.work == QuantizedWork::product) {
+      const std::int64_t width = across ? kRows : kColumns;
+      const int x = plan.input(kF, wanted.count * width);
+      own.push_back(across ? view(x, {width, 1, 0}) : view(x, {width, 0, 1}));
+    }
+    if (wanted.is_indexed || wanted.work == QuantizedWork::take_rows)
+      own.push_back(view(add_indices(plan, wanted), {1, 0, 0}));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      own.push_back(parts[i]);
+      if (wanted.matrix >= 0) own.back().offset = wanted.matrix * forms[i].rows * forms[i].columns;
+    }
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Wanted& wanted = steps[i];
+    const bool takes = wanted.work == QuantizedWork::take_rows;
+    const bool all = wanted.work == QuantizedWork::dequantize;
+    const std::int64_t width = wanted.work == QuantizedWork::product ? kRows : kColumns;
+    const int out = plan.output(kF, (all ? kMatrices * kRows : wanted.count) * width);
+    if (all)
+      operands[i].push_back(view(out, {kRows * width, width, 1}));
+    else if (wanted.work == QuantizedWork::product)
+      operands[i].push_back(view(out, {width, 1, 0}));
+    else
+      operands[i].push_back(view(out, {width, 0, 1}));
+    const QuantizedNode what{.work = wanted.work,
+                             .layout = layout,
+                             .matrices = wanted.matrix >= 0 ? 1 : kMatrices,
+                             .rows = kRows,
+                             .columns = kColumns,
+                             .is_indexed = wanted.is_indexed};
+    const Shape dims{all ? kMatrices : wanted.count, takes ? 1 : kRows, kColumns};
+    plan.indexed(QuantizedStep{what}, kF, dims, std::move(operands[i]));
+  }
+}
 
 }  // namespace
 
@@ -154,22 +159,23 @@ void check_quantized(Examination& x) {
     const auto format = static_cast<QuantizedFormat>(f);
     const std::string prefix = std::string(name(format)) + ": ";
     PlanCase weights(x.device(), static_cast<std::uint32_t>(f + 1));
-    QuantizedCase of_weights(weights, layout_of(format));
-    of_weights.step(QuantizedWork::dequantize, 0, false);
-    of_weights.step(QuantizedWork::take_rows, 19, false);
+    add_steps(weights, layout_of(format), {{QuantizedWork::dequantize}, {QuantizedWork::take_rows, 19}});
     x.compare(prefix + "weights and rows", weights,
               {{0x1p-23, 0}, "one rounding, or two, of a product's sum"});
 
-    PlanCase products(x.device(), static_cast<std::uint32_t>(f + 101));
-    QuantizedCase of_products(products, layout_of(format));
+    std::vector<Wanted> steps;
     for (const std::int64_t count : kCounts) {
+      // Kernels for other numbers of rows differ by a constant: one format stands for all.
+      if (count != kFewRows && count != kManyRows && format != QuantizedFormat::q4_k) continue;
       for (const QuantizedWork work : {QuantizedWork::product, QuantizedWork::transposed_product}) {
-        of_products.step(work, count, false, count % kMatrices);
-        of_products.step(work, count, true);
+        steps.push_back({work, count, false, count % kMatrices});
+        if (count != kFewRows || work == QuantizedWork::product) steps.push_back({work, count, true});
       }
     }
-    // 512 terms of at most 4 by 2, each rounded.
-    x.compare(prefix + "products", products, {{1e-5, 5e-4}, "512 roundings of sums up to 4096"});
+    PlanCase products(x.device(), static_cast<std::uint32_t>(f + 101));
+    add_steps(products, layout_of(format), steps);
+    // 256 terms of at most 4 by 2, each rounded.
+    x.compare(prefix + "products", products, {{1e-5, 5e-4}, "256 roundings of sums up to 2048"});
   }
 }
 

@@ -51,8 +51,8 @@ float q2_k(const Block& b, std::int64_t k) {
   const std::int64_t within = k % 128;
   const int q = b.byte(16 + k / 128 * 32 + within % 32) >> (2 * (within / 32)) & 3;
   const int s = b.byte(k / 16);
-  const float scale = b.half(80) * static_cast<float>(s % 16);
-  const float min = b.half(82) * static_cast<float>(s / 16);
+  const float scale = b.half(80) * static_cast<float>(s & 15);
+  const float min = b.half(82) * static_cast<float>(s >> 4);
   return scale * static_cast<float>(q) - min;
 }
 

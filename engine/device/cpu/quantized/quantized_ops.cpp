@@ -84,7 +84,7 @@ struct DotSink {
   std::int64_t stride;
   V even[kRows], odd[kRows];
 
-  HWY_INLINE DotSink(const float* x_, std::int64_t stride_) : x(x_), stride(stride_) {
+  HWY_INLINE DotSink(const float* rows, std::int64_t apart) : x(rows), stride(apart) {
     for (int i = 0; i < kRows; ++i) even[i] = odd[i] = hn::Zero(F());
   }
   HWY_INLINE void operator()(std::int64_t k, V weights) {

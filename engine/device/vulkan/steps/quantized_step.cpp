@@ -11,7 +11,7 @@ constexpr std::int64_t kFewRows = 8;
 constexpr int kRowLanes = 64;  // local_size_x of quantized_rows
 
 /// The constants of all kernels, by number; the first is the size of a workgroup.
-using Constants = std::array<std::int32_t, 7>;
+using Constants = std::array<std::int32_t, 6>;
 
 std::int32_t type_number(const Plan& plan, const Step& step, const QuantizedStep& quantized,
                          std::size_t part) {
@@ -50,7 +50,7 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
   for (const std::int64_t value :
        {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
         what.layout.group_rows, code_bytes, grouped ? parts[1].columns : 0, grouped ? parts[1].rows : 0,
-        x_row, x_column, which.strides[0], width})
+        x_row, x_column, which.strides[0], width, std::int64_t{quantized.has_which()}})
     table.integer(value, step);
   return block;
 }
@@ -68,7 +68,6 @@ void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& q
                       static_cast<std::int32_t>(what.layout.format),
                       type_number(encoder.plan, step, quantized, 1),
                       type_number(encoder.plan, step, quantized, 2),
-                      quantized.has_which() ? 1 : 0,
                       0,
                       across ? 1 : 0};
   const std::uint32_t block = write_block(encoder, step, quantized);
@@ -78,28 +77,28 @@ void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& q
   if (!what.is_product()) {
     const std::int64_t eights = (what.work == QuantizedWork::take_rows ? m : m * n) * ((k + 7) / 8);
     const std::uint32_t groups = encoder.groups(eights, kRowLanes);
-    encoder.dispatch(step, pipeline("quantized_rows", 5), block, groups,
+    encoder.dispatch(step, pipeline("quantized_rows", 4), block, groups,
                      eights / (std::int64_t{groups} * kRowLanes) + 1);
     return;
   }
   if (!across && (m <= kFewRows || what.is_indexed) && (m <= 4 * kFewRows || !what.is_indexed)) {
     // A few rows of several matrices are as many products of one row.
     constants[0] = few_cores ? 8 : 64;
-    constants[5] = what.is_indexed ? 1 : static_cast<std::int32_t>(m <= 4 ? m : (m + 1) / 2);
-    const std::int64_t bands = (m + constants[5] - 1) / constants[5];
+    constants[4] = what.is_indexed ? 1 : static_cast<std::int32_t>(m <= 4 ? m : (m + 1) / 2);
+    const std::int64_t bands = (m + constants[4] - 1) / constants[4];
     const std::uint32_t groups = encoder.groups(bands * n, 1);
     const std::int64_t turns = bands * n / groups + 1;
-    encoder.dispatch(step, pipeline("quantized_vector", 6), block, groups,
+    encoder.dispatch(step, pipeline("quantized_vector", 5), block, groups,
                      turns * (k / (8 * constants[0]) + 8));
     return;
   }
-  constants[5] = few_cores || std::min(m, width) <= 32 ? 32 : 64;
-  const std::int64_t tile = constants[5];
+  constants[4] = few_cores || std::min(m, width) <= 32 ? 32 : 64;
+  const std::int64_t tile = constants[4];
   constants[0] = static_cast<std::int32_t>(tile / 4 * (tile / 4));
   const std::int64_t tiles = ((m + tile - 1) / tile) * ((width + tile - 1) / tile);
   const std::uint32_t groups = encoder.groups(tiles, 1);
   const std::int64_t runs = what.is_indexed ? std::min(m, tile) : 1;
-  encoder.dispatch(step, pipeline("quantized_tile", 7), block, groups,
+  encoder.dispatch(step, pipeline("quantized_tile", 6), block, groups,
                    (tiles / groups + 1) * runs * ((across ? n : k) + 32));
 }
 
