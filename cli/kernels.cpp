@@ -187,8 +187,8 @@ class KernelsCommand : public Command {
  private:
   /// What the tasks evaluate from one step or token to the next.
   std::vector<std::shared_ptr<const Plan>> plans(Device device) {
-    const std::filesystem::path config = config_.empty() ? std::filesystem::path(flags_.model) / "config.json"
-                                                         : std::filesystem::path(config_);
+    const std::filesystem::path config =
+        config_.empty() ? std::filesystem::path(flags_.model) : std::filesystem::path(config_);
     flags_.make_random = [&](Device on) -> std::unique_ptr<CausalLM> {
       std::unique_ptr<CausalLM> model =
           has_model() ? make_causal_lm(config, on) : Llama::make_lazily(small_model(), on, 0);

@@ -12,26 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
+#include "training/io/tensor_info.h"
 
 namespace caldera {
 
 class StagedFiles;
-
-/// Types of elements that files hold and tensors of the engine do not.
-enum class ForeignType : std::uint8_t { none, f8_e4m3, f8_e5m2, f8_e8m0, u16, u64 };
-
-/// Describes one tensor of a file.
-struct TensorInfo {
-  DType dtype = DType::f32;
-  Shape shape;
-  /// Where it is not `none`, the elements are of that type, and `dtype` is only an integer type of its size.
-  ForeignType foreign = ForeignType::none;
-};
-
-/// How the format spells the type: "F32", "F8_E4M3".
-std::string_view type_name(const TensorInfo& info);
 
 /// A safetensors file, mapped into memory read-only. Opening validates the header completely (see
 /// safetensors_header.h) and reads no tensor data. Movable; a const object may be used from several threads.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,40 +11,8 @@
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
 
-namespace caldera {
-namespace detail {
+namespace caldera::detail {
 namespace {
-
-// In the order of DType.
-constexpr std::array<std::string_view, kDTypeCount> kNames{"BOOL", "U8",  "U32",  "I8",  "I16", "I32",
-                                                           "I64",  "F16", "BF16", "F32", "F64"};
-
-struct Foreign {
-  std::string_view name;
-  ForeignType type;
-  DType same_size;
-};
-constexpr std::array<Foreign, 5> kForeign{{{"F8_E4M3", ForeignType::f8_e4m3, DType::u8},
-                                           {"F8_E5M2", ForeignType::f8_e5m2, DType::u8},
-                                           {"F8_E8M0", ForeignType::f8_e8m0, DType::u8},
-                                           {"U16", ForeignType::u16, DType::i16},
-                                           {"U64", ForeignType::u64, DType::i64}}};
-
-/// Sets the type that the format calls so. False for an unknown one.
-bool set_type(TensorInfo& info, std::string_view text) {
-  for (const DType dtype : kAllDTypes) {
-    if (safetensors_name(dtype) != text) continue;
-    info.dtype = dtype;
-    return true;
-  }
-  for (const Foreign& foreign : kForeign) {
-    if (foreign.name != text) continue;
-    info.dtype = foreign.same_size;
-    info.foreign = foreign.type;
-    return true;
-  }
-  return false;
-}
 
 /// Receives the header's JSON event by event and accepts only the one form the format allows:
 ///   {"name": {"dtype": S, "shape": [N...], "data_offsets": [N, N]}..., "__metadata__": {S: S...}}
@@ -280,17 +247,8 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t data_byt
 }
 
 }  // namespace
-}  // namespace detail
 
-std::string_view type_name(const TensorInfo& info) {
-  for (const detail::Foreign& foreign : detail::kForeign)
-    if (foreign.type == info.foreign) return foreign.name;
-  return detail::safetensors_name(info.dtype);
-}
-
-namespace detail {
-
-std::string_view safetensors_name(DType dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
+std::string_view safetensors_name(DType dtype) { return type_name({dtype, {}}); }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                            const std::string& where) {
@@ -310,5 +268,4 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   return header;
 }
 
-}  // namespace detail
-}  // namespace caldera
+}  // namespace caldera::detail

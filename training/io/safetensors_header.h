@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "training/io/safetensors.h"
+#include "training/io/tensor_info.h"
 
 namespace caldera::detail {
 

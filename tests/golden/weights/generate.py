@@ -1,7 +1,7 @@
 """Writes the folders beside this script: models of one weight or two in each quantised form that Caldera reads.
 
 A folder holds config.json and model.safetensors as the tools named below write them, and golden.safetensors: the
-weights' values, worked out here from the forms' definitions. tests/io/quantized_weights_test.cpp compares bit by bit.
+weights' values, worked out here from the forms' definitions. tests/formats/quantized_weights_test.cpp compares bit by bit.
 blocks.gguf and blocks.golden.safetensors are the same for the tensor types of GGUF. The packing follows bitsandbytes
 (functional.py), MLX (ops.cpp, quantize), AutoGPTQ (qlinear_cuda.py), AutoAWQ (packing_utils.py), DeepSeek-V3's
 inference/kernel.py, transformers' integrations/mxfp4.py, and ggml-common.h; nothing is shared with Caldera's code. It
@@ -113,7 +113,8 @@ def mlx(rng):
         return half, half.astype(F32)
 
     def f32(array):
-        return array.astype(F32), array.astype(F32)
+        """Values whose products with codes f32 holds, so that it does not matter whether those are rounded."""
+        return array.astype(np.float16).astype(F32), array.astype(np.float16).astype(F32)
 
     add("four", (6, 128), 4, 64, bf16)
     add("eight", (5, 64), 8, 32, f16)
@@ -210,7 +211,8 @@ def fp8(rng):
            "plain.weight": e4m3(plain), "plain5.weight": e5m2(plain)})
 
 
-E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=F32)
+# ggml's table has no negative zero.
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=F32)
 
 
 def mxfp4(rng):

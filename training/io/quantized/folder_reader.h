@@ -72,13 +72,4 @@ std::vector<T> numbers(std::span<const std::byte> bytes) {
   return out;
 }
 
-// The schemes. Each makes weights of the tensors that are its own, and leaves the others alone. `options` is
-// the object quantization_config (of MLX: quantization). They throw FileError for what they do not support.
-void read_bitsandbytes(FolderReader& reader, const JsonFields& options);
-void read_mlx(FolderReader& reader, const JsonFields& options);
-void read_gptq(FolderReader& reader, const JsonFields& options);
-void read_awq(FolderReader& reader, const JsonFields& options);
-void read_fp8(FolderReader& reader, const JsonFields& options);
-void read_mxfp4(FolderReader& reader, const JsonFields& options);
-
 }  // namespace caldera::detail

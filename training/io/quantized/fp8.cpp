@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "engine/tensor/error.h"
-#include "training/io/quantized/folder_reader.h"
+#include "training/io/quantized/schemes.h"
 #include "training/io/weights/computed_weight.h"
 #include "training/io/weights/float8.h"
 #include "training/io/weights/packed_weight.h"

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "engine/tensor/error.h"
-#include "training/io/quantized/folder_reader.h"
+#include "training/io/quantized/schemes.h"
 #include "training/io/weights/computed_weight.h"
 #include "training/io/weights/packed_weight.h"
 #include "training/io/weights/plain_weight.h"

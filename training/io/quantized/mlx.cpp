@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "engine/tensor/error.h"
-#include "training/io/quantized/folder_reader.h"
 #include "training/io/quantized/mxfp4_blocks.h"
+#include "training/io/quantized/schemes.h"
 #include "training/io/weights/computed_weight.h"
 #include "training/io/weights/packed_weight.h"
 #include "training/io/weights/plain_weight.h"

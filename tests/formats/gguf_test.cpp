@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "tests/io/gguf_bytes.h"
+#include "tests/formats/gguf_bytes.h"
 #include "tests/io/io_test_support.h"
 #include "training/io/gguf/gguf_file.h"
 

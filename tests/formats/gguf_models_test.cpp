@@ -1,4 +1,6 @@
-// Models in files of llama.cpp's quantiser, against logits of an independent dequantisation, and their adapters.
+// Models in files of llama.cpp's quantiser, against logits of an independent dequantisation, and their
+// adapters.
+#include <cstring>
 #include <fstream>
 
 #include "engine/autodiff/autodiff.h"
@@ -7,6 +9,8 @@
 #include "tests/support/test_data.h"
 #include "tests/training/reference.h"
 #include "training/convert/convert.h"
+#include "training/io/model/model_files.h"
+#include "training/io/safetensors.h"
 #include "training/lora/lora.h"
 #include "training/models/registry.h"
 #include "training/nn/loss.h"
@@ -79,11 +83,10 @@ TEST_P(GgufModels, TrainAdapters) {
     apply_lora(*model, {.rank = 4, .alpha = 8}, {"all-linear"}, 3);
     for (const Parameter& p : model->trainable_parameters())  // B, which begins as zeros
       if (p.name.ends_with("lora_B.weight"))
-        *p.tensor = make_tensor(random_doubles(p.tensor->numel(), 5, -0.05, 0.05), p.tensor->shape(), DType::f32,
-                                GetParam());
+        *p.tensor = make_tensor(random_doubles(p.tensor->numel(), 5, -0.05, 0.05), p.tensor->shape(),
+                                DType::f32, GetParam());
     const std::vector<std::int32_t> targets(ids.rbegin(), ids.rend());
-    const LazyTensor loss =
-        cross_entropy((*model)(model->make_ids(ids)), model->make_ids(targets));
+    const LazyTensor loss = cross_entropy((*model)(model->make_ids(ids)), model->make_ids(targets));
     std::vector<LazyTensor> factors;
     for (const Parameter& p : model->trainable_parameters()) factors.push_back(*p.tensor);
     EXPECT_EQ(factors.size(), 28u);
@@ -95,6 +98,44 @@ TEST_P(GgufModels, TrainAdapters) {
   ASSERT_EQ(found[0].size(), found[1].size());
   for (std::size_t i = 0; i < found[0].size(); ++i)
     ASSERT_NEAR(found[0][i], found[1][i], 1e-4 * std::max(1.0, std::abs(found[1][i]))) << i;
+}
+
+/// What llama.cpp's converter does to weights is undone: files that tests/golden/weights/gguf_models.py
+/// wrote, and the folders that it made them of.
+TEST(GgufFamilies, HaveTheWeightsOfTheirFolders) {
+  for (const char* name : {"gpt2", "gpt-oss", "gemma3", "qwen3-moe"}) {
+    SCOPED_TRACE(name);
+    const auto gguf =
+        ModelFiles::open(std::filesystem::path("tests/golden/weights") / (std::string(name) + ".gguf"));
+    const auto folder = ModelFiles::open(std::filesystem::path("tests/golden/models") / name);
+    EXPECT_EQ(gguf.names().size(), folder.names().size());
+    for (const std::string& stored : folder.names()) {
+      // The first folders of GPT-2 leave out the module that holds all.
+      const std::string full = gguf.contains(stored) ? stored : "transformer." + stored;
+      ASSERT_EQ(gguf.weight(full).shape(), folder.weight(stored).shape()) << stored;
+      const std::vector<float> found = gguf.weight(full).values();
+      const std::vector<float> expected = folder.weight(stored).values();
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(found[i], expected[i], 1e-6) << stored << " " << i;
+    }
+  }
+}
+
+/// Those whose configuration a GGUF file can say whole.
+TEST_P(GgufModels, HaveTheLogitsOfTheirFolders) {
+  for (const char* name : {"gpt2", "gpt-oss"}) {
+    SCOPED_TRACE(name);
+    const auto golden =
+        SafetensorsFile::open(std::filesystem::path("tests/golden/models") / name / "golden.safetensors");
+    const auto bytes = golden.bytes("ids");
+    std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
+    std::memcpy(ids.data(), bytes.data(), bytes.size());
+    const std::vector<float> logits = golden.read_f32("base_logits");
+    const auto model = load_causal_lm(
+        std::filesystem::path("tests/golden/weights") / (std::string(name) + ".gguf"), GetParam());
+    expect_close((*model)(model->make_ids(ids, golden.info("ids").shape[0])),
+                 Doubles(logits.begin(), logits.end()), 1e-4, name);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, GgufModels, ::testing::ValuesIn(tested_devices()), device_test_name);

@@ -1,10 +1,11 @@
 // Models written in other formats, read back.
+#include "training/convert/convert.h"
+
 #include <fstream>
 
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
 #include "tests/training/reference.h"
-#include "training/convert/convert.h"
 #include "training/io/gguf/gguf_file.h"
 #include "training/io/model/model_files.h"
 #include "training/models/registry.h"
@@ -17,7 +18,8 @@ double worst_difference(const ModelFiles& a, const ModelFiles& b, const std::str
   const std::vector<float> y = b.weight(name).values();
   EXPECT_EQ(x.size(), y.size());
   double worst = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(x[i]) - y[i]));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(x[i]) - y[i]));
   return worst;
 }
 
@@ -33,7 +35,9 @@ double mean_square(const ModelFiles& a, const ModelFiles& b, const std::string& 
 /// Every golden family that GGUF and this version know survives the way there and back.
 TEST(Convert, FoldersToOtherFormatsAndBack) {
   const TempFolder folder;
-  for (const char* family : {"qwen2-untied", "qwen2-tied"}) {
+  for (const char* family :
+       {"qwen2-untied", "qwen2-tied", "llama-llama3", "llama-yarn", "llama-linear", "mistral", "qwen3",
+        "gemma2", "phi3-long", "phi3-short", "smollm3", "olmo2", "granite"}) {
     SCOPED_TRACE(family);
     const auto source = std::filesystem::path("tests/golden/models") / family;
     convert_model(source, folder / "m.gguf", {.to = ModelFormat::gguf, .type = "f32"});
@@ -105,7 +109,8 @@ TEST(Convert, MlxFolders) {
       EXPECT_EQ(files.weight(name).read_quantized(Device::cpu()).has_value(), quantized) << name;
       for (std::size_t group = 0; quantized && group < x.size(); group += 64) {
         const auto [low, high] = std::ranges::minmax(std::span(x).subspan(group, 64));
-        // The end of the range farther from zero is a code's; the other one may be half a step beyond the last.
+        // The end of the range farther from zero is a code's; the other one may be half a step beyond the
+        // last.
         const double step = (high - low) / steps * 1.1 + 1e-6;
         for (std::size_t i = group; i < group + 64; ++i) ASSERT_NEAR(x[i], y[i], step) << name << " " << i;
       }
@@ -117,17 +122,15 @@ TEST(Convert, MlxFolders) {
 TEST(Convert, RefusesWhatDoesNotFit) {
   const TempFolder folder;
   const auto source = std::filesystem::path("tests/golden/models/qwen2-tied");
-  EXPECT_CONTAINS(error_of<ValueError>([&] {
-                    convert_model(source, folder / "x", {.to = ModelFormat::mlx, .type = "q8_0"});
-                  }),
+  EXPECT_CONTAINS(error_of<ValueError>(
+                      [&] { convert_model(source, folder / "x", {.to = ModelFormat::mlx, .type = "q8_0"}); }),
                   "affine8");
   EXPECT_CONTAINS(error_of<FileError>([&] { convert_model(folder / "absent", folder / "x", {}); }), "absent");
   std::filesystem::create_directory(folder / "bert");
   folder.put("bert/config.json", R"({"model_type":"t5"})");
   std::filesystem::copy(source / "model.safetensors", folder / "bert" / "model.safetensors");
-  EXPECT_CONTAINS(error_of<FileError>([&] {
-                    convert_model(folder / "bert", folder / "x.gguf", {.to = ModelFormat::gguf});
-                  }),
+  EXPECT_CONTAINS(error_of<FileError>(
+                      [&] { convert_model(folder / "bert", folder / "x.gguf", {.to = ModelFormat::gguf}); }),
                   "'t5'");
   EXPECT_FALSE(std::filesystem::exists(folder / "x.gguf"));
 }
