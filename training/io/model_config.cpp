@@ -231,7 +231,9 @@ std::string detail::config_json(const ModelConfig& config, const JsonMembers& ow
 }
 
 std::int64_t ModelConfig::max_positions() const {
-  return rope_scaling.usable_positions(max_position_embeddings);
+  const std::int64_t positions = rope_scaling.usable_positions(max_position_embeddings);
+  if (!local_rope) return positions;
+  return std::min(positions, local_rope->scaling.usable_positions(max_position_embeddings));
 }
 
 void ModelConfig::validate(std::span<const std::string_view> activations) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/nn/attention.h"
-#include "training/nn/attention_cache.h"
+#include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/rotary.h"
 

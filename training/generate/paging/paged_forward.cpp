@@ -24,6 +24,12 @@ std::int64_t pages_for(std::int64_t positions) {
   return (positions + PagedForward::kPagePositions - 1) / PagedForward::kPagePositions;
 }
 
+/// Of 4, 6, 8, 12, 16, 24, ...: what is read of pages in vain is a third at most.
+std::int64_t padded_pages(std::int64_t pages) {
+  const std::int64_t whole = power_of_two(std::max(pages, kLeastPages));
+  return whole > kLeastPages && pages <= whole / 4 * 3 ? whole / 4 * 3 : whole;
+}
+
 /// Pages of which a text of a layer with a window may need one at a time.
 std::int64_t window_pages(std::int64_t window, std::int64_t chunk) { return pages_for(window + chunk) + 2; }
 
@@ -95,9 +101,9 @@ PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t ba
     const auto end_block = [](const PagedRow& row) {
       return pages_for(row.position + static_cast<std::int64_t>(row.ids.size()));
     };
-    std::int64_t pages = kLeastPages;
+    std::int64_t pages = 1;
     for (const PagedRow& row : rows) pages = std::max(pages, end_block(row) - first_block(row));
-    pages = power_of_two(pages);
+    pages = padded_pages(pages);
     if (window) pages = std::min(pages, std::max(window_pages(*window, length), kLeastPages));
     PagedCall::Layers to;
     to.slots.assign(tokens, PagedKVCache::kNoSlot);

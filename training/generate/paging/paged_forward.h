@@ -31,7 +31,7 @@ struct PagedRow {
 };
 
 /// A model, its paged cache, and who has which page of that. Calls are filled up to a few shapes, so that
-/// there are few plans: rows and pages to powers of two, ids to those of padded_length().
+/// there are few plans.
 class PagedForward {
  public:
   static constexpr std::int64_t kPagePositions = 16;
