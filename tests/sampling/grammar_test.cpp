@@ -90,7 +90,7 @@ std::string draw_text(const Grammar& grammar, std::mt19937& random, int patience
       if (contains(allowed, id)) ids.push_back(id);
     std::int32_t id = ids[random() % ids.size()];
     if (step > patience) {
-      for (const std::int32_t end : {kEnd, '}' + 0, ']' + 0, '"' + 0})
+      for (const std::int32_t end : {kEnd, '"' + 0, '}' + 0, ']' + 0})
         if (contains(allowed, end) && random() % 8 != 0) {
           id = end;
           break;
@@ -205,7 +205,7 @@ const std::vector<const char*> kSchemas{
     R"({"type":"string","minLength":2,"maxLength":5})",
     R"({"type":"string","minLength":3})",
     R"({"type":"string","pattern":"^[a-c]+-\\d{2,4}(x|y)?$"})",
-    R"({"type":"string","pattern":"ab.c|^q"})",
+    R"x({"type":"string","pattern":"^(?:ab[xyz]c|q)"})x",
     R"({"type":"string","pattern":"^(?:\\w|[^a-z\"\\\\])*$","minLength":1,"maxLength":9})",
     R"({"type":"integer","minimum":-17,"maximum":1234})",
     R"({"type":"integer","exclusiveMinimum":99})",
@@ -288,6 +288,13 @@ TEST(Grammar, TakesWhatIsMeant) {
   for (const char* text : {"{}", "{\"a\":1}", "{\"ab\":null,\"abc\":2}", "{\"b\":1}", "{\"\":1}"})
     EXPECT_TRUE(takes(keys, text)) << text;
   EXPECT_FALSE(takes(keys, "{\"ab\":1}"));
+  const Grammar part = of(R"({"type":"string","pattern":"ab.c|^q|z$"})");
+  for (const char* text : {"\"xxab\\\"cyy\"", "\"q\"", "\"qq\"", "\"yz\"",
+                           "\"ab\xC3\xA9"
+                           "c\""})
+    EXPECT_TRUE(takes(part, text)) << text;
+  for (const char* text : {"\"abc\"", "\"xq\"", "\"zy\"", "\"ab\\nc\""})
+    EXPECT_FALSE(takes(part, text)) << text;
   const Grammar object = Grammar::json_object(vocabulary());
   EXPECT_TRUE(takes(object, "{\"a\": [1]}"));
   EXPECT_FALSE(takes(object, "[1]"));
@@ -314,7 +321,8 @@ TEST(Grammar, RefusesByName) {
       {R"({"$ref":"#"})", "itself"},
       {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "'oneOf'"},
       {R"({"type":"string","enum":[1]})", "nothing matches"},
-      {R"({"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]})", "nothing of finite length"},
+      {R"({"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]})",
+       "nothing of finite length"},
       {R"({"type":"string","maxLength":100000000})", "states"},
       {R"({"minimum":0.5})", "'minimum' must be a whole number"},
       {"[", "not JSON"}};

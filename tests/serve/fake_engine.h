@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +89,22 @@ class FakeEngine : public serve::Engine {
     }
   }
 
+  // What ends things where that is allowed, else anything.
+  std::int32_t allowed_token(TokenConstraint& constraint) {
+    const TokenSet allowed = constraint.allowed();
+    std::vector<std::int32_t> ids;
+    for (std::int32_t id = 0; id <= kEos; ++id)
+      if (contains(allowed, id)) ids.push_back(id);
+    std::int32_t id = ids[random_() % ids.size()];
+    for (const std::int32_t end : {kEos, '"' + 0, '}' + 0, ']' + 0})
+      if (contains(allowed, end)) {
+        id = end;
+        break;
+      }
+    constraint.accept(id);
+    return id;
+  }
+
   void step(RequestId id) {
     TokenEvent event;
     Running* running = nullptr;
@@ -101,6 +118,7 @@ class FakeEngine : public serve::Engine {
       } else {
         const auto at = static_cast<std::size_t>(running->said++);
         event.id = at < running->text.size() ? static_cast<unsigned char>(running->text[at]) : kEos;
+        if (running->request.constraint) event.id = allowed_token(*running->request.constraint);
         event.generated_tokens = running->said;
         if (running->request.logprobs) {
           event.logprob = -0.5F;
@@ -120,6 +138,7 @@ class FakeEngine : public serve::Engine {
     ++finished;
   }
 
+  std::mt19937 random_{1};
   mutable std::mutex mutex_;
   std::map<RequestId, Running> running_;
   std::vector<GenerateRequest> seen_;
@@ -157,6 +176,7 @@ class TestServer {
   httplib::Client client() const {
     httplib::Client result("127.0.0.1", port);
     result.set_read_timeout(20);
+    result.set_tcp_nodelay(true);  // else each request waits for an acknowledgement
     return result;
   }
   /// Waits until `condition` holds, five seconds at most.

@@ -164,6 +164,38 @@ TEST(Serve, FindsCallsOfTools) {
   EXPECT_EQ(plain["choices"][0]["finish_reason"], "stop");
 }
 
+TEST(Serve, HoldsTextsToSchemas) {
+  TestServer server;
+  const std::string messages = R"({"messages":[{"role":"user","content":"Hi"}],)";
+  const Json body = parsed(server.client().Post(
+      kChat,
+      messages + R"("n":2,"response_format":{"type":"json_schema","json_schema":{"name":"r","schema":)"
+                 R"({"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}}})",
+      kJson));
+  for (const Json& choice : body["choices"])
+    EXPECT_TRUE(Json::parse(choice["message"]["content"].get<std::string>())["age"].is_number_integer());
+  const Json object =
+      parsed(server.client().Post(kChat, messages + R"("response_format":{"type":"json_object"}})", kJson));
+  EXPECT_TRUE(Json::parse(object["choices"][0]["message"]["content"].get<std::string>()).is_object());
+  const auto refused = server.client().Post(
+      kChat, messages + R"("response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}})",
+      kJson);
+  EXPECT_EQ(refused->status, 400);
+  EXPECT_NE(refused->body.find("'not' is not supported"), std::string::npos);
+  // A call that is demanded is one, of the function that is named.
+  const Json call = parsed(server.client().Post(
+      kChat,
+      messages +
+          R"("tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b",)"
+          R"("parameters":{"type":"object","properties":{"x":{"type":"boolean"}},"required":["x"]}}}],)"
+          R"("tool_choice":{"type":"function","function":{"name":"b"}}})",
+      kJson));
+  EXPECT_EQ(call["choices"][0]["finish_reason"], "tool_calls");
+  const Json& function = call["choices"][0]["message"]["tool_calls"][0]["function"];
+  EXPECT_EQ(function["name"], "b");
+  EXPECT_TRUE(Json::parse(function["arguments"].get<std::string>())["x"].is_boolean());
+}
+
 TEST(Serve, SwitchesAdaptersByName) {
   TestServer server;
   const Json models = parsed(server.client().Get("/v1/models"));

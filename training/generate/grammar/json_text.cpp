@@ -9,7 +9,7 @@ namespace caldera::grammar {
 namespace {
 
 constexpr char32_t kLastCode = 0x10FFFF;
-constexpr int kMostIndent = 40;
+constexpr int kMostIndent = 24;
 // So that numbers fit the integers and doubles of those who read them.
 constexpr int kMostDigits = 17;
 
@@ -300,13 +300,9 @@ RuleId JsonText::integer() {
 
 StateId JsonText::separated(StateId from, RuleId item) {
   const StateId inner = blanks(from);
-  const StateId end = rules_.add_state();
-  const StateId after = blanks(rules_.call(inner, item));
-  // The item behind a comma leads where the first one does.
-  const StateId again = blanks(rules_.text(after, ","));
-  const StateId behind = rules_.call(again, item);
-  rules_.skip(blanks(behind), after);
-  rules_.skip(after, end);
+  const StateId after = rules_.call(inner, item);
+  rules_.call(blanks(rules_.text(after, ",")), item, after);
+  const StateId end = blanks(after);
   rules_.skip(inner, end);
   return end;
 }
@@ -327,7 +323,7 @@ RuleId JsonText::object() {
   rules_.set_nests(*object_);
   const RuleId member = rules_.add_rule();
   const StateId key = rules_.call(rules_.begin(member), string());
-  const StateId colon = blanks(rules_.text(blanks(key), ":"));
+  const StateId colon = blanks(rules_.text(key, ":"));
   rules_.accept(rules_.call(colon, value()));
   rules_.accept(rules_.text(separated(rules_.text(from, "{"), member), "}"));
   return *object_;

@@ -18,19 +18,24 @@ void add_digits(Rules& rules, StateId from, const std::string& low, const std::s
     rules.skip(from, to);
     return;
   }
-  const std::string nines(low.size() - i - 1, '9');
-  const std::string zeros(low.size() - i - 1, '0');
   if (at(low, i) == at(high, i)) {
     add_digits(rules, rules.bytes(from, at(low, i), at(low, i)), low, high, i + 1, to);
     return;
   }
-  const std::string prefix(i + 1, '0');
-  add_digits(rules, rules.bytes(from, at(low, i), at(low, i)), low, prefix + nines, i + 1, to);
-  add_digits(rules, rules.bytes(from, at(high, i), at(high, i)), prefix + zeros, high, i + 1, to);
-  if (at(low, i) + 1 > at(high, i) - 1) return;
-  const StateId between = rules.bytes(from, static_cast<std::uint8_t>(at(low, i) + 1),
-                                      static_cast<std::uint8_t>(at(high, i) - 1));
-  add_digits(rules, between, prefix + zeros, prefix + nines, i + 1, to);
+  const std::string zeros(low.size(), '0');
+  const std::string nines(low.size(), '9');
+  std::uint8_t first = at(low, i);
+  std::uint8_t last = at(high, i);
+  // A first or last digit that not everything may follow goes its own way.
+  if (low.find_first_not_of('0', i + 1) != std::string::npos) {
+    add_digits(rules, rules.bytes(from, first, first), low, nines, i + 1, to);
+    ++first;
+  }
+  if (high.find_first_not_of('9', i + 1) != std::string::npos) {
+    add_digits(rules, rules.bytes(from, last, last), zeros, high, i + 1, to);
+    --last;
+  }
+  if (first <= last) add_digits(rules, rules.bytes(from, first, last), zeros, nines, i + 1, to);
 }
 
 // Whole numbers in [low, high], neither negative.

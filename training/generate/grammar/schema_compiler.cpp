@@ -217,8 +217,9 @@ void SchemaCompiler::add_array(StateId from, StateId to, const Schema& schema, c
   rules_.set_nests(array);
   rules_.call(from, array, to);
   StateId state = json_.blanks(rules_.text(rules_.begin(array), "["));
-  const StateId close = rules_.add_state();
-  rules_.accept(rules_.text(close, "]"));
+  const StateId close = rules_.add_state();  // where the list may end
+  rules_.accept(rules_.text(json_.blanks(close), "]"));
+  std::vector<StateId> ends;
   const auto rule_of = [&](std::int64_t i) {
     if (i < listed)
       return compile(prefix[static_cast<std::size_t>(i)], fmt::format("{}/prefixItems/{}", where, i));
@@ -226,15 +227,14 @@ void SchemaCompiler::add_array(StateId from, StateId to, const Schema& schema, c
   };
   const std::int64_t written = end >= 0 ? end : std::max(std::max(listed, least), std::int64_t{1});
   for (std::int64_t i = 0; i < written; ++i) {
-    if (i >= least) rules_.skip(state, close);
+    if (i >= least) ends.push_back(state);
     if (i > 0) state = json_.blanks(rules_.text(state, ","));
-    state = json_.blanks(rules_.call(state, rule_of(i)));
+    state = rules_.call(state, rule_of(i));
   }
-  rules_.skip(state, close);
-  if (end >= 0) return;
   // Any number more.
-  const StateId again = rules_.call(json_.blanks(rules_.text(state, ",")), rule_of(written));
-  rules_.skip(json_.blanks(again), state);
+  if (end < 0) rules_.call(json_.blanks(rules_.text(state, ",")), rule_of(written), state);
+  ends.push_back(state);
+  for (const StateId last : ends) rules_.skip(last, close);
 }
 
 RuleId SchemaCompiler::literal(const std::string& text) {
@@ -245,7 +245,7 @@ RuleId SchemaCompiler::literal(const std::string& text) {
 
 RuleId SchemaCompiler::member(RuleId key, RuleId value) {
   const RuleId rule = rules_.add_rule();
-  const StateId colon = rules_.text(json_.blanks(rules_.call(rules_.begin(rule), key)), ":");
+  const StateId colon = rules_.text(rules_.call(rules_.begin(rule), key), ":");
   rules_.accept(rules_.call(json_.blanks(colon), value));
   return rule;
 }
@@ -277,8 +277,8 @@ void SchemaCompiler::add_object(StateId from, StateId to, const Schema& schema, 
     const RuleId value = compile(property, fmt::format("{}/properties/{}", where, name));
     const RuleId entry = member(literal(Schema(name).dump()), value);
     const StateId next_later = rules_.add_state();
-    rules_.skip(json_.blanks(rules_.call(first, entry)), next_later);
-    rules_.skip(json_.blanks(rules_.call(json_.blanks(rules_.text(later, ",")), entry)), next_later);
+    rules_.call(first, entry, next_later);
+    rules_.call(json_.blanks(rules_.text(later, ",")), entry, next_later);
     const StateId next_first = rules_.add_state();
     if (optional) {
       rules_.skip(first, next_first);
@@ -290,13 +290,13 @@ void SchemaCompiler::add_object(StateId from, StateId to, const Schema& schema, 
   if (writes_others) {
     const RuleId key = names.empty() ? json_.string() : json_.other_key(names);
     const RuleId entry = member(key, compile(others, where + "/additionalProperties"));
-    rules_.skip(json_.blanks(rules_.call(first, entry)), later);
-    rules_.skip(json_.blanks(rules_.call(json_.blanks(rules_.text(later, ",")), entry)), later);
+    rules_.call(first, entry, later);
+    rules_.call(json_.blanks(rules_.text(later, ",")), entry, later);
   }
   const StateId close = rules_.add_state();
   rules_.skip(first, close);
   rules_.skip(later, close);
-  rules_.accept(rules_.text(close, "}"));
+  rules_.accept(rules_.text(json_.blanks(close), "}"));
 }
 
 }  // namespace caldera::grammar

@@ -1,0 +1,95 @@
+// Calls of tools in the forms that families of models write.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cli/serve/tools/tool_call_parser.h"
+
+namespace caldera {
+namespace {
+
+using serve::ToolCall;
+using serve::ToolCallParser;
+using serve::ToolFormat;
+
+struct Case {
+  const char* format;
+  const char* text;
+  const char* content;
+  std::vector<ToolCall> calls;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list{
+      {"hermes",
+       "Hi <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>\"}}\n</tool_call>\n",
+       "Hi",
+       {{"f", R"({"a":"</tool_call>"})"}}},
+      {"hermes",
+       "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>",
+       "",
+       {{"f", "{}"}, {"g", "{}"}}},
+      {"hermes", "a < b <tool> <tool_cal", "a < b <tool> <tool_cal", {}},
+      {"hermes", "<tool_call>{\"name\": broken</tool_call>", "<tool_call>{\"name\": broken</tool_call>", {}},
+      {"hermes", "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}", "", {{"f", R"({"a":1})"}}},
+      {"hermes", "blanks stay  \n", "blanks stay  \n", {}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": [1]}}, {\"name\": \"g\", \"arguments\": {}}]",
+       "",
+       {{"f", R"({"a":[1]})"}, {"g", "{}"}}},
+      {"mistral",
+       "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g{\"b\": 2}",
+       "",
+       {{"f", R"({"a":1})"}, {"g", R"({"b":2})"}}},
+      {"llama3",
+       "{\"name\": \"f\", \"parameters\": {\"q\": \"x; y\"}}; {\"name\": \"g\", \"parameters\": {}}",
+       "",
+       {{"f", R"({"q":"x; y"})"}, {"g", "{}"}}},
+      {"llama3", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "", {{"f", "{}"}}},
+      {"llama3", "The answer is {4}.", "The answer is {4}.", {}},
+      {"llama3", "{not a call}", "{not a call}", {}},
+      {"phi4",
+       "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": null}}]<|/tool_call|>",
+       "",
+       {{"f", R"({"a":null})"}}},
+      {"qwen3-coder",
+       "<tool_call>\n<function=f>\n<parameter=city>\nNew\nYork\n</parameter>\n<parameter=n>\n3\n</"
+       "parameter>\n"
+       "</function>\n</tool_call>",
+       "",
+       {{"f", R"({"city":"New\nYork","n":3})"}}}};
+  return list;
+}
+
+// However the text is divided, the same is found, and what is shown before the end is a beginning of it.
+TEST(ToolCalls, AreFoundInEveryForm) {
+  std::mt19937 random(2);
+  for (const Case& c : cases()) {
+    const auto& formats = serve::tool_formats();
+    const auto format =
+        std::find_if(formats.begin(), formats.end(), [&](const ToolFormat& f) { return f.name == c.format; });
+    ASSERT_NE(format, formats.end());
+    for (int round = 0; round < 30; ++round) {
+      ToolCallParser parser(*format);
+      std::string content;
+      std::vector<ToolCall> calls;
+      const auto take = [&](const ToolCallParser::Output& output) {
+        content += output.content;
+        calls.insert(calls.end(), output.calls.begin(), output.calls.end());
+      };
+      const std::string text = c.text;
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t size = round == 0 ? text.size() : 1 + random() % 9;
+        take(parser.push(std::string_view(text).substr(at, size)));
+        at += size;
+      }
+      take(parser.finish());
+      EXPECT_EQ(content, c.content) << c.text;
+      EXPECT_TRUE(calls == c.calls) << c.text;
+      EXPECT_EQ(parser.has_calls(), !c.calls.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caldera
