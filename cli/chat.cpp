@@ -109,10 +109,7 @@ class ChatCommand : public Command {
     if (!min_p.given()) sampling_.min_p = config.min_p.value_or(sampling_.min_p);
     if (!repetition.given())
       sampling_.repetition_penalty = config.repetition_penalty.value_or(sampling_.repetition_penalty);
-    stop_ids_ = stop_tokens(model.config());
-    for (const std::int64_t id : config.eos_token_ids)
-      if (id >= 0 && id < model.config().vocab_size) stop_ids_.push_back(static_cast<std::int32_t>(id));
-    if (tokenizer_->eos_id()) stop_ids_.push_back(*tokenizer_->eos_id());
+    stop_ids_ = stop_tokens(model.config(), config, tokenizer_->eos_id());
   }
 
   BatchLimits limits(const CausalLM& model) {

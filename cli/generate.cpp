@@ -121,8 +121,7 @@ class GenerateCommand : public Command {
     GenerateRequest request;
     request.max_tokens = max_tokens_;
     request.sampling = sampling_;
-    request.stop_ids = stop_tokens(model->config());
-    if (tokenizer->eos_id()) request.stop_ids.push_back(*tokenizer->eos_id());
+    request.stop_ids = stop_tokens(model->config(), load_generation_config(model_), tokenizer->eos_id());
     const nlohmann::ordered_json answer =
         generate_batch(*model, *tokenizer, prompts, request, {.max_batch = max_batch_});
     if (json()) return print_json(answer);
@@ -166,8 +165,8 @@ class GenerateCommand : public Command {
     options.max_tokens = max_tokens_;
     options.sampling = sampling_;
     speculation_.apply(options, model);
-    options.stop_ids = stop_tokens(model.config());
-    if (tokenizer != nullptr && tokenizer->eos_id()) options.stop_ids.push_back(*tokenizer->eos_id());
+    options.stop_ids = stop_tokens(model.config(), load_generation_config(model_),
+                                   tokenizer != nullptr ? tokenizer->eos_id() : std::nullopt);
     options.on_token = [&](std::int32_t id) {
       emit(decoder ? decoder->push(id) : fmt::format(" {}", id));
       return true;

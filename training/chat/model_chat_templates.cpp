@@ -8,6 +8,7 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
+#include "training/io/gguf/gguf_file.h"
 #include "training/io/json_file.h"
 
 namespace caldera {
@@ -76,6 +77,39 @@ void add_tokens(const nlohmann::json& json, const fs::path& path,
   }
 }
 
+/// The keys of a GGUF file that give the id of a token, and what templates call it.
+struct TokenKey {
+  const char* key;
+  const char* name;
+};
+constexpr TokenKey kGgufTokens[] = {
+    {"tokenizer.ggml.bos_token_id", "bos_token"},       {"tokenizer.ggml.eos_token_id", "eos_token"},
+    {"tokenizer.ggml.unknown_token_id", "unk_token"},   {"tokenizer.ggml.padding_token_id", "pad_token"},
+    {"tokenizer.ggml.seperator_token_id", "sep_token"}, {"tokenizer.ggml.mask_token_id", "mask_token"}};
+
+/// tokenizer.chat_template, and those of more names in tokenizer.chat_template.NAME.
+ModelChatTemplates read_gguf(const fs::path& path) {
+  const detail::GgufFile file = detail::GgufFile::open(path);
+  ModelChatTemplates result{path.string(), {}, {}};
+  const std::string key = "tokenizer.chat_template";
+  if (const auto source = file.string(key)) result.templates.push_back({"default", *source});
+  for (const auto& [name, value] : file.metadata()) {
+    const auto text = value.string();
+    if (name.starts_with(key + '.') && text)
+      result.templates.push_back({name.substr(key.size() + 1), std::string(*text)});
+  }
+  const detail::GgufValue* list = file.find("tokenizer.ggml.tokens");
+  if (list == nullptr) return result;
+  const auto tokens = list->strings();
+  if (!tokens) file.fail("tokenizer.ggml.tokens", "must be a list of strings");
+  for (const TokenKey& token : kGgufTokens) {
+    const auto id = file.integer(token.key);
+    if (id && *id >= 0 && static_cast<std::uint64_t>(*id) < tokens->size())
+      result.special_tokens.emplace(token.name, (*tokens)[static_cast<std::size_t>(*id)]);
+  }
+  return result;
+}
+
 }  // namespace
 
 const std::string& ModelChatTemplates::source(std::string_view name, bool with_tools) const {
@@ -114,21 +148,22 @@ void ModelChatTemplates::add_special_tokens(ChatTemplateInput& input) const {
   }
 }
 
-ModelChatTemplates load_chat_templates(const fs::path& model_dir) {
+ModelChatTemplates load_chat_templates(const fs::path& model) {
+  if (model.extension() == ".gguf") return read_gguf(model);
   std::error_code ignored;
-  if (!fs::is_directory(model_dir, ignored))
-    throw FileError(fmt::format("{}: there is no such model folder", model_dir.string()));
-  ModelChatTemplates result{model_dir.string(), {}, {}};
-  const fs::path config_path = model_dir / "tokenizer_config.json";
+  if (!fs::is_directory(model, ignored))
+    throw FileError(fmt::format("{}: there is no such model folder", model.string()));
+  ModelChatTemplates result{model.string(), {}, {}};
+  const fs::path config_path = model / "tokenizer_config.json";
   const nlohmann::json config = read_optional(config_path);
-  add_from_files(model_dir, result.templates);
+  add_from_files(model, result.templates);
   if (result.templates.empty()) {
-    const fs::path processor = model_dir / "chat_template.json";
+    const fs::path processor = model / "chat_template.json";
     add_from_json(read_optional(processor), processor, result.templates);
   }
   if (result.templates.empty()) add_from_json(config, config_path, result.templates);
   add_tokens(config, config_path, result.special_tokens);
-  const fs::path map = model_dir / "special_tokens_map.json";
+  const fs::path map = model / "special_tokens_map.json";
   add_tokens(read_optional(map), map, result.special_tokens);
   return result;
 }

@@ -36,8 +36,9 @@ struct ModelChatTemplates {
 
 /// Reads a model folder in Hugging Face's layout: chat_template.jinja and additional_chat_templates/*.jinja,
 /// else "chat_template" of chat_template.json or of tokenizer_config.json (a text, or a list of named ones);
-/// special tokens from tokenizer_config.json, then from special_tokens_map.json. A folder without a template
-/// gives none. Throws FileError for files that do not hold what they should.
-ModelChatTemplates load_chat_templates(const std::filesystem::path& model_dir);
+/// special tokens from tokenizer_config.json, then from special_tokens_map.json. Or a GGUF file, with what
+/// its metadata says. A model without a template gives none. Throws FileError for files that do not hold what
+/// they should.
+ModelChatTemplates load_chat_templates(const std::filesystem::path& model);
 
 }  // namespace caldera

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "training/generate/continuation.h"
 #include "training/generate/feeder.h"
@@ -33,11 +34,14 @@ void check(const CausalLM& model, std::span<const std::int32_t> prompt, const Ge
 
 }  // namespace
 
-std::vector<std::int32_t> stop_tokens(const ModelConfig& config) {
-  std::vector<std::int32_t> ids;
-  for (const std::int64_t id : config.eos_token_ids)
-    if (id >= 0 && id < config.vocab_size) ids.push_back(static_cast<std::int32_t>(id));
-  return ids;
+std::vector<std::int32_t> stop_tokens(const ModelConfig& config, const GenerationConfig& generation,
+                                      std::optional<std::int32_t> eos_id) {
+  std::set<std::int32_t> ids;
+  for (const auto* list : {&config.eos_token_ids, &generation.eos_token_ids})
+    for (const std::int64_t id : *list)
+      if (id >= 0 && id < config.vocab_size) ids.insert(static_cast<std::int32_t>(id));
+  if (eos_id) ids.insert(*eos_id);
+  return {ids.begin(), ids.end()};
 }
 
 bool goes_ahead(const CausalLM& model, const GenerateOptions& options) {

@@ -2,18 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "training/generate/feeder.h"
 #include "training/generate/generate_options.h"
 #include "training/generate/sampler.h"
+#include "training/io/generation_config.h"
 #include "training/models/causal_lm.h"
 
 namespace caldera {
 
-/// The tokens that end a text of this model, by its configuration.
-std::vector<std::int32_t> stop_tokens(const ModelConfig& config);
+/// The tokens that end a text of this model, in order: what its configuration, its generation_config.json
+/// (load_generation_config) and its tokenizer (Tokenizer::eos_id) call the end. Models made for conversations
+/// often name the end of a turn in one of them alone.
+std::vector<std::int32_t> stop_tokens(const ModelConfig& config, const GenerationConfig& generation = {},
+                                      std::optional<std::int32_t> eos_id = {});
 
 /// Continues `prompt`, in evaluation mode; the model's own mode is restored. The same arguments give the same
 /// tokens on one device. Throws ValueError for an empty prompt, one with more tokens than the model has

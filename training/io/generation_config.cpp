@@ -1,12 +1,29 @@
 #include "training/io/generation_config.h"
 
+#include <fmt/format.h>
+
 #include "training/io/atomic_file.h"
+#include "training/io/gguf/gguf_file.h"
 #include "training/io/json_file.h"
 
 namespace caldera {
+namespace {
 
-GenerationConfig load_generation_config(const std::filesystem::path& model_dir) {
-  const std::filesystem::path path = model_dir / "generation_config.json";
+// A GGUF file has no such configuration but for the tokens that end a text, or a turn of a conversation.
+GenerationConfig read_gguf(const std::filesystem::path& path) {
+  const detail::GgufFile file = detail::GgufFile::open(path);
+  GenerationConfig config;
+  for (const char* key : {"eos", "eot", "eom"})
+    if (const auto id = file.integer(fmt::format("tokenizer.ggml.{}_token_id", key)))
+      config.eos_token_ids.push_back(*id);
+  return config;
+}
+
+}  // namespace
+
+GenerationConfig load_generation_config(const std::filesystem::path& model) {
+  if (model.extension() == ".gguf") return read_gguf(model);
+  const std::filesystem::path path = model / "generation_config.json";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
   const detail::JsonDocument document(read_text_file(path), path.string());

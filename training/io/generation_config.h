@@ -19,8 +19,8 @@ struct GenerationConfig {
   std::optional<double> repetition_penalty;
 };
 
-/// Reads generation_config.json of a model folder; one without such a file sets nothing. Throws FileError for
-/// a file that is not readable JSON, or a field of a wrong type.
-GenerationConfig load_generation_config(const std::filesystem::path& model_dir);
+/// Reads generation_config.json of a model folder; one without such a file sets nothing. Of a GGUF file: the
+/// tokens that end a text. Throws FileError for a file that is not readable, or a field of a wrong type.
+GenerationConfig load_generation_config(const std::filesystem::path& model);
 
 }  // namespace caldera

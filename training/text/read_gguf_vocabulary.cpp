@@ -87,8 +87,4 @@ GgufVocabulary read_gguf_vocabulary(const std::filesystem::path& path) {
   return v;
 }
 
-std::optional<std::string> read_gguf_chat_template(const std::filesystem::path& path) {
-  return GgufFile::open(path).string("tokenizer.chat_template");
-}
-
 }  // namespace caldera

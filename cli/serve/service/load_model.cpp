@@ -1,25 +1,14 @@
 #include "cli/serve/service/load_model.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "training/chat/base/chat_template_error.h"
 #include "training/chat/model_chat_templates.h"
 #include "training/generate/generator.h"
-#include "training/io/json_file.h"
 #include "training/text/load_tokenizer.h"
 
 namespace caldera::serve {
 namespace {
-
-// "eos_token_id" of generation_config.json: a number or a list.
-std::vector<std::int64_t> generation_ends(const std::filesystem::path& dir) {
-  const std::filesystem::path path = dir / "generation_config.json";
-  if (!std::filesystem::exists(path)) return {};
-  const nlohmann::json document = detail::read_json_object(path);
-  const std::string where = path.string();
-  return detail::JsonFields(document, where).integers("eos_token_id");
-}
 
 void read_templates(const std::filesystem::path& dir, ServedModel& model, std::string& problem) {
   const ModelChatTemplates stored = load_chat_templates(dir);
@@ -48,12 +37,7 @@ ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfi
   model.tokenizer = load_tokenizer(dir);
   read_templates(dir, model, problem);
 
-  model.stop_ids = stop_tokens(config);
-  if (const auto eos = model.tokenizer->eos_id()) model.stop_ids.push_back(*eos);
-  for (const std::int64_t id : generation_ends(dir))
-    if (id >= 0 && id < config.vocab_size) model.stop_ids.push_back(static_cast<std::int32_t>(id));
-  std::sort(model.stop_ids.begin(), model.stop_ids.end());
-  model.stop_ids.erase(std::unique(model.stop_ids.begin(), model.stop_ids.end()), model.stop_ids.end());
+  model.stop_ids = stop_tokens(config, load_generation_config(dir), model.tokenizer->eos_id());
   model.created =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
