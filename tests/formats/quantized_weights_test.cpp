@@ -42,8 +42,8 @@ TEST_P(QuantizedForms, HaveTheirValues) {
 INSTANTIATE_TEST_SUITE_P(, QuantizedForms,
                          ::testing::Values("nf4", "nf4-nested", "fp4-ragged", "mlx", "gptq", "gptq-v2",
                                            "gptq-order", "awq", "fp8", "mxfp4"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::erase(name, '-');
                            return name;
                          });
