@@ -21,7 +21,8 @@ test holds the page to it.
 
 A model folder is Hugging Face's: `config.json`, safetensors, `tokenizer.json`. The family is the one that `architectures` and `model_type`
 name. Fields of `config.json` that a family does not know are refused by name, unless they switch nothing on (null, false, zero, empty)
-or are known to change no result.
+or are known to change no result. Of a model that has a `text_config` (Gemma3ForConditionalGeneration, say) the text part is read, from tensors
+named `language_model.`...; it is saved as the text model that it is.
 
 - **read**: folders of these architectures are read and written back.
 - **run**: what models of the family give: the text's next tokens, or vectors (`caldera embed`, `EmbeddingModel`). Every
@@ -38,7 +39,7 @@ constexpr const char* kTail = R"(
 Rotary positions: `default`, `linear`, `dynamic`, `llama3`, `yarn` (with `truncate`, `mscale`, `attention_factor`) and `longrope`, for part of a
 head's width where the family has that, for each type of layer, or not at all in some layers; `rope_scaling` and
 `rope_parameters` alike. With `dynamic` and `longrope` the frequencies depend on the length of the text: that is the number of tokens without a
-cache and in packed rows the longest text's, and with a cache its capacity, so that a text keeps its frequencies while it grows.
+cache, in packed rows the longest text's, and with a cache its capacity.
 
 Layers that slide attend to the last `sliding_window` positions alone. Experts are computed for every token, and count with their weights.
 Positions beyond `max_position_embeddings` are refused, but for the types of scaling that stretch it (`factor` times the original length).
