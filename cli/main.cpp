@@ -28,6 +28,7 @@
   C(generate)               \
   C(chat)                   \
   C(evaluate)               \
+  C(embed)                  \
   C(pretrain)               \
   C(finetune)               \
   C(explain)                \

@@ -7,8 +7,8 @@
 #include "training/models/decoder.h"
 #include "training/models/encoder.h"
 #include "training/models/family.h"
-#include "training/nn/layer_norm.h"
-#include "training/nn/mlp.h"
+#include "training/nn/feed_forward/mlp.h"
+#include "training/nn/norms/layer_norm.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -93,6 +93,8 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig con
   detail::read_config(
       fields, config,
       {.own = {"layer_norm_eps", "type_vocab_size", "position_embedding_type", "pad_token_id"},
+       .ignored = {"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+                   "pooler_size_per_head", "pooler_type"},
        .activations = {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"},
        .rotary = false});
   if (const auto type = fields.string("position_embedding_type"); type && *type != "absolute")

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "ops/elementwise/trigonometry.h"
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 #include "training/nn/linear.h"
+#include "training/nn/norms/rms_norm.h"
 #include "training/nn/precision.h"
-#include "training/nn/rms_norm.h"
 
 namespace caldera {
 namespace {
@@ -179,6 +179,7 @@ LazyTensor Decoder::logits(const LazyTensor& hidden) {
 
 std::string Decoder::stored_name(const std::string& name) const {
   constexpr std::string_view kModule = "model.";
+  if (!module_in_files().empty()) return module_in_files() + name;
   return name.starts_with(kModule) ? name.substr(kModule.size()) : name;
 }
 

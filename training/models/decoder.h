@@ -11,7 +11,7 @@
 #include "training/nn/attention.h"
 #include "training/nn/embedding.h"
 #include "training/nn/linear.h"
-#include "training/nn/rms_norm.h"
+#include "training/nn/norms/rms_norm.h"
 #include "training/nn/rotary.h"
 
 namespace caldera {

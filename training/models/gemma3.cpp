@@ -11,6 +11,13 @@ namespace caldera {
 namespace {
 
 ModelConfig read(const detail::JsonFields& fields, ModelConfig config, bool encoder) {
+  // The part of a larger model that is text leaves out what Gemma3TextConfig has as defaults.
+  config.hidden_size = 2304;
+  config.intermediate_size = 9216;
+  config.num_hidden_layers = 26;
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 4;
+  config.vocab_size = 262208;
   config.max_position_embeddings = 131072;
   config.head_dim = 256;
   config.rope_theta = 1e6;

@@ -6,8 +6,8 @@
 #include "training/models/decoder.h"
 #include "training/models/family.h"
 #include "training/nn/conv1d.h"
-#include "training/nn/layer_norm.h"
-#include "training/nn/mlp.h"
+#include "training/nn/feed_forward/mlp.h"
+#include "training/nn/norms/layer_norm.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -96,6 +96,7 @@ ModelConfig read(const detail::JsonFields& fields) {
   config.intermediate_size = fields.integer("n_inner").value_or(4 * std::min<std::int64_t>(hidden, 1 << 24));
   detail::read_config(fields, config,
                       {.own = {"layer_norm_epsilon", "activation_function", "n_inner", "scale_attn_weights"},
+                       .ignored = {"n_special", "predict_special_tokens"},
                        .activations = {"gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu"},
                        .activation_field = "activation_function",
                        .rotary = false,

@@ -2,7 +2,7 @@
 // other layer sliding, yarn, and experts whose matrices lie in one tensor.
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
 
 namespace caldera {
 namespace {

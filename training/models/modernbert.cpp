@@ -4,8 +4,8 @@
 #include "training/models/decoder.h"
 #include "training/models/encoder.h"
 #include "training/models/family.h"
-#include "training/nn/gated_mlp.h"
-#include "training/nn/layer_norm.h"
+#include "training/nn/feed_forward/gated_mlp.h"
+#include "training/nn/norms/layer_norm.h"
 
 namespace caldera {
 namespace {

@@ -2,7 +2,7 @@
 // values, one to gate and up, and longrope frequencies over part of a head's width.
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 namespace caldera {
 namespace {

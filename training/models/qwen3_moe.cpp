@@ -4,8 +4,8 @@
 
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/gated_mlp.h"
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 namespace caldera {
 namespace {

@@ -67,17 +67,42 @@ const detail::ModelFamily& family_of(const detail::JsonFields& fields, bool enco
   return *owners[detail::match_family(fields, names)];
 }
 
+/// A model of text, images and so on ("Gemma3ForConditionalGeneration") describes its text part in
+/// text_config, and names its parameters after the module that this part is.
+constexpr const char* kTextPart = "text_config";
+constexpr const char* kTextModule = "language_model.";
+
 std::unique_ptr<CausalLM> make_model(const std::filesystem::path& path, Device device, std::uint64_t seed,
                                      bool encoders) {
   const detail::ConfigText config = detail::read_config_text(path);
   const detail::JsonDocument document(config.text, config.where);
-  return family_of(document.fields(), encoders).make(document.fields(), device, seed);
+  const detail::JsonFields& fields = document.fields();
+  if (fields.kind(kTextPart) != detail::JsonKind::object)
+    return family_of(fields, encoders).make(fields, device, seed);
+  const std::string where = config.where + ": " + kTextPart;
+  const detail::JsonFields text = fields.object(kTextPart, where);
+  std::unique_ptr<CausalLM> model = family_of(text, encoders).make(text, device, seed);
+  model->set_part_of_larger(kTextModule);
+  return model;
 }
 
 }  // namespace
 
 std::vector<std::string> model_types() { return types_of(detail::ModelUse::generation); }
 std::vector<std::string> encoder_model_types() { return types_of(detail::ModelUse::embedding); }
+
+std::vector<FamilyFacts> model_families() {
+  std::vector<FamilyFacts> all;
+  for (const detail::ModelFamily& family : families()) {
+    FamilyFacts facts{std::string(family.name.model_type),
+                      {std::string(family.name.architecture)},
+                      family.use == detail::ModelUse::embedding};
+    facts.architectures.insert(facts.architectures.end(), family.more_architectures.begin(),
+                               family.more_architectures.end());
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
 
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed) {

@@ -16,6 +16,16 @@ std::vector<std::string> model_types();
 /// Of every family of encoders: models that give a text's hidden states, and nothing to go on with.
 std::vector<std::string> encoder_model_types();
 
+/// What a family is called in config.json, and what its models are for.
+struct FamilyFacts {
+  std::string model_type;
+  std::vector<std::string> architectures;  ///< the first is the one that is written
+  bool encoder = false;
+};
+
+/// Every known family, in the registry's order: what docs/models.md is made of.
+std::vector<FamilyFacts> model_families();
+
 /// The model that a config.json (or any file of that form), a model folder or a GGUF file describes, with
 /// random weights as Hugging Face initialises them, a function of the seed alone. They are not computed yet:
 /// call materialize(), or load_weights() to replace them. Throws FileError for a file that is not readable

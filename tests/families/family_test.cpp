@@ -5,8 +5,9 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
+#include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
-#include "tests/training/golden_model.h"
+#include "tests/support/engine_setup.h"
 #include "training/lora/lora.h"
 #include "training/nn/loss.h"
 #include "training/nn/packed_texts.h"
@@ -19,11 +20,14 @@ namespace {
 struct FamilyCase {
   const char* folder;
   const char* model_type;
+  bool fusion = true;
 };
 
 constexpr FamilyCase kFamilies[] = {
     {"qwen2-untied", "qwen2"},
     {"qwen2-tied", "qwen2"},
+    {"qwen2-untied", "qwen2", false},
+    {"qwen2-tied", "qwen2", false},
     {"llama-linear", "llama"},
     {"llama-dynamic", "llama"},
     {"llama-llama3", "llama"},
@@ -55,6 +59,9 @@ class FamilyTest : public ::testing::TestWithParam<std::tuple<FamilyCase, Device
   static FamilyCase family() { return std::get<0>(GetParam()); }
   static Device device() { return std::get<1>(GetParam()); }
   void SetUp() override { CALDERA_REQUIRE_DEVICE(device()); }
+
+ private:
+  ScopedSettings settings_{family().fusion};
 };
 
 TEST_P(FamilyTest, GoldenLogits) {
@@ -172,6 +179,7 @@ TEST_P(FamilyTest, PackedAndPaddedTextsEqualThePlainPass) {
 std::string family_test_name(const ::testing::TestParamInfo<std::tuple<FamilyCase, Device>>& info) {
   std::string name = std::get<0>(info.param).folder;
   std::ranges::replace(name, '-', '_');
+  if (!std::get<0>(info.param).fusion) name += "_unfused";
   return name + "_" + device_test_name({std::get<1>(info.param), 0});
 }
 

@@ -1,4 +1,4 @@
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "training/nn/expert_routing.h"
+#include "training/nn/experts/expert_routing.h"
 #include "training/nn/linear.h"
 
 namespace caldera {

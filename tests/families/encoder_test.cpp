@@ -5,8 +5,8 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
+#include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
-#include "tests/training/golden_model.h"
 #include "training/lora/lora.h"
 #include "training/nn/packed_texts.h"
 

@@ -1,4 +1,4 @@
-#include "training/nn/expert_routing.h"
+#include "training/nn/experts/expert_routing.h"
 
 #include <fmt/format.h>
 
