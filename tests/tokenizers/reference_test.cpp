@@ -326,9 +326,9 @@ TEST(TokenizerReference, Unigram) {
     std::vector<std::pair<double, std::size_t>> best(parts.size() + 1, {-1e300, 0});
     best[0].first = 0;
     for (std::size_t end = 1; end <= parts.size(); ++end) {
-      std::string piece;
-      for (std::size_t begin = end; begin-- > 0;) {
-        piece = parts[begin] + piece;
+      for (std::size_t begin = 0; begin < end; ++begin) {  // of equal sums, that with the longer last token
+        std::string piece;
+        for (std::size_t i = begin; i < end; ++i) piece += parts[i];
         const auto found = pieces.find(piece);
         if (found == pieces.end() && begin + 1 != end) continue;
         const double score = found == pieces.end() ? worst - 10.0 : found->second.second;
