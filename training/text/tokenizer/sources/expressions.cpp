@@ -1,7 +1,10 @@
 #include "training/text/tokenizer/sources/expressions.h"
 
 #include <algorithm>
-#include <array>
+#include <vector>
+
+#include "training/text/tokenizer/pre_tokenizers/byte_level.h"
+#include "training/text/tokenizer/pre_tokenizers/pattern_split.h"
 
 namespace caldera::detail {
 namespace {
