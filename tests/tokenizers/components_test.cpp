@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tokenizers/tokenizer_tests.h"
+#include "training/text/gguf_vocabulary.h"
 
 namespace caldera::testing {
 namespace {
@@ -65,6 +66,69 @@ TEST(Normalizers, Bert) {
                         {"handle_chinese_chars", false},
                         {"clean_text", false}};
   EXPECT_EQ(normalized(accents, "HÉ\t你"), "hé\t你");
+}
+
+/// Base64, the plain way.
+std::string base64(const std::string& bytes) {
+  const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned bits = 0;
+    for (std::size_t j = i; j < i + 3; ++j) {
+      bits = bits << 8 | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0U);
+    }
+    for (int shift = 18; shift >= 0; shift -= 6) out += digits[bits >> shift & 63];
+  }
+  for (std::size_t i = 0; i < (3 - bytes.size() % 3) % 3; ++i) out[out.size() - 1 - i] = '=';
+  return out;
+}
+
+/// A charsmap of three entries, "e" -> "1", "x" -> "y" and "xz" -> "w", as Darts-clone lays a trie out: a
+/// unit has a label (bits 0-7), whether a text ends there (bit 8) and how far its children are (from bit 10
+/// on, by exclusive or); a text's value is the unit at distance 0, with bit 31.
+std::string small_charsmap() {
+  std::vector<std::uint32_t> units(0x200, 0);
+  units[0] = 0x100U << 10;  // the root's children lie at 0x100 ^ label
+  const auto put = [&](std::size_t at, unsigned char label, std::size_t children, std::uint32_t value) {
+    units[at] = static_cast<std::uint32_t>(at ^ children) << 10 | 0x100U | label;
+    units[children] = 0x80000000U | value;
+  };
+  put(0x100 ^ 'e', 'e', 0x0A0, 0);  // replacements: "1" at 0, "y" at 2, "w" at 4
+  put(0x100 ^ 'x', 'x', 0x0B0, 2);
+  put(0x0B0 ^ 'z', 'z', 0x0D0, 4);
+  std::string bytes;
+  const auto word = [&](std::uint32_t value) {
+    for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> 8 * i);
+  };
+  word(static_cast<std::uint32_t>(units.size() * 4));
+  for (const auto unit : units) word(unit);
+  return bytes + std::string("1\0y\0w\0", 6);
+}
+
+TEST(Normalizers, Precompiled) {
+  const json map = {{"type", "Precompiled"}, {"precompiled_charsmap", base64(small_charsmap())}};
+  EXPECT_EQ(normalized(map, "bex"), "b1y");
+  EXPECT_EQ(normalized(map, "xz"), "yz") << "two clusters, each by itself";
+  EXPECT_EQ(normalized(map, "e\xCC\x81!"), "1!") << "the shortest entry replaces the whole cluster";
+  EXPECT_EQ(normalized(map,
+                       "\xE4\xBD\xA0"
+                       "e\r\nx"),
+            "\xE4\xBD\xA0"
+            "1\r\ny");
+  // e and two marks: six bytes and more are looked at a character at a time.
+  EXPECT_EQ(normalized(map, "e\xCC\x81\xCC\x82\xCC\x83"), "1\xCC\x81\xCC\x82\xCC\x83");
+  EXPECT_EQ(normalized({{"type", "Precompiled"}, {"precompiled_charsmap", ""}}, "e"), "e");
+
+  // SentencePiece itself takes the longest entry.
+  GgufVocabulary vocabulary;
+  vocabulary.model = "t5";
+  vocabulary.tokens = {"<unk>", "\xE2\x96\x81", "w", "1", "z"};
+  vocabulary.token_types = {2, 1, 1, 1, 1};
+  vocabulary.scores = {0, -1, -1, -1, -1};
+  vocabulary.unknown_id = 0;
+  const std::string charsmap = small_charsmap();
+  vocabulary.precompiled_charsmap.assign(charsmap.begin(), charsmap.end());
+  EXPECT_EQ(make_tokenizer(vocabulary, "f")->encode("xze", false), (Ids{1, 2, 3}));
 }
 
 TEST(PreTokenizers, ByteLevel) {

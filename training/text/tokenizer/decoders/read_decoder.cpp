@@ -1,3 +1,5 @@
+#include "training/text/tokenizer/decoders/read_decoder.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,28 +7,13 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
-#include "training/text/tokenizer/decoders/decoder.h"
+#include "training/text/tokenizer/decoders/decoder_sequence.h"
 #include "training/text/tokenizer/decoders/sentencepiece_decoders.h"
 #include "training/text/tokenizer/decoders/word_decoders.h"
 #include "training/text/utf8.h"
 
 namespace caldera::detail {
 namespace {
-
-class SequenceDecoder final : public Decoder {
- public:
-  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> steps) : steps_(std::move(steps)) {}
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (const auto& step : steps_) tokens = step->decode(std::move(tokens));
-    return tokens;
-  }
-  void rewrite_inner(InnerToken& token) const override {
-    for (const auto& step : steps_) step->rewrite_inner(token);
-  }
-
- private:
-  std::vector<std::unique_ptr<Decoder>> steps_;
-};
 
 /// Reads a field that holds one character.
 std::string one_character(const JsonFields& fields, const char* field, const char* otherwise) {
@@ -42,10 +29,6 @@ std::unique_ptr<Decoder> read_metaspace(const JsonFields& fields) {
 }
 
 }  // namespace
-
-std::unique_ptr<Decoder> make_sequence(std::vector<std::unique_ptr<Decoder>> steps) {
-  return std::make_unique<SequenceDecoder>(std::move(steps));
-}
 
 std::unique_ptr<Decoder> read_decoder(const nlohmann::json& config, const std::string& where) {
   if (config.is_null()) return nullptr;

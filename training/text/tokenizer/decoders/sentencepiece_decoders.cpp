@@ -1,5 +1,6 @@
 #include "training/text/tokenizer/decoders/sentencepiece_decoders.h"
 
+#include "training/text/tokenizer/decoders/decoder_sequence.h"
 #include "training/text/tokenizer/vocabulary/byte_tokens.h"
 #include "training/text/utf8.h"
 

@@ -5,7 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
+#include "training/text/tokenizer/decoders/read_decoder.h"
 #include "training/text/tokenizer/models/read_model.h"
+#include "training/text/tokenizer/normalizers/read_normalizer.h"
+#include "training/text/tokenizer/pre_tokenizers/read_pre_tokenizer.h"
 
 namespace caldera::detail {
 namespace {

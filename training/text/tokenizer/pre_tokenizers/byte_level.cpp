@@ -1,5 +1,7 @@
-#include "training/text/tokenizer/pre_tokenizers/pre_tokenizer.h"
+#include "training/text/tokenizer/pre_tokenizers/byte_level.h"
+
 #include "training/text/tokenizer/pre_tokenizers/splitter.h"
+#include "training/text/tokenizer/unicode/regex.h"
 #include "training/text/tokenizer/vocabulary/byte_alphabet.h"
 
 namespace caldera::detail {

@@ -8,6 +8,8 @@
 namespace caldera::detail {
 
 std::unique_ptr<PreTokenizer> make_white_space_split();
+/// White space goes, and each punctuation character is a word.
+std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();
 std::unique_ptr<PreTokenizer> make_punctuation_split(SplitBehavior behavior);
 /// Each digit, or each run of digits, is a word.
 std::unique_ptr<PreTokenizer> make_digits(bool individual);

@@ -1,4 +1,5 @@
-#include "training/text/tokenizer/pre_tokenizers/pre_tokenizer.h"
+#include "training/text/tokenizer/pre_tokenizers/metaspace.h"
+
 #include "training/text/tokenizer/pre_tokenizers/splitter.h"
 
 namespace caldera::detail {

@@ -2,13 +2,8 @@
 // training/text.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
+#include <cstdint>
 #include <string_view>
-#include <vector>
-
-#include "training/text/tokenizer/unicode/text_pattern.h"
 
 namespace caldera::detail {
 
@@ -54,27 +49,5 @@ enum class SplitBehavior : std::uint8_t {
   merged_with_next,      ///< the beginning of the word after
   contiguous             ///< neighbours are one word
 };
-
-/// The pre-tokenizer that a tokenizer.json describes: Sequence, ByteLevel, Split, Whitespace,
-/// WhitespaceSplit, Metaspace, BertPreTokenizer, Digits, Punctuation, CharDelimiterSplit, UnicodeScripts,
-/// FixedLength; null gives nullptr. Throws FileError naming a type that is not known.
-std::unique_ptr<PreTokenizer> read_pre_tokenizer(const nlohmann::json& config, const std::string& where);
-
-std::unique_ptr<PreTokenizer> make_sequence(std::vector<std::unique_ptr<PreTokenizer>> steps);
-/// Splits at the matches of `pattern`; with `invert`, at what is between them.
-std::unique_ptr<PreTokenizer> make_split(TextPattern pattern, SplitBehavior behavior, bool invert);
-/// Writes bytes as characters, after splitting by GPT-2's expression if `use_regex`.
-std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_regex);
-
-enum class PrependScheme : std::uint8_t { always, first, never };
-/// Makes spaces U+2581 (`replacement`), puts one before the text, and splits before each if `split`.
-std::unique_ptr<PreTokenizer> make_metaspace(std::string replacement, PrependScheme scheme, bool split);
-/// White space goes, and each punctuation character is a word.
-std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();
-
-/// Reads the fields `prepend_scheme` and, of older files, `add_prefix_space`.
-PrependScheme read_prepend_scheme(const JsonFields& fields);
-/// Reads a field that holds one character, as UTF-8.
-std::string read_character(const JsonFields& fields, const char* field, const char* otherwise);
 
 }  // namespace caldera::detail

@@ -1,11 +1,16 @@
+#include "training/text/tokenizer/pre_tokenizers/read_pre_tokenizer.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
+#include "training/io/json_file.h"
+#include "training/text/tokenizer/pre_tokenizers/byte_level.h"
 #include "training/text/tokenizer/pre_tokenizers/character_splits.h"
-#include "training/text/tokenizer/pre_tokenizers/pre_tokenizer.h"
-#include "training/text/tokenizer/pre_tokenizers/splitter.h"
+#include "training/text/tokenizer/pre_tokenizers/metaspace.h"
+#include "training/text/tokenizer/pre_tokenizers/pattern_split.h"
+#include "training/text/tokenizer/unicode/characters.h"
 
 namespace caldera::detail {
 namespace {
@@ -17,44 +22,6 @@ constexpr std::int64_t kDefaultFixedLength = 5;
 
 /// Most steps of a sequence, which take some stack each.
 constexpr std::size_t kMaxSteps = 64;
-
-class SplitPreTokenizer final : public PreTokenizer {
- public:
-  SplitPreTokenizer(TextPattern pattern, SplitBehavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-
-  void split(const Piece& piece, const PieceSink& sink) const override {
-    Splitter splitter(piece, behavior_, invert_, sink);
-    pattern_.for_each_match(piece.text, [&](const Regex::Match& m) { splitter.match(m.begin, m.end); });
-    splitter.finish();
-  }
-
- private:
-  TextPattern pattern_;
-  SplitBehavior behavior_;
-  bool invert_;
-};
-
-class SequencePreTokenizer final : public PreTokenizer {
- public:
-  explicit SequencePreTokenizer(std::vector<std::unique_ptr<PreTokenizer>> steps)
-      : steps_(std::move(steps)) {}
-
-  void split(const Piece& piece, const PieceSink& sink) const override { run(0, piece, sink); }
-  bool leave_byte_characters_out() override {
-    return !steps_.empty() && steps_.back()->leave_byte_characters_out();
-  }
-
- private:
-  void run(std::size_t step, const Piece& piece, const PieceSink& sink) const {
-    if (step == steps_.size()) return sink(piece);
-    if (step + 1 == steps_.size()) return steps_[step]->split(piece, sink);
-    const auto next = [&](const Piece& part) { run(step + 1, part, sink); };
-    steps_[step]->split(piece, next);
-  }
-
-  std::vector<std::unique_ptr<PreTokenizer>> steps_;
-};
 
 SplitBehavior read_behavior(const JsonFields& fields, const char* otherwise) {
   struct Entry {
@@ -82,6 +49,28 @@ std::size_t read_length(const JsonFields& fields) {
   return static_cast<std::size_t>(length);
 }
 
+/// Reads a field that holds one character, as UTF-8.
+std::string read_character(const JsonFields& fields, const char* field, const char* otherwise) {
+  auto text = otherwise == nullptr ? fields.require_string(field) : fields.string(field).value_or(otherwise);
+  if (text.empty() || first_character(text).bytes != text.size()) fields.fail(field, "must be one character");
+  return text;
+}
+
+/// Reads `prepend_scheme` and, of older files, `add_prefix_space`.
+PrependScheme read_prepend_scheme(const JsonFields& fields) {
+  const auto name = fields.string("prepend_scheme");
+  if (!name) {
+    return fields.boolean("add_prefix_space").value_or(true) ? PrependScheme::always : PrependScheme::never;
+  }
+  if (*name == "always") return PrependScheme::always;
+  if (*name == "first") return PrependScheme::first;
+  if (*name != "never") {
+    fields.fail("prepend_scheme",
+                fmt::format("is '{}', which is none of always, first, never", printable(*name)));
+  }
+  return PrependScheme::never;
+}
+
 /// Appends the steps of a Sequence, those of Sequences within it too.
 void read_steps(const JsonFields& fields, std::vector<std::unique_ptr<PreTokenizer>>& steps) {
   for (const auto& step : fields.require_array("pretokenizers")) {
@@ -99,34 +88,6 @@ void read_steps(const JsonFields& fields, std::vector<std::unique_ptr<PreTokeniz
 }
 
 }  // namespace
-
-std::string read_character(const JsonFields& fields, const char* field, const char* otherwise) {
-  auto text = otherwise == nullptr ? fields.require_string(field) : fields.string(field).value_or(otherwise);
-  if (text.empty() || first_character(text).bytes != text.size()) fields.fail(field, "must be one character");
-  return text;
-}
-
-PrependScheme read_prepend_scheme(const JsonFields& fields) {
-  const auto name = fields.string("prepend_scheme");
-  if (!name) {
-    return fields.boolean("add_prefix_space").value_or(true) ? PrependScheme::always : PrependScheme::never;
-  }
-  if (*name == "always") return PrependScheme::always;
-  if (*name == "first") return PrependScheme::first;
-  if (*name != "never") {
-    fields.fail("prepend_scheme",
-                fmt::format("is '{}', which is none of always, first, never", printable(*name)));
-  }
-  return PrependScheme::never;
-}
-
-std::unique_ptr<PreTokenizer> make_sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) {
-  return std::make_unique<SequencePreTokenizer>(std::move(steps));
-}
-
-std::unique_ptr<PreTokenizer> make_split(TextPattern pattern, SplitBehavior behavior, bool invert) {
-  return std::make_unique<SplitPreTokenizer>(std::move(pattern), behavior, invert);
-}
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const nlohmann::json& config, const std::string& where) {
   if (config.is_null()) return nullptr;

@@ -9,10 +9,12 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
+#include "training/text/tokenizer/decoders/word_decoders.h"
 #include "training/text/tokenizer/models/bpe.h"
 #include "training/text/tokenizer/models/read_merges.h"
 #include "training/text/tokenizer/models/read_model.h"
 #include "training/text/tokenizer/normalizers/character_normalizers.h"
+#include "training/text/tokenizer/pre_tokenizers/byte_level.h"
 #include "training/text/tokenizer/sources/expressions.h"
 #include "training/text/tokenizer/unicode/base64.h"
 #include "training/text/tokenizer/vocabulary/byte_alphabet.h"

@@ -5,11 +5,15 @@
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
 #include "training/text/gguf_vocabulary.h"
+#include "training/text/tokenizer/decoders/sentencepiece_decoders.h"
+#include "training/text/tokenizer/decoders/word_decoders.h"
 #include "training/text/tokenizer/models/bpe.h"
 #include "training/text/tokenizer/models/read_merges.h"
 #include "training/text/tokenizer/models/wordpiece.h"
 #include "training/text/tokenizer/normalizers/bert_normalizer.h"
 #include "training/text/tokenizer/normalizers/character_normalizers.h"
+#include "training/text/tokenizer/normalizers/text_normalizers.h"
+#include "training/text/tokenizer/pre_tokenizers/character_splits.h"
 #include "training/text/tokenizer/sources/expressions.h"
 #include "training/text/tokenizer/sources/sentencepiece.h"
 #include "training/text/utf8.h"
@@ -170,7 +174,7 @@ class GgufReader {
     parts.added = added();
     std::vector<std::unique_ptr<Normalizer>> steps;
     if (v_.add_space_prefix.value_or(false)) steps.push_back(make_prepend(kMark));
-    steps.push_back(make_replace(" ", kMark));
+    steps.push_back(make_replace(TextPattern(std::string(" ")), kMark));
     parts.normalizer = make_sequence(std::move(steps));
     TokenTable tokens = table();
     MergeTable table = merges(tokens);

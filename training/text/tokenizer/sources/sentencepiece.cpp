@@ -8,9 +8,12 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
+#include "training/text/tokenizer/decoders/sentencepiece_decoders.h"
 #include "training/text/tokenizer/models/bpe.h"
 #include "training/text/tokenizer/models/unigram.h"
 #include "training/text/tokenizer/normalizers/precompiled.h"
+#include "training/text/tokenizer/normalizers/text_normalizers.h"
+#include "training/text/tokenizer/pre_tokenizers/metaspace.h"
 
 namespace caldera::detail {
 namespace {
@@ -99,7 +102,7 @@ TokenizerParts make_parts(SentencePieceVocabulary vocabulary, const std::string&
     parts.pre_tokenizer = make_metaspace(kMark, PrependScheme::first, false);
   } else {
     if (vocabulary.prefix == SentencePieceVocabulary::Prefix::each_part) steps.push_back(make_prepend(kMark));
-    steps.push_back(make_replace(" ", kMark));
+    steps.push_back(make_replace(TextPattern(std::string(" ")), kMark));
   }
   parts.normalizer = make_sequence(std::move(steps));
   parts.model = vocabulary.kind == SentencePieceVocabulary::Kind::bpe
