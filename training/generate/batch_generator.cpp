@@ -61,6 +61,8 @@ class BatchGenerator::Engine {
     const std::lock_guard lock(mutex_);
     BatchStatus status = status_;
     status.waiting = static_cast<std::int64_t>(queue_.size());
+    // Also those that are between the two.
+    status.running = static_cast<std::int64_t>(alive_.size()) - status.waiting;
     return status;
   }
   const BatchLimits& limits() const { return limits_; }
@@ -194,13 +196,12 @@ bool BatchGenerator::Engine::cancel(RequestId id) {
 
 bool BatchGenerator::Engine::has_work() const {
   const std::lock_guard lock(mutex_);
-  return !queue_.empty() || status_.running > 0;
+  return !alive_.empty();
 }
 
 bool BatchGenerator::Engine::wait(double seconds) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                           [&] { return !queue_.empty() || status_.running > 0; });
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return !alive_.empty(); });
 }
 
 /// Tells the receiver; where that was the last event, the request ends.
@@ -381,7 +382,6 @@ std::vector<RunningRequest*> BatchGenerator::Engine::all_running() const {
 void BatchGenerator::Engine::update_status() {
   const PageStore::Counts pages = forward_->store().counts();
   const std::lock_guard lock(mutex_);
-  status_.running = static_cast<std::int64_t>(running_.size());
   status_.pages = pages.pages;
   status_.pages_in_use = pages.in_use;
   status_.pages_reusable = pages.reusable;
