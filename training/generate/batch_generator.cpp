@@ -174,9 +174,8 @@ std::vector<std::string> BatchGenerator::Engine::adapters() const {
 RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
   check(request);
   const std::lock_guard lock(mutex_);
-  if (static_cast<std::int64_t>(queue_.size()) >= limits_.max_queue + limits_.max_batch - status_.running)
-    throw QueueFull(
-        fmt::format("{} requests are running and {} wait; try again later", status_.running, queue_.size()));
+  if (static_cast<std::int64_t>(alive_.size()) >= limits_.max_queue + limits_.max_batch)
+    throw QueueFull(fmt::format("{} requests are running or wait; try again later", alive_.size()));
   const RequestId id = next_;
   NamedAdapter adapter = adapter_named(request.adapter);
   queue_.push_back(std::make_unique<RunningRequest>(id, std::move(request), std::move(adapter)));
