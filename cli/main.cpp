@@ -25,6 +25,7 @@
   C(tokenize)               \
   C(generate)               \
   C(evaluate)               \
+  C(embed)                  \
   C(pretrain)               \
   C(finetune)               \
   C(explain)                \

@@ -1,6 +1,7 @@
 // Everything for training and running language models: include <caldera/training.h>.
 #pragma once
 
+#include "training/embed/embedding_model.h"
 #include "training/evaluate/evaluate.h"
 #include "training/generate/generator.h"
 #include "training/generate/sampler.h"
@@ -16,14 +17,14 @@
 #include "training/nn/attention.h"
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
-#include "training/nn/gated_mlp.h"
-#include "training/nn/hidden_act.h"
+#include "training/nn/feed_forward/gated_mlp.h"
+#include "training/nn/feed_forward/hidden_act.h"
 #include "training/nn/init.h"
 #include "training/nn/kv_cache.h"
 #include "training/nn/linear.h"
 #include "training/nn/loss.h"
 #include "training/nn/module.h"
-#include "training/nn/rms_norm.h"
+#include "training/nn/norms/rms_norm.h"
 #include "training/nn/rotary.h"
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"

@@ -34,6 +34,14 @@ expect_exit 0 "$CALDERA_BIN" generate --json --device "$device" --model "$work/b
 grep -q '"finish_reason"' "$work/stdout" || fail "$(cat "$work/stdout")"
 expect_exit 0 "$CALDERA_BIN" explain --json --device "$device" --model "$work/base" --task train
 
+# Vectors of texts, of a decoder as of an encoder.
+printf '1 plus\n2 plus 3\n' >"$work/texts"
+expect_exit 0 "$CALDERA_BIN" embed --json --device "$device" --model "$work/base" --file "$work/texts" --normalize
+grep -q '"embeddings"' "$work/stdout" && grep -q '"tokens"' "$work/stdout" || fail "$(cat "$work/stdout")"
+expect_exit 0 "$CALDERA_BIN" embed --json --device "$device" --model "$work/base" --text "2 plus 3" --pooling lasttoken
+expect_exit 1 "$CALDERA_BIN" embed --device "$device" --model "$work/base" --text x --prompt-name query
+expect_exit 2 "$CALDERA_BIN" embed --device "$device" --model "$work/base" --text x --pooling median
+
 # An unknown family: one line that names the known ones.
 sed -e 's/"qwen2"/"mamba"/; s/Qwen2ForCausalLM/MambaForCausalLM/' "$work/base/config.json" >"$work/mamba.json"
 expect_exit 1 "$CALDERA_BIN" pretrain --config "$work/mamba.json" --data "$work/data" --out "$work/none"

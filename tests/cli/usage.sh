@@ -15,7 +15,7 @@ says() { grep -q -e "$1" "$work/stderr" || fail "the error does not say '$1': $(
 # Every command that --help lists is tried; these are the ones that scripts rely on.
 expect_exit 0 "$CALDERA_BIN" --help
 commands=$(sed -n '/^Subcommands:/,$ s/^  \([a-z][a-z-]*\) .*/\1/p' "$work/stdout")
-for command in devices doctor tokenize generate evaluate pretrain finetune explain kernels bench; do
+for command in devices doctor tokenize generate evaluate embed pretrain finetune explain kernels bench; do
   echo "$commands" | grep -q -x "$command" || fail "--help does not list '$command': $commands"
 done
 for command in "" $commands; do

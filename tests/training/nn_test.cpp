@@ -7,9 +7,10 @@
 #include "training/nn/attention.h"
 #include "training/nn/dropout.h"
 #include "training/nn/embedding.h"
-#include "training/nn/gated_mlp.h"
-#include "training/nn/hidden_act.h"
-#include "training/nn/rms_norm.h"
+#include "training/nn/feed_forward/gated_mlp.h"
+#include "training/nn/feed_forward/hidden_act.h"
+#include "training/nn/kv_cache.h"
+#include "training/nn/norms/rms_norm.h"
 
 namespace caldera::testing {
 namespace {

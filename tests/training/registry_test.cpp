@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/temp_folder.h"
+#include "training/io/safetensors.h"
 #include "training/lora/lora.h"
 #include "training/models/llama.h"
 
@@ -145,6 +146,57 @@ TEST_F(RegistryTest, AFieldThatIsNotKnownIsRefusedUnlessItSwitchesNothingOn) {
     EXPECT_NO_THROW(make_causal_lm(put(with(config, "new_feature", off)), Device::cpu()));
   for (const char* harmless : {"transformers_version", "_name_or_path", "unsloth_version"})
     EXPECT_NO_THROW(make_causal_lm(put(with(config, harmless, "x")), Device::cpu()));
+}
+
+TEST_F(RegistryTest, TheTextPartOfALargerModelIsReadAsAModelOfItsOwn) {
+  json text = minimal("gemma3_text");
+  const auto part = make_causal_lm(put(text), Device::cpu(), 3);
+  part->materialize();
+  // Its weights, and others, as a larger model names them.
+  std::vector<std::vector<float>> values;
+  std::vector<TensorToWrite> tensors;
+  for (const Parameter& p : part->parameters()) values.push_back(p.tensor->to_vector<float>());
+  for (std::size_t i = 0; const Parameter& p : part->parameters()) {
+    tensors.push_back(
+        {"language_model." + p.name, DType::f32, p.tensor->shape(), std::as_bytes(std::span(values[i]))});
+    ++i;
+  }
+  tensors.push_back(
+      {"vision_tower.weight", DType::f32, Shape{1}, std::as_bytes(std::span(values[0]).first(1))});
+  put({{"architectures", {"Gemma3ForConditionalGeneration"}},
+       {"model_type", "gemma3"},
+       {"text_config", text},
+       {"vision_config", {{"hidden_size", 8}}}});
+  write_safetensors(dir_ / "model.safetensors", tensors);
+  const auto loaded = load_causal_lm(dir_, Device::cpu());
+  const std::vector<std::int32_t> ids{1, 7, 39, 2};
+  EXPECT_EQ(loaded->forward(loaded->make_ids(ids)).to_vector<float>(),
+            part->forward(part->make_ids(ids)).to_vector<float>());
+  // It is saved as the text model that it is.
+  loaded->save(dir_ / "saved");
+  EXPECT_EQ(load_causal_lm(dir_ / "saved", Device::cpu())->config(), part->config());
+}
+
+TEST_F(RegistryTest, EncodersAreNoGenerators) {
+  ASSERT_FALSE(encoder_model_types().empty());
+  for (const std::string& type : encoder_model_types()) {
+    json config = minimal(type);
+    config.erase("num_key_value_heads");
+    if (type == "gemma3_text") config["architectures"] = {"Gemma3TextModel"};
+    const auto encoder = make_text_model(put(config), Device::cpu(), 3);
+    EXPECT_EQ(encoder->config().model_type, type);
+    EXPECT_THROW(encoder->logits(encoder->hidden_states(encoder->make_ids(std::vector<std::int32_t>{1, 2}))),
+                 ValueError);
+    config["architectures"] = {encoder->config().architecture};
+    EXPECT_NE(refused(config).find("is not supported"), std::string::npos);
+    encoder->materialize();
+    encoder->save(dir_ / type);
+    const auto loaded = load_text_model(dir_ / type, Device::cpu());
+    EXPECT_EQ(loaded->config(), encoder->config());
+    const std::vector<std::int32_t> ids{1, 7, 39, 2};
+    EXPECT_EQ(loaded->hidden_states(loaded->make_ids(ids)).to_vector<float>(),
+              encoder->hidden_states(encoder->make_ids(ids)).to_vector<float>());
+  }
 }
 
 TEST_F(RegistryTest, AnyFamilyIsSavedAndLoaded) {

@@ -61,6 +61,7 @@ const Names& harmless() {
                             "transformers_version",
                             "transformers.js_config",
                             "use_cache",
+                            "output_past",
                             "cache_implementation",
                             "return_dict",
                             "output_attentions",

@@ -132,12 +132,13 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config, const Fa
     const char* field = family.name_of(name, fields);
     return otherwise == 0 ? fields.require_integer(field) : fields.integer(field).value_or(otherwise);
   };
-  config.hidden_size = required("hidden_size");
+  config.hidden_size = required("hidden_size", config.hidden_size);
   config.intermediate_size = required("intermediate_size", config.intermediate_size);
-  config.num_hidden_layers = required("num_hidden_layers");
-  config.num_attention_heads = required("num_attention_heads");
-  config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_attention_heads);
-  config.vocab_size = required("vocab_size");
+  config.num_hidden_layers = required("num_hidden_layers", config.num_hidden_layers);
+  config.num_attention_heads = required("num_attention_heads", config.num_attention_heads);
+  if (config.num_key_value_heads == 0) config.num_key_value_heads = config.num_attention_heads;
+  config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_key_value_heads);
+  config.vocab_size = required("vocab_size", config.vocab_size);
   config.max_position_embeddings = required("max_position_embeddings", config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;

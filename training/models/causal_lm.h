@@ -75,13 +75,18 @@ class CausalLM : public Module {
   /// Writes them together with other files: the caller commits `files`.
   void save(const std::filesystem::path& dir, StagedFiles& files);
 
+  /// Says that files hold a larger model, of which this one is the part that reads and writes text: its
+  /// parameters have names that begin with `module` ("language_model."), and other ones are passed over.
+  void set_part_of_larger(const std::string& module) { module_ = module; }
+
  protected:
   explicit CausalLM(Device device) : device_(device) {}
 
   /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
   virtual detail::JsonMembers own_fields() const { return {}; }
   /// Another name that files may have for a parameter; the same where there is none.
-  virtual std::string stored_name(const std::string& parameter) const { return parameter; }
+  virtual std::string stored_name(const std::string& parameter) const { return module_ + parameter; }
+  const std::string& module_in_files() const { return module_; }
   /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
   /// lm_head.weight of a model whose embeddings are tied.
   virtual bool is_harmless(const std::string& name) const;
@@ -90,6 +95,7 @@ class CausalLM : public Module {
   void check_dtype(DType dtype) const;
 
   Device device_;
+  std::string module_;  // in files of a larger model
   DType dtype_ = DType::f32;
 };
 

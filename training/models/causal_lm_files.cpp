@@ -14,6 +14,7 @@
 namespace caldera {
 
 bool CausalLM::is_harmless(const std::string& name) const {
+  if (!module_.empty() && !name.starts_with(module_)) return true;
   return name.ends_with(".rotary_emb.inv_freq") || (name == "lm_head.weight" && config().tie_word_embeddings);
 }
 

@@ -5,10 +5,10 @@
 #include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/linalg/matmul.h"
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 #include "training/nn/linear.h"
+#include "training/nn/norms/rms_norm.h"
 #include "training/nn/precision.h"
-#include "training/nn/rms_norm.h"
 
 namespace caldera {
 namespace {
@@ -74,11 +74,12 @@ std::unique_ptr<SelfAttention> DecoderParts::make_attention(std::int64_t layer, 
     extras.q_norm = make_norm(extras.whole_width ? q_width : c.head_dim);
     extras.k_norm = make_norm(extras.whole_width ? kv_width : c.head_dim);
   }
-  return std::make_unique<Attention>(
-      attention_config(layer), make_projection(c.hidden_size, q_width, biases.q, seed, kQ),
-      make_projection(c.hidden_size, kv_width, biases.k, seed, kK),
-      make_projection(c.hidden_size, kv_width, biases.v, seed, kV),
-      make_projection(q_width, c.hidden_size, biases.o, seed, kO), std::move(extras));
+  return std::make_unique<Attention>(attention_config(layer),
+                                     make_projection(c.hidden_size, q_width, biases.q, seed, kQ),
+                                     make_projection(c.hidden_size, kv_width, biases.k, seed, kK),
+                                     make_projection(c.hidden_size, kv_width, biases.v, seed, kV),
+                                     make_projection(q_width, c.hidden_size, biases.o, seed, kO),
+                                     std::move(extras), traits_.names.projections);
 }
 
 std::unique_ptr<Layer> DecoderParts::make_mlp(std::int64_t /*layer*/, std::uint64_t seed) const {
@@ -99,11 +100,13 @@ DecoderLayer::DecoderLayer(const DecoderParts& parts, std::int64_t layer, std::u
       mlp_name_(parts.traits().names.mlp),
       attention_(parts.make_attention(layer, seed)),
       mlp_(parts.make_mlp(layer, seed)),
-      residual_multiplier_(parts.traits().residual_multiplier) {
+      residual_multiplier_(parts.traits().residual_multiplier),
+      norms_of_sums_(false) {
   const auto make = [&](const std::string& name) -> NamedNorm {
     return {name, name.empty() ? nullptr : parts.make_norm(parts.config().hidden_size)};
   };
-  const LayerNorms& norms = parts.traits().norms;
+  const LayerNorms norms = parts.norms_of(layer);
+  norms_of_sums_ = norms.of_sums;
   before_attention_ = make(norms.before_attention);
   after_attention_ = make(norms.after_attention);
   before_mlp_ = make(norms.before_mlp);
@@ -111,8 +114,11 @@ DecoderLayer::DecoderLayer(const DecoderParts& parts, std::int64_t layer, std::u
 }
 
 LazyTensor DecoderLayer::added(const LazyTensor& x, const LazyTensor& y, const NamedNorm& norm) const {
-  const LazyTensor normed = norm.norm ? norm.norm->forward(y) : y;
-  return residual_multiplier_ == 1 ? x + normed : x + normed * residual_multiplier_;
+  const auto plus = [&](const LazyTensor& part) {
+    return residual_multiplier_ == 1 ? x + part : x + part * residual_multiplier_;
+  };
+  if (!norm.norm) return plus(y);
+  return norms_of_sums_ ? norm.norm->forward(plus(y)) : plus(norm.norm->forward(y));
 }
 
 LazyTensor DecoderLayer::forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) {
@@ -126,7 +132,7 @@ LazyTensor DecoderLayer::forward(const LazyTensor& x, const AttentionContext& co
 
 void DecoderLayer::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.module(join_name(prefix, attention_name_), *attention_);
-  visitor.module(join_name(prefix, mlp_name_), *mlp_);
+  visitor.module(mlp_name_.empty() ? prefix : join_name(prefix, mlp_name_), *mlp_);
   for (const NamedNorm* norm : {&before_attention_, &after_attention_, &before_mlp_, &after_mlp_})
     if (norm->norm) visitor.module(join_name(prefix, norm->name), *norm->norm);
 }
@@ -137,7 +143,7 @@ Decoder::Decoder(const DecoderParts& parts, std::uint64_t seed)
       rotaries_(make_rotaries(parts)),
       embed_tokens_(parts.config().vocab_size, parts.config().hidden_size, parts.config().initializer_range,
                     mix_seed(seed, kEmbeddingStream), parts.device()),
-      norm_(parts.make_norm(parts.config().hidden_size)) {
+      norm_(traits_.names.norm.empty() ? nullptr : parts.make_norm(parts.config().hidden_size)) {
   const ModelConfig& config = parts.config();
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i)
     layers_.push_back(parts.make_layer(i, mix_seed(seed, static_cast<std::uint64_t>(i))));
@@ -163,7 +169,7 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) 
   for (std::size_t i = 0; i < layers_.size(); ++i)
     x = layers_[i]->forward(x, context, static_cast<std::int64_t>(i));
   if (cache != nullptr) cache->finish();
-  return norm_->forward(x);
+  return norm_ ? norm_->forward(x) : x;
 }
 
 LazyTensor Decoder::logits(const LazyTensor& hidden) {
@@ -174,12 +180,25 @@ LazyTensor Decoder::logits(const LazyTensor& hidden) {
   return logits;
 }
 
+std::string Decoder::stored_name(const std::string& name) const {
+  constexpr std::string_view kModule = "model.";
+  if (!module_in_files().empty()) return module_in_files() + name;
+  return name.starts_with(kModule) ? name.substr(kModule.size()) : name;
+}
+
+std::vector<std::optional<std::int64_t>> Decoder::attention_windows() const {
+  std::vector<std::optional<std::int64_t>> windows;
+  for (std::int64_t i = 0; i < config().num_hidden_layers; ++i)
+    windows.push_back(config().layer(i).sliding ? config().sliding_window : std::nullopt);
+  return windows;
+}
+
 void Decoder::visit(const std::string& prefix, ParameterVisitor& visitor) {
   const DecoderNames& names = traits_.names;
   visitor.module(join_name(prefix, names.embedding), embed_tokens_);
   for (std::size_t i = 0; i < layers_.size(); ++i)
     visitor.module(join_name(prefix, fmt::format("{}.{}", names.layers, i)), *layers_[i]);
-  visitor.module(join_name(prefix, names.norm), *norm_);
+  if (norm_) visitor.module(join_name(prefix, names.norm), *norm_);
   if (lm_head_) visitor.module(join_name(prefix, "lm_head"), *lm_head_);
 }
 

@@ -11,7 +11,7 @@
 #include "training/nn/attention.h"
 #include "training/nn/embedding.h"
 #include "training/nn/linear.h"
-#include "training/nn/rms_norm.h"
+#include "training/nn/norms/rms_norm.h"
 #include "training/nn/rotary.h"
 
 namespace caldera {
@@ -31,15 +31,17 @@ struct LayerNorms {
   std::string after_attention = {};
   std::string before_mlp = "post_attention_layernorm";
   std::string after_mlp = {};
+  bool of_sums = false;  ///< those behind: norm(x + part(x)), in place of x + norm(part(x))
 };
 
 /// The names that a family's checkpoints have for the parts of a model.
 struct DecoderNames {
   std::string embedding = "model.embed_tokens";
   std::string layers = "model.layers";
-  std::string norm = "model.norm";
+  std::string norm = "model.norm";  ///< empty where there is none
   std::string attention = "self_attn";
-  std::string mlp = "mlp";
+  std::string mlp = "mlp";  ///< empty where its projections are the layer's own
+  AttentionNames projections = {};
 };
 
 /// What a family of decoders computes otherwise than Llama. Each member is what Llama does where it is left
@@ -79,6 +81,8 @@ class DecoderParts {
   const DecoderTraits& traits() const { return traits_; }
   Device device() const { return device_; }
 
+  /// The norms of the layer with this index: those of the traits.
+  virtual LayerNorms norms_of(std::int64_t /*layer*/) const { return traits_.norms; }
   /// A norm over the last axis, `width` wide.
   virtual std::unique_ptr<Layer> make_norm(std::int64_t width) const;
   /// The attention of the layer with this index and seed; and so on.
@@ -128,6 +132,7 @@ class DecoderLayer : public Module {
   NamedNorm before_mlp_;
   NamedNorm after_mlp_;
   double residual_multiplier_;
+  bool norms_of_sums_;
 };
 
 /// Embedding, layers, norm and head (or, where embeddings are tied, their transpose), with rotary positions.
@@ -137,6 +142,7 @@ class Decoder : public CausalLM {
   LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) override;
   LazyTensor logits(const LazyTensor& hidden) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
+  std::vector<std::optional<std::int64_t>> attention_windows() const override;
 
  protected:
   /// Random weights as Hugging Face initialises them, not computed yet: a function of the seed alone.
@@ -145,7 +151,8 @@ class Decoder : public CausalLM {
   /// The embeddings (B, T, hidden) of ids at their positions, in the model's dtype, as the first layer gets
   /// them. Logits of tied embeddings are not scaled by their multiplier.
   virtual LazyTensor embed(const LazyTensor& ids, const TokenPositions& positions);
-  Embedding& embedding() { return embed_tokens_; }
+  /// Without "model.", as files of the model without its head have it.
+  std::string stored_name(const std::string& name) const override;
 
  private:
   DecoderTraits traits_;

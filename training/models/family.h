@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "training/io/json_file.h"
 #include "training/io/model_config.h"
@@ -11,11 +13,17 @@
 
 namespace caldera::detail {
 
+/// What a model gives: the next token, or what a text is like.
+enum class ModelUse : std::uint8_t { generation, embedding };
+
 struct ModelFamily {
   FamilyName name;
   /// The model that a config.json describes, with random weights that are not computed yet. Throws FileError
   /// for a field that is missing, of a wrong type, out of its domain or not supported.
   std::unique_ptr<CausalLM> (*make)(const JsonFields& config, Device device, std::uint64_t seed);
+  /// Other architectures that its files may name, whose heads are passed over.
+  std::vector<std::string_view> more_architectures = {};
+  ModelUse use = ModelUse::generation;
 };
 
 /// A number of a config.json that must be positive: what is given, or `otherwise`. Throws FileError.

@@ -1,33 +1,39 @@
 // Gemma 3, text: Hugging Face's Gemma3ForCausalLM. As Gemma 2, with an RMSNorm of each head of queries and
 // keys in place of the soft cap, and five layers that slide, with frequencies of their own, for one that does
-// not.
+// not. EmbeddingGemma is its model without a head, whose positions see one another.
 #include <cmath>
 
 #include "training/models/decoder.h"
+#include "training/models/encoder.h"
 #include "training/models/family.h"
 
 namespace caldera {
 namespace {
 
-ModelConfig read(const detail::JsonFields& fields) {
-  ModelConfig config;
-  config.architecture = "Gemma3ForCausalLM";
-  config.model_type = "gemma3_text";
+ModelConfig read(const detail::JsonFields& fields, ModelConfig config, bool encoder) {
+  // The part of a larger model that is text leaves out what Gemma3TextConfig has as defaults.
+  config.hidden_size = 2304;
+  config.intermediate_size = 9216;
+  config.num_hidden_layers = 26;
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 4;
+  config.vocab_size = 262208;
   config.max_position_embeddings = 131072;
   config.head_dim = 256;
   config.rope_theta = 1e6;
   config.local_rope = RopeParameters{detail::positive_number(fields, "rope_local_base_freq", 1e4)};
   config.tie_word_embeddings = true;
   config.hidden_act = "gelu_pytorch_tanh";
-  detail::read_config(fields, config,
-                      {.own = {"hidden_activation", "attention_bias", "query_pre_attn_scalar",
-                               "attn_logit_softcapping", "final_logit_softcapping", "rope_local_base_freq",
-                               "sliding_window_pattern", "_sliding_window_pattern"},
-                       .ignored = {"cache_implementation"},
-                       .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
-                       .activation_field = "hidden_activation",
-                       .sliding = true,
-                       .local_rope = true});
+  detail::FamilyFields family{
+      .own = {"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
+              "final_logit_softcapping", "rope_local_base_freq", "sliding_window_pattern",
+              "_sliding_window_pattern"},
+      .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
+      .activation_field = "hidden_activation",
+      .sliding = true,
+      .local_rope = true};
+  if (encoder) family.own.emplace_back("use_bidirectional_attention");
+  detail::read_config(fields, config, family);
   if (!config.sliding_window) config.sliding_window = 4096;
   const std::int64_t pattern = fields.integer("sliding_window_pattern")
                                    .value_or(fields.integer("_sliding_window_pattern").value_or(6));
@@ -36,8 +42,7 @@ ModelConfig read(const detail::JsonFields& fields) {
   return config;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
-  const ModelConfig config = read(fields);
+DecoderTraits traits_of(const detail::JsonFields& fields, const ModelConfig& config) {
   const bool bias = fields.boolean("attention_bias").value_or(false);
   DecoderTraits traits;
   traits.biases = {bias, bias, bias, bias};
@@ -49,11 +54,36 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   traits.attention_scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
   traits.attention_softcap = detail::optional_positive(fields, "attn_logit_softcapping", {});
   traits.logits_softcap = detail::optional_positive(fields, "final_logit_softcapping", {});
-  return make_decoder(config, traits, device, seed);
+  return traits;
+}
+
+std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+  ModelConfig config;
+  config.architecture = "Gemma3ForCausalLM";
+  config.model_type = "gemma3_text";
+  config = read(fields, config, false);
+  return make_decoder(config, traits_of(fields, config), device, seed);
+}
+
+std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+  ModelConfig config;
+  config.architecture = "Gemma3TextModel";
+  config.model_type = "gemma3_text";
+  config = read(fields, config, true);
+  DecoderTraits traits = traits_of(fields, config);
+  traits.names = {"embed_tokens", "layers", "norm"};
+  traits.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
+  // Half the window lies before a position, half behind it.
+  if (traits.bidirectional) config.sliding_window = *config.sliding_window / 2 + 1;
+  return std::make_unique<Encoder>(config, DecoderParts(config, device, traits), seed, "model.");
 }
 
 }  // namespace
 
 detail::ModelFamily gemma3_family() { return {{"Gemma3ForCausalLM", "gemma3_text"}, make}; }
+
+detail::ModelFamily embedding_gemma_family() {
+  return {{"Gemma3TextModel", "gemma3_text"}, make_encoder, {}, detail::ModelUse::embedding};
+}
 
 }  // namespace caldera

@@ -6,8 +6,8 @@
 #include "training/models/decoder.h"
 #include "training/models/family.h"
 #include "training/nn/conv1d.h"
-#include "training/nn/layer_norm.h"
-#include "training/nn/mlp.h"
+#include "training/nn/feed_forward/mlp.h"
+#include "training/nn/norms/layer_norm.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
@@ -24,8 +24,9 @@ class Gpt2Parts final : public DecoderParts {
   }
   std::unique_ptr<SelfAttention> make_attention(std::int64_t layer, std::uint64_t seed) const override {
     const std::int64_t hidden = config().hidden_size;
-    return std::make_unique<FusedAttention>(attention_config(layer), "c_attn", conv(hidden, 3 * hidden, seed, 0),
-                                            "c_proj", conv(hidden, hidden, seed, 1));
+    return std::make_unique<FusedAttention>(attention_config(layer), "c_attn",
+                                            conv(hidden, 3 * hidden, seed, 0), "c_proj",
+                                            conv(hidden, hidden, seed, 1));
   }
   std::unique_ptr<Layer> make_mlp(std::int64_t /*layer*/, std::uint64_t seed) const override {
     const std::int64_t hidden = config().hidden_size, width = config().intermediate_size;
@@ -57,15 +58,15 @@ class Gpt2 final : public Decoder {
 
  protected:
   LazyTensor embed(const LazyTensor& ids, const TokenPositions& positions) override {
-    if (positions.reach > config_.max_position_embeddings)
-      throw ValueError(
-          fmt::format("position {} is beyond the {} positions of the model (n_positions); use shorter sequences",
-                      positions.reach - 1, config_.max_position_embeddings));
+    const std::int64_t longest = positions.longest == 0 ? positions.reach : positions.longest;
+    if (longest > config_.max_position_embeddings)
+      throw ValueError(fmt::format(
+          "position {} is beyond the {} positions of the model (n_positions); use shorter sequences",
+          longest - 1, config_.max_position_embeddings));
     // Where a slice of stored data starts is an argument of the plan.
-    const LazyTensor at = positions.rows.defined()
-                              ? positions_(positions.rows)
-                              : slice(positions_.weight(), 0, positions.first,
-                                      positions.first + positions.length);
+    const LazyTensor at = positions.rows.defined() ? positions_(positions.rows)
+                                                   : slice(positions_.weight(), 0, positions.first,
+                                                           positions.first + positions.length);
     const LazyTensor x = Decoder::embed(ids, positions);
     return x + cast_like(at, x);
   }
@@ -91,11 +92,11 @@ ModelConfig read(const detail::JsonFields& fields) {
   config.hidden_act = "gelu_new";
   config.tie_word_embeddings = true;
   config.rms_norm_eps = detail::positive_number(fields, "layer_norm_epsilon", 1e-5);
-  const std::int64_t hidden =
-      fields.integer("n_embd").value_or(fields.integer("hidden_size").value_or(768));
+  const std::int64_t hidden = fields.integer("n_embd").value_or(fields.integer("hidden_size").value_or(768));
   config.intermediate_size = fields.integer("n_inner").value_or(4 * std::min<std::int64_t>(hidden, 1 << 24));
   detail::read_config(fields, config,
                       {.own = {"layer_norm_epsilon", "activation_function", "n_inner", "scale_attn_weights"},
+                       .ignored = {"n_special", "predict_special_tokens"},
                        .activations = {"gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu"},
                        .activation_field = "activation_function",
                        .rotary = false,

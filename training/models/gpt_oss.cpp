@@ -2,7 +2,7 @@
 // other layer sliding, yarn, and experts whose matrices lie in one tensor.
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
 
 namespace caldera {
 namespace {
@@ -51,8 +51,7 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   StackedExperts::Sizes experts{config.hidden_size, config.intermediate_size,
                                 fields.integer("num_local_experts").value_or(128),
                                 fields.integer("num_experts_per_tok").value_or(4)};
-  if (experts.experts < 1 || experts.experts > 4096)
-    fields.fail("num_local_experts", "must lie in 1..4096");
+  if (experts.experts < 1 || experts.experts > 4096) fields.fail("num_local_experts", "must lie in 1..4096");
   if (experts.chosen < 1 || experts.chosen > experts.experts)
     fields.fail("num_experts_per_tok", "must be positive, and no more than num_local_experts");
   const bool bias = fields.boolean("attention_bias").value_or(true);

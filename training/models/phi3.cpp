@@ -2,7 +2,7 @@
 // values, one to gate and up, and longrope frequencies over part of a head's width.
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 namespace caldera {
 namespace {
@@ -23,8 +23,9 @@ class Phi3Parts final : public DecoderParts {
   std::unique_ptr<Layer> make_mlp(std::int64_t /*layer*/, std::uint64_t seed) const override {
     const ModelConfig& c = config();
     return std::make_unique<FusedGatedMLP>(
+        "gate_up_proj",
         make_projection(c.hidden_size, 2 * c.intermediate_size, false, seed, kFirstFreeStream + 2),
-        make_projection(c.intermediate_size, c.hidden_size, false, seed, kFirstFreeStream + 3),
+        "down_proj", make_projection(c.intermediate_size, c.hidden_size, false, seed, kFirstFreeStream + 3),
         activation_of(c.hidden_act));
   }
 };

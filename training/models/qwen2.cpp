@@ -19,6 +19,8 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   ModelConfig config = defaults();
   detail::read_config(fields, config, {.own = {"use_sliding_window", "max_window_layers"}, .sliding = true});
   const bool sliding = fields.boolean("use_sliding_window").value_or(false);
+  // Who reads the file without this one's defaults need not guess.
+  if (!fields.has("use_sliding_window")) config.kept.fields.emplace_back("use_sliding_window", false);
   if (!sliding)
     config.sliding_window.reset();
   else if (!config.sliding_window)

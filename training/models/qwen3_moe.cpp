@@ -1,11 +1,11 @@
-// Qwen3-MoE: Hugging Face's Qwen3MoeForCausalLM. Qwen3 whose layers, or every so many of them, have experts in
-// place of the feed-forward module.
+// Qwen3-MoE: Hugging Face's Qwen3MoeForCausalLM. Qwen3 whose layers, or every so many of them, have experts
+// in place of the feed-forward module.
 #include <algorithm>
 
 #include "training/models/decoder.h"
 #include "training/models/family.h"
-#include "training/nn/gated_mlp.h"
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 namespace caldera {
 namespace {
@@ -19,7 +19,8 @@ struct Experts {
   bool scaled = false;
 
   bool in_layer(std::int64_t layer) const {
-    return count > 0 && (layer + 1) % step == 0 && std::ranges::find(dense_layers, layer) == dense_layers.end();
+    return count > 0 && (layer + 1) % step == 0 &&
+           std::ranges::find(dense_layers, layer) == dense_layers.end();
   }
 };
 

@@ -20,7 +20,12 @@
   F(phi3)                         \
   F(gpt2)                         \
   F(qwen3_moe)                    \
-  F(gpt_oss)
+  F(gpt_oss)                      \
+  F(bert)                         \
+  F(roberta)                      \
+  F(xlm_roberta)                  \
+  F(modernbert)                   \
+  F(embedding_gemma)
 
 namespace caldera {
 
@@ -37,25 +42,85 @@ const std::vector<detail::ModelFamily>& families() {
   return kFamilies;
 }
 
+std::vector<std::string> types_of(detail::ModelUse use) {
+  std::vector<std::string> types;
+  for (const detail::ModelFamily& family : families())
+    if (family.use == use) types.emplace_back(family.name.model_type);
+  return types;
+}
+
+/// The family that a config.json names, among all or those that generate.
+const detail::ModelFamily& family_of(const detail::JsonFields& fields, bool encoders) {
+  std::vector<detail::FamilyName> names;
+  std::vector<const detail::ModelFamily*> owners;
+  for (const detail::ModelFamily& family : families()) {
+    if (family.use != detail::ModelUse::generation && !encoders) continue;
+    names.push_back(family.name);
+    owners.push_back(&family);
+  }
+  const std::size_t own = names.size();
+  for (std::size_t i = 0; i < own; ++i)
+    for (const std::string_view architecture : owners[i]->more_architectures) {
+      names.push_back({architecture, owners[i]->name.model_type});
+      owners.push_back(owners[i]);
+    }
+  return *owners[detail::match_family(fields, names)];
+}
+
+/// A model of text, images and so on ("Gemma3ForConditionalGeneration") describes its text part in
+/// text_config, and names its parameters after the module that this part is.
+constexpr const char* kTextPart = "text_config";
+constexpr const char* kTextModule = "language_model.";
+
+std::unique_ptr<CausalLM> make_model(const std::filesystem::path& config_file, Device device,
+                                     std::uint64_t seed, bool encoders) {
+  const detail::JsonDocument document(read_text_file(config_file), config_file.string());
+  const detail::JsonFields& fields = document.fields();
+  if (fields.kind(kTextPart) != detail::JsonKind::object)
+    return family_of(fields, encoders).make(fields, device, seed);
+  const std::string where = config_file.string() + ": " + kTextPart;
+  const detail::JsonFields text = fields.object(kTextPart, where);
+  std::unique_ptr<CausalLM> model = family_of(text, encoders).make(text, device, seed);
+  model->set_part_of_larger(kTextModule);
+  return model;
+}
+
 }  // namespace
 
-std::vector<std::string> model_types() {
-  std::vector<std::string> types;
-  for (const detail::ModelFamily& family : families()) types.emplace_back(family.name.model_type);
-  return types;
+std::vector<std::string> model_types() { return types_of(detail::ModelUse::generation); }
+std::vector<std::string> encoder_model_types() { return types_of(detail::ModelUse::embedding); }
+
+std::vector<FamilyFacts> model_families() {
+  std::vector<FamilyFacts> all;
+  for (const detail::ModelFamily& family : families()) {
+    FamilyFacts facts{std::string(family.name.model_type),
+                      {std::string(family.name.architecture)},
+                      family.use == detail::ModelUse::embedding};
+    facts.architectures.insert(facts.architectures.end(), family.more_architectures.begin(),
+                               family.more_architectures.end());
+    all.push_back(std::move(facts));
+  }
+  return all;
 }
 
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& config_file, Device device,
                                          std::uint64_t seed) {
-  const detail::JsonDocument document(read_text_file(config_file), config_file.string());
-  std::vector<detail::FamilyName> names;
-  for (const detail::ModelFamily& family : families()) names.push_back(family.name);
-  const detail::ModelFamily& family = families()[detail::match_family(document.fields(), names)];
-  return family.make(document.fields(), device, seed);
+  return make_model(config_file, device, seed, false);
 }
 
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& dir, Device device, DType dtype) {
   std::unique_ptr<CausalLM> model = make_causal_lm(dir / "config.json", device);
+  model->load_weights(dir, dtype);
+  return model;
+}
+
+std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
+                                          std::uint64_t seed) {
+  return make_model(config_file, device, seed, true);
+}
+
+std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device, DType dtype) {
+  std::unique_ptr<CausalLM> model = make_text_model(dir / "config.json", device);
   model->load_weights(dir, dtype);
   return model;
 }

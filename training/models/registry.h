@@ -11,8 +11,20 @@
 
 namespace caldera {
 
-/// The model_type of every known family, in the registry's order.
+/// The model_type of every known family of models that generate text, in the registry's order.
 std::vector<std::string> model_types();
+/// Of every family of encoders: models that give a text's hidden states, and nothing to go on with.
+std::vector<std::string> encoder_model_types();
+
+/// What a family is called in config.json, and what its models are for.
+struct FamilyFacts {
+  std::string model_type;
+  std::vector<std::string> architectures;  ///< the first is the one that is written
+  bool encoder = false;
+};
+
+/// Every known family, in the registry's order: what docs/models.md is made of.
+std::vector<FamilyFacts> model_families();
 
 /// The model that a config.json (or any file of that form) describes, with random weights as Hugging Face
 /// initialises them, a function of the seed alone. They are not computed yet: call materialize(), or
@@ -26,5 +38,11 @@ std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& config_fil
 /// CausalLM::load_weights). It is in evaluation mode. Throws FileError.
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& dir, Device device,
                                          DType dtype = DType::f32);
+
+/// The same of any family, encoders among them: what embeddings are made with.
+std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
+                                          std::uint64_t seed = 0);
+std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device,
+                                          DType dtype = DType::f32);
 
 }  // namespace caldera

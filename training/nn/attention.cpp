@@ -130,12 +130,13 @@ void AttentionHeads::visit(const std::string& prefix, ParameterVisitor& visitor)
 
 Attention::Attention(const AttentionConfig& config, std::unique_ptr<Projection> q,
                      std::unique_ptr<Projection> k, std::unique_ptr<Projection> v,
-                     std::unique_ptr<Projection> o, AttentionExtras extras)
+                     std::unique_ptr<Projection> o, AttentionExtras extras, AttentionNames names)
     : q_proj(std::move(q)),
       k_proj(std::move(k)),
       v_proj(std::move(v)),
       o_proj(std::move(o)),
-      heads_(config, std::move(extras)) {
+      heads_(config, std::move(extras)),
+      names_(std::move(names)) {
   check_projection("q_proj", *q_proj, config.hidden_size, config.heads * config.head_dim);
   check_projection("k_proj", *k_proj, config.hidden_size, config.kv_heads * config.head_dim);
   check_projection("v_proj", *v_proj, config.hidden_size, config.kv_heads * config.head_dim);
@@ -149,10 +150,10 @@ LazyTensor Attention::forward(const LazyTensor& x, const AttentionContext& conte
 }
 
 void Attention::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.projection(join_name(prefix, "q_proj"), q_proj);
-  visitor.projection(join_name(prefix, "k_proj"), k_proj);
-  visitor.projection(join_name(prefix, "v_proj"), v_proj);
-  visitor.projection(join_name(prefix, "o_proj"), o_proj);
+  visitor.projection(join_name(prefix, names_.q), q_proj);
+  visitor.projection(join_name(prefix, names_.k), k_proj);
+  visitor.projection(join_name(prefix, names_.v), v_proj);
+  visitor.projection(join_name(prefix, names_.o), o_proj);
   visitor.module(prefix, heads_);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ops/nn/attention.h"
@@ -109,13 +110,23 @@ class AttentionHeads final : public Module {
   Weight sinks_;
 };
 
-/// Projections "q_proj", "k_proj", "v_proj", "o_proj", each with or without a bias.
+/// The names of attention's projections.
+struct AttentionNames {
+  std::string q = "q_proj";
+  std::string k = "k_proj";
+  std::string v = "v_proj";
+  std::string o = "o_proj";
+};
+
+/// Projections "q_proj", "k_proj", "v_proj", "o_proj", or as the family names them, each with or without a
+/// bias.
 class Attention final : public SelfAttention {
  public:
   /// Throws ShapeError when a projection does not fit the configuration, ValueError when heads is not a
   /// multiple of kv_heads.
   Attention(const AttentionConfig& config, std::unique_ptr<Projection> q, std::unique_ptr<Projection> k,
-            std::unique_ptr<Projection> v, std::unique_ptr<Projection> o, AttentionExtras extras = {});
+            std::unique_ptr<Projection> v, std::unique_ptr<Projection> o, AttentionExtras extras = {},
+            AttentionNames names = {});
 
   LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
@@ -127,6 +138,7 @@ class Attention final : public SelfAttention {
 
  private:
   AttentionHeads heads_;
+  AttentionNames names_;
 };
 
 /// One projection to queries, keys and values side by side, and one back, under the family's names:

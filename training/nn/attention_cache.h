@@ -14,6 +14,8 @@ struct TokenPositions {
   std::int64_t first = 0;  ///< where `rows` is undefined, token t of every row has position first + t
   LazyTensor rows = {};    ///< i32 (batch, length), on the device
   std::int64_t reach = 0;  ///< positions lie below it; tables that reach so far need not grow
+  /// Tokens of the longest text, on which the frequencies of some rotary embeddings depend; 0: `reach`.
+  std::int64_t longest = 0;
 };
 
 /// Which keys a query at position i may look at: j <= i, unless bidirectional; with a window, i - window < j,

@@ -15,8 +15,8 @@ Conv1D::Conv1D(std::int64_t in_features, std::int64_t out_features, double std, 
 
 LazyTensor Conv1D::forward(const LazyTensor& x) {
   if (x.rank() == 0 || x.shape(-1) != in_features())
-    throw ShapeError(fmt::format("Conv1D: input {} does not end in {} features", x.shape().to_string(),
-                                 in_features()));
+    throw ShapeError(
+        fmt::format("Conv1D: input {} does not end in {} features", x.shape().to_string(), in_features()));
   return matmul(x, cast_like(weight_.tensor, x)) + cast_like(bias_.tensor, x);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/core/comparison.h"
 #include "ops/core/views.h"
 #include "ops/shape/joining.h"
@@ -20,6 +22,7 @@ PackedTexts::PackedTexts(std::span<const std::vector<std::int64_t>> lengths, std
             fmt::format("PackedTexts: a text of {} tokens does not fit the {} that row {} has left", n,
                         length - used, b));
       used += n;
+      longest_ = std::max(longest_, n);
     }
     const auto pad = [&] {
       positions.insert(positions.end(), static_cast<std::size_t>(length - used), 0);
@@ -45,7 +48,7 @@ void PackedTexts::begin(std::int64_t batch, std::int64_t length) {
 }
 
 TokenPositions PackedTexts::positions() const {
-  return {.length = length_, .first = 0, .rows = positions_, .reach = length_};
+  return {.length = length_, .first = 0, .rows = positions_, .reach = length_, .longest = longest_};
 }
 
 AttendedKeys PackedTexts::attended(std::int64_t /*layer*/, const LazyTensor& k, const LazyTensor& v,

@@ -32,6 +32,7 @@ class PackedTexts final : public AttentionCache {
 
  private:
   std::int64_t length_;
+  std::int64_t longest_ = 0;
   LazyTensor positions_;  // i32 (batch, length)
   LazyTensor texts_;      // i32 (batch, length): the text's number in its row; -1: padding
   LazyTensor present_;

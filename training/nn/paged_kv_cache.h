@@ -32,8 +32,8 @@ struct PagedCall {
 };
 
 /// The memory of all layers, and the calls on it. Which text has which page is the caller's affair (see
-/// PageStore in training/generate/paging/). Shapes of a call are its batch, length and pages; everything else is
-/// data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
+/// PageStore in training/generate/paging/). Shapes of a call are its batch, length and pages; everything else
+/// is data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
 class PagedKVCache final : public AttentionCache {
  public:
   /// Takes 2 * kv_heads * head_dim elements for each position of each layer's pages, now. Positions lie below

@@ -102,8 +102,13 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset, s
 
 RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
   // All of it now, or the plan would change with the tables in the middle of a text.
-  const Tables& all = tables(positions.reach, positions.reach);
-  if (!positions.rows.defined()) return angles(positions.length, positions.first, positions.reach);
+  const std::int64_t text_length = positions.longest == 0 ? positions.reach : positions.longest;
+  // Texts that are packed into a row may be shorter than it, and the row longer than any text may be.
+  const std::int64_t rows_needed =
+      positions.longest == 0 ? positions.reach
+                             : std::max(positions.longest, std::min(positions.reach, max_positions_));
+  const Tables& all = tables(rows_needed, text_length);
+  if (!positions.rows.defined()) return angles(positions.length, positions.first, text_length);
   const LazyTensor rows = expand_dims(positions.rows, 1);
   RotaryAngles angles{take(all.cos, rows), take(all.sin, rows), {}};
   if (all.query_scale.defined()) angles.query_scale = take(all.query_scale, rows);

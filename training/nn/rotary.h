@@ -35,7 +35,7 @@ class RotaryEmbedding {
   /// ValueError when a position is not below max_positions().
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0, std::int64_t text_length = 0);
   /// Those of the tokens of a call, read where their positions lie as data, of texts as long as
-  /// positions.reach. The tables reach that far from now on. Throws ValueError when that is above
+  /// positions.longest. The tables reach that far from now on. Throws ValueError when that is above
   /// max_positions().
   RotaryAngles angles(const TokenPositions& positions);
   /// Makes the tables of a text of `text_length` positions (0: `positions`) reach to `positions` now. Plans

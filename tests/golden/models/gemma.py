@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/models/gemma2 and gemma3.
+"""Makes tests/golden/models/gemma2, gemma3* and embedding-gemma.
 
 Hugging Face's Gemma2ForCausalLM: embeddings times sqrt(hidden_size); norms multiply by 1 + weight, before and behind
 both parts of a layer; scores are scaled by query_pre_attn_scalar^-0.5 and capped, s -> c tanh(s / c), before they are
 masked; layers 0, 2, ... slide; down(gelu_tanh(gate) * up); logits are those of tied embeddings, capped.
 Gemma3ForCausalLM: no caps; RMSNorm (1 + weight) over each head of queries and keys; every sliding_window_pattern-th
 layer looks at all positions, with rope_theta (and rope_scaling), the others slide, with rope_local_base_freq.
+With use_bidirectional_attention (EmbeddingGemma) positions look at later ones too; those that slide, no farther than
+sliding_window // 2.
 """
 
 import math
 
-from golden_model import (Draw, attend, gated_mlp, gelu_tanh, head_dim, heads_of, make, project, rms_norm, turn,
+from golden_model import (Draw, attend, gated_mlp, gelu_tanh, head_dim, heads_of, make, make_encoder, project, rms_norm, turn,
                           visible)
 from rope import frequencies
 import torch
@@ -36,6 +38,7 @@ GEMMA3_NEW_NAMES = {
     "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1000.0},
                         "sliding_attention": {"rope_type": "default", "rope_theta": 30.0}},
 }
+EMBEDDING = {**GEMMA3_NEW_NAMES, "architectures": ["Gemma3TextModel"], "use_bidirectional_attention": True}
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
 
 
@@ -69,6 +72,13 @@ def turning(c, layer):
     return frequencies(head_dim(c), c["rope_theta"], c.get("rope_scaling"))[0]
 
 
+def mask_of(c, layer, t):
+    if not c.get("use_bidirectional_attention"):
+        return visible(t, c["sliding_window"] if slides(c, layer) else None)
+    distance = (torch.arange(t)[:, None] - torch.arange(t)).abs()
+    return distance <= (c["sliding_window"] // 2 if slides(c, layer) else t)
+
+
 def attention(x, layer, path, c, w, factors):
     def heads(name, n, norm=None):
         y = heads_of(project(x, f"{path}.{name}_proj", w, factors), n)
@@ -78,7 +88,7 @@ def attention(x, layer, path, c, w, factors):
 
     q, k = heads("q", c["num_attention_heads"], "q_norm"), heads("k", c["num_key_value_heads"], "k_norm")
     v = heads("v", c["num_key_value_heads"])
-    out = attend(q, k, v, visible(x.shape[1], c["sliding_window"] if slides(c, layer) else None),
+    out = attend(q, k, v, mask_of(c, layer, x.shape[1]),
                  c["query_pre_attn_scalar"] ** -0.5, softcap=c.get("attn_logit_softcapping"))
     return project(out, path + ".o_proj", w, factors)
 
@@ -100,7 +110,21 @@ def forward(c, w, factors, ids):
     return hidden, logits if cap is None else cap * torch.tanh(logits / cap)
 
 
+def headless_weights(c, generator):
+    """With the names of a model without its head: no "model." """
+    w, factors = weights(c, generator)
+    return ({name.removeprefix("model."): value for name, value in w.items()},
+            {name.replace(".model.model.", ".model."): value for name, value in factors.items()})
+
+
+def named(w, factors):
+    return ({"model." + name: value for name, value in w.items()},
+            {name.replace("base_model.model.", "base_model.model.model."): v for name, v in factors.items()})
+
+
 if __name__ == "__main__":
     make("gemma2", {**SHARED, **GEMMA2}, weights, forward, seed=31)
     make("gemma3", {**SHARED, **GEMMA3}, weights, forward, seed=32)
+    make_encoder("embedding-gemma", {**SHARED, **EMBEDDING}, headless_weights,
+                 lambda c, w, f, ids: forward(c, *named(w, f), ids)[0], seed=34)
     make("gemma3-new-names", {**SHARED, **GEMMA3_NEW_NAMES}, weights, forward, seed=33)

@@ -3,7 +3,7 @@
 A folder holds a model folder's config.json and model.safetensors, the adapter as PEFT writes it (adapter/), and
 golden.safetensors: "ids" and "targets" (batch, positions), "hidden" (after the last norm), "logits", "loss" (the mean
 cross-entropy), all with the adapter applied, "base_logits" without it, and the loss's gradient of every factor under
-the factor's name in the adapter. tests/training/family_test.cpp reads them.
+the factor's name in the adapter. tests/families/family_test.cpp reads them.
 
 A family's script gives make() a configuration, random weights and a forward pass, all in float64. Nothing here shares
 code with Caldera or uses transformers or PEFT. It needs Debian's python3-torch.
@@ -212,10 +212,22 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+def write_folder(name, c, w, factors, golden):
+    folder = HERE / name
+    (folder / "adapter").mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(c, indent=2) + "\n")
+    write_safetensors(folder / "model.safetensors", w)
+    adapter = {"base_model_name_or_path": folder.name, "bias": "none", "fan_in_fan_out": False, "lora_alpha": ALPHA,
+               "lora_dropout": 0.0, "peft_type": "LORA", "r": RANK, "target_modules": "all-linear",
+               "task_type": "CAUSAL_LM"}
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps(adapter, indent=2) + "\n")
+    write_safetensors(folder / "adapter" / "adapter_model.safetensors", {n: f.detach() for n, f in factors.items()})
+    write_safetensors(folder / "golden.safetensors", golden)
+
+
 def make(name, c, make_weights, forward, seed):
     """Writes the folder `name` beside this file. `make_weights(c, generator)` returns weights and LoRA factors by name;
     `forward(c, w, factors, ids)` the hidden states after the last norm, and the logits."""
-    folder = HERE / name
     generator = torch.Generator().manual_seed(seed)
     w, factors = make_weights(c, generator)
     ids = torch.randint(c["vocab_size"], (2, 9), generator=generator)
@@ -231,15 +243,26 @@ def make(name, c, make_weights, forward, seed):
         assert (l.amax(-1) - l.amin(-1)).min() > 1, which
     assert (base_logits - logits.detach()).abs().max() > 1
     assert min(g.abs().max() for g in grads) > 1e-3
-
-    (folder / "adapter").mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(c, indent=2) + "\n")
-    write_safetensors(folder / "model.safetensors", w)
-    adapter = {"base_model_name_or_path": folder.name, "bias": "none", "fan_in_fan_out": False, "lora_alpha": ALPHA,
-               "lora_dropout": 0.0, "peft_type": "LORA", "r": RANK, "target_modules": "all-linear",
-               "task_type": "CAUSAL_LM"}
-    (folder / "adapter" / "adapter_config.json").write_text(json.dumps(adapter, indent=2) + "\n")
-    write_safetensors(folder / "adapter" / "adapter_model.safetensors", {n: f.detach() for n, f in factors.items()})
-    write_safetensors(folder / "golden.safetensors", {
+    write_folder(name, c, w, factors, {
         "ids": ids, "targets": targets, "hidden": hidden.detach(), "logits": logits.detach(),
         "base_logits": base_logits, "loss": loss.detach().reshape(1), **dict(zip(factors, grads))})
+
+
+def make_encoder(name, c, make_weights, forward, seed):
+    """The same of an encoder: `forward` returns the last hidden states. The loss is a twentieth of the sum of their
+    products with "weights", random ones; "base_hidden" is without the adapter."""
+    generator = torch.Generator().manual_seed(seed)
+    w, factors = make_weights(c, generator)
+    ids = torch.randint(c["vocab_size"], (2, 9), generator=generator)
+    base_hidden = forward(c, w, {}, ids)
+    for factor in factors.values():
+        factor.requires_grad_(True)
+    hidden = forward(c, w, factors, ids)
+    weights = torch.randn(hidden.shape, generator=generator, dtype=torch.float64).float().double()
+    loss = (hidden * weights).sum() / 20
+    grads = torch.autograd.grad(loss, list(factors.values()))
+    assert (base_hidden - hidden.detach()).abs().max() > 0.5
+    assert min(g.abs().max() for g in grads) > 1e-3
+    write_folder(name, c, w, factors, {
+        "ids": ids, "hidden": hidden.detach(), "base_hidden": base_hidden, "weights": weights,
+        "loss": loss.detach().reshape(1), **dict(zip(factors, grads))})

@@ -5,10 +5,12 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
+#include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
-#include "tests/training/golden_model.h"
+#include "tests/support/engine_setup.h"
 #include "training/lora/lora.h"
 #include "training/nn/loss.h"
+#include "training/nn/packed_texts.h"
 #include "training/nn/rope_frequencies.h"
 
 namespace caldera::testing {
@@ -18,11 +20,14 @@ namespace {
 struct FamilyCase {
   const char* folder;
   const char* model_type;
+  bool fusion = true;
 };
 
 constexpr FamilyCase kFamilies[] = {
     {"qwen2-untied", "qwen2"},
     {"qwen2-tied", "qwen2"},
+    {"qwen2-untied", "qwen2", false},
+    {"qwen2-tied", "qwen2", false},
     {"llama-linear", "llama"},
     {"llama-dynamic", "llama"},
     {"llama-llama3", "llama"},
@@ -54,6 +59,9 @@ class FamilyTest : public ::testing::TestWithParam<std::tuple<FamilyCase, Device
   static FamilyCase family() { return std::get<0>(GetParam()); }
   static Device device() { return std::get<1>(GetParam()); }
   void SetUp() override { CALDERA_REQUIRE_DEVICE(device()); }
+
+ private:
+  ScopedSettings settings_{family().fusion};
 };
 
 TEST_P(FamilyTest, GoldenLogits) {
@@ -120,10 +128,58 @@ TEST_P(FamilyTest, DecodingWithTheCacheEqualsTheWholePass) {
   }
 }
 
+/// Texts side by side in a row, and shorter ones beside padding, give what each gives alone.
+TEST_P(FamilyTest, PackedAndPaddedTextsEqualThePlainPass) {
+  constexpr double kSame = 1e-5;
+  GoldenModel golden(family().folder, device());
+  CausalLM& model = golden.model();
+  const std::vector<std::int32_t> ids = golden.tokens("ids");
+  // A text as long as the longest where frequencies depend on that.
+  const std::int64_t shorter = depends_on_length(model.config().rope_scaling) ? kPositions : 6;
+  const auto row = [&](std::int64_t b, std::int64_t length) {
+    return std::vector<std::int32_t>(ids.begin() + b * kPositions, ids.begin() + b * kPositions + length);
+  };
+  const auto alone = [&](std::int64_t b, std::int64_t length) {
+    const std::vector<float> logits = model(model.make_ids(row(b, length))).to_vector<float>();
+    return Doubles(logits.begin(), logits.end());
+  };
+  const Doubles first = alone(0, kPositions), second = alone(1, shorter);
+
+  std::vector<std::int32_t> together = row(0, kPositions);
+  for (const std::int32_t id : row(1, shorter)) together.push_back(id);
+  const auto length = static_cast<std::int64_t>(together.size());
+  const std::vector<std::vector<std::int64_t>> in_one_row{{kPositions, shorter}};
+  PackedTexts packed(in_one_row, length, device());
+  const LazyTensor logits = model(model.make_ids(together), &packed);
+  expect_close(slice(logits, 1, 0, kPositions), first, kSame, "packed, first");
+  expect_close(slice(logits, 1, kPositions, length), second, kSame, "packed, second");
+
+  constexpr std::int64_t kWidth = kPositions + 2;
+  for (const auto where : {PackedTexts::Padding::behind, PackedTexts::Padding::before}) {
+    const bool behind = where == PackedTexts::Padding::behind;
+    std::vector<std::int32_t> rows;
+    for (const auto& [b, n] : {std::pair{0, kPositions}, {1, shorter}}) {
+      std::vector<std::int32_t> filled = row(b, n);
+      filled.insert(behind ? filled.end() : filled.begin(), static_cast<std::size_t>(kWidth - n), 0);
+      rows.insert(rows.end(), filled.begin(), filled.end());
+    }
+    const std::vector<std::vector<std::int64_t>> lengths{{kPositions}, {shorter}};
+    PackedTexts padded(lengths, kWidth, device(), where);
+    const LazyTensor both = model(model.make_ids(rows, kBatch), &padded);
+    const auto part = [&](std::int64_t b, std::int64_t n) {
+      const std::int64_t begin = behind ? 0 : kWidth - n;
+      return slice(slice(both, 0, b, b + 1), 1, begin, begin + n);
+    };
+    expect_close(part(0, kPositions), first, kSame, "padded, first");
+    expect_close(part(1, shorter), second, kSame, "padded, second");
+  }
+}
+
 /// "qwen2_tied_cpu".
 std::string family_test_name(const ::testing::TestParamInfo<std::tuple<FamilyCase, Device>>& info) {
   std::string name = std::get<0>(info.param).folder;
   std::ranges::replace(name, '-', '_');
+  if (!std::get<0>(info.param).fusion) name += "_unfused";
   return name + "_" + device_test_name({std::get<1>(info.param), 0});
 }
 

@@ -1,4 +1,4 @@
-#include "training/nn/gated_mlp.h"
+#include "training/nn/feed_forward/gated_mlp.h"
 
 #include <fmt/format.h>
 
@@ -32,25 +32,28 @@ void GatedMLP::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.projection(join_name(prefix, "down_proj"), down_proj);
 }
 
-FusedGatedMLP::FusedGatedMLP(std::unique_ptr<Projection> gate_up, std::unique_ptr<Projection> down,
-                             Activation activation)
-    : gate_up_proj_(std::move(gate_up)), down_proj_(std::move(down)), activation_(activation) {
-  if (gate_up_proj_->out_features() != 2 * down_proj_->in_features() ||
-      gate_up_proj_->in_features() != down_proj_->out_features())
-    throw ShapeError(fmt::format("FusedGatedMLP: gate_up ({} to {}) and down ({} to {}) do not fit",
-                                 gate_up_proj_->in_features(), gate_up_proj_->out_features(),
-                                 down_proj_->in_features(), down_proj_->out_features()));
+FusedGatedMLP::FusedGatedMLP(std::string in_name, std::unique_ptr<Projection> in, std::string out_name,
+                             std::unique_ptr<Projection> out, Activation activation)
+    : in_name_(std::move(in_name)),
+      out_name_(std::move(out_name)),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      activation_(activation) {
+  if (in_->out_features() != 2 * out_->in_features() || in_->in_features() != out_->out_features())
+    throw ShapeError(fmt::format("FusedGatedMLP: {} ({} to {}) and {} ({} to {}) do not fit", in_name_,
+                                 in_->in_features(), in_->out_features(), out_name_, out_->in_features(),
+                                 out_->out_features()));
 }
 
 LazyTensor FusedGatedMLP::forward(const LazyTensor& x) {
-  const LazyTensor both = gate_up_proj_->forward(x);
-  const std::int64_t width = down_proj_->in_features();
-  return down_proj_->forward(activation_(slice(both, -1, 0, width)) * slice(both, -1, width, 2 * width));
+  const LazyTensor both = in_->forward(x);
+  const std::int64_t width = out_->in_features();
+  return out_->forward(activation_(slice(both, -1, 0, width)) * slice(both, -1, width, 2 * width));
 }
 
 void FusedGatedMLP::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.projection(join_name(prefix, "gate_up_proj"), gate_up_proj_);
-  visitor.projection(join_name(prefix, "down_proj"), down_proj_);
+  visitor.projection(join_name(prefix, in_name_), in_);
+  visitor.projection(join_name(prefix, out_name_), out_);
 }
 
 }  // namespace caldera

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "training/nn/hidden_act.h"
+#include "training/nn/feed_forward/hidden_act.h"
 #include "training/nn/linear.h"
 
 namespace caldera {
@@ -29,19 +30,23 @@ class GatedMLP final : public Layer {
   Activation activation_;
 };
 
-/// The same with one projection "gate_up_proj" to gate and up side by side, and "down_proj".
+/// The same with one projection to gate and up side by side, and one back, under the family's names:
+/// "gate_up_proj" and "down_proj", say.
 class FusedGatedMLP final : public Layer {
  public:
   /// Throws ShapeError when the projections do not fit each other.
-  FusedGatedMLP(std::unique_ptr<Projection> gate_up, std::unique_ptr<Projection> down, Activation activation);
+  FusedGatedMLP(std::string in_name, std::unique_ptr<Projection> in, std::string out_name,
+                std::unique_ptr<Projection> out, Activation activation);
 
   /// x (..., hidden) to the same shape.
   LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
  private:
-  std::unique_ptr<Projection> gate_up_proj_;
-  std::unique_ptr<Projection> down_proj_;
+  std::string in_name_;
+  std::string out_name_;
+  std::unique_ptr<Projection> in_;
+  std::unique_ptr<Projection> out_;
   Activation activation_;
 };
 

@@ -26,7 +26,7 @@ class GoldenModel {
   /// Opens tests/golden/models/`name`.
   GoldenModel(const std::string& name, Device device)
       : dir_(std::filesystem::path("tests/golden/models") / name),
-        model_(load_causal_lm(dir_, device)),
+        model_(load_text_model(dir_, device)),
         golden_(SafetensorsFile::open(dir_ / "golden.safetensors")) {}
 
   CausalLM& model() { return *model_; }

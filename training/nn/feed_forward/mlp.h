@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "training/nn/hidden_act.h"
+#include "training/nn/feed_forward/hidden_act.h"
 #include "training/nn/linear.h"
 
 namespace caldera {

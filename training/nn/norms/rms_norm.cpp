@@ -1,4 +1,4 @@
-#include "training/nn/rms_norm.h"
+#include "training/nn/norms/rms_norm.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "training/nn/layer_norm.h"
+#include "training/nn/norms/layer_norm.h"
 
 #include "ops/core/cast.h"
 #include "ops/nn/normalization.h"

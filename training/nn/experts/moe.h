@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "training/nn/expert_routing.h"
+#include "training/nn/experts/expert_routing.h"
 #include "training/nn/linear.h"
 
 namespace caldera {
 
-/// Experts that are layers of their own (Qwen3-MoE). Parameters "gate.weight" (experts, hidden) of the router,
-/// and "experts.0...." of each.
+/// Experts that are layers of their own (Qwen3-MoE). Parameters "gate.weight" (experts, hidden) of the
+/// router, and "experts.0...." of each.
 class ExpertLayers final : public Layer {
  public:
   ExpertLayers(std::unique_ptr<Linear> router, std::vector<std::unique_ptr<Layer>> experts,
@@ -31,9 +31,9 @@ class ExpertLayers final : public Layer {
   RoutingWeights form_;
 };
 
-/// The experts of gpt-oss: their matrices lie in one tensor. With g and u the even and odd outputs of gate_up,
-/// g at most `limit` and u within +-limit, an expert gives down((u + 1) * g * sigmoid(1.702 g)). Parameters
-/// "router.weight", "router.bias", and "experts.": "gate_up_proj" (experts, hidden, 2 * width),
+/// The experts of gpt-oss: their matrices lie in one tensor. With g and u the even and odd outputs of
+/// gate_up, g at most `limit` and u within +-limit, an expert gives down((u + 1) * g * sigmoid(1.702 g)).
+/// Parameters "router.weight", "router.bias", and "experts.": "gate_up_proj" (experts, hidden, 2 * width),
 /// "gate_up_proj_bias" (experts, 2 * width), "down_proj" (experts, width, hidden), "down_proj_bias" (experts,
 /// hidden).
 class StackedExperts final : public Layer {

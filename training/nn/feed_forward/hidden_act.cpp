@@ -1,4 +1,4 @@
-#include "training/nn/hidden_act.h"
+#include "training/nn/feed_forward/hidden_act.h"
 
 #include <fmt/format.h>
 

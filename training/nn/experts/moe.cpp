@@ -1,4 +1,4 @@
-#include "training/nn/moe.h"
+#include "training/nn/experts/moe.h"
 
 #include <fmt/format.h>
 
@@ -41,14 +41,16 @@ void ExpertLayers::visit(const std::string& prefix, ParameterVisitor& visitor) {
     visitor.module(join_name(prefix, fmt::format("experts.{}", e)), *experts_[e]);
 }
 
-StackedExperts::StackedExperts(const Sizes& sizes, double limit, double std, std::uint64_t seed, Device device)
+StackedExperts::StackedExperts(const Sizes& sizes, double limit, double std, std::uint64_t seed,
+                               Device device)
     : sizes_(sizes),
       limit_(limit),
       router_(sizes.hidden, sizes.experts, true, std, mix_seed(seed, 0), device),
       gate_up_proj_{
           normal_init(Shape{sizes.experts, sizes.hidden, 2 * sizes.width}, std, mix_seed(seed, 1), device)},
       gate_up_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, 2 * sizes.width}, DType::f32, device)},
-      down_proj_{normal_init(Shape{sizes.experts, sizes.width, sizes.hidden}, std, mix_seed(seed, 2), device)},
+      down_proj_{
+          normal_init(Shape{sizes.experts, sizes.width, sizes.hidden}, std, mix_seed(seed, 2), device)},
       down_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, sizes.hidden}, DType::f32, device)} {}
 
 LazyTensor StackedExperts::activated(const LazyTensor& gate_up) const {

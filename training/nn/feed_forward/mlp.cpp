@@ -1,4 +1,4 @@
-#include "training/nn/mlp.h"
+#include "training/nn/feed_forward/mlp.h"
 
 #include <fmt/format.h>
 
