@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -144,6 +146,31 @@ TEST_P(BatchGeneratorTest, AnAdapterOfEachRow) {
   EXPECT_EQ(alone(model, prompt, 12), expected[0]) << "the model is as it was";
 }
 
+TEST_P(BatchGeneratorTest, SixteenBits) {
+  CALDERA_REQUIRE_DEVICE(GetParam());
+  Llama model(small_config(), GetParam(), 3);
+  model.set_dtype(DType::bf16);
+  BatchGenerator generator(model, {.max_batch = 4});
+  EXPECT_EQ(BatchGenerator::bytes_per_position(model), 2 * 2 * 2 * 8 * 2);
+  std::vector<Answer> answers(3);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    GenerateRequest request = asking(random_ids(10 + 7 * static_cast<std::int64_t>(i), i), 12, answers[i]);
+    request.logprobs = 0;
+    generator.submit(std::move(request));
+  }
+  generator.run();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    Ids all = random_ids(10 + 7 * static_cast<std::int64_t>(i), i);
+    const std::size_t prompt = all.size();
+    all.insert(all.end(), answers[i].ids.begin(), answers[i].ids.end());
+    const LazyTensor logits = astype(model.forward(model.make_ids(all)), DType::f32);
+    const std::vector<float> expected = log_softmax(logits, -1).to_vector<float>();
+    for (std::size_t t = 0; t < 12; ++t)
+      EXPECT_NEAR(answers[i].logprobs[t],
+                  expected[(prompt - 1 + t) * 61 + static_cast<std::size_t>(answers[i].ids[t])], 0.1);
+  }
+}
+
 TEST(BatchGenerator, ThePromptsBeginningIsTakenFromTheCache) {
   Llama model(small_config(), Device::cpu(), 3);
   const Ids shared = random_ids(83, 1);
@@ -266,6 +293,46 @@ TEST(BatchGenerator, DrawsOfASeedAndLogProbabilitiesAreThoseOfTheRequestAlone) {
       EXPECT_NEAR(alone[i].logprobs[t], together[i].logprobs[t], 1e-5) << i << ", " << t;
     }
   }
+}
+
+TEST(BatchGenerator, IsAskedFromManyThreads) {
+  Llama model(small_config(), Device::cpu(), 3);
+  BatchGenerator generator(model, {.max_batch = 4, .max_queue = 3, .cache_positions = 96});
+  std::atomic<int> ended{0};
+  std::atomic<bool> done{false};
+  std::thread stepping([&] {
+    while (!done)
+      if (generator.wait(0.01)) generator.step();
+  });
+  constexpr int kThreads = 3, kRequests = 8;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRequests;) {
+        GenerateRequest request;
+        request.prompt = random_ids(5 + 3 * i, static_cast<std::uint64_t>(t));
+        request.max_tokens = 10;
+        request.on_event = [&](const TokenEvent& event) {
+          if (event.finish) ++ended;
+          return true;
+        };
+        try {
+          const RequestId id = generator.submit(std::move(request));
+          if (i++ % 3 == 0) generator.cancel(id);
+        } catch (const QueueFull&) {
+          std::this_thread::yield();
+        }
+        EXPECT_LE(generator.status().pages_in_use, 6);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (generator.status().running + generator.status().waiting > 0) std::this_thread::yield();
+  done = true;
+  stepping.join();
+  EXPECT_EQ(ended, kThreads * kRequests);
+  EXPECT_EQ(generator.status().finished, static_cast<std::uint64_t>(kThreads * kRequests));
+  EXPECT_EQ(generator.status().pages_in_use, 0);
 }
 
 TEST(BatchGenerator, Stories) {

@@ -61,6 +61,8 @@ class BatchGenerator::Engine {
     const std::lock_guard lock(mutex_);
     BatchStatus status = status_;
     status.waiting = static_cast<std::int64_t>(queue_.size());
+    // Also those that are between the two.
+    status.running = static_cast<std::int64_t>(alive_.size()) - status.waiting;
     return status;
   }
   const BatchLimits& limits() const { return limits_; }
@@ -172,9 +174,8 @@ std::vector<std::string> BatchGenerator::Engine::adapters() const {
 RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
   check(request);
   const std::lock_guard lock(mutex_);
-  if (static_cast<std::int64_t>(queue_.size()) >= limits_.max_queue + limits_.max_batch - status_.running)
-    throw QueueFull(
-        fmt::format("{} requests are running and {} wait; try again later", status_.running, queue_.size()));
+  if (static_cast<std::int64_t>(alive_.size()) >= limits_.max_queue + limits_.max_batch)
+    throw QueueFull(fmt::format("{} requests are running or wait; try again later", alive_.size()));
   const RequestId id = next_;
   NamedAdapter adapter = adapter_named(request.adapter);
   queue_.push_back(std::make_unique<RunningRequest>(id, std::move(request), std::move(adapter)));
@@ -194,13 +195,12 @@ bool BatchGenerator::Engine::cancel(RequestId id) {
 
 bool BatchGenerator::Engine::has_work() const {
   const std::lock_guard lock(mutex_);
-  return !queue_.empty() || status_.running > 0;
+  return !alive_.empty();
 }
 
 bool BatchGenerator::Engine::wait(double seconds) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                           [&] { return !queue_.empty() || status_.running > 0; });
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return !alive_.empty(); });
 }
 
 /// Tells the receiver; where that was the last event, the request ends.
@@ -381,7 +381,6 @@ std::vector<RunningRequest*> BatchGenerator::Engine::all_running() const {
 void BatchGenerator::Engine::update_status() {
   const PageStore::Counts pages = forward_->store().counts();
   const std::lock_guard lock(mutex_);
-  status_.running = static_cast<std::int64_t>(running_.size());
   status_.pages = pages.pages;
   status_.pages_in_use = pages.in_use;
   status_.pages_reusable = pages.reusable;

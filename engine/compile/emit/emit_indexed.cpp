@@ -72,7 +72,9 @@ void Emitter::scatter(std::uint32_t i) {
   const Indices idx = indices(i, axis);
   const Shape update_extents{extents[0], idx.count, extents[2]};
   // Types of memory are added up in what they are computed in, and narrowed once.
-  const DType type = compute_type(n.dtype);
+  // What replaces is only moved, and the others keep their bits: a cache of 16 bits is written in place.
+  const auto how = static_cast<Scatter>(n.attributes[2]);
+  const DType type = how == Scatter::set && is_half(n.dtype) ? n.dtype : compute_type(n.dtype);
   const Source updates = placement_.operand(i, 2);
   const Shape& update_shape = node(updates.shape_of).shape;
   const auto update_view = has_memory(updates.root) && node(updates.root).dtype == type
@@ -86,7 +88,7 @@ void Emitter::scatter(std::uint32_t i) {
   Step step;
   step.dtype = type;
   step.dims = update_extents;
-  step.work = ScatterStep{.axis = {extents[1], extents[2]}, .combine = static_cast<Scatter>(n.attributes[2])};
+  step.work = ScatterStep{.axis = {extents[1], extents[2]}, .combine = how};
   step.operands = {
       {u.buffer, u.view.offset, u.view.strides}, idx.operand, {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));

@@ -15,7 +15,7 @@ namespace caldera {
 /// of +. operands: u, idx (i32), out.
 ///
 /// out has stride 0 along `indices`, and already holds the base; `axis` is the one that is scattered along.
-/// Indices outside [0, axis.extent) are dropped.
+/// Indices outside [0, axis.extent) are dropped. Types of memory: set only.
 struct ScatterStep {
   IndexedAxis axis;
   Scatter combine = Scatter::add;

@@ -131,8 +131,8 @@ std::span<const Operation> network_operations() {
       {.name = "scaled_dot_product_attention",
        .family = "network",
        .signature =
-           "scaled_dot_product_attention(q, k, v, {mask=none, is_causal=false, scale=1/sqrt(features), "
-           "enable_gqa=false})",
+           "scaled_dot_product_attention(q, k, v, {mask=none, is_causal=false, window=none, offset=0, "
+           "softcap=none, sinks=none, scale=1/sqrt(features), enable_gqa=false})",
        .summary = "softmax(q k^T * scale, masked) v. A query that a boolean mask lets look at nothing gives "
                   "the mean of v. With enable_gqa, groups of query heads share the heads of k and v.",
        .types = kFloating,

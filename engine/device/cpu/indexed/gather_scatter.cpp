@@ -100,7 +100,7 @@ PreparedIndexed::PreparedIndexed(const Step& step, const IndexedAxis& axis, std:
     buffers_[o] = step.operands[static_cast<std::size_t>(o)].buffer;
     offsets_[o] = step.operands[static_cast<std::size_t>(o)].offset;
   }
-  if (scatter_ && is_memory_type(type_))
+  if (scatter_ && scatter_ != Scatter::set && is_memory_type(type_))
     throw DTypeError(step.name() + ": the CPU combines " + std::string(name(type_)) + " in " +
                      std::string(name(compute_type(type_))) + " alone");
   const auto stride = [&](int o, int d) { return step.operands[static_cast<std::size_t>(o)].strides[d]; };

@@ -115,13 +115,15 @@ void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather)
 void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatter) {
   const std::int64_t columns = step.dims[0] * step.dims[2];
   if (columns == 0 || step.dims[1] == 0) return;
-  if ((step.dtype == DType::boolean && scatter.combine == Scatter::add) || is_memory_type(step.dtype) ||
+  if ((step.dtype == DType::boolean && scatter.combine == Scatter::add) ||
+      (is_memory_type(step.dtype) && !(is_half(step.dtype) && scatter.combine == Scatter::set)) ||
       !encoder.context.supports(step.dtype))
     throw DTypeError(fmt::format("{} has no kernel on this device", name(step.dtype)));
   const char* type = step.dtype == DType::f32   ? "f32"
                      : step.dtype == DType::f64 ? "f64"
                      : step.dtype == DType::i64 ? "i64"
                      : step.dtype == DType::i32 ? "i32"
+                     : is_half(step.dtype)      ? "16"
                                                 : "u8";
   const std::int32_t how = static_cast<std::int32_t>(scatter.combine);
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";

@@ -1,0 +1,44 @@
+# Prompts of a file together, and tokens that are guessed ahead: the same texts as one by one.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+make_model
+model="--device cpu --model $work/base --max-tokens 20"
+
+# ids FILE: the lists of drawn ids in it, one a line.
+ids() { tr -d '\n ' <"$1" | grep -o '"ids":\[[0-9,]*\]'; }
+
+printf '1 plus\n\n2 plus 2\n' >"$work/prompts.txt"
+printf '"1 plus"\n{"prompt": "2 plus 2"}\n' >"$work/prompts.jsonl"
+: >"$work/expected"
+for prompt in "1 plus" "2 plus 2"; do
+  expect_exit 0 "$CALDERA_BIN" generate --json $model --prompt "$prompt"
+  ids "$work/stdout" >>"$work/expected"
+  cp "$work/stdout" "$work/alone"
+  for flags in --lookup "--draft-model $work/base" "--draft-model $work/base --draft-tokens 1"; do
+    expect_exit 0 "$CALDERA_BIN" generate --json $model --prompt "$prompt" $flags
+    [ "$(ids "$work/stdout")" = "$(ids "$work/alone")" ] || fail "$flags: another text"
+  done
+  grep -q '"accepted_tokens": *0' "$work/stdout" && fail "a model does not agree with itself"
+done
+for file in prompts.txt prompts.jsonl; do
+  for batch in 1 2; do
+    expect_exit 0 "$CALDERA_BIN" generate --json $model --batch "$work/$file" --max-batch $batch
+    ids "$work/stdout" | cmp - "$work/expected" || fail "$file, $batch at a time: other texts"
+  done
+done
+expect_exit 0 "$CALDERA_BIN" generate $model --batch "$work/prompts.txt"
+grep -q '^1 plus' "$work/stdout" || fail "the texts do not begin with their prompts"
+
+expect_exit 2 "$CALDERA_BIN" generate $model --prompt a --batch "$work/prompts.txt"
+expect_exit 2 "$CALDERA_BIN" generate $model --prompt a --lookup --draft-model "$work/base"
+expect_exit 2 "$CALDERA_BIN" generate $model --batch "$work/prompts.txt" --logits "$work/logits"
+printf '{"text": "a"}\n' >"$work/wrong.jsonl"
+expect_exit 1 "$CALDERA_BIN" generate $model --batch "$work/wrong.jsonl"
+grep -q 'wrong.jsonl:1' "$work/stderr" || fail "the line is not named: $(cat "$work/stderr")"
+: >"$work/empty.txt"
+expect_exit 1 "$CALDERA_BIN" generate $model --batch "$work/empty.txt"
+sed 's/258/259/' "$work/config.json" >"$work/other.json"
+expect_exit 0 "$CALDERA_BIN" pretrain --device cpu --config "$work/other.json" --data "$work/data" --out "$work/other" \
+  --iterations 1 --seed 1
+expect_exit 1 "$CALDERA_BIN" generate $model --prompt a --draft-model "$work/other"
+grep -q vocabulary "$work/stderr" || fail "the error does not name the vocabulary: $(cat "$work/stderr")"
