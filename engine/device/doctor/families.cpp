@@ -41,7 +41,7 @@ std::vector<Family> families(const Backend& backend) {
   };
   for (const ProductVariantInfo& variant : backend.product_variants()) all.push_back(products_by(variant));
   all.insert(all.end(), {{"gather and scatter", check_indexed},
-                         {"quantised products", check_quantized},
+                         {"quantised weights", check_quantized},
                          {"attention", check_attention}});
   for (const AttentionVariantInfo& variant : backend.attention_variants())
     all.push_back(attention_by(variant));
