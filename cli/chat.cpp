@@ -10,18 +10,18 @@
 #include <optional>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/model_flags.h"
 #include "cli/chat/answer_printer.h"
 #include "cli/chat/conversation.h"
 #include "cli/chat/interrupts.h"
 #include "cli/chat/line_reader.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
+#include "cli/files/inputs.h"
 #include "training/generate/batch_generator.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
-#include "training/io/generation_config.h"
 #include "training/io/json_file.h"
+#include "training/io/model/generation_config.h"
 #include "training/text/load_tokenizer.h"
 
 namespace caldera::cli {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/choose_device.h"
 #include "cli/arguments/domains.h"
-#include "cli/choose_device.h"
 #include "engine/device/byte_size.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/lazy_tensor.h"

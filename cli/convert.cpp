@@ -8,9 +8,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/model_flags.h"
-#include "cli/outputs.h"
+#include "cli/files/outputs.h"
 
 namespace caldera::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
+#include "cli/files/inputs.h"
 #include "training/embed/embedding_model.h"
 #include "training/io/atomic_file.h"
 

@@ -10,10 +10,10 @@
 #include <numeric>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
-#include "cli/model_flags.h"
-#include "cli/outputs.h"
+#include "cli/files/outputs.h"
 #include "engine/plan/dependencies.h"
 #include "training/io/atomic_file.h"
 

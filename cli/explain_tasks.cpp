@@ -6,9 +6,9 @@
 #include <array>
 #include <optional>
 
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
+#include "cli/files/inputs.h"
 #include "engine/tensor/error.h"
 #include "training/generate/generator.h"
 #include "training/text/byte_tokenizer.h"

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
+#include "cli/files/inputs.h"
 #include "cli/training_run.h"
 #include "training/lora/lora.h"
 #include "training/text/load_tokenizer.h"

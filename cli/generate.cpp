@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/model_flags.h"
 #include "cli/arguments/usage_error.h"
 #include "cli/command.h"
+#include "cli/files/inputs.h"
+#include "cli/files/outputs.h"
 #include "cli/generation/generate_batch.h"
 #include "cli/generation/speculation_flags.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
-#include "cli/outputs.h"
 #include "training/generate/generator.h"
 #include "training/io/atomic_file.h"
 #include "training/io/model/model_files.h"

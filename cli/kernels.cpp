@@ -10,9 +10,9 @@
 #include <string>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
-#include "cli/model_flags.h"
 #include "engine/device/survey/roofline.h"
 #include "engine/explain/explanation.h"
 #include "engine/runtime/survey.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/inputs.h"
+#include "cli/files/inputs.h"
 #include "cli/training_run.h"
 #include "training/io/atomic_file.h"
 #include "training/models/registry.h"

@@ -1,6 +1,6 @@
 // caldera serve: an HTTP server that speaks OpenAI's API.
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/model_flags.h"
 
 #if CALDERA_HAS_SERVE
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "cli/arguments/domains.h"
-#include "cli/inputs.h"
+#include "cli/files/inputs.h"
 #include "cli/serve/engine/batch_engine.h"
 #include "cli/serve/http/server.h"
 #include "cli/serve/service/load_model.h"

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/model_flags.h"
+#include "cli/files/inputs.h"
 #include "training/io/atomic_file.h"
 #include "training/text/load_tokenizer.h"
 

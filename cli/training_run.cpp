@@ -8,7 +8,7 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
+#include "cli/files/outputs.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/registry.h"
 #include "training/trainer/json_log.h"

@@ -9,7 +9,7 @@
 #include "training/generate/feeder.h"
 #include "training/generate/generate_options.h"
 #include "training/generate/sampler.h"
-#include "training/io/generation_config.h"
+#include "training/io/model/generation_config.h"
 #include "training/models/causal_lm.h"
 
 namespace caldera {

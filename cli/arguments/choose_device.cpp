@@ -1,4 +1,4 @@
-#include "cli/choose_device.h"
+#include "cli/arguments/choose_device.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/model_flags.h"
+#include "cli/arguments/model_flags.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/outputs.h"
+#include "cli/files/outputs.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

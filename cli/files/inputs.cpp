@@ -1,4 +1,4 @@
-#include "cli/inputs.h"
+#include "cli/files/inputs.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "training/io/generation_config.h"
+#include "training/io/model/generation_config.h"
 
 #include <fmt/format.h>
 
