@@ -33,8 +33,8 @@ ModelConfig config_with_layers(std::int64_t layers) {
 class FixedDrafter final : public Drafter {
  public:
   explicit FixedDrafter(std::vector<std::int32_t> guess) : guess_(std::move(guess)) {}
-  Draft propose(std::span<const std::int32_t> /*seen*/, std::int64_t count) override {
-    Draft draft;
+  TokenDraft propose(std::span<const std::int32_t> /*seen*/, std::int64_t count) override {
+    TokenDraft draft;
     draft.ids.assign(guess_.begin(), guess_.begin() + std::min<std::ptrdiff_t>(count, std::ssize(guess_)));
     return draft;
   }

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "training/generate/generator.h"
+#include "training/generate/generate_options.h"
+#include "training/generate/sampler.h"
 
 namespace caldera {
 

@@ -31,8 +31,8 @@ void ModelDrafter::feed(std::span<const std::int32_t> seen) {
   fed_.assign(seen.begin(), seen.end());
 }
 
-Draft ModelDrafter::propose(std::span<const std::int32_t> seen, std::int64_t count) {
-  Draft draft;
+TokenDraft ModelDrafter::propose(std::span<const std::int32_t> seen, std::int64_t count) {
+  TokenDraft draft;
   const std::int64_t positions = model_.config().max_positions();
   count = std::min(count, positions - static_cast<std::int64_t>(seen.size()));
   if (count < 1) return draft;

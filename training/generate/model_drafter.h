@@ -19,7 +19,7 @@ class ModelDrafter final : public Drafter {
   ModelDrafter(CausalLM& model, const SamplingOptions& sampling);
 
   const CausalLM& model() const { return model_; }
-  Draft propose(std::span<const std::int32_t> seen, std::int64_t count) override;
+  TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t count) override;
 
  private:
   void feed(std::span<const std::int32_t> seen);

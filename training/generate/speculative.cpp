@@ -14,7 +14,7 @@ double probability_of(std::int32_t id, std::span<const TokenProbability> distrib
 }
 
 /// Checks the draft's tokens in turn, after the first of what was fed. Returns false where the text stops.
-bool check_draft(const Feeder& feeder, Sampler& sampler, Continuation& text, const Draft& draft,
+bool check_draft(const Feeder& feeder, Sampler& sampler, Continuation& text, const TokenDraft& draft,
                  const GenerateOptions& options, Generation& result) {
   for (std::size_t i = 0;; ++i) {
     if (options.on_logits) options.on_logits(feeder.row(i));
@@ -64,7 +64,7 @@ void generate_with_drafts(Feeder& feeder, Sampler& sampler, Continuation& text, 
     // What is checked may be kept whole, with one token more.
     const std::int64_t wanted =
         std::min({options.draft_tokens, text.left() - 1, limit - feeder.position() - 1});
-    Draft draft;
+    TokenDraft draft;
     // One length, so that there is one plan.
     if (wanted > 0 && feeder.make_room(options.draft_tokens + 1))
       draft = options.drafter->propose(text.ids(), wanted);

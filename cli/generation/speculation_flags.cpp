@@ -1,10 +1,10 @@
-#include "cli/speculation_flags.h"
+#include "cli/generation/speculation_flags.h"
 
 #include <fmt/format.h>
 
 #include "cli/arguments/domains.h"
-#include "cli/inputs.h"
 #include "training/generate/model_drafter.h"
+#include "training/models/registry.h"
 
 namespace caldera::cli {
 
@@ -26,7 +26,7 @@ void SpeculationFlags::apply(GenerateOptions& options, const CausalLM& model) {
   options.draft_tokens = tokens_;
   if (lookup_) options.drafter = std::make_shared<LookupDrafter>();
   if (draft_model_.empty()) return;
-  model_ = load_model(draft_model_, {}, model.device(), model.dtype());
+  model_ = load_causal_lm(draft_model_, model.device(), model.dtype());
   const std::int64_t vocabulary = model_->config().vocab_size;
   if (vocabulary != model.config().vocab_size)
     throw ValueError(

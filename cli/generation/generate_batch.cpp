@@ -1,4 +1,4 @@
-#include "cli/generate_batch.h"
+#include "cli/generation/generate_batch.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
+#include "training/text/stream_decoder.h"
 
 namespace caldera::cli {
 
@@ -63,12 +64,20 @@ nlohmann::ordered_json generate_batch(CausalLM& model, const Tokenizer& tokenize
   generator.run();
   const double seconds =
       std::max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1e-9);
+  // As it goes on after the prompt: many tokenizers leave out the space before a text's first word.
+  const auto text_of = [&](const Answer& answer) {
+    StreamDecoder decoder(tokenizer);
+    decoder.prime(answer.prompt);
+    std::string text;
+    for (const std::int32_t id : answer.ids) text += decoder.push(id);
+    return text + decoder.finish();
+  };
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const Answer& answer : answers) {
     if (answer.last.finish == FinishReason::failed) throw Error(answer.last.error);
     results.push_back({{"prompt_ids", answer.prompt},
                        {"ids", answer.ids},
-                       {"text", tokenizer.decode(answer.ids)},
+                       {"text", text_of(answer)},
                        {"finish_reason", answer.last.finish == FinishReason::stop ? "stop" : "length"},
                        {"reused_tokens", answer.last.reused_tokens}});
   }
