@@ -36,13 +36,17 @@ struct GgufVocabulary {
   std::optional<bool> add_eos;                   ///< .add_eos_token
   std::optional<bool> add_space_prefix;          ///< .add_space_prefix
   std::optional<bool> remove_extra_whitespaces;  ///< .remove_extra_whitespaces of "t5"
+  std::optional<bool> lowercase;                 ///< .normalizer.lowercase of "bert"
+  std::optional<bool> strip_accents;             ///< .normalizer.strip_accents of "bert"
+  std::optional<bool> nfc;                       ///< .normalizer.nfc; else what the model's authors do
   std::vector<std::uint8_t> precompiled_charsmap;  ///< .precompiled_charsmap of "t5"
 };
 
-/// The tokenizer that gives the ids that llama.cpp gives for this vocabulary (with the regular expressions as
-/// the models' authors wrote them, where llama.cpp has to rewrite them). Special tokens in the text become
-/// those tokens. `where` (the file's path, say) begins every error message. Throws FileError for a model or a
-/// pre-tokenizer that is not known, and for lists that do not fit one another.
+/// The tokenizer that gives the ids that the models' authors' tokenizer gives, as far as this vocabulary says
+/// what that is: llama.cpp gives the same but where it simplifies their regular expressions and normalizers.
+/// Special tokens in the text become those tokens. `where` (the file's path, say) begins every error message.
+/// Throws FileError for a model or a pre-tokenizer that is not known, and for lists that do not fit one
+/// another.
 std::unique_ptr<Tokenizer> make_tokenizer(const GgufVocabulary& vocabulary, const std::string& where);
 
 }  // namespace caldera

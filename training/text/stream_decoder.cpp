@@ -9,10 +9,22 @@ namespace {
 /// for good.
 constexpr int kMaxUnfinished = 3;
 
+/// Most tokens that add no text and are kept all the same, as what follows may depend on them; then those in
+/// the midst go.
+constexpr std::size_t kMaxSilent = 256;
+constexpr std::size_t kKeptSilent = 64;  ///< at either end
+
 }  // namespace
 
 void StreamDecoder::prime(std::span<const std::int32_t> context) {
   window_.assign(context.begin(), context.end());
+  pending_ = window_.size();
+  forget();
+}
+
+void StreamDecoder::forget() {
+  if (pending_ != window_.size() || pending_ <= kMaxSilent) return;
+  window_.erase(window_.begin() + kKeptSilent, window_.end() - kKeptSilent);
   pending_ = window_.size();
 }
 
@@ -30,12 +42,14 @@ std::string StreamDecoder::release(std::size_t end) {
     end -= pending_;
   }
   pending_ = end;
+  forget();
   return piece;
 }
 
 std::string StreamDecoder::push(std::int32_t id) {
   const std::int32_t alone[] = {id};
   (void)tokenizer_.decode(alone, skip_special_);  // throws for a bad id, before anything has changed
+  if (skip_special_ && tokenizer_.is_special(id)) return {};
   window_.push_back(id);
   if (!text(0, window_.size()).ends_with(detail::kReplacementCharacter)) {
     unfinished_ = 0;

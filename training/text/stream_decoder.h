@@ -12,7 +12,8 @@ namespace caldera {
 
 /// Decodes a growing sequence of tokens piece by piece. The pieces are valid UTF-8 and never end within a
 /// character; joined, they are what Tokenizer::decode gives for the whole sequence (where the tokens' bytes
-/// form no characters, up to the number of U+FFFD). Not for use from several threads at once.
+/// form no characters, up to the number of U+FFFD). Text is held back for three tokens at most, and a token
+/// takes the same time however many came before. Not for use from several threads at once.
 class StreamDecoder {
  public:
   /// `tokenizer` must outlive the decoder.
@@ -35,6 +36,8 @@ class StreamDecoder {
   /// Hands out what the pending tokens before `end` add to the text that is out, and drops context no longer
   /// needed.
   std::string release(std::size_t end);
+  /// Drops tokens from the midst of a long context.
+  void forget();
 
   const Tokenizer& tokenizer_;
   bool skip_special_;

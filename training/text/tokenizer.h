@@ -36,19 +36,30 @@ class Tokenizer {
   virtual std::optional<std::int32_t> bos_id() const = 0;
   virtual std::optional<std::int32_t> eos_id() const = 0;
 
+  // A tokenizer of a program's own may leave these three as they are.
+
   /// The id of the token with exactly this text, special or not, as the tokenizer's file spells it
   /// ("\u0120the",
   /// "\u2581the", "##ing", "<s>").
-  virtual std::optional<std::int32_t> token_to_id(std::string_view text) const = 0;
+  virtual std::optional<std::int32_t> token_to_id(std::string_view text) const {
+    (void)text;
+    return std::nullopt;
+  }
 
   /// Whether decode leaves `id` out with skip_special. False for an id that no token has.
-  virtual bool is_special(std::int32_t id) const = 0;
+  virtual bool is_special(std::int32_t id) const {
+    (void)id;
+    return false;
+  }
 
   /// The bytes that `id` adds to a text that has begun, decoded with skip_special; empty for a special token
   /// and for an id that no token has. They may be part of a character only. A mask of the ids that a grammar
   /// allows is made of these: whatever the tokens before, decode gives these bytes, but for a space that it
   /// may drop at the very beginning of a text.
-  virtual std::string token_bytes(std::int32_t id) const = 0;
+  virtual std::string token_bytes(std::int32_t id) const {
+    const std::int32_t alone[] = {id};
+    return decode(alone);
+  }
 
  protected:
   Tokenizer() = default;
