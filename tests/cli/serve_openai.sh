@@ -1,0 +1,55 @@
+# The client that OpenAI publishes for JavaScript talks to caldera serve. It is looked for where node finds packages:
+# NODE_PATH, or npm's global folder.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+. tests/support/serve.sh
+command -v node >/dev/null || { echo "skipped: no node"; exit 77; }
+if [ -z "${NODE_PATH:-}" ] && command -v npm >/dev/null; then NODE_PATH=$(npm root -g 2>/dev/null); fi
+export NODE_PATH
+node -e 'require("openai")' 2>/dev/null || { echo "skipped: node has no package 'openai' (set NODE_PATH)"; exit 77; }
+
+make_chat_model
+start_server --api-key sesame
+
+cat >"$work/talk.cjs" <<'JAVASCRIPT'
+const {OpenAI} = require("openai");
+const assert = require("assert");
+const client = new OpenAI({baseURL: process.argv[2] + "/v1", apiKey: "sesame", maxRetries: 0});
+const messages = [{role: "user", content: "Hello"}];
+(async () => {
+  const models = await client.models.list();
+  const model = models.data[0].id;
+  const whole = await client.chat.completions.create({model, messages, max_tokens: 20, temperature: 0});
+  assert.equal(whole.choices[0].message.role, "assistant");
+  assert.equal(whole.usage.completion_tokens, 20);
+  let text = "", usage = null;
+  const stream = await client.chat.completions.create(
+    {model, messages, max_tokens: 20, temperature: 0, stream: true, stream_options: {include_usage: true}});
+  for await (const chunk of stream) {
+    text += chunk.choices[0]?.delta?.content ?? "";
+    usage = chunk.usage ?? usage;
+  }
+  assert.equal(text, whole.choices[0].message.content);
+  assert.equal(usage.completion_tokens, 20);
+  const old = await client.completions.create({model, prompt: "Hello", max_tokens: 4, n: 2, logprobs: 1, seed: 1});
+  assert.equal(old.choices.length, 2);
+  assert.equal(old.choices[1].logprobs.tokens.length, 4);
+  const schema = {type: "object", properties: {ok: {type: "boolean"}}, required: ["ok"], additionalProperties: false};
+  const held = await client.chat.completions.create({model, messages, max_tokens: 100, seed: 2,
+    response_format: {type: "json_schema", json_schema: {name: "answer", schema, strict: true}}});
+  assert.equal(typeof JSON.parse(held.choices[0].message.content).ok, "boolean");
+  const tools = [{type: "function", function: {name: "check", parameters: schema}}];
+  const called = await client.chat.completions.create({model, messages, tools, tool_choice: "required", max_tokens: 200, seed: 3});
+  assert.equal(called.choices[0].message.tool_calls[0].function.name, "check");
+  const runner = client.chat.completions.stream({model, messages, tools, tool_choice: "required", max_tokens: 200, seed: 3});
+  assert.equal((await runner.finalChatCompletion()).choices[0].finish_reason, "tool_calls");
+  await assert.rejects(client.chat.completions.create({model: "other", messages}), OpenAI.NotFoundError);
+  await assert.rejects(client.chat.completions.create({model, messages, temperature: -1}), OpenAI.BadRequestError);
+  const other = new OpenAI({baseURL: process.argv[2] + "/v1", apiKey: "wrong", maxRetries: 0});
+  await assert.rejects(other.models.list(), OpenAI.AuthenticationError);
+  const broken = await client.chat.completions.create({model, messages, stream: true});
+  for await (const chunk of broken) if (chunk.choices[0].delta.content) break;  // leaves in the middle
+})().catch(error => { console.error(error); process.exit(1); });
+JAVASCRIPT
+node "$work/talk.cjs" "$url" || fail "$(cat "$work/server.log")"
+stop_server

@@ -1,0 +1,35 @@
+# For scripts that talk to a server: source behind cli.sh and tiny_model.sh. start_server FLAGS... serves "$work/base" on a
+# free port; $url is where, $server its process. make_chat_model makes that model, of bytes, with a chat template.
+
+make_chat_model() {
+  make_data
+  make_config
+  sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 512/' "$work/config.json" >"$work/long.json"
+  expect_exit 0 "$CALDERA_BIN" pretrain --device cpu --config "$work/long.json" --data "$work/text.txt" --out "$work/base" \
+    --iterations 10 --learning-rate 3e-3 --seed 1
+  printf '%s' '{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if tools %}<tool_call>{% endif %}{% if add_generation_prompt %}assistant: {% endif %}' \
+    >"$work/base/chat_template.jinja"
+}
+
+start_server() {
+  "$CALDERA_BIN" serve --help | grep -q 'not in this build' && { echo "skipped: no server in this build"; exit 77; }
+  "$CALDERA_BIN" serve --json --device cpu --model "$work/base" --port 0 "$@" >"$work/server.json" 2>"$work/server.log" &
+  server=$!
+  trap 'kill -KILL "$server" 2>/dev/null || :; rm -rf "$work"' EXIT
+  tries=0
+  until grep -q '"url"' "$work/server.json" 2>/dev/null; do
+    kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/server.log")"
+    tries=$((tries + 1))
+    [ "$tries" -lt 600 ] || fail "the server did not come up: $(cat "$work/server.log")"
+    sleep 0.1
+  done
+  url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$work/server.json")
+}
+
+# Ends it as a service manager does.
+stop_server() {
+  kill -TERM "$server"
+  wait "$server" || fail "the server failed: $(cat "$work/server.log")"
+  grep -q '^stopped' "$work/server.log" || fail "no orderly end: $(cat "$work/server.log")"
+}
