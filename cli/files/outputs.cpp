@@ -24,7 +24,7 @@ void require_writable_folder(const fs::path& folder, const fs::path& wanted, con
 }
 
 /// `optional_folder`: the folder may be absent, it will be created.
-void check_output_file(const fs::path& path, const char* flag, bool optional_folder) {
+void check_file_of(const fs::path& path, const char* flag, bool optional_folder) {
   std::error_code error;
   const auto refuse = [&](const char* problem) {
     throw FileError(fmt::format("{} {}: {}", flag, path.string(), problem));
@@ -52,9 +52,9 @@ void check_output_folder(const fs::path& path, const std::vector<const char*>& f
     existing = existing.parent_path();
   }
   require_writable_folder(existing, path, flag);
-  for (const char* file : files) check_output_file(path / file, flag, true);
+  for (const char* file : files) check_file_of(path / file, flag, true);
 }
 
-void check_output_file(const fs::path& path, const char* flag) { check_output_file(path, flag, false); }
+void check_output_file(const fs::path& path, const char* flag) { check_file_of(path, flag, false); }
 
 }  // namespace caldera::cli
