@@ -34,8 +34,7 @@ UnigramModel::UnigramModel(TokenTable tokens, std::vector<double> scores, Option
     : tokens_(std::move(tokens)),
       scores_(std::move(scores)),
       options_(std::move(options)),
-      byte_tokens_(tokens_),
-      cuts_(tokens_) {
+      byte_tokens_(tokens_) {
   double worst = std::numeric_limits<double>::infinity();
   std::vector<ByteTrie::Entry> entries;
   entries.reserve(tokens_.count());

@@ -9,12 +9,12 @@
 #include "training/text/tokenizer/models/model.h"
 #include "training/text/tokenizer/vocabulary/byte_tokens.h"
 #include "training/text/tokenizer/vocabulary/byte_trie.h"
-#include "training/text/tokenizer/vocabulary/word_cuts.h"
 
 namespace caldera::detail {
 
 /// Cuts a word into the tokens whose scores (log probabilities) sum to the most, by Viterbi's algorithm. A
-/// character without a token costs 10 more than the worst token.
+/// character without a token costs 10 more than the worst token. A word is never cut into parts: of two ways
+/// with the same tokens in another order, how their sum is rounded decides.
 class UnigramModel final : public Model {
  public:
   struct Options {
@@ -30,7 +30,6 @@ class UnigramModel final : public Model {
 
   /// O(n * longest token).
   void encode(std::string_view word, std::vector<std::int32_t>& ids) const override;
-  std::size_t first_part(std::string_view word) const override { return cuts_.first_part(word); }
   const TokenTable& tokens() const override { return tokens_; }
 
  private:
@@ -40,7 +39,6 @@ class UnigramModel final : public Model {
   std::vector<double> scores_;
   Options options_;
   ByteTokens byte_tokens_;
-  WordCuts cuts_;
   ByteTrie trie_;
   double unknown_score_ = 0;
 };
