@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
@@ -129,6 +130,11 @@ class Translator {
       json_["attention_bias"] = true;
       json_["layer_types"] = layer_types(2);
     }
+    if (name == "olmo2" && json_.contains("sliding_window")) {  // files of OLMo 3 have the architecture of 2
+      json_["architectures"] = {"Olmo3ForCausalLM"};
+      json_["model_type"] = "olmo3";
+      json_["layer_types"] = layer_types(4);
+    }
     if (name == "gpt2") gpt2();
     if (name == "bert") {
       json_["layer_norm_eps"] = number("attention.layer_norm_epsilon");
@@ -147,6 +153,10 @@ class Translator {
     const bool largest = layers == (family_.architecture == "gemma2" ? 46 : 62);
     json_["query_pre_attn_scalar"] =
         largest && heads > 0 ? json_["hidden_size"].get<std::int64_t>() / heads : head;
+    if (const auto scale = file_.number(key("attention.scale")); scale && *scale > 0) {
+      json_["query_pre_attn_scalar"] = std::round(1 / (*scale * *scale));
+      json_.erase("attention_multiplier");
+    }
     const std::int64_t pattern =
         integer("attention.sliding_window_pattern").value_or(family_.architecture == "gemma2" ? 2 : 6);
     if (pattern < 1) file_.fail(key("attention.sliding_window_pattern"), "must be positive");
