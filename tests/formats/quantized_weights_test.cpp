@@ -48,15 +48,7 @@ std::string form_name(const ::testing::TestParamInfo<const char*>& form) {
 INSTANTIATE_TEST_SUITE_P(, QuantizedForms,
                          ::testing::Values("nf4", "nf4-nested", "fp4-ragged", "mlx", "gptq", "gptq-v2",
                                            "gptq-order", "awq", "fp8", "mxfp4"),
-<<<<<<< HEAD
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
-=======
                          form_name);
->>>>>>> weights
 
 /// What products take stays as small as the file has it.
 TEST(QuantizedWeights, StayQuantized) {
