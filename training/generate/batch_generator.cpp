@@ -22,6 +22,8 @@ namespace {
 
 using RequestPtr = std::unique_ptr<RunningRequest>;
 
+constexpr std::int64_t kUsualContext = 2048;
+
 BatchLimits completed(BatchLimits limits, const ModelConfig& config) {
   const auto positive = [](const char* name, std::int64_t value, std::int64_t least) {
     if (value < least)
@@ -32,9 +34,13 @@ BatchLimits completed(BatchLimits limits, const ModelConfig& config) {
   positive("max_context", limits.max_context, 0);
   positive("cache_positions", limits.cache_positions, 0);
   positive("prefill_chunk", limits.prefill_chunk, 1);
+  constexpr std::int64_t kMostPositions = std::int64_t{1} << 30;  // slots are int32
+  if (limits.cache_positions > kMostPositions || limits.max_batch > kMostPositions / kUsualContext)
+    throw ValueError(
+        fmt::format("BatchGenerator: max_batch {} and cache_positions {} are above what a cache holds",
+                    limits.max_batch, limits.cache_positions));
   const std::int64_t positions = config.max_positions();
   if (limits.max_context == 0 || limits.max_context > positions) limits.max_context = positions;
-  constexpr std::int64_t kUsualContext = 2048;
   if (limits.cache_positions == 0)
     limits.cache_positions = limits.max_batch * std::min(limits.max_context, kUsualContext);
   constexpr std::int64_t kPage = PagedForward::kPagePositions;
@@ -259,8 +265,10 @@ void BatchGenerator::Engine::admit() {
     }
     PageStore& store = forward_->store();
     request->join(store);
-    // All of its prompt is to fit now: else requests would take pages from one another in turns.
-    if (!running_.empty() && !request->reserve(store, request->waiting())) {
+    // All prompts are to fit: else requests would take pages from one another in turns.
+    std::int64_t due = request->pages_due(store);
+    for (const RequestPtr& other : running_) due += other->pages_due(store);
+    if (!running_.empty() && due > store.available()) {
       request->leave(store);
       const std::lock_guard lock(mutex_);
       queue_.push_front(std::move(request));

@@ -29,6 +29,11 @@ void RunningRequest::leave(PageStore& store) {
   fed_ = 0;
 }
 
+std::int64_t RunningRequest::pages_due(const PageStore& store) const {
+  const std::int64_t page = store.page_positions();
+  return std::max<std::int64_t>((std::ssize(ids_) + page - 1) / page - text_.blocks(), 0);
+}
+
 PagedRow RunningRequest::row(std::int64_t count) const {
   return {.ids = ids().subspan(static_cast<std::size_t>(fed_), static_cast<std::size_t>(count)),
           .position = fed_,

@@ -40,6 +40,8 @@ class RunningRequest {
   /// Takes a beginning from the store; before the first, and after every leave().
   void join(PageStore& store);
   void leave(PageStore& store);
+  /// Pages that its tokens so far will still need.
+  std::int64_t pages_due(const PageStore& store) const;
   /// Makes room for the next `count` tokens. False where there are not enough pages.
   bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
   PagedRow row(std::int64_t count) const;

@@ -1,6 +1,7 @@
 #include "training/generate/paging/page_store.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace caldera {
@@ -188,10 +189,22 @@ std::int64_t PageStore::page(const Text& text, std::size_t group, std::int64_t b
   return block < text.kept_from_[group] ? 0 : text.blocks_[static_cast<std::size_t>(block)]->pages[group];
 }
 
+std::size_t PageStore::counted_group() const {
+  const auto whole = std::find_if(groups_.begin(), groups_.end(), [](const Group& g) { return !g.window; });
+  return whole == groups_.end() ? 0 : static_cast<std::size_t>(whole - groups_.begin());
+}
+
 PageStore::Counts PageStore::counts() const {
-  const std::int64_t pages = groups_.front().pages - 1;
-  const auto reusable = static_cast<std::int64_t>(idle_.front().size());
-  return {pages, pages - reusable - static_cast<std::int64_t>(free_.front().size()), reusable};
+  const std::size_t g = counted_group();
+  const std::int64_t pages = groups_[g].pages - 1;
+  const auto reusable = static_cast<std::int64_t>(idle_[g].size());
+  return {pages, pages - reusable - static_cast<std::int64_t>(free_[g].size()), reusable};
+}
+
+std::int64_t PageStore::available() const {
+  const std::size_t g = counted_group();
+  if (groups_[g].window) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(free_[g].size() + idle_[g].size());
 }
 
 }  // namespace caldera

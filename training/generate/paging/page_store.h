@@ -70,8 +70,10 @@ class PageStore {
   std::int64_t page(const Text& text, std::size_t group, std::int64_t block) const;
   const std::vector<Group>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
-  /// Of the first group.
+  /// Of the first group that keeps all positions, or of the first.
   Counts counts() const;
+  /// Pages that could be taken now, of each group that keeps all positions; those with a window have enough.
+  std::int64_t available() const;
 
  private:
   /// Pages of the tree that nobody needs: since when, and the block. The first make room first.
@@ -82,6 +84,7 @@ class PageStore {
   void let_go(Block& block, std::size_t group);
   static void drop_if_empty(Block* block);
   bool has_window_pages(const std::vector<Block*>& chain, std::size_t group) const;
+  std::size_t counted_group() const;
   std::int64_t first_needed(std::size_t group, std::int64_t end) const;
 
   std::vector<Group> groups_;

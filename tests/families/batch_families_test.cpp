@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/caldera.h"
-#include "tests/support/devices.h"
 #include "tests/families/golden_model.h"
+#include "tests/support/devices.h"
 #include "training/generate/batch_generator.h"
 #include "training/generate/generator.h"
 
