@@ -4,10 +4,8 @@
 
 #if CALDERA_HAS_SERVE
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "cli/files/inputs.h"
 #include "cli/serve/engine/batch_engine.h"
 #include "cli/serve/http/server.h"
+#include "cli/serve/http/stop_signal.h"
 #include "cli/serve/service/load_model.h"
 #endif
 
@@ -123,15 +122,10 @@ class ServeCommand : public Command {
     return result;
   }
 
-  // Signals are blocked in all threads, and waited for here.
   void serve_until_told(const serve::ServedModel& served, BatchGenerator& generator, std::int64_t context) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     limit_files();
 
+    const serve::StopSignal signal;
     serve::BatchEngine engine(generator, context);
     serve::Service service(served, engine, limits_);
     options_.log = [this](const std::string& line) { note(line); };
@@ -147,15 +141,14 @@ class ServeCommand : public Command {
     }
     note(fmt::format("serving {} at {} (a page to chat; the API is under /v1)", served.name, url));
 
-    int signal = 0;
-    sigwait(&signals, &signal);
+    signal.wait();
     note("stopping: no new requests; those under way may end (a second signal breaks them off)");
     std::thread second([&] {
-      sigwait(&signals, &signal);
+      signal.wait();
       server.hurry();
     });
     server.stop();
-    pthread_kill(second.native_handle(), SIGTERM);
+    signal.wake();
     second.join();
     note("stopped");
   }

@@ -236,6 +236,41 @@ TEST(Serve, RefusesInOpenAIsWords) {
   EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);
 }
 
+TEST(Serve, GivesEmbeddings) {
+  class Letters : public serve::Embedder {
+   public:
+    const std::string& name() const override { return name_; }
+    std::int64_t dimension() const override { return 2; }
+    Result embed(const std::vector<std::string>& texts) override {
+      Result result;
+      for (const std::string& text : texts) {
+        result.vectors.push_back({static_cast<float>(text.size()), -0.5F});
+        result.tokens += static_cast<std::int64_t>(text.size());
+      }
+      return result;
+    }
+
+   private:
+    std::string name_ = "letters";
+  };
+  Letters letters;
+  TestServer server;
+  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);
+  server.service.set_embedder(letters);
+  const auto result =
+      server.client().Post("/v1/embeddings", R"({"input":["ab","c"],"model":"letters"})", kJson);
+  EXPECT_EQ(result->body,
+            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[2.0,-0.5]},)"
+            R"({"object":"embedding","index":1,"embedding":[1.0,-0.5]}],"model":"letters",)"
+            R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
+  const Json coded =
+      parsed(server.client().Post("/v1/embeddings", R"({"input":"ab","encoding_format":"base64"})", kJson));
+  EXPECT_EQ(coded["data"][0]["embedding"], "AAAAQAAAAL8=");  // 00 00 00 40, 00 00 00 bf
+  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a","dimensions":3})", kJson)->status, 400);
+  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":[]})", kJson)->status, 400);
+  EXPECT_EQ(parsed(server.client().Get("/v1/models"))["data"][2]["id"], "letters");
+}
+
 TEST(Serve, KeepsToItsLimits) {
   serve::ServeLimits limits;
   limits.max_body = 1000;

@@ -98,10 +98,15 @@ void Answers::answer(Endpoint endpoint, const httplib::Request& request, const s
   if (closed_) throw unavailable("the server stops");
   const Json document = parse_body(body, service_.limits().max_depth);
   if (endpoint == Endpoint::embeddings) {
-    const Fields fields(document);
-    read_prompts(fields, "input", service_.limits());
-    throw bad_request("this model gives no embeddings; serve an embedding model", "model",
-                      "embeddings_unavailable");
+    const EmbeddingRequest parsed = read_embedding_request(document, service_.limits());
+    const Ticket ticket(metrics_, service_.limits().max_clients);
+    Usage usage;
+    const Json reply = service_.embed(parsed, usage);
+    log->usage(usage);
+    log->status(200);
+    response.status = 200;
+    response.set_content(dump(reply), "application/json");
+    return;
   }
   std::shared_ptr<Ticket> ticket;
   std::shared_ptr<Job> job;

@@ -12,6 +12,7 @@ struct ServeLimits {
   std::size_t max_messages = 2048;              ///< of a conversation
   std::size_t max_tools = 256;
   std::size_t max_prompts = 64;       ///< of one call of /v1/completions
+  std::size_t max_inputs = 2048;      ///< of one call of /v1/embeddings
   std::int64_t max_choices = 16;      ///< "n"
   std::size_t max_stops = 16;         ///< stop strings
   std::size_t max_stop_bytes = 512;   ///< bytes of one

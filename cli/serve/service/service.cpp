@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "engine/tensor/error.h"
 #include "training/chat/base/chat_template_error.h"
 
 namespace caldera::serve {
@@ -12,6 +13,7 @@ namespace {
 
 Json describe(const std::string& name, const ServedModel& model, std::int64_t context) {
   Json entry{{"id", name}, {"object", "model"}, {"created", model.created}, {"owned_by", "caldera"}};
+  if (context == 0) return entry;  // a model of embeddings, which stands by itself
   entry["max_model_len"] = context;
   if (name != model.name) entry["parent"] = model.name;
   return entry;
@@ -136,6 +138,27 @@ std::string Service::adapter_of(const std::string& model) const {
       "model", "model_not_found");
 }
 
+Json Service::embed(const EmbeddingRequest& request, Usage& usage) {
+  if (embedder_ == nullptr) {
+    throw bad_request("no model that gives embeddings is served; start the server with one", "model",
+                      "embeddings_unavailable");
+  }
+  if (!request.model.empty() && request.model != embedder_->name()) {
+    throw not_found(fmt::format("embeddings are given by the model '{}' alone", embedder_->name()), "model",
+                    "model_not_found");
+  }
+  if (request.dimensions && *request.dimensions != embedder_->dimension())
+    throw bad_request(fmt::format("the model's vectors have {} numbers", embedder_->dimension()),
+                      "dimensions");
+  try {
+    const Embedder::Result result = embedder_->embed(request.texts);
+    usage.prompt_tokens = result.tokens;
+    return embedding_reply(request, embedder_->name(), result.vectors, result.tokens);
+  } catch (const ValueError& error) {
+    throw bad_request(error.what(), "input");
+  }
+}
+
 std::string Service::model_name(const CompletionOptions& options) const {
   return options.model.empty() ? model_.name : options.model;
 }
@@ -143,10 +166,12 @@ std::string Service::model_name(const CompletionOptions& options) const {
 Json Service::models() const {
   Json list = Json::array({describe(model_.name, model_, engine_.context())});
   for (const std::string& name : model_.adapters) list.push_back(describe(name, model_, engine_.context()));
+  if (embedder_ != nullptr) list.push_back(describe(embedder_->name(), model_, 0));
   return {{"object", "list"}, {"data", std::move(list)}};
 }
 
 Json Service::model(const std::string& name) const {
+  if (embedder_ != nullptr && name == embedder_->name()) return describe(name, model_, 0);
   adapter_of(name);
   return describe(name, model_, engine_.context());
 }

@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "cli/serve/engine/embedder.h"
 #include "cli/serve/engine/engine.h"
 #include "cli/serve/protocol/chat_request.h"
 #include "cli/serve/protocol/completion_request.h"
+#include "cli/serve/protocol/embedding_request.h"
 #include "cli/serve/service/constraints.h"
 #include "cli/serve/service/job.h"
 #include "cli/serve/service/served_model.h"
@@ -23,6 +25,11 @@ class Service {
   /// Start a request. They throw ApiError where it is refused.
   std::shared_ptr<Job> start(const ChatRequest& request);
   std::shared_ptr<Job> start(const CompletionRequest& request);
+
+  /// Answers a request for vectors. Throws ApiError where it is refused.
+  Json embed(const EmbeddingRequest& request, Usage& usage);
+  /// Makes vectors with this from now on; it must outlive the service. Before any request.
+  void set_embedder(Embedder& embedder) { embedder_ = &embedder; }
 
   /// The name that answers carry: the one asked for.
   std::string model_name(const CompletionOptions& options) const;
@@ -43,6 +50,7 @@ class Service {
 
   const ServedModel& model_;
   Engine& engine_;
+  Embedder* embedder_ = nullptr;
   ServeLimits limits_;
   Constraints constraints_;
 };
