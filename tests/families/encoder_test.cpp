@@ -38,6 +38,7 @@ TEST_P(EncoderTest, GoldenHiddenStatesAndGradients) {
       sum(hidden * make_tensor(golden.values("weights"), hidden.shape(), DType::f32, device())) / 20;
   const std::vector<Parameter> factors = model.trainable_parameters();
   std::vector<LazyTensor> inputs;
+  inputs.reserve(factors.size());
   for (const Parameter& p : factors) inputs.push_back(*p.tensor);
   const std::vector<LazyTensor> grads = grad(loss, inputs);
   expect_close(loss, golden.values("loss"), GoldenModel::kTolerance, "loss");

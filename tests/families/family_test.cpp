@@ -89,6 +89,7 @@ TEST_P(FamilyTest, GoldenGradientsOfEveryFactor) {
   const std::vector<Parameter> factors = model.trainable_parameters();
   ASSERT_EQ(factors.size(), 2 * projections) << "the adapter is to wrap every projection";
   std::vector<LazyTensor> inputs;
+  inputs.reserve(factors.size());
   for (const Parameter& p : factors) inputs.push_back(*p.tensor);
   const std::vector<LazyTensor> grads = grad(loss, inputs);
   expect_close(loss, golden.values("loss"), kTolerance, "loss");

@@ -63,8 +63,10 @@ RotaryEmbedding::Tables RotaryEmbedding::make_tables(std::int64_t rows, std::int
   if (const double beta = rope_.scaling.llama_4_scaling_beta; beta != 0) {
     const std::int64_t original = rope_.scaling.original_positions(declared_positions_);
     std::vector<float> scale;
-    for (std::int64_t p = 0; p < rows; ++p)
-      scale.push_back(static_cast<float>(1 + beta * std::log1p(static_cast<double>(p / original))));
+    for (std::int64_t p = 0; p < rows; ++p) {
+      const std::int64_t originals = p / original;  // whole ones before the position
+      scale.push_back(static_cast<float>(1 + beta * std::log1p(static_cast<double>(originals))));
+    }
     tables.query_scale = LazyTensor::from_vector(scale, Shape{rows, 1}, device_);
   }
   return tables;
