@@ -35,9 +35,8 @@ double mean_square(const ModelFiles& a, const ModelFiles& b, const std::string& 
 /// Every golden family that GGUF and this version know survives the way there and back.
 TEST(Convert, FoldersToOtherFormatsAndBack) {
   const TempFolder folder;
-  for (const char* family :
-       {"qwen2-untied", "qwen2-tied", "llama-llama3", "llama-yarn", "llama-linear", "mistral", "qwen3",
-        "gemma2", "phi3-long", "phi3-short", "smollm3", "olmo2", "granite"}) {
+  for (const char* family : {"qwen2-untied", "qwen2-tied", "llama-llama3", "llama-linear", "mistral", "qwen3",
+                             "phi3-long", "phi3-short", "olmo2", "granite"}) {
     SCOPED_TRACE(family);
     const auto source = std::filesystem::path("tests/golden/models") / family;
     convert_model(source, folder / "m.gguf", {.to = ModelFormat::gguf, .type = "f32"});

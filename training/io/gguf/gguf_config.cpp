@@ -130,6 +130,11 @@ class Translator {
       json_["attention_bias"] = true;
       json_["layer_types"] = layer_types(2);
     }
+    if (name == "llama" &&
+        json_.contains("sliding_window")) {  // Mistral's, which has no architecture of its own
+      json_["architectures"] = {"MistralForCausalLM"};
+      json_["model_type"] = "mistral";
+    }
     if (name == "olmo2" && json_.contains("sliding_window")) {  // files of OLMo 3 have the architecture of 2
       json_["architectures"] = {"Olmo3ForCausalLM"};
       json_["model_type"] = "olmo3";
