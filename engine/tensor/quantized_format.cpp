@@ -13,6 +13,8 @@ std::optional<QuantizedFormat> quantized_format_of_ggml(std::int64_t type) {
 std::string_view why_no_layout(const QuantizedLayout& layout, std::int64_t rows, std::int64_t columns) {
   const QuantizedFacts& f = facts(layout.format);
   if (rows < 0 || columns < 0) return "a negative extent";
+  if (is_plain(layout.format))
+    return layout.group == 0 && layout.group_rows == 1 ? "" : "plain floats have no groups";
   if (is_block_format(layout.format)) {
     if (layout.group != 0 || layout.group_rows != 1) return "a block format has no groups";
     return columns % f.block == 0 ? "" : "columns are no multiple of the block";
@@ -28,6 +30,12 @@ std::vector<QuantizedPart> parts_of(const QuantizedLayout& layout, std::int64_t 
   const QuantizedFacts& f = facts(layout.format);
   if (is_block_format(layout.format))
     return {{"blocks", DType::u8, false, rows, columns / f.block * f.block_bytes}};
+  if (is_plain(layout.format)) {
+    const DType type = layout.format == QuantizedFormat::f32   ? DType::f32
+                       : layout.format == QuantizedFormat::f16 ? DType::f16
+                                                               : DType::bf16;
+    return {{"weights", type, false, rows, columns}};
+  }
   const std::int64_t groups = groups_of(layout, columns);
   if (is_affine(layout.format)) {
     return {{"codes", DType::u32, false, rows, columns * f.bits / 32},

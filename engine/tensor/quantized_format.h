@@ -38,8 +38,11 @@ enum class QuantizedFormat : std::uint8_t {
   codebook4,  // bitsandbytes NF4 and FP4: a t[q] for a table t of 16 values, an a for each group of columns.
               // Two codes a byte, the first in the high nibble
   fp8_e4m3,   // a byte a weight (OCP E4M3: no infinities, 0x7f and 0xff are NaN), times the scale of its tile
+  f32,        // plain floats, so that what is made of quantised matrices is made of others too
+  f16,
+  bf16,
 };
-inline constexpr int kQuantizedFormatCount = 17;
+inline constexpr int kQuantizedFormatCount = 20;
 
 /// What there is to know about a format.
 struct QuantizedFacts {
@@ -48,28 +51,18 @@ struct QuantizedFacts {
   std::int16_t block_bytes = 0;
   std::int8_t bits = 0;        // of a code
   bool has_offset = false;     // codes 0 and up stand for values that start at an offset of their group
-  std::int8_t ggml_type = -1;  // in GGUF; -1: none
+  std::int8_t ggml_type = -1;  // of blocks in GGUF; -1: none
 };
 
 // In the order of QuantizedFormat.
 inline constexpr std::array<QuantizedFacts, kQuantizedFormatCount> kQuantizedFacts{{
-    {"q4_0", 32, 18, 4, false, 2},
-    {"q4_1", 32, 20, 4, true, 3},
-    {"q5_0", 32, 22, 5, false, 6},
-    {"q5_1", 32, 24, 5, true, 7},
-    {"q8_0", 32, 34, 8, false, 8},
-    {"q2_k", 256, 84, 2, true, 10},
-    {"q3_k", 256, 110, 3, false, 11},
-    {"q4_k", 256, 144, 4, true, 12},
-    {"q5_k", 256, 176, 5, true, 13},
-    {"q6_k", 256, 210, 6, false, 14},
-    {"iq4_nl", 32, 18, 4, false, 20},
-    {"mxfp4", 32, 17, 4, false, 39},
-    {"affine2", 0, 0, 2, true, -1},
-    {"affine4", 0, 0, 4, true, -1},
-    {"affine8", 0, 0, 8, true, -1},
-    {"codebook4", 0, 0, 4, false, -1},
-    {"fp8_e4m3", 0, 0, 8, false, -1},
+    {"q4_0", 32, 18, 4, false, 2},     {"q4_1", 32, 20, 4, true, 3},     {"q5_0", 32, 22, 5, false, 6},
+    {"q5_1", 32, 24, 5, true, 7},      {"q8_0", 32, 34, 8, false, 8},    {"q2_k", 256, 84, 2, true, 10},
+    {"q3_k", 256, 110, 3, false, 11},  {"q4_k", 256, 144, 4, true, 12},  {"q5_k", 256, 176, 5, true, 13},
+    {"q6_k", 256, 210, 6, false, 14},  {"iq4_nl", 32, 18, 4, false, 20}, {"mxfp4", 32, 17, 4, false, 39},
+    {"affine2", 0, 0, 2, true, -1},    {"affine4", 0, 0, 4, true, -1},   {"affine8", 0, 0, 8, true, -1},
+    {"codebook4", 0, 0, 4, false, -1}, {"fp8_e4m3", 0, 0, 8, false, -1}, {"f32", 0, 0, 32, false, -1},
+    {"f16", 0, 0, 16, false, -1},      {"bf16", 0, 0, 16, false, -1},
 }};
 constexpr const QuantizedFacts& facts(QuantizedFormat f) {
   return kQuantizedFacts[static_cast<std::size_t>(f)];
@@ -80,6 +73,9 @@ constexpr bool is_block_format(QuantizedFormat f) { return facts(f).block > 0; }
 constexpr bool is_affine(QuantizedFormat f) {
   return f == QuantizedFormat::affine2 || f == QuantizedFormat::affine4 || f == QuantizedFormat::affine8;
 }
+
+/// A format of plain floats.
+constexpr bool is_plain(QuantizedFormat f) { return f >= QuantizedFormat::f32; }
 
 /// The format that GGUF files call by this number.
 std::optional<QuantizedFormat> quantized_format_of_ggml(std::int64_t type);
@@ -97,7 +93,7 @@ struct QuantizedLayout {
 
 /// One of the tensors that a matrix is made of: (rows, columns), dense.
 struct QuantizedPart {
-  std::string_view name;  // "blocks"; "codes", "scales", "biases", "table"
+  std::string_view name;  // "blocks"; "codes", "scales", "biases", "table"; "weights"
   DType dtype;            // f32 stands for f32, f16 and bf16 where `is_any_float` says so
   bool is_any_float = false;
   std::int64_t rows = 0;
@@ -112,7 +108,8 @@ std::string_view why_no_layout(const QuantizedLayout& layout, std::int64_t rows,
 /// - affine: codes u32 (rows, columns * bits / 32), scales and biases of any float (rows, columns / group);
 /// - codebook4: codes u8 (rows, columns / 2), scales f32 (rows, columns / group), table f32 (1, 16);
 /// - fp8_e4m3: codes u8 (rows, columns), scales of any float (rows / group_rows, columns / group), rounded
-///   up.
+///   up;
+/// - plain floats: weights of that type (rows, columns).
 std::vector<QuantizedPart> parts_of(const QuantizedLayout& layout, std::int64_t rows, std::int64_t columns);
 
 /// Groups of columns along a row: of codes that share a scale, counted from 0.

@@ -38,7 +38,8 @@ QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& sha
     if (got.shape() != extents)
       throw ShapeError(fmt::format("quantized_tensor: the {} of {} {} are {}, got {}", want.name, format,
                                    shape.to_string(), extents.to_string(), got.shape().to_string()));
-    const bool fits = got.dtype() == want.dtype || (want.is_any_float && is_half(got.dtype()));
+    const bool fits = got.dtype() == want.dtype || (want.is_any_float && is_half(got.dtype())) ||
+                      (want.dtype == DType::u32 && got.dtype() == DType::i32);
     if (!fits)
       throw DTypeError(fmt::format("quantized_tensor: the {} of {} are {}{}, got {}", want.name, format,
                                    name(want.dtype), want.is_any_float ? ", float16 or bfloat16" : "",

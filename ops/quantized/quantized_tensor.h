@@ -15,7 +15,8 @@ namespace caldera {
 /// in_features), along what a product with its input sums over.
 ///
 /// `parts` are those of parts_of(), in that order, each with the extent `matrices` in front if there are
-/// several (a table too). They are data: nothing is differentiated with respect to them.
+/// several (a table too); u32 may be i32 with the same bits, for devices that lack the former. They are data:
+/// nothing is differentiated with respect to them.
 struct QuantizedTensor {
   QuantizedLayout layout;
   Shape shape;

@@ -11,6 +11,7 @@ layout(constant_id = 3) const int BIAS_TYPE = 0;
 
 const int Q4_0 = 0, Q4_1 = 1, Q5_0 = 2, Q5_1 = 3, Q8_0 = 4, Q2_K = 5, Q3_K = 6, Q4_K = 7, Q5_K = 8, Q6_K = 9;
 const int IQ4_NL = 10, MXFP4 = 11, AFFINE2 = 12, AFFINE4 = 13, AFFINE8 = 14, CODEBOOK4 = 15, FP8_E4M3 = 16;
+const int F32 = 17, F16 = 18, BF16 = 19;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Indices { int v[]; };
@@ -99,7 +100,7 @@ Row row_of(uint matrix, uint row) {
   Row r;
   r.codes = moved(a.codes, n, uint(a.code_bytes));
   r.scales = r.biases = a.codes;
-  if (FORMAT >= AFFINE2) {
+  if (FORMAT >= AFFINE2 && FORMAT <= FP8_E4M3) {
     const uint at = matrix * uint(a.scale_rows) + row / uint(a.group_rows);
     r.scales = moved(a.scales, at, uint(a.groups) * (SCALE_TYPE == 0 ? 4u : 2u));
     r.biases = FORMAT == CODEBOOK4 ? moved(a.biases, matrix, 64u)
@@ -243,7 +244,10 @@ void grouped(Row row, uint k, out float w[8]) {
 
 // Columns k to k + 7 of a row, k a multiple of 8; those behind the last column are anything.
 void weights_at(Row row, uint k, out float w[8]) {
-  if (FORMAT >= AFFINE2)
+  if (FORMAT >= F32) {  // the row may end anywhere
+    [[unroll]] for (uint i = 0u; i < 8u; ++i)
+      w[i] = number_at(row.codes, min(k + i, uint(a.k) - 1u), FORMAT - F32);
+  } else if (FORMAT >= AFFINE2)
     grouped(row, k, w);
   else if (FORMAT >= Q2_K && FORMAT <= Q6_K)
     large_block(row.codes, k, w);

@@ -76,13 +76,14 @@ inline const std::vector<GoldenMatrix>& golden_matrices() {
   return all;
 }
 
-/// The matrix on a device; `times` > 1: so many of them, the same one over and over, one as rows reversed
-/// would not tell apart: each with the rows of the one before turned by one.
+/// The matrix on a device; codes as signed words where it has no others.
 inline QuantizedTensor upload(const GoldenMatrix& m, Device device) {
   std::vector<LazyTensor> parts;
-  for (const GoldenMatrix::Part& part : m.parts)
-    parts.push_back(
-        LazyTensor::from_bytes(part.bytes.data(), part.bytes.size(), part.type, part.shape, device));
+  for (const GoldenMatrix::Part& part : m.parts) {
+    const bool lacks_words = part.type == DType::u32 && !backend(device).supports(DType::u32);
+    parts.push_back(LazyTensor::from_bytes(part.bytes.data(), part.bytes.size(),
+                                           lacks_words ? DType::i32 : part.type, part.shape, device));
+  }
   return quantized_tensor(m.layout, m.shape, std::move(parts));
 }
 

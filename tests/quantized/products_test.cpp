@@ -142,7 +142,7 @@ TEST_P(QuantizedProducts, AdaptersAreTrainedBesideThem) {
 }
 
 TEST_P(QuantizedProducts, TakeOneOfSeveralMatricesForEachRow) {
-  for (const char* wanted : {"q8_0", "mxfp4", "affine8_32", "codebook4_64"}) {
+  for (const char* wanted : {"q8_0", "mxfp4", "affine8_32", "codebook4_64", "f16", "f32"}) {
     for (const GoldenMatrix& m : golden_matrices()) {
       if (m.name != wanted) continue;
       // The three rows as matrices of one row each.
@@ -248,6 +248,18 @@ TEST(QuantizedErrors, NameWhatIsWrong) {
                     quantized_matmul(LazyTensor::ones(Shape{2, 32}), three);
                   }),
                   "several matrices");
+}
+
+TEST_P(QuantizedProducts, CodesMayLieAsSignedWords) {
+  for (const GoldenMatrix& m : golden_matrices()) {
+    if (m.name != "affine4_64") continue;
+    QuantizedTensor q = upload(m, device());
+    const GoldenMatrix::Part& codes = m.parts[0];
+    q.parts[0] =
+        LazyTensor::from_bytes(codes.bytes.data(), codes.bytes.size(), DType::i32, codes.shape, device());
+    q = quantized_tensor(q.layout, q.shape, q.parts);
+    EXPECT_EQ(dequantize(q).to_vector<float>(), m.weights);
+  }
 }
 
 TEST(QuantizedErrors, WeightsAreFrozen) {

@@ -39,7 +39,7 @@ const QuantizedDamage kQuantizedDamages[] = {
     {"biases that are not dense", "a quantised part that is not dense",
      [](Plan& p) { p.steps[0].operands[3].strides[2] = 2; }},
     {"codes of another type", "operand 1 has the wrong type",
-     [](Plan& p) { p.buffers[1].dtype = DType::i32; }},
+     [](Plan& p) { p.buffers[1].dtype = DType::f32; }},
     {"codes behind the end", "operand 1", [](Plan& p) { p.steps[0].operands[1].offset = 1; }},
     {"scales in front of the beginning", "operand 2", [](Plan& p) { p.steps[0].operands[2].offset = -1; }},
     {"a result that varies along the sum", "operand 4 varies along dimension 2",

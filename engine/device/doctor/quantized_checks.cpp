@@ -36,7 +36,7 @@ constexpr BlockScales kScales[] = {
 };
 
 QuantizedLayout layout_of(QuantizedFormat format) {
-  if (is_block_format(format)) return {format};
+  if (is_block_format(format) || is_plain(format)) return {format};
   if (format == QuantizedFormat::fp8_e4m3) return {format, 100, 10};
   return {format, 64};
 }
@@ -67,17 +67,23 @@ void fill_blocks(PlanCase& plan, int buffer, QuantizedFormat format, std::int64_
   }
 }
 
-int add_part(PlanCase& plan, const QuantizedLayout& layout, const QuantizedPart& part) {
+/// `words`: the type of 32 bits that the device has.
+int add_part(PlanCase& plan, const QuantizedLayout& layout, const QuantizedPart& part, DType words) {
   const std::int64_t elements = kMatrices * part.rows * part.columns;
-  const DType type = part.is_any_float ? (is_affine(layout.format) ? DType::f16 : DType::bf16) : part.dtype;
-  const int buffer = plan.input(type, elements, {0.001, 0.002});
+  DType type = part.dtype == DType::u32 ? words : part.dtype;
+  if (part.is_any_float) type = is_affine(layout.format) ? DType::f16 : DType::bf16;
+  const reference::Range range =
+      part.name == "weights" ? reference::Range{-2, 2} : reference::Range{0.001, 0.002};
+  const int buffer = plan.input(type, elements, range);
   if (part.name == "table") {
     for (std::int64_t i = 0; i < elements; ++i) plan.set(buffer, i, reference::floating(magnitude(plan, 2)));
   } else if (part.name == "blocks") {
     fill_blocks(plan, buffer, layout.format, elements / facts(layout.format).block_bytes);
   } else if (part.name == "codes") {
     for (std::int64_t i = 0; i < elements; ++i) {
-      std::int64_t code = static_cast<std::int64_t>(plan.random()()) & (type == DType::u8 ? 255 : 0xffffffff);
+      std::int64_t code = static_cast<std::int64_t>(plan.random()());
+      if (type == DType::u8) code &= 255;
+      if (type == DType::i32) code -= std::int64_t{1} << 31;
       if (layout.format == QuantizedFormat::fp8_e4m3 && code % 128 == 127) --code;  // no number
       plan.set(buffer, i, integer(code));
     }
@@ -107,12 +113,12 @@ int add_indices(PlanCase& plan, const Wanted& wanted) {
 }
 
 /// Adds the steps to the plan. All inputs come before the outputs.
-void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps) {
+void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps, DType words) {
   const std::vector<QuantizedPart> forms = parts_of(layout, kRows, kColumns);
   std::vector<Operand> parts;
   parts.reserve(forms.size());
   for (const QuantizedPart& part : forms)
-    parts.push_back(view(add_part(plan, layout, part), {part.rows * part.columns, part.columns, 1}));
+    parts.push_back(view(add_part(plan, layout, part, words), {part.rows * part.columns, part.columns, 1}));
   std::vector<std::vector<Operand>> operands;
   for (const Wanted& wanted : steps) {
     const bool across = wanted.work == QuantizedWork::transposed_product;
@@ -155,11 +161,13 @@ void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<
 }  // namespace
 
 void check_quantized(Examination& x) {
+  const DType words = x.supports(DType::u32) ? DType::u32 : DType::i32;
   for (int f = 0; f < kQuantizedFormatCount; ++f) {
     const auto format = static_cast<QuantizedFormat>(f);
     const std::string prefix = std::string(name(format)) + ": ";
     PlanCase weights(x.device(), static_cast<std::uint32_t>(f + 1));
-    add_steps(weights, layout_of(format), {{QuantizedWork::dequantize}, {QuantizedWork::take_rows, 19}});
+    add_steps(weights, layout_of(format), {{QuantizedWork::dequantize}, {QuantizedWork::take_rows, 19}},
+              words);
     x.compare(prefix + "weights and rows", weights,
               {{0x1p-23, 0}, "one rounding, or two, of a product's sum"});
 
@@ -173,7 +181,7 @@ void check_quantized(Examination& x) {
       }
     }
     PlanCase products(x.device(), static_cast<std::uint32_t>(f + 101));
-    add_steps(products, layout_of(format), steps);
+    add_steps(products, layout_of(format), steps, words);
     // 256 terms of at most 4 by 2, each rounded.
     x.compare(prefix + "products", products, {{1e-5, 5e-4}, "256 roundings of sums up to 2048"});
   }

@@ -145,6 +145,7 @@ class Weights {
       const std::int64_t first = element(0, matrix, row, column / f.block * f.block_bytes);
       return of_block(layout.format, Block(memory_.bytes(first_), first), column % f.block);
     }
+    if (is_plain(layout.format)) return number(0, matrix, row, column);
     const std::int64_t group = column / layout.group;
     const float scale = number(1, matrix, row / layout.group_rows, group);
     if (is_affine(layout.format)) {

@@ -15,6 +15,12 @@ std::vector<QuantizedPart> parts_of(const QuantizedNode& what) {
   return parts_of(what.layout, what.rows, what.columns);
 }
 
+/// The type of a part whose operand comes next: u32 may lie as i32 with the same bits.
+DType type_in_memory(const verify::StepForm& form, const QuantizedPart& part) {
+  if (part.is_any_float) return form.in_memory(part.dtype);
+  return part.dtype == DType::u32 && form.buffer_type() == DType::i32 ? DType::i32 : part.dtype;
+}
+
 std::string_view word_for(QuantizedWork work) {
   switch (work) {
     case QuantizedWork::dequantize:
@@ -84,8 +90,7 @@ void QuantizedStep::check(verify::StepForm& form) const {
   for (const QuantizedPart& part : parts_of(what)) {
     const std::size_t k = form.count();
     verify::OperandForm& operand =
-        form.add(verify::OperandRole::read, part.is_any_float ? form.in_memory(part.dtype) : part.dtype,
-                 form.all(), form.all());
+        form.add(verify::OperandRole::read, type_in_memory(form, part), form.all(), form.all());
     operand.extents = Shape{what.matrices, part.rows, part.columns};
     const Dims dense = Shape{what.matrices, part.rows, part.columns}.strides();
     if (k >= step.operands.size()) continue;

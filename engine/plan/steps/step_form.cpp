@@ -30,11 +30,16 @@ void StepForm::add_kernel_operands(const Kernel& kernel, std::size_t given, DimS
   for (int i = 0; i < kernel.index_count; ++i) add(OperandRole::index, DType::i64, points, 0);
 }
 
-DType StepForm::in_memory(DType type) const {
+std::optional<DType> StepForm::buffer_type() const {
   const std::size_t k = forms_.size();
-  if (type != DType::f32 || k >= step_.operands.size()) return type;
+  if (k >= step_.operands.size()) return std::nullopt;
   const auto buffer = static_cast<std::size_t>(step_.operands[k].buffer);
-  return buffer < buffers_.size() && is_half(buffers_[buffer].dtype) ? buffers_[buffer].dtype : type;
+  return buffer < buffers_.size() ? std::optional(buffers_[buffer].dtype) : std::nullopt;
+}
+
+DType StepForm::in_memory(DType type) const {
+  const std::optional<DType> there = buffer_type();
+  return type == DType::f32 && there && is_half(*there) ? *there : type;
 }
 
 void StepForm::check_indexed(const IndexedAxis& axis) const {

@@ -50,6 +50,8 @@ class StepForm {
   void write(DType type, DimSet walked) { add(OperandRole::written, type, walked, walked); }
   /// The inputs of an element-wise kernel after the first `given`, and its index operands.
   void add_kernel_operands(const Kernel& kernel, std::size_t given, DimSet points, bool own);
+  /// The type of the next operand's buffer, if there is one.
+  std::optional<DType> buffer_type() const;
   /// The next operand's type, which may be a 16-bit one where its values are f32.
   DType in_memory(DType type) const;
   /// Of gathers and scatters: the dimensions, and the axis that is indexed.

@@ -251,6 +251,16 @@ def fp8(group, group_rows, rows, columns):
     save("fp8_e4m3", group, group_rows, [("uint8", codes), ("float32", scales)], table[codes] * s)
 
 
+def plain(dtype, columns):
+    values = RNG.normal(size=(ROWS, columns)).astype(F32)
+    if dtype == "bfloat16":
+        bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+        save("bf16", 0, 1, [(dtype, bits)], (bits.astype(np.uint32) << 16).view(F32))
+        return
+    values = values.astype(np.float16 if dtype == "float16" else F32)
+    save("f16" if dtype == "float16" else "f32", 0, 1, [(dtype, values)], values.astype(F32))
+
+
 def main():
     blocks()
     affine(2, 32, "float16")
@@ -261,6 +271,9 @@ def main():
     codebook(128, FP4)
     fp8(128, 2, 3, 300)
     fp8(301, 1, 3, 301)
+    plain("float32", 77)
+    plain("float16", 77)
+    plain("bfloat16", 77)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,33 @@ HWY_INLINE V e4m3(VI codes) {
   return hn::BitCast(F(), hn::Or(hn::Or(value, sign), nan));
 }
 
+/// Elements of a floating type in memory, as f32.
+template <class T>
+HWY_INLINE V floats_at(const std::uint8_t* p) {
+  if constexpr (sizeof(T) == 4) {
+    V v;
+    std::memcpy(&v, p, sizeof(v));
+    return v;
+  } else {
+    const hn::Rebind<std::uint16_t, F> d;
+    const auto bits = hn::LoadU(d, reinterpret_cast<const std::uint16_t*>(p));
+    return hn::PromoteTo(F(), hn::BitCast(hn::Rebind<T, F>(), bits));
+  }
+}
+
+/// As walk_fp8 does, without scales.
+template <class T, class Sink>
+HWY_INLINE void walk_plain(const std::uint8_t* p, std::int64_t first, std::int64_t count, Sink& sink) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+  p += first * kSize;
+  std::int64_t k = 0;
+  for (; k + kLanes <= count; k += kLanes) sink(k, floats_at<T>(p + k * kSize));
+  if (k == count) return;
+  std::uint8_t rest[static_cast<std::size_t>(kLanes * kSize)] = {};
+  std::memcpy(rest, p + k * kSize, static_cast<std::size_t>((count - k) * kSize));
+  sink.rest(k, floats_at<T>(rest), count - k);
+}
+
 /// Whole vectors alone: a group's last columns come as the first lanes of one, whose others are 0, to
 /// `rest(k, weights, count)`.
 template <class Sink>

@@ -63,6 +63,12 @@ HWY_INLINE void walk(const QuantizedLayout& layout, const QuantizedRow& row, std
       return walk_codebook4(row, layout.group, first, count, sink);
     case QuantizedFormat::fp8_e4m3:
       return walk_fp8(row, layout.group, first, count, sink);
+    case QuantizedFormat::f32:
+      return walk_plain<float>(row.codes, first, count, sink);
+    case QuantizedFormat::f16:
+      return walk_plain<hwy::float16_t>(row.codes, first, count, sink);
+    case QuantizedFormat::bf16:
+      return walk_plain<hwy::bfloat16_t>(row.codes, first, count, sink);
   }
 }
 
@@ -150,7 +156,7 @@ const QuantizedOps& quantized_ops() {
 
 std::int64_t column_unit(const QuantizedLayout& layout) {
   if (is_block_format(layout.format)) return facts(layout.format).block;
-  return layout.format == QuantizedFormat::fp8_e4m3 ? 1 : layout.group;
+  return layout.format == QuantizedFormat::fp8_e4m3 || is_plain(layout.format) ? 1 : layout.group;
 }
 
 }  // namespace caldera::cpu

@@ -45,7 +45,7 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
     TableWriter::check_fits(x_row * (step.dims[0] - 1) + x_column * (x_columns - 1), step);
   TableWriter::check_fits(what.work == QuantizedWork::dequantize ? step.dims.numel() : step.dims[0] * width,
                           step);
-  const bool grouped = !is_block_format(what.layout.format);
+  const bool grouped = parts.size() > 1;
   const std::int64_t code_bytes = parts[0].columns * static_cast<std::int64_t>(size_of(parts[0].dtype));
   for (const std::int64_t value :
        {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
