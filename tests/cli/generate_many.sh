@@ -37,7 +37,7 @@ expect_exit 1 "$CALDERA_BIN" generate $model --batch "$work/wrong.jsonl"
 grep -q 'wrong.jsonl:1' "$work/stderr" || fail "the line is not named: $(cat "$work/stderr")"
 : >"$work/empty.txt"
 expect_exit 1 "$CALDERA_BIN" generate $model --batch "$work/empty.txt"
-sed 's/258/259/' "$work/config.json" >"$work/other.json"
+sed -e s/258/256/ -e s/\"bos_token_id\":\ 256,// -e s/\"eos_token_id\":\ 257,// "$work/config.json" >"$work/other.json"
 expect_exit 0 "$CALDERA_BIN" pretrain --device cpu --config "$work/other.json" --data "$work/data" --out "$work/other" \
   --iterations 1 --seed 1
 expect_exit 1 "$CALDERA_BIN" generate $model --prompt a --draft-model "$work/other"
