@@ -22,7 +22,7 @@ constexpr std::int32_t kEnd = 256;
 // Single bytes, an end, and pieces of texts such as vocabularies have: within characters and across pieces of
 // JSON.
 const std::vector<std::string>& token_bytes() {
-  static const std::vector<std::string> tokens = [] {
+  static const std::vector<std::string> kTokens = [] {
     std::vector<std::string> result(257);
     for (int i = 0; i < 256; ++i) result[static_cast<std::size_t>(i)] = std::string(1, static_cast<char>(i));
     for (const char* piece : {"{\"",
@@ -71,12 +71,12 @@ const std::vector<std::string>& token_bytes() {
       result.emplace_back(piece);
     return result;
   }();
-  return tokens;
+  return kTokens;
 }
 
 const GrammarVocabulary& vocabulary() {
-  static const GrammarVocabulary result(token_bytes(), {kEnd});
-  return result;
+  static const GrammarVocabulary kVocabulary(token_bytes(), {kEnd});
+  return kVocabulary;
 }
 
 // Draws a text; after a while what ends things is preferred.

@@ -32,27 +32,27 @@ const std::vector<std::pair<const char*, const char*>> kRequests{
 
 // One to four changes of bytes, or of pieces of JSON.
 std::string damage(std::string text, std::mt19937& random) {
-  static const std::vector<std::string> pieces{"null",
-                                               "-1",
-                                               "1e999",
-                                               "{}",
-                                               "[]",
-                                               "\"\"",
-                                               "true",
-                                               "\\u0000",
-                                               "\xFF",
-                                               "\"",
-                                               "{",
-                                               "]",
-                                               ",",
-                                               ":",
-                                               "99999999999999999999",
-                                               "[[[[",
-                                               "\"$ref\":\"#\"",
-                                               "1.5",
-                                               "\\ud800",
-                                               "-",
-                                               "\xED\xA0\x80"};
+  static const std::vector<std::string> kPieces{"null",
+                                                "-1",
+                                                "1e999",
+                                                "{}",
+                                                "[]",
+                                                "\"\"",
+                                                "true",
+                                                "\\u0000",
+                                                "\xFF",
+                                                "\"",
+                                                "{",
+                                                "]",
+                                                ",",
+                                                ":",
+                                                "99999999999999999999",
+                                                "[[[[",
+                                                "\"$ref\":\"#\"",
+                                                "1.5",
+                                                "\\ud800",
+                                                "-",
+                                                "\xED\xA0\x80"};
   for (unsigned i = 1 + random() % 4; i > 0 && !text.empty(); --i) {
     const std::size_t at = random() % text.size();
     const std::size_t size = std::min<std::size_t>(1 + random() % 20, text.size() - at);
@@ -64,20 +64,20 @@ std::string damage(std::string text, std::mt19937& random) {
         text.erase(at, size);
         break;
       case 2:
-        text.insert(at, pieces[random() % pieces.size()]);
+        text.insert(at, kPieces[random() % kPieces.size()]);
         break;
       case 3:
         text.insert(at, text.substr(random() % text.size(), size));
         break;
       case 4:
-        text.replace(at, 1, pieces[random() % pieces.size()]);
+        text.replace(at, 1, kPieces[random() % kPieces.size()]);
         break;
       default: {  // a whole value
         const std::size_t colon = text.find(':', at);
         if (colon == std::string::npos) break;
         const std::size_t end = text.find_first_of(",}]", colon);
         if (end != std::string::npos)
-          text.replace(colon + 1, end - colon - 1, pieces[random() % pieces.size()]);
+          text.replace(colon + 1, end - colon - 1, kPieces[random() % kPieces.size()]);
       }
     }
   }

@@ -20,7 +20,7 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> list{
+  static const std::vector<Case> kList{
       {"hermes",
        "Hi <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>\"}}\n</tool_call>\n",
        "Hi",
@@ -58,7 +58,7 @@ const std::vector<Case>& cases() {
        "</function>\n</tool_call>",
        "",
        {{"f", R"({"city":"New\nYork","n":3})"}}}};
-  return list;
+  return kList;
 }
 
 // However the text is divided, the same is found, and what is shown before the end is a beginning of it.

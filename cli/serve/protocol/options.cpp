@@ -93,14 +93,14 @@ void read_format(const Fields& fields, CompletionOptions& options) {
 }  // namespace
 
 const std::vector<std::string_view>& option_fields() {
-  static const std::vector<std::string_view> names{
+  static const std::vector<std::string_view> kNames{
       "model", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty",
       "presence_penalty", "frequency_penalty", "logit_bias", "seed", "max_tokens", "n", "stop",
       "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "response_format",
       // These say who asks, or how the answer is to be billed or kept.
       "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
       "prompt_cache_retention"};
-  return names;
+  return kNames;
 }
 
 CompletionOptions read_options(const Fields& fields, const ServeLimits& limits) {

@@ -5,7 +5,7 @@ namespace caldera::serve {
 const std::vector<ToolFormat>& tool_formats() {
   using enum ToolPayload;
   // Sources: the chat templates of the families on the Hugging Face Hub.
-  static const std::vector<ToolFormat> formats{
+  static const std::vector<ToolFormat> kFormats{
       {"qwen3-coder", "<function=", "<tool_call>", "</tool_call>", xml, "arguments"},
       {"hermes", "<tool_call>", "<tool_call>", "</tool_call>", call, "arguments"},
       {"mistral", "[TOOL_CALLS]", "[TOOL_CALLS]", "", named, "arguments"},
@@ -13,7 +13,7 @@ const std::vector<ToolFormat>& tool_formats() {
       {"llama3", "\"parameters\": dictionary of argument name", "", "", call, "parameters"},
       {"llama3-tag", "<|python_tag|>", "<|python_tag|>", "", call, "parameters"},
   };
-  return formats;
+  return kFormats;
 }
 
 std::optional<ToolFormat> find_tool_format(std::string_view chat_template) {

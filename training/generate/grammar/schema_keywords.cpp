@@ -153,26 +153,26 @@ unsigned declared_types(const Schema& schema, const std::string& where) {
 }
 
 unsigned spoken_types(const Schema& schema) {
-  static const std::map<std::string_view, unsigned> types{{"properties", kObject},
-                                                          {"required", kObject},
-                                                          {"additionalProperties", kObject},
-                                                          {"items", kArray},
-                                                          {"prefixItems", kArray},
-                                                          {"additionalItems", kArray},
-                                                          {"minItems", kArray},
-                                                          {"maxItems", kArray},
-                                                          {"minLength", kString},
-                                                          {"maxLength", kString},
-                                                          {"pattern", kString},
-                                                          {"format", kString},
-                                                          {"minimum", kNumber | kInteger},
-                                                          {"maximum", kNumber | kInteger},
-                                                          {"exclusiveMinimum", kNumber | kInteger},
-                                                          {"exclusiveMaximum", kNumber | kInteger}};
+  static const std::map<std::string_view, unsigned> kSpoken{{"properties", kObject},
+                                                            {"required", kObject},
+                                                            {"additionalProperties", kObject},
+                                                            {"items", kArray},
+                                                            {"prefixItems", kArray},
+                                                            {"additionalItems", kArray},
+                                                            {"minItems", kArray},
+                                                            {"maxItems", kArray},
+                                                            {"minLength", kString},
+                                                            {"maxLength", kString},
+                                                            {"pattern", kString},
+                                                            {"format", kString},
+                                                            {"minimum", kNumber | kInteger},
+                                                            {"maximum", kNumber | kInteger},
+                                                            {"exclusiveMinimum", kNumber | kInteger},
+                                                            {"exclusiveMaximum", kNumber | kInteger}};
   unsigned bits = 0;
   for (const auto& [keyword, value] : schema.items()) {
-    const auto found = types.find(keyword);
-    if (found != types.end()) bits |= found->second;
+    const auto found = kSpoken.find(keyword);
+    if (found != kSpoken.end()) bits |= found->second;
   }
   return bits;
 }
@@ -194,28 +194,28 @@ std::string_view format_pattern(const std::string& format, const std::string& wh
       "02-(?:0[1-9]|1\\d|2[0-8]))";
   static constexpr std::string_view kTime =
       "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
-  static const std::string date = fmt::format("^{}$", kDate);
-  static const std::string time = fmt::format("^{}$", kTime);
-  static const std::string date_time = fmt::format("^{}T{}$", kDate, kTime);
+  static const std::string kDateOnly = fmt::format("^{}$", kDate);
+  static const std::string kTimeOnly = fmt::format("^{}$", kTime);
+  static const std::string kDateTime = fmt::format("^{}T{}$", kDate, kTime);
   static constexpr std::string_view kLabel = "[a-z0-9](?:[a-z0-9-]{0,20}[a-z0-9])?";
-  static const std::string hostname = fmt::format("^{0}(?:\\.{0}){{0,4}}$", kLabel);
-  static const std::string email = fmt::format(
+  static const std::string kHostname = fmt::format("^{0}(?:\\.{0}){{0,4}}$", kLabel);
+  static const std::string kEmail = fmt::format(
       "^[A-Za-z0-9_+-]{{1,30}}(?:\\.[A-Za-z0-9_+-]{{1,30}}){{0,3}}@{0}(?:\\.{0}){{1,4}}$", kLabel);
-  static const std::string uri =
+  static const std::string kUri =
       fmt::format("^https?://{0}(?:\\.{0}){{1,4}}(?:/[A-Za-z0-9._~-]{{1,40}}){{0,8}}/?$", kLabel);
-  static const std::map<std::string_view, std::string_view> patterns{
-      {"date", date},
-      {"time", time},
-      {"date-time", date_time},
-      {"hostname", hostname},
-      {"email", email},
-      {"uri", uri},
+  static const std::map<std::string_view, std::string_view> kPatterns{
+      {"date", kDateOnly},
+      {"time", kTimeOnly},
+      {"date-time", kDateTime},
+      {"hostname", kHostname},
+      {"email", kEmail},
+      {"uri", kUri},
       {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
       {"ipv4", "^(?:(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)$"},
       {"ipv6", "^(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$"},
       {"duration", "^P(?:\\d{1,4}W|\\d{1,4}D(?:T\\d{1,4}H)?|T\\d{1,4}(?:H|M|S))$"}};
-  const auto found = patterns.find(format);
-  if (found == patterns.end())
+  const auto found = kPatterns.find(format);
+  if (found == kPatterns.end())
     refuse_schema(
         fmt::format("the format '{}' is not supported (date, time, date-time, duration, email, hostname, "
                     "ipv4, ipv6, uri and uuid are)",
