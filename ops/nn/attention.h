@@ -43,12 +43,6 @@ struct AttentionOptions {
 LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                                         const AttentionOptions& options = {});
 
-/// mask[i][j] of AttentionOptions: j <= i + offset if causal, i + offset - window < j and j < i + offset +
-/// window with a window. Shape (queries, keys), boolean. The offset is an argument of the plan. Undefined
-/// where all are visible.
-LazyTensor banded_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, bool causal,
-                       std::optional<std::int64_t> window, Device device);
-
 /// mask[i][j] = j <= i + offset, shape (queries, keys), boolean. The offset is an argument of the plan.
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);
 LazyTensor causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, Device device);

@@ -305,8 +305,14 @@ def attention(x, a):
     if a.get("enable_gqa"):
         k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
     scores = q @ k.transpose(-2, -1) * a.get("scale", q.shape[-1] ** -0.5)
+    if "softcap" in a:
+        scores = a["softcap"] * torch.tanh(scores / a["softcap"])
+    at = torch.arange(scores.shape[-2])[:, None] + a.get("offset", 0)
+    key = torch.arange(scores.shape[-1])[None, :]
     if a.get("is_causal"):
-        scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), float("-inf"))
+        scores = scores.masked_fill(key > at, float("-inf"))
+    if "window" in a:
+        scores = scores.masked_fill((key <= at - a["window"]) | (key >= at + a["window"]), float("-inf"))
     if len(x) > 3:
         scores = scores.masked_fill(~x[3], float("-inf")) if x[3].dtype == torch.bool else scores + x[3]
     return torch.softmax(scores, -1) @ v

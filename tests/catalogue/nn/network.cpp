@@ -56,6 +56,14 @@ std::vector<Sample> attention_samples(const Operation&) {
     out.push_back({masked(s, {{queries, keys}, kSmall}), {{"scale", 0.5}}});
     out.push_back({masked(s, {{keys}, kSmall})});
   }
+  // Every query sees a key.
+  for (const Shapes& s : {kShapes[2], kShapes[3], kShapes[6]}) {
+    out.push_back({three(s), {{"window", std::int64_t{2}}}});
+    out.push_back({three(s), {{"window", std::int64_t{2}}, {"is_causal", true}, {"softcap", 0.75}}});
+    const std::int64_t more = s.k[s.k.rank() - 2] - s.q[s.q.rank() - 2];
+    out.push_back({three(s), {{"is_causal", true}, {"offset", more}}});
+    out.push_back({three(s), {{"window", std::int64_t{3}}, {"offset", more}, {"softcap", 2.0}}});
+  }
   const Shapes batched = kShapes[4];
   out.push_back({masked(batched, boolean_mask({2, 1, 3, 3}))});
   out.push_back({masked(batched, boolean_mask({2, 3, 3}))});
@@ -97,7 +105,10 @@ std::vector<ErrorSample> attention_errors(const Operation&) {
 
 Results call_attention(Tensors x, const Arguments& a) {
   AttentionOptions options{.is_causal = a.flag("is_causal", false),
+                           .offset = a.integer("offset", 0),
                            .enable_gqa = a.flag("enable_gqa", false)};
+  if (a.has("window")) options.window = a.integer("window", 1);
+  if (a.has("softcap")) options.softcap = a.real("softcap", 1);
   options.mask = optional_operand(x, 3);
   if (a.has("scale")) options.scale = a.real("scale", 1);
   return {scaled_dot_product_attention(x[0], x[1], x[2], options)};
