@@ -15,6 +15,7 @@
 #include "ops/core/views.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/linalg/matmul.h"
+#include "ops/nn/banded_mask.h"
 #include "ops/nn/softmax.h"
 #include "ops/shape/joining.h"
 

@@ -7,6 +7,7 @@
 #include "ops/core/comparison.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
+#include "ops/nn/banded_mask.h"
 #include "training/nn/precision.h"
 
 namespace caldera {
