@@ -8,7 +8,7 @@ convert="$CALDERA_BIN convert --json"
 # said PATH: the ids that a model gives after a few of a prompt's.
 said() {
   expect_exit 0 "$CALDERA_BIN" generate --json --device cpu --model "$1" --prompt-ids "256 49 32 112" --max-tokens 12
-  sed -n '/"ids"/,/]/p' "$work/stdout" | tr -d ' \n'
+  sed 's/.*,"ids":\(\[[^]]*\]\).*/\1/' "$work/stdout"
 }
 before=$(said "$work/base")
 

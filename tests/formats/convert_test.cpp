@@ -56,7 +56,8 @@ TEST(Convert, FoldersToOtherFormatsAndBack) {
     const auto model = load_causal_lm(source, Device::cpu());
     const auto again = load_causal_lm(folder / "m.gguf", Device::cpu());
     const std::vector<std::int32_t> ids{1, 5, 2, 7, 3};
-    expect_close((*again)(again->make_ids(ids)), to_doubles((*model)(model->make_ids(ids))), 1e-6, family);
+    // Factors of a configuration are f32 in a GGUF file.
+    expect_close((*again)(again->make_ids(ids)), to_doubles((*model)(model->make_ids(ids))), 1e-5, family);
   }
 }
 

@@ -150,6 +150,7 @@ const GgufFamily* gguf_family_of_model_type(std::string_view model_type) {
 
 std::string known_gguf_architectures() {
   std::vector<std::string_view> names;
+  names.reserve(kFamilies.size());
   for (const GgufFamily& family : kFamilies) names.push_back(family.architecture);
   return fmt::format("{}", fmt::join(names, ", "));
 }
