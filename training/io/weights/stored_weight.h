@@ -15,7 +15,7 @@ namespace caldera {
 /// no longer than the files that it is of. A const object may be used from several threads.
 class StoredWeight {
  public:
-  explicit StoredWeight(Shape shape) : shape_(std::move(shape)) {}
+  explicit StoredWeight(const Shape& shape) : shape_(shape) {}
   virtual ~StoredWeight() = default;
   StoredWeight(const StoredWeight&) = delete;
   StoredWeight& operator=(const StoredWeight&) = delete;
