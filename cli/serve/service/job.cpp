@@ -27,7 +27,7 @@ Job::Job(Engine& engine, std::size_t texts)
 }
 
 std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std::vector<JobText> texts) {
-  const std::shared_ptr<Job> job(new Job(engine, texts.size()));
+  std::shared_ptr<Job> job(new Job(engine, texts.size()));
   for (JobText& text : texts) {
     const auto sequence = std::make_shared<Sequence>(tokenizer, text.options, text.context);
     text.request.on_event = [state = job->state_, sequence, echo = text.echo,
