@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
@@ -141,9 +142,13 @@ LazyTensor behind_zeros(const LazyTensor& x) {
   return concatenate({zeros(one, x.dtype(), x.device()), x}, -2);
 }
 
-/// A mask (..., keys) that has something to say of key 0 too: it is visible.
-LazyTensor with_sink_visible(const LazyTensor& mask, bool sink_key, Device device) {
-  if (mask.shape(-1) == 1) return mask;
+/// A mask (..., keys or 1) that has something to say of key 0 too: it is visible. `keys` counts that one.
+LazyTensor with_sink_visible(LazyTensor mask, bool sink_key, std::int64_t keys, Device device) {
+  if (mask.shape(-1) == 1) {  // it speaks of all keys alike, but not of the sink
+    Shape wide = mask.shape();
+    wide[mask.rank() - 1] = sink_key ? keys : keys - 1;
+    mask = broadcast_to(mask, wide);
+  }
   const bool boolean = mask.dtype() == DType::boolean;
   if (!sink_key) {
     Shape one = mask.shape();
@@ -172,7 +177,8 @@ LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k
   const std::int64_t offset = options.offset + (sinks ? 1 : 0);
   if (sinks) how.sinks = reshape(options.sinks, Shape{q.shape(-3), 1, 1});
   if (options.mask.defined()) {
-    how.mask = sinks ? with_sink_visible(options.mask, options.sink_key, q.device()) : options.mask;
+    how.mask =
+        sinks ? with_sink_visible(options.mask, options.sink_key, keys.shape(-2), q.device()) : options.mask;
   } else {
     how.mask =
         banded_mask(q.shape(-2), keys.shape(-2), offset, options.is_causal, options.window, q.device());

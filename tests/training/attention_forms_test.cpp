@@ -114,6 +114,18 @@ TEST(AttentionFormsGradient, EqualDifferences) {
   }
 }
 
+TEST(AttentionForms, AMaskOfAllKeysAlikeLeavesTheSinkVisible) {
+  const Doubles values = random_doubles(4 * 3 * 2, 9);
+  const LazyTensor x = LazyTensor::from_vector(std::vector<float>(values.begin(), values.end()), {4, 3, 2});
+  for (const LazyTensor& mask : {zeros({3, 1}, DType::boolean), full({3, 1}, -1e9)}) {
+    AttentionOptions options{.mask = mask};
+    options.sinks = zeros({4});
+    // All weight is the sink's, whose value is 0.
+    for (const float y : scaled_dot_product_attention(x, x, x, options).to_vector<float>())
+      EXPECT_NEAR(y, 0, 1e-6);
+  }
+}
+
 TEST(AttentionFormsErrors, AreRefused) {
   const LazyTensor q = zeros({4, 2, 3}), k = zeros({2, 5, 3});
   const auto attend = [&](const AttentionOptions& options) {

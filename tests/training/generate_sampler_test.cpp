@@ -188,5 +188,16 @@ TEST(Sampler, TheMostLikelyOnTheDevice) {
   }
 }
 
+TEST(Sampler, LargePenaltiesLeaveLogitsFinite) {
+  const std::vector<std::int32_t> seen{0, 1, 1};
+  for (const double number : {1e300, -1e300, 3e38}) {
+    std::vector<float> logits{1, -2, 3};
+    apply_count_penalties(logits, seen, number, number);
+    if (number > 0) apply_repetition_penalty(logits, seen, number);
+    apply_logit_bias(logits, std::vector<std::pair<std::int32_t, float>>{{2, 3e38F}});
+    for (const float logit : logits) EXPECT_TRUE(std::isfinite(logit)) << number;
+  }
+}
+
 }  // namespace
 }  // namespace caldera

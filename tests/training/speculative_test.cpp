@@ -161,5 +161,26 @@ TEST(Speculative, WhatIsLeftOfADistribution) {
   EXPECT_EQ(residual(q, q).size(), 2U);
 }
 
+/// Guesses more tokens than it was asked for, also ones that the model does not have.
+class WildDrafter final : public Drafter {
+ public:
+  TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t /*count*/) override {
+    const std::int32_t last = seen.back();
+    return {.ids = {last, 2, seen.size() % 2 == 0 ? 7 : -1, 3, 1, 2, 3}, .drawn_from = {}};
+  }
+};
+
+TEST(Speculative, GuessesThatTheModelDoesNotHaveAreRefused) {
+  Llama model(config_with_layers(2), Device::cpu(), 7);
+  GenerateOptions options;
+  options.max_tokens = 30;
+  const Generation plain = generate(model, kPrompt, options);
+  options.drafter = std::make_shared<WildDrafter>();
+  for (const std::int64_t count : {1, 3, 4}) {
+    options.draft_tokens = count;
+    EXPECT_EQ(generate(model, kPrompt, options).ids, plain.ids) << count;
+  }
+}
+
 }  // namespace
 }  // namespace caldera

@@ -24,6 +24,17 @@ using RequestPtr = std::unique_ptr<RunningRequest>;
 
 constexpr std::int64_t kUsualContext = 2048;
 
+/// For a handler of all exceptions: what user code throws need not be a std::exception.
+std::string message_of_current_exception() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception without a message";
+  }
+}
+
 BatchLimits completed(BatchLimits limits, const ModelConfig& config) {
   const auto positive = [](const char* name, std::int64_t value, std::int64_t least) {
     if (value < least)
@@ -75,6 +86,10 @@ class BatchGenerator::Engine {
   void load_adapter(const std::string& name, const std::filesystem::path& dir);
   void unload_adapter(const std::string& name);
   std::vector<std::string> adapters() const;
+  void forget_prefixes() {
+    const std::lock_guard stepping(stepping_);
+    if (forward_ != nullptr) forward_->store().forget();
+  }
 
  private:
   NamedAdapter adapter_named(const std::string& name) const;
@@ -90,6 +105,7 @@ class BatchGenerator::Engine {
   void deliver(RunningRequest& request, const TokenEvent& event);
   void finish(RunningRequest& request);
   void fail_all(const std::string& why);
+  bool reopen();
   std::list<RequestPtr>::iterator place_of(const RunningRequest& request);
   std::vector<RunningRequest*> all_running() const;
   bool runs(const RunningRequest& request) { return place_of(request) != running_.end(); }
@@ -157,7 +173,7 @@ void BatchGenerator::Engine::load_adapter(const std::string& name, const std::fi
   const std::lock_guard stepping(stepping_);
   if (bank_ == nullptr) {
     bank_ = std::make_unique<AdapterBank>(model_);
-    forward_->set_adapters(bank_.get());
+    if (forward_ != nullptr) forward_->set_adapters(bank_.get());
   }
   NamedAdapter loaded{bank_->load(dir), fmt::format("{}#{}", name, ++loads_)};
   const std::lock_guard lock(mutex_);
@@ -180,7 +196,7 @@ std::vector<std::string> BatchGenerator::Engine::adapters() const {
 RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
   check(request);
   const std::lock_guard lock(mutex_);
-  if (static_cast<std::int64_t>(alive_.size()) >= limits_.max_queue + limits_.max_batch)
+  if (static_cast<std::int64_t>(alive_.size()) - limits_.max_batch >= limits_.max_queue)
     throw QueueFull(fmt::format("{} requests are running or wait; try again later", alive_.size()));
   const RequestId id = next_;
   NamedAdapter adapter = adapter_named(request.adapter);
@@ -217,7 +233,7 @@ void BatchGenerator::Engine::deliver(RunningRequest& request, const TokenEvent& 
 
 /// Frees the pages and takes the request out of the batch; it lives on until the next step.
 void BatchGenerator::Engine::finish(RunningRequest& request) {
-  request.leave(forward_->store());
+  if (forward_ != nullptr) request.leave(forward_->store());
   const auto place = place_of(request);
   if (place != running_.end()) ended_.splice(ended_.end(), running_, place);
   const std::lock_guard lock(mutex_);
@@ -319,11 +335,13 @@ void BatchGenerator::Engine::feed(std::span<RunningRequest* const> requests, std
   if (!choose) return draw(requests, result);
   const std::vector<std::int32_t> ids = result.to_vector<std::int32_t>();
   for (std::size_t r = 0; r < requests.size(); ++r) {
+    TokenEvent event;
     try {
-      deliver(*requests[r], requests[r]->take(ids[r], limits_.max_context));
-    } catch (const Error& e) {
-      deliver(*requests[r], requests[r]->ended(FinishReason::failed, e.what()));
+      event = requests[r]->take(ids[r], limits_.max_context);
+    } catch (...) {
+      event = requests[r]->ended(FinishReason::failed, message_of_current_exception());
     }
+    deliver(*requests[r], event);
   }
 }
 
@@ -334,8 +352,8 @@ void BatchGenerator::Engine::draw(std::span<RunningRequest* const> requests, con
     TokenEvent event;
     try {
       event = requests[r]->draw(std::span(values).subspan(r * width, width), limits_.max_context);
-    } catch (const std::exception& e) {
-      event = requests[r]->ended(FinishReason::failed, e.what());
+    } catch (...) {
+      event = requests[r]->ended(FinishReason::failed, message_of_current_exception());
     }
     deliver(*requests[r], event);
   }
@@ -346,7 +364,7 @@ void BatchGenerator::Engine::prefill() {
   std::int64_t budget = limits_.prefill_chunk;
   for (RunningRequest* request : all_running()) {
     while (budget > 0 && runs(*request) && request->waiting() > 1) {
-      const std::int64_t count = forward_->piece_of(request->waiting());
+      const std::int64_t count = forward_->piece_of(std::min(request->waiting(), budget));
       if (!make_room(*request, count)) break;
       feed({&request, 1}, count);
       budget -= count;
@@ -371,7 +389,31 @@ void BatchGenerator::Engine::fail_all(const std::string& why) {
     request->tell(request->ended(FinishReason::failed, why));
     finish(*request);
   }
-  open();  // what the cache holds is not known any more
+  reopen();  // what the cache holds is not known any more
+}
+
+/// Opens the cache anew. Where that fails, as it does while a device has no memory, nobody can be served:
+/// those that wait are told, and the next step tries again.
+bool BatchGenerator::Engine::reopen() {
+  std::string why;
+  try {
+    open();
+    return true;
+  } catch (...) {
+    why = message_of_current_exception();
+  }
+  std::deque<RequestPtr> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting.swap(queue_);
+    status_.pages = status_.pages_in_use = status_.pages_reusable = 0;
+    status_.cache_bytes = 0;
+  }
+  for (const RequestPtr& request : waiting) {
+    request->tell(request->ended(FinishReason::failed, why));
+    finish(*request);
+  }
+  return false;
 }
 
 std::list<RequestPtr>::iterator BatchGenerator::Engine::place_of(const RunningRequest& request) {
@@ -399,15 +441,16 @@ void BatchGenerator::Engine::update_status() {
 bool BatchGenerator::Engine::step() {
   const std::lock_guard stepping(stepping_);
   ended_.clear();
+  if (forward_ == nullptr && !reopen()) return has_work();
   end_cancelled();
   admit();
   try {
     prefill();
     decode();
-  } catch (const std::exception& e) {
-    fail_all(e.what());
+  } catch (...) {
+    fail_all(message_of_current_exception());
   }
-  update_status();
+  if (forward_ != nullptr) update_status();
   return has_work();
 }
 
@@ -433,6 +476,7 @@ void BatchGenerator::load_adapter(const std::string& name, const std::filesystem
   engine_->load_adapter(name, dir);
 }
 void BatchGenerator::unload_adapter(const std::string& name) { engine_->unload_adapter(name); }
+void BatchGenerator::forget_prefixes() { engine_->forget_prefixes(); }
 std::vector<std::string> BatchGenerator::adapters() const { return engine_->adapters(); }
 
 }  // namespace caldera

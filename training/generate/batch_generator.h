@@ -52,6 +52,9 @@ class BatchGenerator {
   /// Forgets an adapter; requests that have it go on with it. Throws ValueError where none has that name.
   void unload_adapter(const std::string& name);
   std::vector<std::string> adapters() const;
+  /// Forgets what is kept of the beginnings of texts: call it when the model's weights have changed, between
+  /// requests. Not from an event's receiver.
+  void forget_prefixes();
 
   BatchStatus status() const;
   const BatchLimits& limits() const;

@@ -43,6 +43,7 @@ class Feeder {
   std::span<const float> row(std::size_t i) const { return std::span(host_).subspan(i * width_, width_); }
   /// The most likely token after the last one that was fed, (1, 1), with `choose`.
   LazyTensor choice() const { return choice_; }
+  std::size_t vocabulary() const { return static_cast<std::size_t>(model_.config().vocab_size); }
   bool chooses() const { return choose_; }
   /// Whether so many more tokens fit without a larger cache.
   bool has_room(std::int64_t tokens = 1) const { return cache_->position() + tokens <= cache_->capacity(); }

@@ -1,5 +1,7 @@
 #include "training/generate/speculative.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +30,21 @@ bool check_draft(const Feeder& feeder, Sampler& sampler, Continuation& text, con
     ++result.accepted_tokens;
     if (!text.add(guess)) return false;
   }
+}
+
+/// Leaves of a draft what can be checked: `most` tokens, up to the first that the model does not have (its
+/// vocabulary may be smaller than the drafter's), which is refused. Throws ValueError where tokens and what
+/// they were drawn from do not fit together.
+void trim(TokenDraft& draft, std::int64_t most, std::size_t vocabulary) {
+  if (!draft.drawn_from.empty() && draft.drawn_from.size() != draft.ids.size())
+    throw ValueError(fmt::format("speculative decoding: the drafter gave {} tokens from {} distributions",
+                                 draft.ids.size(), draft.drawn_from.size()));
+  std::size_t count = 0;
+  while (count < draft.ids.size() && static_cast<std::int64_t>(count) < most)
+    if (const std::int32_t id = draft.ids[count++]; id < 0 || static_cast<std::size_t>(id) >= vocabulary)
+      break;
+  draft.ids.resize(count);
+  if (!draft.drawn_from.empty()) draft.drawn_from.resize(count);
 }
 
 }  // namespace
@@ -68,6 +85,8 @@ void generate_with_drafts(Feeder& feeder, Sampler& sampler, Continuation& text, 
     // One length, so that there is one plan.
     if (wanted > 0 && feeder.make_room(options.draft_tokens + 1))
       draft = options.drafter->propose(text.ids(), wanted);
+    const std::size_t vocabulary = feeder.vocabulary();
+    trim(draft, wanted, vocabulary);
     if (draft.ids.empty()) {
       feeder.feed_token(text.ids().back());
       if (!text.add(sampler.next(feeder.logits(), text.context()))) return;
@@ -76,6 +95,8 @@ void generate_with_drafts(Feeder& feeder, Sampler& sampler, Continuation& text, 
     result.drafted_tokens += static_cast<std::int64_t>(draft.ids.size());
     std::vector<std::int32_t> ids{text.ids().back()};
     ids.insert(ids.end(), draft.ids.begin(), draft.ids.end());
+    // The token that the model does not have: nothing that follows it is read.
+    if (ids.back() < 0 || static_cast<std::size_t>(ids.back()) >= vocabulary) ids.back() = 0;
     feeder.feed_drafts(ids, options.draft_tokens + 1);
     const bool go_on = check_draft(feeder, sampler, text, draft, options, result);
     feeder.truncate(text.size() - 1);  // the token that was added last is not fed

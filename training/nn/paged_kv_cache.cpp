@@ -8,9 +8,11 @@
 #include "engine/runtime/runtime.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/ranges.h"
+#include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/index/scatter.h"
@@ -72,6 +74,8 @@ void PagedKVCache::plan(const PagedCall& call) {
 
   // One transfer for all of them; where a part of it begins is an argument of the plan.
   std::vector<std::int32_t> all = call.positions;
+  for (auto row = call.positions.begin(); row != call.positions.end(); row += call.length)
+    all.push_back(*std::max_element(row, row + call.length));
   for (const PagedCall::Layers& g : call.groups)
     for (const auto* list : {&g.slots, &g.first, &g.pages}) all.insert(all.end(), list->begin(), list->end());
   const LazyTensor data = LazyTensor::from_span(std::span<const std::int32_t>(all),
@@ -85,6 +89,7 @@ void PagedKVCache::plan(const PagedCall& call) {
   batch_ = call.batch;
   length_ = call.length;
   positions_ = take_part(Shape{batch_, length_});
+  last_ = take_part(Shape{batch_, 1});
   located_.clear();
   for (const PagedCall::Layers& g : call.groups) {
     const std::int64_t pages = static_cast<std::int64_t>(g.pages.size()) / batch_;
@@ -140,13 +145,16 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
     key_positions = behind(key_positions);
   }
   const std::int64_t count = rows.shape(1);
-  const auto read = [&](const LazyTensor& buffer) {
-    return permute_dims(reshape(take(buffer, rows), Shape{batch_, count, heads_, width / heads_}),
-                        {0, 2, 1, 3});
+  const auto by_head = [&](const LazyTensor& x) {
+    return permute_dims(reshape(x, Shape{batch_, count, heads_, width / heads_}), {0, 2, 1, 3});
   };
+  // Behind a text's own positions lies what another one left there: its weight is 0, but 0 * NaN is NaN.
+  const LazyTensor own =
+      reshape(less_equal(reshape(key_positions, Shape{batch_, count}), last_), Shape{batch_, count, 1});
+  const LazyTensor own_values = where(own, take(values_[i], rows), 0.0);
   const LazyTensor query_positions = reshape(positions_, Shape{batch_, 1, length_, 1});
-  return {.keys = read(keys_[i]),
-          .values = read(values_[i]),
+  return {.keys = by_head(take(keys_[i], rows)),
+          .values = by_head(own_values),
           .mask = visible_by_position(query_positions, key_positions, reach),
           .offset = 0,
           .sink_key = reach.sinks};

@@ -45,8 +45,8 @@ class PagedKVCache final : public AttentionCache {
   const std::vector<PagedLayers>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
   std::int64_t bytes() const;
-  /// Where tokens of no text are written: nobody reads it as a key of theirs.
-  static constexpr std::int32_t kNoSlot = 1;
+  /// Where tokens of no text are written: nowhere, as it is outside of every memory. Page 0 stays zeros.
+  static constexpr std::int32_t kNoSlot = -1;
 
   /// Says what the next forward call is. Throws ShapeError where its lists do not fit.
   void plan(const PagedCall& call);
@@ -78,6 +78,7 @@ class PagedKVCache final : public AttentionCache {
   std::int64_t batch_ = 0;
   std::int64_t length_ = 0;
   LazyTensor positions_;  // (batch, length)
+  LazyTensor last_;       // (batch, 1): the last position of each row's queries
   std::vector<Located> located_;
 };
 

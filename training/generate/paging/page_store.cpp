@@ -54,7 +54,7 @@ PageStore::Text PageStore::begin(const std::string& kind, std::span<const std::i
   text.kept_from_.assign(groups_.size(), 0);
   reused = 0;
   if (!reuse_) return text;
-  std::unique_ptr<Block>& root = roots_[kind];
+  std::unique_ptr<Block>& root = roots_[{era_, kind}];
   if (root == nullptr) {
     root = std::make_unique<Block>(groups_.size());
     root->in_tree = true;

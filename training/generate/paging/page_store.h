@@ -65,6 +65,8 @@ class PageStore {
   /// Says that keys and values of `ids`, all of the text's so far, are written.
   void written(Text& text, std::span<const std::int32_t> ids);
   void release(Text& text);
+  /// Texts that begin from now on start from nothing that is kept now: for keys that hold no more.
+  void forget() { ++era_; }
 
   /// The page of a block; 0 where the window has left it behind.
   std::int64_t page(const Text& text, std::size_t group, std::int64_t block) const;
@@ -91,7 +93,8 @@ class PageStore {
   std::int64_t page_positions_;
   bool reuse_;
   std::uint64_t clock_ = 0;
-  std::map<std::string, std::unique_ptr<Block>> roots_;
+  std::uint64_t era_ = 0;  // its pages make room as others that nobody needs
+  std::map<std::pair<std::uint64_t, std::string>, std::unique_ptr<Block>> roots_;
   std::vector<std::vector<std::int64_t>> free_;  // of each group
   std::vector<Idle> idle_;                       // of each group
 };

@@ -1,6 +1,7 @@
 #include "training/generate/sampling/penalties.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -12,6 +13,13 @@ bool is_of(std::int32_t id, std::span<const float> logits) {
   return id >= 0 && static_cast<std::size_t>(id) < logits.size();
 }
 
+/// What is left of a finite logit is finite, however large a penalty is: else it could not be told from what
+/// damaged weights give. What was not finite stays so.
+float penalised(float logit, double result) {
+  constexpr double kMost = 1e30;  // temperatures divide it
+  return static_cast<float>(std::isfinite(logit) ? std::clamp(result, -kMost, kMost) : result);
+}
+
 }  // namespace
 
 void apply_repetition_penalty(std::span<float> logits, std::span<const std::int32_t> seen, double penalty) {
@@ -20,7 +28,7 @@ void apply_repetition_penalty(std::span<float> logits, std::span<const std::int3
   for (const std::int32_t id : seen) {
     if (!is_of(id, logits) || !done.insert(id).second) continue;
     float& logit = logits[static_cast<std::size_t>(id)];
-    logit = static_cast<float>(logit > 0 ? logit / penalty : logit * penalty);
+    logit = penalised(logit, logit > 0 ? logit / penalty : logit * penalty);
   }
 }
 
@@ -32,13 +40,17 @@ void apply_count_penalties(std::span<float> logits, std::span<const std::int32_t
     if (is_of(id, logits)) ++counts[id];
   for (const auto& [id, count] : counts) {
     float& logit = logits[static_cast<std::size_t>(id)];
-    logit = static_cast<float>(logit - frequency * static_cast<double>(count) - presence);
+    logit = penalised(logit, logit - frequency * static_cast<double>(count) - presence);
   }
 }
 
 void apply_logit_bias(std::span<float> logits, std::span<const std::pair<std::int32_t, float>> bias) {
   for (const auto& [id, number] : bias)
-    if (is_of(id, logits)) logits[static_cast<std::size_t>(id)] += number;
+    if (is_of(id, logits)) {
+      float& logit = logits[static_cast<std::size_t>(id)];
+      const double sum = static_cast<double>(logit) + number;
+      logit = std::isfinite(number) ? penalised(logit, sum) : static_cast<float>(sum);
+    }
 }
 
 void apply_token_set(std::span<float> logits, TokenSet allowed) {
