@@ -29,19 +29,18 @@ QuantizedLayout fitted(QuantizedLayout layout, std::int64_t rows, std::int64_t c
 
 }  // namespace
 
-QuantizedTensor quantized_tensor(const QuantizedLayout& given, const Shape& shape,
+QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
                                  std::vector<LazyTensor> parts) {
-  const std::string_view format = name(given.format);
+  const std::string_view format = name(layout.format);
   if (shape.rank() != 2 && shape.rank() != 3)
     throw ShapeError(fmt::format("quantized_tensor: {} is not (rows, columns) or (matrices, rows, columns)",
                                  shape.to_string()));
   ops::check_extents("quantized_tensor", shape, DType::f32);
-  QuantizedTensor q{given, shape, std::move(parts)};
-  q.layout = fitted(given, q.rows(), q.columns());
-  const QuantizedLayout& layout = q.layout;
-  if (const std::string_view why = why_no_layout(layout, q.rows(), q.columns()); !why.empty())
+  QuantizedTensor q{layout, shape, std::move(parts)};
+  q.layout = fitted(layout, q.rows(), q.columns());
+  if (const std::string_view why = why_no_layout(q.layout, q.rows(), q.columns()); !why.empty())
     throw ShapeError(fmt::format("quantized_tensor: {} of shape {}: {}", format, shape.to_string(), why));
-  const std::vector<QuantizedPart> wanted = parts_of(layout, q.rows(), q.columns());
+  const std::vector<QuantizedPart> wanted = parts_of(q.layout, q.rows(), q.columns());
   if (q.parts.size() != wanted.size())
     throw ShapeError(
         fmt::format("quantized_tensor: {} has {} parts, got {}", format, wanted.size(), q.parts.size()));
