@@ -52,13 +52,15 @@ ByteComb byte_comb(const Plan& plan, const Step& step, std::size_t k) {
   ByteComb comb{.hull = byte_range(plan, step, k)};
   const Operand& operand = step.operands[k];
   if (comb.hull.empty() || !step.may_interleave(k) || operand.position >= 0) return comb;
-  // A tooth is what the innermost dimensions cover without holes; the others move it.
+  // A tooth is what the innermost dimensions cover without holes; the others move it. They are the operand's,
+  // which may be others than the step's: those of quantised parts are.
+  const Shape dims = step.operand_dims(k);
   std::int64_t tooth = 1;
   std::int64_t period = 0;
-  for (int d = step.dims.rank() - 1; d >= 0; --d) {
-    if (step.dims[d] == 1 || operand.strides[d] == 0) continue;
+  for (int d = dims.rank() - 1; d >= 0; --d) {
+    if (dims[d] == 1 || operand.strides[d] == 0) continue;
     if (period == 0 && operand.strides[d] == tooth) {
-      tooth *= step.dims[d];
+      tooth *= dims[d];
     } else {
       period = std::gcd(period, operand.strides[d]);
     }

@@ -1,6 +1,14 @@
 #include "engine/tensor/quantized_format.h"
 
+#include <limits>
+
 namespace caldera {
+namespace {
+
+/// Rows and columns of a group at most: what devices count in 32 bits.
+constexpr std::int64_t kLargestGroup = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
 
 std::optional<QuantizedFormat> quantized_format_of_ggml(std::int64_t type) {
   for (std::size_t i = 0; i < kQuantizedFacts.size(); ++i) {
@@ -20,6 +28,8 @@ std::string_view why_no_layout(const QuantizedLayout& layout, std::int64_t rows,
     return columns % f.block == 0 ? "" : "columns are no multiple of the block";
   }
   if (layout.group <= 0 || layout.group_rows <= 0) return "a group has to have rows and columns";
+  if (layout.group > kLargestGroup || layout.group_rows > kLargestGroup)
+    return "a group has at most 2^31 - 1 rows and columns";
   if (layout.format == QuantizedFormat::fp8_e4m3) return "";
   if (layout.group_rows != 1) return "only fp8_e4m3 has groups of several rows";
   if (layout.group % 32 != 0) return "a group has to be a multiple of 32 columns";

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/graph/transfer.h"
@@ -16,6 +17,18 @@ std::int64_t QuantizedTensor::bytes() const {
   return bytes;
 }
 
+namespace {
+
+/// The layout whose groups, where they are larger than the matrix, are as large as it: the same scales.
+QuantizedLayout fitted(QuantizedLayout layout, std::int64_t rows, std::int64_t columns) {
+  if (layout.format != QuantizedFormat::fp8_e4m3) return layout;
+  layout.group = std::min(layout.group, std::max<std::int64_t>(columns, 1));
+  layout.group_rows = std::min(layout.group_rows, std::max<std::int64_t>(rows, 1));
+  return layout;
+}
+
+}  // namespace
+
 QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
                                  std::vector<LazyTensor> parts) {
   const std::string_view format = name(layout.format);
@@ -24,9 +37,10 @@ QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& sha
                                  shape.to_string()));
   ops::check_extents("quantized_tensor", shape, DType::f32);
   QuantizedTensor q{layout, shape, std::move(parts)};
-  if (const std::string_view why = why_no_layout(layout, q.rows(), q.columns()); !why.empty())
+  q.layout = fitted(layout, q.rows(), q.columns());
+  if (const std::string_view why = why_no_layout(q.layout, q.rows(), q.columns()); !why.empty())
     throw ShapeError(fmt::format("quantized_tensor: {} of shape {}: {}", format, shape.to_string(), why));
-  const std::vector<QuantizedPart> wanted = parts_of(layout, q.rows(), q.columns());
+  const std::vector<QuantizedPart> wanted = parts_of(q.layout, q.rows(), q.columns());
   if (q.parts.size() != wanted.size())
     throw ShapeError(
         fmt::format("quantized_tensor: {} has {} parts, got {}", format, wanted.size(), q.parts.size()));

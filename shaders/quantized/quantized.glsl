@@ -29,6 +29,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   int scale_rows;           // of a matrix
   int x_row, x_column, which_stride, result_row;
   int indexed;  // not 0: `which` says what is picked
+  int x_bias, which_bias;  // of element numbers, which are never negative
 };
 layout(push_constant) uniform Push { Arguments a; uint all_groups; };
 #define INDEXED (a.indexed != 0)
@@ -149,7 +150,9 @@ void small_block(uvec2 row, uint k, out float w[8]) {
   const uint fifths = has_fifth ? four_bytes(p, scale_bytes) >> j : 0u;
   const uvec2 bytes = eight_bytes(p, head + (FORMAT == Q8_0 ? j : j & 15u));
   const uint e = FORMAT == MXFP4 ? byte_at(p, 0u) : 0u;
-  const float power = uintBitsToFloat(e < 2u ? 0x00200000u << e : (e - 1u) << 23);
+  // 2^(e - 128) in two factors, neither of which a device may take for 0.
+  const float first_power = e < 2u ? uintBitsToFloat(63u << 23) : 1.0;
+  const float second_power = uintBitsToFloat((e < 2u ? e + 63u : e - 1u) << 23);
   [[unroll]] for (int i = 0; i < 8; ++i) {
     const uint byte = code_of(bytes, i);
     const uint q = (byte >> shift & 15u) | (fifths >> i & 1u) << 4;
@@ -158,7 +161,11 @@ void small_block(uvec2 row, uint k, out float w[8]) {
     if (has_min) w[i] = d * float(q) + m;
     if (FORMAT == Q8_0) w[i] = d * float(bitfieldExtract(int(byte), 0, 8));
     if (FORMAT == IQ4_NL) w[i] = d * iq4(q);
-    if (FORMAT == MXFP4) w[i] = power * e2m1(q);
+    if (FORMAT == MXFP4) {
+      precise const float once = e2m1(q) * first_power;
+      precise const float twice = once * second_power;
+      w[i] = twice;
+    }
   }
 }
 
@@ -256,4 +263,4 @@ void weights_at(Row row, uint k, out float w[8]) {
 }
 
 // The matrix of row m of x; at least `matrices` where there is none.
-uint matrix_of(int m) { return INDEXED ? uint(a.which.v[m * a.which_stride]) : 0u; }
+uint matrix_of(int m) { return INDEXED ? uint(a.which.v[a.which_bias + m * a.which_stride]) : 0u; }

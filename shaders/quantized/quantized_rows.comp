@@ -12,7 +12,7 @@ void main() {
   const uint stride = all_groups * 64u;
   for (uint i = gl_GlobalInvocationID.x; i < count * eights; i += stride) {
     const uint out_row = i / eights, k = i % eights * 8u;
-    const uint n = INDEXED ? uint(a.which.v[int(out_row) * a.which_stride]) : out_row;
+    const uint n = INDEXED ? uint(a.which.v[a.which_bias + int(out_row) * a.which_stride]) : out_row;
     float w[8];
     [[unroll]] for (int j = 0; j < 8; ++j) w[j] = NOT_A_NUMBER;
     if (n < all) {

@@ -17,7 +17,7 @@ void load_left(int first, int count, int term, int terms) {
   for (int i = int(gl_LocalInvocationIndex); i < DEPTH * TILE; i += int(gl_WorkGroupSize.x)) {
     const int r = i / DEPTH, l = i % DEPTH;
     float value = 0.0;
-    if (r < count && term + l < terms) value = a.x.v[(first + r) * a.x_row + (term + l) * a.x_column];
+    if (r < count && term + l < terms) value = a.x.v[a.x_bias + (first + r) * a.x_row + (term + l) * a.x_column];
     left_part[l * (TILE + 1) + r] = value;
   }
 }

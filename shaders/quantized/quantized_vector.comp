@@ -21,7 +21,7 @@ void main() {
     int row_at[ROWS];
     [[unroll]] for (int i = 0; i < ROWS; ++i) {
       sum[i] = 0.0;
-      row_at[i] = min(first + i, a.m - 1) * a.x_row;  // outside the last one is repeated
+      row_at[i] = a.x_bias + min(first + i, a.m - 1) * a.x_row;  // outside the last one is repeated
     }
     if (there) {
       const Row row = row_of(matrix, n);

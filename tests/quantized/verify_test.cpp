@@ -44,6 +44,10 @@ const QuantizedDamage kQuantizedDamages[] = {
     {"scales in front of the beginning", "operand 2", [](Plan& p) { p.steps[0].operands[2].offset = -1; }},
     {"a result that varies along the sum", "operand 4 varies along dimension 2",
      [](Plan& p) { p.steps[0].operands[4].strides[2] = 1; }},
+    {"rows of the result that overlap", "a quantised result that is not dense",
+     [](Plan& p) { p.steps[0].operands[4].strides[0] = 1; }},
+    {"work that there is none", "quantised work that does not exist",
+     [](Plan& p) { quantized(p).what.work = static_cast<QuantizedWork>(4); }},
     {"another type", "a quantised step of another type", [](Plan& p) { p.steps[0].dtype = DType::f16; }},
 };
 

@@ -35,6 +35,20 @@ std::string_view word_for(QuantizedWork work) {
   return "transposed matmul";
 }
 
+/// Backends write a result densely. One that varies along the sum is found with the other operands.
+void check_result(const QuantizedNode& what, const Shape& dims, const Dims& strides) {
+  if (strides.rank() != 3) return;
+  const bool is_product = what.work == QuantizedWork::product;
+  const int column = is_product ? 1 : 2;
+  const std::int64_t width = dims[column];
+  const auto lies = [&](int d, std::int64_t stride) { return dims[d] <= 1 || strides[d] == stride; };
+  const bool is_whole = what.work == QuantizedWork::dequantize;
+  if (!is_whole && !lies(3 - column, 0)) return;
+  const bool is_dense =
+      lies(column, 1) && lies(0, is_whole ? dims[1] * width : width) && (!is_whole || lies(1, width));
+  if (!is_dense) throw verify::Fault{"a quantised result that is not dense"};
+}
+
 }  // namespace
 
 std::string QuantizedStep::name() const {
@@ -77,6 +91,7 @@ void QuantizedStep::check(verify::StepForm& form) const {
   if (step.dtype != DType::f32) throw Fault{"a quantised step of another type than float32"};
   if (static_cast<std::size_t>(what.layout.format) >= kQuantizedFacts.size())
     throw Fault{"a quantised format that does not exist"};
+  if (what.work > QuantizedWork::transposed_product) throw Fault{"quantised work that does not exist"};
   if (!why_no_layout(what.layout, what.rows, what.columns).empty() || what.matrices < 0)
     throw Fault{"matrices that the quantised format does not have"};
   const bool takes = what.work == QuantizedWork::take_rows;
@@ -101,10 +116,12 @@ void QuantizedStep::check(verify::StepForm& form) const {
     for (int d = 0; d < 3 && strides.rank() == 3; ++d)
       if (operand.extents[d] > 1 && strides[d] != dense[d]) throw Fault{"a quantised part that is not dense"};
   }
+  const std::size_t out = form.count();
   if (what.is_product())
     form.write(DType::f32, m | form.inner(across ? 1 : 2));
   else
     form.write(DType::f32, takes ? m | form.inner(1) : form.all());
+  if (out < step.operands.size()) check_result(what, step.dims, step.operands[out].strides);
 }
 
 }  // namespace caldera

@@ -138,7 +138,9 @@ HWY_INLINE void walk_fp8(const QuantizedRow& row, std::int64_t group, std::int64
     if (k == end) continue;
     std::uint8_t rest[static_cast<std::size_t>(kLanes)] = {};
     std::memcpy(rest, row.codes + k, static_cast<std::size_t>(end - k));
-    sink.rest(k - first, hn::Mul(e4m3(bytes_at(rest)), scale), end - k);
+    // A scale that is no number makes none of the lanes that stand for no column either.
+    const auto there = hn::FirstN(F(), static_cast<std::size_t>(end - k));
+    sink.rest(k - first, hn::IfThenElseZero(there, hn::Mul(e4m3(bytes_at(rest)), scale)), end - k);
     k = end;
   }
 }

@@ -39,10 +39,17 @@ float* scratch_of(ScratchUse use, std::int64_t elements) {
 int as_int(std::int64_t v) { return static_cast<int>(v); }
 
 /// Rows in row-major order, as far apart as they are in memory, or densely where their elements are no
-/// neighbours.
+/// neighbours, or their distance is none that OpenBLAS takes: rows that are one (broadcast), that overlap, or
+/// that lie in reverse.
 const float* packed(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t& row,
                     std::int64_t column) {
-  if (column == 1 || columns <= 1) return x;
+  const bool neighbours = column == 1 || columns <= 1;
+  const bool apart = row >= columns && row <= std::numeric_limits<int>::max();
+  if (neighbours && rows <= 1) {  // their distance counts for nothing
+    row = columns;
+    return x;
+  }
+  if (neighbours && apart) return x;
   float* out = scratch_of(kX, rows * columns);
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) out[i * columns + j] = x[i * row + j * column];
@@ -179,7 +186,9 @@ void PreparedQuantized::multiply_panels(const RunContext& context, const Run& ru
 void PreparedQuantized::multiply_across(const RunContext& context, const Run& run, const float* x,
                                         std::int64_t x_row, float* out) const {
   static const MatrixFn kProduct = find_matrix_product(DType::f32);
-  const std::int64_t unit = std::max(column_unit(what_.layout), kFewestColumns);
+  // No thread may start or end inside of a group.
+  const std::int64_t least = column_unit(what_.layout);
+  const std::int64_t unit = (kFewestColumns + least - 1) / least * least;
   const std::int64_t units = (what_.columns + unit - 1) / unit;
   const double each = static_cast<double>(what_.rows * unit) *
                       (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));

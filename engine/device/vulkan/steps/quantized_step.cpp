@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace caldera::vulkan {
 namespace {
@@ -21,6 +22,14 @@ std::int32_t type_number(const Plan& plan, const Step& step, const QuantizedStep
   return type == DType::f16 ? 1 : type == DType::bf16 ? 2 : 0;
 }
 
+/// The largest number that addresses an element along one axis or two, counted from the least.
+std::int64_t reach(const Dims& extents, const Dims& strides) {
+  std::int64_t sum = 0;
+  for (int d = 0; d < extents.rank(); ++d)
+    sum += std::abs(strides[d]) * std::max<std::int64_t>(extents[d] - 1, 0);
+  return sum;
+}
+
 /// Writes the block that shaders/quantized/quantized.glsl declares. What a step lacks has the address of the
 /// codes.
 std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
@@ -32,17 +41,21 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
   const Operand& x = quantized.has_x() ? step.operands[0] : codes;
   const Operand& which = quantized.has_which() ? step.operands[first - 1] : codes;
   TableWriter& table = encoder.table;
-  const std::uint32_t block = table.begin();
-  table.address(x);
-  table.address(which);
-  for (std::size_t i = 0; i < 3; ++i) table.address(i < parts.size() ? step.operands[first + i] : codes);
-  table.address(out);
   const bool across = what.work == QuantizedWork::transposed_product;
   const std::int64_t x_row = x.strides[0], x_column = x.strides[across ? 1 : 2];
-  const std::int64_t x_columns = across ? what.rows : what.columns;
+  // Element numbers are never negative: addresses are lowered where strides are.
+  const Dims x_extents{step.dims[0], across ? what.rows : what.columns}, x_strides{x_row, x_column};
+  const Dims which_extents{step.dims[0]}, which_strides{which.strides[0]};
+  const std::int64_t x_bias = quantized.has_x() ? bias(x_extents, x_strides) : 0;
+  const std::int64_t which_bias = quantized.has_which() ? bias(which_extents, which_strides) : 0;
+  const std::uint32_t block = table.begin();
+  table.address(x, x_bias);
+  table.address(which, which_bias);
+  for (std::size_t i = 0; i < 3; ++i) table.address(i < parts.size() ? step.operands[first + i] : codes);
+  table.address(out);
   const std::int64_t width = what.work == QuantizedWork::product ? what.rows : what.columns;
-  if (quantized.has_x())
-    TableWriter::check_fits(x_row * (step.dims[0] - 1) + x_column * (x_columns - 1), step);
+  if (quantized.has_x()) TableWriter::check_fits(reach(x_extents, x_strides), step);
+  if (quantized.has_which()) TableWriter::check_fits(reach(which_extents, which_strides), step);
   TableWriter::check_fits(what.work == QuantizedWork::dequantize ? step.dims.numel() : step.dims[0] * width,
                           step);
   const bool grouped = parts.size() > 1;
@@ -50,9 +63,16 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
   for (const std::int64_t value :
        {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
         what.layout.group_rows, code_bytes, grouped ? parts[1].columns : 0, grouped ? parts[1].rows : 0,
-        x_row, x_column, which.strides[0], width, std::int64_t{quantized.has_which()}})
+        x_row, x_column, which.strides[0], width, std::int64_t{quantized.has_which()}, x_bias, which_bias})
     table.integer(value, step);
   return block;
+}
+
+/// quantized_tile with TILE 64 needs more than the least that Vulkan lets a device have: two parts of
+/// DEPTH (TILE + 1) floats.
+bool large_tile_fits(const Context& context) {
+  const Capabilities& has = context.device->capabilities();
+  return has.max_invocations >= 256 && has.shared_memory >= 2 * 32 * (64 + 1) * 4;
 }
 
 }  // namespace
@@ -92,7 +112,7 @@ void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& q
                      turns * (k / (8 * constants[0]) + 8));
     return;
   }
-  constants[4] = few_cores || std::min(m, width) <= 32 ? 32 : 64;
+  constants[4] = few_cores || std::min(m, width) <= 32 || !large_tile_fits(encoder.context) ? 32 : 64;
   const std::int64_t tile = constants[4];
   constants[0] = static_cast<std::int32_t>(tile / 4 * (tile / 4));
   const std::int64_t tiles = ((m + tile - 1) / tile) * ((width + tile - 1) / tile);
