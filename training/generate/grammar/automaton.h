@@ -41,7 +41,7 @@ class Automaton {
     StateId state;
     std::int32_t stack;  // a number of stacks_, or kEmpty
     bool operator==(const Place&) const = default;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): of the comparison
   };
   using Places = std::vector<Place>;
   struct Stack {

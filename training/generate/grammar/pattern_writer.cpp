@@ -7,6 +7,7 @@ namespace caldera::grammar {
 
 RuleId PatternWriter::set_rule(const std::vector<CodeRange>& ranges) {
   std::vector<std::pair<char32_t, char32_t>> key;
+  key.reserve(ranges.size());
   for (const CodeRange range : ranges) key.emplace_back(range.low, range.high);
   const auto found = sets_.find(key);
   if (found != sets_.end()) return found->second;
