@@ -15,6 +15,7 @@
 #include "engine/runtime/runtime.h"
 #include "ops/core/creation.h"
 #include "training/generate/complete_limits.h"
+#include "training/generate/current_exception.h"
 #include "training/generate/paging/paged_forward.h"
 #include "training/generate/running_request.h"
 
@@ -22,17 +23,6 @@ namespace caldera {
 namespace {
 
 using RequestPtr = std::unique_ptr<RunningRequest>;
-
-/// For a handler of all exceptions: what user code throws need not be a std::exception.
-std::string message_of_current_exception() {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception without a message";
-  }
-}
 
 }  // namespace
 
@@ -312,7 +302,7 @@ void BatchGenerator::Engine::feed(std::span<RunningRequest* const> requests, std
     try {
       event = requests[r]->take(ids[r], limits_.max_context);
     } catch (...) {
-      event = requests[r]->ended(FinishReason::failed, message_of_current_exception());
+      event = requests[r]->ended(FinishReason::failed, detail::message_of_current_exception());
     }
     deliver(*requests[r], event);
   }
@@ -326,7 +316,7 @@ void BatchGenerator::Engine::draw(std::span<RunningRequest* const> requests, con
     try {
       event = requests[r]->draw(std::span(values).subspan(r * width, width), limits_.max_context);
     } catch (...) {
-      event = requests[r]->ended(FinishReason::failed, message_of_current_exception());
+      event = requests[r]->ended(FinishReason::failed, detail::message_of_current_exception());
     }
     deliver(*requests[r], event);
   }
@@ -373,7 +363,7 @@ bool BatchGenerator::Engine::reopen() {
     open();
     return true;
   } catch (...) {
-    why = message_of_current_exception();
+    why = detail::message_of_current_exception();
   }
   std::deque<RequestPtr> waiting;
   {
@@ -421,7 +411,7 @@ bool BatchGenerator::Engine::step() {
     prefill();
     decode();
   } catch (...) {
-    fail_all(message_of_current_exception());
+    fail_all(detail::message_of_current_exception());
   }
   if (forward_ != nullptr) update_status();
   return has_work();
