@@ -17,7 +17,7 @@
 namespace caldera {
 
 struct ModelFiles::Impl {
-  void add(std::vector<std::pair<std::string, StoredWeightPtr>> found) {
+  void add(std::vector<std::pair<std::string, StoredWeightPtr>>&& found) {
     for (auto& [name, weight] : found) {
       if (!weights.emplace(name, std::move(weight)).second)
         throw FileError(

@@ -14,8 +14,8 @@ namespace caldera::detail {
 class ComputedWeight final : public StoredWeight {
  public:
   /// `values` gives one for each element of the shape, row-major.
-  ComputedWeight(Shape shape, std::string type, std::function<std::vector<float>()> values)
-      : StoredWeight(std::move(shape)), type_(std::move(type)), values_(std::move(values)) {}
+  ComputedWeight(const Shape& shape, std::string type, std::function<std::vector<float>()> values)
+      : StoredWeight(shape), type_(std::move(type)), values_(std::move(values)) {}
 
   std::string type() const override { return type_; }
   LazyTensor read(DType dtype, Device device) const override;

@@ -27,8 +27,8 @@ Shape shape_of(const Shape& weight, const QuantizedPart& part) {
 
 }  // namespace
 
-PackedWeight::PackedWeight(Shape shape, const QuantizedLayout& layout, std::vector<PackedPart> parts)
-    : StoredWeight(std::move(shape)), layout_(layout), parts_(std::move(parts)) {
+PackedWeight::PackedWeight(const Shape& shape, const QuantizedLayout& layout, std::vector<PackedPart> parts)
+    : StoredWeight(shape), layout_(layout), parts_(std::move(parts)) {
   const std::vector<QuantizedPart> wanted = wanted_parts(this->shape(), layout_);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (parts_.at(i).make) continue;

@@ -22,7 +22,7 @@ class PackedWeight final : public StoredWeight {
  public:
   /// `parts` in the order of parts_of(layout, ...). `shape` is (rows, columns), or (matrices, rows, columns),
   /// each part then that of all of them. Throws ShapeError for sizes that do not fit.
-  PackedWeight(Shape shape, const QuantizedLayout& layout, std::vector<PackedPart> parts);
+  PackedWeight(const Shape& shape, const QuantizedLayout& layout, std::vector<PackedPart> parts);
 
   std::string type() const override { return std::string(name(layout_.format)); }
   LazyTensor read(DType dtype, Device device) const override;

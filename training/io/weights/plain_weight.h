@@ -10,8 +10,8 @@ namespace caldera::detail {
 
 class PlainWeight final : public StoredWeight {
  public:
-  PlainWeight(Shape shape, DType dtype, ByteParts bytes)
-      : StoredWeight(std::move(shape)), dtype_(dtype), bytes_(std::move(bytes)) {}
+  PlainWeight(const Shape& shape, DType dtype, ByteParts bytes)
+      : StoredWeight(shape), dtype_(dtype), bytes_(std::move(bytes)) {}
 
   std::string type() const override { return std::string(name(dtype_)); }
   bool is_floating() const override { return caldera::is_floating(dtype_); }

@@ -83,8 +83,8 @@ class CtcDecoder final : public Decoder {
   CtcDecoder(std::string padding, std::string delimiter, bool cleanup)
       : padding_(std::move(padding)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
   Tokens decode(Tokens tokens) const override {
-    const auto repeated = std::ranges::unique(tokens);
-    tokens.erase(repeated.begin(), repeated.end());
+    const auto repeated = std::unique(tokens.begin(), tokens.end());
+    tokens.erase(repeated, tokens.end());
     for (auto& token : tokens) token = rewritten(token);
     std::erase(tokens, "");
     return tokens;

@@ -111,14 +111,14 @@ class LongestNormalizer final : public Normalizer {
 
 /// Finds grapheme clusters: one for each thread, as making one costs more than a text.
 icu::BreakIterator& clusters() {
-  thread_local const std::unique_ptr<icu::BreakIterator> mine = [] {
+  thread_local const std::unique_ptr<icu::BreakIterator> kMine = [] {
     UErrorCode status = U_ZERO_ERROR;
     std::unique_ptr<icu::BreakIterator> made(
         icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), status));
     if (U_FAILURE(status) || !made) throw Error("ICU has no data for grapheme clusters");
     return made;
   }();
-  return *mine;
+  return *kMine;
 }
 
 class ClusterNormalizer final : public Normalizer {

@@ -25,8 +25,8 @@ struct Alphabet {
 };
 
 const Alphabet& alphabet() {
-  static const Alphabet made;
-  return made;
+  static const Alphabet kMade;
+  return kMade;
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ WordCuts::WordCuts(const TokenTable& tokens) : usable_(tokens.find(kMark).has_va
     }
   });
   std::ranges::sort(joined_);
-  const auto repeated = std::ranges::unique(joined_);
-  joined_.erase(repeated.begin(), repeated.end());
+  const auto repeated = std::unique(joined_.begin(), joined_.end());
+  joined_.erase(repeated, joined_.end());
 }
 
 std::size_t WordCuts::first_part(std::string_view text) const {
