@@ -47,8 +47,10 @@ expect_exit 2 "$CALDERA_BIN" chat --model "$model" --chat-template-kwargs 3
 printf 'a\nb\nc\n' >"$work/lines"
 code=0
 chat --system S <"$work/lines" || code=$?
-[ "$code" -eq 1 ] && grep -q 'enough' "$work/stderr" || fail "exit code $code: $(cat "$work/stderr")"
+[ "$code" -eq 1 ] || fail "exit code $code"
+grep -q 'enough' "$work/stderr" || fail "$(cat "$work/stderr")"
 code=0
 echo '0123456789012345678901234567890123456789012345678901234567890123456789' | chat || code=$?
-[ "$code" -eq 1 ] && grep -q 'context' "$work/stderr" || fail "exit code $code: $(cat "$work/stderr")"
+[ "$code" -eq 1 ] || fail "exit code $code"
+grep -q 'context' "$work/stderr" || fail "$(cat "$work/stderr")"
 refused_with 'positions' --context 65

@@ -37,7 +37,8 @@ expect_exit 0 "$CALDERA_BIN" explain --json --device "$device" --model "$work/ba
 # Vectors of texts, of a decoder as of an encoder.
 printf '1 plus\n2 plus 3\n' >"$work/texts"
 expect_exit 0 "$CALDERA_BIN" embed --json --device "$device" --model "$work/base" --file "$work/texts" --normalize
-grep -q '"embeddings"' "$work/stdout" && grep -q '"tokens"' "$work/stdout" || fail "$(cat "$work/stdout")"
+grep -q '"embeddings"' "$work/stdout" || fail "$(cat "$work/stdout")"
+grep -q '"tokens"' "$work/stdout" || fail "$(cat "$work/stdout")"
 expect_exit 0 "$CALDERA_BIN" embed --json --device "$device" --model "$work/base" --text "2 plus 3" --pooling lasttoken
 expect_exit 1 "$CALDERA_BIN" embed --device "$device" --model "$work/base" --text x --prompt-name query
 expect_exit 2 "$CALDERA_BIN" embed --device "$device" --model "$work/base" --text x --pooling median

@@ -1,5 +1,6 @@
 # For scripts that talk to a server: source behind cli.sh and tiny_model.sh. start_server FLAGS... serves "$work/base" on a
 # free port; $url is where, $server its process. make_chat_model makes that model, of bytes, with a chat template.
+: "${work:?source cli.sh first}"
 
 make_chat_model() {
   make_data
@@ -24,6 +25,7 @@ start_server() {
     [ "$tries" -lt 600 ] || fail "the server did not come up: $(cat "$work/server.log")"
     sleep 0.1
   done
+  # shellcheck disable=SC2034 # for those who source this
   url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$work/server.json")
 }
 
