@@ -1,6 +1,7 @@
 // ToolFormat: how a family of models writes calls of tools into its text.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

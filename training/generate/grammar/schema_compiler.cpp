@@ -61,10 +61,11 @@ void SchemaCompiler::fill(StateId from, StateId to, const Schema& schema, const 
 // Keywords that make one schema of several.
 bool SchemaCompiler::fill_combined(StateId from, StateId to, const Schema& schema, const std::string& where) {
   if (schema.contains("$ref")) {
-    const Schema& target = resolve_reference(root_, schema["$ref"].get<std::string>(), where);
+    const auto reference = schema["$ref"].get<std::string>();
+    const Schema& target = resolve_reference(root_, reference, where);
     const Schema rest = without(schema, {"$ref"});
     const Schema both = is_free(rest) ? target : merge_schemas(root_, target, rest, where);
-    rules_.call(from, compile(both, schema["$ref"].get<std::string>()), to);
+    rules_.call(from, compile(both, reference), to);
     return true;
   }
   if (schema.contains("allOf")) {

@@ -20,7 +20,8 @@ Schema without_reference(const Schema& root, const Schema& schema, const std::st
   if (!schema.is_object() || !schema.contains("$ref")) return schema;
   Schema rest = schema;
   rest.erase("$ref");
-  const Schema& target = resolve_reference(root, schema["$ref"].get<std::string>(), where);
+  const auto reference = schema["$ref"].get<std::string>();
+  const Schema& target = resolve_reference(root, reference, where);
   return merge_schemas(root, target, rest, where, depth + 1);
 }
 
