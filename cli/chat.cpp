@@ -58,14 +58,8 @@ class ChatCommand : public Command {
     declare_sampling(args, sampling_);
     sampling_options_ = {args.get("--temperature"), args.get("--top-k"), args.get("--top-p"),
                          args.get("--min-p"), args.get("--repetition-penalty")};
-    args.option("--seed", sampling_.seed, "Seed of the sampling")
-        .type_name("N")
-        .check(seed_value())
-        .show_default();
-    args.option("--dtype", dtype_, "What weights are kept and computed in")
-        .type_name("T")
-        .one_of({"f32", "f16", "bf16"})
-        .show_default();
+    declare_seed(args, sampling_.seed);
+    declare_dtype(args, dtype_);
     args.option("--chat-template", template_, "A file with a chat template in place of the model's")
         .type_name("FILE");
     args.option("--chat-template-kwargs", variables_,

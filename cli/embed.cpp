@@ -35,16 +35,14 @@ class EmbedCommand : public Command {
     Arguments input = args.one_required("input", "One of these");
     text_option_ = input.option("--text", text_, "A text").type_name("S");
     input.option("--file", file_, "A file with a text on each line").type_name("F");
-    pooling_option_ = args.option("--pooling", pooling_, "How the tokens' vectors become one")
-                          .one_of({"mean", "cls", "lasttoken", "max"})
-                          .show_default("what the model says, else mean");
+    pooling_option_ = declare_pooling(args, pooling_);
     args.flag("--normalize", normalize_,
               "Scale the vectors to length 1, also where the model does not say so");
     prompt_option_ = args.option("--prompt-name", prompt_,
                                  "One of the prompts that the model has for its texts, \"query\" say")
                          .type_name("NAME");
     args.option("--batch-size", batch_size_, "Texts at a time").type_name("N").show_default();
-    args.option("--dtype", dtype_, "What to compute in").one_of({"f32", "f16", "bf16"}).show_default();
+    declare_dtype(args, dtype_);
   }
 
   void run() override {

@@ -70,14 +70,8 @@ class GenerateCommand : public Command {
         .check(integer_in(0))
         .show_default();
     declare_sampling(args, sampling_);
-    args.option("--seed", sampling_.seed, "Seed of the sampling")
-        .type_name("N")
-        .check(seed_value())
-        .show_default();
-    args.option("--dtype", dtype_, "What weights are kept and computed in")
-        .type_name("T")
-        .one_of({"f32", "f16", "bf16"})
-        .show_default();
+    declare_seed(args, sampling_.seed);
+    declare_dtype(args, dtype_);
     speculation_.declare(args);
     add_memory_limit(args);
     args.option(

@@ -136,10 +136,7 @@ class KernelsCommand : public Command {
     args.option("--card", card_, "Reckon the time on this card: rtx4090, 7900xtx, 9070xt or h100")
         .one_of({"rtx4090", "7900xtx", "9070xt", "h100"})
         .type_name("NAME");
-    args.option("--dtype", flags_.training.dtype, "What the model computes in")
-        .one_of({"f32", "f16", "bf16"})
-        .type_name("T")
-        .show_default();
+    declare_dtype(args, flags_.training.dtype, "What the model computes in");
     train_ = {args.option("--batch-size", flags_.training.options.batch_size, "Sequences of a step")
                   .type_name("N")
                   .check(integer_in(1, kMostSequences))

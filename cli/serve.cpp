@@ -13,9 +13,11 @@
 #include "cli/arguments/domains.h"
 #include "cli/files/inputs.h"
 #include "cli/serve/engine/batch_engine.h"
+#include "cli/serve/engine/model_embedder.h"
 #include "cli/serve/http/server.h"
 #include "cli/serve/http/stop_signal.h"
 #include "cli/serve/service/load_model.h"
+#include "training/models/registry.h"
 #endif
 
 namespace caldera::cli {
@@ -81,10 +83,21 @@ class ServeCommand : public Command {
         .type_name("N")
         .check(integer_in(1, 86400))
         .show_default();
-    args.option("--dtype", dtype_, "What weights are kept and computed in")
-        .type_name("T")
-        .one_of({"f32", "f16", "bf16"})
+    declare_dtype(args, dtype_);
+    args.option(
+            "--reasoning-format", reasoning_,
+            "Where an answer's thinking goes: into reasoning_content, or left in content as it is written")
+        .type_name("F")
+        .one_of({"deepseek", "none"})
         .show_default();
+    args.flag("--embeddings", embeddings_,
+              "Serve /v1/embeddings alone, also with a model that generates text (models made for embeddings "
+              "need no flag)");
+    pooling_option_ = declare_pooling(args, pooling_);
+    args.flag(
+        "--matryoshka", matryoshka_,
+        "Let requests shorten embeddings (\"dimensions\"): for models that were trained for it and whose "
+        "config.json does not say so");
     add_memory_limit(args);
   }
 
@@ -93,11 +106,16 @@ class ServeCommand : public Command {
     if (options_.api_key.empty())
       if (const char* key = std::getenv("CALDERA_API_KEY")) options_.api_key = key;
     const Device device = open_device();
+    if (embeddings_ || SentenceModules::from_folder(model_).pooling || is_encoder(model_))
+      return serve_embeddings(device);
+    if (pooling_option_.given() || matryoshka_)
+      throw UsageError("--pooling and --matryoshka are for models of embeddings (or --embeddings)");
     const std::unique_ptr<CausalLM> model = load_model(model_, {}, device, parse_dtype(dtype_));
     std::string problem;
     serve::ServedModel served = serve::load_served_model(model_, model->config(), problem);
     if (!problem.empty()) note(fmt::format("no chat: {}", problem));
     if (!name_.empty()) served.name = name_;
+    served.split_thinking = reasoning_ == "deepseek";
     BatchGenerator generator(*model, batch_);
     for (const auto& [name, dir] : adapters) {
       if (name == served.name) throw UsageError("--adapter: '" + name + "' is the model's own name");
@@ -107,7 +125,9 @@ class ServeCommand : public Command {
     const std::int64_t context = batch_.max_context > 0
                                      ? std::min(batch_.max_context, model->config().max_position_embeddings)
                                      : model->config().max_position_embeddings;
-    serve_until_told(served, generator, context);
+    serve::BatchEngine engine(generator, context);
+    serve::Service service(served, engine, limits_);
+    serve_until_told(service, context);
   }
 
  private:
@@ -122,12 +142,23 @@ class ServeCommand : public Command {
     return result;
   }
 
-  void serve_until_told(const serve::ServedModel& served, BatchGenerator& generator, std::int64_t context) {
+  void serve_embeddings(Device device) {
+    if (!adapters_.empty()) throw UsageError("--adapter: embeddings are made without adapters");
+    serve::ServedModel served = serve::load_served_embedder(model_);
+    if (!name_.empty()) served.name = name_;
+    serve::ModelEmbedder::Options options{{}, matryoshka_};
+    if (pooling_option_.given()) options.pooling = pooling_of(pooling_);
+    serve::ModelEmbedder embedder(EmbeddingModel::from_pretrained(model_, device, parse_dtype(dtype_)),
+                                  served.name, options);
+    serve::Service service(served, embedder, limits_);
+    serve_until_told(service, embedder.max_tokens());
+  }
+
+  void serve_until_told(serve::Service& service, std::int64_t context) {
     limit_files();
 
     const serve::StopSignal signal;
-    serve::BatchEngine engine(generator, context);
-    serve::Service service(served, engine, limits_);
+    const serve::ServedModel& served = service.served();
     options_.log = [this](const std::string& line) { note(line); };
     serve::HttpServer server(service, options_);
     const int port = server.bind();
@@ -139,7 +170,8 @@ class ServeCommand : public Command {
       print_json({{"url", url}, {"model", served.name}, {"adapters", served.adapters}, {"context", context}});
       std::fflush(stdout);
     }
-    note(fmt::format("serving {} at {} (a page to chat; the API is under /v1)", served.name, url));
+    note(fmt::format("serving {} at {} ({}the API is under /v1)", served.name, url,
+                     service.generates() ? "a page to chat; " : "embeddings; "));
 
     signal.wait();
     note("stopping: no new requests; those under way may end (a second signal breaks them off)");
@@ -157,6 +189,11 @@ class ServeCommand : public Command {
   std::vector<std::string> adapters_;
   std::string name_;
   std::string dtype_ = "f32";
+  std::string reasoning_ = "deepseek";
+  std::string pooling_;
+  bool embeddings_ = false;
+  bool matryoshka_ = false;
+  Option pooling_option_;
   serve::ServerOptions options_;
   serve::ServeLimits limits_;
   BatchLimits batch_;

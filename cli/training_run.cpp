@@ -118,14 +118,8 @@ void TrainingFlags::declare(Arguments& args) {
       .type_name("N")
       .check(integer_in(-1, most))
       .show_default();
-  args.option("--seed", options.seed, "Seed of weights, data order and dropout")
-      .type_name("N")
-      .check(seed_value())
-      .show_default();
-  args.option("--dtype", dtype, "What is computed in; what is trained stays f32, and f16 scales the loss")
-      .type_name("T")
-      .one_of({"f32", "f16", "bf16"})
-      .show_default();
+  declare_seed(args, options.seed, "Seed of weights, data order and dropout");
+  declare_dtype(args, dtype, "What is computed in; what is trained stays f32, and f16 scales the loss");
   args.option("--log", log,
               "Write a JSON object a step and validation there, as they come; an "
               "earlier file is replaced when the training begins")

@@ -15,6 +15,20 @@ Option declare_adapter(Arguments& args, std::string& folder) {
   return args.option("--adapter", folder, "LoRA adapter folder to apply to the model").type_name("DIR");
 }
 
+Option declare_dtype(Arguments& args, std::string& dtype, const std::string& help) {
+  return args.option("--dtype", dtype, help).type_name("T").one_of({"f32", "f16", "bf16"}).show_default();
+}
+
+Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help) {
+  return args.option("--seed", seed, help).type_name("N").check(seed_value()).show_default();
+}
+
+Option declare_pooling(Arguments& args, std::string& pooling) {
+  return args.option("--pooling", pooling, "How the tokens' vectors become one")
+      .one_of({"mean", "cls", "lasttoken", "max"})
+      .show_default("what the model says, else mean");
+}
+
 void declare_sampling(Arguments& args, SamplingOptions& options) {
   args.option("--temperature", options.temperature, "0 takes the most likely token")
       .type_name("T")

@@ -1,6 +1,7 @@
 // Declares the flags that several commands share: those of models, of sampling and of adapters.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,15 @@ Option declare_model(Arguments& args, std::string& folder);
 /// --adapter.
 Option declare_adapter(Arguments& args, std::string& folder);
 
-/// --temperature, --top-k, --top-p, --min-p, --repetition-penalty; --seed is the command's.
+/// --dtype, of three types: f32, f16, bf16.
+Option declare_dtype(Arguments& args, std::string& dtype,
+                     const std::string& help = "What weights are kept and computed in");
+/// --seed.
+Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help = "Seed of the sampling");
+/// --pooling, of models that give embeddings.
+Option declare_pooling(Arguments& args, std::string& pooling);
+
+/// --temperature, --top-k, --top-p, --min-p, --repetition-penalty.
 void declare_sampling(Arguments& args, SamplingOptions& options);
 
 /// --rank, --alpha, --dropout, --target-modules.

@@ -25,7 +25,7 @@ or are known to change no result. Of a model that has a `text_config` (Gemma3For
 named `language_model.`...; it is saved as the text model that it is.
 
 - **read**: folders of these architectures are read and written back.
-- **run**: what models of the family give: the text's next tokens, or vectors (`caldera embed`, `EmbeddingModel`). Every
+- **run**: what models of the family give: the text's next tokens, or vectors (`caldera embed`, `caldera serve`, `EmbeddingModel`). Every
   decoder also gives vectors: Qwen3-Embedding is a Qwen3.
 - **LoRA**: the modules that adapters may wrap (`--target-modules`), as PEFT names them.
 - **quantised**: whether all of these modules may have block-quantised weights.

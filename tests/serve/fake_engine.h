@@ -167,6 +167,15 @@ class TestServer {
  public:
   explicit TestServer(const serve::ServeLimits& limits = {}, serve::ServerOptions options = {})
       : model(byte_model()), service(model, engine, limits) {
+    begin(std::move(options));
+  }
+  /// Without an engine: it gives embeddings alone.
+  explicit TestServer(serve::Embedder& embedder, const serve::ServeLimits& limits = {})
+      : model(byte_model()), service(model, embedder, limits) {
+    begin({});
+  }
+
+  void begin(serve::ServerOptions options) {
     options.port = 0;
     server = std::make_unique<serve::HttpServer>(service, std::move(options));
     port = server->bind();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/serve/fake_engine.h"
+#include "tests/serve/replies.h"
 
 namespace caldera {
 namespace {
@@ -9,36 +10,12 @@ namespace {
 using serve::Json;
 using testing::TestServer;
 
-constexpr const char* kJson = "application/json";
-constexpr const char* kChat = "/v1/chat/completions";
+using testing::events_of;
+using testing::kChat;
+using testing::kJson;
+using testing::parsed;
+
 constexpr const char* kHello = R"({"model":"tiny","messages":[{"role":"user","content":"Hi"}],"seed":1})";
-
-Json parsed(const httplib::Result& result) {
-  EXPECT_TRUE(result) << "no answer";
-  return result ? Json::parse(result->body) : Json();
-}
-
-// The data of the events of a stream.
-std::vector<Json> events_of(const std::string& body) {
-  std::vector<Json> events;
-  std::size_t at = 0;
-  bool done = false;
-  while (at < body.size()) {
-    const std::size_t end = body.find("\n\n", at);
-    if (end == std::string::npos) break;
-    const std::string event = body.substr(at, end - at);
-    at = end + 2;
-    if (event.starts_with(":")) continue;
-    EXPECT_TRUE(event.starts_with("data: ")) << event;
-    EXPECT_FALSE(done) << "an event after [DONE]";
-    if (event == "data: [DONE]")
-      done = true;
-    else
-      events.push_back(Json::parse(event.substr(6)));
-  }
-  EXPECT_TRUE(done);
-  return events;
-}
 
 std::string joined(const std::vector<Json>& events) {
   std::string text;
@@ -63,7 +40,7 @@ TEST(Serve, AnswersAChat) {
       R"({"object":"chat.completion","model":"tiny","choices":[{"index":0,"message":{"role":"assistant",)"
       R"("content":"Hello, world!","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
       R"("usage":{"prompt_tokens":18,"completion_tokens":14,"total_tokens":32,)"
-      R"("prompt_tokens_details":{"cached_tokens":0}}})");
+      R"("prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}})");
   const auto seen = server.engine.seen();
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].sampling.temperature, 1);
@@ -234,41 +211,6 @@ TEST(Serve, RefusesInOpenAIsWords) {
   EXPECT_EQ(server.client().Get("/nothing")->status, 404);
   EXPECT_EQ(parsed(server.client().Get("/nothing"))["error"]["type"], "invalid_request_error");
   EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);
-}
-
-TEST(Serve, GivesEmbeddings) {
-  class Letters : public serve::Embedder {
-   public:
-    const std::string& name() const override { return name_; }
-    std::int64_t dimension() const override { return 2; }
-    Result embed(const std::vector<std::string>& texts) override {
-      Result result;
-      for (const std::string& text : texts) {
-        result.vectors.push_back({static_cast<float>(text.size()), -0.5F});
-        result.tokens += static_cast<std::int64_t>(text.size());
-      }
-      return result;
-    }
-
-   private:
-    std::string name_ = "letters";
-  };
-  Letters letters;
-  TestServer server;
-  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);
-  server.service.set_embedder(letters);
-  const auto result =
-      server.client().Post("/v1/embeddings", R"({"input":["ab","c"],"model":"letters"})", kJson);
-  EXPECT_EQ(result->body,
-            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[2.0,-0.5]},)"
-            R"({"object":"embedding","index":1,"embedding":[1.0,-0.5]}],"model":"letters",)"
-            R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
-  const Json coded =
-      parsed(server.client().Post("/v1/embeddings", R"({"input":"ab","encoding_format":"base64"})", kJson));
-  EXPECT_EQ(coded["data"][0]["embedding"], "AAAAQAAAAL8=");  // 00 00 00 40, 00 00 00 bf
-  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a","dimensions":3})", kJson)->status, 400);
-  EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":[]})", kJson)->status, 400);
-  EXPECT_EQ(parsed(server.client().Get("/v1/models"))["data"][2]["id"], "letters");
 }
 
 TEST(Serve, KeepsToItsLimits) {

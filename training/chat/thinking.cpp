@@ -56,6 +56,14 @@ ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
   }
 }
 
+bool ThinkingSplitter::reads(std::string_view token) {
+  const auto has = [token](std::string_view mark) { return mark.find(token) != mark.npos; };
+  return !token.empty() &&
+         (std::ranges::any_of(kMarks,
+                              [&](const Marks& marks) { return has(marks.open) || has(marks.close); }) ||
+          std::ranges::any_of(kFrames, has));
+}
+
 ThinkingSplitter::Found ThinkingSplitter::next_mark() const {
   Found best{held_.size(), {}, {}};
   const auto look_for = [&](std::string_view mark, std::string_view close, bool anywhere) {

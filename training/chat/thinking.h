@@ -34,6 +34,12 @@ class ThinkingSplitter {
 
   /// Whether the text so far ends within thinking.
   bool thinking() const { return thinking_; }
+  /// The mark that ends the present thinking; empty outside of it.
+  std::string_view close() const { return thinking_ ? close_ : std::string_view(); }
+
+  /// Whether marks have this token in them, and so whether it must not be left out of the text as other
+  /// special tokens are: "<|channel|>", "</think>".
+  static bool reads(std::string_view token);
 
  private:
   /// The first mark in what is held, or what may become one; `at` is the end where there is none.

@@ -68,13 +68,21 @@ std::int64_t EmbeddingModel::dimension() const {
   return modules_.dense.empty() ? model_->config().hidden_size : modules_.dense.back().out;
 }
 
-std::vector<std::int32_t> EmbeddingModel::tokens_of(const std::string& text,
-                                                    const std::string& prompt) const {
-  std::vector<std::int32_t> ids = tokenizer_->encode(prompt + text);
-  std::int64_t most = model_->config().max_positions();
-  if (modules_.max_length) most = std::min(most, *modules_.max_length);
-  cut(ids, static_cast<std::size_t>(most), tokenizer_->encode(""));
-  return ids;
+std::int64_t EmbeddingModel::max_length() const {
+  const std::int64_t most = model_->config().max_positions();
+  return modules_.max_length ? std::min(most, *modules_.max_length) : most;
+}
+
+std::vector<std::int32_t> EmbeddingModel::tokenize(const std::string& text,
+                                                   const EncodeOptions& options) const {
+  const std::string prompt_name = options.prompt_name.value_or(modules_.default_prompt);
+  if (prompt_name.empty()) return tokenizer_->encode(text);
+  const auto found = modules_.prompts.find(prompt_name);
+  if (found == modules_.prompts.end())
+    throw ValueError(fmt::format("encode: the model has no prompt '{}'", prompt_name));
+  if (!found->second.empty() && !modules_.include_prompt)
+    throw ValueError("encode: prompts that do not count in the pooling (include_prompt) are not supported");
+  return tokenizer_->encode(found->second + text);
 }
 
 LazyTensor EmbeddingModel::embed(std::span<const std::vector<std::int32_t>> texts,
@@ -104,19 +112,13 @@ LazyTensor EmbeddingModel::embed(std::span<const std::vector<std::int32_t>> text
 
 EncodedTexts EmbeddingModel::encode(std::span<const std::string> texts, const EncodeOptions& options) {
   if (options.batch_size < 1) throw ValueError("encode: the batch size must be positive");
-  const std::string prompt_name = options.prompt_name.value_or(modules_.default_prompt);
-  std::string prompt;
-  if (!prompt_name.empty()) {
-    const auto found = modules_.prompts.find(prompt_name);
-    if (found == modules_.prompts.end())
-      throw ValueError(fmt::format("encode: the model has no prompt '{}'", prompt_name));
-    prompt = found->second;
-  }
-  if (!prompt.empty() && !modules_.include_prompt)
-    throw ValueError("encode: prompts that do not count in the pooling (include_prompt) are not supported");
+  const std::vector<std::int32_t> of_empty_text = tokenizer_->encode("");
   std::vector<std::vector<std::int32_t>> ids;
   ids.reserve(texts.size());
-  for (const std::string& text : texts) ids.push_back(tokens_of(text, prompt));
+  for (const std::string& text : texts) {
+    ids.push_back(tokenize(text, options));
+    cut(ids.back(), static_cast<std::size_t>(max_length()), of_empty_text);
+  }
 
   EvaluationMode evaluation(*model_);
   EncodedTexts encoded;

@@ -38,8 +38,14 @@ class EmbeddingModel {
 
   /// The width of the vectors.
   std::int64_t dimension() const;
+  /// Tokens of a text at most, special ones among them: what the folder says, and no more than the model has.
+  std::int64_t max_length() const;
   CausalLM& model() { return *model_; }
   const SentenceModules& modules() const { return modules_; }
+
+  /// The tokens of a text behind its prompt, all of them, with special ones: what encode() cuts to
+  /// max_length(). Throws ValueError as encode() does. May be called from several threads at once.
+  std::vector<std::int32_t> tokenize(const std::string& text, const EncodeOptions& options = {}) const;
 
   /// The vectors of texts, in f32. Texts that are longer than the model allows are cut behind, but keep the
   /// special tokens at their end. Throws ValueError for a batch size below 1 or a prompt name that the folder
@@ -58,7 +64,6 @@ class EmbeddingModel {
 
   EmbeddingModel(std::unique_ptr<CausalLM> model, std::unique_ptr<Tokenizer> tokenizer,
                  SentenceModules modules);
-  std::vector<std::int32_t> tokens_of(const std::string& text, const std::string& prompt) const;
   void read_dense();
 
   std::unique_ptr<CausalLM> model_;

@@ -124,6 +124,13 @@ SentenceModules SentenceModules::from_folder(const std::filesystem::path& model_
     if (modules.max_length && *modules.max_length < 1)
       config.fields().fail("max_seq_length", "must be positive");
   }
+  if (exists("config.json")) {
+    const std::string where = (model_dir / "config.json").string();
+    const detail::JsonDocument config(read_text_file(where), where);
+    modules.matryoshka_dimensions = config.fields().integers("matryoshka_dimensions");
+    modules.matryoshka =
+        config.fields().boolean("is_matryoshka").value_or(!modules.matryoshka_dimensions.empty());
+  }
   if (exists("config_sentence_transformers.json")) {
     const std::string where = (model_dir / "config_sentence_transformers.json").string();
     const detail::JsonDocument config(read_text_file(where), where);

@@ -30,10 +30,14 @@ struct SentenceModules {
   std::optional<std::int64_t> max_length = {};  ///< tokens, special ones among them; longer texts are cut
   std::map<std::string, std::string> prompts = {};
   std::string default_prompt = {};  ///< a name among the prompts, or empty
+  /// config.json's "is_matryoshka": the first numbers of a vector are a vector by themselves. Where it lists
+  /// "matryoshka_dimensions", only so many of them.
+  bool matryoshka = false;
+  std::vector<std::int64_t> matryoshka_dimensions = {};
 
-  /// Reads modules.json, 1_Pooling/config.json, 2_Dense/config.json and so on, sentence_bert_config.json and
-  /// config_sentence_transformers.json, those of them that are there. Throws FileError for a malformed one, a
-  /// module that is not known, and one outside of the folder.
+  /// Reads modules.json, 1_Pooling/config.json, 2_Dense/config.json and so on, sentence_bert_config.json,
+  /// config_sentence_transformers.json and a few fields of config.json, those of them that are there. Throws
+  /// FileError for a malformed one, a module that is not known, and one outside of the folder.
   static SentenceModules from_folder(const std::filesystem::path& model_dir);
 };
 

@@ -9,33 +9,12 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
+#include "training/io/json_nesting.h"
 
 namespace caldera::detail {
 namespace {
 
 constexpr int kMaxDepth = 64;
-
-/// True if brackets outside of strings nest deeper than kMaxDepth. Needs no valid JSON.
-bool nests_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 const char* type_of(const nlohmann::json& value) {
   if (value.is_number_float()) return "a number with a fraction";
@@ -48,7 +27,7 @@ const char* type_of(const nlohmann::json& value) {
 
 template <typename Json>
 Json parse_as(std::string_view text, const std::string& where) {
-  if (nests_too_deep(text)) {
+  if (nests_deeper(text, kMaxDepth)) {
     throw FileError(fmt::format("{}: not usable: JSON nested deeper than {} levels", where, kMaxDepth));
   }
   // The lexer takes NUL for the end of the text; whatever follows would go unread.

@@ -104,6 +104,14 @@ std::vector<FamilyFacts> model_families() {
   return all;
 }
 
+bool is_encoder(const std::filesystem::path& path) {
+  const detail::ConfigText config = detail::read_config_text(path);
+  const detail::JsonDocument document(config.text, config.where);
+  const detail::JsonFields& fields = document.fields();
+  return fields.kind(kTextPart) != detail::JsonKind::object &&
+         family_of(fields, true).use == detail::ModelUse::embedding;
+}
+
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed) {
   return make_model(path, device, seed, false);

@@ -39,6 +39,10 @@ std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Devi
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device,
                                          DType dtype = DType::f32);
 
+/// Whether a config.json, a model folder or a GGUF file describes an encoder. Throws FileError as
+/// make_text_model does for a family that is not known.
+bool is_encoder(const std::filesystem::path& path);
+
 /// The same of any family, encoders among them: what embeddings are made with.
 std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
                                           std::uint64_t seed = 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@ namespace caldera::serve {
 /// The functions may be called from any thread.
 class Embedder {
  public:
-  struct Result {
-    std::vector<std::vector<float>> vectors;
-    std::int64_t tokens = 0;
+  using Tokens = std::vector<std::int32_t>;
+  /// Widths that vectors may be shortened to.
+  struct Widths {
+    bool any = false;                       ///< any below the model's
+    std::vector<std::int64_t> listed = {};  ///< else these; none: vectors stay as they are
   };
 
   virtual ~Embedder() = default;
@@ -23,8 +26,16 @@ class Embedder {
   virtual const std::string& name() const = 0;
   /// The width of the vectors.
   virtual std::int64_t dimension() const = 0;
-  /// A vector a text. Throws ValueError where a text is at fault.
-  virtual Result embed(const std::vector<std::string>& texts) = 0;
+  virtual Widths widths() const { return {}; }
+  /// Tokens of a text at most, and how many different ones there are.
+  virtual std::int64_t max_tokens() const = 0;
+  virtual std::int64_t vocabulary() const = 0;
+  /// The tokens of a text, with those that the model expects around it.
+  virtual Tokens tokenize(const std::string& text) const = 0;
+  /// A vector of length 1 for each text, of max_tokens() at most and not empty. Waits while others are
+  /// served. Asks `go_on` every now and then, and returns nothing at all once that says no.
+  virtual std::vector<std::vector<float>> embed(const std::vector<Tokens>& texts,
+                                                const std::function<bool()>& go_on) = 0;
 
  protected:
   Embedder() = default;

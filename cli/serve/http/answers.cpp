@@ -14,6 +14,13 @@ constexpr auto kLook = 100ms;     // how soon a client that has left is noticed
 constexpr auto kKeepAlive = 10s;  // silence after which a stream gets a comment, so that proxies keep it
 constexpr int kClientLeft = 499;  // nginx's, for the log: nobody receives it
 
+void client_left(httplib::Response& response, RequestLog& log) {
+  log.disconnected();
+  response.status = kClientLeft;
+  log.status(kClientLeft);
+  response.set_content("", "text/plain");
+}
+
 ApiError timed_out() { return {504, "timeout_error", "the answer took too long", {}, "timeout"}; }
 
 }  // namespace
@@ -55,11 +62,9 @@ class Answers::Stream {
     if (cancelled_ || Clock::now() > deadline_) job_->cancel();
     std::string out;
     for (const Delta& delta : deltas) {
-      if (delta.text.empty() && delta.calls.empty() && delta.finish.empty() && delta.error.empty() &&
-          delta.tokens.empty() && !delta.cancelled)
-        continue;
+      if (!delta.shows() && !delta.ends() && delta.tokens.empty()) continue;
       out += writer_.events(delta);
-      if (!delta.text.empty() || !delta.calls.empty()) log_->first_token();
+      if (delta.shows()) log_->first_token();
       if (!delta.finish.empty()) log_->end(delta.finish);
       if (!delta.error.empty()) log_->end(delta.error);
       if (delta.cancelled) log_->end("cancelled");
@@ -98,14 +103,7 @@ void Answers::answer(Endpoint endpoint, const httplib::Request& request, const s
   if (closed_) throw unavailable("the server stops");
   const Json document = parse_body(body, service_.limits().max_depth);
   if (endpoint == Endpoint::embeddings) {
-    const EmbeddingRequest parsed = read_embedding_request(document, service_.limits());
-    const Ticket ticket(metrics_, service_.limits().max_clients);
-    Usage usage;
-    const Json reply = service_.embed(parsed, usage);
-    log->usage(usage);
-    log->status(200);
-    response.status = 200;
-    response.set_content(dump(reply), "application/json");
+    embeddings(request, read_embedding_request(document, service_.limits()), response, log);
     return;
   }
   std::shared_ptr<Ticket> ticket;
@@ -128,6 +126,23 @@ void Answers::answer(Endpoint endpoint, const httplib::Request& request, const s
   } else {
     whole(request, response, log, *job, head);
   }
+}
+
+void Answers::embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
+                         httplib::Response& response, const std::shared_ptr<RequestLog>& log) {
+  const Ticket ticket(metrics_, service_.limits().max_clients);
+  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+  const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
+  Usage usage;
+  const Json reply =
+      service_.embed(parsed, usage, [&] { return !peer.left() && !cancelled_ && Clock::now() <= deadline; });
+  if (reply.is_null() && cancelled_) throw unavailable("the server stops");
+  if (reply.is_null() && !peer.left()) throw timed_out();
+  if (reply.is_null()) return client_left(response, *log);
+  log->usage(usage);
+  log->status(200);
+  response.status = 200;
+  response.set_content(dump(reply), "application/json");
 }
 
 void Answers::stream(const httplib::Request& request, httplib::Response& response,
@@ -153,17 +168,13 @@ void Answers::whole(const httplib::Request& request, httplib::Response& response
     const std::vector<Delta> deltas = job.take(kLook);
     log->usage(job.usage());
     for (const Delta& delta : deltas) {
-      if (!delta.text.empty()) log->first_token();
+      if (delta.shows()) log->first_token();
       if (!delta.finish.empty()) log->end(delta.finish);
       reply.add(delta);
     }
     if (peer.left()) {
       job.cancel();
-      log->disconnected();
-      response.status = kClientLeft;
-      log->status(kClientLeft);
-      response.set_content("", "text/plain");
-      return;
+      return client_left(response, *log);
     }
     if (cancelled_) throw unavailable("the server stops");
     if (Clock::now() > deadline) throw timed_out();

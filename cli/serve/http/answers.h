@@ -34,6 +34,8 @@ class Answers {
   class Ticket;
   class Stream;
 
+  void embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
+                  httplib::Response& response, const std::shared_ptr<RequestLog>& log);
   void stream(const httplib::Request& request, httplib::Response& response,
               const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job, const ReplyHead& head,
               bool include_usage, std::shared_ptr<Ticket> ticket);

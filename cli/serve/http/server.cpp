@@ -153,7 +153,7 @@ class HttpServer::Impl {
       response.set_content(R"({"status":"ok"})", kJson);
     });
     get("/metrics", true, [this](const auto&, httplib::Response& response) {
-      response.set_content(metrics_.text(service_.engine().status()), "text/plain; version=0.0.4");
+      response.set_content(metrics_.text(service_.status()), "text/plain; version=0.0.4");
     });
     get("/v1/models", true, [this](const auto&, httplib::Response& response) {
       response.set_content(dump(service_.models()), kJson);

@@ -24,14 +24,13 @@ std::vector<std::int32_t> read_ids(const Fields& fields, const char* name, const
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(const Fields& fields, const char* name, const ServeLimits& limits) {
+std::vector<Prompt> read_prompts(const Fields& fields, const char* name, std::size_t most) {
   const Json* value = fields.find(name);
   if (value == nullptr) fields.fail(name, "is missing");
   if (value->is_string()) return {value->get<std::string>()};
   if (!value->is_array() || value->empty()) fields.fail(name, kForms);
   if (value->front().is_number()) return {read_ids(fields, name, *value)};
-  if (value->size() > limits.max_prompts)
-    fields.fail(name, fmt::format("has {} entries, at most {}", value->size(), limits.max_prompts));
+  if (value->size() > most) fields.fail(name, fmt::format("has {} entries, at most {}", value->size(), most));
   std::vector<Prompt> prompts;
   for (const Json& entry : *value) {
     if (entry.is_string()) {
@@ -59,7 +58,7 @@ CompletionRequest read_completion_request(const Json& body, const ServeLimits& l
       best && *best != request.options.choices)
     fields.fail("best_of", "must equal 'n': choices are not ranked");
   if (!fields.text("suffix").value_or("").empty()) fields.fail("suffix", "is not supported");
-  request.prompts = read_prompts(fields, "prompt", limits);
+  request.prompts = read_prompts(fields, "prompt", limits.max_prompts);
   request.echo = fields.flag("echo").value_or(false);
   const auto sequences = static_cast<std::int64_t>(request.prompts.size()) * request.options.choices;
   if (sequences > limits.max_choices * 4)

@@ -20,7 +20,8 @@ struct CompletionRequest {
 /// Throws ApiError 400.
 CompletionRequest read_completion_request(const Json& body, const ServeLimits& limits);
 
-/// Reads a prompt or several: a text, a list of texts, a list of token ids, or a list of such lists.
-std::vector<Prompt> read_prompts(const Fields& fields, const char* name, const ServeLimits& limits);
+/// Reads a prompt or several, `most` of them: a text, a list of texts, a list of token ids, or a list of such
+/// lists.
+std::vector<Prompt> read_prompts(const Fields& fields, const char* name, std::size_t most);
 
 }  // namespace caldera::serve

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <variant>
 
 namespace caldera::serve {
 namespace {
@@ -32,13 +33,10 @@ EmbeddingRequest read_embedding_request(const Json& body, const ServeLimits& lim
   fields.refuse_others({"input", "model", "encoding_format", "dimensions", "user"});
   EmbeddingRequest request;
   request.model = fields.text("model").value_or("");
-  const Json* input = fields.find("input");
-  if (input == nullptr) fields.fail("input", "is missing");
-  if (input->is_array() && (input->empty() || !input->front().is_string()))
-    fields.fail("input", "must be a string or a list of strings");
-  request.texts = fields.texts("input", limits.max_inputs, limits.max_body);
-  for (const std::string& text : request.texts)
-    if (text.empty()) fields.fail("input", "has an empty string");
+  request.inputs = read_prompts(fields, "input", limits.max_inputs);
+  for (const Prompt& input : request.inputs)
+    if (std::visit([](const auto& tokens) { return tokens.empty(); }, input))
+      fields.fail("input", "has an empty string or an empty list");
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") fields.fail("encoding_format", "must be float or base64");
   request.base64 = format == "base64";

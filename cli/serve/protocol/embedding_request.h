@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/serve/protocol/fields.h"
+#include "cli/serve/protocol/completion_request.h"
 #include "cli/serve/protocol/limits.h"
 
 namespace caldera::serve {
 
 struct EmbeddingRequest {
   std::string model;
-  std::vector<std::string> texts;
-  bool base64 = false;  ///< vectors as the base64 of little-endian f32, not as numbers
+  std::vector<Prompt> inputs;  ///< texts and lists of token ids
+  bool base64 = false;         ///< vectors as the base64 of little-endian f32, not as numbers
   std::optional<std::int64_t> dimensions;
 };
 

@@ -4,33 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "training/io/json_nesting.h"
 
 namespace caldera::serve {
-namespace {
-
-// Nesting is checked before anything is built: destroying and printing what is nested recurse.
-void check_depth(const std::string& text, int most) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > most) throw bad_request(fmt::format("the body nests deeper than {} levels", most));
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-}
-
-}  // namespace
 
 Json parse_body(const std::string& body, int max_depth) {
-  check_depth(body, max_depth);
+  if (detail::nests_deeper(body, max_depth))
+    throw bad_request(fmt::format("the body nests deeper than {} levels", max_depth));
   Json document;
   try {
     document = Json::parse(body);

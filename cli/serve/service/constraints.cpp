@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/serve/service/after_mark.h"
 #include "engine/tensor/error.h"
 
 namespace caldera::serve {
@@ -47,6 +48,12 @@ std::shared_ptr<TokenConstraint> Constraints::tool_call(const Json& tools, const
     if (name.empty() || function["name"] == name) alternatives.push_back(call_parts(*model_.tools, function));
   }
   return make(alternatives, "tools");
+}
+
+std::shared_ptr<TokenConstraint> Constraints::behind(std::string_view mark,
+                                                     std::shared_ptr<TokenConstraint> then) {
+  if (then == nullptr || mark.empty()) return then;
+  return std::make_shared<AfterMark>(*model_.tokenizer, model_.stop_ids, std::string(mark), std::move(then));
 }
 
 std::shared_ptr<TokenConstraint> Constraints::make(const Alternatives& alternatives,

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Constraints {
   std::shared_ptr<TokenConstraint> format(const CompletionOptions& options);
   /// Holds a text to one call of a tool: of the one named, or of any where the name is empty.
   std::shared_ptr<TokenConstraint> tool_call(const Json& tools, const std::string& name);
+  /// Holds what follows the mark to a constraint; before it everything goes but the text's end.
+  std::shared_ptr<TokenConstraint> behind(std::string_view mark, std::shared_ptr<TokenConstraint> then);
 
  private:
   using Alternatives = std::vector<std::vector<GrammarPart>>;

@@ -33,15 +33,16 @@ std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std:
     text.request.on_event = [state = job->state_, sequence, echo = text.echo,
                              index = text.options.index](const TokenEvent& event) mutable {
       Delta delta = take_event(*sequence, event, index);
-      const bool last = !delta.finish.empty() || !delta.error.empty() || delta.cancelled;
+      const bool last = delta.ends();
       const std::lock_guard lock(state->mutex);
       if (event.id) ++state->usage.completion_tokens;
+      if (event.id && delta.thinking) ++state->usage.reasoning_tokens;
       if (!state->counted[static_cast<std::size_t>(index)]) {
         state->counted[static_cast<std::size_t>(index)] = true;
         delta.text.insert(0, echo);
         state->usage.cached_tokens += event.reused_tokens;
       }
-      const bool is_new = last || !delta.text.empty() || !delta.calls.empty() || !delta.tokens.empty();
+      const bool is_new = last || delta.shows() || !delta.tokens.empty();
       if (is_new) state->deltas.push_back(std::move(delta));
       if (last) --state->running;
       if (is_new) state->changed.notify_all();

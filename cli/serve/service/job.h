@@ -18,6 +18,7 @@ struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t cached_tokens = 0;  ///< of the prompt's
   std::int64_t completion_tokens = 0;
+  std::int64_t reasoning_tokens = 0;  ///< of the completion's
 };
 
 /// What one text of a job is made of.

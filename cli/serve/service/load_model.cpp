@@ -28,19 +28,24 @@ void read_templates(const std::filesystem::path& dir, ServedModel& model, std::s
 
 }  // namespace
 
-ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfig& config,
-                              std::string& problem) {
+ServedModel load_served_embedder(const std::filesystem::path& dir) {
   ServedModel model;
   std::filesystem::path name = std::filesystem::absolute(dir).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   model.name = name.filename().string();
+  model.created =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  return model;
+}
+
+ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfig& config,
+                              std::string& problem) {
+  ServedModel model = load_served_embedder(dir);
   model.tokenizer = load_tokenizer(dir);
   read_templates(dir, model, problem);
 
   model.stop_ids = stop_tokens(config, load_generation_config(dir), model.tokenizer->eos_id());
-  model.created =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
   return model;
 }
 

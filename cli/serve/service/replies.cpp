@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <utility>
 
 namespace caldera::serve {
 namespace {
@@ -71,7 +72,8 @@ Json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
 }
 
 std::string server_event(const Json& data) { return "data: " + dump(data) + "\n\n"; }
@@ -83,6 +85,7 @@ void Reply::add(const Delta& delta) {
   if (delta.cancelled) throw unavailable("the request was cancelled: it took too long, or the server stops");
   Text& text = texts_[static_cast<std::size_t>(delta.index)];
   text.text += delta.text;
+  text.reasoning += delta.reasoning;
   text.calls.insert(text.calls.end(), delta.calls.begin(), delta.calls.end());
   text.tokens.insert(text.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   if (!delta.finish.empty()) text.finish = delta.finish;
@@ -97,6 +100,7 @@ Json Reply::json(const Usage& usage) const {
       Json message{{"role", "assistant"}};
       message["content"] = text.text.empty() && !text.calls.empty() ? Json(nullptr) : Json(text.text);
       message["refusal"] = nullptr;
+      if (!text.reasoning.empty()) message["reasoning_content"] = text.reasoning;
       for (const ToolCall& call : text.calls) message["tool_calls"].push_back(call_json(call));
       choice["message"] = std::move(message);
       choice["logprobs"] = head_.logprobs ? chat_logprobs(text.tokens) : Json(nullptr);
@@ -157,10 +161,11 @@ std::string ChunkWriter::events(const Delta& delta) {
   };
   if (!text.begun) chat_event({{"role", "assistant"}, {"content", ""}}, "", nullptr);
   text.begun = true;
-  if (!delta.text.empty() || !delta.tokens.empty()) {
-    chat_event({{"content", delta.text}}, "",
-               head_.logprobs && !delta.tokens.empty() ? chat_logprobs(delta.tokens) : Json(nullptr));
-  }
+  Json logprobs = head_.logprobs && !delta.tokens.empty() ? chat_logprobs(delta.tokens) : Json(nullptr);
+  if (!delta.reasoning.empty())
+    chat_event({{"reasoning_content", delta.reasoning}}, "", std::exchange(logprobs, nullptr));
+  if (!delta.text.empty() || !logprobs.is_null())
+    chat_event({{"content", delta.text}}, "", std::move(logprobs));
   for (const ToolCall& call : delta.calls) {
     Json entry = call_json(call);
     entry["index"] = text.calls++;

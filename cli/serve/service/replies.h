@@ -34,6 +34,7 @@ class Reply {
  private:
   struct Text {
     std::string text;
+    std::string reasoning;
     std::vector<ToolCall> calls;
     std::vector<TokenLine> tokens;
     std::string finish;

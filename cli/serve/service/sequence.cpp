@@ -7,8 +7,8 @@ namespace caldera::serve {
 Sequence::Sequence(const Tokenizer& tokenizer, SequenceOptions options, std::span<const std::int32_t> context)
     : tokenizer_(tokenizer),
       options_(std::move(options)),
-      // Marks of calls are special tokens in some vocabularies.
-      decoder_(tokenizer, !options_.tools),
+      // Marks of calls and of thinking are special tokens in some vocabularies.
+      decoder_(tokenizer, !options_.tools && !options_.thinking),
       stop_(options_.stop) {
   if (options_.tools) calls_.emplace(*options_.tools);
   if (!context.empty()) decoder_.prime(context);
@@ -21,7 +21,9 @@ Delta Sequence::take(const TokenEvent& event) {
                                                *event.id) != options_.stop_ids.end();
   if (event.id && !ends_text) {
     if (options_.logprobs) lines_.push_back(line_of(event));
-    add_text(decoder_.push(*event.id), delta);
+    const bool thought = options_.thinking && options_.thinking->thinking();
+    add_text(decode(*event.id), delta);
+    delta.thinking = thought || (options_.thinking && options_.thinking->thinking());
   }
   if (stop_.stopped() || ends_text) {
     finish("stop", delta);
@@ -35,17 +37,45 @@ Delta Sequence::take(const TokenEvent& event) {
   return delta;
 }
 
+// Without tools only the marks of thinking are wanted of the special tokens.
+std::string Sequence::decode(std::int32_t id) {
+  if (options_.thinking && !options_.tools && tokenizer_.is_special(id) &&
+      !ThinkingSplitter::reads(text_of(id)))
+    return {};
+  return decoder_.push(id);
+}
+
 void Sequence::add_text(const std::string& text, Delta& delta) {
   const std::string shown = stop_.push(text);
   if (!shown.empty()) {
     delta.tokens.insert(delta.tokens.end(), lines_.begin(), lines_.end());
     lines_.clear();
   }
+  split(shown, delta);
+}
+
+void Sequence::split(const std::string& shown, Delta& delta) {
+  if (options_.thinking)
+    add_parts(options_.thinking->push(shown), delta);
+  else
+    add_answer(shown, delta);
+}
+
+void Sequence::add_parts(const std::vector<ThinkingPart>& parts, Delta& delta) {
+  for (const ThinkingPart& part : parts) {
+    if (part.thinking)
+      delta.reasoning += part.text;
+    else
+      add_answer(part.text, delta);
+  }
+}
+
+void Sequence::add_answer(const std::string& text, Delta& delta) {
   if (!calls_) {
-    delta.text += shown;
+    delta.text += text;
     return;
   }
-  ToolCallParser::Output output = calls_->push(shown);
+  const ToolCallParser::Output output = calls_->push(text);
   delta.text += output.content;
   delta.calls.insert(delta.calls.end(), output.calls.begin(), output.calls.end());
 }
@@ -54,17 +84,11 @@ void Sequence::finish(const std::string& reason, Delta& delta) {
   delta.finish = reason;
   if (!stop_.stopped()) {
     add_text(decoder_.finish(), delta);
-    const std::string rest = stop_.stopped() ? std::string() : stop_.finish();
-    if (calls_) {
-      const ToolCallParser::Output output = calls_->push(rest);
-      delta.text += output.content;
-      delta.calls.insert(delta.calls.end(), output.calls.begin(), output.calls.end());
-    } else {
-      delta.text += rest;
-    }
+    if (!stop_.stopped()) split(stop_.finish(), delta);
     delta.tokens.insert(delta.tokens.end(), lines_.begin(), lines_.end());
   }
   lines_.clear();
+  if (options_.thinking) add_parts(options_.thinking->finish(), delta);
   if (!calls_) return;
   const ToolCallParser::Output output = calls_->finish();
   delta.text += output.content;

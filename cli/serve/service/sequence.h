@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/serve/service/delta.h"
+#include "training/chat/thinking.h"
 #include "training/generate/batch_generator.h"
 #include "training/generate/sampling/stop_text.h"
 #include "training/text/stream_decoder.h"
@@ -17,10 +18,13 @@ struct SequenceOptions {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;
   std::optional<ToolFormat> tools;  ///< look for calls
+  /// Sets apart what the model thinks; made of the prompt, which may have opened the thinking.
+  std::optional<ThinkingSplitter> thinking;
   bool logprobs = false;
 };
 
-/// Decodes tokens, ends the text at stop strings, finds calls of tools. One thread at a time.
+/// Decodes tokens, ends the text at stop strings, tells thinking from answer, finds calls of tools. One
+/// thread at a time.
 class Sequence {
  public:
   /// `context`: tokens before the text, which its first word continues. The tokenizer must outlive this.
@@ -31,7 +35,11 @@ class Sequence {
   Delta take(const TokenEvent& event);
 
  private:
+  std::string decode(std::int32_t id);
   void add_text(const std::string& text, Delta& delta);
+  void split(const std::string& shown, Delta& delta);
+  void add_parts(const std::vector<ThinkingPart>& parts, Delta& delta);
+  void add_answer(const std::string& text, Delta& delta);
   void finish(const std::string& reason, Delta& delta);
   TokenLine line_of(const TokenEvent& event) const;
   std::string text_of(std::int32_t id) const;

@@ -3,6 +3,7 @@
 
 #include "cli/serve/protocol/fields.h"
 #include "cli/serve/tools/tool_call_parser.h"
+#include "training/io/json_nesting.h"
 
 namespace caldera::serve {
 namespace {
@@ -15,28 +16,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kToolBlanks) + 1 - begin);
 }
 
-// The end of the JSON object or list that `text` begins with; npos where it does not end.
-std::size_t json_end(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMostDepth) return std::string_view::npos;
-    } else if (c == '}' || c == ']') {
-      if (--depth == 0) return i + 1;
-    }
-    if (depth == 0 && i == 0) return std::string_view::npos;
-  }
-  return std::string_view::npos;
-}
-
 std::optional<Json> parse_json(std::string_view text) {
+  if (detail::nests_deeper(text, kMostDepth)) return std::nullopt;
   Json value = Json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
   return value;
@@ -60,7 +41,7 @@ std::vector<ToolCall> read_json_calls(std::string_view text, const ToolFormat& f
   std::vector<ToolCall> calls;
   while (!(text = trim(text)).empty()) {
     if (!calls.empty() && (text.front() == ';' || text.front() == ',')) text = trim(text.substr(1));
-    const std::size_t end = json_end(text);
+    const std::size_t end = detail::json_end(text, kMostDepth);
     if (end == std::string_view::npos) return {};
     const std::optional<Json> value = parse_json(text.substr(0, end));
     if (!value) return {};
@@ -86,7 +67,7 @@ std::vector<ToolCall> read_named_calls(std::string_view text, const ToolFormat& 
     const std::string_view name = trim(text.substr(0, begin));
     text.remove_prefix(begin);
     if (text.starts_with(kArguments)) text = trim(text.substr(kArguments.size()));
-    const std::size_t end = json_end(text);
+    const std::size_t end = detail::json_end(text, kMostDepth);
     if (end == std::string_view::npos) return {};
     const std::optional<Json> arguments = parse_json(text.substr(0, end));
     if (!arguments || !arguments->is_object()) return {};
