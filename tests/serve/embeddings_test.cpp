@@ -182,7 +182,7 @@ class ServedEmbeddings : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(dir_);
-    put({});
+    put(Json::object());
     const auto model = make_text_model(dir_ / "config.json", Device::cpu(), 5);
     model->materialize();
     model->save(dir_);
@@ -260,22 +260,23 @@ TEST_F(ServedEmbeddings, RequestsTakeTurns) {
   const serve::Embedder::Tokens one{66, 67};
   const auto always = [] { return true; };
   const auto alone = embedder.embed({one}, always);
-  std::atomic<bool> many_done{false};
-  std::atomic<int> before{0};
-  std::thread large([&] {
-    EXPECT_EQ(embedder.embed(many, always).size(), many.size());
-    many_done = true;
-  });
+  // Between two batches of a large request the others get their vectors.
+  std::atomic<int> served{0};
   std::vector<std::thread> others;
-  for (int i = 0; i < 4; ++i)
-    others.emplace_back([&] {
-      EXPECT_EQ(embedder.embed({one}, always), alone);
-      if (!many_done) ++before;
-    });
-  for (std::thread& other : others) other.join();
-  large.join();
-  EXPECT_EQ(before, 4);
   int asked = 0;
+  const auto vectors = embedder.embed(many, [&] {
+    if (++asked != 3) return true;
+    for (int i = 0; i < 4; ++i)
+      others.emplace_back([&] {
+        EXPECT_EQ(embedder.embed({one}, always), alone);
+        ++served;
+      });
+    return TestServer::eventually([&] { return served == 4; });
+  });
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(vectors.size(), many.size());
+  EXPECT_EQ(served, 4);
+  asked = 0;
   EXPECT_TRUE(embedder.embed(many, [&] { return ++asked < 4; }).empty());
   EXPECT_EQ(asked, 4);
 }

@@ -207,6 +207,12 @@ TEST(Serve, RefusesInOpenAIsWords) {
     EXPECT_EQ(result->status, 400);
     EXPECT_EQ(result->body, answer);
   }
+  const std::string nul = std::string(kHello) + std::string("\0x", 2);
+  EXPECT_EQ(server.client().Post(kChat, nul, kJson)->status, 400);
+  EXPECT_EQ(server.client()
+                .Post(kChat, R"({"messages":[{"role":"user","content":"Hi"}],"audio":null})", kJson)
+                ->status,
+            200);
   EXPECT_EQ(server.client().Get(kChat)->status, 405);
   EXPECT_EQ(server.client().Get("/nothing")->status, 404);
   EXPECT_EQ(parsed(server.client().Get("/nothing"))["error"]["type"], "invalid_request_error");

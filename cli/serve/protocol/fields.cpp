@@ -13,6 +13,8 @@ namespace caldera::serve {
 Json parse_body(const std::string& body, int max_depth) {
   if (detail::nests_deeper(body, max_depth))
     throw bad_request(fmt::format("the body nests deeper than {} levels", max_depth));
+  // The lexer takes NUL for the end of the text; whatever follows would go unread.
+  if (body.find('\0') != body.npos) throw bad_request("the body is not JSON: it holds a NUL byte");
   Json document;
   try {
     document = Json::parse(body);
@@ -99,7 +101,7 @@ std::vector<std::string> Fields::texts(const char* name, std::size_t most, std::
 
 void Fields::refuse_others(const std::vector<std::string_view>& known) const {
   for (const auto& [name, value] : object_.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (value.is_null() || std::find(known.begin(), known.end(), name) != known.end()) continue;
     throw bad_request(fmt::format("unrecognized request argument: {}", path_ + name.substr(0, 60)),
                       path_ + name.substr(0, 60), "unknown_parameter");
   }

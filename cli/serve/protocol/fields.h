@@ -35,7 +35,7 @@ class Fields {
   /// A text, or a list of texts, each of at most `bytes`; none where it is missing.
   std::vector<std::string> texts(const char* name, std::size_t most, std::size_t bytes) const;
 
-  /// Throws ApiError 400 for a field that `known` does not list.
+  /// Throws ApiError 400 for a field that `known` does not list, unless it is null.
   void refuse_others(const std::vector<std::string_view>& known) const;
   /// Throws ApiError 400: "field 'x' <problem>".
   [[noreturn]] void fail(const std::string& name, const std::string& problem) const;

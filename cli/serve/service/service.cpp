@@ -13,6 +13,12 @@
 namespace caldera::serve {
 namespace {
 
+ApiError unknown_model(const std::string& name) {
+  return not_found(
+      fmt::format("the model '{}' does not exist; /v1/models lists those that do", name.substr(0, 100)),
+      "model", "model_not_found");
+}
+
 // Refuses ids beyond the vocabulary.
 void check_ids(const std::vector<std::int32_t>& ids, std::int64_t vocabulary, const char* param) {
   for (const std::int32_t id : ids)
@@ -170,9 +176,7 @@ void Service::add_choices(const CompletionOptions& options, const JobText& text,
 std::string Service::adapter_of(const std::string& model) const {
   if (model.empty() || model == model_.name) return {};
   if (std::find(model_.adapters.begin(), model_.adapters.end(), model) != model_.adapters.end()) return model;
-  throw not_found(
-      fmt::format("the model '{}' does not exist; /v1/models lists those that do", model.substr(0, 100)),
-      "model", "model_not_found");
+  throw unknown_model(model);
 }
 
 Json Service::embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on) {
@@ -182,10 +186,7 @@ Json Service::embed(const EmbeddingRequest& request, Usage& usage, const std::fu
                     model_.name),
         "model", "embeddings_unavailable");
   }
-  if (!request.model.empty() && request.model != embedder_->name()) {
-    throw not_found(fmt::format("embeddings are given by the model '{}' alone", embedder_->name()), "model",
-                    "model_not_found");
-  }
+  if (!request.model.empty() && request.model != embedder_->name()) throw unknown_model(request.model);
   if (request.dimensions) check_width(*embedder_, *request.dimensions);
   std::vector<Embedder::Tokens> texts;
   for (const Prompt& input : request.inputs) {
@@ -237,7 +238,9 @@ Json Service::models() const {
 }
 
 Json Service::model(const std::string& name) const {
-  if (embedder_ == nullptr || name != embedder_->name()) adapter_of(name);
+  if (embedder_ != nullptr && name == embedder_->name()) return describe(name);
+  if (engine_ == nullptr) throw unknown_model(name);
+  adapter_of(name);
   return describe(name);
 }
 
