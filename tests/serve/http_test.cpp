@@ -214,6 +214,19 @@ TEST(Serve, RefusesInOpenAIsWords) {
                 ->status,
             200);
   EXPECT_EQ(server.client().Get(kChat)->status, 405);
+  const auto wrong = server.client().Delete("/v1/models");
+  EXPECT_EQ(wrong->status, 405);
+  EXPECT_EQ(wrong->get_header_value("Allow"), "GET, HEAD");
+  EXPECT_EQ(server.client().Get("/v1/embeddings")->get_header_value("Allow"), "POST");
+  EXPECT_EQ(server.client().Get("/v1/models/org%2Fname")->status, 404);
+  EXPECT_EQ(parsed(server.client().Get("/v1/models/org/name"))["error"]["code"], "model_not_found");
+  EXPECT_EQ(
+      server.client()
+          .Post(kChat,
+                R"({"messages":[{"role":"user","content":"Hi"}],"chat_template_kwargs":{"messages":[]}})",
+                kJson)
+          ->status,
+      400);
   EXPECT_EQ(server.client().Get("/nothing")->status, 404);
   EXPECT_EQ(parsed(server.client().Get("/nothing"))["error"]["type"], "invalid_request_error");
   EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);

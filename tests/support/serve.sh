@@ -1,4 +1,4 @@
-# For scripts that talk to a server: source behind cli.sh and tiny_model.sh. start_server FLAGS... serves "$work/base" on a
+# For scripts that talk to a server: source behind cli.sh and tiny_model.sh. start_server FLAGS... serves "$work/base" (or $model) on a
 # free port; $url is where, $server its process. make_chat_model makes that model, of bytes, with a chat template.
 : "${work:?source cli.sh first}"
 
@@ -15,7 +15,8 @@ make_chat_model() {
 
 start_server() {
   "$CALDERA_BIN" serve --help | grep -q 'not in this build' && { echo "skipped: no server in this build"; exit 77; }
-  "$CALDERA_BIN" serve --json --device cpu --model "$work/base" --port 0 "$@" >"$work/server.json" 2>"$work/server.log" &
+  rm -f "$work/server.json"
+  "$CALDERA_BIN" serve --json --device cpu --model "${model:-$work/base}" --port 0 "$@" >"$work/server.json" 2>"$work/server.log" &
   server=$!
   trap 'kill -KILL "$server" 2>/dev/null || :; rm -rf "$work"' EXIT
   tries=0

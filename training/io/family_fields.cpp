@@ -53,6 +53,8 @@ Names positional(const FamilyFields& family) {
 /// of training, of generation and of classification. None changes a forward pass in evaluation mode.
 const Names& harmless() {
   static const Names kNames{"_name_or_path",
+                            "is_matryoshka",
+                            "matryoshka_dimensions",
                             "name_or_path",
                             "_attn_implementation",
                             "_attn_implementation_autoset",

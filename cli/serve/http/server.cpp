@@ -23,6 +23,7 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kChat = "/v1/chat/completions";
 constexpr const char* kCompletions = "/v1/completions";
 constexpr const char* kEmbeddings = "/v1/embeddings";
+constexpr const char* kModels = "/v1/models";
 
 void set_error(httplib::Response& response, const ApiError& error) {
   response.status = error.status();
@@ -31,12 +32,22 @@ void set_error(httplib::Response& response, const ApiError& error) {
   response.set_content(dump(error.json()), kJson);
 }
 
+// The methods of a path that there is, for the header Allow; empty for any other.
+std::string methods_of(const std::string& path) {
+  if (path == kChat || path == kCompletions || path == kEmbeddings) return "POST";
+  const bool read = path == "/" || path == "/health" || path == "/metrics" || path == kModels ||
+                    path.starts_with(std::string(kModels) + "/");
+  return read ? "GET, HEAD" : "";
+}
+
 // What cpp-httplib refuses on its own has no body yet.
 ApiError plain_error(const httplib::Request& request, int status) {
-  const bool for_posts = request.path == kChat || request.path == kCompletions || request.path == kEmbeddings;
-  if (status == 404 && for_posts)
-    return {
-        405, "invalid_request_error", fmt::format("{} takes POST", request.path), {}, "method_not_allowed"};
+  if (const std::string methods = methods_of(request.path); status == 404 && !methods.empty())
+    return {405,
+            "invalid_request_error",
+            fmt::format("{} takes {}", request.path, methods),
+            {},
+            "method_not_allowed"};
   if (status == 404) return not_found("there is nothing at this path; docs/serving.md lists what there is");
   if (status == 413) return {413, "invalid_request_error", "the body is too large"};
   if (status >= 500) return server_error("the server failed");
@@ -120,8 +131,9 @@ class HttpServer::Impl {
       return httplib::Server::HandlerResponse::Handled;
     });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (response.body.empty() && response.status != 499)
-        set_error(response, plain_error(request, response.status));
+      if (!response.body.empty() || response.status == 499) return;
+      set_error(response, plain_error(request, response.status));
+      if (response.status == 405) response.set_header("Allow", methods_of(request.path));
     });
     server_.set_logger([](const httplib::Request& request, const httplib::Response&) {
       if (closes) Peer(request.remote_addr, request.remote_port, request.local_port).stop_reading();
@@ -155,10 +167,10 @@ class HttpServer::Impl {
     get("/metrics", true, [this](const auto&, httplib::Response& response) {
       response.set_content(metrics_.text(service_.status()), "text/plain; version=0.0.4");
     });
-    get("/v1/models", true, [this](const auto&, httplib::Response& response) {
+    get(kModels, true, [this](const auto&, httplib::Response& response) {
       response.set_content(dump(service_.models()), kJson);
     });
-    get("/v1/models/([^/]+)", true, [this](const httplib::Request& request, httplib::Response& response) {
+    get("/v1/models/(.+)", true, [this](const httplib::Request& request, httplib::Response& response) {
       response.set_content(dump(service_.model(request.matches[1])), kJson);
     });
     post(kChat, Endpoint::chat);

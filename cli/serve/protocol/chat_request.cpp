@@ -155,7 +155,12 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   if (request.options.format != OutputFormat::text && request.tool_choice > ToolChoice::automatic)
     fields.fail("tool_choice", "demands a call, which cannot follow 'response_format' as well");
   fields.flag("parallel_tool_calls");
-  if (const Json* variables = fields.object("chat_template_kwargs")) request.variables = *variables;
+  if (const Json* variables = fields.object("chat_template_kwargs")) {
+    request.variables = *variables;
+    for (const char* own : {"messages", "tools"})
+      if (variables->contains(own))
+        fields.fail("chat_template_kwargs", fmt::format("may not have '{}', a field of the request", own));
+  }
   if (const auto effort = fields.text("reasoning_effort")) request.variables["reasoning_effort"] = *effort;
   request.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
   return request;
