@@ -12,6 +12,7 @@ namespace {
 
 TEST(BatchFaults, NaNOfOneTextStaysThere) {
   Llama model(batch_config(), Device::cpu(), 3);
+  const Ids healthy = healthy_prompt(model, 40);
   // Token 60, the last one, is what overflows.
   for (const Parameter& p : model.parameters()) {
     if (p.name.find("embed_tokens") == std::string::npos) continue;
@@ -20,7 +21,6 @@ TEST(BatchFaults, NaNOfOneTextStaysThere) {
       values[i] = std::numeric_limits<float>::quiet_NaN();
     *p.tensor = LazyTensor::from_vector(values, p.tensor->shape());
   }
-  const Ids healthy{1, 2, 3, 4, 5};
   for (const bool together : {true, false}) {
     BatchGenerator generator(model, {.max_batch = 2, .cache_positions = 64});
     Answer bad, good;

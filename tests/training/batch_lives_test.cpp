@@ -37,15 +37,6 @@ class WatchedModel final : public CausalLM {
   Llama inner_;
 };
 
-/// A greedy text of its own that has no token 60, with which calls are made to fail.
-Ids healthy_prompt(CausalLM& model, std::int64_t tokens) {
-  for (std::uint64_t seed = 0;; ++seed) {
-    Ids prompt = random_ids(7, seed, 60);
-    const Ids ids = alone(model, prompt, tokens);
-    if (std::find(ids.begin(), ids.end(), 60) == ids.end()) return prompt;
-  }
-}
-
 TEST(BatchLives, AnErrorOfTheModelEndsItsRequestAlone) {
   WatchedModel model;
   const Ids healthy = healthy_prompt(model.inner(), 20);
@@ -242,7 +233,9 @@ TEST(BatchLives, CountersAfterPreemptionsAndCancels) {
       ids.push_back(generator.submit(asking(random_ids(kPrompt, i), kTokens, answers[i])));
     int steps = 0;
     while (generator.step()) {
-      if (++steps == 60) EXPECT_TRUE(generator.cancel(ids[kRequests - 1]));
+      if (++steps == 60) {
+        EXPECT_TRUE(generator.cancel(ids[kRequests - 1]));
+      }
       const BatchStatus status = generator.status();
       EXPECT_LE(status.pages_in_use + status.pages_reusable, status.pages);
       EXPECT_EQ(status.running + status.waiting + static_cast<std::int64_t>(status.finished), kRequests);

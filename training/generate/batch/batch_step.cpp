@@ -97,8 +97,6 @@ void BatchGenerator::Engine::prefill() {
   PageStore& store = forward_->store();
   std::int64_t budget = limits_.prefill_chunk;
   for (RunningRequest* request : all_running()) {
-    if (!runs(*request)) continue;
-    request->outgrow(store);
     while (budget > 0 && runs(*request) && request->waiting() > 1) {
       // A text that began alike may have gone this way in the meantime.
       request->catch_up(store);
@@ -191,6 +189,7 @@ void BatchGenerator::Engine::settle(Requests requests, std::int64_t count, const
     }
     book_.count([](BatchStatus& status) { ++status.generated_tokens; });
     deliver(request, std::move(event));
+    if (runs(request)) request.outgrow(forward_->store());
   }
 }
 
