@@ -256,9 +256,10 @@ TEST(BatchLives, CountersAfterPreemptionsAndCancels) {
     EXPECT_GT(status.recomputed_tokens, 0U);
     EXPECT_EQ(status.pages_in_use, 0);
     EXPECT_EQ(status.pages_reusable > 0, reuse);
-    // Who comes back has room to grow: it is not sent away at each turn, and little is computed again.
-    EXPECT_LE(status.preempted, 2U * kRequests);
-    EXPECT_LE(status.recomputed_tokens, drawn + kRequests * kPrompt);
+    // Who comes back has room to grow: it is not sent away at once, and little is computed again.
+    // Without room to grow in, 11 are sent away, and 342 and 726 tokens computed again.
+    EXPECT_LE(status.preempted, 8U);
+    EXPECT_LE(status.recomputed_tokens, reuse ? 250U : 600U);
   }
 }
 
