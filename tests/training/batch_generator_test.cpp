@@ -13,76 +13,19 @@
 #include "tests/support/devices.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_data.h"
-#include "training/generate/generator.h"
+#include "tests/training/batch_requests.h"
 #include "training/lora/lora.h"
 #include "training/models/causal_lm.h"
-#include "training/models/llama.h"
 #include "training/models/registry.h"
 
-namespace caldera {
+namespace caldera::testing {
 namespace {
-
-using testing::device_test_name;
-using testing::tested_devices;
-
-using Ids = std::vector<std::int32_t>;
-
-ModelConfig small_config() {
-  ModelConfig config;
-  config.hidden_size = 32;
-  config.intermediate_size = 48;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 8;
-  config.vocab_size = 61;
-  config.max_position_embeddings = 256;
-  config.initializer_range = 0.4;  // logits differ, so that an error shows
-  return config;
-}
-
-Ids random_ids(std::int64_t count, std::uint64_t seed, std::int32_t vocabulary = 61) {
-  Ids ids;
-  for (std::int64_t i = 0; i < count; ++i) {
-    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    ids.push_back(static_cast<std::int32_t>((seed >> 33) % static_cast<std::uint64_t>(vocabulary)));
-  }
-  return ids;
-}
-
-/// What a request gets from a generator.
-struct Answer {
-  Ids ids;
-  std::vector<float> logprobs;
-  TokenEvent last;
-  int ends = 0;
-};
-
-GenerateRequest asking(Ids prompt, std::int64_t tokens, Answer& answer) {
-  GenerateRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = tokens;
-  request.on_event = [&answer](const TokenEvent& event) {
-    if (event.id) answer.ids.push_back(*event.id);
-    if (event.id) answer.logprobs.push_back(event.logprob);
-    if (event.finish) ++answer.ends;
-    answer.last = event;
-    return true;
-  };
-  return request;
-}
-
-Ids alone(CausalLM& model, const Ids& prompt, std::int64_t tokens) {
-  GenerateOptions options;
-  options.max_tokens = tokens;
-  return generate(model, prompt, options).ids;
-}
 
 class BatchGeneratorTest : public ::testing::TestWithParam<Device> {};
 
 TEST_P(BatchGeneratorTest, EveryRequestGetsWhatItGetsAlone) {
   CALDERA_REQUIRE_DEVICE(GetParam());
-  Llama model(small_config(), GetParam(), 3);
+  Llama model(batch_config(), GetParam(), 3);
   const std::vector<std::int64_t> prompts{1, 7, 70, 33, 16, 2, 100};
   const std::vector<std::int64_t> tokens{20, 9, 30, 40, 1, 50, 12};
   BatchGenerator generator(model, {.max_batch = 4, .prefill_chunk = 64});
@@ -112,7 +55,7 @@ TEST_P(BatchGeneratorTest, AnAdapterOfEachRow) {
   std::vector<Ids> expected;
   const Ids prompt = random_ids(9, 5);
   for (const std::string& name : names) {  // each alone
-    Llama model(small_config(), GetParam(), 3);
+    Llama model(batch_config(), GetParam(), 3);
     if (!name.empty()) {
       apply_lora(model, {.rank = name == "one" ? 2 : 5, .alpha = 8}, {"q_proj", "down_proj"}, 1);
       std::uint64_t seed = name == "one" ? 10 : 50;
@@ -126,7 +69,7 @@ TEST_P(BatchGeneratorTest, AnAdapterOfEachRow) {
   ASSERT_NE(expected[0], expected[1]);
   ASSERT_NE(expected[1], expected[2]);
 
-  Llama model(small_config(), GetParam(), 3);
+  Llama model(batch_config(), GetParam(), 3);
   {
     BatchGenerator generator(model);
     std::vector<Answer> answers(6);
@@ -149,7 +92,7 @@ TEST_P(BatchGeneratorTest, AnAdapterOfEachRow) {
 
 TEST_P(BatchGeneratorTest, SixteenBits) {
   CALDERA_REQUIRE_DEVICE(GetParam());
-  Llama model(small_config(), GetParam(), 3);
+  Llama model(batch_config(), GetParam(), 3);
   model.set_dtype(DType::bf16);
   BatchGenerator generator(model, {.max_batch = 4});
   EXPECT_EQ(BatchGenerator::bytes_per_position(model), 2 * 2 * 2 * 8 * 2);
@@ -173,7 +116,7 @@ TEST_P(BatchGeneratorTest, SixteenBits) {
 }
 
 TEST(BatchGenerator, ThePromptsBeginningIsTakenFromTheCache) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   const Ids shared = random_ids(83, 1);
   BatchGenerator generator(model, {.max_batch = 2});
   std::vector<Answer> answers(4);
@@ -201,7 +144,7 @@ TEST(BatchGenerator, ThePromptsBeginningIsTakenFromTheCache) {
 }
 
 TEST(BatchGenerator, PagesAreShortAndEveryoneStillGetsWhatIsDue) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   BatchGenerator generator(model, {.max_batch = 4, .max_context = 128, .cache_positions = 192});
   std::vector<Answer> answers(6);
   for (std::size_t i = 0; i < answers.size(); ++i)
@@ -214,7 +157,7 @@ TEST(BatchGenerator, PagesAreShortAndEveryoneStillGetsWhatIsDue) {
 }
 
 TEST(BatchGenerator, CancelledRequestsLeaveAndFreeTheirPages) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   BatchGenerator generator(model, {.max_batch = 2, .max_queue = 2, .reuse_prefixes = false});
   std::vector<Answer> answers(4);
   std::vector<RequestId> ids;
@@ -241,7 +184,7 @@ TEST(BatchGenerator, CancelledRequestsLeaveAndFreeTheirPages) {
 }
 
 TEST(BatchGenerator, ReceiversStopTokensAndFaults) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   BatchGenerator generator(model);
   const Ids prompt = random_ids(12, 1);
   const Ids usual = alone(model, prompt, 8);
@@ -271,7 +214,7 @@ TEST(BatchGenerator, ReceiversStopTokensAndFaults) {
 }
 
 TEST(BatchGenerator, DrawsOfASeedAndLogProbabilitiesAreThoseOfTheRequestAlone) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   std::vector<Answer> alone(5), together(5);
   BatchGenerator generator(model);
   for (std::vector<Answer>* answers : {&alone, &together}) {
@@ -299,7 +242,7 @@ TEST(BatchGenerator, DrawsOfASeedAndLogProbabilitiesAreThoseOfTheRequestAlone) {
 }
 
 TEST(BatchGenerator, IsAskedFromManyThreads) {
-  Llama model(small_config(), Device::cpu(), 3);
+  Llama model(batch_config(), Device::cpu(), 3);
   BatchGenerator generator(model, {.max_batch = 4, .max_queue = 3, .cache_positions = 96});
   std::atomic<int> ended{0};
   std::atomic<bool> done{false};
@@ -370,4 +313,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, BatchGeneratorTest, ::testing::ValuesIn(tested
                          device_test_name);
 
 }  // namespace
-}  // namespace caldera
+}  // namespace caldera::testing

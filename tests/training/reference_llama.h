@@ -1,6 +1,7 @@
 // A Llama forward pass in plain double loops, from the parameters of a model by their names.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "tests/training/reference.h"
@@ -59,13 +60,27 @@ class LlamaReference {
     const auto heads = [&](const char* name, std::int64_t count) {
       return swap_middle(project(x, p + name, c_.hidden_size, count * d), batch, length, count, d);
     };
-    const Doubles q = rotary_reference(heads("q_proj", c_.num_attention_heads), length, d, c_.rope_theta, 0);
-    const Doubles k = rotary_reference(heads("k_proj", c_.num_key_value_heads), length, d, c_.rope_theta, 0);
+    const Doubles q = turned(heads("q_proj", c_.num_attention_heads), length);
+    const Doubles k = turned(heads("k_proj", c_.num_key_value_heads), length);
     const Doubles v = heads("v_proj", c_.num_key_value_heads);
     const AttentionSizes sizes{batch, c_.num_attention_heads, c_.num_key_value_heads, length, length, d};
     const Doubles out = attention_reference(q, k, v, sizes, 0);
     return project(swap_middle(out, batch, c_.num_attention_heads, length, d), p + "o_proj",
                    c_.num_attention_heads * d, c_.hidden_size);
+  }
+
+  Doubles turned(const Doubles& x, std::int64_t length) const {
+    const std::int64_t d = c_.head_dim;
+    if (!theta_at) return rotary_reference(x, length, d, c_.rope_theta, 0);
+    Doubles all;
+    for (std::size_t at = 0; at < x.size(); at += to_size(d)) {
+      const std::int64_t position = static_cast<std::int64_t>(at) / d % length;
+      const Doubles row(x.begin() + static_cast<std::ptrdiff_t>(at),
+                        x.begin() + static_cast<std::ptrdiff_t>(at) + d);
+      const Doubles one = rotary_reference(row, 1, d, theta_at(position), position);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
   }
 
   Doubles mlp(const Doubles& x, const std::string& p) const {
@@ -80,6 +95,8 @@ class LlamaReference {
 
  public:
   double lora_scaling = 0;
+  /// The theta that tokens of a position are turned with; none: that of the configuration.
+  std::function<double(std::int64_t)> theta_at;
 };
 
 /// A small model whose sizes all differ; hidden_size is not heads * head_dim.

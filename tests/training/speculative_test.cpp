@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "training/generate/generator.h"
@@ -33,7 +34,7 @@ ModelConfig config_with_layers(std::int64_t layers) {
 class FixedDrafter final : public Drafter {
  public:
   explicit FixedDrafter(std::vector<std::int32_t> guess) : guess_(std::move(guess)) {}
-  TokenDraft propose(std::span<const std::int32_t> /*seen*/, std::int64_t count) override {
+  TokenDraft propose(const SamplingContext& /*text*/, std::int64_t count) override {
     TokenDraft draft;
     draft.ids.assign(guess_.begin(), guess_.begin() + std::min<std::ptrdiff_t>(count, std::ssize(guess_)));
     return draft;
@@ -76,6 +77,44 @@ TEST(Speculative, GreedyTokensAreTheSame) {
           EXPECT_GT(drafted.drafted_tokens, 0);
         }
       }
+    }
+  }
+}
+
+TEST(Speculative, AModelAgreesWithItselfAlsoWithPenalties) {
+  Llama model(config_with_layers(2), Device::cpu(), 7);
+  GenerateOptions options;
+  options.max_tokens = 40;
+  // The prompt is not counted by these two: the drafter has to know where it ends.
+  options.sampling = {.presence_penalty = 1.5, .frequency_penalty = 0.7};
+  const Generation plain = generate(model, kPrompt, options);
+  options.drafter = std::make_shared<ModelDrafter>(model, options.sampling);
+  const Generation drafted = generate(model, kPrompt, options);
+  EXPECT_EQ(drafted.ids, plain.ids);
+  EXPECT_EQ(drafted.accepted_tokens, drafted.drafted_tokens);
+}
+
+/// The draft has fewer positions, or fewer tokens, than the model: it has nothing to say any more then.
+TEST(Speculative, DraftsEndWhereTheSmallerModelEnds) {
+  Llama model(config_with_layers(2), Device::cpu(), 7);
+  ModelConfig narrow = config_with_layers(1);
+  narrow.max_position_embeddings = 20;
+  Llama few_positions(narrow, Device::cpu(), 9);
+  narrow = config_with_layers(1);
+  narrow.vocab_size = 4;
+  Llama few_tokens(narrow, Device::cpu(), 9);
+  std::vector<std::int32_t> long_prompt;
+  for (std::int32_t i = 0; i < 30; ++i) long_prompt.push_back(i * i % 7);
+  for (const std::vector<std::int32_t>* prompt : {&kPrompt, &std::as_const(long_prompt)}) {
+    GenerateOptions options;
+    options.max_tokens = 40;
+    const std::vector<std::int32_t> plain = generate(model, *prompt, options).ids;
+    for (Llama* small : {&few_positions, &few_tokens}) {
+      options.drafter = std::make_shared<ModelDrafter>(*small, options.sampling);
+      // Twice, and another text between them: what the drafter has fed is rolled back.
+      EXPECT_EQ(generate(model, *prompt, options).ids, plain);
+      generate(model, std::vector<std::int32_t>{3, 1, 2, 2, 1}, options);
+      EXPECT_EQ(generate(model, *prompt, options).ids, plain);
     }
   }
 }
@@ -142,11 +181,15 @@ TEST(Speculative, DrawsFromTheSameDistribution) {
 TEST(Speculative, LookupFindsWhatFollowedTheLastTokens) {
   const std::vector<std::int32_t> seen{1, 2, 3, 9, 8, 1, 2, 3, 7, 7, 5, 2, 3};
   LookupDrafter drafter;
-  EXPECT_EQ(drafter.propose(seen, 3).ids, (std::vector<std::int32_t>{7, 7, 5})) << "the latest place";
-  EXPECT_EQ(drafter.propose(seen, 1).ids, (std::vector<std::int32_t>{7}));
-  EXPECT_TRUE(drafter.propose(std::vector<std::int32_t>{1, 2, 3}, 3).ids.empty());
-  EXPECT_TRUE(drafter.propose(std::vector<std::int32_t>{1}, 3).ids.empty());
-  EXPECT_EQ(drafter.propose(std::vector<std::int32_t>{4, 4, 4}, 3).ids, (std::vector<std::int32_t>{4}));
+  const auto ids_after = [&](const std::vector<std::int32_t>& text) {
+    return drafter.propose({.seen = text}, 3);
+  };
+  EXPECT_EQ(drafter.propose({.seen = seen}, 3).ids, (std::vector<std::int32_t>{7, 7, 5}))
+      << "the latest place";
+  EXPECT_EQ(drafter.propose({.seen = seen}, 1).ids, (std::vector<std::int32_t>{7}));
+  EXPECT_TRUE(ids_after({1, 2, 3}).ids.empty());
+  EXPECT_TRUE(ids_after({1}).ids.empty());
+  EXPECT_EQ(ids_after({4, 4, 4}).ids, (std::vector<std::int32_t>{4}));
   EXPECT_THROW(LookupDrafter(1, 2), ValueError);
 }
 
@@ -164,7 +207,8 @@ TEST(Speculative, WhatIsLeftOfADistribution) {
 /// Guesses more tokens than it was asked for, also ones that the model does not have.
 class WildDrafter final : public Drafter {
  public:
-  TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t /*count*/) override {
+  TokenDraft propose(const SamplingContext& text, std::int64_t /*count*/) override {
+    const std::span<const std::int32_t> seen = text.seen;
     const std::int32_t last = seen.back();
     return {.ids = {last, 2, seen.size() % 2 == 0 ? 7 : -1, 3, 1, 2, 3}, .drawn_from = {}};
   }

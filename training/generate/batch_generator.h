@@ -30,15 +30,18 @@ class BatchGenerator {
 
   /// Puts a request in the queue and wakes wait(). Throws QueueFull, or ValueError (the request is at fault:
   /// HTTP 400) for an empty prompt, an id outside of the vocabulary, a prompt that does not fit the context,
-  /// options out of their domains, or an adapter that is not loaded.
+  /// options out of their domains, or an adapter that is not loaded. Throws DeviceError once the device has
+  /// failed.
   RequestId submit(GenerateRequest request);
-  /// Ends a request before the next step; its last event is `cancelled`. Returns false where there is no such
-  /// request any more.
+  /// Ends a request before the next step; its last event is `cancelled`, and it is the only one with a
+  /// finish. Returns false where there is no such request any more, or its last event is being delivered.
   bool cancel(RequestId id);
 
   /// Admits requests, computes one piece of prompts and one token for every request past its prompt, and
-  /// delivers events. Returns whether there is more to do. A request that fails does not disturb the others;
-  /// what the device throws (out of memory) ends every running request as failed, and is not thrown on.
+  /// delivers events. Returns whether there is more to do. A request that fails does not disturb the others,
+  /// nor does a call of the model that fails for its sake. Where the cache is lost for want of memory, every
+  /// running request ends as failed; where the device is lost (DeviceError), every request, and submit()
+  /// throws from then on. Nothing of it is thrown here.
   bool step();
   /// Steps until nothing is left to do.
   void run();
@@ -46,8 +49,8 @@ class BatchGenerator {
   bool wait(double seconds);
 
   /// Loads an adapter folder under a name, or replaces it for requests from now on; any number of adapters
-  /// share a batch. Not from an event's receiver. Throws FileError as caldera::load_adapter, ValueError for
-  /// an empty name.
+  /// share a batch. It waits for the step that is under way, not for the batch. Not from an event's receiver.
+  /// Throws FileError as caldera::load_adapter, ValueError for an empty name; nothing is changed then.
   void load_adapter(const std::string& name, const std::filesystem::path& dir);
   /// Forgets an adapter; requests that have it go on with it. Throws ValueError where none has that name.
   void unload_adapter(const std::string& name);

@@ -87,10 +87,12 @@ struct BatchStatus {
   std::int64_t pages_reusable = 0;  ///< held by nobody, kept for requests with the same beginning
   std::int64_t page_positions = 0;  ///< positions a page
   std::int64_t cache_bytes = 0;
-  std::uint64_t prompt_tokens = 0;  ///< computed
-  std::uint64_t reused_tokens = 0;  ///< taken from the cache instead
-  std::uint64_t generated_tokens = 0;
-  std::uint64_t finished = 0;   ///< requests, whatever the reason
+  // Of prompts, each token once: those of requests past their prompt are in one of the two.
+  std::uint64_t prompt_tokens = 0;      ///< computed
+  std::uint64_t reused_tokens = 0;      ///< taken from the cache instead
+  std::uint64_t generated_tokens = 0;   ///< drawn
+  std::uint64_t recomputed_tokens = 0;  ///< of any kind, computed again after their pages were given up
+  std::uint64_t finished = 0;           ///< requests, whatever the reason
   std::uint64_t preempted = 0;  ///< times that a request gave its pages up, to be computed again later
 };
 

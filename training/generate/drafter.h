@@ -22,9 +22,9 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  /// At most `count` tokens after `seen`, the prompt and all tokens so far. None at all is an answer too.
-  /// `seen` may be another text than at the last call; what it begins with alike is not computed again.
-  virtual TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t count) = 0;
+  /// At most `count` tokens after text.seen, the prompt and all tokens so far. None at all is an answer too.
+  /// It may be another text than at the last call; what it begins with alike is not computed again.
+  virtual TokenDraft propose(const SamplingContext& text, std::int64_t count) = 0;
 };
 
 /// Guesses that the text goes on as it did after its last tokens occurred before (Saxena 2023, "prompt
@@ -34,7 +34,7 @@ class LookupDrafter final : public Drafter {
   /// Looks for the last `longest` tokens, then for fewer, down to `shortest`. Throws ValueError unless 1 <=
   /// shortest <= longest.
   explicit LookupDrafter(std::int64_t longest = 3, std::int64_t shortest = 1);
-  TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t count) override;
+  TokenDraft propose(const SamplingContext& text, std::int64_t count) override;
 
  private:
   std::size_t longest_, shortest_;

@@ -41,10 +41,21 @@ Feeder::Feeder(CausalLM& model, std::int64_t prompt_size, bool choose, LogitsRec
     : model_(model),
       choose_(choose),
       on_logits_(std::move(on_logits)),
-      cache_(model.make_cache(cache_capacity(model.config(), prompt_size))) {}
+      cache_(model.make_cache(cache_capacity(model.config(), prompt_size))),
+      frequencies_(model.config()) {}
 
 void Feeder::feed_prompt(std::span<const std::int32_t> ids, std::int64_t from) {
+  if (frequencies_.differ(text_length_, static_cast<std::int64_t>(ids.size()))) from = 0;
+  feed_pieces(ids, from, from);
+}
+
+/// A receiver is told the logits of ids[told] and later ones.
+void Feeder::feed_pieces(std::span<const std::int32_t> ids, std::int64_t from, std::int64_t told) {
   const auto count = static_cast<std::int64_t>(ids.size());
+  truncate(from);
+  note(ids.subspan(static_cast<std::size_t>(from)));
+  text_length_ = count;
+  cache_->set_text_length(count);
   make_room(count - cache_->position());
   for (std::int64_t fed = from; fed < count;) {
     const std::int64_t length = std::min(piece_for(count - fed), cache_->capacity());
@@ -54,10 +65,54 @@ void Feeder::feed_prompt(std::span<const std::int32_t> ids, std::int64_t from) {
     std::vector<std::int32_t> filled(piece.begin(), piece.end());
     filled.resize(static_cast<std::size_t>(length), piece.back());
     cache_->truncate(begin);
-    feed(model_.make_ids(filled), fed - begin, end - begin);
+    feed(model_.make_ids(filled), std::clamp(told, fed, end) - begin, end - begin);
     cache_->truncate(end);
     fed = end;
   }
+}
+
+void Feeder::truncate(std::int64_t positions) {
+  cache_->truncate(positions);
+  const auto kept = static_cast<std::size_t>(positions);
+  if (!frequencies_.switches_behind() || kept >= ids_.size() + unread_.size()) return;
+  unread_.resize(kept - std::min(kept, ids_.size()));
+  ids_.resize(std::min(kept, ids_.size()));
+}
+
+void Feeder::note(std::span<const std::int32_t> ids) {
+  if (!frequencies_.switches_behind()) return;
+  for (const LazyTensor& id : unread_) ids_.push_back(id.item<std::int32_t>());
+  unread_.clear();
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+/// Whether with the next token the text is of a length that what is cached was not computed for.
+bool Feeder::outgrows() const { return frequencies_.differ(text_length_, cache_->position() + 1); }
+
+void Feeder::feed_anew(std::int32_t id) {
+  note(std::span(&id, 1));
+  const std::vector<std::int32_t> all = std::move(ids_);
+  ids_.clear();
+  feed_pieces(all, 0, static_cast<std::int64_t>(all.size()) - 1);
+}
+
+std::int64_t Feeder::most_drafts() const {
+  const std::int64_t position = cache_->position();
+  const std::int64_t end = frequencies_.switches_behind().value_or(position);
+  return position > end || !frequencies_.switches_behind() ? model_.config().max_positions()
+                                                           : std::max<std::int64_t>(end - position - 1, 0);
+}
+
+void Feeder::feed_token(std::int32_t id) {
+  if (outgrows()) return feed_anew(id);
+  note(std::span(&id, 1));
+  feed_one(model_.make_ids(std::span(&id, 1)));
+}
+
+void Feeder::feed_choice(const LazyTensor& id) {
+  if (outgrows()) return feed_anew(id.item<std::int32_t>());
+  if (frequencies_.switches_behind()) unread_.push_back(id);
+  feed_one(id);
 }
 
 bool Feeder::make_room(std::int64_t tokens) {
@@ -69,12 +124,15 @@ bool Feeder::make_room(std::int64_t tokens) {
 
 void Feeder::feed_one(const LazyTensor& id) {
   make_room(1);
+  cache_->set_text_length({});
   feed(id, 0, 1);
 }
 
 void Feeder::feed_drafts(std::span<const std::int32_t> ids, std::int64_t length) {
   std::vector<std::int32_t> filled(ids.begin(), ids.end());
   filled.resize(static_cast<std::size_t>(length), ids.back());
+  note(ids);
+  cache_->set_text_length(cache_->position() + 1);  // each as if it were fed alone
   const std::int64_t end = cache_->position() + static_cast<std::int64_t>(ids.size());
   const LazyTensor logits = in_dtype(model_.forward(model_.make_ids(filled), cache_.get()), DType::f32);
   std::vector<LazyTensor> outputs = cache_->state();

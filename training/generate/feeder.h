@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "training/generate/text_frequencies.h"
 #include "training/models/causal_lm.h"
 #include "training/nn/kv_cache.h"
 
@@ -24,17 +25,17 @@ class Feeder {
   /// Feeds ids[from] and later ones, those before being fed; what follows them is logits() or choice(). They
   /// are fed in pieces of three lengths, so that prompts of all lengths share their plans; the last piece
   /// goes back over tokens that were fed before, or, where there are not enough of those, is filled up with
-  /// tokens that nothing reads.
+  /// tokens that nothing reads. All of them are turned as the whole text asks for, as if it were fed at once.
   void feed_prompt(std::span<const std::int32_t> ids, std::int64_t from = 0);
   /// Feeds one more token.
-  void feed_token(std::int32_t id) { feed_one(model_.make_ids(std::span(&id, 1))); }
+  void feed_token(std::int32_t id);
   /// The same of a choice(), which need not be computed yet.
-  void feed_choice(const LazyTensor& id) { feed_one(id); }
+  void feed_choice(const LazyTensor& id);
   /// Feeds tokens of which some may be forgotten again, filled up to `length`: row(i) is what follows ids[i].
-  /// Throws ValueError where has_room(length) is false.
+  /// Throws ValueError where has_room(length) is false. Not more than most_drafts() and one.
   void feed_drafts(std::span<const std::int32_t> ids, std::int64_t length);
   /// Forgets what was fed after the first `positions` tokens.
-  void truncate(std::int64_t positions) { cache_->truncate(positions); }
+  void truncate(std::int64_t positions);
 
   std::int64_t position() const { return cache_->position(); }
   /// The logits after the last token that was fed; where they are on the host.
@@ -49,15 +50,27 @@ class Feeder {
   bool has_room(std::int64_t tokens = 1) const { return cache_->position() + tokens <= cache_->capacity(); }
   /// Makes room for so many more tokens, if the model has as many positions. Says whether it has.
   bool make_room(std::int64_t tokens);
+  /// How many tokens behind the next one may be fed together with it: less than any number before the length
+  /// at which a text is computed anew (TextFrequencies).
+  std::int64_t most_drafts() const;
 
  private:
   void feed_one(const LazyTensor& id);
+  void feed_pieces(std::span<const std::int32_t> ids, std::int64_t from, std::int64_t told);
+  void note(std::span<const std::int32_t> ids);
+  bool outgrows() const;
+  void feed_anew(std::int32_t id);
   void feed(const LazyTensor& ids, std::int64_t first, std::int64_t end);
 
   CausalLM& model_;
   bool choose_;
   LogitsReceiver on_logits_;
   std::unique_ptr<KVCache> cache_;
+  TextFrequencies frequencies_;
+  std::int64_t text_length_ = 0;  // that the keys in the cache were computed for
+  // What was fed, and choices behind that: where the text may have to be computed anew.
+  std::vector<std::int32_t> ids_;
+  std::vector<LazyTensor> unread_;
   std::vector<float> host_;
   std::size_t width_ = 0;
   std::span<const float> last_;  // of host_

@@ -13,7 +13,8 @@ LookupDrafter::LookupDrafter(std::int64_t longest, std::int64_t shortest)
     throw ValueError(fmt::format("LookupDrafter: from {} to {} tokens to look for", shortest, longest));
 }
 
-TokenDraft LookupDrafter::propose(std::span<const std::int32_t> seen, std::int64_t count) {
+TokenDraft LookupDrafter::propose(const SamplingContext& text, std::int64_t count) {
+  const std::span<const std::int32_t> seen = text.seen;
   TokenDraft draft;
   for (std::size_t n = std::min(longest_, seen.size()); n >= shortest_ && draft.ids.empty(); --n) {
     const std::span<const std::int32_t> last = seen.last(n);

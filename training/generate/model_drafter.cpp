@@ -22,6 +22,7 @@ void ModelDrafter::feed(std::span<const std::int32_t> seen) {
   // The last token is fed in any case: the logits after it are asked for.
   const std::ptrdiff_t alike = std::min<std::ptrdiff_t>(from - seen.begin(), std::ssize(seen) - 1);
   feeder_->truncate(alike);
+  fed_.resize(static_cast<std::size_t>(alike));  // what is fed, also where feeding fails
   constexpr std::ptrdiff_t kFew = 2;
   if (std::ssize(seen) - alike > kFew)
     feeder_->feed_prompt(seen, alike);
@@ -31,15 +32,20 @@ void ModelDrafter::feed(std::span<const std::int32_t> seen) {
   fed_.assign(seen.begin(), seen.end());
 }
 
-TokenDraft ModelDrafter::propose(std::span<const std::int32_t> seen, std::int64_t count) {
+TokenDraft ModelDrafter::propose(const SamplingContext& context, std::int64_t count) {
+  const std::span<const std::int32_t> seen = context.seen;
   TokenDraft draft;
   const std::int64_t positions = model_.config().max_positions();
   count = std::min(count, positions - static_cast<std::int64_t>(seen.size()));
   if (count < 1) return draft;
+  const std::int64_t vocabulary = model_.config().vocab_size;
+  if (!std::all_of(seen.begin(), seen.end(), [&](std::int32_t id) { return id >= 0 && id < vocabulary; }))
+    return draft;
   std::vector<std::int32_t> text(seen.begin(), seen.end());
   while (std::ssize(draft.ids) < count) {
     feed(text);
-    std::vector<TokenProbability> from = sampler_.distribution(feeder_->logits(), {.seen = text});
+    std::vector<TokenProbability> from =
+        sampler_.distribution(feeder_->logits(), {.seen = text, .prompt_size = context.prompt_size});
     double point = sampler_.uniform();
     std::int32_t id = from.back().id;
     for (const TokenProbability& token : from) {

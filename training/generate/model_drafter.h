@@ -19,7 +19,8 @@ class ModelDrafter final : public Drafter {
   ModelDrafter(CausalLM& model, const SamplingOptions& sampling);
 
   const CausalLM& model() const { return model_; }
-  TokenDraft propose(std::span<const std::int32_t> seen, std::int64_t count) override;
+  /// Nothing where the text is longer than the model's positions, or has tokens that it does not know.
+  TokenDraft propose(const SamplingContext& text, std::int64_t count) override;
 
  private:
   void feed(std::span<const std::int32_t> seen);

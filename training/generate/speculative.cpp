@@ -79,12 +79,12 @@ void generate_with_drafts(Feeder& feeder, Sampler& sampler, Continuation& text, 
   if (!text.add(sampler.next(feeder.logits(), text.context()))) return;
   while (text.left() > 0 && feeder.position() < limit) {
     // What is checked may be kept whole, with one token more.
-    const std::int64_t wanted =
-        std::min({options.draft_tokens, text.left() - 1, limit - feeder.position() - 1});
+    const std::int64_t wanted = std::min(
+        {options.draft_tokens, text.left() - 1, limit - feeder.position() - 1, feeder.most_drafts()});
     TokenDraft draft;
     // One length, so that there is one plan.
     if (wanted > 0 && feeder.make_room(options.draft_tokens + 1))
-      draft = options.drafter->propose(text.ids(), wanted);
+      draft = options.drafter->propose(text.context(), wanted);
     const std::size_t vocabulary = feeder.vocabulary();
     trim(draft, wanted, vocabulary);
     if (draft.ids.empty()) {

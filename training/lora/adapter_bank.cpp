@@ -78,27 +78,30 @@ AdapterBank::~AdapterBank() {
 AdapterBank::AdapterPtr AdapterBank::load(const std::filesystem::path& dir) {
   auto adapter = std::make_shared<Adapter>();
   adapter->files_ = read_adapter(model_, dir);
-  auto slot = std::find_if(slots_.begin(), slots_.end(), [](const auto& held) { return held.expired(); });
-  if (slot == slots_.end()) slot = slots_.insert(slots_.end(), std::weak_ptr<const Adapter>());
-  adapter->slot_ = static_cast<std::int32_t>(slot - slots_.begin()) + 1;
+  std::vector<std::weak_ptr<const Adapter>> slots = slots_;
+  auto slot = std::find_if(slots.begin(), slots.end(), [](const auto& held) { return held.expired(); });
+  if (slot == slots.end()) slot = slots.insert(slots.end(), std::weak_ptr<const Adapter>());
+  adapter->slot_ = static_cast<std::int32_t>(slot - slots.begin()) + 1;
   *slot = adapter;
-  rebuild();
+  rebuild(slots);
+  slots_ = std::move(slots);
   return adapter;
 }
 
-std::vector<std::shared_ptr<const AdapterBank::Adapter>> AdapterBank::alive() const {
-  std::vector<AdapterPtr> all;
-  for (const auto& held : slots_)
-    if (AdapterPtr adapter = held.lock()) all.push_back(std::move(adapter));
-  return all;
-}
-
-void AdapterBank::rebuild() {
-  const std::vector<AdapterPtr> adapters = alive();
+/// Makes the factors of all adapters in `slots`, and only then gives them to the projections.
+void AdapterBank::rebuild(const std::vector<std::weak_ptr<const Adapter>>& slots) {
+  std::vector<AdapterPtr> adapters;
+  for (const auto& held : slots)
+    if (AdapterPtr adapter = held.lock()) adapters.push_back(std::move(adapter));
+  struct Factors {
+    BankedLinear* of;
+    LazyTensor a, b;
+  };
+  std::vector<Factors> made;
   std::size_t rank = 1;
   for (const AdapterPtr& adapter : adapters)
     rank = std::max(rank, static_cast<std::size_t>(adapter->files_.options.rank));
-  const std::size_t count = std::bit_ceil(slots_.size() + 1);
+  const std::size_t count = std::bit_ceil(slots.size() + 1);
   model_.visit_projections([&](const std::string& path, const std::string&,
                                std::unique_ptr<Projection>& slot) {
     auto& banked = dynamic_cast<BankedLinear&>(*slot);
@@ -120,11 +123,13 @@ void AdapterBank::rebuild() {
       for (std::size_t o = 0; o < out; ++o)
         for (std::size_t r = 0; r < own; ++r) b[(at * out + o) * rank + r] = scaling * from_b[o * own + r];
     }
-    if (a.empty()) return banked.set({}, {});
+    Factors& factors = made.emplace_back(Factors{&banked, {}, {}});
+    if (a.empty()) return;
     const auto extent = [](std::size_t n) { return static_cast<std::int64_t>(n); };
-    banked.set(LazyTensor::from_vector(a, Shape{extent(count), extent(rank), extent(in)}, model_.device()),
-               LazyTensor::from_vector(b, Shape{extent(count), extent(out), extent(rank)}, model_.device()));
+    factors.a = LazyTensor::from_vector(a, Shape{extent(count), extent(rank), extent(in)}, model_.device());
+    factors.b = LazyTensor::from_vector(b, Shape{extent(count), extent(out), extent(rank)}, model_.device());
   });
+  for (Factors& factors : made) factors.of->set(std::move(factors.a), std::move(factors.b));
 }
 
 void AdapterBank::select(std::span<const std::int32_t> slots) {

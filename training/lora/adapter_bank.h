@@ -38,7 +38,8 @@ class AdapterBank {
   AdapterBank(const AdapterBank&) = delete;
   AdapterBank& operator=(const AdapterBank&) = delete;
 
-  /// Loads an adapter folder. Throws FileError as caldera::load_adapter. A larger rank, or more adapters than
+  /// Loads an adapter folder. Throws FileError as caldera::load_adapter; where anything fails, the bank is as
+  /// it was. A larger rank, or more adapters than
   /// ever before (by powers of two), are new plans.
   AdapterPtr load(const std::filesystem::path& dir);
   /// The slots of the rows of the next forward calls; 0 is no adapter. Where all are 0 the model is computed
@@ -49,8 +50,7 @@ class AdapterBank {
   class BankedLinear;
   struct Rows;
 
-  std::vector<std::shared_ptr<const Adapter>> alive() const;
-  void rebuild();
+  void rebuild(const std::vector<std::weak_ptr<const Adapter>>& slots);
 
   CausalLM& model_;
   std::shared_ptr<Rows> rows_;

@@ -35,7 +35,7 @@ AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std
     cache->begin(batch, length);
     context.positions = cache->positions();
   } else {
-    context.positions = {.length = length, .first = 0, .rows = {}, .reach = length};
+    context.positions = {.length = length, .first = 0, .rows = {}, .reach = length, .longest = length};
   }
   for (RotaryEmbedding& rotary : rotaries) context.angles.push_back(rotary.angles(context.positions));
   return context;

@@ -24,7 +24,8 @@ struct AttentionContext {
 };
 
 /// The context of a forward call over ids (batch, length); cache->begin is called. Where a rotary embedding
-/// depends on the length of the text, that is the reach of the cache, or `length` without a cache.
+/// depends on the length of the text, that is what the cache says (TokenPositions::longest), or `length`
+/// without a cache.
 AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std::int64_t batch,
                                         std::int64_t length, AttentionCache* cache);
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t batch, std::int64_t length,

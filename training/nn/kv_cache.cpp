@@ -52,7 +52,11 @@ void KVCache::begin(std::int64_t batch, std::int64_t length) {
 }
 
 TokenPositions KVCache::positions() const {
-  return {.length = length_, .first = position_, .rows = {}, .reach = capacity()};
+  return {.length = length_,
+          .first = position_,
+          .rows = {},
+          .reach = capacity(),
+          .longest = text_length_.value_or(position_ + length_)};
 }
 
 AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,

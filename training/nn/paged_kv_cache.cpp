@@ -72,6 +72,11 @@ void PagedKVCache::plan(const PagedCall& call) {
            g.pages.size() % rows == 0;
   if (!fits) throw ShapeError("PagedKVCache: the lists of a call do not fit its batch and length");
 
+  if (!keys_before_.empty()) {  // the call before this one failed half way
+    keys_ = std::move(keys_before_);
+    values_ = std::move(values_before_);
+    finish();
+  }
   // One transfer for all of them; where a part of it begins is an argument of the plan.
   std::vector<std::int32_t> all = call.positions;
   for (auto row = call.positions.begin(); row != call.positions.end(); row += call.length)
@@ -88,6 +93,7 @@ void PagedKVCache::plan(const PagedCall& call) {
   };
   batch_ = call.batch;
   length_ = call.length;
+  longest_ = call.longest;
   positions_ = take_part(Shape{batch_, length_});
   last_ = take_part(Shape{batch_, 1});
   located_.clear();
@@ -110,10 +116,17 @@ void PagedKVCache::begin(std::int64_t batch, std::int64_t length) {
   if (batch != batch_ || length != length_)
     throw ShapeError(
         fmt::format("PagedKVCache: ids ({}, {}), but ({}, {}) are planned", batch, length, batch_, length_));
+  keys_before_ = keys_;
+  values_before_ = values_;
+}
+
+void PagedKVCache::finish() {
+  keys_before_.clear();
+  values_before_.clear();
 }
 
 TokenPositions PagedKVCache::positions() const {
-  return {.length = length_, .first = 0, .rows = positions_, .reach = max_positions_};
+  return {.length = length_, .first = 0, .rows = positions_, .reach = max_positions_, .longest = longest_};
 }
 
 AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,

@@ -22,6 +22,7 @@ struct PagedLayers {
 struct PagedCall {
   std::int64_t batch = 0;
   std::int64_t length = 0;
+  std::int64_t longest = 0;             ///< see TokenPositions
   std::vector<std::int32_t> positions;  ///< (batch, length)
   struct Layers {
     std::vector<std::int32_t> slots;  ///< (batch, length): page * page_positions + place within the page
@@ -48,13 +49,14 @@ class PagedKVCache final : public AttentionCache {
   /// Where tokens of no text are written: nowhere, as it is outside of every memory. Page 0 stays zeros.
   static constexpr std::int32_t kNoSlot = -1;
 
-  /// Says what the next forward call is. Throws ShapeError where its lists do not fit.
+  /// Says what the next forward call is. A call that was begun and not finished is forgotten. Throws
+  /// ShapeError where its lists do not fit.
   void plan(const PagedCall& call);
   void begin(std::int64_t batch, std::int64_t length) override;
   TokenPositions positions() const override;
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
                         const AttentionReach& reach) override;
-  void finish() override {}
+  void finish() override;
 
   /// Every buffer: what is to be evaluated with the logits of a call.
   std::vector<LazyTensor> state() const;
@@ -77,6 +79,9 @@ class PagedKVCache final : public AttentionCache {
   std::int64_t heads_;
   std::int64_t batch_ = 0;
   std::int64_t length_ = 0;
+  std::int64_t longest_ = 0;
+  // What keys_ and values_ were before the call in progress; empty between calls.
+  std::vector<LazyTensor> keys_before_, values_before_;
   LazyTensor positions_;  // (batch, length)
   LazyTensor last_;       // (batch, 1): the last position of each row's queries
   std::vector<Located> located_;

@@ -45,11 +45,19 @@ RotaryEmbedding::RotaryEmbedding(std::int64_t head_dim, std::int64_t max_positio
 }
 
 RotaryEmbedding::Tables RotaryEmbedding::make_tables(std::int64_t rows, std::int64_t text_length) const {
-  const RopeFrequencies frequencies = rope_frequencies(rope_, head_dim_, declared_positions_, text_length);
+  const auto key_of = [&](std::int64_t n) { return frequency_key(rope_.scaling, declared_positions_, n); };
+  std::int64_t key = key_of(text_length);
+  RopeFrequencies frequencies = rope_frequencies(rope_, head_dim_, declared_positions_, text_length);
   const std::size_t half = frequencies.inverse.size();
   std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
   std::vector<float> sin(cos.size());
   for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
+    // A token behind the text was turned when it was the last one.
+    const std::int64_t length = std::max(text_length, static_cast<std::int64_t>(p) + 1);
+    if (key_of(length) != key) {
+      key = key_of(length);
+      frequencies = rope_frequencies(rope_, head_dim_, declared_positions_, length);
+    }
     for (std::size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(p) * frequencies.inverse[i];
       const std::size_t at = p * 2 * half + i;
@@ -94,7 +102,10 @@ void RotaryEmbedding::reserve(std::int64_t positions, std::int64_t text_length) 
 }
 
 RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset, std::int64_t text_length) {
-  const Tables& all = tables(offset + length, text_length == 0 ? offset + length : text_length);
+  return rows_of(tables(offset + length, text_length == 0 ? offset + length : text_length), offset, length);
+}
+
+RotaryAngles RotaryEmbedding::rows_of(const Tables& all, std::int64_t offset, std::int64_t length) {
   // Where a slice of stored data starts is an argument of the plan.
   const auto rows = [&](const LazyTensor& t) { return slice(t, 0, offset, offset + length); };
   RotaryAngles angles{rows(all.cos), rows(all.sin), {}};
@@ -104,13 +115,12 @@ RotaryAngles RotaryEmbedding::angles(std::int64_t length, std::int64_t offset, s
 
 RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
   // All of it now, or the plan would change with the tables in the middle of a text.
-  const std::int64_t text_length = positions.longest == 0 ? positions.reach : positions.longest;
   // Texts that are packed into a row may be shorter than it, and the row longer than any text may be.
-  const std::int64_t rows_needed =
-      positions.longest == 0 ? positions.reach
-                             : std::max(positions.longest, std::min(positions.reach, max_positions_));
-  const Tables& all = tables(rows_needed, text_length);
-  if (!positions.rows.defined()) return angles(positions.length, positions.first, text_length);
+  const std::int64_t rows_needed = std::max(positions.longest, std::min(positions.reach, max_positions_));
+  // Tokens that are each the last of their text have one table, however long that is.
+  const bool each_last = !positions.rows.defined() && positions.first + 1 >= positions.longest;
+  const Tables& all = tables(rows_needed, each_last ? 0 : positions.longest);
+  if (!positions.rows.defined()) return rows_of(all, positions.first, positions.length);
   const LazyTensor rows = expand_dims(positions.rows, 1);
   RotaryAngles angles{take(all.cos, rows), take(all.sin, rows), {}};
   if (all.query_scale.defined()) angles.query_scale = take(all.query_scale, rows);

@@ -34,9 +34,9 @@ class RotaryEmbedding {
   /// them), on which the frequencies of some types depend. The offset is an argument of the plan. Throws
   /// ValueError when a position is not below max_positions().
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0, std::int64_t text_length = 0);
-  /// Those of the tokens of a call, read where their positions lie as data, of texts as long as
-  /// positions.longest. The tables reach that far from now on. Throws ValueError when that is above
-  /// max_positions().
+  /// Those of the tokens of a call, read where their positions lie as data, of texts whose length
+  /// positions.longest says. The tables reach to positions.reach from now on, or that far. Throws ValueError
+  /// when positions.longest is above max_positions().
   RotaryAngles angles(const TokenPositions& positions);
   /// Makes the tables of a text of `text_length` positions (0: `positions`) reach to `positions` now. Plans
   /// that read the tables depend on their size, which otherwise grows, by doubling, when a position beyond
@@ -51,7 +51,9 @@ class RotaryEmbedding {
     LazyTensor query_scale;
   };
 
+  /// Row p is turned as in a text of max(text_length, p + 1) tokens.
   Tables make_tables(std::int64_t rows, std::int64_t text_length) const;
+  static RotaryAngles rows_of(const Tables& all, std::int64_t offset, std::int64_t length);
   Tables& tables(std::int64_t positions, std::int64_t text_length);
 
   RopeParameters rope_;

@@ -13,7 +13,7 @@ struct PageStore::Block {
   Block* parent = nullptr;  // in the tree: null of the root alone
   bool in_tree = false;
   std::vector<std::int32_t> ids;  // in the tree: what it holds
-  std::int64_t texts = 0;         // that have the block
+  std::int64_t texts = 0;         // that have the block; of a root: that are of its tree
   // Of each group: its page (0: none), texts that need that, and since when none does.
   std::vector<std::int64_t> pages, users;
   std::vector<std::uint64_t> idle_since;
@@ -59,35 +59,58 @@ PageStore::Text PageStore::begin(const std::string& kind, std::span<const std::i
     root = std::make_unique<Block>(groups_.size());
     root->in_tree = true;
   }
-  text.tip_ = root.get();
+  ++root->texts;
+  text.root_ = text.tip_ = root.get();
+  reused = advance(text, ids);
+  return text;
+}
+
+/// The text's full blocks, and those of the tree that go on as `ids` do.
+std::vector<PageStore::Block*> PageStore::known_chain(const Text& text,
+                                                      std::span<const std::int32_t> ids) const {
   const auto step = static_cast<std::size_t>(page_positions_);
-  std::vector<Block*> chain;
-  Block* at = root.get();
-  for (std::size_t begin = 0; begin + step < ids.size(); begin += step) {
+  std::vector<Block*> chain(text.blocks_.begin(), text.blocks_.begin() + text.full_);
+  const std::size_t own = chain.size();
+  const Block* at = text.tip_;
+  for (std::size_t begin = own * step; begin + step < ids.size(); begin += step) {
     const auto next = at->children.find({ids.begin() + static_cast<std::ptrdiff_t>(begin),
                                          ids.begin() + static_cast<std::ptrdiff_t>(begin + step)});
     if (next == at->children.end()) break;
     at = next->second.get();
-    chain.push_back(at);
+    chain.push_back(next->second.get());
   }
   const auto complete = [&] {
     for (std::size_t g = 0; g < groups_.size(); ++g)
       if (!has_window_pages(chain, g)) return false;
     return true;
   };
-  while (!chain.empty() && !complete()) chain.pop_back();
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const auto from = first_needed(g, static_cast<std::int64_t>(chain.size()) * page_positions_);
-    text.kept_from_[g] = from;
-    for (std::size_t i = static_cast<std::size_t>(from); i < chain.size(); ++i) hold(*chain[i], g);
+  while (chain.size() > own && !complete()) chain.pop_back();
+  return chain;
+}
+
+std::int64_t PageStore::advance(Text& text, std::span<const std::int32_t> ids) {
+  if (text.tip_ == nullptr) return 0;
+  const std::vector<Block*> chain = known_chain(text, ids);
+  const auto known = static_cast<std::size_t>(text.full_);
+  if (chain.size() == known) return 0;
+  for (; text.blocks_.size() > known; text.blocks_.pop_back(), text.own_.pop_back())
+    for (std::size_t g = 0; g < groups_.size(); ++g) let_go(*text.blocks_.back(), g);
+  for (std::size_t i = known; i < chain.size(); ++i) {
+    ++chain[i]->texts;
+    text.blocks_.push_back(chain[i]);
+    text.own_.emplace_back();
   }
-  for (Block* block : chain) ++block->texts;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const auto from =
+        static_cast<std::size_t>(first_needed(g, static_cast<std::int64_t>(chain.size()) * page_positions_));
+    for (std::size_t i = std::max(from, known); i < chain.size(); ++i) hold(*chain[i], g);
+    for (auto i = static_cast<std::size_t>(text.kept_from_[g]); i < std::min(from, known); ++i)
+      let_go(*chain[i], g);
+    text.kept_from_[g] = std::max(text.kept_from_[g], static_cast<std::int64_t>(from));
+  }
+  text.tip_ = chain.back();
   text.full_ = static_cast<std::int64_t>(chain.size());
-  if (!chain.empty()) text.tip_ = chain.back();
-  text.own_.resize(chain.size());
-  text.blocks_ = std::move(chain);
-  reused = text.full_ * page_positions_;
-  return text;
+  return text.full_ * page_positions_;
 }
 
 void PageStore::hold(Block& block, std::size_t group) {
@@ -126,6 +149,27 @@ void PageStore::drop_if_empty(Block* block) {
     parent->children.erase(parent->children.find(block->ids));
     block = parent;
   }
+  if (block->parent == nullptr && block->texts == 0 && block->children.empty())
+    std::erase_if(roots_, [&](const auto& entry) { return entry.second.get() == block; });
+}
+
+/// Takes a block of the tree in place of the text's own of the same ids. What the tree's has lost is made up.
+void PageStore::share(Text& text, Block& block) {
+  const auto i = static_cast<std::size_t>(text.full_);
+  Block& own = *text.own_[i];
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (block.pages[g] == 0) {
+      block.pages[g] = own.pages[g];
+      block.users[g] = 1;
+    } else {
+      hold(block, g);
+      free_[g].push_back(own.pages[g]);
+    }
+  }
+  ++block.texts;
+  text.blocks_[i] = &block;
+  text.own_[i].reset();
+  text.tip_ = &block;
 }
 
 bool PageStore::reserve(Text& text, std::int64_t end) {
@@ -155,8 +199,8 @@ void PageStore::written(Text& text, std::span<const std::int32_t> ids) {
     const auto part = ids.subspan(from, static_cast<std::size_t>(page_positions_));
     std::vector<std::int32_t> held(part.begin(), part.end());
     const auto [place, is_new] = text.tip_->children.try_emplace(std::move(held), nullptr);
-    if (!is_new) {  // another text was here first: this one keeps its own
-      text.tip_ = nullptr;
+    if (!is_new) {  // another text was here first
+      share(text, *place->second);
       continue;
     }
     place->second = std::move(text.own_[static_cast<std::size_t>(text.full_)]);
@@ -182,6 +226,10 @@ void PageStore::release(Text& text) {
     --block->texts;
     if (block->in_tree) drop_if_empty(block);
   }
+  if (text.root_ != nullptr) {
+    --text.root_->texts;
+    drop_if_empty(text.root_);
+  }
   text = {};
 }
 
@@ -194,8 +242,7 @@ std::size_t PageStore::counted_group() const {
   return whole == groups_.end() ? 0 : static_cast<std::size_t>(whole - groups_.begin());
 }
 
-PageStore::Counts PageStore::counts() const {
-  const std::size_t g = counted_group();
+PageStore::Counts PageStore::counts(std::size_t g) const {
   const std::int64_t pages = groups_[g].pages - 1;
   const auto reusable = static_cast<std::int64_t>(idle_[g].size());
   return {pages, pages - reusable - static_cast<std::int64_t>(free_[g].size()), reusable};

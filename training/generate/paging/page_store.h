@@ -46,6 +46,8 @@ class PageStore {
     Text(Text&&) noexcept;
     Text& operator=(Text&&) noexcept;
     std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+    /// Blocks whose keys and values are all written.
+    std::int64_t full_blocks() const { return full_; }
 
    private:
     friend class PageStore;
@@ -53,16 +55,21 @@ class PageStore {
     std::vector<std::unique_ptr<Block>> own_;  // those of blocks_ that are not in the tree
     std::vector<std::int64_t> kept_from_;      // of each group: blocks before it have no page any more
     std::int64_t full_ = 0;                    // blocks that are full
-    Block* tip_ = nullptr;  // where the next full block comes into the tree; null: it does not
+    Block* root_ = nullptr;                    // of its tree; null: it has none
+    Block* tip_ = nullptr;                     // in the tree: the last full block, or the root
   };
 
   /// Begins a text whose first ids are these, with the blocks that the store has of its beginning: all but
   /// the last id may be among them. `kind` tells texts apart whose keys differ for equal ids (adapters).
   /// `reused` is the number of positions.
   Text begin(const std::string& kind, std::span<const std::int32_t> ids, std::int64_t& reused);
+  /// Goes on with blocks that other texts have written since, in place of what is written of the text's last
+  /// block. Returns how many positions are written then; 0 where nothing was found.
+  std::int64_t advance(Text& text, std::span<const std::int32_t> ids);
   /// Makes the text's blocks reach to position `end`. False where pages are missing: nothing is changed then.
   bool reserve(Text& text, std::int64_t end);
-  /// Says that keys and values of `ids`, all of the text's so far, are written.
+  /// Says that keys and values of `ids`, all of the text's so far, are written. Where another text has
+  /// written a block of the same ids, the two share it from now on, and a page becomes free.
   void written(Text& text, std::span<const std::int32_t> ids);
   void release(Text& text);
   /// Texts that begin from now on start from nothing that is kept now: for keys that hold no more.
@@ -73,7 +80,10 @@ class PageStore {
   const std::vector<Group>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
   /// Of the first group that keeps all positions, or of the first.
-  Counts counts() const;
+  Counts counts() const { return counts(counted_group()); }
+  Counts counts(std::size_t group) const;
+  /// Trees of kinds that keep a page, or are in use.
+  std::size_t trees() const { return roots_.size(); }
   /// Pages that could be taken now, of each group that keeps all positions; those with a window have enough.
   std::int64_t available() const;
 
@@ -84,7 +94,9 @@ class PageStore {
   std::int64_t take_page(std::size_t group);
   void hold(Block& block, std::size_t group);
   void let_go(Block& block, std::size_t group);
-  static void drop_if_empty(Block* block);
+  void drop_if_empty(Block* block);
+  void share(Text& text, Block& block);
+  std::vector<Block*> known_chain(const Text& text, std::span<const std::int32_t> ids) const;
   bool has_window_pages(const std::vector<Block*>& chain, std::size_t group) const;
   std::size_t counted_group() const;
   std::int64_t first_needed(std::size_t group, std::int64_t end) const;

@@ -1,5 +1,7 @@
 #include "training/generate/paging/paged_forward.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -56,6 +58,19 @@ std::vector<PageStore::Group> store_groups(const PagedKVCache& cache) {
   return groups;
 }
 
+/// What all tokens are turned for. Those that are the last of their text go with every other one.
+std::int64_t common_text_length(std::span<const PagedRow> rows) {
+  std::int64_t common = 0;
+  for (const PagedRow& row : rows) {
+    if (row.position + 1 >= row.text_length) continue;
+    if (common != 0 && common != row.text_length)
+      throw ValueError(fmt::format("PagedForward: prompts of {} and {} tokens are not fed in one call",
+                                   common, row.text_length));
+    common = row.text_length;
+  }
+  return common;
+}
+
 }  // namespace
 
 PagedForward::PagedForward(CausalLM& model, const PagingOptions& options)
@@ -88,6 +103,7 @@ PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t ba
   PagedCall call;
   call.batch = batch;
   call.length = length;
+  call.longest = common_text_length(rows);
   call.positions.assign(tokens, 0);
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t t = 0; t < rows[r].ids.size(); ++t)

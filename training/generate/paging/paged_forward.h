@@ -27,7 +27,8 @@ struct PagedRow {
   std::span<const std::int32_t> ids;
   std::int64_t position = 0;
   const PageStore::Text* text = nullptr;
-  std::int32_t adapter = 0;  ///< slot of the bank; 0: none
+  std::int32_t adapter = 0;      ///< slot of the bank; 0: none
+  std::int64_t text_length = 0;  ///< see TokenPositions::longest
 };
 
 /// A model, its paged cache, and who has which page of that. Calls are filled up to a few shapes, so that
@@ -49,7 +50,8 @@ class PagedForward {
   /// one.
   std::int64_t piece_of(std::int64_t tokens) const;
   /// Logits (rows, vocabulary), f32, after the last id of each row: to be evaluated together with state(),
-  /// before anything else is fed. Rows of the result beyond the given ones mean nothing.
+  /// before anything else is fed. Rows of the result beyond the given ones mean nothing. Throws ValueError
+  /// for rows of several text lengths, unless each token is the last of its text.
   LazyTensor feed(std::span<const PagedRow> rows);
   std::vector<LazyTensor> state() const { return cache_.state(); }
 

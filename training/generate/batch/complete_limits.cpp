@@ -1,4 +1,4 @@
-#include "training/generate/complete_limits.h"
+#include "training/generate/batch/complete_limits.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "training/generate/running_request.h"
+#include "training/generate/batch/running_request.h"
 
 #include <algorithm>
 
@@ -6,21 +6,24 @@
 
 namespace caldera {
 
-RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter)
+RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
+                               const TextFrequencies& frequencies)
     : id_(id),
       request_(std::move(request)),
       adapter_(std::move(adapter)),
       sampler_(request_.sampling),
       ids_(request_.prompt),
-      prompt_size_(ids_.size()) {}
+      prompt_size_(ids_.size()),
+      frequencies_(frequencies) {}
 
 bool RunningRequest::takes_choices() const {
   return request_.sampling.is_greedy() && request_.constraint == nullptr && !request_.logprobs;
 }
 
 void RunningRequest::join(PageStore& store) {
-  text_ = store.begin(adapter_.kind, ids_, fed_);
-  if (!reused_) reused_ = fed_;
+  text_length_ =
+      frequencies_.text_length(static_cast<std::int64_t>(prompt_size_), static_cast<std::int64_t>(ids_.size()));
+  text_ = store.begin(adapter_.kind + frequencies_.kind(text_length_), ids_, fed_);
 }
 
 void RunningRequest::leave(PageStore& store) {
@@ -28,21 +31,52 @@ void RunningRequest::leave(PageStore& store) {
   fed_ = 0;
 }
 
-std::int64_t RunningRequest::pages_due(const PageStore& store) const {
+void RunningRequest::preempt(PageStore& store) {
+  leave(store);
+  preempted_ = true;
+}
+
+void RunningRequest::catch_up(PageStore& store) { fed_ = std::max(fed_, store.advance(text_, ids_)); }
+
+void RunningRequest::outgrow(PageStore& store) {
+  if (!frequencies_.differ(text_length_, static_cast<std::int64_t>(ids_.size()))) return;
+  leave(store);
+  join(store);
+}
+
+std::int64_t RunningRequest::settle_reused() {
+  const std::int64_t found =
+      std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - settled_, 0);
+  settled_ = std::max(settled_, fed_);
+  reused_ += found;
+  return found;
+}
+
+std::int64_t RunningRequest::pages_due(const PageStore& store, std::int64_t growth) const {
   const std::int64_t page = store.page_positions();
-  return std::max<std::int64_t>((std::ssize(ids_) + page - 1) / page - text_.blocks(), 0);
+  // The last token needs no position.
+  const std::int64_t more = std::clamp<std::int64_t>(request_.max_tokens - generated() - 1, 0, growth);
+  return std::max<std::int64_t>((std::ssize(ids_) + more + page - 1) / page - text_.blocks(), 0);
 }
 
 PagedRow RunningRequest::row(std::int64_t count) const {
   return {.ids = ids().subspan(static_cast<std::size_t>(fed_), static_cast<std::size_t>(count)),
           .position = fed_,
           .text = &text_,
-          .adapter = adapter_.adapter == nullptr ? 0 : adapter_.adapter->slot()};
+          .adapter = adapter_.adapter == nullptr ? 0 : adapter_.adapter->slot(),
+          .text_length = text_length_};
 }
 
-void RunningRequest::feed(PageStore& store, std::int64_t count) {
+RunningRequest::Fed RunningRequest::feed(PageStore& store, std::int64_t count) {
+  Fed fed;
+  fed.again = std::clamp<std::int64_t>(settled_ - fed_, 0, count);
+  const std::int64_t first = fed_ + fed.again;
   fed_ += count;
+  fed.of_prompt =
+      std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - first, 0);
+  settled_ = std::max(settled_, fed_);
   store.written(text_, ids().first(static_cast<std::size_t>(fed_)));
+  return fed;
 }
 
 TokenEvent RunningRequest::draw(std::span<const float> logits, std::int64_t context) {
@@ -83,7 +117,7 @@ TokenEvent RunningRequest::ended(FinishReason reason, std::string error) const {
   event.finish = reason;
   event.error = std::move(error);
   event.prompt_tokens = static_cast<std::int64_t>(prompt_size_);
-  event.reused_tokens = reused_.value_or(0);
+  event.reused_tokens = reused_;
   event.generated_tokens = generated();
   return event;
 }

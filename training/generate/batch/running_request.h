@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "training/generate/batch_request.h"
 #include "training/generate/paging/paged_forward.h"
 #include "training/generate/sampler.h"
+#include "training/generate/text_frequencies.h"
 
 namespace caldera {
 
@@ -23,8 +23,9 @@ struct NamedAdapter {
 
 class RunningRequest {
  public:
-  /// Throws ValueError for sampling options out of their domains.
-  RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter);
+  /// Keeps a reference to `frequencies`. Throws ValueError for sampling options out of their domains.
+  RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
+                 const TextFrequencies& frequencies);
 
   RequestId id() const { return id_; }
   const GenerateRequest& request() const { return request_; }
@@ -40,12 +41,27 @@ class RunningRequest {
   /// Takes a beginning from the store; before the first, and after every leave().
   void join(PageStore& store);
   void leave(PageStore& store);
-  /// Pages that its tokens so far will still need.
-  std::int64_t pages_due(const PageStore& store) const;
+  /// Takes what other texts have written of its next tokens since.
+  void catch_up(PageStore& store);
+  /// Leaves and joins again where its keys do not fit the text's length any more (see TextFrequencies).
+  void outgrow(PageStore& store);
+  /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not computed
+  /// for it.
+  std::int64_t settle_reused();
+  /// Pages that its tokens so far will still need, and up to `growth` tokens behind them.
+  std::int64_t pages_due(const PageStore& store, std::int64_t growth) const;
+  /// Whether it gave its pages up before.
+  bool was_preempted() const { return preempted_; }
+  void preempt(PageStore& store);
   /// Makes room for the next `count` tokens. False where there are not enough pages.
   bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
   PagedRow row(std::int64_t count) const;
-  void feed(PageStore& store, std::int64_t count);
+  /// Says that the next `count` tokens are computed, and returns which of them never were before.
+  struct Fed {
+    std::int64_t of_prompt = 0;
+    std::int64_t again = 0;  ///< computed before, and given up
+  };
+  Fed feed(PageStore& store, std::int64_t count);
 
   /// Draws the next token, or takes the one that the device chose, and says what happened. `context`: the
   /// positions of a request. Throws what sampling and the constraint throw.
@@ -65,9 +81,13 @@ class RunningRequest {
   Sampler sampler_;
   std::vector<std::int32_t> ids_;
   std::size_t prompt_size_;
+  const TextFrequencies& frequencies_;
   PageStore::Text text_;
+  std::int64_t text_length_ = 0;  // see TextFrequencies
   std::int64_t fed_ = 0;
-  std::optional<std::int64_t> reused_;  // of the prompt
+  std::int64_t settled_ = 0;  // the first tokens, which were computed or found once
+  std::int64_t reused_ = 0;   // of the prompt
+  bool preempted_ = false;
 };
 
 }  // namespace caldera
