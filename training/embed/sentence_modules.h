@@ -32,8 +32,8 @@ struct SentenceModules {
   std::string default_prompt = {};  ///< a name among the prompts, or empty
 
   /// Reads modules.json, 1_Pooling/config.json, 2_Dense/config.json and so on, sentence_bert_config.json and
-  /// config_sentence_transformers.json, those of them that are there. Throws FileError for a malformed one, a
-  /// module that is not known, and one outside of the folder.
+  /// config_sentence_transformers.json, those of them that are there; of a GGUF file its pooling_type. Throws
+  /// FileError for a malformed one, a module that is not known, and one outside of the folder.
   static SentenceModules from_folder(const std::filesystem::path& model_dir);
 };
 
