@@ -85,12 +85,13 @@ std::string batch_families_name(const ::testing::TestParamInfo<std::tuple<const 
   return name + "_" + device_test_name({std::get<1>(info.param), 0});
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, BatchFamilies,
-                         ::testing::Combine(::testing::Values("gemma2", "gemma3", "gpt-oss", "mistral",
-                                                              "gpt2", "qwen3-moe", "olmo3", "qwen2-tied",
-                                                              "phi3-long", "llama-yarn"),
-                                            ::testing::Values(Device::cpu())),
-                         batch_families_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, BatchFamilies,
+    ::testing::Combine(::testing::Values("gemma2", "gemma3", "gpt-oss", "mistral", "ministral3", "smollm3",
+                                         "olmo2", "granite", "gpt2", "qwen3", "qwen3-sliding", "qwen3-moe",
+                                         "olmo3", "qwen2-tied", "phi3-long", "llama-yarn", "llama-llama3"),
+                       ::testing::Values(Device::cpu())),
+    batch_families_name);
 INSTANTIATE_TEST_SUITE_P(Vulkan, BatchFamilies,
                          ::testing::Combine(::testing::Values("gemma2", "gpt-oss"),
                                             ::testing::Values(Device::vulkan())),

@@ -60,6 +60,27 @@ TEST_P(EncoderTest, PaddingChangesNothing) {
   expect_close(slice(slice(both, 0, 1, 2), 1, 0, 5), Doubles(alone.begin(), alone.end()), 1e-5, "shorter");
 }
 
+/// Learned positions end; RoBERTa's begin behind those that it keeps for padding.
+TEST_P(EncoderTest, TextsBeyondTheLastPositionAreRefused) {
+  GoldenModel golden(folder(), device());
+  CausalLM& model = golden.model();
+  const ModelConfig& config = model.config();
+  const std::int64_t kept = config.model_type == "xlm-roberta" ? 2 : 0;
+  const std::int64_t most = config.max_position_embeddings - kept;
+  EXPECT_EQ(config.max_positions(), most);
+  const std::vector<std::int32_t> text(static_cast<std::size_t>(most), 5);
+  EXPECT_NO_THROW(model.hidden_states(model.make_ids(text)));
+  const std::vector<std::int32_t> longer(static_cast<std::size_t>(most) + 1, 5);
+  try {
+    model.hidden_states(model.make_ids(longer));
+    ADD_FAILURE() << "accepted";
+  } catch (const ValueError& e) {
+    const std::string message = e.what();
+    EXPECT_NE(message.find("beyond the " + std::to_string(most) + " positions"), message.npos) << message;
+    EXPECT_EQ(message.find("less the 2") != message.npos, kept != 0) << message;
+  }
+}
+
 std::string encoder_test_name(const ::testing::TestParamInfo<std::tuple<const char*, Device>>& info) {
   std::string name = std::get<0>(info.param);
   std::ranges::replace(name, '-', '_');

@@ -22,7 +22,9 @@ test holds the page to it.
 A model folder is Hugging Face's: `config.json`, safetensors, `tokenizer.json`. The family is the one that `architectures` and `model_type`
 name. Fields of `config.json` that a family does not know are refused by name, unless they switch nothing on (null, false, zero, empty)
 or are known to change no result. Of a model that has a `text_config` (Gemma3ForConditionalGeneration, say) the text part is read, from tensors
-named `language_model.`...; it is saved as the text model that it is.
+named `language_model.`...; it is saved as the text model that it is. Tokens that begin and end a text are the whole's where the part
+names none. A field that is left out has the default of the family's configuration class in transformers, null is no value; what
+transformers passes over without a word, though it would change the result (`layer_types` of Mistral), is refused.
 
 - **read**: folders of these architectures are read and written back.
 - **run**: what models of the family give: the text's next tokens, or vectors (`caldera embed`, `caldera serve`, `EmbeddingModel`). Every
@@ -53,6 +55,7 @@ std::unique_ptr<CausalLM> sample(const FamilyFacts& family) {
                         {"intermediate_size", 24},
                         {"num_hidden_layers", 1},
                         {"num_attention_heads", 4},
+                        {"num_key_value_heads", 4},
                         {"vocab_size", 40}};
   const TempFolder folder;
   const std::filesystem::path path = folder / "config.json";

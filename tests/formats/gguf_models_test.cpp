@@ -9,6 +9,7 @@
 #include "tests/support/test_data.h"
 #include "tests/training/reference.h"
 #include "training/convert/convert.h"
+#include "training/embed/sentence_modules.h"
 #include "training/io/model/model_files.h"
 #include "training/io/safetensors.h"
 #include "training/lora/lora.h"
@@ -136,6 +137,36 @@ TEST_P(GgufModels, HaveTheLogitsOfTheirFolders) {
     expect_close((*model)(model->make_ids(ids, golden.info("ids").shape[0])),
                  Doubles(logits.begin(), logits.end()), 1e-4, name);
   }
+}
+
+/// Encoders, with what says how their tokens are pooled.
+TEST_P(GgufModels, OfEncodersHaveTheHiddenStatesOfTheirFolders) {
+  for (const char* name : {"bert", "xlm-roberta", "modernbert", "embedding-gemma"}) {
+    SCOPED_TRACE(name);
+    const auto golden =
+        SafetensorsFile::open(std::filesystem::path("tests/golden/models") / name / "golden.safetensors");
+    const auto bytes = golden.bytes("ids");
+    std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));
+    std::memcpy(ids.data(), bytes.data(), bytes.size());
+    const std::vector<float> hidden = golden.read_f32("base_hidden");
+    const auto file = std::filesystem::path("tests/golden/weights") / (std::string(name) + ".gguf");
+    const auto model = load_text_model(file, GetParam());
+    expect_close(model->hidden_states(model->make_ids(ids, golden.info("ids").shape[0])),
+                 Doubles(hidden.begin(), hidden.end()), 1e-4, name);
+    EXPECT_EQ(SentenceModules::from_folder(file).pooling,
+              std::string(name) == "embedding-gemma" ? Pooling::mean : Pooling::cls);
+    EXPECT_THROW(load_causal_lm(file, GetParam()), FileError);
+  }
+}
+
+/// The folders that have no form as GGUF here say so.
+TEST(GgufFamilies, EncodersAreNotWritten) {
+  const TempFolder folder;
+  for (const char* name : {"bert", "modernbert", "embedding-gemma"})
+    EXPECT_THROW(convert_model(std::filesystem::path("tests/golden/models") / name, folder / "x.gguf",
+                               {.to = ModelFormat::gguf}),
+                 FileError)
+        << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(, GgufModels, ::testing::ValuesIn(tested_devices()), device_test_name);

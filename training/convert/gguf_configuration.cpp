@@ -151,11 +151,14 @@ const GgufFamily& gguf_family_of(const JsonFields& fields) {
   const std::string type = fields.require_string("model_type");
   const GgufFamily* family = gguf_family_of_model_type(type);
   if (family == nullptr || family->architecture == "qwen3moe" || family->architecture == "gpt-oss" ||
-      family->architecture == "gpt2" || family->architecture == "bert")
+      family->architecture == "gpt2" || family->architecture == "bert" ||
+      family->architecture == "modern-bert")
     fields.fail("model_type",
                 fmt::format("is '{}', which cannot be written as GGUF (llama, mistral, qwen2, qwen3, "
                             "gemma2, gemma3_text, phi3, smollm3, olmo2 and granite can)",
                             printable(type)));
+  if (fields.boolean("use_bidirectional_attention").value_or(false))
+    fields.fail("use_bidirectional_attention", "is true: an encoder, which cannot be written as GGUF");
   return *family;
 }
 

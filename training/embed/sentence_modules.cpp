@@ -8,7 +8,9 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/atomic_file.h"
+#include "training/io/gguf/gguf_file.h"
 #include "training/io/json_file.h"
+#include "training/io/model/model_files.h"
 
 namespace caldera {
 namespace {
@@ -105,10 +107,32 @@ void read_prompts(const JsonFields& fields, SentenceModules& modules) {
     fields.fail("default_prompt_name", "names none of the prompts");
 }
 
+/// What llama.cpp's converter keeps of the folder; llama.h numbers the ways.
+std::optional<Pooling> gguf_pooling(const detail::GgufFile& file) {
+  const std::string key = file.string("general.architecture").value_or("") + ".pooling_type";
+  const auto type = file.integer(key);
+  if (!type || *type == 0) return std::nullopt;
+  switch (*type) {
+    case 1:
+      return Pooling::mean;
+    case 2:
+      return Pooling::cls;
+    case 3:
+      return Pooling::last;
+    default:
+      file.fail(key,
+                fmt::format("is {}, which is not supported (supported: 1, mean; 2, cls; 3, last)", *type));
+  }
+}
+
 }  // namespace
 
 SentenceModules SentenceModules::from_folder(const std::filesystem::path& model_dir) {
   SentenceModules modules;
+  if (detail::is_gguf_path(model_dir)) {
+    modules.pooling = gguf_pooling(detail::GgufFile::open(model_dir));
+    return modules;
+  }
   std::error_code ignored;
   const auto exists = [&](const char* file) { return std::filesystem::exists(model_dir / file, ignored); };
   if (exists("modules.json")) {

@@ -36,8 +36,9 @@ struct SentenceModules {
   std::vector<std::int64_t> matryoshka_dimensions = {};
 
   /// Reads modules.json, 1_Pooling/config.json, 2_Dense/config.json and so on, sentence_bert_config.json,
-  /// config_sentence_transformers.json and a few fields of config.json, those of them that are there. Throws
-  /// FileError for a malformed one, a module that is not known, and one outside of the folder.
+  /// config_sentence_transformers.json and a few fields of config.json, those of them that are there; of a
+  /// GGUF file its pooling_type. Throws FileError for a malformed one, a module that is not known, and one
+  /// outside of the folder.
   static SentenceModules from_folder(const std::filesystem::path& model_dir);
 };
 

@@ -22,6 +22,7 @@ struct FamilyFields {
   bool local_rope = false;      ///< rope_parameters may be nested by type of layer
   bool partial_rotary = false;  ///< part of a head's width may be turned
   bool rotary = true;           ///< has rotary positions
+  bool scales_queries = false;  ///< by their position, with llama_4_scaling_beta
   /// Other names that the family's files have for shared fields: {"hidden_size", "n_embd"}.
   std::vector<std::pair<const char*, const char*>> aliases = {};
 

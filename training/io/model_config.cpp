@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
@@ -58,6 +59,14 @@ void read_nested_rope(const JsonFields& object, const JsonFields& fields, const 
   }
 }
 
+/// Files that have both names have them for one thing.
+void refuse_two_ropes(const JsonFields& fields) {
+  const nlohmann::json* older = fields.find("rope_scaling");
+  const nlohmann::json* newer = fields.find("rope_parameters");
+  if (older != nullptr && newer != nullptr && !older->empty() && !newer->empty() && *older != *newer)
+    fields.fail("rope_parameters", "differs from rope_scaling; remove one of them");
+}
+
 /// Frequencies of the rotary embedding: `rope_scaling` (older files) or `rope_parameters` (newer ones).
 void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
   RopeParameters rope{fields.number("rope_theta").value_or(config.rope_theta), config.rope_scaling};
@@ -65,6 +74,7 @@ void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields
     check_partial(fields, "partial_rotary_factor", *partial, family);
     rope.scaling.partial_rotary_factor = *partial;
   }
+  refuse_two_ropes(fields);
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     if (fields.kind(name) == JsonKind::missing) continue;
     const std::string inner_where = fmt::format("{}: {}", fields.where(), name);
@@ -75,13 +85,14 @@ void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields
       read_rope_object(inner, fields, name, rope);
     check_partial(fields, name, rope.scaling.partial_rotary_factor, family);
   }
-  // Phi-3 has it beside rope_scaling.
+  // Phi-3 has it beside rope_scaling, where it goes before the one within.
   if (const auto original = fields.integer("original_max_position_embeddings")) {
     if (*original < 1) fields.fail("original_max_position_embeddings", "must be positive");
-    if (!rope.scaling.original_max_position_embeddings || rope.scaling.type == RopeType::longrope)
-      rope.scaling.original_max_position_embeddings = original;
-    if (rope.scaling.type == RopeType::longrope) rope.scaling.factor.reset();  // it is the lengths' quotient
+    rope.scaling.original_max_position_embeddings = original;
   }
+  if (rope.scaling.llama_4_scaling_beta != 0 && !family.scales_queries)
+    fields.fail(fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling",
+                "has a llama_4_scaling_beta, which the family does not compute");
   config.rope_theta = rope.theta;
   config.rope_scaling = rope.scaling;
 }
@@ -136,13 +147,15 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config, const Fa
   config.intermediate_size = required("intermediate_size", config.intermediate_size);
   config.num_hidden_layers = required("num_hidden_layers", config.num_hidden_layers);
   config.num_attention_heads = required("num_attention_heads", config.num_attention_heads);
-  if (config.num_key_value_heads == 0) config.num_key_value_heads = config.num_attention_heads;
+  // Null is not the family's default, which stands for a field that is not there at all.
+  if (config.num_key_value_heads == 0 || fields.names_field("num_key_value_heads"))
+    config.num_key_value_heads = config.num_attention_heads;
   config.num_key_value_heads = fields.integer("num_key_value_heads").value_or(config.num_key_value_heads);
   config.vocab_size = required("vocab_size", config.vocab_size);
   config.max_position_embeddings = required("max_position_embeddings", config.max_position_embeddings);
   if (const auto head_dim = fields.integer("head_dim")) {
     config.head_dim = *head_dim;
-  } else if (config.head_dim == 0 && config.num_attention_heads > 0) {
+  } else if ((config.head_dim == 0 || fields.names_field("head_dim")) && config.num_attention_heads > 0) {
     if (config.hidden_size % config.num_attention_heads != 0) {
       fields.fail("hidden_size",
                   fmt::format("({}) is no multiple of num_attention_heads ({}), and there is no head_dim",
@@ -197,6 +210,16 @@ void detail::set_layers(const JsonFields& fields, ModelConfig& config,
     fields.fail("sliding_window", fmt::format("is {}, but must be positive", *config.sliding_window));
 }
 
+void detail::set_equal_layers(const JsonFields& fields, ModelConfig& config) {
+  const bool slide = config.sliding_window.has_value();
+  set_layers(fields, config, [&](std::int64_t /*layer*/) { return slide; });
+  for (const LayerConfig& layer : config.layers)
+    if (layer.sliding != slide)
+      fields.fail("layer_types",
+                  fmt::format("lists layers that {}, but in this family all of them {}: remove it",
+                              slide ? "do not slide" : "slide", slide ? "do" : "look at all positions"));
+}
+
 std::string detail::config_json(const ModelConfig& config, const JsonMembers& own) {
   JsonMembers json;
   const auto put = [&](const char* name, JsonValue value) { json.emplace_back(name, std::move(value)); };
@@ -232,7 +255,7 @@ std::string detail::config_json(const ModelConfig& config, const JsonMembers& ow
 }
 
 std::int64_t ModelConfig::max_positions() const {
-  const std::int64_t positions = rope_scaling.usable_positions(max_position_embeddings);
+  const std::int64_t positions = rope_scaling.usable_positions(max_position_embeddings) - reserved_positions;
   if (!local_rope) return positions;
   return std::min(positions, local_rope->scaling.usable_positions(max_position_embeddings));
 }

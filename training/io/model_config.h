@@ -37,10 +37,12 @@ struct ModelConfig {
   std::int64_t intermediate_size = 0;
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0;
-  std::int64_t num_key_value_heads = 0;  ///< in a file: default num_attention_heads
-  std::int64_t head_dim = 0;             ///< in a file: default hidden_size / num_attention_heads
+  std::int64_t num_key_value_heads =
+      0;                      ///< in a file: null, or no default of the family, is num_attention_heads
+  std::int64_t head_dim = 0;  ///< in a file: null, or no default, is hidden_size / num_attention_heads
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 2048;
+  std::int64_t reserved_positions = 0;  ///< of those, how many come before a text's first one (RoBERTa)
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
   RopeScaling rope_scaling = {};
@@ -57,7 +59,8 @@ struct ModelConfig {
   LayerConfig layer(std::int64_t index) const {
     return layers.empty() ? LayerConfig{} : layers.at(static_cast<std::size_t>(index));
   }
-  /// The positions that a text may have: max_position_embeddings, or more where rope_scaling says so.
+  /// The positions that a text may have: max_position_embeddings less the reserved ones, or more where
+  /// rope_scaling says so.
   std::int64_t max_positions() const;
 
   /// Fields of the file that have no member here, as they stood: how the configuration is written, and no
@@ -97,6 +100,9 @@ void read_config(const JsonFields& fields, ModelConfig& config, const FamilyFiel
 /// else those that `slides` names by their index.
 void set_layers(const JsonFields& fields, ModelConfig& config,
                 const std::function<bool(std::int64_t layer)>& slides);
+/// For families whose layers all slide where there is a sliding_window, and none where there is not, whatever
+/// layer_types says: one that says otherwise is refused.
+void set_equal_layers(const JsonFields& fields, ModelConfig& config);
 
 /// A config.json, with a family's `own` fields, that Hugging Face transformers and the family's reader read
 /// back as this configuration.

@@ -136,6 +136,7 @@ void check_type(const Reader& read, const JsonFields& object, const RopeScaling&
 }  // namespace
 
 std::int64_t RopeScaling::original_positions(std::int64_t max_positions) const {
+  if (type == RopeType::dynamic) return max_positions;  // whatever the file says beside it
   return original_max_position_embeddings.value_or(max_positions);
 }
 

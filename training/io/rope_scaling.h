@@ -16,13 +16,14 @@ struct RopeScaling {
   RopeType type = RopeType::plain;    ///< "default" in a file
   double partial_rotary_factor = 1;   ///< the part of a head's width that is turned
   std::optional<double> factor = {};  ///< linear, dynamic, llama3, yarn, longrope
-  std::optional<std::int64_t> original_max_position_embeddings = {};  ///< else max_position_embeddings
-  double low_freq_factor = 1;                                         ///< llama3
-  double high_freq_factor = 4;                                        ///< llama3
-  double beta_fast = 32;                                              ///< yarn
-  double beta_slow = 1;                                               ///< yarn
-  std::optional<double> mscale = {};                                  ///< yarn
-  std::optional<double> mscale_all_dim = {};                          ///< yarn
+  /// llama3, yarn, longrope: else max_position_embeddings.
+  std::optional<std::int64_t> original_max_position_embeddings = {};
+  double low_freq_factor = 1;                   ///< llama3
+  double high_freq_factor = 4;                  ///< llama3
+  double beta_fast = 32;                        ///< yarn
+  double beta_slow = 1;                         ///< yarn
+  std::optional<double> mscale = {};            ///< yarn
+  std::optional<double> mscale_all_dim = {};    ///< yarn
   std::optional<double> attention_factor = {};  ///< yarn, longrope: what cosines and sines are multiplied by
   bool truncate = true;                         ///< yarn: whether the ends of its ramp are whole numbers
   std::vector<double> short_factor = {};        ///< longrope: of texts up to the original length

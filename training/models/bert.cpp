@@ -35,7 +35,6 @@ class BertParts final : public DecoderParts {
 /// What the tables of a BERT are besides those of its ModelConfig.
 struct Tables {
   std::int64_t positions = 0;
-  std::int64_t first_position = 0;  // the row of a text's first token
   std::int64_t types = 0;
 };
 
@@ -62,14 +61,16 @@ class Bert final : public Encoder {
  protected:
   LazyTensor embed(const LazyTensor& ids, const TokenPositions& positions) override {
     const std::int64_t last = positions.longest == 0 ? positions.reach : positions.longest;
-    if (last + tables_.first_position > tables_.positions)
-      throw ValueError(fmt::format(
-          "position {} is beyond the {} positions of the model (max_position_embeddings); use shorter texts",
-          last - 1, tables_.positions - tables_.first_position));
-    const std::int64_t begin = positions.first + tables_.first_position;
+    const std::int64_t before = config().reserved_positions, begin = positions.first + before;
+    if (last > config().max_positions())
+      throw ValueError(
+          fmt::format("position {} is beyond the {} positions of the model (max_position_embeddings{}); use "
+                      "shorter texts",
+                      last - 1, config().max_positions(),
+                      before == 0 ? "" : fmt::format(" less the {} that RoBERTa keeps for padding", before)));
     // All tokens are of the first type: one text, not a pair of them.
     const LazyTensor at =
-        (positions.rows.defined() ? positions_(positions.rows + tables_.first_position)
+        (positions.rows.defined() ? positions_(positions.rows + before)
                                   : slice(positions_.weight(), 0, begin, begin + positions.length)) +
         slice(types_.weight(), 0, 0, 1);
     const LazyTensor x = Encoder::embed(ids, positions);
@@ -97,12 +98,14 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig con
                    "pooler_size_per_head", "pooler_type"},
        .activations = {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"},
        .rotary = false});
+  if (fields.boolean("is_decoder").value_or(false))
+    fields.fail("is_decoder", "is true, which is not supported: positions look at later ones too");
   if (const auto type = fields.string("position_embedding_type"); type && *type != "absolute")
     fields.fail("position_embedding_type", "is not supported (supported: absolute)");
-  Tables tables{config.max_position_embeddings, 0, fields.integer("type_vocab_size").value_or(2)};
+  const Tables tables{config.max_position_embeddings, fields.integer("type_vocab_size").value_or(2)};
   if (tables.types < 1 || tables.types > 1000) fields.fail("type_vocab_size", "must lie in 1..1000");
-  if (roberta) tables.first_position = fields.integer("pad_token_id").value_or(1) + 1;
-  if (tables.first_position < 0 || tables.first_position >= tables.positions)
+  if (roberta) config.reserved_positions = fields.integer("pad_token_id").value_or(1) + 1;
+  if (config.reserved_positions < 0 || config.reserved_positions >= tables.positions)
     fields.fail("pad_token_id", "leaves no positions");
 
   DecoderTraits traits;

@@ -28,6 +28,14 @@ std::vector<RotaryEmbedding> make_rotaries(const DecoderParts& parts) {
   return rotaries;
 }
 
+/// The value of the dtype that is nearest.
+double rounded(double value, DType dtype) {
+  const auto narrow = static_cast<float>(value);
+  if (dtype == DType::bf16) return to_float(to_bfloat16(narrow));
+  if (dtype == DType::f16) return to_float(to_half(narrow));
+  return value;
+}
+
 }  // namespace
 
 DecoderParts::DecoderParts(const ModelConfig& config, Device device, DecoderTraits traits)
@@ -153,7 +161,9 @@ Decoder::Decoder(const DecoderParts& parts, std::uint64_t seed)
 LazyTensor Decoder::embed(const LazyTensor& ids, const TokenPositions& /*positions*/) {
   LazyTensor x = embed_tokens_(ids);
   if (is_16bit_float(dtype())) x = in_dtype(x, dtype());
-  return traits_.embedding_multiplier == 1 ? x : x * traits_.embedding_multiplier;
+  if (traits_.embedding_multiplier == 1) return x;
+  return x * (traits_.rounded_multiplier ? rounded(traits_.embedding_multiplier, dtype())
+                                         : traits_.embedding_multiplier);
 }
 
 LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) {

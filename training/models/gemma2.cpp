@@ -14,7 +14,9 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   config.architecture = "Gemma2ForCausalLM";
   config.model_type = "gemma2";
   config.max_position_embeddings = 8192;
+  config.num_key_value_heads = 4;
   config.head_dim = 256;
+  config.sliding_window = 4096;
   config.tie_word_embeddings = true;
   config.hidden_act = "gelu_pytorch_tanh";
   detail::read_config(fields, config,
@@ -24,7 +26,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
                        .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
                        .activation_field = "hidden_activation",
                        .sliding = true});
-  if (!config.sliding_window) config.sliding_window = 4096;
   detail::set_layers(fields, config, [](std::int64_t layer) { return layer % 2 == 0; });
 
   const bool bias = fields.boolean("attention_bias").value_or(false);
@@ -34,6 +35,7 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
                   "post_feedforward_layernorm"};
   traits.norm_weight = NormWeight::plus_one;
   traits.embedding_multiplier = std::sqrt(static_cast<double>(config.hidden_size));
+  traits.rounded_multiplier = true;
   traits.attention_scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
   traits.attention_softcap = detail::optional_positive(fields, "attn_logit_softcapping", 50);
   traits.logits_softcap = detail::optional_positive(fields, "final_logit_softcapping", 30);

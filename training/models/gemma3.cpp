@@ -20,6 +20,7 @@ ModelConfig read(const detail::JsonFields& fields, ModelConfig config, bool enco
   config.vocab_size = 262208;
   config.max_position_embeddings = 131072;
   config.head_dim = 256;
+  config.sliding_window = 4096;
   config.rope_theta = 1e6;
   config.local_rope = RopeParameters{detail::positive_number(fields, "rope_local_base_freq", 1e4)};
   config.tie_word_embeddings = true;
@@ -34,7 +35,6 @@ ModelConfig read(const detail::JsonFields& fields, ModelConfig config, bool enco
       .local_rope = true};
   if (encoder) family.own.emplace_back("use_bidirectional_attention");
   detail::read_config(fields, config, family);
-  if (!config.sliding_window) config.sliding_window = 4096;
   const std::int64_t pattern = fields.integer("sliding_window_pattern")
                                    .value_or(fields.integer("_sliding_window_pattern").value_or(6));
   if (pattern < 1) fields.fail("sliding_window_pattern", "must be positive");
@@ -51,6 +51,7 @@ DecoderTraits traits_of(const detail::JsonFields& fields, const ModelConfig& con
   traits.norm_weight = NormWeight::plus_one;
   traits.head_norm = DecoderTraits::HeadNorm::each_head;
   traits.embedding_multiplier = std::sqrt(static_cast<double>(config.hidden_size));
+  traits.rounded_multiplier = true;
   traits.attention_scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
   traits.attention_softcap = detail::optional_positive(fields, "attn_logit_softcapping", {});
   traits.logits_softcap = detail::optional_positive(fields, "final_logit_softcapping", {});

@@ -27,6 +27,7 @@ ModelConfig read(const detail::JsonFields& fields) {
   ModelConfig config;
   config.architecture = "GptOssForCausalLM";
   config.model_type = "gpt_oss";
+  config.num_key_value_heads = 8;
   config.head_dim = 64;
   config.max_position_embeddings = 131072;
   config.rms_norm_eps = 1e-5;
@@ -38,19 +39,21 @@ ModelConfig read(const detail::JsonFields& fields) {
     config.rope_scaling.original_max_position_embeddings = 4096;
     config.rope_scaling.truncate = false;
   }
-  detail::read_config(fields, config,
-                      {.own = {"num_local_experts", "num_experts_per_tok", "attention_bias", "swiglu_limit"},
-                       .ignored = {"experts_per_token", "initial_context_length", "num_experts"},
-                       .sliding = true});
+  detail::read_config(
+      fields, config,
+      {.own = {"num_local_experts", "num_experts_per_tok", "attention_bias", "swiglu_limit", "num_experts"},
+       .ignored = {"experts_per_token", "initial_context_length"},
+       .sliding = true});
   detail::set_layers(fields, config, [](std::int64_t layer) { return layer % 2 == 0; });
   return config;
 }
 
 std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   const ModelConfig config = read(fields);
-  StackedExperts::Sizes experts{config.hidden_size, config.intermediate_size,
-                                fields.integer("num_local_experts").value_or(128),
-                                fields.integer("num_experts_per_tok").value_or(4)};
+  StackedExperts::Sizes experts{
+      config.hidden_size, config.intermediate_size,
+      fields.integer("num_local_experts").value_or(fields.integer("num_experts").value_or(128)),
+      fields.integer("num_experts_per_tok").value_or(4)};
   if (experts.experts < 1 || experts.experts > 4096) fields.fail("num_local_experts", "must lie in 1..4096");
   if (experts.chosen < 1 || experts.chosen > experts.experts)
     fields.fail("num_experts_per_tok", "must be positive, and no more than num_local_experts");

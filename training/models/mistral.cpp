@@ -9,10 +9,22 @@ namespace {
 
 std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig config, Device device,
                                std::uint64_t seed) {
-  detail::read_config(fields, config, {.sliding = true});
-  const bool sliding = config.sliding_window.has_value();
-  detail::set_layers(fields, config, [&](std::int64_t /*layer*/) { return sliding; });
+  detail::read_config(fields, config, {.sliding = true, .scales_queries = config.model_type == "ministral3"});
+  detail::set_equal_layers(fields, config);
   return make_decoder(config, {}, device, seed);
+}
+
+/// What Ministral3Config has where the file says nothing of its frequencies.
+void set_default_rope(const detail::JsonFields& fields, ModelConfig& config) {
+  config.rope_theta = 1e6;
+  if (fields.number("rope_theta").value_or(config.rope_theta) != config.rope_theta)
+    fields.fail("rope_theta", "is not 1000000, which it is where there are no rope_parameters; give them");
+  RopeScaling& rope = config.rope_scaling;
+  rope.type = RopeType::yarn;
+  rope.factor = 16;
+  rope.original_max_position_embeddings = 16384;
+  rope.mscale = rope.mscale_all_dim = 1;
+  rope.llama_4_scaling_beta = 0.1;
 }
 
 }  // namespace
@@ -25,6 +37,7 @@ detail::ModelFamily mistral_family() {
         config.architecture = "MistralForCausalLM";
         config.model_type = "mistral";
         config.max_position_embeddings = 131072;
+        config.num_key_value_heads = 8;
         // Where the field is not even null, MistralConfig has this default.
         if (!fields.names_field("sliding_window")) config.sliding_window = 4096;
         return make(fields, config, device, seed);
@@ -39,8 +52,10 @@ detail::ModelFamily ministral3_family() {
         config.architecture = "Ministral3ForCausalLM";
         config.model_type = "ministral3";
         config.max_position_embeddings = 262144;
+        config.num_key_value_heads = 8;
+        config.head_dim = 128;
         config.rms_norm_eps = 1e-5;
-        config.rope_theta = 1e6;
+        if (!fields.has("rope_parameters") && !fields.has("rope_scaling")) set_default_rope(fields, config);
         return make(fields, config, device, seed);
       }};
 }

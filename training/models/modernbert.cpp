@@ -88,6 +88,9 @@ ModelConfig read(const detail::JsonFields& fields) {
        .activation_field = "hidden_activation",
        .sliding = true,
        .local_rope = true});
+  // rope_scaling, of one kind for all layers, is that of both.
+  if (fields.has("rope_scaling") && !fields.object("rope_scaling", config.model_type).first_object())
+    config.local_rope->scaling = config.rope_scaling;
   const std::int64_t window = fields.integer("local_attention").value_or(128);
   const std::int64_t every = fields.integer("global_attn_every_n_layers").value_or(3);
   if (window < 1) fields.fail("local_attention", "must be positive");

@@ -10,9 +10,12 @@ namespace {
 std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig config, bool sliding,
                                Device device, std::uint64_t seed) {
   config.rms_norm_eps = 1e-5;
+  if (sliding) {
+    config.rope_theta = 5e5;
+    config.sliding_window = 4096;
+  }
   detail::read_config(fields, config, {.own = {"attention_bias"}, .sliding = sliding, .local_rope = sliding});
   if (sliding) {
-    if (!config.sliding_window) config.sliding_window = 4096;
     if (!config.local_rope) config.local_rope = RopeParameters{config.rope_theta};
     detail::set_layers(fields, config, [](std::int64_t layer) { return (layer + 1) % 4 != 0; });
   }

@@ -40,8 +40,10 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   detail::read_config(
       fields, config,
       {.ignored = {"full_attn_mod", "interpolate_factor"}, .sliding = true, .partial_rotary = true});
-  const bool sliding = config.sliding_window.has_value();
-  detail::set_layers(fields, config, [&](std::int64_t /*layer*/) { return sliding; });
+  if (const RopeType type = config.rope_scaling.type; type != RopeType::plain && type != RopeType::longrope)
+    fields.fail(fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling",
+                "asks for frequencies that are not supported for phi3 (supported: default, longrope)");
+  detail::set_equal_layers(fields, config);
   return make_decoder<Phi3Parts>(config, {}, device, seed);
 }
 

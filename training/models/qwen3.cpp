@@ -11,15 +11,14 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   config.architecture = "Qwen3ForCausalLM";
   config.model_type = "qwen3";
   config.max_position_embeddings = 32768;
+  config.num_key_value_heads = 32;
+  config.sliding_window = 4096;
   config.head_dim = 128;
   detail::read_config(
       fields, config,
       {.own = {"attention_bias", "use_sliding_window", "max_window_layers"}, .sliding = true});
-  const bool sliding = fields.boolean("use_sliding_window").value_or(false);
-  if (!sliding)
-    config.sliding_window.reset();
-  else if (!config.sliding_window)
-    config.sliding_window = 4096;
+  if (!fields.boolean("use_sliding_window").value_or(false)) config.sliding_window.reset();
+  const bool sliding = config.sliding_window.has_value();
   const std::int64_t full_layers = fields.integer("max_window_layers").value_or(28);
   detail::set_layers(fields, config, [&](std::int64_t layer) { return sliding && layer >= full_layers; });
   const bool bias = fields.boolean("attention_bias").value_or(false);

@@ -59,7 +59,7 @@ Experts read_experts(const detail::JsonFields& fields) {
     if (value < least || value > most)
       fields.fail(field, "must lie in " + std::to_string(least) + ".." + std::to_string(most));
   };
-  read("num_experts", experts.count, 0, 4096);
+  read(fields.has("num_experts") ? "num_experts" : "num_local_experts", experts.count, 0, 4096);
   read("num_experts_per_tok", experts.chosen, 1, std::max<std::int64_t>(experts.count, 1));
   read("moe_intermediate_size", experts.width, 1, 1 << 20);
   read("decoder_sparse_step", experts.step, 1, 1 << 20);
@@ -73,18 +73,16 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   config.architecture = "Qwen3MoeForCausalLM";
   config.model_type = "qwen3_moe";
   config.max_position_embeddings = 32768;
-  detail::read_config(
-      fields, config,
-      {.own = {"attention_bias", "use_sliding_window", "num_experts", "num_experts_per_tok",
-               "moe_intermediate_size", "decoder_sparse_step", "mlp_only_layers", "norm_topk_prob"},
-       .ignored = {"max_window_layers"},
-       .sliding = true});
-  const bool sliding = fields.boolean("use_sliding_window").value_or(false);
-  if (!sliding)
-    config.sliding_window.reset();
-  else if (!config.sliding_window)
-    config.sliding_window = 4096;
-  detail::set_layers(fields, config, [&](std::int64_t /*layer*/) { return sliding; });
+  config.num_key_value_heads = 4;
+  config.sliding_window = 4096;
+  detail::read_config(fields, config,
+                      {.own = {"attention_bias", "use_sliding_window", "num_experts", "num_local_experts",
+                               "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step",
+                               "mlp_only_layers", "norm_topk_prob"},
+                       .ignored = {"max_window_layers"},
+                       .sliding = true});
+  if (!fields.boolean("use_sliding_window").value_or(false)) config.sliding_window.reset();
+  detail::set_equal_layers(fields, config);
   const bool bias = fields.boolean("attention_bias").value_or(false);
   const DecoderTraits traits{.biases = {bias, bias, bias, bias},
                              .head_norm = DecoderTraits::HeadNorm::each_head};

@@ -1,5 +1,7 @@
 #include "training/models/registry.h"
 
+#include <nlohmann/json.hpp>
+
 #include "training/io/model/model_files.h"
 #include "training/models/family.h"
 
@@ -72,6 +74,14 @@ const detail::ModelFamily& family_of(const detail::JsonFields& fields, bool enco
 constexpr const char* kTextPart = "text_config";
 constexpr const char* kTextModule = "language_model.";
 
+/// The part's fields, and those that say of the whole what the part leaves out.
+nlohmann::json text_part(nlohmann::json part, const detail::JsonFields& whole) {
+  for (const char* field : {"bos_token_id", "eos_token_id", "torch_dtype", "dtype"})
+    if (const nlohmann::json* value = whole.find(field); value != nullptr && !part.contains(field))
+      part[field] = *value;
+  return part;
+}
+
 std::unique_ptr<CausalLM> make_model(const std::filesystem::path& path, Device device, std::uint64_t seed,
                                      bool encoders) {
   const detail::ConfigText config = detail::read_config_text(path);
@@ -79,9 +89,9 @@ std::unique_ptr<CausalLM> make_model(const std::filesystem::path& path, Device d
   const detail::JsonFields& fields = document.fields();
   if (fields.kind(kTextPart) != detail::JsonKind::object)
     return family_of(fields, encoders).make(fields, device, seed);
-  const std::string where = config.where + ": " + kTextPart;
-  const detail::JsonFields text = fields.object(kTextPart, where);
-  std::unique_ptr<CausalLM> model = family_of(text, encoders).make(text, device, seed);
+  const detail::JsonDocument part(text_part(*fields.find(kTextPart), fields).dump(),
+                                  config.where + ": " + kTextPart);
+  std::unique_ptr<CausalLM> model = family_of(part.fields(), encoders).make(part.fields(), device, seed);
   model->set_part_of_larger(kTextModule);
   return model;
 }

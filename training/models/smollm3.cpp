@@ -11,6 +11,7 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
   config.architecture = "SmolLM3ForCausalLM";
   config.model_type = "smollm3";
   config.max_position_embeddings = 32768;
+  config.num_key_value_heads = 4;
   config.rope_theta = 2e6;
   config.tie_word_embeddings = true;
   detail::read_config(fields, config,

@@ -3,7 +3,8 @@
 
 Hugging Face's BertModel: x = LayerNorm(word[ids] + position[p] + type[0]); per layer h = LayerNorm(x + dense(attention(x))),
 x = LayerNorm(h + dense(gelu(dense(h)))); every position looks at every other; gelu is exact; all projections have
-biases; there is no last norm. XLMRobertaModel: p counts from pad_token_id + 1.
+biases; there is no last norm. XLMRobertaModel: p counts from pad_token_id + 1. (It passes over pad_token_id inside of a
+text when it counts; the text here holds none.)
 """
 
 import math
@@ -68,4 +69,4 @@ def forward(c, w, factors, ids):
 
 if __name__ == "__main__":
     make_encoder("bert", {**SHARED, **BERT}, weights, forward, seed=121)
-    make_encoder("xlm-roberta", {**SHARED, **XLM_R}, weights, forward, seed=122)
+    make_encoder("xlm-roberta", {**SHARED, **XLM_R}, weights, forward, seed=123)

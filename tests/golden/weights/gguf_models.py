@@ -1,4 +1,5 @@
-"""Writes gpt2.gguf, gpt-oss.gguf, gemma3.gguf and qwen3-moe.gguf: models of tests/golden/models as llama.cpp's converter
+"""Writes gpt2.gguf, gpt-oss.gguf, gemma3.gguf, qwen3-moe.gguf and, of encoders, bert.gguf, xlm-roberta.gguf, modernbert.gguf
+and embedding-gemma.gguf: models of tests/golden/models as llama.cpp's converter
 (convert_hf_to_gguf.py) would write them, in f32. tests/formats/gguf_models_test.cpp reads them, and compares them with the
 folders that they are made of: what the converter does to weights is done here, and must be undone there. Nothing is shared
 with Caldera's code. It needs Debian's python3-numpy.
@@ -155,7 +156,71 @@ def qwen3_moe():
     write_gguf("qwen3-moe", keys, tensors)
 
 
+def encoder(name, arch, modules, top, prefix="", more=None, cut=0):
+    """Of layers named "...<number>.<module>.<suffix>". The first `cut` positions of a table are left out."""
+    c, weights = read_folder(name)
+    c["max_position_embeddings"] -= cut
+    keys = {"block_count": c["num_hidden_layers"], "context_length": c["max_position_embeddings"],
+            "embedding_length": c["hidden_size"], "feed_forward_length": c["intermediate_size"],
+            "attention.head_count": c["num_attention_heads"], "pooling_type": 2, **more(c)}
+    tensors = {}
+    for key, array in weights.items():
+        path, suffix = key.removeprefix(prefix).rsplit(".", 1)
+        if path in top:
+            tensors[f"{top[path]}.{suffix}"] = array[cut:] if top[path] == "position_embd" else array
+            continue
+        parts = path.removeprefix("encoder.layer.").removeprefix("layers.").split(".", 1)
+        if parts[0].isdigit():
+            tensors[f"blk.{parts[0]}.{modules[parts[1]]}.{suffix}"] = array
+    write_gguf(name, {"general.architecture": arch, **{f"{arch}.{k}": v for k, v in keys.items()}}, tensors)
+
+
+BERT = {"attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
+        "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm",
+        "intermediate.dense": "ffn_up", "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm"}
+BERT_TOP = {"embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
+            "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm"}
+
+
+def bert():
+    def more(c):
+        return {"attention.layer_norm_epsilon": c["layer_norm_eps"]}
+
+    encoder("bert", "bert", BERT, BERT_TOP, more=more)
+    # RoBERTa's have the architecture of BERT, without the positions that come before a text's first.
+    encoder("xlm-roberta", "bert", BERT, BERT_TOP, prefix="roberta.", more=more, cut=2)
+
+
+def modernbert():
+    modules = {"attn_norm": "attn_norm", "attn.Wqkv": "attn_qkv", "attn.Wo": "attn_output", "mlp_norm": "ffn_norm",
+               "mlp.Wi": "ffn_up", "mlp.Wo": "ffn_down"}
+    top = {"embeddings.tok_embeddings": "token_embd", "embeddings.norm": "token_embd_norm", "final_norm": "output_norm"}
+    encoder("modernbert", "modern-bert", modules, top, prefix="model.", more=lambda c: {
+        "attention.layer_norm_epsilon": c["norm_eps"], "attention.sliding_window": c["local_attention"],
+        "attention.sliding_window_pattern": c["global_attn_every_n_layers"], "rope.scaling.type": "none",
+        "rope.freq_base": c["global_rope_theta"], "rope.freq_base_swa": c["local_rope_theta"]})
+
+
+def embedding_gemma():
+    c, weights = read_folder("embedding-gemma")
+    rope = c["rope_parameters"]
+    c["rope_theta"] = rope["full_attention"]["rope_theta"]
+    keys = decoder_keys("gemma-embedding", c, **{
+        "attention.sliding_window": c["sliding_window"], "attention.sliding_window_pattern": 2, "pooling_type": 1,
+        "attention.scale": c["query_pre_attn_scalar"] ** -0.5,
+        "rope.freq_base_swa": rope["sliding_attention"]["rope_theta"]})
+    tensors, rest = rename({"model." + k: a for k, a in weights.items()}, {
+        **SHARED, "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+        "post_feedforward_layernorm": "post_ffw_norm"})
+    assert not rest
+    write_gguf("embedding-gemma", keys,
+               {k: a + np.float32(1) if k.endswith("norm.weight") else a for k, a in tensors.items()})
+
+
 if __name__ == "__main__":
+    bert()
+    modernbert()
+    embedding_gemma()
     gpt2()
     gpt_oss()
     gemma3()

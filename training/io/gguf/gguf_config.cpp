@@ -65,6 +65,8 @@ class Translator {
   }
 
   void widths() {
+    // Left out, it is not what the family has by default elsewhere.
+    if (!json_.contains("num_key_value_heads")) json_["num_key_value_heads"] = json_["num_attention_heads"];
     if (const auto head = integer("attention.key_length")) {
       json_["head_dim"] = *head;
       if (integer("attention.value_length").value_or(*head) != *head)
@@ -123,7 +125,9 @@ class Translator {
       json_["decoder_sparse_step"] = 1;
       json_["norm_topk_prob"] = true;
     }
-    if (name == "gemma2" || name == "gemma3") gemma();
+    if (name == "gemma2" || name == "gemma3" || name == "gemma-embedding") gemma();
+    if (name == "gemma-embedding") json_["use_bidirectional_attention"] = true;
+    if (name == "modern-bert") modern_bert();
     if (name == "gpt-oss") {
       json_["num_local_experts"] = required("expert_count");
       json_["intermediate_size"] = required("expert_feed_forward_length");
@@ -168,11 +172,25 @@ class Translator {
     json_["layer_types"] = layer_types(pattern);
   }
 
+  void move(const char* from, const char* to) {
+    json_[to] = json_[from];
+    json_.erase(from);
+  }
+
+  void modern_bert() {
+    json_["norm_eps"] = number("attention.layer_norm_epsilon");
+    json_["local_attention"] = required("attention.sliding_window");
+    json_.erase("sliding_window");
+    json_["global_attn_every_n_layers"] = integer("attention.sliding_window_pattern").value_or(3);
+    // llama.cpp takes the frequencies of layers that look everywhere where the others have none of their own.
+    const double theta = number("rope.freq_base");
+    json_["global_rope_theta"] = theta;
+    json_["local_rope_theta"] = file_.number(key("rope.freq_base_swa")).value_or(theta);
+    for (const char* other : {"rope_theta", "rope_local_base_freq"}) json_.erase(other);
+    move("hidden_act", "hidden_activation");
+  }
+
   void gpt2() {
-    const auto move = [&](const char* from, const char* to) {
-      json_[to] = json_[from];
-      json_.erase(from);
-    };
     move("hidden_size", "n_embd");
     move("num_hidden_layers", "n_layer");
     move("num_attention_heads", "n_head");

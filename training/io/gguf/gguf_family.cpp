@@ -83,6 +83,18 @@ constexpr std::array kBertNames{
     NamePair{"blk.*.layer_output_norm", "encoder.layer.*.output.LayerNorm"},
 };
 
+constexpr std::array kModernBertNames{
+    NamePair{"token_embd", "embeddings.tok_embeddings"},
+    NamePair{"token_embd_norm", "embeddings.norm"},
+    NamePair{"output_norm", "final_norm"},
+    NamePair{"blk.*.attn_norm", "layers.*.attn_norm"},
+    NamePair{"blk.*.attn_qkv", "layers.*.attn.Wqkv"},
+    NamePair{"blk.*.attn_output", "layers.*.attn.Wo"},
+    NamePair{"blk.*.ffn_norm", "layers.*.mlp_norm"},
+    NamePair{"blk.*.ffn_up", "layers.*.mlp.Wi"},
+    NamePair{"blk.*.ffn_down", "layers.*.mlp.Wo"},
+};
+
 constexpr std::array kFamilies{
     GgufFamily{"llama", "llama", "LlamaForCausalLM", "silu", {}, true, true},
     GgufFamily{"qwen2", "qwen2", "Qwen2ForCausalLM", "silu", {}},
@@ -98,6 +110,9 @@ constexpr std::array kFamilies{
     GgufFamily{"gpt-oss", "gpt_oss", "GptOssForCausalLM", "silu", kGptOssNames},
     GgufFamily{"gpt2", "gpt2", "GPT2LMHeadModel", "gelu_new", kGpt2Names, false, false, 0, true},
     GgufFamily{"bert", "bert", "BertModel", "gelu", kBertNames, false},
+    GgufFamily{"modern-bert", "modernbert", "ModernBertModel", "gelu", kModernBertNames, false},
+    GgufFamily{"gemma-embedding", "gemma3_text", "Gemma3TextModel", "gelu_pytorch_tanh", kGemmaNames, true,
+               false, 1},
 };
 
 /// `name` under `pattern`, whose '*' is a number: what to put for the '*' of the other one.
