@@ -85,12 +85,46 @@ float half_at(uvec2 address, uint i) {
   return from_half(bitfieldExtract(Words(uvec2(at.x & ~3u, at.y)).word, int(at.x & 2u) * 8, 16));
 }
 
-// Number i of a row of scales or biases.
-float number_at(uvec2 row, uint i, int type) {
-  if (type == 0) return uintBitsToFloat(Words(moved(row, 4u * i)).word);
+// Number i of a row of scales or biases, as the bits of an f32: a subnormal one may be 0 to whoever computes with it.
+uint number_bits_at(uvec2 row, uint i, int type) {
+  if (type == 0) return Words(moved(row, 4u * i)).word;
   const uvec2 at = moved(row, 2u * i);
   const uint bits = bitfieldExtract(Words(uvec2(at.x & ~3u, at.y)).word, int(at.x & 2u) * 8, 16);
-  return type == 1 ? from_half(bits) : uintBitsToFloat(bits << 16);
+  return type == 1 ? floatBitsToUint(from_half(bits)) : bits << 16;
+}
+float number_at(uvec2 row, uint i, int type) { return uintBitsToFloat(number_bits_at(row, i, type)); }
+
+// 2^64 times a number below 2^-63, so that no subnormal one is left.
+const uint SMALL = 64u << 23;
+bool is_small(uint bits) { return (bits & 0x7fffffffu) < SMALL; }
+float lifted(uint bits) {
+  const uint magnitude = bits & 0x7fffffffu;
+  float value = float(magnitude) * 2.5849394142282115e-26;  // 2^-85
+  if (magnitude >= 0x800000u) value = uintBitsToFloat(magnitude + SMALL);
+  return (bits & 0x80000000u) != 0u ? -value : value;
+}
+const float LOWERED = 5.421010862427522e-20;  // 2^-64
+
+// The product, rounded once, unless it is itself below what the device computes with.
+float scaled(uint scale, float value) {
+  precise const float product = uintBitsToFloat(scale) * value;
+  if ((scale & 0x7f800000u) != 0u) return product;
+  precise const float high = lifted(scale) * value;
+  precise const float low = high * LOWERED;
+  return abs(high) >= 2.168404344971009e-19 ? low : product;  // 2^-62
+}
+
+// scale * q + bias in two roundings, as the formats' references have it.
+float affine(uint scale, uint bias, uint q) {
+  if (is_small(scale) && is_small(bias)) {
+    precise const float high = lifted(scale) * float(q);
+    precise const float sum = high + lifted(bias);
+    precise const float low = sum * LOWERED;
+    return low;
+  }
+  precise const float product = uintBitsToFloat(scale) * float(q);
+  precise const float sum = product + uintBitsToFloat(bias);
+  return sum;
 }
 
 struct Row {
@@ -128,7 +162,7 @@ float iq4(uint code) {
 float e2m1(uint code) {
   const uint e = code >> 1 & 3u, f = code & 1u;
   const float value = float(e == 0u ? f : (2u + f) << (e - 1u));
-  return (code & 8u) != 0u ? -value : value;
+  return code > 8u ? -value : value;  // both zeros are +0, as ggml has them
 }
 float e4m3(uint code) {
   const uint magnitude = code & 0x7fu;
@@ -218,11 +252,11 @@ void large_block(uvec2 row, uint k, out float w[8]) {
 }
 
 void grouped(Row row, uint k, out float w[8]) {
-  const float scale = number_at(row.scales, k / uint(a.group), SCALE_TYPE);
+  const uint scale = number_bits_at(row.scales, k / uint(a.group), SCALE_TYPE);
   if (FORMAT == CODEBOOK4) {
     const uint word = four_bytes(row.codes, k >> 1);
     [[unroll]] for (int i = 0; i < 8; ++i)
-      w[i] = scale * number_at(row.biases, word >> (i ^ 1) * 4 & 15u, 0);
+      w[i] = scaled(scale, number_at(row.biases, word >> (i ^ 1) * 4 & 15u, 0));
   } else if (FORMAT == FP8_E4M3) {
     // Groups may end anywhere, and so may the row, behind which there may be no memory.
     const bool whole = k + 8u <= uint(a.k) && uint(a.group) % 8u == 0u;
@@ -230,12 +264,12 @@ void grouped(Row row, uint k, out float w[8]) {
     [[unroll]] for (int i = 0; i < 8; ++i) {
       const uint at = min(k + uint(i), uint(a.k) - 1u);
       if (whole)
-        w[i] = e4m3(code_of(bytes, i)) * scale;
+        w[i] = scaled(scale, e4m3(code_of(bytes, i)));
       else
-        w[i] = e4m3(byte_at(row.codes, at)) * number_at(row.scales, at / uint(a.group), SCALE_TYPE);
+        w[i] = scaled(number_bits_at(row.scales, at / uint(a.group), SCALE_TYPE), e4m3(byte_at(row.codes, at)));
     }
   } else {
-    const float bias = number_at(row.biases, k / uint(a.group), BIAS_TYPE);
+    const uint bias = number_bits_at(row.biases, k / uint(a.group), BIAS_TYPE);
     uvec2 bytes = uvec2(0u);
     if (FORMAT == AFFINE8) bytes = eight_bytes(row.codes, k);
     if (FORMAT == AFFINE4) bytes.x = four_bytes(row.codes, k >> 1);
@@ -244,7 +278,7 @@ void grouped(Row row, uint k, out float w[8]) {
       uint q = code_of(bytes, i);
       if (FORMAT == AFFINE4) q = bytes.x >> 4 * i & 15u;
       if (FORMAT == AFFINE2) q = bytes.x >> 2 * i & 3u;
-      w[i] = scale * float(q) + bias;
+      w[i] = affine(scale, bias, q);
     }
   }
 }

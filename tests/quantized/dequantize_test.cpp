@@ -1,6 +1,8 @@
 // What the bits of every format stand for, on every device and in the reference interpreter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -12,13 +14,16 @@ namespace {
 class QuantizedValues : public OpTest {};
 INSTANTIATE_TEST_SUITE_P(Devices, QuantizedValues, ::testing::ValuesIn(op_settings()), op_setting_name);
 
-/// Bits, but that one NaN is like another, and that a device may take what is below the least normal number
-/// for 0.
-void expect_bits(const std::vector<float>& got, const std::vector<float>& want, const std::string& what) {
+/// Bits, the sign of 0 among them, but that one NaN is like another.
+void expect_bits(const std::vector<float>& got, const std::vector<float>& want, const std::string& what,
+                 bool may_flush = false) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i]) continue;
-    ADD_FAILURE() << what << ", weight " << i << ": " << got[i] << ", want " << want[i];
+    if (std::isnan(want[i]) ? std::isnan(got[i])
+                            : std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(want[i]))
+      continue;
+    if (may_flush && std::fpclassify(want[i]) == FP_SUBNORMAL && got[i] == 0) continue;
+    ADD_FAILURE() << fmt::format("{}, weight {}: {:a}, want {:a}", what, i, got[i], want[i]);
     return;
   }
 }
@@ -40,6 +45,49 @@ TEST(QuantizedFormats, HaveTheNumbersOfGguf) {
 TEST_P(QuantizedValues, DequantizeIsExact) {
   for (const GoldenMatrix& m : golden_matrices())
     expect_bits(dequantize(upload(m, device())).to_vector<float>(), m.weights, m.name);
+}
+
+/// A GPU may take a weight below the least normal number for 0, but none that a subnormal scale makes larger.
+TEST_P(QuantizedValues, AreExactAtTheEndsOfTheirScales) {
+  ASSERT_FALSE(golden_edges().empty());
+  for (const GoldenMatrix& m : golden_edges())
+    expect_bits(dequantize(upload(m, device())).to_vector<float>(), m.weights, m.name, is_vulkan());
+}
+
+TEST_P(QuantizedValues, RowsOfATableAreExactAtTheEndsOfTheirScales) {
+  for (const GoldenMatrix& m : golden_edges()) {
+    const LazyTensor ids = LazyTensor::from_vector<std::int32_t>({1, 0}, Shape{2}, device());
+    const std::int64_t columns = m.shape[1];
+    std::vector<float> want(m.weights.begin() + columns, m.weights.begin() + 2 * columns);
+    want.insert(want.end(), m.weights.begin(), m.weights.begin() + columns);
+    expect_bits(quantized_embedding(upload(m, device()), ids).to_vector<float>(), want, m.name, is_vulkan());
+  }
+}
+
+/// The product with 1 in one place picks a weight (or 0 times one that is no number).
+TEST_P(QuantizedValues, ProductsUseTheSameWeights) {
+  for (const GoldenMatrix& m : golden_edges()) {
+    for (const std::int64_t rows : {1, 5, 40}) {
+      const std::int64_t columns = m.shape[1];
+      std::vector<float> x(static_cast<std::size_t>(rows * columns), 0);
+      for (std::int64_t r = 0; r < rows; ++r) x[static_cast<std::size_t>(r * columns + r)] = 1;
+      const auto got =
+          quantized_matmul(LazyTensor::from_vector(x, Shape{rows, columns}, device()), upload(m, device()))
+              .to_vector<float>();
+      for (std::int64_t n = 0; n < m.shape[0]; ++n) {
+        const auto begin = m.weights.begin() + n * columns;
+        const bool finite = std::all_of(begin, begin + columns, [](float w) { return std::isfinite(w); });
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const float value = got[static_cast<std::size_t>(r * m.shape[0] + n)], want = begin[r];
+          if (!finite) {
+            EXPECT_TRUE(std::isnan(value)) << m.name << ", row " << n << ", column " << r << " of " << rows;
+          } else if (std::fpclassify(want) != FP_SUBNORMAL) {
+            EXPECT_EQ(value, want) << m.name << ", row " << n << ", column " << r << " of " << rows;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_P(QuantizedValues, DequantizeRoundsToHalfTypes) {

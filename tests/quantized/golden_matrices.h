@@ -43,36 +43,44 @@ inline Shape shape_from(const nlohmann::json& extents) {
   return shape;
 }
 
-inline const std::vector<GoldenMatrix>& golden_matrices() {
-  static const std::vector<GoldenMatrix> all = [] {
-    std::map<std::string, GoldenMatrix> by_name;
-    for (const auto& entry : std::filesystem::directory_iterator("tests/golden/quantized")) {
-      if (entry.path().extension() != ".json") continue;
-      const auto data = nlohmann::json::parse(std::ifstream(entry.path()));
-      GoldenMatrix m;
-      m.name = entry.path().stem().string();
-      for (int f = 0; f < kQuantizedFormatCount; ++f) {
-        const auto format = static_cast<QuantizedFormat>(f);
-        if (data.at("format") == name(format)) m.layout.format = format;
-      }
-      m.layout.group = data.at("group");
-      m.layout.group_rows = data.at("group_rows");
-      m.shape = shape_from(data.at("shape"));
-      for (const auto& part : data.at("parts")) {
-        DType type{};
-        for (const DType t : kAllDTypes)
-          if (part.at("type") == name(t)) type = t;
-        m.parts.push_back({type, shape_from(part.at("shape")), from_hex(part.at("bytes"))});
-      }
-      const std::vector<std::uint8_t> weights = from_hex(data.at("weights"));
-      m.weights.resize(weights.size() / sizeof(float));
-      std::memcpy(m.weights.data(), weights.data(), weights.size());
-      by_name[m.name] = m;
+inline std::vector<GoldenMatrix> read_golden_matrices(const char* folder) {
+  std::map<std::string, GoldenMatrix> by_name;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    const auto data = nlohmann::json::parse(std::ifstream(entry.path()));
+    GoldenMatrix m;
+    m.name = entry.path().stem().string();
+    for (int f = 0; f < kQuantizedFormatCount; ++f) {
+      const auto format = static_cast<QuantizedFormat>(f);
+      if (data.at("format") == name(format)) m.layout.format = format;
     }
-    std::vector<GoldenMatrix> list;
-    for (auto& [_, m] : by_name) list.push_back(std::move(m));
-    return list;
-  }();
+    m.layout.group = data.at("group");
+    m.layout.group_rows = data.at("group_rows");
+    m.shape = shape_from(data.at("shape"));
+    for (const auto& part : data.at("parts")) {
+      DType type{};
+      for (const DType t : kAllDTypes)
+        if (part.at("type") == name(t)) type = t;
+      m.parts.push_back({type, shape_from(part.at("shape")), from_hex(part.at("bytes"))});
+    }
+    const std::vector<std::uint8_t> weights = from_hex(data.at("weights"));
+    m.weights.resize(weights.size() / sizeof(float));
+    std::memcpy(m.weights.data(), weights.data(), weights.size());
+    by_name[m.name] = m;
+  }
+  std::vector<GoldenMatrix> list;
+  for (auto& [_, m] : by_name) list.push_back(std::move(m));
+  return list;
+}
+
+inline const std::vector<GoldenMatrix>& golden_matrices() {
+  static const std::vector<GoldenMatrix> all = read_golden_matrices("tests/golden/quantized");
+  return all;
+}
+
+/// Those whose scales are subnormal, the largest, infinite, or no numbers.
+inline const std::vector<GoldenMatrix>& golden_edges() {
+  static const std::vector<GoldenMatrix> all = read_golden_matrices("tests/golden/quantized/edges");
   return all;
 }
 

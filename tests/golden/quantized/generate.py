@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/quantized/*.json: quantised matrices of random bits, and their weights in float32.
+"""Makes tests/golden/quantized/*.json: quantised matrices of random bits, and their weights in float32; and in
+edges/ the same of scales at the ends of their types: subnormal, the largest, infinite, no numbers.
 
     tests/golden/quantized/generate.py
 
@@ -27,8 +28,17 @@ NF4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.
 FP4 = [v / 12 for v in [0, 0.0625, 8, 12, 4, 6, 2, 3, -0.0, -0.0625, -8, -12, -4, -6, -2, -3]]
 
 
+EDGES = False  # whether what is made belongs to edges/
+FLOAT_EDGES = np.array([1e-45, -3e-45, 2.0 ** -127, -1.1e-39, 1.17549421e-38, 1.17549435e-38, -1.5e-38, 2e-36, 0.0, -0.0,
+                        3.4e38, -3.4028235e38, np.inf, -np.inf, np.nan, 0.1], F32)
+HALF_EDGES = np.array([6e-8, -1.8e-7, 6.097e-5, -6.104e-5, 0.0, -0.0, 65504, -65504, np.inf, -np.inf, np.nan, 1],
+                      np.float16)
+
+
 def halves(n, low=-14, high=2):
     """Scales of either sign, subnormal ones and 0 among them."""
+    if EDGES:
+        return RNG.choice(HALF_EDGES, n)
     values = (RNG.uniform(1, 2, n) * 2.0 ** RNG.integers(low, high, n) * RNG.choice([-1, 1], n)).astype(np.float16)
     values[:4] = np.array([0, 6e-8, -6.0e-5, 5.9e-5], np.float16)
     return values
@@ -175,7 +185,7 @@ def iq4_nl(n):
 
 def mxfp4(n):
     b = raw(n, 17)
-    b[:, 0] = RNG.integers(110, 134, n)
+    b[:, 0] = RNG.choice([0, 1, 2, 125, 127, 252, 253, 254, 255], n) if EDGES else RNG.integers(110, 134, n)
     scale = np.ldexp(F32(0.5), b[:, 0].astype(np.int32) - 127).astype(F32)
     return b, np.array(E2M1, F32)[nibbles(b[:, 1:])] * scale[:, None]
 
@@ -186,6 +196,8 @@ def save(name, group, group_rows, parts, weights):
                       for t, p in parts],
             "weights": weights.astype(F32).tobytes().hex()}
     stem = name if group == 0 else f"{name}_{group}" + (f"x{group_rows}" if name == "fp8_e4m3" else "")
+    if EDGES:
+        stem = f"edges/{stem}" + ("" if group == 0 else "_" + parts[1][0])
     (FOLDER / f"{stem}.json").write_text(json.dumps(data, indent=1) + "\n")
 
 
@@ -261,6 +273,69 @@ def plain(dtype, columns):
     save("f16" if dtype == "float16" else "f32", 0, 1, [(dtype, values)], values.astype(F32))
 
 
+def number_bits(values, dtype):
+    """Floats in a type of memory, and what they are in float32. Of bfloat16 the upper half."""
+    if dtype == "float32":
+        return values.astype(F32), values.astype(F32)
+    if dtype == "float16":
+        half = values.astype(np.float16)
+        return half, half.astype(F32)
+    upper = (values.astype(F32).view(np.uint32) >> 16).astype(np.uint16)
+    upper[np.isnan(values)] = 0x7fc0
+    return upper, (upper.astype(np.uint32) << 16).view(F32)
+
+
+def scale_edges(shape, dtype):
+    return number_bits(RNG.choice(FLOAT_EDGES if dtype != "float16" else HALF_EDGES.astype(F32), shape), dtype)
+
+
+def affine_edges(bits, group, dtype):
+    """Rows: scales of all digits with biases of all digits, which a product and a sum round twice; scales at the ends; and
+    scales and biases at the ends."""
+    codes = RNG.integers(0, 2 ** bits, (ROWS, COLUMNS))
+    per = 32 // bits
+    words = np.zeros((ROWS, COLUMNS // per), np.uint32)
+    for i in range(per):
+        words |= codes[:, i::per].astype(np.uint32) << np.uint32(bits * i)
+    shape = (ROWS, COLUMNS // group)
+    scales, wide_scales = scale_edges(shape, dtype)
+    biases, wide_biases = scale_edges(shape, dtype)
+    for values, wide, row in ((scales, wide_scales, 0), (biases, wide_biases, 0), (biases, wide_biases, 1)):
+        values[row], wide[row] = number_bits(RNG.normal(size=shape[1]), dtype)
+    s, b = (np.repeat(x, group, 1) for x in (wide_scales, wide_biases))
+    save(f"affine{bits}", group, 1, [("uint32", words), (dtype, scales), (dtype, biases)], s * codes.astype(F32) + b)
+
+
+def codebook_edges(group):
+    codes = RNG.integers(0, 16, (ROWS, COLUMNS))
+    packed = (codes[:, 0::2] << 4 | codes[:, 1::2]).astype(np.uint8)
+    scales, wide = scale_edges((ROWS, COLUMNS // group), "float32")
+    values = np.array(NF4, F32)
+    save("codebook4", group, 1, [("uint8", packed), ("float32", scales), ("float32", values[None])],
+         values[codes] * np.repeat(wide, group, 1))
+
+
+def fp8_edges(group, dtype):
+    """Every code with every scale at the ends."""
+    edges = HALF_EDGES.astype(F32) if dtype == "float16" else FLOAT_EDGES
+    scales, wide = number_bits(np.stack([edges, edges[::-1]]), dtype)
+    codes = np.stack([np.tile(np.arange(256, dtype=np.uint8), len(edges) * group // 256)] * 2)
+    table = np.array([e4m3(c) for c in range(256)]).astype(F32)
+    save("fp8_e4m3", group, 1, [("uint8", codes), (dtype, scales)], table[codes] * np.repeat(wide, group, 1))
+
+
+def edges():
+    global EDGES
+    EDGES = True
+    with np.errstate(all="ignore"):
+        blocks()
+        for dtype in ("float32", "float16", "bfloat16"):
+            for bits in (2, 4, 8):
+                affine_edges(bits, 32, dtype)
+            fp8_edges(256, dtype)
+        codebook_edges(64)
+
+
 def main():
     blocks()
     affine(2, 32, "float16")
@@ -274,6 +349,7 @@ def main():
     plain("float32", 77)
     plain("float16", 77)
     plain("bfloat16", 77)
+    edges()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ HWY_INLINE VI pairs_of_bits_at(const std::uint8_t* codes, std::int64_t k) {
   return hn::BitCast(I(), hn::And(hn::Shr(words, hn::ShiftLeft<1>(lane)), hn::Set(d, 3U)));
 }
 
+/// In two roundings, as the references of these formats have it: an f32 scale may have digits that one would
+/// keep.
 template <int kBits, class Sink>
 HWY_INLINE void walk_affine(const QuantizedRow& row, std::int64_t group, std::int64_t first,
                             std::int64_t count, Sink& sink) {
@@ -60,7 +62,7 @@ HWY_INLINE void walk_affine(const QuantizedRow& row, std::int64_t group, std::in
           codes = nibbles_at<false>(row.codes, k);
         else
           codes = pairs_of_bits_at(row.codes, k);
-        sink(k - first, hn::MulAdd(to_float(codes), scale, bias));
+        sink(k - first, hn::Add(hn::Mul(to_float(codes), scale), bias));
       }
     }
   }

@@ -126,12 +126,8 @@ void dot_rows(const QuantizedLayout& layout, const QuantizedRow& row, std::int64
 
 void dot(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t columns, const float* x,
          std::int64_t x_stride, std::int64_t m, float* out, std::int64_t out_stride) {
-  for (; m >= 4; m -= 4, x += 4 * x_stride, out += 4 * out_stride)
-    dot_rows<4>(layout, row, columns, x, x_stride, out, out_stride);
-  if (m >= 2) {
+  for (; m >= 2; m -= 2, x += 2 * x_stride, out += 2 * out_stride)
     dot_rows<2>(layout, row, columns, x, x_stride, out, out_stride);
-    m -= 2, x += 2 * x_stride, out += 2 * out_stride;
-  }
   if (m == 1) dot_rows<1>(layout, row, columns, x, x_stride, out, out_stride);
 }
 

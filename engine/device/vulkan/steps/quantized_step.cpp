@@ -7,8 +7,10 @@
 namespace caldera::vulkan {
 namespace {
 
-/// Rows of x up to which a workgroup computes columns of the result one by one.
+/// Rows of x up to which a workgroup computes columns of the result one by one: of one matrix, and where each
+/// row has a matrix of its own.
 constexpr std::int64_t kFewRows = 8;
+constexpr std::int64_t kFewIndexedRows = 32;
 constexpr int kRowLanes = 64;  // local_size_x of quantized_rows
 
 /// The constants of all kernels, by number; the first is the size of a workgroup.
@@ -101,7 +103,7 @@ void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& q
                      eights / (std::int64_t{groups} * kRowLanes) + 1);
     return;
   }
-  if (!across && (m <= kFewRows || what.is_indexed) && (m <= 4 * kFewRows || !what.is_indexed)) {
+  if (!across && m <= (what.is_indexed ? kFewIndexedRows : kFewRows)) {
     // A few rows of several matrices are as many products of one row.
     constants[0] = few_cores ? 8 : 64;
     constants[4] = what.is_indexed ? 1 : static_cast<std::int32_t>(m <= 4 ? m : (m + 1) / 2);
