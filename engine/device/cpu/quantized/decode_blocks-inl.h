@@ -1,5 +1,6 @@
 // Decoders of ggml's block formats. Each walks the blocks of a row and hands every vector of weights to
-// `sink(k, weights)`, k the column of the first. Included once for every instruction set, between
+// `sink(k, weights)`, k the column of the first, or the codes of 32 weights to `sink.block(k, codes, scale)`,
+// whose weights are codes times scale. Included once for every instruction set, between
 // HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, after <hwy/highway.h>.
 //
 // Products of scales and codes are exact in f32 (an f16 by at most 7 and 6 bits), so that a sum with one is
@@ -40,17 +41,26 @@ HWY_INLINE float half_at(const std::uint8_t* p) {
   return std::bit_cast<float>(bits | (h & 0x8000U) << 16);
 }
 
-/// The same in every lane.
-HWY_INLINE V halves_of(const std::uint8_t* p) {
-#if HWY_TARGET <= HWY_AVX2
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, p, 2);
-  const hn::Rebind<std::uint16_t, F> d;
-  return hn::PromoteTo(F(), hn::BitCast(hn::Rebind<hwy::float16_t, F>(), hn::Set(d, bits)));
-#else
-  return hn::Set(F(), half_at(p));
-#endif
-}
+/// The number that an f16 is, in every lane: read from a table, as ports that convert are what decoding waits
+/// for. The scales of a matrix are alike, so that few lines of the table are read.
+class Halves {
+ public:
+  HWY_INLINE V at(const std::uint8_t* p) const {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, p, sizeof(bits));
+    return hn::Set(F(), table_[bits]);
+  }
+
+ private:
+  const float* table_ = half_table();
+};
+
+/// Bytes that are asked for ahead of those decoded: of a matrix larger than the caches, memory's latency.
+inline constexpr std::int64_t kAhead = 4096;
+HWY_INLINE void ask_ahead(const std::uint8_t* p) { hwy::Prefetch(p + kAhead); }
+
+/// Vectors of 32 weights.
+inline constexpr std::int64_t kVectors = 32 / kLanes;
 
 HWY_INLINE VI bytes_at(const std::uint8_t* p) { return hn::PromoteTo(I(), hn::LoadU(Bytes(), p)); }
 HWY_INLINE VI signed_bytes_at(const std::int8_t* p) {
@@ -60,24 +70,38 @@ HWY_INLINE V to_float(VI codes) { return hn::ConvertTo(F(), codes); }
 HWY_INLINE VI low_nibbles(VI bytes) { return hn::And(bytes, hn::Set(I(), 15)); }
 HWY_INLINE VI high_nibbles(VI bytes) { return hn::ShiftRight<4>(bytes); }
 
+/// Codes of 4 bits less eight.
+HWY_INLINE V less_eight(VI nibbles) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR
+  HWY_ALIGN static constexpr float kValues[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+  return hn::TableLookupLanes(hn::Load(F(), kValues), hn::IndicesFromVec(F(), nibbles));
+#else
+  return to_float(hn::Sub(nibbles, hn::Set(I(), 8)));
+#endif
+}
+
 template <class Sink>
 HWY_INLINE void walk_q4_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
-  const VI eight = hn::Set(I(), 8);
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += 18) {
-    const V d = halves_of(p);
-    for (std::int64_t j = 0; j < 16; j += kLanes) {
-      const VI bytes = bytes_at(p + 2 + j);
-      sink(b * 32 + j, hn::Mul(to_float(hn::Sub(low_nibbles(bytes), eight)), d));
-      sink(b * 32 + j + 16, hn::Mul(to_float(hn::Sub(high_nibbles(bytes), eight)), d));
+    ask_ahead(p);
+    V codes[kVectors];
+    for (std::int64_t j = 0; j < kVectors / 2; ++j) {
+      const VI bytes = bytes_at(p + 2 + j * kLanes);
+      codes[j] = less_eight(low_nibbles(bytes));
+      codes[j + kVectors / 2] = less_eight(high_nibbles(bytes));
     }
+    sink.block(b * 32, codes, halves.at(p));
   }
 }
 
 template <class Sink>
 HWY_INLINE void walk_q4_1(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += 20) {
-    const V d = halves_of(p);
-    const V m = halves_of(p + 2);
+    ask_ahead(p);
+    const V d = halves.at(p);
+    const V m = halves.at(p + 2);
     for (std::int64_t j = 0; j < 16; j += kLanes) {
       const VI bytes = bytes_at(p + 4 + j);
       sink(b * 32 + j, hn::MulAdd(to_float(low_nibbles(bytes)), d, m));
@@ -101,9 +125,11 @@ HWY_INLINE VI fifth_bits(const std::uint8_t* p, std::int64_t first) {
 template <bool kHasMin, class Sink>
 HWY_INLINE void walk_q5(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   constexpr std::int64_t kHigh = kHasMin ? 4 : 2;
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += kHigh + 20) {
-    const V d = halves_of(p);
-    const V m = kHasMin ? halves_of(p + 2) : hn::Zero(F());
+    ask_ahead(p);
+    const V d = halves.at(p);
+    const V m = kHasMin ? halves.at(p + 2) : hn::Zero(F());
     for (std::int64_t j = 0; j < 16; j += kLanes) {
       const VI bytes = bytes_at(p + kHigh + 4 + j);
       const VI low = hn::Or(low_nibbles(bytes), fifth_bits(p + kHigh, j));
@@ -122,11 +148,13 @@ HWY_INLINE void walk_q5(const std::uint8_t* p, std::int64_t blocks, Sink& sink) 
 
 template <class Sink>
 HWY_INLINE void walk_q8_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += 34) {
-    const V d = halves_of(p);
-    for (std::int64_t j = 0; j < 32; j += kLanes)
-      sink(b * 32 + j,
-           hn::Mul(to_float(signed_bytes_at(reinterpret_cast<const std::int8_t*>(p) + 2 + j)), d));
+    ask_ahead(p);
+    V codes[kVectors];
+    for (std::int64_t j = 0; j < kVectors; ++j)
+      codes[j] = to_float(signed_bytes_at(reinterpret_cast<const std::int8_t*>(p) + 2 + j * kLanes));
+    sink.block(b * 32, codes, halves.at(p));
   }
 }
 
@@ -157,21 +185,21 @@ HWY_INLINE void walk_table(const std::uint8_t* p, std::int64_t blocks, const std
   if constexpr (kLanes == 16) {
     const V table = to_float(signed_bytes_at(values));
     for (std::int64_t b = 0; b < blocks; ++b, p += kScaleBytes + 16) {
-      const V d = scale(p);
+      ask_ahead(p);
       const VI bytes = bytes_at(p + kScaleBytes);
       const auto low = hn::IndicesFromVec(F(), low_nibbles(bytes));
       const auto high = hn::IndicesFromVec(F(), high_nibbles(bytes));
-      sink(b * 32, hn::Mul(hn::TableLookupLanes(table, low), d));
-      sink(b * 32 + 16, hn::Mul(hn::TableLookupLanes(table, high), d));
+      const V codes[2] = {hn::TableLookupLanes(table, low), hn::TableLookupLanes(table, high)};
+      sink.block(b * 32, codes, scale(p));
     }
     return;
   }
   HWY_ALIGN std::int8_t decoded[32];
   for (std::int64_t b = 0; b < blocks; ++b, p += kScaleBytes + 16) {
-    const V d = scale(p);
     look_up(values, p + kScaleBytes, decoded);
-    for (std::int64_t j = 0; j < 32; j += kLanes)
-      sink(b * 32 + j, hn::Mul(to_float(signed_bytes_at(decoded + j)), d));
+    V codes[kVectors];
+    for (std::int64_t j = 0; j < kVectors; ++j) codes[j] = to_float(signed_bytes_at(decoded + j * kLanes));
+    sink.block(b * 32, codes, scale(p));
   }
 }
 
@@ -182,7 +210,8 @@ struct HalfPowerOfTwo {
   }
 };
 struct HalfScale {
-  HWY_INLINE V operator()(const std::uint8_t* p) const { return halves_of(p); }
+  Halves halves;
+  HWY_INLINE V operator()(const std::uint8_t* p) const { return halves.at(p); }
 };
 
 /// out[i] = scale * codes[i] for kCount codes, signed or not.
@@ -221,6 +250,9 @@ template <bool kHasFifth, class Sink>
 HWY_INLINE void walk_q45_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   constexpr std::int64_t kCodes = kHasFifth ? 48 : 16;
   for (std::int64_t b = 0; b < blocks; ++b, p += kCodes + 128) {
+    ask_ahead(p);
+    ask_ahead(p + 64);
+    ask_ahead(p + 128);
     const SixBitPairs pairs(half_at(p), half_at(p + 2), p + 4);
     for (int j = 0; j < 4; ++j) {
       const V d0 = hn::Set(F(), pairs.scale[2 * j]);
@@ -249,6 +281,10 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
   const VI three = hn::Set(I(), 0x30);
   const VI middle = hn::Set(I(), 32);
   for (std::int64_t b = 0; b < blocks; ++b, p += 210) {
+    ask_ahead(p);
+    ask_ahead(p + 64);
+    ask_ahead(p + 128);
+    ask_ahead(p + 192);
     float scales[16];
     scale_codes<16>(half_at(p + 208), reinterpret_cast<const std::int8_t*>(p + 192), scales);
     for (std::int64_t n = 0; n < 2; ++n) {
@@ -272,6 +308,8 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
 template <class Sink>
 HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   for (std::int64_t b = 0; b < blocks; ++b, p += 84) {
+    ask_ahead(p);
+    ask_ahead(p + 64);
     std::uint8_t codes[32];
     for (int j = 0; j < 16; ++j) {
       codes[j] = p[j] & 15;
@@ -298,6 +336,8 @@ template <class Sink>
 HWY_INLINE void walk_q3_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   const VI four = hn::Set(I(), 4);
   for (std::int64_t b = 0; b < blocks; ++b, p += 110) {
+    ask_ahead(p);
+    ask_ahead(p + 64);
     std::int8_t codes[16];
     for (int j = 0; j < 16; ++j)
       codes[j] = static_cast<std::int8_t>(

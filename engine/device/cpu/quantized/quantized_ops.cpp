@@ -1,12 +1,17 @@
 #include "engine/device/cpu/quantized/quantized_ops.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/quantized/quantized_ops.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "engine/device/cpu/quantized/decode_blocks-inl.h"
@@ -26,8 +31,10 @@ template <class Sink>
 HWY_INLINE void walk(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t first,
                      std::int64_t count, Sink& sink) {
   const QuantizedFacts& f = facts(layout.format);
-  const std::int64_t blocks = f.block > 0 ? count / f.block : 0;
-  const std::uint8_t* p = f.block > 0 ? row.codes + first / f.block * f.block_bytes : row.codes;
+  // Blocks have 32 or 256 weights: a division would take as long as some of them.
+  const int shift = f.block > 0 ? std::countr_zero(static_cast<std::uint64_t>(f.block)) : 0;
+  const std::int64_t blocks = count >> shift;
+  const std::uint8_t* p = f.block > 0 ? row.codes + (first >> shift) * f.block_bytes : row.codes;
   switch (layout.format) {
     case QuantizedFormat::q4_0:
       return walk_q4_0(p, blocks, sink);
@@ -76,6 +83,9 @@ struct StoreSink {
   float* out;
 
   HWY_INLINE void operator()(std::int64_t k, V weights) { hn::StoreU(weights, F(), out + k); }
+  HWY_INLINE void block(std::int64_t k, const V (&codes)[kVectors], V scale) {
+    for (std::int64_t j = 0; j < kVectors; ++j) (*this)(k + j * kLanes, hn::Mul(codes[j], scale));
+  }
   HWY_INLINE void rest(std::int64_t k, V weights, std::int64_t count) {
     HWY_ALIGN float lanes[static_cast<std::size_t>(kLanes)];
     hn::Store(weights, F(), lanes);
@@ -96,6 +106,19 @@ struct DotSink {
   HWY_INLINE void operator()(std::int64_t k, V weights) {
     for (int i = 0; i < kRows; ++i) {
       const V sum = hn::MulAdd(weights, hn::LoadU(F(), x + i * stride + k), odd[i]);
+      odd[i] = even[i];
+      even[i] = sum;
+    }
+  }
+  /// The scale is a factor of the block's sum: one product in place of one a vector. (Codes are at most 127,
+  /// so what overflows has |x| beyond 1e35.)
+  HWY_INLINE void block(std::int64_t k, const V (&codes)[kVectors], V scale) {
+    for (int i = 0; i < kRows; ++i) {
+      const float* at = x + i * stride + k;
+      V sum = hn::Mul(codes[0], hn::LoadU(F(), at));
+      for (std::int64_t j = 1; j < kVectors; ++j)
+        sum = hn::MulAdd(codes[j], hn::LoadU(F(), at + j * kLanes), sum);
+      sum = hn::MulAdd(sum, scale, odd[i]);
       odd[i] = even[i];
       even[i] = sum;
     }
@@ -148,6 +171,24 @@ HWY_EXPORT(ops_of_target);
 const QuantizedOps& quantized_ops() {
   static const QuantizedOps& ops = *HWY_DYNAMIC_DISPATCH(ops_of_target)();
   return ops;
+}
+
+const float* half_table() {
+  static const auto kTable = [] {
+    std::vector<float> table(std::size_t{1} << 16);
+    // By parts, so that this is right for any instruction set: 10 bits of mantissa, 5 of exponent.
+    for (std::size_t bits = 0; bits < table.size(); ++bits) {
+      const auto mantissa = static_cast<float>(bits & 0x3ff);
+      const int exponent = static_cast<int>(bits >> 10 & 0x1f);
+      float value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25);
+      if (exponent == 0x1f)
+        value =
+            mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+      table[bits] = (bits & 0x8000) != 0 ? -value : value;
+    }
+    return table;
+  }();
+  return kTable.data();
 }
 
 std::int64_t column_unit(const QuantizedLayout& layout) {

@@ -30,4 +30,7 @@ struct QuantizedOps {
 };
 const QuantizedOps& quantized_ops();
 
+/// What every f16 is, by its bits.
+const float* half_table();
+
 }  // namespace caldera::cpu
