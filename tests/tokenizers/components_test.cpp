@@ -288,5 +288,29 @@ TEST(AddedTokens, SingleWordsAndOverlaps) {
   EXPECT_EQ(tokenizer.token_bytes(5000), "");
 }
 
+TEST(TokenizerComponents, LongRunsOfMarksAreOrdered) {
+  // Each mark by itself composes with nothing; by hand: all of the lower class, then all of the higher one.
+  const auto repeated = [](const std::string& unit, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += unit;
+    return text;
+  };
+  for (const int times : {1, 31, 32, 33, 100, 150'000}) {
+    const std::string mixed = repeated("\xCC\xBF\xCC\xA9", times);  // U+033F of class 230, U+0329 of 220
+    const std::string ordered = repeated("\xCC\xA9", times) + repeated("\xCC\xBF", times);
+    for (const char* form : {"NFC", "NFD", "NFKC", "NFKD"}) {
+      EXPECT_TRUE(normalized({{"type", form}}, "x" + mixed + "y") == "x" + ordered + "y") << form << times;
+    }
+    // The two parts of U+0F73 (129, 130) go their own ways, and a half-width mark (8) goes first.
+    EXPECT_TRUE(normalized({{"type", "NFD"}}, repeated("\xE0\xBD\xB3", times)) ==
+                repeated("\xE0\xBD\xB1", times) + repeated("\xE0\xBD\xB2", times));
+    EXPECT_TRUE(normalized({{"type", "NFKD"}}, repeated("\xCC\xA9\xEF\xBE\x9E", times)) ==
+                repeated("\xE3\x82\x99", times) + repeated("\xCC\xA9", times));
+    // Composes across the run: a, then marks below, then the acute accent.
+    EXPECT_TRUE(normalized({{"type", "NFC"}}, "a\xCC\x81" + repeated("\xCC\xA9", times)) ==
+                "\xC3\xA1" + repeated("\xCC\xA9", times));
+  }
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -8,8 +8,8 @@
 
 namespace caldera {
 
-/// The tokenizer of a model folder, from the first of these that it holds: tokenizer.json; vocab.json with
-/// merges.txt (byte-level BPE); tokenizer.model, sentencepiece.bpe.model or spiece.model (SentencePiece, or
+/// The tokenizer of a model folder, from the first of these that it holds: tokenizer.json; tekken.json
+/// (Mistral's); vocab.json with merges.txt (byte-level BPE); tokenizer.model, sentencepiece.bpe.model or spiece.model (SentencePiece, or
 /// tiktoken's text); a *.tiktoken file whose name is known; vocab.txt (BERT). Without any, bytes, if
 /// config.json gives a vocab_size of 258 (256 bytes, bos, eos) or 256 (bytes only).
 ///

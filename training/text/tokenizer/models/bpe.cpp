@@ -2,6 +2,7 @@
 
 #include "training/text/tokenizer/models/merge_word.h"
 #include "training/text/tokenizer/unicode/characters.h"
+#include "training/text/tokenizer/vocabulary/byte_alphabet.h"
 
 namespace caldera::detail {
 
@@ -9,14 +10,26 @@ BpeModel::BpeModel(TokenTable tokens, MergeTable merges, Options options)
     : tokens_(std::move(tokens)),
       merges_(std::move(merges)),
       options_(std::move(options)),
-      byte_tokens_(tokens_) {
+      plain_(options_.continuing_prefix.empty() && options_.word_suffix.empty()),
+      byte_tokens_(tokens_),
+      character_ids_(tokens_) {
+  if (plain_) {
+    byte_ids_.emplace();
+    for (std::size_t byte = 0; byte < 256 && byte_ids_; ++byte) {
+      const char c = static_cast<char>(byte);
+      const auto id = tokens_.find(bytes_to_characters({&c, 1}));
+      if (id) {
+        (*byte_ids_)[byte] = *id;
+      } else {
+        byte_ids_.reset();
+      }
+    }
+  }
   if (parts_stand_alone()) cuts_ = WordCuts(tokens_);
 }
 
 bool BpeModel::parts_stand_alone() const {
-  if (options_.ignore_merges || !options_.continuing_prefix.empty() || !options_.word_suffix.empty()) {
-    return false;
-  }
+  if (options_.ignore_merges || !plain_) return false;
   // The text of an unknown character's or a byte's token is not the text that it stands for.
   bool alone = true;
   merges_.for_each([&](std::int32_t left, std::int32_t right, const Merge&) {
@@ -32,19 +45,24 @@ void BpeModel::characters(std::string_view word, std::vector<std::int32_t>& ids)
   std::string decorated;
   const std::size_t end = word.size();
   for (std::size_t at = 0, bytes = 0; at < end; at += bytes) {
-    bytes = first_character(word.substr(at)).bytes;
+    const Character c = first_character(word.substr(at));
+    bytes = c.bytes;
     std::string_view character = word.substr(at, bytes);
-    if (!options_.continuing_prefix.empty() || !options_.word_suffix.empty()) {
+    std::int32_t id = -1;
+    if (plain_) {
+      id = character_ids_.find(c.value);
+    } else {
       decorated.clear();
       if (at > 0) decorated += options_.continuing_prefix;
       decorated += character;
       if (at + bytes == end) decorated += options_.word_suffix;
       character = decorated;
+      id = tokens_.find(character).value_or(-1);
     }
-    if (const auto id = tokens_.find(character)) {
+    if (id >= 0) {
       if (unknown) ids.push_back(*options_.unknown_id);
       unknown = false;
-      ids.push_back(*id);
+      ids.push_back(id);
       continue;
     }
     // Before an unknown token that is due, as in the reference: that one waits for the next known character.
@@ -66,6 +84,25 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) con
   }
   const std::size_t begin = ids.size();
   characters(word, ids);
+  merge_word(merges_, ids, begin);
+}
+
+void BpeModel::encode_bytes(std::string_view word, std::vector<std::int32_t>& ids) const {
+  if (!byte_ids_) return Model::encode_bytes(word, ids);
+  if (options_.ignore_merges && word.size() <= kMaxTokenBytes) {
+    thread_local std::string characters;
+    characters.clear();
+    append_byte_characters(word, characters);
+    if (const auto id = tokens_.find(characters)) {
+      ids.push_back(*id);
+      return;
+    }
+  }
+  const std::size_t begin = ids.size();
+  ids.resize(begin + word.size());
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    ids[begin + i] = (*byte_ids_)[static_cast<unsigned char>(word[i])];
+  }
   merge_word(merges_, ids, begin);
 }
 

@@ -1,6 +1,7 @@
 // Byte-pair encoding. Private to training/text.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "training/text/tokenizer/models/merge_table.h"
 #include "training/text/tokenizer/models/model.h"
 #include "training/text/tokenizer/vocabulary/byte_tokens.h"
+#include "training/text/tokenizer/vocabulary/character_ids.h"
 #include "training/text/tokenizer/vocabulary/word_cuts.h"
 
 namespace caldera::detail {
@@ -32,6 +34,7 @@ class BpeModel final : public Model {
 
   /// O(n log n). Throws ValueError above 2^31 characters.
   void encode(std::string_view word, std::vector<std::int32_t>& ids) const override;
+  void encode_bytes(std::string_view word, std::vector<std::int32_t>& ids) const override;
   std::size_t first_part(std::string_view word) const override { return cuts_.first_part(word); }
   const TokenTable& tokens() const override { return tokens_; }
 
@@ -44,7 +47,11 @@ class BpeModel final : public Model {
   TokenTable tokens_;
   MergeTable merges_;
   Options options_;
+  bool plain_;  ///< characters are looked up as they are, without a prefix or suffix
   ByteTokens byte_tokens_;
+  CharacterIds character_ids_;
+  /// The tokens of the byte-level alphabet by byte; nothing where one is missing or characters are not plain.
+  std::optional<std::array<std::int32_t, 256>> byte_ids_;
   WordCuts cuts_;
 };
 

@@ -19,16 +19,24 @@ void MergeTable::grow(std::size_t slots) {
   if (slots <= slots_.size()) return;
   std::vector<Slot> old(slots);
   old.swap(slots_);
+  bits_.assign(slots / 16, 0);
   for (const Slot& slot : old) {
-    if (slot.key != kFree) slots_[slot_of(slot.key)] = slot;
+    if (slot.key != kFree) put(slot);
   }
 }
 
 void MergeTable::set(std::int32_t left, std::int32_t right, Merge merge) {
   if (2 * (size_ + 1) > slots_.size()) grow(slots_.empty() ? 16 : slots_.size() * 2);
-  Slot& slot = slots_[slot_of(key_of(left, right))];
-  if (slot.key == kFree) ++size_;
-  slot = {key_of(left, right), merge};
+  if (put({key_of(left, right), merge})) ++size_;
+}
+
+bool MergeTable::put(const Slot& entry) {
+  const std::uint64_t hash = hash_of(entry.key);
+  Slot& slot = slots_[slot_of(entry.key, hash)];
+  const bool added = slot.key == kFree;
+  slot = entry;
+  bits_[bit_of(hash) >> 6] |= std::uint64_t{1} << (bit_of(hash) & 63);
+  return added;
 }
 
 MergeTable merges_by_rank(const TokenTable& tokens, const std::vector<std::int32_t>& rank_of) {

@@ -74,7 +74,8 @@ TokenFinder::TokenFinder(std::vector<Pattern> patterns) : patterns_(std::move(pa
 
 void TokenFinder::split(std::string_view text, const std::function<void(std::string_view)>& on_text,
                         const std::function<void(const AddedToken&)>& on_token) const {
-  std::size_t done = 0;  // everything before is handed out
+  std::size_t done = 0;       // everything before is handed out
+  std::size_t space_end = 0;  // of the white space that a token took along last
   const auto hand_out_text = [&](std::size_t end) {
     if (end > done) on_text(text.substr(done, end - done));
   };
@@ -101,7 +102,11 @@ void TokenFinder::split(std::string_view text, const std::function<void(std::str
       continue;
     }
     if (token.lstrip && begin > done) begin -= trailing_space(text.substr(done, begin - done));
-    if (token.rstrip) end += leading_space(text.substr(end));
+    if (token.rstrip) {
+      // A token of white space may lie within it: then its end is known, and not looked for at each place.
+      space_end = end < space_end ? space_end : end + leading_space(text.substr(end));
+      end = space_end;
+    }
     hand_out_text(begin);
     on_token(token);
     done = end;

@@ -7,7 +7,6 @@
 
 #include "engine/tensor/error.h"
 #include "training/io/json_file.h"
-#include "training/text/tokenizer/vocabulary/byte_alphabet.h"
 #include "training/text/utf8.h"
 
 namespace caldera::detail {
@@ -78,17 +77,14 @@ class Pipeline::Run {
   }
 
   void encode_by_model(std::string_view word) {
-    if (!pipeline_.byte_characters_) return model_.encode(word, ids_);
-    characters_.clear();
-    append_byte_characters(word, characters_);
-    model_.encode(characters_, ids_);
+    if (pipeline_.byte_characters_) return model_.encode_bytes(word, ids_);
+    model_.encode(word, ids_);
   }
 
   const Pipeline& pipeline_;
   const Model& model_;
   std::vector<std::int32_t>& ids_;
   std::unique_ptr<WordCache> cache_;
-  std::string characters_;
 };
 
 Pipeline::Pipeline(TokenizerParts parts, const std::string& where)

@@ -28,17 +28,24 @@ class WordCache {
   static std::uint64_t hash_of(std::string_view word);
 
  private:
+  struct Entry {
+    std::uint64_t hash;
+    std::uint32_t text;
+    std::uint32_t ids;
+    std::uint16_t bytes;
+    std::uint16_t count;
+  };
+  /// A place in the hash table. A text of words that never come again looks for each of them in vain: that
+  /// reads these few bytes alone.
   struct Slot {
-    std::uint64_t hash = 0;
-    std::uint32_t text = 0;
-    std::uint32_t ids = 0;
-    std::uint16_t bytes = 0;  ///< 0: free
-    std::uint16_t count = 0;
+    std::uint32_t entry = 0;  ///< 1 + an index into entries_; 0: free
+    std::uint32_t tag = 0;    ///< some bits of the hash
   };
   std::size_t slot_of(std::string_view word, std::uint64_t hash) const;
+  void grow();
 
   std::vector<Slot> slots_;  ///< open addressing
-  std::size_t used_ = 0;
+  std::vector<Entry> entries_;
   std::string texts_;
   std::vector<std::int32_t> ids_;
 };

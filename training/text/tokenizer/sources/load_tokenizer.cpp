@@ -19,6 +19,7 @@
 #include "training/text/tokenizer/sources/gguf_file.h"
 #include "training/text/tokenizer/sources/model_folder.h"
 #include "training/text/tokenizer/sources/sentencepiece.h"
+#include "training/text/tokenizer/sources/tekken.h"
 #include "training/text/utf8.h"
 
 namespace caldera {
@@ -204,6 +205,10 @@ std::unique_ptr<Tokenizer> open_files(const ModelFolder& folder, const std::stri
   if (folder.has("tokenizer.json")) {
     file = "tokenizer.json";
     parts = from_tokenizer_json(folder);
+  } else if (folder.has("tekken.json")) {
+    file = "tekken.json";
+    const auto path = folder.path(file.c_str());
+    parts = read_tekken(read_text_file(path), path.string());
   } else if (folder.has("vocab.json") && folder.has("merges.txt")) {
     file = "vocab.json";
     parts = from_vocabulary_and_merges(folder);
@@ -245,7 +250,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir
   if (vocab_size == 258) return std::make_unique<ByteTokenizer>(true);
   if (vocab_size == 256) return std::make_unique<ByteTokenizer>(false);
   throw FileError(fmt::format(
-      "{}: the folder holds no tokenizer.json (nor vocab.json with merges.txt, tokenizer.model, a "
+      "{}: the folder holds no tokenizer.json (nor tekken.json, vocab.json with merges.txt, tokenizer.model, "
+      "a "
       "tiktoken file or vocab.txt), and its config.json has not the vocab_size of the byte tokenizer "
       "(258, or 256 without special tokens)",
       model_dir.string()));

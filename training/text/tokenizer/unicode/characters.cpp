@@ -3,9 +3,11 @@
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
+#include <unicode/unistr.h>
 #include <unicode/uscript.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/tensor/error.h"
 
@@ -35,6 +37,66 @@ const icu::Normalizer2& normalizer(NormalForm form) {
   }
   if (found == nullptr || U_FAILURE(status)) throw Error("ICU has no data for Unicode normal forms");
   return *found;
+}
+
+/// Marks in a row that ICU may put in order by itself, which it does by inserting each among those before it.
+constexpr std::size_t kLongRun = 64;
+
+/// Appends the characters of `run` decomposed and in canonical order: marks between two starters by their
+/// combining class, those of one class as they stood.
+void append_ordered(std::string_view run, const icu::Normalizer2& forms, std::string& out) {
+  struct Mark {
+    char32_t value;
+    std::uint8_t order;
+  };
+  std::vector<Mark> marks;
+  const auto add = [&](UChar32 c) {
+    marks.push_back({static_cast<char32_t>(c), forms.getCombiningClass(c)});
+  };
+  for (icu::UnicodeString parts; !run.empty();) {
+    const Character c = first_character(run);
+    run.remove_prefix(c.bytes);
+    if (!forms.getDecomposition(icu(c.value), parts)) {
+      add(icu(c.value));
+      continue;
+    }
+    for (std::int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) add(parts.char32At(i));
+  }
+  for (auto begin = marks.begin(); begin != marks.end();) {
+    const auto end = std::find_if(begin, marks.end(), [](const Mark& mark) { return mark.order == 0; });
+    std::stable_sort(begin, end, [](const Mark& a, const Mark& b) { return a.order < b.order; });
+    begin = end == marks.end() ? end : end + 1;
+  }
+  for (const Mark& mark : marks) append_character(out, mark.value);
+}
+
+/// `text`, whose normal form stays the same, with long runs of marks in order: those would take ICU quadratic
+/// time, and a text of a megabyte of them hours.
+std::string with_ordered_runs(std::string text, const icu::Normalizer2& forms) {
+  std::string out;
+  std::size_t done = 0;  // what is before is in `out`
+  std::size_t begin = 0;
+  std::size_t count = 0;  // of characters in the run that began there
+  const auto end_run = [&](std::size_t end) {
+    if (count > kLongRun) {
+      out.append(text, done, begin - done);
+      append_ordered(std::string_view(text).substr(begin, end - begin), forms, out);
+      done = end;
+    }
+    count = 0;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = first_character(std::string_view(text).substr(at));
+    if (c.value < 0x300 || forms.hasBoundaryBefore(icu(c.value)) != 0) {
+      if (count > 0) end_run(at);
+    } else if (count++ == 0) {
+      begin = at;
+    }
+    at += c.bytes;
+  }
+  end_run(text.size());
+  if (done == 0) return text;
+  return out.append(text, done);
 }
 
 }  // namespace
@@ -120,6 +182,7 @@ void append_lower_case(std::string& text, char32_t c) {
 std::string normal_form(std::string text, NormalForm form) {
   if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return text;
   const icu::Normalizer2& forms = normalizer(form);
+  text = with_ordered_runs(std::move(text), forms);
   UErrorCode status = U_ZERO_ERROR;
   const icu::StringPiece piece(text.data(), static_cast<std::int32_t>(text.size()));
   if (forms.isNormalizedUTF8(piece, status) != 0 && U_SUCCESS(status)) return text;

@@ -55,13 +55,21 @@ class TokenTable {
     return std::string_view(texts_).substr(static_cast<std::size_t>(entry.begin), entry.bytes);
   }
   Added put(std::string_view text, std::int32_t id, bool again);
-  std::size_t slot_of(std::string_view text) const;
+  /// A place in the hash table: 1 + an index into entries_, or 0, and some bits of the text's hash, without
+  /// which most searches that come to nothing would read another token's text.
+  struct Slot {
+    std::uint32_t entry = 0;
+    std::uint32_t tag = 0;
+  };
+  static std::size_t hash_of(std::string_view text);
+  static std::uint32_t tag_of(std::size_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+  std::size_t slot_of(std::string_view text, std::size_t hash) const;
   void grow(std::size_t slots);
 
   std::string texts_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> slots_;  ///< open addressing: 1 + an index into entries_, or 0
-  std::vector<std::uint32_t> by_id_;  ///< the same
+  std::vector<Slot> slots_;           ///< open addressing
+  std::vector<std::uint32_t> by_id_;  ///< 1 + an index into entries_, or 0
 };
 
 }  // namespace caldera::detail
