@@ -9,9 +9,9 @@
 namespace caldera {
 
 /// The tokenizer of a model folder, from the first of these that it holds: tokenizer.json; tekken.json
-/// (Mistral's); vocab.json with merges.txt (byte-level BPE); tokenizer.model, sentencepiece.bpe.model or spiece.model (SentencePiece, or
-/// tiktoken's text); a *.tiktoken file whose name is known; vocab.txt (BERT). Without any, bytes, if
-/// config.json gives a vocab_size of 258 (256 bytes, bos, eos) or 256 (bytes only).
+/// (Mistral's); vocab.json with merges.txt (byte-level BPE); tokenizer.model, sentencepiece.bpe.model or
+/// spiece.model (SentencePiece, or tiktoken's text); a *.tiktoken file whose name is known; vocab.txt (BERT).
+/// Without any, bytes, if config.json gives a vocab_size of 258 (256 bytes, bos, eos) or 256 (bytes only).
 ///
 /// Special tokens are named by tokenizer_config.json, else by special_tokens_map.json, else by config.json.
 /// Honoured as in the transformers library: added_tokens_decoder and added_tokens.json, additional special

@@ -43,7 +43,8 @@ class ModelEmbedder::Turn {
     while (true) {
       {
         std::unique_lock lock(owner_.mutex_);
-        if (owner_.next_.wait_for(lock, kPatience, [&] { return owner_.waiting_.front() == this; })) return true;
+        if (owner_.next_.wait_for(lock, kPatience, [&] { return owner_.waiting_.front() == this; }))
+          return true;
       }
       if (!go_on()) return false;
     }

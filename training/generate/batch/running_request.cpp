@@ -21,8 +21,8 @@ bool RunningRequest::takes_choices() const {
 }
 
 void RunningRequest::join(PageStore& store) {
-  text_length_ =
-      frequencies_.text_length(static_cast<std::int64_t>(prompt_size_), static_cast<std::int64_t>(ids_.size()));
+  text_length_ = frequencies_.text_length(static_cast<std::int64_t>(prompt_size_),
+                                          static_cast<std::int64_t>(ids_.size()));
   text_ = store.begin(adapter_.kind + frequencies_.kind(text_length_), ids_, fed_);
 }
 
@@ -72,8 +72,7 @@ RunningRequest::Fed RunningRequest::feed(PageStore& store, std::int64_t count) {
   fed.again = std::clamp<std::int64_t>(settled_ - fed_, 0, count);
   const std::int64_t first = fed_ + fed.again;
   fed_ += count;
-  fed.of_prompt =
-      std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - first, 0);
+  fed.of_prompt = std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - first, 0);
   settled_ = std::max(settled_, fed_);
   store.written(text_, ids().first(static_cast<std::size_t>(fed_)));
   return fed;

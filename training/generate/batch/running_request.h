@@ -45,8 +45,8 @@ class RunningRequest {
   void catch_up(PageStore& store);
   /// Leaves and joins again where its keys do not fit the text's length any more (see TextFrequencies).
   void outgrow(PageStore& store);
-  /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not computed
-  /// for it.
+  /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not
+  /// computed for it.
   std::int64_t settle_reused();
   /// Pages that its tokens so far will still need, and up to `growth` tokens behind them.
   std::int64_t pages_due(const PageStore& store, std::int64_t growth) const;
