@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/outputs.h"
 #include "training/evaluate/evaluate.h"
