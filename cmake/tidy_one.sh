@@ -1,7 +1,8 @@
 #!/bin/sh
 # sh cmake/tidy_one.sh CLANG_TIDY BUILD FILE: clang-tidy on one source, skipped where an identical run has passed.
 # Identical means: the same tool, the same settings, the same command, and the same text of the source and of every
-# header of this repository that it includes.
+# header of this repository that it includes, wherever the clone lies: what has passed is noted in the user's cache
+# (CALDERA_TIDY_CACHE, else XDG's), so that a fresh clone on the same machine checks what has changed.
 set -eu
 tidy=$1
 build=$2
@@ -20,9 +21,11 @@ key=$(
     # shellcheck disable=SC2086 # a list of paths
     sha256sum $includes 2>/dev/null || true
     sha256sum "$file"
-  } | sha256sum | cut -d ' ' -f 1
+  } | sed -e "s|$PWD/||g" | sha256sum | cut -d ' ' -f 1
 )
-stamp="$build/tidy/$key"
+passed=${CALDERA_TIDY_CACHE:-${XDG_CACHE_HOME:-${HOME:-$build}/.cache}/caldera/tidy}
+mkdir -p "$passed" 2>/dev/null || passed="$build/tidy"
+stamp="$passed/$key"
 [ -e "$stamp" ] && exit 0
 
 if output=$("$tidy" --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option "$file" 2>"$stamp.err"); then
