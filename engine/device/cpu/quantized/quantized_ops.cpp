@@ -110,18 +110,9 @@ struct DotSink {
       even[i] = sum;
     }
   }
-  /// The scale is a factor of the block's sum: one product in place of one a vector. (Codes are at most 127,
-  /// so what overflows has |x| beyond 1e35.)
+  /// Each weight is scaled before the sum: a code of 0 is NaN under a scale that is infinite.
   HWY_INLINE void block(std::int64_t k, const V (&codes)[kVectors], V scale) {
-    for (int i = 0; i < kRows; ++i) {
-      const float* at = x + i * stride + k;
-      V sum = hn::Mul(codes[0], hn::LoadU(F(), at));
-      for (std::int64_t j = 1; j < kVectors; ++j)
-        sum = hn::MulAdd(codes[j], hn::LoadU(F(), at + j * kLanes), sum);
-      sum = hn::MulAdd(sum, scale, odd[i]);
-      odd[i] = even[i];
-      even[i] = sum;
-    }
+    for (std::int64_t j = 0; j < kVectors; ++j) (*this)(k + j * kLanes, hn::Mul(codes[j], scale));
   }
   HWY_INLINE void rest(std::int64_t k, V weights, std::int64_t count) {
     for (int i = 0; i < kRows; ++i) {
