@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "engine/tensor/error.h"
-#include "training/io/atomic_file.h"
+#include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
 
 namespace caldera::bench {
 namespace {

@@ -1,5 +1,5 @@
 // caldera convert: a model in another format, or with its weights in another type.
-#include "training/convert/convert.h"
+#include "lm/formats/convert/convert.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "engine/check/doctor/families.h"
 #include "engine/device/backend.h"
-#include "engine/device/doctor/families.h"
 #include "engine/runtime/runtime.h"
 #if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/vulkan_backend.h"

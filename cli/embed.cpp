@@ -8,8 +8,8 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
-#include "training/embed/embedding_model.h"
-#include "training/io/atomic_file.h"
+#include "lm/base/atomic_file.h"
+#include "lm/embed/embedding_model.h"
 
 namespace caldera::cli {
 namespace {

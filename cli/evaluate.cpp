@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
-#include "training/text/load_tokenizer.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "cli/explain_tasks.h"
 #include "cli/files/outputs.h"
 #include "engine/plan/dependencies.h"
-#include "training/io/atomic_file.h"
+#include "lm/base/atomic_file.h"
 
 namespace caldera::cli {
 namespace {

@@ -9,10 +9,10 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
-#include "engine/tensor/error.h"
-#include "training/generate/generator.h"
-#include "training/text/byte_tokenizer.h"
-#include "training/text/load_tokenizer.h"
+#include "engine/base/error.h"
+#include "lm/generate/generator.h"
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {

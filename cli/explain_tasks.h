@@ -10,8 +10,8 @@
 
 #include "cli/training_run.h"
 #include "engine/runtime/profiler.h"
-#include "training/generate/sampler.h"
-#include "training/lora/lora.h"
+#include "lm/adapters/lora.h"
+#include "lm/generate/sampling/sampler.h"
 
 namespace caldera::cli {
 

@@ -7,8 +7,8 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
-#include "training/lora/lora.h"
-#include "training/text/load_tokenizer.h"
+#include "lm/adapters/lora.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

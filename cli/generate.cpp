@@ -14,11 +14,11 @@
 #include "cli/files/outputs.h"
 #include "cli/generation/generate_batch.h"
 #include "cli/generation/speculation_flags.h"
-#include "training/generate/generator.h"
-#include "training/io/atomic_file.h"
-#include "training/io/model/model_files.h"
-#include "training/text/load_tokenizer.h"
-#include "training/text/stream_decoder.h"
+#include "lm/base/atomic_file.h"
+#include "lm/formats/model_files.h"
+#include "lm/generate/generator.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
+#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
-#include "engine/device/survey/roofline.h"
 #include "engine/explain/explanation.h"
 #include "engine/runtime/survey.h"
-#include "training/generate/generator.h"
-#include "training/models/llama.h"
-#include "training/models/registry.h"
+#include "engine/survey/roofline.h"
+#include "lm/generate/generator.h"
+#include "lm/models/llama.h"
+#include "lm/models/registry.h"
 
 namespace caldera::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
-#include "training/io/atomic_file.h"
-#include "training/models/registry.h"
-#include "training/text/byte_tokenizer.h"
-#include "training/text/tokenizer_json.h"
+#include "lm/base/atomic_file.h"
+#include "lm/models/registry.h"
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "lm/tokenizers/sources/tokenizer_json.h"
 
 namespace caldera::cli {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/files/inputs.h"
-#include "cli/serve/engine/batch_engine.h"
-#include "cli/serve/engine/model_embedder.h"
-#include "cli/serve/http/server.h"
-#include "cli/serve/http/stop_signal.h"
-#include "cli/serve/service/load_model.h"
-#include "training/models/registry.h"
+#include "lm/models/registry.h"
+#include "lm/serve/engine/batch_engine.h"
+#include "lm/serve/engine/model_embedder.h"
+#include "lm/serve/http/server.h"
+#include "lm/serve/http/stop_signal.h"
+#include "lm/serve/service/load_model.h"
 #endif
 
 namespace caldera::cli {

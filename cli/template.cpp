@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "training/chat/model_chat_templates.h"
-#include "training/io/atomic_file.h"
-#include "training/io/json_file.h"
+#include "lm/base/atomic_file.h"
+#include "lm/base/json_file.h"
+#include "lm/chat/model_chat_templates.h"
 
 namespace caldera::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
-#include "training/io/atomic_file.h"
-#include "training/text/load_tokenizer.h"
+#include "lm/base/atomic_file.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 
 namespace caldera::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
-#include "training/text/dataset.h"
+#include "training/data/dataset.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {

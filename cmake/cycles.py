@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-ROOTS = ("engine", "ops", "training", "benches", "cli")
+ROOTS = ("engine", "ops", "eager", "lm", "training", "benches", "cli")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # A definition begins at the start of a line; the name before its parameters is the last one, without its class.
 DEFINITION = re.compile(r"^[A-Za-z_](?:[^\n;={}()]*[\s:&*])?(\w+)\(", re.MULTILINE)

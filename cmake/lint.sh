@@ -56,7 +56,7 @@ sed -n -e 's/^ *"command": "\(.*\)",$/\1/p' -e 's/^ *"file": "\(.*\)",\{0,1\}$/\
     >"$build/tidy/commands.tsv"
 total=0
 : >"$build/tidy/todo"
-for file in $(files 'engine/*.cpp' 'ops/*.cpp' 'training/*.cpp' 'cli/*.cpp' 'benches/*.cpp' 'examples/*.cpp' |
+for file in $(files 'engine/*.cpp' 'ops/*.cpp' 'eager/*.cpp' 'lm/*.cpp' 'training/*.cpp' 'cli/*.cpp' 'benches/*.cpp' 'examples/*.cpp' |
   grep -Ev "$exceptions"); do
   # Sources outside the configured build (Vulkan's, on a machine without it) have no command.
   grep -q "^$file	" "$build/tidy/commands.tsv" || continue

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("engine", "ops", "training", "cli", "benches")
+FOLDERS = ("engine", "ops", "eager", "lm", "training", "cli", "benches")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?(?:\[\[\w+\]\] )?\{(?!.*\})")
 CLOSED = re.compile(r"^\}  // namespace ?([\w:]*)")
 TYPE = re.compile(r"^(?:struct|class|union|enum class|enum) (?:alignas\([^)]*\) )?([\w:]+)[^;]*$")

@@ -6,9 +6,9 @@
 
 #include "benches/case.h"
 #include "benches/suites/suites.h"
+#include "eager/v1.h"
 #include "engine/autodiff/autodiff.h"
 #include "engine/device/backend.h"
-#include "engine/eager/v1.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "ops/core/sum.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
-#include "training/generate/sampler.h"
-#include "training/lora/lora.h"
+#include "lm/adapters/lora.h"
+#include "lm/generate/sampling/sampler.h"
 
 namespace caldera::cli {
 

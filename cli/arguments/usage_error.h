@@ -1,7 +1,7 @@
 // UsageError: what ends the program with exit code 2.
 #pragma once
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::cli {
 

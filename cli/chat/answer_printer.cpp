@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::cli {
 namespace {

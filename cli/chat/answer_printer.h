@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "training/chat/thinking.h"
-#include "training/text/stream_decoder.h"
+#include "lm/chat/thinking.h"
+#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 

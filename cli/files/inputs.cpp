@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "cli/arguments/usage_error.h"
-#include "training/lora/lora.h"
-#include "training/models/registry.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/registry.h"
 
 namespace caldera::cli {
 

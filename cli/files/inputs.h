@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "training/models/causal_lm.h"
+#include "lm/models/causal_lm.h"
 
 namespace caldera::cli {
 

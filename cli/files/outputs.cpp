@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "cli/arguments/usage_error.h"
-#include "engine/tensor/error.h"
-#include "training/io/atomic_file.h"
+#include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
 
 namespace caldera::cli {
 namespace {

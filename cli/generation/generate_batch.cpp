@@ -6,9 +6,9 @@
 #include <chrono>
 #include <sstream>
 
-#include "engine/tensor/error.h"
-#include "training/io/atomic_file.h"
-#include "training/text/stream_decoder.h"
+#include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
+#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "training/generate/batch_generator.h"
-#include "training/models/causal_lm.h"
-#include "training/text/tokenizer.h"
+#include "lm/generate/batch_generator.h"
+#include "lm/models/causal_lm.h"
+#include "lm/tokenizers/tokenizer.h"
 
 namespace caldera::cli {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/arguments/domains.h"
-#include "training/generate/model_drafter.h"
-#include "training/models/registry.h"
+#include "lm/generate/model_drafter.h"
+#include "lm/models/registry.h"
 
 namespace caldera::cli {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/arguments/arguments.h"
-#include "training/generate/generator.h"
-#include "training/models/causal_lm.h"
+#include "lm/generate/generator.h"
+#include "lm/models/causal_lm.h"
 
 namespace caldera::cli {
 

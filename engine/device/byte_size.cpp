@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

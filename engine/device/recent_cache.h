@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/hash.h"
 #include "engine/device/cache_stats.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

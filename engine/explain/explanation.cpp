@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/compile/order/levels.h"
 #include "engine/plan/dependencies.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

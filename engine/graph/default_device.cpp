@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

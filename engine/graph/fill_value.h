@@ -5,8 +5,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "engine/base/to_int64.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/to_int64.h"
 
 namespace caldera {
 

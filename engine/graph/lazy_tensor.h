@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/base/to_int64.h"
 #include "engine/graph/default_device.h"
 #include "engine/graph/fill_value.h"
 #include "engine/graph/node.h"
 #include "engine/tensor/axes.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/error.h"
 #include "engine/tensor/shape.h"
 #include "engine/tensor/slice.h"
-#include "engine/tensor/to_int64.h"
 
 namespace caldera {
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/small_memory.h"
 #include "engine/graph/event.h"
 #include "engine/graph/history/kept_history.h"
 #include "engine/graph/history/lazy_scalars.h"
@@ -19,7 +20,6 @@
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/interned_shape.h"
-#include "engine/tensor/small_memory.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera {

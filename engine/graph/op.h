@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/graph/scalar_op.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

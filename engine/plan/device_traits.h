@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/tensor/hash.h"
+#include "engine/base/hash.h"
 
 namespace caldera {
 

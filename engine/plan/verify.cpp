@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
 #include "engine/plan/verify_arena.h"
 #include "engine/plan/verify_donation.h"
 #include "engine/plan/verify_memory.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

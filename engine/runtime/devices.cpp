@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
-#include "engine/device/survey/surveyor.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/runtime.h"
 #include "engine/runtime/survey.h"
-#include "engine/tensor/error.h"
+#include "engine/survey/surveyor.h"
 #if CALDERA_HAS_VULKAN
 #include "engine/device/vulkan/vulkan_backend.h"
 #endif

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/graph/data_leaf.h"
 #include "engine/graph/histories.h"
@@ -20,7 +21,6 @@
 #include "engine/runtime/plan_finder.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/graph/histories.h"
 #include "engine/runtime/plan_cache.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

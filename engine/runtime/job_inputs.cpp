@@ -3,9 +3,9 @@
 #include <bit>
 #include <type_traits>
 
+#include "engine/base/error.h"
 #include "engine/graph/tracing/tracing.h"
 #include "engine/tensor/dispatch.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

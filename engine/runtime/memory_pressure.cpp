@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/graph/histories.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

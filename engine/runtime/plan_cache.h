@@ -9,11 +9,11 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/base/adaptive_mutex.h"
+#include "engine/base/hash.h"
 #include "engine/device/backend.h"
 #include "engine/device/cache_stats.h"
 #include "engine/graph/event.h"
-#include "engine/tensor/adaptive_mutex.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

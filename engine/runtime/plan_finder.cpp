@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/compile/compile.h"
 #include "engine/explain/debug_print.h"
 #include "engine/graph/tracing/tracing.h"
@@ -16,7 +17,6 @@
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/settings.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

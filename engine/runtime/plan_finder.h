@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/devices.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

@@ -2,11 +2,11 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/plan_finder.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

@@ -4,13 +4,13 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/explain/debug_print.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/settings.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

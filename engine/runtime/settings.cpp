@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/compile/compile.h"
 #include "engine/device/byte_size.h"
 #include "engine/device/environment.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

@@ -4,9 +4,9 @@
 #include <exception>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/runtime/device_copy.h"
 #include "engine/runtime/profiler.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

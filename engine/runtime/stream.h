@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/adaptive_mutex.h"
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/job.h"
-#include "engine/tensor/adaptive_mutex.h"
 
 namespace caldera {
 

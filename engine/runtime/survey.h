@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/survey/kernel_report.h"
 #include "engine/plan/plan.h"
+#include "engine/survey/kernel_report.h"
 #include "engine/tensor/device.h"
 
 namespace caldera {

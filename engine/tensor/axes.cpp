@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <variant>
 
-#include "engine/tensor/to_int64.h"
+#include "engine/base/to_int64.h"
 
 namespace caldera {
 

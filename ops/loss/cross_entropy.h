@@ -1,5 +1,5 @@
-// Cross-entropy as a composition of primitives. Declared once: caldera::v1 and training/nn/loss.h both build
-// on it. Other losses: likelihoods.h, margins.h, regression.h.
+// Cross-entropy as a composition of primitives. Declared once: caldera::v1 and training/objectives/loss.h
+// both build on it. Other losses: likelihoods.h, margins.h, regression.h.
 #pragma once
 
 #include <concepts>
@@ -64,7 +64,8 @@ struct CrossEntropyLossOptions {
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options = {});
 /// The same with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each
-/// position: weighted_cross_entropy() of training/nn/loss.h.) A template, so that {} stands for options.
+/// position: weighted_cross_entropy() of training/objectives/loss.h.) A template, so that {} stands for
+/// options.
 template <std::same_as<LazyTensor> Weights>
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets, const Weights& class_weights) {
   return cross_entropy(logits, targets, CrossEntropyLossOptions{.weight = class_weights});

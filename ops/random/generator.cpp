@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "engine/tensor/splitmix64.h"
+#include "engine/base/splitmix64.h"
 
 namespace caldera {
 namespace {

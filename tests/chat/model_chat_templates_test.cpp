@@ -1,5 +1,5 @@
 // Which of a model's files its chat templates come from, and which template is chosen.
-#include "training/chat/model_chat_templates.h"
+#include "lm/chat/model_chat_templates.h"
 
 #include <gtest/gtest.h>
 

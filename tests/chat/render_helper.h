@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "training/chat/chat_template.h"
+#include "lm/chat/template/chat_template.h"
 
 namespace caldera::testing {
 

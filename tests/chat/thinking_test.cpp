@@ -1,5 +1,5 @@
 // Thinking and answers in generated text, however it is cut into pieces.
-#include "training/chat/thinking.h"
+#include "lm/chat/thinking.h"
 
 #include <gtest/gtest.h>
 

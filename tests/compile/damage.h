@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "engine/base/error.h"
 #include "engine/plan/verify.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::testing {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/arenas.h"
-#include "engine/tensor/error.h"
 #include "tests/support/sanitizers.h"
 
 namespace caldera::testing {

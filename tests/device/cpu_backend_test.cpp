@@ -6,10 +6,10 @@
 
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/null/null_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/sanitizers.h"

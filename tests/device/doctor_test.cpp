@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/error.h"
+#include "engine/check/doctor/checks.h"
+#include "engine/check/doctor/families.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
-#include "engine/device/doctor/checks.h"
-#include "engine/device/doctor/families.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::testing {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/compile/lower/lower.h"
 #include "engine/compile/order/order_and_place.h"
 #include "engine/plan/verify.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/attention_case.h"
 #include "tests/support/scoped_variable.h"

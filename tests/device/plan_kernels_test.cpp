@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "engine/device/reference/kernel_builder.h"
-#include "engine/device/reference/scalar_limits.h"
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
+#include "engine/check/reference/kernel_builder.h"
+#include "engine/check/reference/scalar_limits.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 

@@ -2,8 +2,8 @@
 // numbers worked out by hand.
 #include <gtest/gtest.h>
 
-#include "engine/device/survey/cards.h"
-#include "engine/device/survey/roofline.h"
+#include "engine/survey/cards.h"
+#include "engine/survey/roofline.h"
 
 namespace caldera {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lm/models/registry.h"
 #include "tests/support/temp_folder.h"
-#include "training/models/registry.h"
 
 namespace caldera::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/eager/v1.h"
+#include "eager/v1.h"
 
 namespace caldera::v1::oracle {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "lm/generate/batch_generator.h"
+#include "lm/generate/generator.h"
+#include "lm/nn/attention/rope_frequencies.h"
 #include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
-#include "training/generate/batch_generator.h"
-#include "training/generate/generator.h"
-#include "training/nn/rope_frequencies.h"
 
 namespace caldera::testing {
 namespace {

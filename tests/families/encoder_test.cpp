@@ -4,11 +4,11 @@
 #include <tuple>
 
 #include "engine/autodiff/autodiff.h"
+#include "lm/adapters/lora.h"
+#include "lm/nn/attention/packed_texts.h"
 #include "ops/ops.h"
 #include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
-#include "training/lora/lora.h"
-#include "training/nn/packed_texts.h"
 
 namespace caldera::testing {
 namespace {

@@ -5,14 +5,14 @@
 #include <tuple>
 
 #include "engine/autodiff/autodiff.h"
+#include "lm/adapters/lora.h"
+#include "lm/nn/attention/packed_texts.h"
+#include "lm/nn/attention/rope_frequencies.h"
 #include "ops/ops.h"
 #include "tests/families/golden_model.h"
 #include "tests/support/devices.h"
 #include "tests/support/engine_setup.h"
-#include "training/lora/lora.h"
-#include "training/nn/loss.h"
-#include "training/nn/packed_texts.h"
-#include "training/nn/rope_frequencies.h"
+#include "training/objectives/loss.h"
 
 namespace caldera::testing {
 namespace {

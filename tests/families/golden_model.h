@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lm/formats/safetensors/safetensors.h"
+#include "lm/models/registry.h"
 #include "tests/training/reference.h"
-#include "training/io/safetensors.h"
-#include "training/models/registry.h"
 
 namespace caldera::testing {
 

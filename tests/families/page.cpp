@@ -6,17 +6,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lm/adapters/lora.h"
+#include "lm/models/registry.h"
+#include "lm/nn/layers/linear.h"
 #include "tests/support/temp_folder.h"
-#include "training/lora/lora.h"
-#include "training/models/registry.h"
-#include "training/nn/linear.h"
 
 namespace caldera::testing {
 namespace {
 
 constexpr const char* kHead = R"(# Models
 
-Made by `build/release/tests/caldera_models > docs/models.md` from the registry of families (`training/models/registry.cpp`); a
+Made by `build/release/tests/caldera_models > docs/models.md` from the registry of families (`lm/models/registry.cpp`); a
 test holds the page to it.
 
 A model folder is Hugging Face's: `config.json`, safetensors, `tokenizer.json`. The family is the one that `architectures` and `model_type`

@@ -1,14 +1,14 @@
 // Models written in other formats, read back.
-#include "training/convert/convert.h"
+#include "lm/formats/convert/convert.h"
 
 #include <fstream>
 
+#include "lm/formats/gguf/gguf_file.h"
+#include "lm/formats/model_files.h"
+#include "lm/models/registry.h"
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
 #include "tests/training/reference.h"
-#include "training/io/gguf/gguf_file.h"
-#include "training/io/model/model_files.h"
-#include "training/models/registry.h"
 
 namespace caldera::testing {
 namespace {

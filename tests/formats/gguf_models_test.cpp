@@ -4,17 +4,17 @@
 #include <fstream>
 
 #include "engine/autodiff/autodiff.h"
+#include "lm/adapters/lora.h"
+#include "lm/embed/sentence_modules.h"
+#include "lm/formats/convert/convert.h"
+#include "lm/formats/model_files.h"
+#include "lm/formats/safetensors/safetensors.h"
+#include "lm/models/registry.h"
 #include "tests/support/devices.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_data.h"
 #include "tests/training/reference.h"
-#include "training/convert/convert.h"
-#include "training/embed/sentence_modules.h"
-#include "training/io/model/model_files.h"
-#include "training/io/safetensors.h"
-#include "training/lora/lora.h"
-#include "training/models/registry.h"
-#include "training/nn/loss.h"
+#include "training/objectives/loss.h"
 
 namespace caldera::testing {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <random>
 
+#include "lm/formats/gguf/gguf_file.h"
 #include "tests/formats/gguf_bytes.h"
 #include "tests/io/io_test_support.h"
-#include "training/io/gguf/gguf_file.h"
 
 namespace caldera {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <bit>
 
+#include "lm/formats/model_files.h"
+#include "lm/formats/safetensors/safetensors.h"
 #include "tests/io/io_test_support.h"
-#include "training/io/model/model_files.h"
-#include "training/io/safetensors.h"
 
 namespace caldera {
 namespace {

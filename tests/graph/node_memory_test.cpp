@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/small_memory.h"
 #include "engine/caldera.h"
 #include "engine/tensor/interned_shape.h"
-#include "engine/tensor/small_memory.h"
 #include "tests/support/sanitizers.h"
 
 namespace caldera {

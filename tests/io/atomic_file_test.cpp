@@ -1,4 +1,4 @@
-#include "training/io/atomic_file.h"
+#include "lm/base/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -3,10 +3,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "lm/adapters/adapter_config.h"
+#include "lm/models/llama.h"
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
-#include "training/io/adapter_config.h"
-#include "training/models/llama.h"
 
 namespace caldera {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/text/dataset.h"
+#include "training/data/dataset.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <numeric>
 #include <set>
 
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
-#include "training/text/byte_tokenizer.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera {
 namespace {

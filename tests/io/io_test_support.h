@@ -1,4 +1,4 @@
-// What the tests of training/io and training/text share.
+// What the tests of lm/formats and lm/tokenizers share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 #include "tests/support/temp_folder.h"
 
 namespace caldera::testing {

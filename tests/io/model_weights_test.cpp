@@ -1,4 +1,4 @@
-#include "training/io/model_weights.h"
+#include "lm/formats/weights/model_weights.h"
 
 #include <gtest/gtest.h>
 

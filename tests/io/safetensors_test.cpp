@@ -1,4 +1,4 @@
-#include "training/io/safetensors.h"
+#include "lm/formats/safetensors/safetensors.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,15 @@
 // Streaming, the byte tokenizer, and the UTF-8 beneath both.
-#include "training/text/stream_decoder.h"
+#include "lm/tokenizers/stream_decoder.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
+#include "lm/base/unicode/utf8.h"
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "lm/tokenizers/sources/tokenizer_json.h"
 #include "tests/io/small_tokenizer.h"
-#include "training/text/byte_tokenizer.h"
-#include "training/text/tokenizer_json.h"
-#include "training/text/utf8.h"
 
 namespace caldera {
 namespace {

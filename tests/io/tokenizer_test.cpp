@@ -6,14 +6,14 @@
 #include <random>
 #include <sstream>
 
+#include "lm/base/unicode/utf8.h"
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
+#include "lm/tokenizers/sources/tokenizer_json.h"
+#include "lm/tokenizers/stream_decoder.h"
 #include "tests/io/io_test_support.h"
 #include "tests/io/small_tokenizer.h"
 #include "tests/support/test_data.h"
-#include "training/text/byte_tokenizer.h"
-#include "training/text/load_tokenizer.h"
-#include "training/text/stream_decoder.h"
-#include "training/text/tokenizer_json.h"
-#include "training/text/utf8.h"
 
 namespace caldera {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/compiled/compiled.h"
+#include "engine/jit/compiled.h"
 #include "tests/operations/every_operation.h"
 #include "tests/support/operation_calls.h"
 

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "engine/caldera.h"
-#include "engine/device/reference/reference_plan.h"
+#include "engine/check/reference/reference_plan.h"
 #include "engine/explain/explanation.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/caldera.h"
-#include "engine/tensor/error.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::testing {
 namespace {

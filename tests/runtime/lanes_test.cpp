@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/runtime/stream.h"
-#include "engine/tensor/error.h"
 #include "tests/support/idle_backend.h"
 
 namespace caldera::testing {

@@ -9,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "engine/device/reference/reference_plan.h"
+#include "engine/base/error.h"
+#include "engine/check/reference/reference_plan.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/tensor/error.h"
 #include "ops/ops.h"
 #include "tests/support/op_setting.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 #include "tests/support/idle_backend.h"
 
 namespace caldera::testing {

@@ -1,5 +1,5 @@
 // Texts that are drawn at random from what a grammar allows, and what a plain validator says of them.
-#include "training/generate/grammar/grammar.h"
+#include "lm/generate/grammar/grammar.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <regex>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <random>
 
-#include "engine/tensor/error.h"
-#include "training/generate/sampler.h"
-#include "training/generate/sampling/log_probabilities.h"
-#include "training/generate/sampling/stop_text.h"
+#include "engine/base/error.h"
+#include "lm/generate/sampling/log_probabilities.h"
+#include "lm/generate/sampling/sampler.h"
+#include "lm/generate/sampling/stop_text.h"
 
 namespace caldera {
 namespace {

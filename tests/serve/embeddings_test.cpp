@@ -5,11 +5,11 @@
 #include <cmath>
 #include <fstream>
 
-#include "cli/serve/engine/model_embedder.h"
+#include "lm/models/registry.h"
+#include "lm/serve/engine/model_embedder.h"
 #include "tests/serve/fake_engine.h"
 #include "tests/serve/replies.h"
 #include "tests/support/temp_folder.h"
-#include "training/models/registry.h"
 
 namespace caldera {
 namespace {

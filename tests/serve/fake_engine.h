@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "cli/serve/http/server.h"
-#include "training/text/byte_tokenizer.h"
+#include "lm/serve/http/server.h"
+#include "lm/tokenizers/byte_tokenizer.h"
 
 namespace caldera::testing {
 
@@ -156,7 +156,7 @@ inline serve::ServedModel byte_model() {
   model.chat.emplace(
       "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}{% if tools %}<tool_call>{% endif %}"
       "{% if add_generation_prompt %}assistant:{% endif %}");
-  model.tools = serve::find_tool_format("<tool_call>");
+  model.tools = find_tool_format("<tool_call>");
   model.stop_ids = {FakeEngine::kEos};
   model.created = 1;
   return model;

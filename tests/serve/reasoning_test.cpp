@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "cli/serve/service/after_mark.h"
+#include "lm/serve/service/after_mark.h"
 #include "tests/serve/fake_engine.h"
 #include "tests/serve/replies.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/serve/protocol/api_error.h"
+#include "lm/serve/protocol/api_error.h"
 
 namespace caldera::testing {
 

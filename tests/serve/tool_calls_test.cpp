@@ -3,14 +3,10 @@
 
 #include <random>
 
-#include "cli/serve/tools/tool_call_parser.h"
+#include "lm/chat/tools/tool_call_parser.h"
 
 namespace caldera {
 namespace {
-
-using serve::ToolCall;
-using serve::ToolCallParser;
-using serve::ToolFormat;
 
 struct Case {
   const char* format;
@@ -65,7 +61,7 @@ const std::vector<Case>& cases() {
 TEST(ToolCalls, AreFoundInEveryForm) {
   std::mt19937 random(2);
   for (const Case& c : cases()) {
-    const auto& formats = serve::tool_formats();
+    const auto& formats = tool_formats();
     const auto format =
         std::find_if(formats.begin(), formats.end(), [&](const ToolFormat& f) { return f.name == c.format; });
     ASSERT_NE(format, formats.end());

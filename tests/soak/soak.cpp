@@ -19,12 +19,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/runtime/runtime.h"
-#include "engine/tensor/error.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/memory_watch.h"
-#include "training/lora/lora.h"
-#include "training/models/llama.h"
-#include "training/text/byte_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::testing {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <map>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
-#include "engine/tensor/error.h"
 
 #ifndef CALDERA_HAS_VULKAN
 #define CALDERA_HAS_VULKAN 0

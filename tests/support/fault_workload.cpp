@@ -7,7 +7,7 @@
 
 #include "engine/caldera.h"
 #include "engine/runtime/profiler.h"
-#include "training/nn/attention.h"
+#include "lm/nn/attention/attention.h"
 
 namespace caldera::testing {
 namespace {

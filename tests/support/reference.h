@@ -1,9 +1,9 @@
 // The reference interpreter of plans, by the names that tests use.
 #pragma once
 
-#include "engine/device/reference/kernel_builder.h"
-#include "engine/device/reference/reference_plan.h"
-#include "engine/device/reference/scalar_reference.h"
+#include "engine/check/reference/kernel_builder.h"
+#include "engine/check/reference/reference_plan.h"
+#include "engine/check/reference/scalar_reference.h"
 
 namespace caldera::testing {
 

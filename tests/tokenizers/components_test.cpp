@@ -2,8 +2,8 @@
 // the library that defines the format; where it is not plain, a comment derives it.
 #include <gtest/gtest.h>
 
+#include "lm/tokenizers/sources/gguf_vocabulary.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/gguf_vocabulary.h"
 
 namespace caldera::testing {
 namespace {

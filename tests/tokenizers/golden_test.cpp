@@ -6,11 +6,11 @@
 #include <chrono>
 #include <sstream>
 
+#include "lm/tokenizers/sources/gguf_vocabulary.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/io/io_test_support.h"
 #include "tests/support/test_data.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/gguf_vocabulary.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera::testing {
 namespace {

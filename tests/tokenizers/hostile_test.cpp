@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstring>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
+#include "lm/tokenizers/sources/gguf_vocabulary.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/io/io_test_support.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/gguf_vocabulary.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera::testing {
 namespace {

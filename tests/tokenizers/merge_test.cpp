@@ -5,8 +5,8 @@
 #include <chrono>
 #include <random>
 
+#include "lm/tokenizers/models/merge_word.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/tokenizer/models/merge_word.h"
 
 namespace caldera::testing {
 namespace {

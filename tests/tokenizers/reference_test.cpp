@@ -7,10 +7,10 @@
 #include <map>
 #include <sstream>
 
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/support/test_data.h"
 #include "tests/tokenizers/by_hand.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera::testing {
 namespace {

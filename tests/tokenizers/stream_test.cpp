@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "lm/base/unicode/utf8.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
+#include "lm/tokenizers/stream_decoder.h"
 #include "tests/support/test_data.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/load_tokenizer.h"
-#include "training/text/stream_decoder.h"
-#include "training/text/utf8.h"
 
 namespace caldera::testing {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <map>
 
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/io/io_test_support.h"
 #include "tests/tokenizers/by_hand.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera::testing {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "training/text/tokenizer.h"
-#include "training/text/tokenizer_json.h"
+#include "lm/tokenizers/sources/tokenizer_json.h"
+#include "lm/tokenizers/tokenizer.h"
 
 namespace caldera::testing {
 

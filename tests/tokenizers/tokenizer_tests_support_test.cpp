@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "lm/base/unicode/utf8.h"
+#include "lm/tokenizers/stream_decoder.h"
 #include "tests/tokenizers/tokenizer_tests.h"
-#include "training/text/stream_decoder.h"
-#include "training/text/utf8.h"
 
 namespace caldera::testing {
 

@@ -1,4 +1,4 @@
-#include "training/generate/batch_generator.h"
+#include "lm/generate/batch_generator.h"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/causal_lm.h"
+#include "lm/models/registry.h"
 #include "tests/support/devices.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_data.h"
 #include "tests/training/batch_requests.h"
-#include "training/lora/lora.h"
-#include "training/models/causal_lm.h"
-#include "training/models/registry.h"
 
 namespace caldera::testing {
 namespace {

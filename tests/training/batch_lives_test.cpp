@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "lm/adapters/lora.h"
+#include "lm/nn/layers/linear.h"
 #include "tests/support/temp_folder.h"
 #include "tests/training/batch_requests.h"
-#include "training/lora/lora.h"
-#include "training/nn/linear.h"
 
 namespace caldera::testing {
 namespace {

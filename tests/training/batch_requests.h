@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "training/generate/batch_generator.h"
-#include "training/generate/generator.h"
-#include "training/models/llama.h"
+#include "lm/generate/batch_generator.h"
+#include "lm/generate/generator.h"
+#include "lm/models/llama.h"
 
 namespace caldera::testing {
 

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lm/embed/embedding_model.h"
+#include "lm/formats/safetensors/safetensors.h"
+#include "lm/models/registry.h"
 #include "tests/support/temp_folder.h"
 #include "tests/training/reference.h"
-#include "training/embed/embedding_model.h"
-#include "training/io/safetensors.h"
-#include "training/models/registry.h"
 
 namespace caldera::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lm/models/registry.h"
+#include "lm/nn/attention/rope_frequencies.h"
 #include "tests/support/temp_folder.h"
-#include "training/models/registry.h"
-#include "training/nn/rope_frequencies.h"
 
 namespace caldera::testing {
 namespace {

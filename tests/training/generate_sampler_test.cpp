@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
+#include "lm/generate/sampling/penalties.h"
+#include "lm/generate/sampling/sampler.h"
 #include "tests/support/devices.h"
-#include "training/generate/sampler.h"
-#include "training/generate/sampling/penalties.h"
 
 namespace caldera {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
+#include "lm/generate/generator.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/support/devices.h"
 #include "tests/support/test_data.h"
-#include "training/generate/generator.h"
-#include "training/models/llama.h"
-#include "training/text/load_tokenizer.h"
 
 namespace caldera {
 namespace {

@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lm/adapters/lora.h"
+#include "lm/formats/weights/model_weights.h"
 #include "tests/support/temp_folder.h"
 #include "tests/training/reference_llama.h"
-#include "training/io/model_weights.h"
-#include "training/lora/lora.h"
 
 namespace caldera::testing {
 namespace {

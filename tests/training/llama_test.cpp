@@ -1,17 +1,17 @@
 // The Llama decoder: against plain loops, against golden logits of a trained model, with and without the
 // cache.
-#include "training/models/llama.h"
+#include "lm/models/llama.h"
 
 #include <fstream>
 #include <sstream>
 
 #include "engine/runtime/runtime.h"
+#include "lm/adapters/lora.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/support/test_data.h"
 #include "tests/training/reference_llama.h"
-#include "training/lora/lora.h"
-#include "training/nn/loss.h"
+#include "training/objectives/loss.h"
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"
 

@@ -3,12 +3,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "lm/adapters/adapter_config.h"
+#include "lm/adapters/lora.h"
+#include "lm/formats/safetensors/safetensors.h"
 #include "ops/ops.h"
 #include "tests/support/temp_folder.h"
 #include "tests/training/reference_llama.h"
-#include "training/io/adapter_config.h"
-#include "training/io/safetensors.h"
-#include "training/lora/lora.h"
 
 namespace caldera::testing {
 namespace {

@@ -1,5 +1,5 @@
 // LoRALinear against plain loops and central differences. B is never zero here, and in != out.
-#include "training/lora/lora.h"
+#include "lm/adapters/lora.h"
 
 #include "ops/ops.h"
 #include "tests/support/devices.h"

@@ -7,15 +7,15 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
+#include "lm/adapters/lora.h"
+#include "lm/generate/generator.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/byte_tokenizer.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "training/evaluate/evaluate.h"
-#include "training/generate/generator.h"
-#include "training/lora/lora.h"
-#include "training/models/llama.h"
 #include "training/optim/clip.h"
 #include "training/optim/loss_scaler.h"
-#include "training/text/byte_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera {

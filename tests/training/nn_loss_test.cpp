@@ -6,7 +6,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/messages.h"
 #include "tests/training/reference.h"
-#include "training/nn/loss.h"
+#include "training/objectives/loss.h"
 
 namespace caldera::testing {
 namespace {

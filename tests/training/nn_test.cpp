@@ -1,16 +1,16 @@
-// The modules of training/nn against plain loops in double precision, on every device.
+// The modules of lm/nn against plain loops in double precision, on every device.
 #include <numbers>
 
+#include "lm/nn/attention/attention.h"
+#include "lm/nn/caches/kv_cache.h"
+#include "lm/nn/feed_forward/gated_mlp.h"
+#include "lm/nn/feed_forward/hidden_act.h"
+#include "lm/nn/layers/dropout.h"
+#include "lm/nn/layers/embedding.h"
+#include "lm/nn/norms/rms_norm.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
 #include "tests/training/reference.h"
-#include "training/nn/attention.h"
-#include "training/nn/dropout.h"
-#include "training/nn/embedding.h"
-#include "training/nn/feed_forward/gated_mlp.h"
-#include "training/nn/feed_forward/hidden_act.h"
-#include "training/nn/kv_cache.h"
-#include "training/nn/norms/rms_norm.h"
 
 namespace caldera::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/generate/paging/page_store.h"
+#include "lm/generate/cache/page_store.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
+#include "lm/models/llama.h"
 #include "tests/training/reference.h"
-#include "training/models/llama.h"
 
 namespace caldera::testing {
 

@@ -1,5 +1,5 @@
 // The registry of model families: which one a folder holds, and what is said of one that is not known.
-#include "training/models/registry.h"
+#include "lm/models/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lm/adapters/lora.h"
+#include "lm/formats/safetensors/safetensors.h"
+#include "lm/models/llama.h"
 #include "tests/support/temp_folder.h"
-#include "training/io/safetensors.h"
-#include "training/lora/lora.h"
-#include "training/models/llama.h"
 
 namespace caldera::testing {
 namespace {

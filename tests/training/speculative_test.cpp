@@ -1,4 +1,4 @@
-#include "training/generate/speculative.h"
+#include "lm/generate/speculative.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "training/generate/generator.h"
-#include "training/generate/model_drafter.h"
-#include "training/models/llama.h"
+#include "lm/generate/generator.h"
+#include "lm/generate/model_drafter.h"
+#include "lm/models/llama.h"
 
 namespace caldera {
 namespace {

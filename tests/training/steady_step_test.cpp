@@ -6,11 +6,11 @@
 
 #include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/devices.h"
 #include "tests/support/sanitizers.h"
-#include "training/lora/lora.h"
-#include "training/models/llama.h"
-#include "training/text/byte_tokenizer.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::testing {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "lm/generate/model_drafter.h"
 #include "tests/training/batch_requests.h"
 #include "tests/training/reference_llama.h"
-#include "training/generate/model_drafter.h"
 
 namespace caldera::testing {
 namespace {

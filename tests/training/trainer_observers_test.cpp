@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/runtime/runtime.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/byte_tokenizer.h"
 #include "training/evaluate/evaluate.h"
-#include "training/lora/lora.h"
-#include "training/models/llama.h"
-#include "training/text/byte_tokenizer.h"
 
 namespace caldera {
 namespace {

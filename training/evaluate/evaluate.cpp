@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "training/nn/loss.h"
+#include "training/objectives/loss.h"
 
 namespace caldera {
 CrossEntropySum batch_loss(CausalLM& model, const Batch& batch) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "training/models/causal_lm.h"
-#include "training/nn/loss.h"
-#include "training/text/dataset.h"
+#include "lm/models/causal_lm.h"
+#include "training/data/dataset.h"
+#include "training/objectives/loss.h"
 
 namespace caldera {
 

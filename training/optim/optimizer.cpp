@@ -7,9 +7,9 @@
 #include <set>
 
 #include "engine/autodiff/autodiff.h"
+#include "lm/nn/precision.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
-#include "training/nn/precision.h"
 #include "training/optim/option_check.h"
 
 namespace caldera {

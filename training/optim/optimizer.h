@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "training/nn/module.h"
+#include "lm/nn/module.h"
 
 namespace caldera {
 

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <string>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

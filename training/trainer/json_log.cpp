@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/tensor/error.h"
-#include "training/io/json_text.h"
+#include "engine/base/error.h"
+#include "lm/base/json_text.h"
 
 namespace caldera {
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <span>
 
-#include "training/models/causal_lm.h"
+#include "lm/models/causal_lm.h"
+#include "training/data/dataset.h"
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer_options.h"
 #include "training/optim/schedule.h"
-#include "training/text/dataset.h"
 #include "training/trainer/observer.h"
 
 namespace caldera {

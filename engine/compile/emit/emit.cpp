@@ -1,9 +1,9 @@
 // Emission: the order of groups, and the memory of roots.
 #include <fmt/core.h>
 
+#include "engine/base/error.h"
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/fuse/labels.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

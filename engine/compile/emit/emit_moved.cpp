@@ -3,8 +3,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/hash.h"
 #include "engine/compile/emit/emitter.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 namespace {

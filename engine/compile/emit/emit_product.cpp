@@ -1,10 +1,10 @@
 // Contractions: one step for a product or a sum of products, with the operations that follow it.
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/program/limits.h"
 #include "engine/compile/rewrite/products.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

@@ -1,9 +1,9 @@
 // Regions: one kernel step for a group, copies, and reductions in stages.
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/program/limits.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

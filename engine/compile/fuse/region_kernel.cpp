@@ -5,7 +5,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

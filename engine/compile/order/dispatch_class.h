@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "engine/base/hash.h"
 #include "engine/plan/plan.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/attention/attention.h"
 #include "engine/device/cpu/host/allocator.h"
@@ -21,7 +22,6 @@
 #include "engine/device/cpu/quantized/quantized_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/moved_buffers.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

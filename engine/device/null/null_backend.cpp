@@ -5,8 +5,8 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

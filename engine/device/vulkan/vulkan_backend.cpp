@@ -6,8 +6,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
-#include "engine/device/survey/surveyor.h"
 #include "engine/device/vulkan/memory/transfer.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
@@ -16,7 +16,7 @@
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/step_code.h"
 #include "engine/device/vulkan/survey/survey.h"
-#include "engine/tensor/error.h"
+#include "engine/survey/surveyor.h"
 
 namespace caldera {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "engine/tensor/small_memory.h"
+#include "engine/base/small_memory.h"
 
 namespace caldera {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "engine/tensor/adaptive_mutex.h"
+#include "engine/base/adaptive_mutex.h"
 
 namespace caldera {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/tensor/small_memory.h"
+#include "engine/base/small_memory.h"
 
 namespace caldera {
 

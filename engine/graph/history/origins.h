@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tensor/counted.h"
-#include "engine/tensor/small_memory.h"
+#include "engine/base/counted.h"
+#include "engine/base/small_memory.h"
 
 namespace caldera {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <bit>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

@@ -25,10 +25,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/graph/scalar_op.h"
 #include "engine/plan/kernel/combine.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/hash.h"
 
 //
 // Some types are types of memory alone (is_memory_type): an operand may have them, its load gives a value of

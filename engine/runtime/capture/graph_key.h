@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/compile/program/program.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/capture/device_partition.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::catalogue {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/pipelines/pipeline_file.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"

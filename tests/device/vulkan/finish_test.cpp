@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/spirv/reconverge.h"
 #include "engine/device/vulkan/spirv/requirements.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::testing {
 namespace {

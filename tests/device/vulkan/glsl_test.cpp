@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/epilogue.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/spirv/finish.h"
-#include "engine/tensor/error.h"
 #include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {

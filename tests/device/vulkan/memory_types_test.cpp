@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/memory/memory_pool.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/open/physical_device.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 
 namespace caldera::testing {

@@ -5,8 +5,8 @@
 #include <array>
 #include <memory>
 
+#include "engine/check/reference/kernel_builder.h"
 #include "engine/device/backend.h"
-#include "engine/device/reference/kernel_builder.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/glsl/space.h"
 #include "engine/device/vulkan/steps/region_space.h"

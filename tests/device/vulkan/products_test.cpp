@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/check/doctor/checks.h"
+#include "engine/check/doctor/families.h"
 #include "engine/device/backend.h"
-#include "engine/device/doctor/checks.h"
-#include "engine/device/doctor/families.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/vulkan_backend.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 

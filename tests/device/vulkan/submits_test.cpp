@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/attention_case.h"
 #include "tests/support/plans/plan_case.h"

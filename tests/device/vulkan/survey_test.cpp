@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/survey/surveyor.h"
 #include "engine/device/vulkan/spirv/facts.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "engine/plan/cost.h"
 #include "engine/runtime/evaluate.h"
+#include "engine/survey/surveyor.h"
 #include "tests/support/devices.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/plan_case.h"

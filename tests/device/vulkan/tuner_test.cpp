@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/products/product_problem.h"
 #include "engine/device/vulkan/products/product_trial.h"
@@ -18,7 +19,6 @@
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/plans/plan_case.h"
 #include "tests/support/scoped_variable.h"

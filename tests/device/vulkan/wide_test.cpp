@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "engine/check/reference/kernel_builder.h"
 #include "engine/device/backend.h"
-#include "engine/device/reference/kernel_builder.h"
 #include "engine/device/vulkan/replay/executable.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/error.h"
+#include "engine/check/doctor/families.h"
 #include "engine/device/backend.h"
-#include "engine/device/doctor/families.h"
 #include "engine/device/vulkan/vulkan_backend.h"
-#include "engine/tensor/error.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/plans/plan_case.h"
 

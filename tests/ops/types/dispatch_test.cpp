@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::testing {
 namespace {

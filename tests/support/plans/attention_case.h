@@ -1,7 +1,7 @@
 // Attention steps with their operands, whose plan is checked as PlanCase checks.
 #pragma once
 
-#include "engine/device/reference/attention_case.h"
+#include "engine/check/reference/attention_case.h"
 #include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {

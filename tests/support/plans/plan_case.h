@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/check/reference/plan_case.h"
 #include "engine/device/backend.h"
-#include "engine/device/reference/plan_case.h"
 #include "tests/support/reference.h"
 
 namespace caldera::testing {

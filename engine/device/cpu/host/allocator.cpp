@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 #ifdef __linux__
 #include <sys/mman.h>

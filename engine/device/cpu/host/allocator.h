@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/adaptive_mutex.h"
 #include "engine/device/memory_budget.h"
-#include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::cpu {

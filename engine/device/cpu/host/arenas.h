@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/adaptive_mutex.h"
 #include "engine/device/cpu/host/allocator.h"
-#include "engine/tensor/adaptive_mutex.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::cpu {

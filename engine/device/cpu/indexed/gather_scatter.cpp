@@ -6,9 +6,9 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/tensor/dispatch.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/openblas.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <type_traits>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <limits>
 #include <string>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -4,13 +4,13 @@
 #include <limits>
 #include <string>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/tensor/dispatch.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/device/cpu/tiles/tile_locations.h"
 #include "engine/device/cpu/tiles/tile_values.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::cpu {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/glsl/types.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 

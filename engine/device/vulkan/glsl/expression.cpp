@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/types.h"
-#include "engine/tensor/error.h"
 
 namespace caldera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera {
 namespace {

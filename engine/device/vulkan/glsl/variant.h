@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/plan/kernel/kernel.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera {
 

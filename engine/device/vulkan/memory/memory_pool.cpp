@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 

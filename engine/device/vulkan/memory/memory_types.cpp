@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 namespace {

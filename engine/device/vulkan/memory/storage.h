@@ -4,8 +4,8 @@
 #include <atomic>
 #include <memory>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/memory/memory_pool.h"
-#include "engine/tensor/error.h"
 #include "engine/tensor/storage.h"
 
 namespace caldera::vulkan {

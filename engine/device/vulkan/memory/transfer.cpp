@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 namespace {

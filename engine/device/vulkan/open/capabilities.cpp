@@ -5,8 +5,8 @@
 #include <limits>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/open/cooperative_matrices.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/exit_guard.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

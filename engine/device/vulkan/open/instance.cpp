@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/capabilities.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/base/error.h"
 #include "engine/device/environment.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/quirks.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

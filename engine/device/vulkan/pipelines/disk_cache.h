@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/device/vulkan/pipelines/cache_folder.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 

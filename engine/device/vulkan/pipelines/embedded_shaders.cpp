@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 

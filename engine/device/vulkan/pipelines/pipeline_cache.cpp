@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_compiler.h"
 #include "engine/device/vulkan/spirv/finish.h"
 #include "engine/device/vulkan/spirv/reconverge.h"
 #include "engine/device/vulkan/spirv/requirements.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/device/recent_cache.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/pipelines/pipeline.h"
 #include "engine/device/vulkan/pipelines/pipeline_file.h"
 #include "engine/device/vulkan/spirv/facts.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string>
 
+#include "engine/base/hash.h"
 #include "engine/device/vulkan/open/device_identity.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 namespace {

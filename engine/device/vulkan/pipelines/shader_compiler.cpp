@@ -7,7 +7,7 @@
 #include <memory>
 #include <spirv-tools/optimizer.hpp>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/glsl/types.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
 #include "engine/tensor/dispatch.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/device/vulkan/glsl/epilogue.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/products/families/product_family.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 

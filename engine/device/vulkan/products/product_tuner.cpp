@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/base/hash.h"
 #include "engine/device/vulkan/pipelines/disk_cache.h"
 #include "engine/device/vulkan/products/product_families.h"
-#include "engine/tensor/error.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan {
 namespace {

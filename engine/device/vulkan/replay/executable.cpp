@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/vulkan/replay/commands.h"
 #include "engine/device/vulkan/replay/parts.h"
 #include "engine/device/vulkan/steps/encode.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

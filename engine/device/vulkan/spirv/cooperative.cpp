@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "engine/tensor/error.h"
+#include "engine/base/error.h"
 
 namespace caldera::vulkan::spirv {
 namespace {

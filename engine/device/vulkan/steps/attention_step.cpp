@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/epilogue.h"
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
 #include "engine/device/vulkan/steps/attention_problem.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/products/product_problem.h"
 #include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/products/product_variants.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_step.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/steps/attention_step.h"
 #include "engine/device/vulkan/steps/contract_step.h"
 #include "engine/device/vulkan/steps/encoder.h"
@@ -14,7 +15,6 @@
 #include "engine/device/vulkan/steps/product_timing.h"
 #include "engine/device/vulkan/steps/quantized_step.h"
 #include "engine/device/vulkan/steps/region_step.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <functional>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/record/recording.h"
 #include "engine/device/vulkan/steps/context.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/products/product_trial.h"
 #include "engine/device/vulkan/record/timestamps.h"
 #include "engine/device/vulkan/steps/contract_step.h"
 #include "engine/device/vulkan/steps/encoder.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/glsl/space.h"
 #include "engine/device/vulkan/steps/encoder.h"
@@ -13,7 +14,6 @@
 #include "engine/device/vulkan/steps/region_space.h"
 #include "engine/device/vulkan/steps/transpose_step.h"
 #include "engine/plan/kernel/row_walks.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
+#include "engine/base/hash.h"
 #include "engine/device/vulkan/glsl/region_shader.h"
 #include "engine/device/vulkan/steps/encoder.h"
 #include "engine/plan/plan.h"
-#include "engine/tensor/hash.h"
 
 namespace caldera::vulkan {
 

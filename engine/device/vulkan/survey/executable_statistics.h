@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/device/survey/code_facts.h"
-#include "engine/device/survey/statistics.h"
 #include "engine/device/vulkan/open/device.h"
+#include "engine/survey/code_facts.h"
+#include "engine/survey/statistics.h"
 
 namespace caldera::vulkan {
 

@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/survey/executable_statistics.h"
-#include "engine/tensor/error.h"
 
 namespace caldera::vulkan {
 namespace {

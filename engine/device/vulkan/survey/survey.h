@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/survey/kernel_report.h"
 #include "engine/device/vulkan/steps/context.h"
+#include "engine/survey/kernel_report.h"
 
 namespace caldera::vulkan {
 

@@ -1,0 +1,102 @@
+// Adapters in PEFT's format.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "lm/adapters/adapter_config.h"
+#include "lm/adapters/lora.h"
+#include "lm/base/atomic_file.h"
+#include "lm/base/unicode/utf8.h"
+#include "lm/formats/safetensors/safetensors.h"
+#include "lm/formats/safetensors/tensor_problems.h"
+#include "lm/models/causal_lm.h"
+#include "lm/models/parameter_files.h"
+
+namespace caldera {
+namespace {
+
+// PEFT wraps the model in two modules, both called "model": base_model.model.<name in the model>.
+constexpr const char* kPrefix = "base_model.model.";
+constexpr const char* kConfigFile = "adapter_config.json";
+constexpr const char* kWeightsFile = "adapter_model.safetensors";
+
+/// The factors that an adapter with these targets has, by the names in its file.
+std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, int rank,
+                                                            const std::vector<std::string>& targets) {
+  std::vector<std::pair<std::string, Shape>> factors;
+  model.visit_projections(
+      [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& p) {
+        if (std::find(targets.begin(), targets.end(), name) == targets.end()) return;
+        factors.emplace_back(kPrefix + path + ".lora_A.weight", Shape{rank, p->in_features()});
+        factors.emplace_back(kPrefix + path + ".lora_B.weight", Shape{p->out_features(), rank});
+      });
+  return factors;
+}
+
+}  // namespace
+
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model) {
+  AdapterConfig config;
+  // A path may hold any bytes, JSON may not; the field is a note to people.
+  config.base_model_name_or_path = detail::to_utf8(base_model);
+  model.visit_projections(
+      [&](const std::string&, const std::string& name, std::unique_ptr<Projection>& slot) {
+        const auto* lora = dynamic_cast<const LoRALinear*>(slot.get());
+        if (lora == nullptr) return;
+        config.rank = lora->options().rank;
+        config.alpha = lora->options().alpha;
+        config.dropout = lora->options().dropout;
+        auto& targets = config.target_modules;
+        if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
+      });
+  if (config.target_modules.empty()) throw ValueError("save_adapter: the model has no adapter");
+  std::vector<Parameter> factors = model.parameters();
+  std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p); });
+  detail::create_folder(dir);
+  StagedFiles files;
+  detail::write_parameters(files, dir / kWeightsFile, factors, kPrefix);
+  // Last: a folder without it is no adapter, so that a kill in between leaves a new folder that is refused.
+  files.add_text(dir / kConfigFile, config.to_json());
+  files.commit();
+}
+
+AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
+  const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
+  const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
+  AdapterFactors adapter;
+  adapter.options = {.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
+  try {
+    adapter.targets = resolve_lora_targets(model, config.target_modules);
+  } catch (const ValueError& e) {
+    throw FileError(fmt::format("{}: {}", (dir / kConfigFile).string(), e.what()));
+  }
+
+  detail::TensorProblems problems;
+  std::unordered_map<std::string, Shape> expected;
+  for (const auto& [name, shape] : expected_factors(model, adapter.options.rank, adapter.targets)) {
+    expected.emplace(name, shape);
+    if (!file.contains(name))
+      problems.missing(name, shape);
+    else
+      problems.check(name, shape, file.info(name));
+  }
+  for (const std::string& name : file.names())
+    if (!expected.contains(name)) problems.unexpected(name);
+  problems.throw_if_any((dir / kWeightsFile).string() + ": the adapter does not fit the model");
+  const std::size_t prefix = std::string_view(kPrefix).size();
+  for (const std::string& name : file.names()) adapter.factors[name.substr(prefix)] = file.read_f32(name);
+  return adapter;
+}
+
+std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
+  const AdapterFactors adapter = read_adapter(model, dir);
+  const std::size_t modules = apply_lora(model, adapter.options, adapter.targets, 0);
+  for (const Parameter& p : model.parameters())
+    if (detail::is_lora_factor(p))
+      *p.tensor = LazyTensor::from_vector(adapter.factors.at(p.name), p.tensor->shape(), model.device());
+  return modules;
+}
+
+}  // namespace caldera

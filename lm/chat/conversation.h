@@ -1,0 +1,43 @@
+// Conversation: the messages of a chat, as a model's template knows them.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lm/chat/model_chat_templates.h"
+
+namespace caldera {
+
+/// Messages in the order they were said. It grows by one that the user says and one that the assistant
+/// answers, or by neither.
+class Conversation {
+ public:
+  /// Parses the template (ChatTemplateError). `variables` go into it as they are.
+  Conversation(const std::string& source, const ModelChatTemplates& model, nlohmann::ordered_json variables);
+
+  /// Sets or, with an empty text, removes what the system says; the rest is forgotten.
+  void restart(const std::string& system);
+  /// Forgets everything but what the system says.
+  void clear();
+  /// The user says something; take_back() undoes it.
+  void say(const std::string& text);
+  /// The assistant's answer, and what it thought before, which templates may show again.
+  void answer(const std::string& text, const std::string& thinking);
+  /// Removes the last thing that the user said and its answer; returns what was said. Empty where there is
+  /// none.
+  std::string take_back();
+
+  /// The text that the model continues with its answer. Throws ChatTemplateError where the template refuses.
+  std::string prompt() const;
+  const nlohmann::ordered_json& messages() const { return messages_; }
+  /// Goes on from messages that were saved. Throws FileError unless it is a list of objects.
+  void load(const std::filesystem::path& path);
+
+ private:
+  ChatTemplate template_;
+  ChatTemplateInput special_;  // without messages
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
+};
+
+}  // namespace caldera

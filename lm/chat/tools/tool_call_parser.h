@@ -1,0 +1,52 @@
+// ToolCallParser: finds calls of tools in a text while it is generated.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lm/chat/tools/tool_formats.h"
+
+namespace caldera {
+
+struct ToolCall {
+  std::string name;
+  std::string arguments;  ///< JSON text of an object
+
+  bool operator==(const ToolCall&) const = default;
+};
+
+/// Divides a growing text into calls and what is said beside them. Marks of a call are never shown; what
+/// begins as a call and turns out not to be one is shown as it stands. Blanks around calls are dropped.
+class ToolCallParser {
+ public:
+  struct Output {
+    std::string content;
+    std::vector<ToolCall> calls;
+  };
+
+  explicit ToolCallParser(const ToolFormat& format) : format_(format) {}
+
+  Output push(std::string_view text);
+  /// The rest, once the text has ended.
+  Output finish();
+
+  bool has_calls() const { return found_ > 0; }
+
+ private:
+  void read(Output& output, bool at_end);
+  bool read_outside(Output& output, bool at_end);
+  bool read_inside(Output& output, bool at_end);
+
+  ToolFormat format_;
+  std::string held_;  // what is not given out yet; where inside_, from behind the opening mark on
+  bool inside_ = false;
+  bool decided_ = false;  // without an opening mark: it is known whether the text is calls
+  std::size_t searched_ = 0;
+  std::size_t found_ = 0;
+};
+
+/// Reads what stands between the marks. No calls where it is not what the format says.
+std::vector<ToolCall> parse_tool_calls(std::string_view text, const ToolFormat& format);
+
+}  // namespace caldera

@@ -1,0 +1,38 @@
+// ToolFormat: how a family of models writes calls of tools into its text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caldera {
+
+/// What may stand around calls and between them.
+inline constexpr std::string_view kToolBlanks = " \t\r\n";
+
+/// What stands between the marks.
+enum class ToolPayload : std::uint8_t {
+  call,   ///< {"name", "arguments"}, or several such objects one after another
+  calls,  ///< a list of such objects, or one object
+  named,  ///< NAME[ARGS]{arguments}, or `calls`
+  xml,    ///< <function=NAME><parameter=KEY>VALUE</parameter>…</function>, or `call`
+};
+
+struct ToolFormat {
+  std::string_view name;
+  std::string_view sign;   ///< a chat template that has this text writes calls so
+  std::string_view open;   ///< begins calls; empty: the whole text is calls, where it begins with {
+  std::string_view close;  ///< ends them; empty: the end of the text
+  ToolPayload payload;
+  std::string_view arguments;  ///< the name of the arguments: "arguments" or "parameters"
+};
+
+/// The formats that are known, those with the more particular signs first.
+const std::vector<ToolFormat>& tool_formats();
+
+/// The format that a chat template teaches, if it is a known one.
+std::optional<ToolFormat> find_tool_format(std::string_view chat_template);
+
+}  // namespace caldera

@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lm/base/json_nesting.h"
+#include "lm/chat/tools/tool_call_parser.h"
+
+namespace caldera {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostDepth = 64;
+
+// JSON in one line; bytes that are not UTF-8 become U+FFFD.
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kToolBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kToolBlanks) + 1 - begin);
+}
+
+std::optional<Json> parse_json(std::string_view text) {
+  if (detail::nests_deeper(text, kMostDepth)) return std::nullopt;
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
+  return value;
+}
+
+std::optional<ToolCall> call_of(const Json& object, std::string_view arguments_name) {
+  if (!object.is_object()) return std::nullopt;
+  const auto name = object.find("name");
+  if (name == object.end() || !name->is_string()) return std::nullopt;
+  auto arguments = object.find(arguments_name);
+  if (arguments == object.end()) arguments = object.find("arguments");
+  if (arguments == object.end()) arguments = object.find("parameters");
+  ToolCall call{name->get<std::string>(), "{}"};
+  if (arguments != object.end() && arguments->is_object()) call.arguments = text_of(*arguments);
+  if (arguments != object.end() && arguments->is_string()) call.arguments = arguments->get<std::string>();
+  return call;
+}
+
+// Objects and lists of calls, one after another, with blanks, commas or semicolons between them.
+std::vector<ToolCall> read_json_calls(std::string_view text, const ToolFormat& format) {
+  std::vector<ToolCall> calls;
+  while (!(text = trim(text)).empty()) {
+    if (!calls.empty() && (text.front() == ';' || text.front() == ',')) text = trim(text.substr(1));
+    const std::size_t end = detail::json_end(text, kMostDepth);
+    if (end == std::string_view::npos) return {};
+    const std::optional<Json> value = parse_json(text.substr(0, end));
+    if (!value) return {};
+    const Json list = value->is_array() ? *value : Json::array({*value});
+    for (const Json& entry : list) {
+      const std::optional<ToolCall> call = call_of(entry, format.arguments);
+      if (!call) return {};
+      calls.push_back(*call);
+    }
+    text.remove_prefix(end);
+  }
+  return calls;
+}
+
+// NAME[ARGS]{...}, where the mark between them may be left out; several begin with the opening mark each.
+std::vector<ToolCall> read_named_calls(std::string_view text, const ToolFormat& format) {
+  constexpr std::string_view kArguments = "[ARGS]";
+  std::vector<ToolCall> calls;
+  while (!(text = trim(text)).empty()) {
+    if (text.starts_with(format.open)) text = trim(text.substr(format.open.size()));
+    const std::size_t begin = text.find_first_of("[{");
+    if (begin == std::string_view::npos || begin == 0) return {};
+    const std::string_view name = trim(text.substr(0, begin));
+    text.remove_prefix(begin);
+    if (text.starts_with(kArguments)) text = trim(text.substr(kArguments.size()));
+    const std::size_t end = detail::json_end(text, kMostDepth);
+    if (end == std::string_view::npos) return {};
+    const std::optional<Json> arguments = parse_json(text.substr(0, end));
+    if (!arguments || !arguments->is_object()) return {};
+    calls.push_back({std::string(name), text_of(*arguments)});
+    text.remove_prefix(end);
+  }
+  return calls;
+}
+
+// What stands between two marks; moves `text` behind the second.
+std::optional<std::string_view> between(std::string_view& text, std::string_view open,
+                                        std::string_view close) {
+  const std::size_t begin = text.find(open);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = text.find(close, begin + open.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view inner = text.substr(begin + open.size(), end - begin - open.size());
+  text.remove_prefix(end + close.size());
+  return inner;
+}
+
+std::vector<ToolCall> read_xml_calls(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (auto function = between(text, "<function=", "</function>")) {
+    const std::size_t name_end = function->find('>');
+    if (name_end == std::string_view::npos) return {};
+    const std::string_view name = trim(function->substr(0, name_end));
+    function->remove_prefix(name_end + 1);
+    Json arguments = Json::object();
+    while (auto parameter = between(*function, "<parameter=", "</parameter>")) {
+      const std::size_t key_end = parameter->find('>');
+      if (key_end == std::string_view::npos) return {};
+      const std::string key(trim(parameter->substr(0, key_end)));
+      std::string_view value = parameter->substr(key_end + 1);
+      if (value.starts_with('\n')) value.remove_prefix(1);
+      if (value.ends_with('\n')) value.remove_suffix(1);
+      // Values are written as they are where they are texts, as JSON otherwise.
+      const std::optional<Json> parsed = parse_json(value);
+      arguments[key] = parsed && !parsed->is_string() ? *parsed : Json(std::string(value));
+    }
+    calls.push_back({std::string(name), text_of(arguments)});
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::vector<ToolCall> parse_tool_calls(std::string_view text, const ToolFormat& format) {
+  text = trim(text);
+  const bool is_json = text.starts_with('{') || text.starts_with('[');
+  if (format.payload == ToolPayload::named && !is_json) return read_named_calls(text, format);
+  if (format.payload == ToolPayload::xml && !is_json) return read_xml_calls(text);
+  return read_json_calls(text, format);
+}
+
+}  // namespace caldera

@@ -1,0 +1,151 @@
+#include "lm/formats/convert/convert.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
+#include "lm/base/json_file.h"
+#include "lm/formats/convert/gguf_export.h"
+#include "lm/formats/convert/tokenizer_files.h"
+#include "lm/formats/convert/weight_bytes.h"
+#include "lm/formats/model_files.h"
+#include "lm/formats/quantize/encoders.h"
+#include "lm/formats/safetensors/safetensors.h"
+
+namespace caldera {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kGroup = 64;  // mlx.core.quantize's default
+
+DType dtype_of_name(const std::string& type) {
+  if (type == "f16") return DType::f16;
+  return type == "bf16" ? DType::bf16 : DType::f32;
+}
+
+template <class T>
+std::vector<std::byte> raw(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+const StoredWeight& floating_weight(const ModelFiles& files, const std::string& name) {
+  const StoredWeight& weight = files.weight(name);
+  if (!weight.is_floating())
+    throw FileError(fmt::format("{}: tensor {} is {}, no weight", files.path().string(),
+                                detail::printable(name), weight.type()));
+  return weight;
+}
+
+TensorToMake as_floats(const ModelFiles& files, const std::string& name, DType dtype) {
+  const StoredWeight& weight = floating_weight(files, name);
+  return {name, dtype, weight.shape(),
+          [&weight, name, dtype] { return detail::float_bytes(weight.values(), dtype, name); }};
+}
+
+/// Whether mlx-lm would quantise it: a table or a linear layer whose rows are whole groups; not what chooses
+/// experts, and no table of positions.
+bool is_quantizable(const std::string& name, const Shape& shape) {
+  return shape.rank() == 2 && shape[1] % kGroup == 0 && name.ends_with(".weight") &&
+         !name.ends_with("norm.weight") && !name.ends_with("mlp.gate.weight") &&
+         !name.ends_with("mlp.router.weight") && name.find("position") == name.npos &&
+         !name.ends_with("wpe.weight");
+}
+
+/// Codes, scales and biases. Each encodes the matrix anew: one pass through the file for each of the three is
+/// what keeping no more than one weight in memory costs.
+void add_affine(std::vector<TensorToMake>& tensors, const ModelFiles& files, const std::string& name,
+                std::int64_t bits) {
+  const StoredWeight& weight = floating_weight(files, name);
+  const Shape& shape = weight.shape();
+  const std::string module = name.substr(0, name.size() - std::string_view(".weight").size());
+  const DType scales = weight.natural_dtype();
+  const auto encode = [&weight, shape, bits] {
+    return detail::encode_affine(weight.values(), shape[1], kGroup, bits);
+  };
+  tensors.push_back(
+      {name, DType::u32, Shape{shape[0], shape[1] * bits / 32}, [encode] { return raw(encode().codes); }});
+  const Shape groups{shape[0], shape[1] / kGroup};
+  tensors.push_back({module + ".scales", scales, groups,
+                     [=] { return detail::float_bytes(encode().scales, scales, name); }});
+  tensors.push_back({module + ".biases", scales, groups,
+                     [=] { return detail::float_bytes(encode().biases, scales, name); }});
+}
+
+/// config.json of the new folder.
+std::string new_config(const ModelFiles& files, const ConvertOptions& options, const std::string& type) {
+  Json json = Json::parse(files.config());
+  if (options.to == ModelFormat::mlx) {
+    const Json quantization{{"group_size", kGroup}, {"bits", type == "affine4" ? 4 : 8}, {"mode", "affine"}};
+    json["quantization"] = quantization;
+    json["quantization_config"] = quantization;
+  } else {
+    json.erase("dtype");
+    json["torch_dtype"] = name(dtype_of_name(type));
+  }
+  return json.dump(2) + "\n";
+}
+
+Converted write_folder(const ModelFiles& files, const fs::path& out, const ConvertOptions& options,
+                       const std::string& type) {
+  std::vector<TensorToMake> tensors;
+  for (const std::string& name : files.names()) {
+    if (name.ends_with(".rotary_emb.inv_freq")) continue;
+    if (options.to == ModelFormat::mlx && is_quantizable(name, files.weight(name).shape()))
+      add_affine(tensors, files, name, type == "affine4" ? 4 : 8);
+    else if (options.to == ModelFormat::mlx)
+      tensors.push_back(as_floats(files, name, floating_weight(files, name).natural_dtype()));
+    else
+      tensors.push_back(as_floats(files, name, dtype_of_name(type)));
+  }
+  const std::string config = new_config(files, options, type);
+  const auto others = detail::tokenizer_files(files.path());
+  std::error_code error;
+  fs::create_directories(out, error);
+  if (error) throw FileError(fmt::format("{}: cannot create the folder: {}", out.string(), error.message()));
+  StagedFiles staged;
+  write_safetensors(staged, out / "model.safetensors", tensors,
+                    {{"format", options.to == ModelFormat::mlx ? "mlx" : "pt"}});
+  for (const auto& [name, text] : others) staged.add_text(out / name, text);
+  staged.add_text(out / "config.json", config);
+  staged.commit();
+  return {out, tensors.size(), fs::file_size(out / "model.safetensors", error)};
+}
+
+Converted write_gguf(const ModelFiles& files, const fs::path& out, const std::string& type) {
+  detail::GgufWriter writer;
+  detail::add_configuration(writer, files, type);
+  detail::add_tokenizer(writer, files.path());
+  detail::add_weights(writer, files, type);
+  StagedFiles staged;
+  writer.write(staged, out);
+  staged.commit();
+  std::error_code error;
+  return {out, writer.tensor_count(), fs::file_size(out, error)};
+}
+
+}  // namespace
+
+std::vector<std::string> weight_types(ModelFormat format) {
+  if (format == ModelFormat::gguf) return {"f16", "f32", "bf16", "q8_0", "q4_0", "q4_k"};
+  if (format == ModelFormat::mlx) return {"affine4", "affine8"};
+  return {"f32", "f16", "bf16"};
+}
+
+Converted convert_model(const fs::path& path, const fs::path& out, const ConvertOptions& options) {
+  const std::vector<std::string> types = weight_types(options.to);
+  const std::string type = options.type.empty() ? types.front() : options.type;
+  if (std::ranges::find(types, type) == types.end())
+    throw ValueError(fmt::format("this format has no type {} (it has: {})", type, fmt::join(types, ", ")));
+  const ModelFiles files = ModelFiles::open(path);
+  return options.to == ModelFormat::gguf ? write_gguf(files, out, type)
+                                         : write_folder(files, out, options, type);
+}
+
+}  // namespace caldera

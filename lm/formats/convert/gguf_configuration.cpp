@@ -1,0 +1,176 @@
+// The fields of config.json as keys of a GGUF file.
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "lm/base/json_file.h"
+#include "lm/formats/convert/gguf_export.h"
+#include "lm/formats/convert/gguf_family_of.h"
+#include "lm/formats/gguf/gguf_keys.h"
+#include "lm/formats/gguf/gguf_rope.h"
+
+namespace caldera::detail {
+namespace {
+
+class KeyWriter {
+ public:
+  KeyWriter(GgufWriter& writer, const JsonFields& fields, const GgufFamily& family)
+      : writer_(writer), fields_(fields), family_(family) {}
+
+  void write() {
+    for (const GgufKey& row : kGgufKeys) shared(row);
+    put_integer("vocab_size", fields_.integer("vocab_size"));
+    heads();
+    put_integer("attention.sliding_window", fields_.integer("sliding_window"));
+    for (const GgufTokenKey& row : kGgufTokenKeys) token(row);
+    rope();
+    refuse_what_is_derived();
+  }
+
+ private:
+  std::string key(const char* name) const { return fmt::format("{}.{}", family_.architecture, name); }
+
+  std::uint32_t as_u32(const char* field, std::int64_t value) const {
+    if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
+      fields_.fail(field, fmt::format("is {}, which GGUF does not hold", value));
+    return static_cast<std::uint32_t>(value);
+  }
+  void put_integer(const char* name, std::optional<std::int64_t> value) {
+    if (value) writer_.add(key(name), as_u32(name, *value));
+  }
+  void put_number(const char* name, std::optional<double> value) {
+    if (value) writer_.add(key(name), static_cast<float>(*value));
+  }
+
+  void shared(const GgufKey& row) {
+    if (!fields_.has(row.field)) {
+      if (row.required) fields_.fail(row.field, "is missing");
+    } else if (row.kind == GgufKeyKind::number) {
+      put_number(row.key, fields_.number(row.field));
+    } else {
+      put_integer(row.key, fields_.integer(row.field));
+    }
+  }
+
+  std::int64_t head_dim() const {
+    const std::int64_t count = fields_.require_integer("num_attention_heads");
+    if (count < 1) fields_.fail("num_attention_heads", "must be positive");
+    return fields_.integer("head_dim").value_or(fields_.require_integer("hidden_size") / count);
+  }
+
+  void heads() {
+    put_integer("attention.key_length", head_dim());
+    put_integer("attention.value_length", head_dim());
+    const double rotated = fields_.number("partial_rotary_factor").value_or(1);
+    put_integer("rope.dimension_count", static_cast<std::int64_t>(static_cast<double>(head_dim()) * rotated));
+  }
+
+  /// The first id of a field goes under the first of its keys, the second under the next.
+  void token(const GgufTokenKey& row) {
+    const std::vector<std::int64_t> ids = fields_.integers(row.field);
+    std::size_t place = 0;
+    for (const GgufTokenKey& before : kGgufTokenKeys) {
+      if (&before == &row) break;
+      if (std::string_view(before.field) == row.field) ++place;
+    }
+    if (place < ids.size()) writer_.add(row.key, as_u32(row.field, ids[place]));
+  }
+
+  void rope() {
+    const RopeKeys keys = rope_keys(fields_, head_dim());
+    put_number("rope.freq_base", keys.theta);
+    put_number("rope.freq_base_swa", keys.local_theta);
+    if (!keys.type.empty()) writer_.add(key("rope.scaling.type"), keys.type);
+    put_number("rope.scaling.factor", keys.factor);
+    put_integer("rope.scaling.original_context_length", keys.original);
+    put_number("rope.scaling.attn_factor", keys.attention_factor);
+    put_number("rope.scaling.yarn_beta_fast", keys.beta_fast);
+    put_number("rope.scaling.yarn_beta_slow", keys.beta_slow);
+    for (const auto& [name, factors] : keys.factors) {
+      const Shape shape{static_cast<std::int64_t>(factors.size())};
+      writer_.add_tensor(name, ggml::kF32, shape, [factors = factors] {
+        const auto bytes = std::as_bytes(std::span(factors));
+        return std::vector<std::byte>(bytes.begin(), bytes.end());
+      });
+    }
+  }
+
+  /// What readers of GGUF derive from the architecture must be what this configuration says.
+  void refuse_what_is_derived() const {
+    const std::string_view name = family_.architecture;
+    const std::int64_t layers = fields_.require_integer("num_hidden_layers");
+    if (name == "gemma2" || name == "gemma3") {
+      const bool largest = layers == (name == "gemma2" ? 46 : 62);
+      const std::int64_t derived =
+          largest ? fields_.require_integer("hidden_size") / fields_.require_integer("num_attention_heads")
+                  : head_dim();
+      if (fields_.number("query_pre_attn_scalar").value_or(256) != static_cast<double>(derived))
+        fields_.fail("query_pre_attn_scalar", fmt::format("is not {}, and GGUF has no key for it", derived));
+      require_types(name == "gemma2" ? 2 : 6, layers);
+    }
+    if (name == "smollm3") {
+      const std::vector<std::int64_t> rotated = fields_.integers("no_rope_layers");
+      for (std::size_t i = 0; i < rotated.size(); ++i)
+        if ((rotated[i] != 0) != ((i + 1) % 4 != 0))
+          fields_.fail("no_rope_layers", "is not every fourth layer, and GGUF has no key for it");
+    }
+  }
+
+  void require_types(std::int64_t full_every, std::int64_t layers) const {
+    if (const auto pattern = fields_.integer("sliding_window_pattern"); pattern && *pattern != full_every)
+      fields_.fail("sliding_window_pattern",
+                   fmt::format("is not {}, and GGUF has no key for it", full_every));
+    const std::vector<std::string> types = fields_.strings("layer_types");
+    for (std::size_t i = 0; i < types.size() && i < static_cast<std::size_t>(layers); ++i) {
+      const bool full = static_cast<std::int64_t>(i + 1) % full_every == 0;
+      if (types[i] != (full ? "full_attention" : "sliding_attention"))
+        fields_.fail("layer_types", "is not the family's usual pattern, and GGUF has no key for it");
+    }
+  }
+
+  GgufWriter& writer_;
+  const JsonFields& fields_;
+  const GgufFamily& family_;
+};
+
+/// llama.cpp's llama_ftype.
+std::uint32_t file_type(const std::string& type) {
+  if (type == "f32") return 0;
+  if (type == "f16") return 1;
+  if (type == "q4_0") return 2;
+  if (type == "q8_0") return 7;
+  if (type == "q4_k") return 14;
+  return 32;  // bf16
+}
+
+}  // namespace
+
+const GgufFamily& gguf_family_of(const JsonFields& fields) {
+  const std::string type = fields.require_string("model_type");
+  const GgufFamily* family = gguf_family_of_model_type(type);
+  if (family == nullptr || family->architecture == "qwen3moe" || family->architecture == "gpt-oss" ||
+      family->architecture == "gpt2" || family->architecture == "bert" ||
+      family->architecture == "modern-bert")
+    fields.fail("model_type",
+                fmt::format("is '{}', which cannot be written as GGUF (llama, mistral, qwen2, qwen3, "
+                            "gemma2, gemma3_text, phi3, smollm3, olmo2 and granite can)",
+                            printable(type)));
+  if (fields.boolean("use_bidirectional_attention").value_or(false))
+    fields.fail("use_bidirectional_attention", "is true: an encoder, which cannot be written as GGUF");
+  return *family;
+}
+
+void add_configuration(GgufWriter& writer, const ModelFiles& files, const std::string& type) {
+  const JsonDocument document(files.config(), files.config_where());
+  const GgufFamily& family = gguf_family_of(document.fields());
+  writer.add("general.architecture", std::string(family.architecture));
+  writer.add("general.type", std::string("model"));
+  writer.add("general.name", files.path().filename().string());
+  writer.add("general.file_type", file_type(type));
+  if (type.starts_with('q')) writer.add("general.quantization_version", std::uint32_t{2});
+  KeyWriter(writer, document.fields(), family).write();
+}
+
+}  // namespace caldera::detail

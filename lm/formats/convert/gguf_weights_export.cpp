@@ -1,0 +1,122 @@
+// Weights as tensors of a GGUF file: what llama.cpp's converter does to them, and how its quantiser would
+// choose types.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "lm/base/json_file.h"
+#include "lm/formats/convert/gguf_export.h"
+#include "lm/formats/convert/gguf_family_of.h"
+#include "lm/formats/convert/weight_bytes.h"
+#include "lm/formats/gguf/ggml_type.h"
+#include "lm/formats/quantize/encoders.h"
+
+namespace caldera::detail {
+namespace {
+
+/// What bytes of a type are made by: a float, or a format of blocks.
+struct Target {
+  std::uint32_t ggml = ggml::kF32;
+  DType dtype = DType::f32;
+  std::optional<QuantizedFormat> format;
+};
+
+Target target_of(const std::string& type) {
+  if (type == "f16") return {ggml::kF16, DType::f16, {}};
+  if (type == "bf16") return {ggml::kBF16, DType::bf16, {}};
+  if (type == "q8_0") return {ggml::kQ8_0, DType::f32, QuantizedFormat::q8_0};
+  if (type == "q4_0") return {ggml::kQ4_0, DType::f32, QuantizedFormat::q4_0};
+  if (type == "q4_k") return {ggml::kQ4_K, DType::f32, QuantizedFormat::q4_k};
+  return {};
+}
+
+/// Vectors stay f32. Of the types of few bits the output matrix gets eight, as it says which token comes
+/// next, and so does a matrix whose rows are no whole blocks.
+Target choose(const std::string& type, const std::string& name, const Shape& shape, bool tied) {
+  if (shape.rank() != 2) return {};
+  const bool is_output = name == "output.weight" || (tied && name == "token_embd.weight");
+  Target target = target_of(type);
+  if (target.format && *target.format != QuantizedFormat::q8_0 &&
+      (is_output || shape[1] % facts(*target.format).block != 0))
+    target = target_of("q8_0");
+  if (target.format && shape[1] % facts(*target.format).block != 0) target = target_of("f16");
+  return target;
+}
+
+class Exporter {
+ public:
+  Exporter(GgufWriter& writer, const ModelFiles& files, const JsonFields& fields, const std::string& type)
+      : writer_(writer), files_(files), fields_(fields), family_(gguf_family_of(fields)), type_(type) {}
+
+  void write() {
+    const bool tied = fields_.boolean("tie_word_embeddings").value_or(!files_.contains("lm_head.weight"));
+    for (const std::string& name : files_.names()) {
+      if (name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight")) continue;
+      const auto gguf = to_gguf(family_, name);
+      const StoredWeight& weight = files_.weight(name);
+      if (!gguf || !weight.is_floating())
+        throw FileError(fmt::format("{}: tensor {} has no form in GGUF files of {}", files_.path().string(),
+                                    printable(name), family_.architecture));
+      add(*gguf, name, weight, choose(type_, *gguf, weight.shape(), tied));
+    }
+  }
+
+ private:
+  void add(const std::string& gguf, const std::string& name, const StoredWeight& weight,
+           const Target& target) {
+    const std::int64_t heads = interleaved_heads(gguf);
+    const double shift = gguf.ends_with("norm.weight") ? family_.norm_shift : 0;
+    writer_.add_tensor(gguf, target.ggml, weight.shape(), [&weight, name, target, heads, shift] {
+      std::vector<float> values = weight.values();
+      for (float& value : values) value += static_cast<float>(shift);
+      if (heads > 0) values = interleaved(values, weight.shape()[0], heads, name);
+      if (!target.format) return float_bytes(values, target.dtype, name);
+      return encode_blocks(*target.format, values, weight.shape()[weight.shape().rank() - 1]);
+    });
+  }
+
+  std::int64_t interleaved_heads(const std::string& gguf) const {
+    if (!family_.interleaved_rotary || !gguf.starts_with("blk.")) return 0;
+    const std::string_view part = std::string_view(gguf).substr(gguf.find('.', 4) + 1);
+    const std::int64_t heads = fields_.require_integer("num_attention_heads");
+    if (part == "attn_q.weight" || part == "attn_q.bias") return heads;
+    if (part == "attn_k.weight" || part == "attn_k.bias")
+      return fields_.integer("num_key_value_heads").value_or(heads);
+    return 0;
+  }
+
+  /// Rows as the file wants them: row j*d/2 + i of a head becomes row 2i + j.
+  static std::vector<float> interleaved(const std::vector<float>& values, std::int64_t rows,
+                                        std::int64_t heads, const std::string& name) {
+    if (rows % (2 * heads) != 0)
+      throw FileError(
+          fmt::format("tensor {} has {} rows, which are not those of {} heads", name, rows, heads));
+    const auto width = values.size() / static_cast<std::size_t>(rows);
+    const std::int64_t half = rows / heads / 2;
+    std::vector<float> out;
+    out.reserve(values.size());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t within = row % (2 * half);
+      const std::int64_t from = row - within + within % 2 * half + within / 2;
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(from) * width);
+      out.insert(out.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+    }
+    return out;
+  }
+
+  GgufWriter& writer_;
+  const ModelFiles& files_;
+  const JsonFields& fields_;
+  const GgufFamily& family_;
+  const std::string& type_;
+};
+
+}  // namespace
+
+void add_weights(GgufWriter& writer, const ModelFiles& files, const std::string& type) {
+  const JsonDocument document(files.config(), files.config_where());
+  Exporter(writer, files, document.fields(), type).write();
+}
+
+}  // namespace caldera::detail

@@ -1,0 +1,44 @@
+#include "lm/formats/convert/weight_bytes.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "engine/base/error.h"
+
+namespace caldera::detail {
+namespace {
+
+template <class To, class Round>
+std::vector<std::byte> rounded(const std::vector<float>& values, const std::string& weight,
+                               const Round& round) {
+  std::vector<std::byte> bytes(values.size() * sizeof(To));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const To value = round(values[i]);
+    if (std::isfinite(values[i]) && !std::isfinite(to_float(value)))
+      throw ValueError(fmt::format("weight {} holds {}, which is too large for {}; use a wider type", weight,
+                                   values[i], name(dtype_of<To>())));
+    std::memcpy(bytes.data() + i * sizeof(To), &value, sizeof(To));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::byte> float_bytes(const std::vector<float>& values, DType dtype, const std::string& weight) {
+  if (dtype == DType::f16) return rounded<Half>(values, weight, [](float v) { return to_half(v); });
+  if (dtype == DType::bf16) return rounded<BFloat16>(values, weight, [](float v) { return to_bfloat16(v); });
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<float> transposed(const std::vector<float>& values, std::size_t rows, std::size_t columns) {
+  std::vector<float> out(values.size());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
+  return out;
+}
+
+}  // namespace caldera::detail

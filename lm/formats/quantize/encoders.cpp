@@ -1,0 +1,172 @@
+#include "lm/formats/quantize/encoders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "engine/base/error.h"
+#include "lm/formats/quantize/scale_search.h"
+
+namespace caldera::detail {
+namespace {
+
+constexpr std::size_t kSmall = 32;   // values of a block of Q8_0, Q4_0
+constexpr std::size_t kSuper = 256;  // of Q4_K
+constexpr std::size_t kSubs = kSuper / kSmall;
+
+std::byte byte(unsigned value) { return static_cast<std::byte>(value & 255); }
+
+void put_half(std::byte* to, float value) {
+  const std::uint16_t bits = to_half(value).bits;
+  std::memcpy(to, &bits, sizeof(bits));
+}
+
+/// 1 / d; 0 where that is no number.
+float inverse_of(float d) { return std::isnormal(1.0F / d) ? 1.0F / d : 0.0F; }
+
+void check_finite(std::span<const float> values) {
+  if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); }))
+    throw ValueError("a weight is infinite or no number: it cannot be quantised");
+}
+
+/// d is what makes the largest magnitude 127; codes are rounded, halves away from zero.
+void encode_q8_0(std::span<const float, kSmall> x, std::byte* to) {
+  float largest = 0;
+  for (const float v : x) largest = std::max(largest, std::abs(v));
+  const float d = largest / 127.0F;
+  const float inverse = inverse_of(d);
+  put_half(to, d);
+  for (std::size_t i = 0; i < kSmall; ++i)
+    to[2 + i] = byte(static_cast<unsigned>(static_cast<int>(std::round(x[i] * inverse))));
+}
+
+/// The value of the largest magnitude becomes code 0, which stands for -8 d.
+void encode_q4_0(std::span<const float, kSmall> x, std::byte* to) {
+  float extreme = 0;
+  for (const float v : x)
+    if (std::abs(v) > std::abs(extreme)) extreme = v;
+  const float d = extreme / -8.0F;
+  const float inverse = inverse_of(d);
+  put_half(to, d);
+  const auto code = [&](float v) {
+    const float scaled = v * inverse;
+    return static_cast<unsigned>(std::clamp(static_cast<int>(scaled + 8.5F), 0, 15));
+  };
+  for (std::size_t j = 0; j < kSmall / 2; ++j) to[2 + j] = byte(code(x[j]) | code(x[j + kSmall / 2]) << 4);
+}
+
+/// Scales and minima of 6 bits: the low four bits of those of the second half share bytes, and their high two
+/// bits lie above those of the first half.
+void put_scales(const std::array<unsigned, kSubs>& scales, const std::array<unsigned, kSubs>& minima,
+                std::byte* to) {
+  for (std::size_t j = 0; j < kSubs / 2; ++j) {
+    to[j] = byte(scales[j] | (scales[j + 4] >> 4) << 6);
+    to[j + 4] = byte(minima[j] | (minima[j + 4] >> 4) << 6);
+    to[j + 8] = byte((scales[j + 4] & 15) | (minima[j + 4] & 15) << 4);
+  }
+}
+
+void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
+  std::array<ScaleAndMinimum, kSubs> found;
+  for (std::size_t j = 0; j < kSubs; ++j) found[j] = search_scale(x.subspan(j * kSmall, kSmall), 15);
+  float largest_scale = 0;
+  float largest_minimum = 0;
+  for (const ScaleAndMinimum& f : found) {
+    largest_scale = std::max(largest_scale, f.scale);
+    largest_minimum = std::max(largest_minimum, f.minimum);
+  }
+  const float d = to_float(to_half(largest_scale / 63));
+  const float m = to_float(to_half(largest_minimum / 63));
+  const auto six_bits = [](float value, float largest) {
+    return largest > 0 ? static_cast<unsigned>(std::clamp(std::nearbyint(63 * value / largest), 0.0F, 63.0F))
+                       : 0U;
+  };
+  std::array<unsigned, kSubs> scales{};
+  std::array<unsigned, kSubs> minima{};
+  std::array<unsigned, kSuper> codes{};
+  for (std::size_t j = 0; j < kSubs; ++j) {
+    scales[j] = six_bits(found[j].scale, largest_scale);
+    minima[j] = six_bits(found[j].minimum, largest_minimum);
+    const float step = d * static_cast<float>(scales[j]);
+    const float offset = m * static_cast<float>(minima[j]);
+    if (step == 0) continue;
+    for (std::size_t i = j * kSmall; i < (j + 1) * kSmall; ++i)
+      codes[i] = static_cast<unsigned>(std::clamp(std::nearbyint((x[i] + offset) / step), 0.0F, 15.0F));
+  }
+  put_half(to, d);
+  put_half(to + 2, m);
+  put_scales(scales, minima, to + 4);
+  for (std::size_t pair = 0; pair < kSubs / 2; ++pair)
+    for (std::size_t i = 0; i < kSmall; ++i)
+      to[16 + pair * kSmall + i] =
+          byte(codes[2 * pair * kSmall + i] | codes[(2 * pair + 1) * kSmall + i] << 4);
+}
+
+template <std::size_t N, class Encode>
+void encode_all(std::span<const float> values, std::byte* to, std::size_t bytes, const Encode& encode) {
+  for (std::size_t i = 0; i < values.size(); i += N, to += bytes)
+    encode(values.subspan(i).template first<N>(), to);
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
+                                     std::int64_t columns) {
+  const QuantizedFacts& f = facts(format);
+  if (f.block == 0 || columns < 1 || columns % f.block != 0 ||
+      values.size() % static_cast<std::size_t>(columns) != 0)
+    throw ValueError(fmt::format("rows of {} are no whole blocks of {}", columns, f.name));
+  check_finite(values);
+  const auto block = static_cast<std::size_t>(f.block);
+  const auto bytes = static_cast<std::size_t>(f.block_bytes);
+  std::vector<std::byte> out(values.size() / block * bytes);
+  if (format == QuantizedFormat::q8_0)
+    encode_all<kSmall>(values, out.data(), bytes, encode_q8_0);
+  else if (format == QuantizedFormat::q4_0)
+    encode_all<kSmall>(values, out.data(), bytes, encode_q4_0);
+  else if (format == QuantizedFormat::q4_k)
+    encode_all<kSuper>(values, out.data(), bytes, encode_q4_k);
+  else
+    throw ValueError(fmt::format("no encoder for {} (there are: q8_0, q4_0, q4_k)", f.name));
+  return out;
+}
+
+// mlx/ops.cpp: the end of the range that is farther from zero is met exactly, by a code that is a whole
+// number.
+AffineCodes encode_affine(std::span<const float> values, std::int64_t columns, std::int64_t group,
+                          std::int64_t bits) {
+  if (group < 1 || columns < 1 || columns % group != 0 ||
+      values.size() % static_cast<std::size_t>(columns) != 0)
+    throw ValueError(fmt::format("rows of {} are no whole groups of {}", columns, group));
+  check_finite(values);
+  const auto size = static_cast<std::size_t>(group);
+  const auto per_word = static_cast<std::size_t>(32 / bits);
+  const auto bins = static_cast<float>((1 << bits) - 1);
+  AffineCodes out;
+  out.codes.resize(values.size() / per_word);
+  for (std::size_t begin = 0; begin < values.size(); begin += size) {
+    const auto x = values.subspan(begin, size);
+    const auto [low, high] = std::ranges::minmax(x);
+    const bool low_is_far = std::abs(low) > std::abs(high);
+    const float magnitude = std::max((high - low) / bins, 1e-7F);
+    float scale = low_is_far ? magnitude : -magnitude;
+    const float edge = low_is_far ? low : high;
+    const float zero = std::nearbyint(edge / scale);
+    if (zero != 0) scale = edge / zero;
+    const float bias = zero != 0 ? edge : 0;
+    out.scales.push_back(scale);
+    out.biases.push_back(bias);
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto code =
+          static_cast<std::uint32_t>(std::clamp(std::nearbyint((x[i] - bias) / scale), 0.0F, bins));
+      const std::size_t at = begin + i;
+      out.codes[at / per_word] |= code << (at % per_word * static_cast<std::size_t>(bits));
+    }
+  }
+  return out;
+}
+
+}  // namespace caldera::detail

@@ -1,0 +1,196 @@
+// A step of a BatchGenerator: who joins, what is computed, who is told.
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/runtime.h"
+#include "lm/generate/batch/batch_engine.h"
+#include "lm/generate/current_exception.h"
+#include "ops/core/creation.h"
+
+namespace caldera {
+namespace {
+
+// Pages that are to be free for each text to grow into when one joins; for one that had to leave before,
+// more: it is not to be sent away again at once.
+constexpr std::int64_t kGrowthPages = 1;
+constexpr std::int64_t kGrowthPagesOnReturn = 4;
+
+}  // namespace
+
+bool BatchGenerator::Engine::step() {
+  const std::lock_guard stepping(stepping_);
+  ended_.clear();
+  if (failed_) return book_.has_work();
+  if (forward_ == nullptr && !reopen()) return book_.has_work();
+  end_cancelled();
+  admit();
+  try {
+    prefill();
+    decode();
+  } catch (const OutOfMemoryError& e) {
+    fail_all(e.what());
+  } catch (const DeviceError& e) {
+    failed_ = true;
+    book_.close(e.what());
+    fail_all(e.what());
+    refuse_all(e.what());
+  } catch (...) {
+    fail_all(detail::message_of_current_exception());
+  }
+  if (forward_ == nullptr && !failed_) reopen();
+  if (forward_ != nullptr) update_status();
+  return book_.has_work();
+}
+
+void BatchGenerator::Engine::end_cancelled() {
+  for (const RequestPtr& request : book_.take_cancelled()) end(*request, FinishReason::cancelled);
+  for (RunningRequest* request : all_running())
+    if (book_.is_cancelled(request->id())) end(*request, FinishReason::cancelled);
+}
+
+void BatchGenerator::Engine::admit() {
+  while (static_cast<std::int64_t>(running_.size()) < limits_.max_batch) {
+    RequestPtr request = book_.next();
+    if (request == nullptr) return;
+    if (request->request().max_tokens == 0) {
+      end(*request, FinishReason::length);
+      continue;
+    }
+    PageStore& store = forward_->store();
+    request->join(store);
+    // All texts are to fit, and to have room to grow: else they would take pages from one another in turns.
+    const std::int64_t growth =
+        (request->was_preempted() ? kGrowthPagesOnReturn : kGrowthPages) * store.page_positions();
+    std::int64_t due = request->pages_due(store, growth);
+    for (const RequestPtr& other : running_) due += other->pages_due(store, growth);
+    if (!running_.empty() && due > store.available()) {
+      request->leave(store);
+      return book_.put_back(std::move(request));
+    }
+    found(*request);
+    running_.push_back(std::move(request));
+  }
+}
+
+/// Counts what was found of a request in the cache.
+void BatchGenerator::Engine::found(RunningRequest& request) {
+  const auto tokens = static_cast<std::uint64_t>(request.settle_reused());
+  if (tokens > 0) book_.count([&](BatchStatus& status) { status.reused_tokens += tokens; });
+}
+
+/// Takes pages from those that came last, until there are enough. False where the request had to go itself.
+bool BatchGenerator::Engine::make_room(RunningRequest& request, std::int64_t count) {
+  while (!request.reserve(forward_->store(), count)) {
+    RequestPtr last = std::move(running_.back());
+    running_.pop_back();
+    const bool was_it = last.get() == &request;
+    last->preempt(forward_->store());
+    book_.count([](BatchStatus& status) { ++status.preempted; });
+    book_.put_back(std::move(last));
+    if (was_it) return false;
+  }
+  return true;
+}
+
+/// Computes up to limits_.prefill_chunk tokens of prompts, those that came first first.
+void BatchGenerator::Engine::prefill() {
+  PageStore& store = forward_->store();
+  std::int64_t budget = limits_.prefill_chunk;
+  for (RunningRequest* request : all_running()) {
+    while (budget > 0 && runs(*request) && request->waiting() > 1) {
+      // A text that began alike may have gone this way in the meantime.
+      request->catch_up(store);
+      found(*request);
+      if (request->waiting() < 2) break;
+      const std::int64_t count = forward_->piece_of(std::min(request->waiting(), budget));
+      if (!make_room(*request, count)) break;
+      feed({&request, 1}, count);
+      budget -= count;
+    }
+  }
+}
+
+/// Computes one token of every request that waits for no more than one.
+void BatchGenerator::Engine::decode() {
+  std::vector<RunningRequest*> rows;
+  for (RunningRequest* request : all_running())
+    if (runs(*request) && request->waiting() == 1 && make_room(*request, 1)) rows.push_back(request);
+  // Room is made by those that came last, which may be among them.
+  std::erase_if(rows, [&](const RunningRequest* row) { return !runs(*row); });
+  if (!rows.empty()) feed(rows, 1);
+}
+
+/// Computes the next `count` tokens of each request, and draws where those were all.
+void BatchGenerator::Engine::feed(Requests requests, std::int64_t count) {
+  Answers answers;
+  try {
+    answers = compute(requests, count);
+  } catch (const OutOfMemoryError& e) {
+    return feed_apart(requests, count, e.what());
+  } catch (const DeviceError&) {
+    throw;
+  } catch (...) {
+    return feed_apart(requests, count, detail::message_of_current_exception());
+  }
+  settle(requests, count, answers);
+}
+
+/// After a call that failed: finds out whose fault it was. Throws where the cache cannot be used any more.
+void BatchGenerator::Engine::feed_apart(Requests requests, std::int64_t count, const std::string& why) {
+  eval(forward_->state());
+  if (requests.size() == 1) return end(*requests.front(), FinishReason::failed, why);
+  for (RunningRequest* request : requests)
+    if (runs(*request)) feed({&request, 1}, count);
+}
+
+BatchGenerator::Engine::Answers BatchGenerator::Engine::compute(Requests requests, std::int64_t count) {
+  std::vector<PagedRow> rows;
+  rows.reserve(requests.size());
+  for (const RunningRequest* request : requests) rows.push_back(request->row(count));
+  LazyTensor result = forward_->feed(rows);
+  const bool draws = requests.front()->waiting() == count;
+  const bool choose =
+      std::all_of(requests.begin(), requests.end(), [](const auto* r) { return r->takes_choices(); });
+  if (choose) result = stop_gradient(most_likely(result));
+  std::vector<LazyTensor> outputs = forward_->state();
+  outputs.push_back(result);
+  eval(outputs);
+  Answers answers;
+  answers.width = static_cast<std::size_t>(result.shape(1));
+  if (draws && choose) answers.ids = result.to_vector<std::int32_t>();
+  if (draws && !choose) answers.logits = result.to_vector<float>();
+  return answers;
+}
+
+/// Notes what was computed, and where that was all that a text has, draws its next token.
+void BatchGenerator::Engine::settle(Requests requests, std::int64_t count, const Answers& answers) {
+  RunningRequest::Fed fed;
+  for (RunningRequest* request : requests) {
+    const RunningRequest::Fed one = request->feed(forward_->store(), count);
+    fed.of_prompt += one.of_prompt;
+    fed.again += one.again;
+  }
+  book_.count([&](BatchStatus& status) {
+    status.prompt_tokens += static_cast<std::uint64_t>(fed.of_prompt);
+    status.recomputed_tokens += static_cast<std::uint64_t>(fed.again);
+  });
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    RunningRequest& request = *requests[r];
+    if (request.waiting() > 0) continue;
+    TokenEvent event;
+    try {
+      event = answers.ids.empty()
+                  ? request.draw(std::span(answers.logits).subspan(r * answers.width, answers.width),
+                                 limits_.max_context)
+                  : request.take(answers.ids[r], limits_.max_context);
+    } catch (...) {
+      end(request, FinishReason::failed, detail::message_of_current_exception());
+      continue;
+    }
+    book_.count([](BatchStatus& status) { ++status.generated_tokens; });
+    deliver(request, std::move(event));
+    if (runs(request)) request.outgrow(forward_->store());
+  }
+}
+
+}  // namespace caldera

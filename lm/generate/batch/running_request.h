@@ -1,0 +1,93 @@
+// A request in the batch, or on its way there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lm/generate/batch_request.h"
+#include "lm/generate/cache/paged_forward.h"
+#include "lm/generate/sampling/sampler.h"
+#include "lm/generate/text_frequencies.h"
+
+namespace caldera {
+
+/// An adapter as requests use it. `kind` tells its texts apart from those of others, and of an earlier one of
+/// the same name.
+struct NamedAdapter {
+  AdapterBank::AdapterPtr adapter;  // null: the model itself
+  std::string kind;
+};
+
+class RunningRequest {
+ public:
+  /// Keeps a reference to `frequencies`. Throws ValueError for sampling options out of their domains.
+  RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
+                 const TextFrequencies& frequencies);
+
+  RequestId id() const { return id_; }
+  const GenerateRequest& request() const { return request_; }
+  /// The prompt and what was drawn.
+  std::span<const std::int32_t> ids() const { return ids_; }
+  std::int64_t generated() const { return static_cast<std::int64_t>(ids_.size() - prompt_size_); }
+  /// Tokens whose keys and values are not computed yet.
+  std::int64_t waiting() const { return static_cast<std::int64_t>(ids_.size()) - fed_; }
+  std::int64_t fed() const { return fed_; }
+  /// Whether the device can choose its tokens, and nothing else is asked of it.
+  bool takes_choices() const;
+
+  /// Takes a beginning from the store; before the first, and after every leave().
+  void join(PageStore& store);
+  void leave(PageStore& store);
+  /// Takes what other texts have written of its next tokens since.
+  void catch_up(PageStore& store);
+  /// Leaves and joins again where its keys do not fit the text's length any more (see TextFrequencies).
+  void outgrow(PageStore& store);
+  /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not
+  /// computed for it.
+  std::int64_t settle_reused();
+  /// Pages that its tokens so far will still need, and up to `growth` tokens behind them.
+  std::int64_t pages_due(const PageStore& store, std::int64_t growth) const;
+  /// Whether it gave its pages up before.
+  bool was_preempted() const { return preempted_; }
+  void preempt(PageStore& store);
+  /// Makes room for the next `count` tokens. False where there are not enough pages.
+  bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
+  PagedRow row(std::int64_t count) const;
+  /// Says that the next `count` tokens are computed, and returns which of them never were before.
+  struct Fed {
+    std::int64_t of_prompt = 0;
+    std::int64_t again = 0;  ///< computed before, and given up
+  };
+  Fed feed(PageStore& store, std::int64_t count);
+
+  /// Draws the next token, or takes the one that the device chose, and says what happened. `context`: the
+  /// positions of a request. Throws what sampling and the constraint throw.
+  TokenEvent draw(std::span<const float> logits, std::int64_t context);
+  TokenEvent take(std::int32_t choice, std::int64_t context);
+  /// An event without a token.
+  TokenEvent ended(FinishReason reason, std::string error = {}) const;
+  /// Hands an event to the receiver. False where the request is to end.
+  bool tell(const TokenEvent& event) const;
+
+ private:
+  TokenEvent drawn(std::int32_t id, std::int64_t context);
+
+  RequestId id_;
+  GenerateRequest request_;
+  NamedAdapter adapter_;
+  Sampler sampler_;
+  std::vector<std::int32_t> ids_;
+  std::size_t prompt_size_;
+  const TextFrequencies& frequencies_;
+  PageStore::Text text_;
+  std::int64_t text_length_ = 0;  // see TextFrequencies
+  std::int64_t fed_ = 0;
+  std::int64_t settled_ = 0;  // the first tokens, which were computed or found once
+  std::int64_t reused_ = 0;   // of the prompt
+  bool preempted_ = false;
+};
+
+}  // namespace caldera

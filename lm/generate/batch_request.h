@@ -1,0 +1,99 @@
+// What a BatchGenerator is asked and what it answers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "lm/generate/finish_reason.h"
+#include "lm/generate/sampling/sampling_options.h"
+#include "lm/generate/sampling/token_constraint.h"
+
+namespace caldera {
+
+using RequestId = std::uint64_t;
+
+/// A token and the natural logarithm of its probability.
+struct TokenLogprob {
+  std::int32_t id = -1;
+  float logprob = 0;
+};
+
+/// What happened to a request. A request has an event for each token drawn, in order, and exactly one with a
+/// `finish`, which is its last: that of its last token, or one without a token (cancelled, failed, or
+/// max_tokens 0).
+struct TokenEvent {
+  RequestId request = 0;
+  std::optional<std::int32_t> id;  ///< the token drawn, a stop token included
+  float logprob = 0;               ///< of that token; where logprobs were asked for, else 0
+  std::vector<TokenLogprob> top;   ///< the most likely tokens there, as many as were asked for, best first
+  std::optional<FinishReason> finish;  ///< of the last event
+  std::string error;                   ///< why it failed: a sentence for people
+  std::int64_t prompt_tokens = 0;      ///< of the request
+  std::int64_t reused_tokens = 0;      ///< prompt tokens whose keys and values were in the cache already
+  std::int64_t generated_tokens = 0;   ///< so far, this one included
+};
+
+struct GenerateRequest {
+  std::vector<std::int32_t> prompt;  ///< ids; at least one
+  SamplingOptions sampling;
+  std::int64_t max_tokens = 100;
+  /// Tokens that end the text (see stop_tokens in generator.h).
+  std::vector<std::int32_t> stop_ids;
+  /// An adapter of load_adapter(), by its name; "": the model itself.
+  std::string adapter;
+  /// How many of the most likely tokens come with each event, and that token's own log-probability: those of
+  /// the model, before penalties and filters. Absent: none, which is cheaper.
+  std::optional<std::int64_t> logprobs;
+  /// Says which tokens may come next, and is told of each that was drawn. Used by step() alone; where it
+  /// throws, the request ends as failed. May be null.
+  std::shared_ptr<TokenConstraint> constraint;
+  /// Receives every event, on the thread of step() (a request cancelled while it waits: too). It has to be
+  /// quick, as the whole batch waits for it; it may call submit() and cancel(). false ends the request: then
+  /// this event was its last, whatever its `finish`. What it throws counts as false.
+  std::function<bool(const TokenEvent&)> on_event;
+};
+
+/// Bounds, fixed when a generator is made.
+struct BatchLimits {
+  std::int64_t max_batch = 16;  ///< requests that are computed at once
+  std::int64_t max_queue = 64;  ///< requests that wait; one more is refused (QueueFull)
+  /// Positions of one request, prompt and generated together. 0: as many as the model has.
+  std::int64_t max_context = 0;
+  /// Positions whose keys and values the cache holds, of all requests together, rounded up to pages. The
+  /// cache takes positions * BatchGenerator::bytes_per_position(model) bytes, at once. 0: max_batch times
+  /// the smaller of max_context and 2048.
+  std::int64_t cache_positions = 0;
+  std::int64_t prefill_chunk = 512;  ///< prompt tokens computed between two steps of decoding at most
+  bool reuse_prefixes = true;        ///< start from the pages of an earlier request with the same beginning
+};
+
+/// Thrown by submit() where the queue is full: the caller is to try again later (HTTP: 429 or 503).
+class QueueFull : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Counters since the generator was made, and how full it is now.
+struct BatchStatus {
+  std::int64_t running = 0;         ///< requests in the batch
+  std::int64_t waiting = 0;         ///< requests in the queue
+  std::int64_t pages = 0;           ///< of the cache
+  std::int64_t pages_in_use = 0;    ///< held by running requests
+  std::int64_t pages_reusable = 0;  ///< held by nobody, kept for requests with the same beginning
+  std::int64_t page_positions = 0;  ///< positions a page
+  std::int64_t cache_bytes = 0;
+  // Of prompts, each token once: those of requests past their prompt are in one of the two.
+  std::uint64_t prompt_tokens = 0;      ///< computed
+  std::uint64_t reused_tokens = 0;      ///< taken from the cache instead
+  std::uint64_t generated_tokens = 0;   ///< drawn
+  std::uint64_t recomputed_tokens = 0;  ///< of any kind, computed again after their pages were given up
+  std::uint64_t finished = 0;           ///< requests, whatever the reason
+  std::uint64_t preempted = 0;  ///< times that a request gave its pages up, to be computed again later
+};
+
+}  // namespace caldera

@@ -1,0 +1,174 @@
+#include "lm/generate/cache/paged_forward.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "lm/nn/precision.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/views.h"
+
+namespace caldera {
+namespace {
+
+// A call of another length needs a plan of its own: these are few.
+constexpr std::int64_t kPiece = 64;
+constexpr std::int64_t kSmallPiece = 8;
+constexpr std::int64_t kLeastPages = 4;
+
+std::int64_t power_of_two(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+}
+
+std::int64_t pages_for(std::int64_t positions) {
+  return (positions + PagedForward::kPagePositions - 1) / PagedForward::kPagePositions;
+}
+
+/// Of 4, 6, 8, 12, 16, 24, ...: what is read of pages in vain is a third at most.
+std::int64_t padded_pages(std::int64_t pages) {
+  const std::int64_t whole = power_of_two(std::max(pages, kLeastPages));
+  return whole > kLeastPages && pages <= whole / 4 * 3 ? whole / 4 * 3 : whole;
+}
+
+/// Pages of which a text of a layer with a window may need one at a time.
+std::int64_t window_pages(std::int64_t window, std::int64_t chunk) { return pages_for(window + chunk) + 2; }
+
+std::vector<PagedLayers> layer_groups(const CausalLM& model, const PagingOptions& options) {
+  std::vector<PagedLayers> groups;
+  const std::vector<std::optional<std::int64_t>> windows = model.attention_windows();
+  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const PagedLayers& g) { return g.window == windows[layer]; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {windows[layer], {}, 0});
+    group->layers.push_back(static_cast<std::int64_t>(layer));
+  }
+  for (PagedLayers& g : groups) {
+    g.pages = pages_for(options.positions) + 1;  // and page 0, which is nobody's
+    // As many again are kept for texts to come.
+    if (g.window) g.pages = std::min(g.pages, 2 * options.texts * window_pages(*g.window, options.chunk) + 1);
+  }
+  return groups;
+}
+
+std::vector<PageStore::Group> store_groups(const PagedKVCache& cache) {
+  std::vector<PageStore::Group> groups;
+  for (const PagedLayers& g : cache.groups()) groups.push_back({g.pages, g.window});
+  return groups;
+}
+
+/// What all tokens are turned for. Those that are the last of their text go with every other one.
+std::int64_t common_text_length(std::span<const PagedRow> rows) {
+  std::int64_t common = 0;
+  for (const PagedRow& row : rows) {
+    if (row.position + 1 >= row.text_length) continue;
+    if (common != 0 && common != row.text_length)
+      throw ValueError(fmt::format("PagedForward: prompts of {} and {} tokens are not fed in one call",
+                                   common, row.text_length));
+    common = row.text_length;
+  }
+  return common;
+}
+
+}  // namespace
+
+PagedForward::PagedForward(CausalLM& model, const PagingOptions& options)
+    : model_(model),
+      chunk_(options.chunk),
+      cache_(layer_groups(model, options), model.config().num_key_value_heads, model.config().head_dim,
+             kPagePositions, options.context, model.dtype(), model.device()),
+      store_(store_groups(cache_), kPagePositions, options.reuse) {}
+
+std::int64_t PagedForward::bytes_per_position(const CausalLM& model) {
+  const ModelConfig& c = model.config();
+  return 2 * c.num_hidden_layers * c.num_key_value_heads * c.head_dim *
+         static_cast<std::int64_t>(size_of(model.dtype()));
+}
+
+std::int64_t PagedForward::padded_length(std::int64_t length) const {
+  if (length == 1) return 1;
+  if (length <= kSmallPiece) return kSmallPiece;
+  return length <= kPiece ? kPiece : chunk_;
+}
+
+std::int64_t PagedForward::piece_of(std::int64_t tokens) const {
+  if (tokens >= chunk_) return chunk_;
+  return tokens > 2 * kSmallPiece ? std::min(tokens, kPiece) : std::min(tokens, kSmallPiece);
+}
+
+PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t batch,
+                                 std::int64_t length) const {
+  const auto tokens = static_cast<std::size_t>(batch * length);
+  PagedCall call;
+  call.batch = batch;
+  call.length = length;
+  call.longest = common_text_length(rows);
+  call.positions.assign(tokens, 0);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t t = 0; t < rows[r].ids.size(); ++t)
+      call.positions[r * static_cast<std::size_t>(length) + t] =
+          static_cast<std::int32_t>(rows[r].position + static_cast<std::int64_t>(t));
+  for (std::size_t g = 0; g < store_.groups().size(); ++g) {
+    const auto& window = store_.groups()[g].window;
+    const auto first_block = [&](const PagedRow& row) {
+      return window ? std::max<std::int64_t>(row.position - *window + 1, 0) / kPagePositions : 0;
+    };
+    const auto end_block = [](const PagedRow& row) {
+      return pages_for(row.position + static_cast<std::int64_t>(row.ids.size()));
+    };
+    std::int64_t pages = 1;
+    for (const PagedRow& row : rows) pages = std::max(pages, end_block(row) - first_block(row));
+    pages = padded_pages(pages);
+    if (window) pages = std::min(pages, std::max(window_pages(*window, length), kLeastPages));
+    PagedCall::Layers to;
+    to.slots.assign(tokens, PagedKVCache::kNoSlot);
+    to.first.assign(static_cast<std::size_t>(batch), 0);
+    to.pages.assign(static_cast<std::size_t>(batch * pages), 0);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const PagedRow& row = rows[r];
+      const std::int64_t first = first_block(row);
+      to.first[r] = static_cast<std::int32_t>(first * kPagePositions);
+      for (std::int64_t b = first; b < end_block(row); ++b)
+        to.pages[r * static_cast<std::size_t>(pages) + static_cast<std::size_t>(b - first)] =
+            static_cast<std::int32_t>(store_.page(*row.text, g, b));
+      for (std::size_t t = 0; t < row.ids.size(); ++t) {
+        const std::int64_t position = row.position + static_cast<std::int64_t>(t);
+        to.slots[r * static_cast<std::size_t>(length) + t] =
+            static_cast<std::int32_t>(store_.page(*row.text, g, position / kPagePositions) * kPagePositions +
+                                      position % kPagePositions);
+      }
+    }
+    call.groups.push_back(std::move(to));
+  }
+  return call;
+}
+
+LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
+  const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
+  std::size_t longest = 1;
+  for (const PagedRow& row : rows) longest = std::max(longest, row.ids.size());
+  const std::int64_t length = padded_length(static_cast<std::int64_t>(longest));
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length), 0);
+  std::vector<std::int32_t> last(static_cast<std::size_t>(batch), 0);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto at = static_cast<std::ptrdiff_t>(r) * length;
+    std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + at);
+    last[r] = static_cast<std::int32_t>(at + static_cast<std::ptrdiff_t>(rows[r].ids.size()) - 1);
+  }
+  if (bank_ != nullptr) {
+    std::vector<std::int32_t> slots(static_cast<std::size_t>(batch), 0);
+    for (std::size_t r = 0; r < rows.size(); ++r) slots[r] = rows[r].adapter;
+    bank_->select(slots);
+  }
+  cache_.plan(call_for(rows, batch, length));
+  LazyTensor hidden = model_.hidden_states(model_.make_ids(ids, batch), &cache_);
+  hidden = reshape(hidden, Shape{batch * length, hidden.shape(2)});
+  // The head is the widest matrix: one position of each row goes through it.
+  if (length > 1)
+    hidden = take(hidden,
+                  LazyTensor::from_span(std::span<const std::int32_t>(last), Shape{batch}, model_.device()));
+  return in_dtype(model_.logits(hidden), DType::f32);
+}
+
+}  // namespace caldera

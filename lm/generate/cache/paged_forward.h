@@ -1,0 +1,72 @@
+// PagedForward: feeds tokens of many texts to a model, over a paged cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lm/adapters/adapter_bank.h"
+#include "lm/generate/cache/page_store.h"
+#include "lm/models/causal_lm.h"
+#include "lm/nn/caches/paged_kv_cache.h"
+
+namespace caldera {
+
+/// How large a paged cache is to be.
+struct PagingOptions {
+  std::int64_t positions = 0;  ///< of layers without a window, all texts together
+  std::int64_t context = 0;    ///< positions of one text
+  std::int64_t texts = 1;      ///< at a time
+  std::int64_t chunk = 512;    ///< tokens of one text in one call
+  bool reuse = true;           ///< see PageStore
+};
+
+/// One text's share of a call: `ids` stand at `position` and on, for which the text has pages.
+struct PagedRow {
+  std::span<const std::int32_t> ids;
+  std::int64_t position = 0;
+  const PageStore::Text* text = nullptr;
+  std::int32_t adapter = 0;      ///< slot of the bank; 0: none
+  std::int64_t text_length = 0;  ///< see TokenPositions::longest
+};
+
+/// A model, its paged cache, and who has which page of that. Calls are filled up to a few shapes, so that
+/// there are few plans.
+class PagedForward {
+ public:
+  static constexpr std::int64_t kPagePositions = 16;
+
+  /// Takes the cache's memory.
+  PagedForward(CausalLM& model, const PagingOptions& options);
+
+  PageStore& store() { return store_; }
+  const PageStore& store() const { return store_; }
+  /// Where the adapters of rows are; null while there are none. Kept as a reference.
+  void set_adapters(AdapterBank* bank) { bank_ = bank; }
+  std::int64_t cache_bytes() const { return cache_.bytes(); }
+
+  /// How many of `tokens` that wait are to be fed in one call, which is filled up to that number or a larger
+  /// one.
+  std::int64_t piece_of(std::int64_t tokens) const;
+  /// Logits (rows, vocabulary), f32, after the last id of each row: to be evaluated together with state(),
+  /// before anything else is fed. Rows of the result beyond the given ones mean nothing. Throws ValueError
+  /// for rows of several text lengths, unless each token is the last of its text.
+  LazyTensor feed(std::span<const PagedRow> rows);
+  std::vector<LazyTensor> state() const { return cache_.state(); }
+
+  /// Bytes of keys and values that one position takes in layers without a window.
+  static std::int64_t bytes_per_position(const CausalLM& model);
+
+ private:
+  std::int64_t padded_length(std::int64_t length) const;
+  PagedCall call_for(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length) const;
+
+  CausalLM& model_;
+  AdapterBank* bank_ = nullptr;
+  std::int64_t chunk_;
+  PagedKVCache cache_;
+  PageStore store_;
+};
+
+}  // namespace caldera

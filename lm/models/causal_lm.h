@@ -1,0 +1,106 @@
+// CausalLM: a language model that predicts the next token, whatever its family. The trainer, the generator,
+// evaluation, adapters and the program know models by this interface alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lm/formats/config/model_config.h"
+#include "lm/nn/caches/kv_cache.h"
+#include "lm/nn/module.h"
+
+namespace caldera {
+
+class ModelFiles;
+class StagedFiles;
+
+/// A family derives from it and says how ids become hidden states and those become logits. Parameter names
+/// are Hugging Face's. Activations have the model's dtype: see set_dtype. One thread at a time uses a model.
+class CausalLM : public Module {
+ public:
+  virtual const ModelConfig& config() const = 0;
+
+  /// Maps ids (B, T) i32 to hidden states after the last norm (B, T, hidden). With a cache, positions are
+  /// those that it says, and it is begun and finished: evaluate its state() together with what is made of
+  /// the result. Throws ShapeError unless ids are 2-D, ValueError when the positions exceed
+  /// the model's positions or the cache's capacity.
+  virtual LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) = 0;
+  /// Maps any of the hidden states (..., hidden) to logits (..., vocabulary).
+  virtual LazyTensor logits(const LazyTensor& hidden) = 0;
+  /// Maps ids (B, T) to logits (B, T, vocabulary).
+  LazyTensor forward(const LazyTensor& ids, AttentionCache* cache = nullptr) {
+    return logits(hidden_states(ids, cache));
+  }
+  LazyTensor operator()(const LazyTensor& ids, AttentionCache* cache = nullptr) {
+    return forward(ids, cache);
+  }
+
+  /// Makes ids a (1, T) or (B, T) tensor on the model's device. Throws ValueError naming the first id outside
+  /// of the vocabulary and its position, ShapeError unless batch divides their number.
+  LazyTensor make_ids(std::span<const std::int32_t> ids, std::int64_t batch = 1) const;
+  /// Makes an empty cache that fits this model. Throws ValueError for a capacity above
+  /// config().max_positions().
+  std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
+
+  /// The window of each layer's attention (AttentionSpec::window), so that caches need not keep more; none
+  /// where a layer looks at everything. By default that of ModelConfig::layers.
+  virtual std::vector<std::optional<std::int64_t>> attention_windows() const;
+
+  /// Calls `visitor` with the path ("model.layers.0.self_attn.q_proj"), the name ("q_proj") and the slot of
+  /// each projection that the model's modules report, in a fixed order: what adapters may wrap. lm_head is
+  /// not among them. A slot may be assigned to once the walk is over.
+  using ProjectionVisitor = std::function<void(const std::string& path, const std::string& name,
+                                               std::unique_ptr<Projection>& slot)>;
+  void visit_projections(const ProjectionVisitor& visitor);
+
+  /// Computes in `dtype` (f32, f16 or bf16; see lm/nn/precision.h) from now on. Parameters that are not
+  /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for
+  /// another type, or where the device does not compute with it.
+  void set_dtype(DType dtype);
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+
+  /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
+  /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that
+  /// are quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong
+  /// shape, or unexpected; nothing is changed then.
+  void load_weights(const std::filesystem::path& path, DType dtype = DType::f32);
+  void load_weights(const ModelFiles& files, DType dtype = DType::f32);
+  /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
+  /// weights are the base model's, quantised ones as floats of the model's dtype: an adapter is saved by
+  /// save_adapter.
+  void save(const std::filesystem::path& dir);
+  /// Writes them together with other files: the caller commits `files`.
+  void save(const std::filesystem::path& dir, StagedFiles& files);
+
+  /// Says that files hold a larger model, of which this one is the part that reads and writes text: its
+  /// parameters have names that begin with `module` ("language_model."), and other ones are passed over.
+  void set_part_of_larger(const std::string& module) { module_ = module; }
+
+ protected:
+  explicit CausalLM(Device device) : device_(device) {}
+
+  /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
+  virtual detail::JsonMembers own_fields() const { return {}; }
+  /// Another name that files may have for a parameter; the same where there is none.
+  virtual std::string stored_name(const std::string& parameter) const { return module_ + parameter; }
+  const std::string& module_in_files() const { return module_; }
+  /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
+  /// lm_head.weight of a model whose embeddings are tied.
+  virtual bool is_harmless(const std::string& name) const;
+
+ private:
+  void check_dtype(DType dtype) const;
+
+  Device device_;
+  std::string module_;  // in files of a larger model
+  DType dtype_ = DType::f32;
+};
+
+}  // namespace caldera

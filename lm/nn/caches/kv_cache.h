@@ -1,0 +1,74 @@
+// KVCache: keys and values of the positions seen so far, for decoding one token at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/graph/lazy_tensor.h"
+#include "lm/nn/caches/attention_cache.h"
+
+namespace caldera {
+
+/// Keys and values of every layer in buffers of one capacity, so that every decoding step has the same shapes
+/// and replays one plan until the cache grows: positions enter as plan arguments. A forward call of a model
+/// writes the cache lazily; evaluate `state()` together with the logits in one eval, or the unevaluated
+/// history grows with every step. The new rows are then written into the buffers themselves, unless somebody
+/// else holds one of them (a copy of what keys() gives): that one is copied first.
+class KVCache final : public AttentionCache {
+ public:
+  /// Buffers (batch, kv_heads, capacity, head_dim) of zeros. Throws ValueError for an extent that is not
+  /// positive.
+  KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads, std::int64_t capacity,
+          std::int64_t head_dim, DType dtype, Device device);
+
+  std::int64_t layers() const { return static_cast<std::int64_t>(keys_.size()); }
+  std::int64_t batch() const { return keys_.front().shape()[0]; }
+  std::int64_t capacity() const { return keys_.front().shape()[2]; }
+  /// Positions written so far; the next token has this position.
+  std::int64_t position() const { return position_; }
+
+  /// Makes room for `capacity` positions, and keeps what is written. Between forward calls only. Throws
+  /// ValueError for less than capacity().
+  void grow(std::int64_t capacity);
+
+  /// Starts a forward call over `length` new positions. Throws ValueError when they do not fit any more; the
+  /// cache is then unchanged.
+  void begin(std::int64_t length);
+  void begin(std::int64_t batch, std::int64_t length) override;
+  TokenPositions positions() const override;
+  /// Says that the tokens of the calls from now on belong to a text of so many (TokenPositions::longest), of
+  /// which they need not be the last: for a text that is fed in pieces. Nothing: a text ends with its call.
+  void set_text_length(std::optional<std::int64_t> tokens) { text_length_ = tokens; }
+  /// Writes, and gives the buffers, or, of a layer with a window that is smaller, the part of them that a
+  /// query of the call may look at: where that begins is an argument of the plan.
+  AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                        const AttentionReach& reach) override;
+  /// Writes k and v (batch, kv_heads, length, head_dim) of one layer at [position, position + length). Throws
+  /// ShapeError unless they fit the cache.
+  void write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v);
+  /// Ends the call: position advances by its length.
+  void finish() override;
+
+  /// The whole buffers (batch, kv_heads, capacity, head_dim); what lies beyond the positions written is to be
+  /// masked.
+  const LazyTensor& keys(std::int64_t layer) const { return keys_[static_cast<std::size_t>(layer)]; }
+  const LazyTensor& values(std::int64_t layer) const { return values_[static_cast<std::size_t>(layer)]; }
+
+  /// Every buffer: what is to be evaluated with the logits.
+  std::vector<LazyTensor> state() const;
+  /// Forgets everything from `position` on (0: everything). Throws ValueError beyond what was written.
+  void truncate(std::int64_t position);
+  void clear() { truncate(0); }
+
+ private:
+  LazyTensor written(const LazyTensor& buffer, const LazyTensor& update) const;
+
+  std::vector<LazyTensor> keys_;
+  std::vector<LazyTensor> values_;
+  std::int64_t position_ = 0;
+  std::int64_t length_ = 0;  // of the forward call in progress
+  std::optional<std::int64_t> text_length_;
+};
+
+}  // namespace caldera

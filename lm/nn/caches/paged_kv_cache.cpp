@@ -1,0 +1,182 @@
+#include "lm/nn/caches/paged_kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/runtime/runtime.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/views.h"
+#include "ops/index/scatter.h"
+#include "ops/shape/joining.h"
+
+namespace caldera {
+
+PagedKVCache::PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, std::int64_t head_dim,
+                           std::int64_t page_positions, std::int64_t max_positions, DType dtype,
+                           Device device)
+    : groups_(std::move(groups)),
+      page_positions_(page_positions),
+      max_positions_(max_positions),
+      device_(device),
+      heads_(kv_heads) {
+  std::size_t layers = 0;
+  for (const PagedLayers& g : groups_) layers += g.layers.size();
+  if (layers == 0 || kv_heads < 1 || head_dim < 1 || page_positions < 2 || max_positions < 1)
+    throw ValueError(
+        fmt::format("PagedKVCache: layers {}, kv_heads {}, head_dim {}, page_positions {}, max_positions {}: "
+                    "all must be positive, and a page has two positions at least",
+                    layers, kv_heads, head_dim, page_positions, max_positions));
+  group_of_.assign(layers, groups_.size());
+  keys_.resize(layers);
+  values_.resize(layers);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].pages < 2)
+      throw ValueError(fmt::format("PagedKVCache: {} pages; two are the least", groups_[g].pages));
+    const Shape shape{groups_[g].pages * page_positions, kv_heads * head_dim};
+    for (const std::int64_t layer : groups_[g].layers) {
+      const auto i = static_cast<std::size_t>(layer);
+      if (layer < 0 || i >= layers || group_of_[i] != groups_.size())
+        throw ValueError(fmt::format("PagedKVCache: layer {} is not named exactly once", layer));
+      group_of_[i] = g;
+      keys_[i] = LazyTensor::zeros(shape, dtype, device);
+      values_[i] = LazyTensor::zeros(shape, dtype, device);
+    }
+  }
+  // Leaves from the start, so that the first call has the plan of all later ones.
+  eval(state());
+}
+
+std::int64_t PagedKVCache::bytes() const {
+  std::int64_t bytes = 0;
+  for (const LazyTensor& buffer : state())
+    bytes += buffer.numel() * static_cast<std::int64_t>(size_of(buffer.dtype()));
+  return bytes;
+}
+
+void PagedKVCache::plan(const PagedCall& call) {
+  const auto rows = static_cast<std::size_t>(call.batch);
+  const auto tokens = static_cast<std::size_t>(call.batch * call.length);
+  bool fits = call.batch > 0 && call.length > 0 && call.positions.size() == tokens &&
+              call.groups.size() == groups_.size();
+  for (const PagedCall::Layers& g : call.groups)
+    fits = fits && g.slots.size() == tokens && g.first.size() == rows && !g.pages.empty() &&
+           g.pages.size() % rows == 0;
+  if (!fits) throw ShapeError("PagedKVCache: the lists of a call do not fit its batch and length");
+
+  if (!keys_before_.empty()) {  // the call before this one failed half way
+    keys_ = std::move(keys_before_);
+    values_ = std::move(values_before_);
+    finish();
+  }
+  // One transfer for all of them; where a part of it begins is an argument of the plan.
+  std::vector<std::int32_t> all = call.positions;
+  for (auto row = call.positions.begin(); row != call.positions.end(); row += call.length)
+    all.push_back(*std::max_element(row, row + call.length));
+  for (const PagedCall::Layers& g : call.groups)
+    for (const auto* list : {&g.slots, &g.first, &g.pages}) all.insert(all.end(), list->begin(), list->end());
+  const LazyTensor data = LazyTensor::from_span(std::span<const std::int32_t>(all),
+                                                Shape{static_cast<std::int64_t>(all.size())}, device_);
+  std::int64_t at = 0;
+  const auto take_part = [&](const Shape& shape) {
+    const LazyTensor part = slice(data, 0, at, at + shape.numel());
+    at += shape.numel();
+    return reshape(part, shape);
+  };
+  batch_ = call.batch;
+  length_ = call.length;
+  longest_ = call.longest;
+  positions_ = take_part(Shape{batch_, length_});
+  last_ = take_part(Shape{batch_, 1});
+  located_.clear();
+  for (const PagedCall::Layers& g : call.groups) {
+    const std::int64_t pages = static_cast<std::int64_t>(g.pages.size()) / batch_;
+    const std::int64_t keys = pages * page_positions_;
+    Located located;
+    located.slots = take_part(Shape{batch_ * length_});
+    const LazyTensor first = take_part(Shape{batch_, 1, 1, 1});
+    const LazyTensor numbers = take_part(Shape{batch_, pages, 1});
+    const auto within = static_cast<std::int32_t>(page_positions_);
+    located.rows =
+        reshape(numbers * within + arange(page_positions_, DType::i32, device_), Shape{batch_, keys});
+    located.positions = first + arange(keys, DType::i32, device_);
+    located_.push_back(std::move(located));
+  }
+}
+
+void PagedKVCache::begin(std::int64_t batch, std::int64_t length) {
+  if (batch != batch_ || length != length_)
+    throw ShapeError(
+        fmt::format("PagedKVCache: ids ({}, {}), but ({}, {}) are planned", batch, length, batch_, length_));
+  keys_before_ = keys_;
+  values_before_ = values_;
+}
+
+void PagedKVCache::finish() {
+  keys_before_.clear();
+  values_before_.clear();
+}
+
+TokenPositions PagedKVCache::positions() const {
+  return {.length = length_, .first = 0, .rows = positions_, .reach = max_positions_, .longest = longest_};
+}
+
+AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                                    const AttentionReach& reach) {
+  const auto i = static_cast<std::size_t>(layer);
+  const Located& at = located_.at(group_of_.at(i));
+  const std::int64_t width = keys_[i].shape(1);
+  const Shape expected{batch_, heads_, length_, width / heads_};
+  if (k.shape() != expected || v.shape() != expected)
+    throw ShapeError(fmt::format("PagedKVCache: k {} and v {} do not fit, the call in progress writes {}",
+                                 k.shape().to_string(), v.shape().to_string(), expected.to_string()));
+  const auto written = [&](const LazyTensor& buffer, const LazyTensor& update) {
+    const LazyTensor rows = reshape(permute_dims(update, {0, 2, 1, 3}), Shape{batch_ * length_, width});
+    return scatter(buffer, at.slots, astype(rows, buffer.dtype()));
+  };
+  LazyTensor keys = written(keys_[i], k);
+  values_[i] = written(values_[i], v);
+  keys_[i] = std::move(keys);
+
+  // The zeros of row 0 stand for sinks, before the others.
+  LazyTensor rows = at.rows, key_positions = at.positions;
+  if (reach.sinks) {
+    const auto behind = [&](const LazyTensor& x) {
+      Shape one = x.shape();
+      one[x.rank() - 1] = 1;
+      return concatenate({zeros(one, DType::i32, device_), x}, -1);
+    };
+    rows = behind(rows);
+    key_positions = behind(key_positions);
+  }
+  const std::int64_t count = rows.shape(1);
+  const auto by_head = [&](const LazyTensor& x) {
+    return permute_dims(reshape(x, Shape{batch_, count, heads_, width / heads_}), {0, 2, 1, 3});
+  };
+  // Behind a text's own positions lies what another one left there: its weight is 0, but 0 * NaN is NaN.
+  const LazyTensor own =
+      reshape(less_equal(reshape(key_positions, Shape{batch_, count}), last_), Shape{batch_, count, 1});
+  const LazyTensor own_values = where(own, take(values_[i], rows), 0.0);
+  const LazyTensor query_positions = reshape(positions_, Shape{batch_, 1, length_, 1});
+  return {.keys = by_head(take(keys_[i], rows)),
+          .values = by_head(own_values),
+          .mask = visible_by_position(query_positions, key_positions, reach),
+          .offset = 0,
+          .sink_key = reach.sinks};
+}
+
+std::vector<LazyTensor> PagedKVCache::state() const {
+  std::vector<LazyTensor> all = keys_;
+  all.insert(all.end(), values_.begin(), values_.end());
+  return all;
+}
+
+}  // namespace caldera

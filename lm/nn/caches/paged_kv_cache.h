@@ -1,0 +1,90 @@
+// PagedKVCache: keys and values of many texts in pages of one memory (Kwon et al. 2023, "PagedAttention").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lm/nn/caches/attention_cache.h"
+
+namespace caldera {
+
+/// Layers whose keys and values are kept alike, as they have one window.
+struct PagedLayers {
+  std::optional<std::int64_t> window;  ///< none: all positions are kept
+  std::vector<std::int64_t> layers;
+  std::int64_t pages = 0;  ///< page 0, which no text has, among them
+};
+
+/// Says where the tokens of one forward call stand, and where the keys that they look at lie. Rows of a batch
+/// are texts, at positions of their own. A token of no text (padding) has position 0 and no_slot.
+struct PagedCall {
+  std::int64_t batch = 0;
+  std::int64_t length = 0;
+  std::int64_t longest = 0;             ///< see TokenPositions
+  std::vector<std::int32_t> positions;  ///< (batch, length)
+  struct Layers {
+    std::vector<std::int32_t> slots;  ///< (batch, length): page * page_positions + place within the page
+    std::vector<std::int32_t> first;  ///< (batch): the position that the first page of the row begins with
+    std::vector<std::int32_t> pages;  ///< (batch, n): of positions one after the other; 0 beyond a text's own
+  };
+  std::vector<Layers> groups;  ///< one for each of PagedKVCache::groups()
+};
+
+/// The memory of all layers, and the calls on it. Which text has which page is the caller's affair (see
+/// PageStore in lm/generate/cache/). Shapes of a call are its batch, length and pages; everything else
+/// is data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
+class PagedKVCache final : public AttentionCache {
+ public:
+  /// Takes 2 * kv_heads * head_dim elements for each position of each layer's pages, now. Positions lie below
+  /// `max_positions`. Throws ValueError for an extent that is not positive, or groups that do not name every
+  /// layer once.
+  PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, std::int64_t head_dim,
+               std::int64_t page_positions, std::int64_t max_positions, DType dtype, Device device);
+
+  const std::vector<PagedLayers>& groups() const { return groups_; }
+  std::int64_t page_positions() const { return page_positions_; }
+  std::int64_t bytes() const;
+  /// Where tokens of no text are written: nowhere, as it is outside of every memory. Page 0 stays zeros.
+  static constexpr std::int32_t kNoSlot = -1;
+
+  /// Says what the next forward call is. A call that was begun and not finished is forgotten. Throws
+  /// ShapeError where its lists do not fit.
+  void plan(const PagedCall& call);
+  void begin(std::int64_t batch, std::int64_t length) override;
+  TokenPositions positions() const override;
+  AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
+                        const AttentionReach& reach) override;
+  void finish() override;
+
+  /// Every buffer: what is to be evaluated with the logits of a call.
+  std::vector<LazyTensor> state() const;
+
+ private:
+  /// The data of the call, for the layers of a group.
+  struct Located {
+    LazyTensor slots;      // (batch * length)
+    LazyTensor rows;       // (batch, keys)
+    LazyTensor positions;  // (batch, 1, 1, keys)
+  };
+
+  std::vector<PagedLayers> groups_;
+  std::vector<std::size_t> group_of_;  // of each layer
+  std::int64_t page_positions_;
+  std::int64_t max_positions_;
+  Device device_;
+  std::vector<LazyTensor> keys_;  // (rows, kv_heads * head_dim); row 0 is zeros
+  std::vector<LazyTensor> values_;
+  std::int64_t heads_;
+  std::int64_t batch_ = 0;
+  std::int64_t length_ = 0;
+  std::int64_t longest_ = 0;
+  // What keys_ and values_ were before the call in progress; empty between calls.
+  std::vector<LazyTensor> keys_before_, values_before_;
+  LazyTensor positions_;  // (batch, length)
+  LazyTensor last_;       // (batch, 1): the last position of each row's queries
+  std::vector<Located> located_;
+};
+
+}  // namespace caldera

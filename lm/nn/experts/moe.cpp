@@ -1,0 +1,103 @@
+#include "lm/nn/experts/moe.h"
+
+#include <fmt/format.h>
+
+#include "lm/nn/init.h"
+#include "lm/nn/precision.h"
+#include "ops/core/broadcast.h"
+#include "ops/core/ranges.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/sum.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/linalg/matmul.h"
+#include "ops/quantized/quantized_products.h"
+
+namespace caldera {
+namespace {
+
+/// x (1 or experts, N, in) times each expert's matrix (in, out): (experts, N, out). Quantised ones lie
+/// transposed.
+LazyTensor by_expert(const LazyTensor& x, const Weight& matrices) {
+  if (!matrices.is_quantized()) return matmul(x, cast_like(matrices.tensor, x));
+  const std::int64_t experts = matrices.quantized.matrices();
+  const LazyTensor numbers = reshape(arange(experts, DType::i32, x.device()), Shape{experts, 1});
+  return quantized_matmul_by(broadcast_to(x, Shape{experts, x.shape(1), x.shape(2)}), matrices.quantized,
+                             broadcast_to(numbers, Shape{experts, x.shape(1)}));
+}
+
+}  // namespace
+
+ExpertLayers::ExpertLayers(std::unique_ptr<Linear> router, std::vector<std::unique_ptr<Layer>> experts,
+                           std::int64_t chosen, RoutingWeights form)
+    : router_(std::move(router)), experts_(std::move(experts)), chosen_(chosen), form_(form) {
+  if (static_cast<std::size_t>(router_->out_features()) != experts_.size() || experts_.empty())
+    throw ShapeError(fmt::format("ExpertLayers: the router has {} outputs for {} experts",
+                                 router_->out_features(), experts_.size()));
+}
+
+LazyTensor ExpertLayers::forward(const LazyTensor& x) {
+  const LazyTensor tokens = reshape(x, Shape{-1, x.shape(-1)});
+  const LazyTensor weights = expert_weights(router_->forward(tokens), chosen_, form_);
+  LazyTensor y;
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    const auto place = static_cast<std::int64_t>(e);
+    const LazyTensor weight = in_dtype(slice(weights, 1, place, place + 1), x.dtype());
+    const LazyTensor part = experts_[e]->forward(tokens) * weight;
+    y = y.defined() ? y + part : part;
+  }
+  return reshape(y, x.shape());
+}
+
+void ExpertLayers::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.module(join_name(prefix, "gate"), *router_);
+  for (std::size_t e = 0; e < experts_.size(); ++e)
+    visitor.module(join_name(prefix, fmt::format("experts.{}", e)), *experts_[e]);
+}
+
+StackedExperts::StackedExperts(const Sizes& sizes, double limit, double std, std::uint64_t seed,
+                               Device device)
+    : sizes_(sizes),
+      limit_(limit),
+      router_(sizes.hidden, sizes.experts, true, std, mix_seed(seed, 0), device),
+      gate_up_proj_{
+          normal_init(Shape{sizes.experts, sizes.hidden, 2 * sizes.width}, std, mix_seed(seed, 1), device)},
+      gate_up_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, 2 * sizes.width}, DType::f32, device)},
+      down_proj_{
+          normal_init(Shape{sizes.experts, sizes.width, sizes.hidden}, std, mix_seed(seed, 2), device)},
+      down_proj_bias_{LazyTensor::zeros(Shape{sizes.experts, sizes.hidden}, DType::f32, device)} {}
+
+LazyTensor StackedExperts::activated(const LazyTensor& gate_up) const {
+  const LazyTensor pairs = reshape(gate_up, Shape{sizes_.experts, -1, sizes_.width, 2});
+  const auto part = [&](std::int64_t i) {
+    return reshape(slice(pairs, -1, i, i + 1), Shape{sizes_.experts, -1, sizes_.width});
+  };
+  const LazyTensor gate = minimum(part(0), limit_);
+  const LazyTensor up = maximum(minimum(part(1), limit_), -limit_);
+  return (up + 1) * gate * sigmoid(gate * 1.702);
+}
+
+LazyTensor StackedExperts::forward(const LazyTensor& x) {
+  const LazyTensor tokens = reshape(x, Shape{1, -1, x.shape(-1)});
+  const LazyTensor weights = expert_weights(router_.forward(reshape(tokens, Shape{-1, sizes_.hidden})),
+                                            sizes_.chosen, RoutingWeights::softmax_of_chosen);
+  const auto with_bias = [&](const LazyTensor& y, const Weight& bias) {
+    return y + expand_dims(cast_like(bias.tensor, x), 1);
+  };
+  const LazyTensor gate_up = with_bias(by_expert(tokens, gate_up_proj_), gate_up_proj_bias_);
+  const LazyTensor each = with_bias(by_expert(activated(gate_up), down_proj_), down_proj_bias_);
+  const LazyTensor by_expert = expand_dims(in_dtype(transpose(weights), x.dtype()), 2);
+  return reshape(sum(each * by_expert, {0}), x.shape());
+}
+
+void StackedExperts::visit(const std::string& prefix, ParameterVisitor& visitor) {
+  visitor.module(join_name(prefix, "router"), router_);
+  const std::string experts = join_name(prefix, "experts");
+  visitor.matrix(join_name(experts, "gate_up_proj"), gate_up_proj_);
+  visitor.parameter(join_name(experts, "gate_up_proj_bias"), gate_up_proj_bias_);
+  visitor.matrix(join_name(experts, "down_proj"), down_proj_);
+  visitor.parameter(join_name(experts, "down_proj_bias"), down_proj_bias_);
+}
+
+}  // namespace caldera

@@ -1,0 +1,31 @@
+// Engine: what continues prompts for the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lm/generate/batch_generator.h"
+
+namespace caldera::serve {
+
+/// Continues many prompts at once on a thread of its own. The functions may be called from any thread; events
+/// arrive on the engine's.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// As BatchGenerator::submit: throws QueueFull, or ValueError for a request that is at fault.
+  virtual RequestId submit(GenerateRequest request) = 0;
+  /// As BatchGenerator::cancel.
+  virtual bool cancel(RequestId id) = 0;
+  virtual BatchStatus status() const = 0;
+  /// Positions of one request, prompt and generated together.
+  virtual std::int64_t context() const = 0;
+
+ protected:
+  Engine() = default;
+};
+
+}  // namespace caldera::serve

@@ -1,0 +1,187 @@
+#include "lm/serve/http/answers.h"
+
+#include <chrono>
+
+#include "lm/serve/http/peer.h"
+
+namespace caldera::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 100ms;     // how soon a client that has left is noticed
+constexpr auto kKeepAlive = 10s;  // silence after which a stream gets a comment, so that proxies keep it
+constexpr int kClientLeft = 499;  // nginx's, for the log: nobody receives it
+
+void client_left(httplib::Response& response, RequestLog& log) {
+  log.disconnected();
+  response.status = kClientLeft;
+  log.status(kClientLeft);
+  response.set_content("", "text/plain");
+}
+
+ApiError timed_out() { return {504, "timeout_error", "the answer took too long", {}, "timeout"}; }
+
+}  // namespace
+
+/// Holds a request's place among those that are answered at once.
+class Answers::Ticket {
+ public:
+  Ticket(Metrics& metrics, std::int64_t most) : metrics_(metrics) {
+    if (metrics_.add_active(1) <= most) return;
+    metrics_.add_active(-1);
+    throw too_busy("the server is busy: it answers as many requests as it may; try again later");
+  }
+  ~Ticket() { metrics_.add_active(-1); }
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+
+ private:
+  Metrics& metrics_;
+};
+
+/// A stream of events while it is sent.
+class Answers::Stream {
+ public:
+  Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Job> job, const ReplyHead& head,
+         bool include_usage, std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket,
+         const Peer& peer, int seconds)
+      : cancelled_(cancelled),
+        job_(std::move(job)),
+        writer_(head, job_->size(), include_usage),
+        log_(std::move(log)),
+        ticket_(std::move(ticket)),
+        peer_(peer),
+        deadline_(Clock::now() + std::chrono::seconds(seconds)) {}
+
+  /// Sends what is new. Returns false where the connection is of no more use.
+  bool send(httplib::DataSink& sink) {
+    const std::vector<Delta> deltas = job_->take(kLook);
+    if (peer_.left()) return leave();
+    if (cancelled_ || Clock::now() > deadline_) job_->cancel();
+    std::string out;
+    for (const Delta& delta : deltas) {
+      if (!delta.shows() && !delta.ends() && delta.tokens.empty()) continue;
+      out += writer_.events(delta);
+      if (delta.shows()) log_->first_token();
+      if (!delta.finish.empty()) log_->end(delta.finish);
+      if (!delta.error.empty()) log_->end(delta.error);
+      if (delta.cancelled) log_->end("cancelled");
+    }
+    const bool done = job_->done();
+    if (done) out += writer_.end(job_->usage());
+    if (out.empty() && Clock::now() > written_ + kKeepAlive) out = ": still here\n\n";
+    if (!out.empty()) {
+      if (!sink.write(out.data(), out.size())) return leave();
+      written_ = Clock::now();
+    }
+    log_->usage(job_->usage());
+    if (done) sink.done();
+    return true;
+  }
+
+ private:
+  bool leave() {
+    log_->disconnected();
+    job_->cancel();
+    return false;
+  }
+
+  const std::atomic<bool>& cancelled_;
+  std::shared_ptr<Job> job_;
+  ChunkWriter writer_;
+  std::shared_ptr<RequestLog> log_;
+  std::shared_ptr<Ticket> ticket_;
+  Peer peer_;
+  Clock::time_point deadline_;
+  Clock::time_point written_ = Clock::now();
+};
+
+void Answers::answer(Endpoint endpoint, const httplib::Request& request, const std::string& body,
+                     httplib::Response& response, const std::shared_ptr<RequestLog>& log) {
+  if (closed_) throw unavailable("the server stops");
+  const Json document = parse_body(body, service_.limits().max_depth);
+  if (endpoint == Endpoint::embeddings) {
+    embeddings(request, read_embedding_request(document, service_.limits()), response, log);
+    return;
+  }
+  std::shared_ptr<Ticket> ticket;
+  std::shared_ptr<Job> job;
+  CompletionOptions options;
+  const auto begin = [&](auto parsed) {
+    ticket = std::make_shared<Ticket>(metrics_, service_.limits().max_clients);
+    options = parsed.options;
+    job = service_.start(parsed);
+  };
+  const bool chat = endpoint == Endpoint::chat;
+  if (chat) {
+    begin(read_chat_request(document, service_.limits()));
+  } else {
+    begin(read_completion_request(document, service_.limits()));
+  }
+  const ReplyHead head = make_head(service_.model_name(options), chat, options.logprobs.has_value());
+  if (options.stream) {
+    stream(request, response, log, std::move(job), head, options.include_usage, std::move(ticket));
+  } else {
+    whole(request, response, log, *job, head);
+  }
+}
+
+void Answers::embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
+                         httplib::Response& response, const std::shared_ptr<RequestLog>& log) {
+  const Ticket ticket(metrics_, service_.limits().max_clients);
+  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+  const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
+  Usage usage;
+  const Json reply =
+      service_.embed(parsed, usage, [&] { return !peer.left() && !cancelled_ && Clock::now() <= deadline; });
+  if (reply.is_null() && cancelled_) throw unavailable("the server stops");
+  if (reply.is_null() && !peer.left()) throw timed_out();
+  if (reply.is_null()) return client_left(response, *log);
+  log->usage(usage);
+  log->status(200);
+  response.status = 200;
+  response.set_content(dump(reply), "application/json");
+}
+
+void Answers::stream(const httplib::Request& request, httplib::Response& response,
+                     const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job, const ReplyHead& head,
+                     bool include_usage, std::shared_ptr<Ticket> ticket) {
+  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+  const auto state = std::make_shared<Stream>(cancelled_, std::move(job), head, include_usage, log,
+                                              std::move(ticket), peer, service_.limits().request_seconds);
+  response.status = 200;
+  log->status(200);
+  response.set_header("Cache-Control", "no-cache");
+  response.set_header("X-Accel-Buffering", "no");  // nginx passes events on as they come
+  response.set_chunked_content_provider(
+      "text/event-stream", [state](std::size_t, httplib::DataSink& sink) { return state->send(sink); });
+}
+
+void Answers::whole(const httplib::Request& request, httplib::Response& response,
+                    const std::shared_ptr<RequestLog>& log, Job& job, const ReplyHead& head) {
+  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+  const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
+  Reply reply(head, job.size());
+  while (!job.done()) {
+    const std::vector<Delta> deltas = job.take(kLook);
+    log->usage(job.usage());
+    for (const Delta& delta : deltas) {
+      if (delta.shows()) log->first_token();
+      if (!delta.finish.empty()) log->end(delta.finish);
+      reply.add(delta);
+    }
+    if (peer.left()) {
+      job.cancel();
+      return client_left(response, *log);
+    }
+    if (cancelled_) throw unavailable("the server stops");
+    if (Clock::now() > deadline) throw timed_out();
+  }
+  response.status = 200;
+  log->status(200);
+  response.set_content(dump(reply.json(job.usage())), "application/json");
+}
+
+}  // namespace caldera::serve

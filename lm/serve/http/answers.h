@@ -1,0 +1,51 @@
+// Answers: the requests for texts, from the body to the last byte of the answer.
+#pragma once
+
+#include <httplib.h>
+
+#include <atomic>
+#include <memory>
+
+#include "lm/serve/http/request_log.h"
+#include "lm/serve/service/replies.h"
+#include "lm/serve/service/service.h"
+
+namespace caldera::serve {
+
+enum class Endpoint : std::uint8_t { chat, completions, embeddings };
+
+/// Answers requests for texts, whole or as a stream. May be used from any thread.
+class Answers {
+ public:
+  Answers(Service& service, Metrics& metrics) : service_(service), metrics_(metrics) {}
+
+  /// Answers a request whose body has been read. Throws ApiError where it is refused. A stream goes on after
+  /// the return: then `log` lives until it ends.
+  void answer(Endpoint endpoint, const httplib::Request& request, const std::string& body,
+              httplib::Response& response, const std::shared_ptr<RequestLog>& log);
+
+  /// From now on every request is refused.
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
+  /// Ends those under way.
+  void cancel_all() { cancelled_ = true; }
+
+ private:
+  class Ticket;
+  class Stream;
+
+  void embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
+                  httplib::Response& response, const std::shared_ptr<RequestLog>& log);
+  void stream(const httplib::Request& request, httplib::Response& response,
+              const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job, const ReplyHead& head,
+              bool include_usage, std::shared_ptr<Ticket> ticket);
+  void whole(const httplib::Request& request, httplib::Response& response,
+             const std::shared_ptr<RequestLog>& log, Job& job, const ReplyHead& head);
+
+  Service& service_;
+  Metrics& metrics_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace caldera::serve

@@ -1,0 +1,48 @@
+// HttpServer: the service over HTTP.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lm/serve/http/request_log.h"
+#include "lm/serve/service/service.h"
+
+namespace caldera::serve {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  ///< 0: one that is free
+  std::string api_key;
+  std::vector<std::string> origins;  ///< see GuardOptions
+  RequestLog::Print log;             ///< receives a line a request, from any thread; none: no log
+};
+
+/// Listens, answers, and stops. Answers are of OpenAI's API (docs/serving.md).
+class HttpServer {
+ public:
+  /// Keeps a reference to the service, whose limits it obeys.
+  HttpServer(Service& service, ServerOptions options);
+  /// Stops, if that has not been done.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// Takes the address; connections wait from now on. Returns the port. Throws FileError where the address
+  /// cannot be had.
+  int bind();
+  /// Answers on threads of its own.
+  void start();
+  /// Refuses new requests and gives those under way the time of ServeLimits::drain_seconds; then ends them.
+  void stop();
+  /// Ends those under way at once: for a stop() that another thread is in.
+  void hurry();
+
+  const Metrics& metrics() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace caldera::serve

@@ -1,0 +1,124 @@
+#include "lm/serve/protocol/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <random>
+
+namespace caldera::serve {
+namespace {
+
+constexpr std::int64_t kMostIds = std::numeric_limits<std::int32_t>::max();
+
+// {"50256": -100}.
+std::vector<std::pair<std::int32_t, float>> read_bias(const Fields& fields, const ServeLimits& limits) {
+  std::vector<std::pair<std::int32_t, float>> result;
+  const Json* map = fields.object("logit_bias");
+  if (map == nullptr) return result;
+  if (map->size() > limits.max_bias)
+    fields.fail("logit_bias", fmt::format("has {} entries, at most {}", map->size(), limits.max_bias));
+  for (const auto& [key, value] : map->items()) {
+    std::int32_t id = 0;
+    const char* end = key.data() + key.size();
+    const auto [stopped, error] = std::from_chars(key.data(), end, id);
+    if (error != std::errc() || stopped != end || id < 0)
+      fields.fail("logit_bias", "must map token ids to numbers");
+    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
+      fields.fail("logit_bias", "must map token ids to numbers in -100 to 100");
+    result.emplace_back(id, value.get<float>());
+  }
+  return result;
+}
+
+std::uint64_t read_seed(const Fields& fields) {
+  constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kHigh = std::numeric_limits<std::int64_t>::max();
+  if (const auto seed = fields.integer("seed", kLow, kHigh)) return static_cast<std::uint64_t>(*seed);
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+SamplingOptions read_sampling(const Fields& fields, const ServeLimits& limits) {
+  SamplingOptions options;
+  options.temperature = fields.number("temperature", 0, 100).value_or(1);
+  options.top_p = fields.number("top_p", 0, 1).value_or(1);
+  if (options.top_p == 0) options.top_k = 1;  // OpenAI's domain has 0: the most likely token
+  if (options.top_p == 0) options.top_p = 1;
+  if (const auto top_k = fields.integer("top_k", -1, kMostIds); top_k && *top_k > 0) options.top_k = *top_k;
+  options.min_p = fields.number("min_p", 0, 1).value_or(0);
+  options.typical_p = fields.number("typical_p", 1e-6, 1).value_or(1);
+  options.repetition_penalty = fields.number("repetition_penalty", 1e-3, 100).value_or(1);
+  options.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
+  options.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
+  options.logit_bias = read_bias(fields, limits);
+  options.seed = read_seed(fields);
+  return options;
+}
+
+std::vector<std::int32_t> read_stop_ids(const Fields& fields, const ServeLimits& limits) {
+  std::vector<std::int32_t> ids;
+  const Json* list = fields.list("stop_token_ids", limits.max_stops);
+  if (list == nullptr) return ids;
+  for (const Json& entry : *list) {
+    if (!entry.is_number_integer() || entry.get<double>() < 0 ||
+        entry.get<double>() > static_cast<double>(kMostIds))
+      fields.fail("stop_token_ids", "must list token ids");
+    ids.push_back(entry.get<std::int32_t>());
+  }
+  return ids;
+}
+
+// {"type": "json_schema", "json_schema": {"name", "schema", "strict"}}.
+void read_format(const Fields& fields, CompletionOptions& options) {
+  const Json* format = fields.object("response_format");
+  if (format == nullptr) return;
+  const Fields inner(*format, "response_format.");
+  const std::string type = inner.text("type").value_or("");
+  if (type == "json_object") {
+    options.format = OutputFormat::json_object;
+  } else if (type == "json_schema") {
+    const Json* wrapped = inner.object("json_schema");
+    if (wrapped == nullptr) inner.fail("json_schema", "is missing");
+    const auto schema = wrapped->find("schema");
+    if (schema == wrapped->end() || (!schema->is_object() && !schema->is_boolean()))
+      inner.fail("json_schema.schema", "must be a schema: an object, true or false");
+    options.format = OutputFormat::json_schema;
+    options.schema = *schema;
+  } else if (type != "text") {
+    inner.fail("type", "must be text, json_object or json_schema");
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& option_fields() {
+  static const std::vector<std::string_view> kNames{
+      "model", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty",
+      "presence_penalty", "frequency_penalty", "logit_bias", "seed", "max_tokens", "n", "stop",
+      "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "response_format",
+      // These say who asks, or how the answer is to be billed or kept.
+      "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
+      "prompt_cache_retention"};
+  return kNames;
+}
+
+CompletionOptions read_options(const Fields& fields, const ServeLimits& limits) {
+  CompletionOptions options;
+  options.model = fields.text("model").value_or("");
+  options.sampling = read_sampling(fields, limits);
+  options.max_tokens = fields.integer("max_tokens", 1, limits.max_tokens);
+  options.choices = fields.integer("n", 1, limits.max_choices).value_or(1);
+  options.stop = fields.texts("stop", limits.max_stops, limits.max_stop_bytes);
+  options.stop_ids = read_stop_ids(fields, limits);
+  options.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  options.stream = fields.flag("stream").value_or(false);
+  if (const Json* stream = fields.object("stream_options")) {
+    if (!options.stream) fields.fail("stream_options", "needs \"stream\": true");
+    options.include_usage = Fields(*stream, "stream_options.").flag("include_usage").value_or(false);
+  }
+  read_format(fields, options);
+  return options;
+}
+
+}  // namespace caldera::serve

@@ -1,0 +1,247 @@
+#include "lm/serve/service/service.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "engine/base/error.h"
+#include "lm/chat/template/base/chat_template_error.h"
+
+namespace caldera::serve {
+namespace {
+
+ApiError unknown_model(const std::string& name) {
+  return not_found(
+      fmt::format("the model '{}' does not exist; /v1/models lists those that do", name.substr(0, 100)),
+      "model", "model_not_found");
+}
+
+// Refuses ids beyond the vocabulary.
+void check_ids(const std::vector<std::int32_t>& ids, std::int64_t vocabulary, const char* param) {
+  for (const std::int32_t id : ids)
+    if (id >= vocabulary)
+      throw bad_request(fmt::format("token id {} lies outside of the vocabulary of {}", id, vocabulary),
+                        param);
+}
+
+// The first `width` numbers of each vector, made length 1 again.
+void shorten(std::vector<std::vector<float>>& vectors, std::size_t width) {
+  for (std::vector<float>& vector : vectors) {
+    vector.resize(width);
+    double square = 0;
+    for (const float x : vector) square += static_cast<double>(x) * x;
+    const double length = std::max(std::sqrt(square), 1e-12);
+    for (float& x : vector) x = static_cast<float>(x / length);
+  }
+}
+
+void check_width(const Embedder& embedder, std::int64_t width) {
+  const Embedder::Widths widths = embedder.widths();
+  const std::int64_t own = embedder.dimension();
+  if (width == own || (widths.any && width < own) || std::ranges::count(widths.listed, width) > 0) return;
+  std::string allowed = fmt::format("the model's vectors have {} numbers", own);
+  if (widths.any) allowed += ", or fewer";
+  if (!widths.listed.empty()) allowed += fmt::format(", or {}", fmt::join(widths.listed, ", "));
+  if (!widths.any && widths.listed.empty())
+    allowed += ", and may not be shortened (where the model was trained for it: caldera serve --matryoshka)";
+  throw bad_request(fmt::format("'dimensions' is {}: {}", width, allowed), "dimensions");
+}
+
+}  // namespace
+
+Service::Service(const ServedModel& model, Engine& engine, const ServeLimits& limits)
+    : model_(model), engine_(&engine), limits_(limits), constraints_(model) {}
+
+Service::Service(const ServedModel& model, Embedder& embedder, const ServeLimits& limits)
+    : model_(model), embedder_(&embedder), limits_(limits), constraints_(model) {}
+
+Engine& Service::engine() const {
+  if (engine_ != nullptr) return *engine_;
+  throw bad_request(fmt::format("'{}' gives embeddings alone; use /v1/embeddings", embedder_->name()),
+                    "model", "model_not_supported");
+}
+
+std::shared_ptr<Job> Service::start(const ChatRequest& request) {
+  Engine& engine = this->engine();
+  if (!model_.chat) {
+    throw bad_request("the model has no chat template; use /v1/completions", "messages",
+                      "chat_template_missing");
+  }
+  adapter_of(request.options.model);  // before the work of rendering
+  ChatTemplateInput input;
+  input.messages = request.messages;
+  input.tools = request.tools;
+  input.add_generation_prompt = request.add_generation_prompt;
+  input.variables = Json::object();
+  for (const auto& [name, token] : model_.special_tokens) input.variables[name] = token;
+  input.variables.update(request.variables);
+  std::string text;
+  try {
+    const bool with_tools = !request.tools.is_null() && model_.chat_with_tools;
+    text = (with_tools ? *model_.chat_with_tools : *model_.chat).render(input).text;
+  } catch (const ChatTemplateError& error) {
+    throw bad_request(fmt::format("the model's chat template refuses the conversation: {}", error.what()),
+                      "messages");
+  }
+
+  JobText first;
+  first.request = make_request(request.options, model_.tokenizer->encode(text, false));
+  if (!request.tools.is_null()) first.options.tools = model_.tools;
+  if (model_.split_thinking) first.options.thinking.emplace(text);
+  std::vector<JobText> texts;
+  add_choices(
+      request.options, first,
+      [&]() -> std::shared_ptr<TokenConstraint> {
+        // A template that opens the thinking leaves its end to the model.
+        const std::string_view mark =
+            first.options.thinking ? first.options.thinking->close() : std::string_view();
+        if (request.tool_choice > ToolChoice::automatic)
+          return constraints_.behind(mark, constraints_.tool_call(request.tools, request.tool_name));
+        if (request.options.format == OutputFormat::text) return nullptr;
+        return constraints_.behind(mark, constraints_.format(request.options));
+      },
+      texts);
+  return Job::start(engine, *model_.tokenizer, std::move(texts));
+}
+
+std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
+  Engine& engine = this->engine();
+  adapter_of(request.options.model);
+  std::vector<JobText> texts;
+  for (const Prompt& prompt : request.prompts) {
+    JobText first;
+    std::vector<std::int32_t> ids;
+    if (const auto* text = std::get_if<std::string>(&prompt)) {
+      ids = model_.tokenizer->encode(*text);
+    } else {
+      ids = std::get<std::vector<std::int32_t>>(prompt);
+      check_ids(ids, model_.tokenizer->vocab_size(), "prompt");
+    }
+    if (request.echo) first.echo = model_.tokenizer->decode(ids);
+    constexpr std::size_t kContext = 8;  // tokens that say how a text goes on: with a blank or without
+    first.context.assign(ids.end() - static_cast<std::ptrdiff_t>(std::min(kContext, ids.size())), ids.end());
+    first.request = make_request(request.options, std::move(ids));
+    add_choices(
+        request.options, first,
+        [&]() -> std::shared_ptr<TokenConstraint> {
+          return request.options.format != OutputFormat::text ? constraints_.format(request.options)
+                                                              : nullptr;
+        },
+        texts);
+  }
+  return Job::start(engine, *model_.tokenizer, std::move(texts));
+}
+
+GenerateRequest Service::make_request(const CompletionOptions& options,
+                                      std::vector<std::int32_t> prompt) const {
+  const std::int64_t context = engine().context();
+  const auto size = static_cast<std::int64_t>(prompt.size());
+  if (prompt.empty()) throw bad_request("the prompt has no tokens", "prompt");
+  if (size >= context) {
+    throw bad_request(
+        fmt::format("the prompt has {} tokens; prompt and answer together may have {}", size, context),
+        "messages", "context_length_exceeded");
+  }
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.sampling = options.sampling;
+  request.max_tokens = std::min(options.max_tokens.value_or(context), context - size);
+  if (!options.ignore_eos) request.stop_ids = model_.stop_ids;
+  request.stop_ids.insert(request.stop_ids.end(), options.stop_ids.begin(), options.stop_ids.end());
+  request.adapter = adapter_of(options.model);
+  request.logprobs = options.logprobs;
+  return request;
+}
+
+void Service::add_choices(const CompletionOptions& options, const JobText& text,
+                          const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
+                          std::vector<JobText>& texts) const {
+  for (std::int64_t choice = 0; choice < options.choices; ++choice) {
+    JobText copy = text;
+    copy.options.index = static_cast<std::int64_t>(texts.size());
+    copy.options.stop = options.stop;
+    copy.options.stop_ids = copy.request.stop_ids;
+    copy.options.logprobs = options.logprobs.has_value();
+    copy.request.sampling.seed += static_cast<std::uint64_t>(choice);
+    copy.counts_prompt = choice == 0;
+    // A constraint follows one text.
+    copy.request.constraint = constrain();
+    texts.push_back(std::move(copy));
+  }
+}
+
+std::string Service::adapter_of(const std::string& model) const {
+  if (model.empty() || model == model_.name) return {};
+  if (std::find(model_.adapters.begin(), model_.adapters.end(), model) != model_.adapters.end()) return model;
+  throw unknown_model(model);
+}
+
+Json Service::embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on) {
+  if (embedder_ == nullptr) {
+    throw bad_request(
+        fmt::format("'{}' generates text; for its embeddings start the server with --embeddings",
+                    model_.name),
+        "model", "embeddings_unavailable");
+  }
+  if (!request.model.empty() && request.model != embedder_->name()) throw unknown_model(request.model);
+  if (request.dimensions) check_width(*embedder_, *request.dimensions);
+  std::vector<Embedder::Tokens> texts;
+  for (const Prompt& input : request.inputs) {
+    texts.push_back(tokens_of(input));
+    usage.prompt_tokens += static_cast<std::int64_t>(texts.back().size());
+  }
+  std::vector<std::vector<float>> vectors = embedder_->embed(texts, go_on);
+  if (vectors.empty()) return nullptr;
+  if (request.dimensions && *request.dimensions < embedder_->dimension())
+    shorten(vectors, static_cast<std::size_t>(*request.dimensions));
+  return embedding_reply(request, embedder_->name(), vectors, usage.prompt_tokens);
+}
+
+std::vector<std::int32_t> Service::tokens_of(const Prompt& input) const {
+  std::vector<std::int32_t> ids;
+  if (const auto* text = std::get_if<std::string>(&input)) {
+    ids = embedder_->tokenize(*text);
+    if (ids.empty()) throw bad_request("'input' has a text without tokens", "input");
+  } else {
+    ids = std::get<std::vector<std::int32_t>>(input);
+    check_ids(ids, embedder_->vocabulary(), "input");
+  }
+  if (static_cast<std::int64_t>(ids.size()) <= embedder_->max_tokens()) return ids;
+  throw bad_request(
+      fmt::format("an input has {} tokens; the model takes {} at most", ids.size(), embedder_->max_tokens()),
+      "input", "context_length_exceeded");
+}
+
+std::string Service::model_name(const CompletionOptions& options) const {
+  return options.model.empty() ? model_.name : options.model;
+}
+
+Json Service::describe(const std::string& name) const {
+  Json entry{{"id", name}, {"object", "model"}, {"created", model_.created}, {"owned_by", "caldera"}};
+  const bool embeds = embedder_ != nullptr && name == embedder_->name();
+  entry["max_model_len"] = embeds ? embedder_->max_tokens() : engine().context();
+  if (!embeds && name != model_.name) entry["parent"] = model_.name;
+  return entry;
+}
+
+Json Service::models() const {
+  Json list = Json::array();
+  if (engine_ != nullptr) {
+    list.push_back(describe(model_.name));
+    for (const std::string& name : model_.adapters) list.push_back(describe(name));
+  }
+  if (embedder_ != nullptr) list.push_back(describe(embedder_->name()));
+  return {{"object", "list"}, {"data", std::move(list)}};
+}
+
+Json Service::model(const std::string& name) const {
+  if (embedder_ != nullptr && name == embedder_->name()) return describe(name);
+  if (engine_ == nullptr) throw unknown_model(name);
+  adapter_of(name);
+  return describe(name);
+}
+
+}  // namespace caldera::serve

@@ -1,0 +1,66 @@
+// Service: what the server does, whatever carries the requests: it makes prompts of them and starts them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lm/serve/engine/embedder.h"
+#include "lm/serve/engine/engine.h"
+#include "lm/serve/protocol/chat_request.h"
+#include "lm/serve/protocol/completion_request.h"
+#include "lm/serve/protocol/embedding_request.h"
+#include "lm/serve/service/constraints.h"
+#include "lm/serve/service/job.h"
+#include "lm/serve/service/served_model.h"
+
+namespace caldera::serve {
+
+/// May be used from any thread.
+class Service {
+ public:
+  /// These keep references. Without an engine there are vectors alone.
+  Service(const ServedModel& model, Engine& engine, const ServeLimits& limits = {});
+  Service(const ServedModel& model, Embedder& embedder, const ServeLimits& limits = {});
+
+  /// Start a request. They throw ApiError where it is refused.
+  std::shared_ptr<Job> start(const ChatRequest& request);
+  std::shared_ptr<Job> start(const CompletionRequest& request);
+
+  /// Answers a request for vectors; null once `go_on` says no, which is asked every now and then. Throws
+  /// ApiError where it is refused.
+  Json embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on);
+  /// Makes vectors with this from now on; it must outlive the service. Before any request.
+  void set_embedder(Embedder& embedder) { embedder_ = &embedder; }
+
+  /// The name that answers carry: the one asked for.
+  std::string model_name(const CompletionOptions& options) const;
+  /// Answers of /v1/models and /v1/models/NAME. The latter throws ApiError 404.
+  Json models() const;
+  Json model(const std::string& name) const;
+
+  /// Whether there is an engine.
+  bool generates() const { return engine_ != nullptr; }
+  const ServedModel& served() const { return model_; }
+  const ServeLimits& limits() const { return limits_; }
+  BatchStatus status() const { return engine_ == nullptr ? BatchStatus{} : engine_->status(); }
+
+ private:
+  /// Throws ApiError 400 where nothing is generated here.
+  Engine& engine() const;
+  std::vector<std::int32_t> tokens_of(const Prompt& input) const;
+  Json describe(const std::string& name) const;
+  std::string adapter_of(const std::string& model) const;
+  GenerateRequest make_request(const CompletionOptions& options, std::vector<std::int32_t> prompt) const;
+  void add_choices(const CompletionOptions& options, const JobText& text,
+                   const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
+                   std::vector<JobText>& texts) const;
+
+  const ServedModel& model_;
+  Engine* engine_ = nullptr;
+  Embedder* embedder_ = nullptr;
+  ServeLimits limits_;
+  Constraints constraints_;
+};
+
+}  // namespace caldera::serve
