@@ -8,6 +8,8 @@ their own that define functions which it declares (of several such headers in th
 is given, on those whose symbols its objects use, by `nm`. A folder depends on what its own files depend on; folders
 inside of it are folders of their own.
 
+Of the floors of the house (FLOORS) a lower one includes nothing of a higher one.
+
 Prints every group of units, and of folders, that depend on one another in a circle, with the edges that close it, and
 exits 1 if there is one. Of an edge it names the include or the symbol that makes it.
 """
@@ -19,6 +21,8 @@ import subprocess
 import sys
 
 ROOTS = ("engine", "ops", "eager", "lm", "training", "benches", "cli")
+# Floors, the lowest first: a file includes nothing of a floor above its own. The longest prefix counts.
+FLOORS = (("engine", "ops"), ("lm",), ("lm/serve", "eager", "training"), ("benches",), ("cli",))
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # A definition begins at the start of a line; the name before its parameters is the last one, without its class.
 DEFINITION = re.compile(r"^[A-Za-z_](?:[^\n;={}()]*[\s:&*])?(\w+)\(", re.MULTILINE)
@@ -57,6 +61,20 @@ def units_of(files, includes):
             if most and declared[most]:
                 unit[file] = most.rsplit(".", 1)[0]
     return unit
+
+
+def floor_of(file):
+    found = max(((len(folder), floor) for floor, folders in enumerate(FLOORS) for folder in folders
+                 if file.startswith(folder + "/")))
+    return found[1]
+
+
+def climbs(includes):
+    """Prints the includes that lead to a higher floor; how many there are."""
+    found = [(a, b) for a in sorted(includes) for b in includes[a] if floor_of(b) > floor_of(a)]
+    for a, b in found:
+        print(f'{a} includes "{b}", which lies above it')
+    return len(found)
 
 
 def symbol_edges(files, build):
@@ -170,7 +188,7 @@ def main():
             units[unit[a], unit[b]].append(why)
         if os.path.dirname(a) != os.path.dirname(b):
             folders[os.path.dirname(a), os.path.dirname(b)].append(why)
-    found = report("folders", folders) + report("units", units)
+    found = report("folders", folders) + report("units", units) + climbs(includes)
     how = f"includes and the symbols of {linked} objects" if linked else "includes"
     print(f"cycles: {found} among {len(set(unit.values()))} units in {len({os.path.dirname(f) for f in files})} folders"
           f" (by {how})")

@@ -3,9 +3,9 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "ops/ops.h"
+#include "tests/lm/nn/reference.h"
 #include "tests/support/devices.h"
 #include "tests/support/messages.h"
-#include "tests/training/reference.h"
 #include "training/objectives/loss.h"
 
 namespace caldera::testing {

@@ -2,8 +2,8 @@
 #include <numbers>
 
 #include "ops/ops.h"
+#include "tests/lm/nn/reference.h"
 #include "tests/support/devices.h"
-#include "tests/training/reference.h"
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"
 #include "training/optim/schedule.h"

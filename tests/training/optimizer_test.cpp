@@ -7,8 +7,8 @@
 
 #include "engine/runtime/runtime.h"
 #include "ops/ops.h"
+#include "tests/lm/nn/reference.h"
 #include "tests/support/devices.h"
-#include "tests/training/reference.h"
 #include "training/optim/adamw.h"
 #include "training/optim/registry.h"
 #include "training/optim/sgd.h"

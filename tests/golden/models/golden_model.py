@@ -3,7 +3,7 @@
 A folder holds a model folder's config.json and model.safetensors, the adapter as PEFT writes it (adapter/), and
 golden.safetensors: "ids" and "targets" (batch, positions), "hidden" (after the last norm), "logits", "loss" (the mean
 cross-entropy), all with the adapter applied, "base_logits" without it, and the loss's gradient of every factor under
-the factor's name in the adapter. tests/families/family_test.cpp reads them.
+the factor's name in the adapter. tests/lm/families/family_test.cpp reads them.
 
 A family's script gives make() a configuration, random weights and a forward pass, all in float64. Nothing here shares
 code with Caldera or uses transformers or PEFT. It needs Debian's python3-torch.

@@ -1,7 +1,7 @@
 """Writes the folders beside this script: models of one weight or two in each quantised form that Caldera reads.
 
 A folder holds config.json and model.safetensors as the tools named below write them, and golden.safetensors: the
-weights' values, worked out here from the forms' definitions. tests/formats/quantized_weights_test.cpp compares bit by bit.
+weights' values, worked out here from the forms' definitions. tests/lm/formats/quantized_weights_test.cpp compares bit by bit.
 blocks.gguf and blocks.golden.safetensors are the same for the tensor types of GGUF. The packing follows bitsandbytes
 (functional.py), MLX (ops.cpp, quantize), AutoGPTQ (qlinear_cuda.py), AutoAWQ (packing_utils.py), DeepSeek-V3's
 inference/kernel.py, transformers' integrations/mxfp4.py, and ggml-common.h; nothing is shared with Caldera's code. It

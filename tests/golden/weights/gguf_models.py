@@ -1,6 +1,6 @@
 """Writes gpt2.gguf, gpt-oss.gguf, gemma3.gguf, qwen3-moe.gguf and, of encoders, bert.gguf, xlm-roberta.gguf, modernbert.gguf
 and embedding-gemma.gguf: models of tests/golden/models as llama.cpp's converter
-(convert_hf_to_gguf.py) would write them, in f32. tests/formats/gguf_models_test.cpp reads them, and compares them with the
+(convert_hf_to_gguf.py) would write them, in f32. tests/lm/formats/gguf_models_test.cpp reads them, and compares them with the
 folders that they are made of: what the converter does to weights is done here, and must be undone there. Nothing is shared
 with Caldera's code. It needs Debian's python3-numpy.
 """

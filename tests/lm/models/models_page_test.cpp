@@ -1,0 +1,20 @@
+// The page of models in docs/ is the one that the registry gives.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/lm/families/page.h"
+
+namespace caldera::testing {
+namespace {
+
+TEST(ModelsPage, IsTheRegistry) {
+  std::ifstream file("docs/models.md");
+  std::ostringstream found;
+  found << file.rdbuf();
+  EXPECT_EQ(found.str(), models_page()) << "run build/release/tests/caldera_models > docs/models.md";
+}
+
+}  // namespace
+}  // namespace caldera::testing

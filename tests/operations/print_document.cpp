@@ -1,6 +1,0 @@
-// Prints docs/operations.md.
-#include <fmt/core.h>
-
-#include "tests/operations/document.h"
-
-int main() { fmt::print("{}", caldera::testing::operations_page()); }

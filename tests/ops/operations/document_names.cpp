@@ -1,0 +1,71 @@
+// The section of docs/operations.md for readers who know an operation by another name.
+#include <fmt/format.h>
+
+#include "tests/ops/operations/document.h"
+
+namespace caldera::testing {
+namespace {
+
+constexpr ForeignName kNames[] = {
+    {"torch.cat", "concatenate", "concat, as in the Array API, is the same"},
+    {"torch.tensor, numpy.asarray", "from_vector", "LazyTensor::from_vector(values, shape)"},
+    {"torch.clamp", "clip", ""},
+    {"torch.permute", "permute_dims", ""},
+    {"torch.unsqueeze", "expand_dims", ""},
+    {"torch.movedim", "moveaxis", ""},
+    {"torch.mT, Tensor.t", "matrix_transpose", ""},
+    {"torch.mm, torch.bmm, torch.mv, torch.dot", "matmul", ""},
+    {"torch.index_select", "take", "an index outside gives NaN or 0"},
+    {"torch.gather", "take_along_axis", ""},
+    {"Tensor.scatter_, scatter_reduce_", "put_along_axis", "by a mode: set, add, maximum, minimum"},
+    {"Tensor.index_add_", "scatter_add", ""},
+    {"x[2:5, ::2], x.narrow", "at", "at(x, slices).get(); one axis: slice"},
+    {"x[i, j] = y, jax x.at[...].set(y)", "at", "at(x, slices).set(y), add, multiply, minimum, maximum"},
+    {"x[mask] = value", "masked_fill", ""},
+    {"x[mask]", "masked_select", "of a size that is given"},
+    {"torch.nonzero", "nonzero", "of a size that is given"},
+    {"torch.bitwise_not", "bitwise_invert", ""},
+    {"torch.norm", "vector_norm", "matrices: matrix_norm"},
+    {"torch.var, torch.std", "var", "the correction is 0 unless given, as in NumPy; PyTorch's default is 1"},
+    {"torch.median", "median", "of two in the middle their mean, as in NumPy; PyTorch takes the lower"},
+    {"torch.max(dim).indices", "argmax", ""},
+    {"torch.amax", "amax", "ties share the gradient"},
+    {"numpy.cumsum", "cumsum", "cumulative_sum of the Array API has an initial 0 on demand"},
+    {"torch.nn.functional.conv1d, conv2d, conv3d", "conv", "by the number of spatial axes"},
+    {"conv_transpose1d, 2d, 3d", "conv_transpose", ""},
+    {"max_pool1d, 2d, 3d", "max_pool", ""},
+    {"avg_pool1d, 2d, 3d", "avg_pool", ""},
+    {"dropout1d, 2d, 3d", "channel_dropout", ""},
+    {"torch.nn.functional.pad", "pad",
+     "reflect, replicate, circular: pad_reflect, pad_replicate, pad_circular"},
+    {"torch.rand", "random_uniform", ""},
+    {"torch.randn", "random_normal", ""},
+    {"torch.randint", "random_randint", ""},
+    {"torch.randperm", "random_permutation", ""},
+    {"torch.multinomial, distributions.Categorical", "random_categorical", "of logits"},
+    {"torch.bernoulli", "random_bernoulli", ""},
+    {"torch.detach, jax.lax.stop_gradient", "stop_gradient", ""},
+    {"torch.linalg.solve_triangular", "solve_triangular", ""},
+    {"torch.sub, torch.mul, torch.div, torch.neg", "subtract",
+     "and multiply, divide, negative; operators too"},
+    {"torch.eq, ne, lt, le, gt, ge", "equal", "and not_equal, less, less_equal, greater, greater_equal"},
+    {"torch.arccos, numpy.arccos and so on", "acos", ""},
+    {"torch.special.erfinv", "erfinv", ""},
+    {"torch.special.xlogy", "xlogy", ""},
+};
+
+}  // namespace
+
+std::span<const ForeignName> foreign_names() { return kNames; }
+
+std::string names_section() {
+  std::string out =
+      "\n## Names elsewhere\n\n"
+      "Names are those of the Python Array API, else of PyTorch. Where people know others:\n\n"
+      "| elsewhere | here | |\n|---|---|---|\n";
+  for (const ForeignName& row : kNames)
+    out += fmt::format("| `{}` | `{}` | {} |\n", row.elsewhere, row.operation, row.remark);
+  return out;
+}
+
+}  // namespace caldera::testing
