@@ -53,6 +53,61 @@ if(CALDERA_WERROR)
   target_compile_options(caldera_private INTERFACE -Werror -Wno-error=maybe-uninitialized -Wno-error=array-bounds)
 endif()
 
+# caldera_unity_groups(<target> <sources>): compiles the sources (absolute paths) in groups, most of what each costs being
+# its headers. A group is a folder's sources, in equal parts where there are more than sixteen, with those of folders
+# inside of it or beside it where these are few. Names in unnamed namespaces are then common to a folder.
+#
+# Alone stays what has compile options of its own, what Highway compiles once for each target by including it again,
+# what a library's functions are made in (Volk's), and what has the property SKIP_UNITY_BUILD_INCLUSION.
+function(caldera_unity_groups target)
+  set(folders "")
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" special LIMIT_COUNT 1 REGEX "^#define (HWY_TARGET_INCLUDE|VOLK_IMPLEMENTATION)")
+    get_source_file_property(options "${source}" COMPILE_OPTIONS)
+    get_source_file_property(alone "${source}" SKIP_UNITY_BUILD_INCLUSION)
+    if(NOT special AND NOT options AND NOT alone)
+      cmake_path(GET source PARENT_PATH folder)
+      list(APPEND folders "${folder}")
+      list(APPEND "in_${folder}" "${source}")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  list(SORT folders)
+
+  set(most 16)
+  set(place "")  # the folder that the last group began with
+  set(held 0)    # how many sources it has; none may join a folder that was cut into parts
+  foreach(folder IN LISTS folders)
+    list(LENGTH "in_${folder}" count)
+    cmake_path(GET folder PARENT_PATH parent)
+    cmake_path(GET place PARENT_PATH beside)
+    math(EXPR together "${held} + ${count}")
+    if(NOT (held AND together LESS_EQUAL most AND (parent STREQUAL place OR parent STREQUAL beside)))
+      set(place "${folder}")
+      set(held 0)
+      file(RELATIVE_PATH group "${PROJECT_SOURCE_DIR}" "${folder}")
+      string(REPLACE "/" "_" group "${group}")
+    endif()
+    math(EXPR parts "(${count} + ${most} - 1) / ${most}")
+    set(at 0)
+    foreach(source IN LISTS "in_${folder}")
+      math(EXPR part "${at} * ${parts} / ${count} + 1")
+      set(name "${group}")
+      if(parts GREATER 1)
+        string(APPEND name "_${part}")
+      endif()
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${name}")
+      math(EXPR at "${at} + 1")
+    endforeach()
+    if(parts GREATER 1)
+      set(held 0)
+    else()
+      math(EXPR held "${held} + ${count}")
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CALDERA_UNITY} UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # caldera_umbrella_header(<name> <path>): makes <caldera/name> forward to "path", in the build tree and when installed.
 macro(caldera_umbrella_header name path)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/include/caldera/${name}"

@@ -25,9 +25,9 @@ std::string title_of(const CustomVjp& rule) {
 
 /// What a rule (`which`) gave for some tensors (each a `what`), checked against them and brought to their
 /// dtypes and devices. Empty where it is zero, or the tensor is not floating.
-std::vector<LazyTensor> fitted(const CustomVjp& rule, std::string_view which,
-                               std::span<const LazyTensor> given, std::span<const LazyTensor> wanted,
-                               std::string_view what) {
+std::vector<LazyTensor> fitted_gradient(const CustomVjp& rule, std::string_view which,
+                                        std::span<const LazyTensor> given, std::span<const LazyTensor> wanted,
+                                        std::string_view what) {
   if (given.size() != wanted.size()) {
     throw ShapeError(fmt::format("{}: the {} rule gave {} tensors for {} {}s", title_of(rule), which,
                                  given.size(), wanted.size(), what));
@@ -158,7 +158,8 @@ class CustomVjpRule : public CallRule {
     const std::vector<LazyTensor> results = results_of(call.node, call.values);
     const std::vector<LazyTensor> grads =
         rule_->backward(call.arguments, results, filled(cotangents, results));
-    const std::vector<LazyTensor> fitting = fitted(*rule_, "backward", grads, call.arguments, "argument");
+    const std::vector<LazyTensor> fitting =
+        fitted_gradient(*rule_, "backward", grads, call.arguments, "argument");
     Cotangents out;
     for (std::size_t i = 0; i < fitting.size(); ++i) {
       if (fitting[i].defined()) out.emplace_back(call.arguments[i], fitting[i]);
@@ -181,7 +182,7 @@ class CustomVjpRule : public CallRule {
     const std::vector<LazyTensor> results = results_of(call.node, call.values);
     const std::vector<LazyTensor> out =
         rule_->tangent(call.arguments, results, filled(tangents.first(count), call.arguments));
-    return fitted(*rule_, "tangent", out, results, "result");
+    return fitted_gradient(*rule_, "tangent", out, results, "result");
   }
 
   std::shared_ptr<const CallRule> mapped(const std::vector<bool>& is_mapped,

@@ -19,7 +19,7 @@ constexpr double kTotalWidth = kLeft + kWidth + 16;
 constexpr double kTotalHeight = kArenaTop + kArenaHeight + 44;
 
 // Colours by form, as in the page. A picture of its own follows the reader's theme too.
-constexpr const char* kStyle =
+constexpr const char* kMemoryStyle =
     "<style>.cal-mem{--map:#4f86e8;--copy:#8b97a6;--reduce:#e58a2e;--row:#8a63d2;--contract:#2f9e6e;"
     "--attention:#d64d78;--index:#b8931c;--linalg:#1f93a8;--ink:#1c2530;--faint:#d9dfe7;--page:#fff;font:"
     "11px "
@@ -82,7 +82,7 @@ class MemoryPicture {
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cal-mem\" viewBox=\"0 0 {} {}\" role=\"img\" "
         "aria-label=\"arena over time\">{}",
-        kTotalWidth, kTotalHeight, kStyle);
+        kTotalWidth, kTotalHeight, kMemoryStyle);
     axes();
     curve();
     buffers();
@@ -95,7 +95,7 @@ class MemoryPicture {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cal-mem\" viewBox=\"0 0 {} 48\" role=\"img\">{}"
         "<text x=\"{}\" y=\"28\" text-anchor=\"middle\">nothing is kept between steps: the arena is "
         "empty</text></svg>\n",
-        kTotalWidth, kStyle, kTotalWidth / 2);
+        kTotalWidth, kMemoryStyle, kTotalWidth / 2);
   }
 
   double x(std::size_t step) const {

@@ -20,7 +20,7 @@ constexpr const char* kAllLinear = "all-linear";
 constexpr int kMaxRankOfAdapter = 1 << 20;
 
 /// Refuses what would silently give other numbers than PEFT does.
-void refuse_unsupported(const JsonFields& fields) {
+void refuse_unsupported_adapter(const JsonFields& fields) {
   for (const char* field :
        {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
         "alpha_pattern", "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules",
@@ -60,7 +60,7 @@ AdapterConfig AdapterConfig::from_json(std::string_view text, const std::string&
     fields.fail("peft_type",
                 fmt::format("is '{}', which is not supported (supported: LORA)", printable(type)));
   }
-  refuse_unsupported(fields);
+  refuse_unsupported_adapter(fields);
 
   AdapterConfig config;
   const std::int64_t rank = fields.require_integer("r");

@@ -14,7 +14,7 @@
 namespace caldera {
 namespace {
 
-constexpr std::uint64_t kPositionStream = 1'000'002;
+constexpr std::uint64_t kBertPositionStream = 1'000'002;
 constexpr std::uint64_t kTypeStream = 1'000'003;
 
 class BertParts final : public DecoderParts {
@@ -45,7 +45,7 @@ class Bert final : public Encoder {
       : Encoder(config, parts, seed, module),
         tables_(tables),
         positions_(tables.positions, config.hidden_size, config.initializer_range,
-                   mix_seed(seed, kPositionStream), parts.device()),
+                   mix_seed(seed, kBertPositionStream), parts.device()),
         types_(tables.types, config.hidden_size, config.initializer_range, mix_seed(seed, kTypeStream),
                parts.device()),
         norm_(parts.make_norm(config.hidden_size)) {}
@@ -84,8 +84,8 @@ class Bert final : public Encoder {
   std::unique_ptr<Layer> norm_;
 };
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig config, bool roberta,
-                               Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_bert(const detail::JsonFields& fields, ModelConfig config, bool roberta,
+                                    Device device, std::uint64_t seed) {
   config.hidden_act = "gelu";
   config.max_position_embeddings = 512;
   config.intermediate_size = 3072;
@@ -128,7 +128,7 @@ std::unique_ptr<CausalLM> make_named(const char* architecture, const char* model
   ModelConfig config;
   config.architecture = architecture;
   config.model_type = model_type;
-  return make(fields, config, kRoberta, device, seed);
+  return make_bert(fields, config, kRoberta, device, seed);
 }
 
 }  // namespace

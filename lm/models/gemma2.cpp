@@ -9,7 +9,7 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_gemma2(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "Gemma2ForCausalLM";
   config.model_type = "gemma2";
@@ -44,6 +44,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily gemma2_family() { return {{"Gemma2ForCausalLM", "gemma2"}, make}; }
+detail::ModelFamily gemma2_family() { return {{"Gemma2ForCausalLM", "gemma2"}, make_gemma2}; }
 
 }  // namespace caldera

@@ -10,7 +10,7 @@
 namespace caldera {
 namespace {
 
-ModelConfig read(const detail::JsonFields& fields, ModelConfig config, bool encoder) {
+ModelConfig read_gemma3(const detail::JsonFields& fields, ModelConfig config, bool encoder) {
   // The part of a larger model that is text leaves out what Gemma3TextConfig has as defaults.
   config.hidden_size = 2304;
   config.intermediate_size = 9216;
@@ -58,11 +58,11 @@ DecoderTraits traits_of(const detail::JsonFields& fields, const ModelConfig& con
   return traits;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_gemma3(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "Gemma3ForCausalLM";
   config.model_type = "gemma3_text";
-  config = read(fields, config, false);
+  config = read_gemma3(fields, config, false);
   return make_decoder(config, traits_of(fields, config), device, seed);
 }
 
@@ -70,7 +70,7 @@ std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device 
   ModelConfig config;
   config.architecture = "Gemma3TextModel";
   config.model_type = "gemma3_text";
-  config = read(fields, config, true);
+  config = read_gemma3(fields, config, true);
   DecoderTraits traits = traits_of(fields, config);
   traits.names = {"embed_tokens", "layers", "norm"};
   traits.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
@@ -81,7 +81,7 @@ std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device 
 
 }  // namespace
 
-detail::ModelFamily gemma3_family() { return {{"Gemma3ForCausalLM", "gemma3_text"}, make}; }
+detail::ModelFamily gemma3_family() { return {{"Gemma3ForCausalLM", "gemma3_text"}, make_gemma3}; }
 
 detail::ModelFamily embedding_gemma_family() {
   return {{"Gemma3TextModel", "gemma3_text"}, make_encoder, {}, detail::ModelUse::embedding};

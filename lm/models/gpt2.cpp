@@ -13,7 +13,7 @@
 namespace caldera {
 namespace {
 
-constexpr std::uint64_t kPositionStream = 1'000'002;
+constexpr std::uint64_t kGpt2PositionStream = 1'000'002;
 
 class Gpt2Parts final : public DecoderParts {
  public:
@@ -48,7 +48,7 @@ class Gpt2 final : public Decoder {
       : Decoder(parts, seed),
         config_(config),
         positions_(config.max_position_embeddings, config.hidden_size, config.initializer_range,
-                   mix_seed(seed, kPositionStream), parts.device()) {}
+                   mix_seed(seed, kGpt2PositionStream), parts.device()) {}
 
   const ModelConfig& config() const override { return config_; }
   void visit(const std::string& prefix, ParameterVisitor& visitor) override {
@@ -84,7 +84,7 @@ class Gpt2 final : public Decoder {
   Embedding positions_;
 };
 
-ModelConfig read(const detail::JsonFields& fields) {
+ModelConfig read_gpt2(const detail::JsonFields& fields) {
   ModelConfig config;
   config.architecture = "GPT2LMHeadModel";
   config.model_type = "gpt2";
@@ -112,8 +112,8 @@ ModelConfig read(const detail::JsonFields& fields) {
   return config;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
-  const ModelConfig config = read(fields);
+std::unique_ptr<CausalLM> make_gpt2(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+  const ModelConfig config = read_gpt2(fields);
   DecoderTraits traits;
   traits.names = {"transformer.wte", "transformer.h", "transformer.ln_f", "attn", "mlp"};
   traits.norms = {"ln_1", "", "ln_2", ""};
@@ -123,6 +123,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily gpt2_family() { return {{"GPT2LMHeadModel", "gpt2"}, make}; }
+detail::ModelFamily gpt2_family() { return {{"GPT2LMHeadModel", "gpt2"}, make_gpt2}; }
 
 }  // namespace caldera

@@ -23,7 +23,7 @@ class GptOssParts final : public DecoderParts {
   double limit_;
 };
 
-ModelConfig read(const detail::JsonFields& fields) {
+ModelConfig read_gpt_oss(const detail::JsonFields& fields) {
   ModelConfig config;
   config.architecture = "GptOssForCausalLM";
   config.model_type = "gpt_oss";
@@ -48,8 +48,8 @@ ModelConfig read(const detail::JsonFields& fields) {
   return config;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
-  const ModelConfig config = read(fields);
+std::unique_ptr<CausalLM> make_gpt_oss(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+  const ModelConfig config = read_gpt_oss(fields);
   StackedExperts::Sizes experts{
       config.hidden_size, config.intermediate_size,
       fields.integer("num_local_experts").value_or(fields.integer("num_experts").value_or(128)),
@@ -66,6 +66,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily gpt_oss_family() { return {{"GptOssForCausalLM", "gpt_oss"}, make}; }
+detail::ModelFamily gpt_oss_family() { return {{"GptOssForCausalLM", "gpt_oss"}, make_gpt_oss}; }
 
 }  // namespace caldera

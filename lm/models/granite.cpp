@@ -6,7 +6,7 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_granite(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "GraniteForCausalLM";
   config.model_type = "granite";
@@ -25,6 +25,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily granite_family() { return {{"GraniteForCausalLM", "granite"}, make}; }
+detail::ModelFamily granite_family() { return {{"GraniteForCausalLM", "granite"}, make_granite}; }
 
 }  // namespace caldera

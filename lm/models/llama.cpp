@@ -9,7 +9,7 @@ namespace {
 
 constexpr detail::FamilyName kName{"LlamaForCausalLM", "llama"};
 
-LlamaConfig read(const detail::JsonFields& fields) {
+LlamaConfig read_llama(const detail::JsonFields& fields) {
   LlamaConfig config;
   detail::read_config(fields, config,
                       {.own = {"attention_bias", "mlp_bias"}, .ignored = {"is_llama_config"}});
@@ -42,7 +42,7 @@ LlamaConfig::LlamaConfig(const ModelConfig& shared) : ModelConfig(shared) {
 LlamaConfig LlamaConfig::from_json(std::string_view text, const std::string& where) {
   const detail::JsonDocument document(text, where);
   detail::match_family(document.fields(), {&kName, 1});
-  return read(document.fields());
+  return read_llama(document.fields());
 }
 
 LlamaConfig LlamaConfig::from_file(const std::filesystem::path& path) {
@@ -75,7 +75,7 @@ detail::ModelFamily llama_family() {
   return {
       kName,
       [](const detail::JsonFields& fields, Device device, std::uint64_t seed) -> std::unique_ptr<CausalLM> {
-        return Llama::make_lazily(read(fields), device, seed);
+        return Llama::make_lazily(read_llama(fields), device, seed);
       }};
 }
 

@@ -7,8 +7,8 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig config, Device device,
-                               std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_mistral(const detail::JsonFields& fields, ModelConfig config, Device device,
+                                       std::uint64_t seed) {
   detail::read_config(fields, config, {.sliding = true, .scales_queries = config.model_type == "ministral3"});
   detail::set_equal_layers(fields, config);
   return make_decoder(config, {}, device, seed);
@@ -40,7 +40,7 @@ detail::ModelFamily mistral_family() {
         config.num_key_value_heads = 8;
         // Where the field is not even null, MistralConfig has this default.
         if (!fields.names_field("sliding_window")) config.sliding_window = 4096;
-        return make(fields, config, device, seed);
+        return make_mistral(fields, config, device, seed);
       }};
 }
 
@@ -56,7 +56,7 @@ detail::ModelFamily ministral3_family() {
         config.head_dim = 128;
         config.rms_norm_eps = 1e-5;
         if (!fields.has("rope_parameters") && !fields.has("rope_scaling")) set_default_rope(fields, config);
-        return make(fields, config, device, seed);
+        return make_mistral(fields, config, device, seed);
       }};
 }
 

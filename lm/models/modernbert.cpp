@@ -65,7 +65,7 @@ class ModernBert final : public Encoder {
   std::unique_ptr<Layer> norm_;
 };
 
-ModelConfig read(const detail::JsonFields& fields) {
+ModelConfig read_modernbert(const detail::JsonFields& fields) {
   ModelConfig config;
   config.architecture = "ModernBertModel";
   config.model_type = "modernbert";
@@ -102,8 +102,9 @@ ModelConfig read(const detail::JsonFields& fields) {
   return config;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
-  const ModelConfig config = read(fields);
+std::unique_ptr<CausalLM> make_modernbert(const detail::JsonFields& fields, Device device,
+                                          std::uint64_t seed) {
+  const ModelConfig config = read_modernbert(fields);
   const auto bias = [&](const char* field) { return fields.boolean(field).value_or(false); };
   DecoderTraits traits;
   traits.names = {"embeddings.tok_embeddings", "layers", "final_norm", "attn", "mlp"};
@@ -115,7 +116,10 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 }  // namespace
 
 detail::ModelFamily modernbert_family() {
-  return {{"ModernBertModel", "modernbert"}, make, {"ModernBertForMaskedLM"}, detail::ModelUse::embedding};
+  return {{"ModernBertModel", "modernbert"},
+          make_modernbert,
+          {"ModernBertForMaskedLM"},
+          detail::ModelUse::embedding};
 }
 
 }  // namespace caldera

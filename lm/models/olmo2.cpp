@@ -7,8 +7,8 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, ModelConfig config, bool sliding,
-                               Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_olmo2(const detail::JsonFields& fields, ModelConfig config, bool sliding,
+                                     Device device, std::uint64_t seed) {
   config.rms_norm_eps = 1e-5;
   if (sliding) {
     config.rope_theta = 5e5;
@@ -36,7 +36,7 @@ detail::ModelFamily olmo2_family() {
         ModelConfig config;
         config.architecture = "Olmo2ForCausalLM";
         config.model_type = "olmo2";
-        return make(fields, config, false, device, seed);
+        return make_olmo2(fields, config, false, device, seed);
       }};
 }
 
@@ -47,7 +47,7 @@ detail::ModelFamily olmo3_family() {
         ModelConfig config;
         config.architecture = "Olmo3ForCausalLM";
         config.model_type = "olmo3";
-        return make(fields, config, true, device, seed);
+        return make_olmo2(fields, config, true, device, seed);
       }};
 }
 

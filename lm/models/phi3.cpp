@@ -30,7 +30,7 @@ class Phi3Parts final : public DecoderParts {
   }
 };
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_phi3(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "Phi3ForCausalLM";
   config.model_type = "phi3";
@@ -49,6 +49,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily phi3_family() { return {{"Phi3ForCausalLM", "phi3"}, make}; }
+detail::ModelFamily phi3_family() { return {{"Phi3ForCausalLM", "phi3"}, make_phi3}; }
 
 }  // namespace caldera

@@ -17,7 +17,7 @@ ModelConfig defaults() {
   return config;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_qwen2(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config = defaults();
   detail::read_config(fields, config, {.own = {"use_sliding_window", "max_window_layers"}, .sliding = true});
   const bool uses_window = fields.boolean("use_sliding_window").value_or(false);
@@ -32,6 +32,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily qwen2_family() { return {{"Qwen2ForCausalLM", "qwen2"}, make}; }
+detail::ModelFamily qwen2_family() { return {{"Qwen2ForCausalLM", "qwen2"}, make_qwen2}; }
 
 }  // namespace caldera

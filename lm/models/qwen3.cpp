@@ -6,7 +6,7 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_qwen3(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "Qwen3ForCausalLM";
   config.model_type = "qwen3";
@@ -29,6 +29,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily qwen3_family() { return {{"Qwen3ForCausalLM", "qwen3"}, make}; }
+detail::ModelFamily qwen3_family() { return {{"Qwen3ForCausalLM", "qwen3"}, make_qwen3}; }
 
 }  // namespace caldera

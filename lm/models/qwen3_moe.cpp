@@ -68,7 +68,8 @@ Experts read_experts(const detail::JsonFields& fields) {
   return experts;
 }
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_qwen3_moe(const detail::JsonFields& fields, Device device,
+                                         std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "Qwen3MoeForCausalLM";
   config.model_type = "qwen3_moe";
@@ -92,6 +93,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily qwen3_moe_family() { return {{"Qwen3MoeForCausalLM", "qwen3_moe"}, make}; }
+detail::ModelFamily qwen3_moe_family() { return {{"Qwen3MoeForCausalLM", "qwen3_moe"}, make_qwen3_moe}; }
 
 }  // namespace caldera

@@ -6,7 +6,7 @@
 namespace caldera {
 namespace {
 
-std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
+std::unique_ptr<CausalLM> make_smollm3(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config;
   config.architecture = "SmolLM3ForCausalLM";
   config.model_type = "smollm3";
@@ -44,6 +44,6 @@ std::unique_ptr<CausalLM> make(const detail::JsonFields& fields, Device device, 
 
 }  // namespace
 
-detail::ModelFamily smollm3_family() { return {{"SmolLM3ForCausalLM", "smollm3"}, make}; }
+detail::ModelFamily smollm3_family() { return {{"SmolLM3ForCausalLM", "smollm3"}, make_smollm3}; }
 
 }  // namespace caldera

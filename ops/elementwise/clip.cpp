@@ -8,14 +8,13 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/core/type_info.h"
+#include "ops/elementwise/infinity.h"
 #include "ops/elementwise/real_function.h"
 
 namespace caldera {
 namespace {
 
 using ops::real_function;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// `low` where x lies below it: of a bound that is NaN nothing is left.
 LazyTensor not_below(const LazyTensor& x, const LazyTensor& low) {

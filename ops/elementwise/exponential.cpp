@@ -12,6 +12,7 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/clip.h"
+#include "ops/elementwise/infinity.h"
 #include "ops/elementwise/real_function.h"
 
 namespace caldera {
@@ -22,8 +23,6 @@ using ops::elementwise_op;
 using ops::real_function;
 using std::numbers::ln2;
 using Context = VjpContext;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void exp_vjp(Context& c) { c.grads[0] = c.cotangent * c.output; }
 // Not output + 1, which cancels far below 0.

@@ -10,6 +10,7 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/infinity.h"
 #include "ops/elementwise/real_function.h"
 #include "ops/elementwise/sign.h"
 
@@ -20,8 +21,6 @@ using ops::elementwise;
 using ops::elementwise_op;
 using ops::real_function;
 using Context = VjpContext;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void sqrt_vjp(Context& c) { c.grads[0] = c.cotangent * 0.5 / c.output; }
 void rsqrt_vjp(Context& c) { c.grads[0] = c.cotangent * (-0.5 * (c.output * c.output * c.output)); }

@@ -8,14 +8,13 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
+#include "ops/elementwise/infinity.h"
 #include "ops/elementwise/real_function.h"
 
 namespace caldera {
 namespace {
 
 using ops::elementwise_op;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void copysign_vjp(VjpContext& c) {
   if (c.needed[0])

@@ -13,6 +13,7 @@
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
+#include "ops/elementwise/infinity.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/real_function.h"
 #include "ops/elementwise/rounding.h"
@@ -25,7 +26,6 @@ using ops::polynomial;
 using ops::real_function;
 using Coefficients = std::vector<double>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = std::numbers::pi;
 

@@ -18,7 +18,7 @@
 namespace caldera {
 namespace {
 
-constexpr int kLead = 2;  // examples and channels come first
+constexpr int kLeadingAxes = 2;  // examples and channels come first
 constexpr const char* kName = "interpolate";
 
 using Indices = std::vector<std::int32_t>;
@@ -36,7 +36,7 @@ T setting(const std::vector<T>& values, int i) {
 }
 
 std::vector<Resampling> resamplings(const LazyTensor& x, const InterpolateOptions& options) {
-  const int n = x.rank() - kLead;
+  const int n = x.rank() - kLeadingAxes;
   if (n < 1 || n > 3)
     throw ShapeError(fmt::format("{}: {} is not (examples, channels) and 1 to 3 spatial axes", kName,
                                  x.shape().to_string()));
@@ -50,7 +50,7 @@ std::vector<Resampling> resamplings(const LazyTensor& x, const InterpolateOption
                                  by_size ? "size" : "scale_factor", given, n));
   std::vector<Resampling> out;
   for (int i = 0; i < n; ++i) {
-    const std::int64_t from = x.shape(kLead + i);
+    const std::int64_t from = x.shape(kLeadingAxes + i);
     if (from == 0) throw ShapeError(fmt::format("{}: {} is empty", kName, x.shape().to_string()));
     const double factor = by_size ? 1 : setting(options.scale_factor, i);
     const double extent = by_size ? static_cast<double>(setting(options.size, i))
@@ -63,7 +63,7 @@ std::vector<Resampling> resamplings(const LazyTensor& x, const InterpolateOption
     if (!by_size && !options.recompute_scale_factor) ratio = 1 / factor;
     if (options.align_corners)
       ratio = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
-    out.push_back({kLead + i, from, to, ratio});
+    out.push_back({kLeadingAxes + i, from, to, ratio});
   }
   return out;
 }

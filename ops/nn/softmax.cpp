@@ -19,40 +19,40 @@ namespace {
 LazyTensor shifted(const LazyTensor& x, int axis) { return x - stop_gradient(max(x, axis, true)); }
 
 /// The type of the result: that of x, if it is floating.
-DType result_type(const LazyTensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::f32; }
+DType softmax_type(const LazyTensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::f32; }
 
 /// What is computed with. 16-bit types become f32, and the result is rounded to them once: sums of squares
 /// and of exponentials would lose most digits, or overflow.
-LazyTensor as_computed(const LazyTensor& x) { return astype(x, compute_type(result_type(x))); }
+LazyTensor as_summed(const LazyTensor& x) { return astype(x, compute_type(softmax_type(x))); }
 
 }  // namespace
 
 LazyTensor softmax(const LazyTensor& x, int axis) {
   return ops::along_axis("softmax", x, axis, [](const LazyTensor& given, int at) {
-    if (given.numel() == 0) return astype(given, result_type(given));
-    const LazyTensor e = exp(shifted(as_computed(given), at));
-    return astype(e / sum(e, at, true), result_type(given));
+    if (given.numel() == 0) return astype(given, softmax_type(given));
+    const LazyTensor e = exp(shifted(as_summed(given), at));
+    return astype(e / sum(e, at, true), softmax_type(given));
   });
 }
 
 LazyTensor log_softmax(const LazyTensor& x, int axis) {
   return ops::along_axis("log_softmax", x, axis, [](const LazyTensor& given, int at) {
-    if (given.numel() == 0) return astype(given, result_type(given));
-    const LazyTensor d = shifted(as_computed(given), at);
-    return astype(d - log(sum(exp(d), at, true)), result_type(given));
+    if (given.numel() == 0) return astype(given, softmax_type(given));
+    const LazyTensor d = shifted(as_summed(given), at);
+    return astype(d - log(sum(exp(d), at, true)), softmax_type(given));
   });
 }
 
 LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
   return ops::along_axis("logsumexp", x, axis, [&](const LazyTensor& given, int at) {
-    const LazyTensor y = as_computed(given);
+    const LazyTensor y = as_summed(given);
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (given.shape(at) == 0) return astype(sum(y, at, keepdims) - kInfinity, result_type(given));  // log(0)
+    if (given.shape(at) == 0) return astype(sum(y, at, keepdims) - kInfinity, softmax_type(given));  // log(0)
     const LazyTensor highest = stop_gradient(max(y, at, true));
     // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
     const LazyTensor infinite = abs(highest) == kInfinity;
     const LazyTensor top = where(infinite, zeros_like(highest), highest);
-    const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, result_type(given));
+    const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, softmax_type(given));
     return keepdims ? out : squeeze(out, at);
   });
 }

@@ -27,7 +27,7 @@ namespace caldera {
 namespace {
 
 /// Throws naming `op`, where random_uniform would name itself.
-void check_floating(const char* op, const Shape& shape, DType dtype) {
+void check_floating_sample(const char* op, const Shape& shape, DType dtype) {
   ops::check_domain(op, ScalarDomain::floating, dtype);
   ops::check_extents(op, shape, DType::i32);
 }
@@ -143,7 +143,7 @@ LazyTensor random_randint(std::int64_t low, std::int64_t high, const Shape& shap
 
 LazyTensor random_truncated_normal(double lower, double upper, const Shape& shape, std::uint64_t seed,
                                    DType dtype, Device device) {
-  check_floating("random_truncated_normal", shape, dtype);
+  check_floating_sample("random_truncated_normal", shape, dtype);
   if (!(lower < upper)) {
     throw ValueError(fmt::format("random_truncated_normal: no number is between {} and {}", lower, upper));
   }
@@ -165,7 +165,7 @@ LazyTensor random_truncated_normal(double lower, double upper, const Shape& shap
 }
 
 LazyTensor random_exponential(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
-  check_floating("random_exponential", shape, dtype);
+  check_floating_sample("random_exponential", shape, dtype);
   return astype(exponential(shape, seed, compute_type(dtype), device), dtype);
 }
 LazyTensor random_exponential(const Shape& shape, std::uint64_t seed, DType dtype) {
@@ -173,7 +173,7 @@ LazyTensor random_exponential(const Shape& shape, std::uint64_t seed, DType dtyp
 }
 
 LazyTensor random_gumbel(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
-  check_floating("random_gumbel", shape, dtype);
+  check_floating_sample("random_gumbel", shape, dtype);
   return astype(-log(exponential(shape, seed, compute_type(dtype), device)), dtype);
 }
 LazyTensor random_gumbel(const Shape& shape, std::uint64_t seed, DType dtype) {

@@ -50,7 +50,7 @@ LazyTensor arithmetic_scan(const char* op, const LazyTensor& x, int axis, double
 
 LazyTensor plus(const LazyTensor& a, const LazyTensor& b) { return a + b; }
 
-void check_floating(const char* op, const LazyTensor& x) {
+void check_floating_sum(const char* op, const LazyTensor& x) {
   ops::check_domain(op, ScalarDomain::floating, x.dtype());
 }
 
@@ -135,7 +135,7 @@ LazyTensor cumprod(const LazyTensor& x, int axis) {
 LazyTensor cummax(const LazyTensor& x, int axis) { return extremum_scan<greater>("cummax", x, axis); }
 LazyTensor cummin(const LazyTensor& x, int axis) { return extremum_scan<less>("cummin", x, axis); }
 LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
-  check_floating("logcumsumexp", x);
+  check_floating_sum("logcumsumexp", x);
   return arithmetic_scan("logcumsumexp", x, axis, -kInfinity, log_add_later);
 }
 

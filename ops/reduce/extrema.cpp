@@ -93,7 +93,7 @@ LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool
 
 bool is_one(const Axes& axes) { return !axes.are_all() && axes.list().size() == 1; }
 
-constexpr std::int64_t kMostCounted = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostPlaces = std::numeric_limits<std::int32_t>::max();
 
 /// The first position at which x attains its extremum.
 LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, const Axes&, bool),
@@ -108,7 +108,7 @@ LazyTensor first_of(const char* op, LazyTensor (*extremum)(const LazyTensor&, co
   const std::int64_t n = flat.shape(at);
   if (n == 0)
     throw ShapeError(fmt::format("{}: {} has no element along axis {}", op, x.shape().to_string(), at));
-  if (n > kMostCounted)
+  if (n > kMostPlaces)
     throw ShapeError(fmt::format("{}: {} has more elements than int32 can count", op, x.shape().to_string()));
   const LazyTensor best = extremum(flat, at, true);
   // The extremum is NaN if any element is.

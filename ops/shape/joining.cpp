@@ -38,7 +38,7 @@ void concatenate_vjp(VjpContext& c) {
 const OpDef kConcatenate{
     .name = "concatenate", .kind = OpClass::concatenate, .vjp = concatenate_vjp, .jvp = concatenate_jvp};
 
-LazyTensor joined(const char* op, const std::vector<LazyTensor>& parts, int axis) {
+LazyTensor joined_along(const char* op, const std::vector<LazyTensor>& parts, int axis) {
   if (parts.empty()) throw ShapeError(fmt::format("{}: no tensors were given", op));
   const Shape& first = parts[0].shape();
   const int at = first.normalize_axis(axis, op);
@@ -69,16 +69,16 @@ LazyTensor joined(const char* op, const std::vector<LazyTensor>& parts, int axis
 }  // namespace
 
 LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
-  return joined("concatenate", parts, axis);
+  return joined_along("concatenate", parts, axis);
 }
 
 LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis) {
-  if (axis) return joined("concat", parts, *axis);
+  if (axis) return joined_along("concat", parts, *axis);
   std::vector<LazyTensor> flat;
   flat.reserve(parts.size());
   for (const LazyTensor& part : ops::as_tensors("concat", parts))
     flat.push_back(reshape(part, Shape{part.numel()}));
-  return joined("concat", flat, 0);
+  return joined_along("concat", flat, 0);
 }
 
 LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {

@@ -20,8 +20,8 @@ using reference::scalar_allowed;
 using reference::stored_as;
 using reference::view;
 
-constexpr DType kTypes[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
-constexpr DType kHalves[] = {DType::f16, DType::bf16};
+constexpr DType kElementTypes[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
+constexpr DType kHalfTypes[] = {DType::f16, DType::bf16};
 constexpr DType kNarrow[] = {DType::i8, DType::i16, DType::u32};
 constexpr std::size_t kMostOutputs = 6;
 /// None that leaps between neighbouring arguments, as floor_div does where a quotient is whole.
@@ -30,7 +30,7 @@ const std::vector<ScalarOp> kOfHalves{ScalarOp::neg,  ScalarOp::add,  ScalarOp::
 const std::vector<ScalarOp> kOfNarrow{ScalarOp::neg,       ScalarOp::abs, ScalarOp::add,  ScalarOp::sub,
                                       ScalarOp::floor_div, ScalarOp::pow, ScalarOp::less, ScalarOp::select};
 
-constexpr const char* kExact = "the reference rounded once: one correctly rounded operation";
+constexpr const char* kRoundedOnce = "the reference rounded once: one correctly rounded operation";
 
 bool same(Range a, Range b) { return a.low == b.low && a.high == b.high; }
 
@@ -76,7 +76,7 @@ class Shapes {
 };
 
 /// `type`: of the operands in memory, and of results that are no booleans.
-void check_group(Examination& x, DType type, const std::vector<ScalarOp>& group) {
+void check_element_group(Examination& x, DType type, const std::vector<ScalarOp>& group) {
   KernelBuilder b("functions");
   const auto left = b.load(type);
   const bool binary = std::any_of(group.begin(), group.end(), [](ScalarOp op) { return info(op).arity > 1; });
@@ -104,7 +104,7 @@ void check_cast_group(Examination& x, DType from, const std::vector<DType>& to, 
   outputs.reserve(to.size());
   for (DType type : to) {
     b.store(b.cast(value, type), type);
-    outputs.push_back({std::string(name(from)) + " to " + std::string(name(type)), {{}, kExact}});
+    outputs.push_back({std::string(name(from)) + " to " + std::string(name(type)), {{}, kRoundedOnce}});
   }
   PlanCase plan(x.device(), 5);
   Shapes(b.finish()).add_to(plan, range);
@@ -114,7 +114,7 @@ void check_cast_group(Examination& x, DType from, const std::vector<DType>& to, 
 }  // namespace
 
 void check_elementwise(Examination& x) {
-  for (DType type : kTypes) {
+  for (DType type : kElementTypes) {
     if (!x.supports(type)) {
       x.skip("functions of " + std::string(name(type)), "the device lacks the type");
       continue;
@@ -134,25 +134,25 @@ void check_elementwise(Examination& x) {
             group.size() < kMostOutputs && (!is_floating(type) || same(checked_range(op), range));
         (joins ? group : rest).push_back(op);
       }
-      check_group(x, type, group);
+      check_element_group(x, type, group);
       left = std::move(rest);
     }
   }
   const auto check_memory_types = [&](std::span<const DType> types, const std::vector<ScalarOp>& group) {
     for (DType type : types) {
       if (x.supports(type))
-        check_group(x, type, group);
+        check_element_group(x, type, group);
       else
         x.skip("functions of " + std::string(name(type)), "the device lacks the type");
     }
   };
-  check_memory_types(kHalves, kOfHalves);
+  check_memory_types(kHalfTypes, kOfHalves);
   check_memory_types(kNarrow, kOfNarrow);
 }
 
 void check_casts(Examination& x) {
-  std::vector<DType> types = x.supported(kTypes);
-  for (DType type : x.supported(kHalves)) types.push_back(type);
+  std::vector<DType> types = x.supported(kElementTypes);
+  for (DType type : x.supported(kHalfTypes)) types.push_back(type);
   for (DType type : x.supported(kNarrow)) types.push_back(type);
   for (DType from : types) {
     if (!is_floating(from)) {

@@ -10,14 +10,14 @@ namespace {
 using reference::integer;
 using reference::view;
 
-constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64,
-                            DType::u8,  DType::u32, DType::i8,  DType::i16};
+constexpr DType kIndexedTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64,
+                                   DType::u8,  DType::u32, DType::i8,  DType::i16};
 constexpr std::int64_t kInner[] = {1, 7, 33, 1025};
 constexpr std::int64_t kOuter = 3;
 constexpr std::int64_t kExtent = 11;
 constexpr std::int64_t kCount = 17;
 
-int add_indices(PlanCase& plan, std::int64_t count = kCount) {
+int add_indexed_rows(PlanCase& plan, std::int64_t count = kCount) {
   const int index = plan.input(DType::i32, count);
   std::uniform_int_distribution<std::int64_t> pick(-2, kExtent + 1);
   for (std::int64_t i = 0; i < count; ++i) plan.set(index, i, integer(pick(plan.random())));
@@ -27,8 +27,8 @@ int add_indices(PlanCase& plan, std::int64_t count = kCount) {
 void check_gather(Examination& x, DType type, std::int64_t inner) {
   PlanCase plan(x.device());
   const int in = plan.input(type, kOuter * kExtent * inner);
-  const int index = add_indices(plan);
-  const int own = add_indices(plan, kOuter * kCount);  // differ from one outer place to the next
+  const int index = add_indexed_rows(plan);
+  const int own = add_indexed_rows(plan, kOuter * kCount);  // differ from one outer place to the next
   const int dense = plan.output(type, kOuter * kCount * inner);
   const int turned = plan.output(type, kOuter * kCount * inner);
   const Shape dims{kOuter, kCount, inner};
@@ -49,8 +49,8 @@ void check_gather(Examination& x, DType type, std::int64_t inner) {
 void check_scatter(Examination& x, DType type, std::int64_t inner) {
   PlanCase plan(x.device());
   const int in = plan.input(type, kOuter * kCount * inner);
-  const int index = add_indices(plan);
-  const int own = add_indices(plan, kOuter * kCount);  // differ from one outer place to the next
+  const int index = add_indexed_rows(plan);
+  const int own = add_indexed_rows(plan, kOuter * kCount);  // differ from one outer place to the next
   const int dense = plan.output_with_data(type, kOuter * kExtent * inner);
   const int spread = plan.output_with_data(type, 2 * kOuter * kExtent * inner);
   const Shape dims{kOuter, kCount, inner};
@@ -73,7 +73,7 @@ void check_scatter(Examination& x, DType type, std::int64_t inner) {
 }  // namespace
 
 void check_indexed(Examination& x) {
-  for (DType type : kTypes) {
+  for (DType type : kIndexedTypes) {
     if (!x.supports(type)) {
       x.skip("gather and scatter of " + std::string(name(type)), "the device lacks the type");
       continue;

@@ -23,8 +23,7 @@ using reference::integer;
 using reference::Number;
 using reference::view;
 
-constexpr DType kF = DType::f32;
-constexpr const char* kExact = "small whole numbers: exact";
+constexpr const char* kWholeNumbers = "small whole numbers: exact";
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 /// No power of two divides it, so that a position that wrapped around shows another number.
 constexpr std::int64_t kPeriod = 65521;
@@ -59,7 +58,7 @@ void with_memory(Examination& x, const std::string& name, std::int64_t bytes,
     refused = error.what();
   }
   if (!refused.empty()) return x.skip(name, refused);
-  x.check(name, kExact, [&] { return wrong; });
+  x.check(name, kWholeNumbers, [&] { return wrong; });
 }
 
 std::shared_ptr<const Kernel> copy_of(DType type) {
@@ -80,24 +79,25 @@ std::vector<std::string> check_arena(Backend& backend, std::int64_t bytes) {
   PlanCase plan(backend.info().device);
   std::vector<int> patterns, results, buffers;
   for (int i = 0; i < kBuffers; ++i) {
-    patterns.push_back(plan.input(kF, kPeriod));
+    patterns.push_back(plan.input(DType::f32, kPeriod));
     for (std::int64_t e = 0; e < kPeriod; ++e) plan.set(patterns.back(), e, floating(repeated(e, 1000 * i)));
   }
-  for (int i = 0; i < kBuffers; ++i) results.push_back(plan.output(kF, 3 * kPeriod));
-  for (int i = 0; i < kBuffers; ++i) buffers.push_back(plan.arena(kF, size));
+  for (int i = 0; i < kBuffers; ++i) results.push_back(plan.output(DType::f32, 3 * kPeriod));
+  for (int i = 0; i < kBuffers; ++i) buffers.push_back(plan.arena(DType::f32, size));
   for (std::size_t i = 0; i < kBuffers; ++i)
-    plan.region(copy_of(kF), {rows, kPeriod}, {view(patterns[i], {0, 1}), view(buffers[i], {kPeriod, 1})});
+    plan.region(copy_of(DType::f32), {rows, kPeriod},
+                {view(patterns[i], {0, 1}), view(buffers[i], {kPeriod, 1})});
   for (std::size_t i = 0; i < kBuffers; ++i) {
     const std::int64_t starts[] = {0, rows / 2 * kPeriod, (rows - 1) * kPeriod};
     for (std::int64_t r = 0; r < 3; ++r)
-      plan.region(copy_of(kF), {kPeriod},
+      plan.region(copy_of(DType::f32), {kPeriod},
                   {view(buffers[i], {1}, starts[r]), view(results[i], {1}, r * kPeriod)});
   }
   const DeviceRun run = plan.run_on(backend);
   std::vector<std::string> wrong = run.damage;
   for (std::size_t i = 0; i < kBuffers; ++i)
     expect(
-        run, i, kF, fmt::format("intermediate {}", i),
+        run, i, DType::f32, fmt::format("intermediate {}", i),
         [&](std::int64_t e) { return repeated(e, 1000 * static_cast<std::int64_t>(i)); }, wrong);
   return wrong;
 }
@@ -115,27 +115,28 @@ std::vector<std::string> check_far_elements(Backend& backend, DType type) {
   }
   const int index = plan.input(DType::i32, kPicked);
   for (std::int64_t i = 0; i < kPicked; ++i) plan.set(index, i, integer(kRows - 1 - 2 * i));
-  const int ones = plan.input(kF, kWidth);
+  const int ones = plan.input(DType::f32, kWidth);
   for (std::int64_t i = 0; i < kWidth; ++i) plan.set(ones, i, floating(1));
   const bool products = is_floating(type);
   const int read = plan.output(type, kPeriod), picked = plan.output(type, kPicked * kPeriod);
-  const int sums = products ? plan.output(kF, kKeys) : -1;
-  const int mean = type == kF ? plan.output(kF, kWidth) : -1;
-  const int highest = type == kF ? plan.output(kF, 1) : -1, total = type == kF ? plan.output(kF, 1) : -1;
-  const int none = type == kF ? plan.scalar(kF, floating(0)) : -1;
+  const int sums = products ? plan.output(DType::f32, kKeys) : -1;
+  const int mean = type == DType::f32 ? plan.output(DType::f32, kWidth) : -1;
+  const int highest = type == DType::f32 ? plan.output(DType::f32, 1) : -1,
+            total = type == DType::f32 ? plan.output(DType::f32, 1) : -1;
+  const int none = type == DType::f32 ? plan.scalar(DType::f32, floating(0)) : -1;
   const int big = plan.arena(type, kRows * kPeriod);
   plan.region(copy_of(type), {kRows, kPeriod}, {view(pattern, {0, 1}), view(big, {kPeriod, 1})});
   plan.region(copy_of(type), {kPeriod}, {view(big, {1}, kBehind), view(read, {1})});
   plan.indexed(GatherStep{.axis = {kRows, kPeriod}}, type, {1, kPicked, kPeriod},
                {view(big, {0, 0, 1}), view(index, {0, 1, 0}), view(picked, {0, kPeriod, 1})});
   if (products)
-    plan.contract(kF, {1, kKeys, kWidth},
+    plan.contract(DType::f32, {1, kKeys, kWidth},
                   {view(ones, {0, 0, 1}), view(big, {0, kWidth, 1}, kBehind), view(sums, {0, 1, 0})});
-  if (type == kF) {
+  if (type == DType::f32) {
     // All scores are multiplied by 0, so that the result is the mean of the values: 32 keys, exact.
     reference::KernelBuilder score("score");
-    const auto raw = score.load(kF);
-    const auto kernel = score.store(score.op(ScalarOp::mul, raw, score.scalar(kF))).finish();
+    const auto raw = score.load(DType::f32);
+    const auto kernel = score.store(score.op(ScalarOp::mul, raw, score.scalar(DType::f32))).finish();
     const Operand keys = view(big, {0, 0, 0, 0, kWidth, 1, 0}, kBehind);
     const Operand values = view(big, {0, 0, 0, 0, kWidth, 0, 1}, kBehind);
     Step& step =
@@ -158,10 +159,12 @@ std::vector<std::string> check_far_elements(Backend& backend, DType type) {
   };
   if (products)
     expect(
-        run, 2, kF, "a product", [&](std::int64_t e) { return over_keys(e * kWidth, 1, kWidth); }, wrong);
-  if (type == kF)
+        run, 2, DType::f32, "a product", [&](std::int64_t e) { return over_keys(e * kWidth, 1, kWidth); },
+        wrong);
+  if (type == DType::f32)
     expect(
-        run, 3, kF, "attention", [&](std::int64_t e) { return over_keys(e, kWidth, kKeys) / kKeys; }, wrong);
+        run, 3, DType::f32, "attention", [&](std::int64_t e) { return over_keys(e, kWidth, kKeys) / kKeys; },
+        wrong);
   return wrong;
 }
 
@@ -175,12 +178,12 @@ class RepeatedProduct {
  public:
   RepeatedProduct(Device device, std::int64_t m, std::int64_t n, std::int64_t k, int times = 1)
       : m_(m), n_(n), k_(k), plan_(device) {
-    const int a = plan_.input(kF, m * k), b = plan_.input(kF, k * n);
+    const int a = plan_.input(DType::f32, m * k), b = plan_.input(DType::f32, k * n);
     for (std::int64_t e = 0; e < m * k; ++e) plan_.set(a, e, floating(value(e / k, e % k)));
     for (std::int64_t e = 0; e < k * n; ++e) plan_.set(b, e, floating(e / n == e % n % k ? 1 : 0));
-    const int c = plan_.output(kF, m * n), other = plan_.arena(kF, m * n);
+    const int c = plan_.output(DType::f32, m * n), other = plan_.arena(DType::f32, m * n);
     for (int i = 0; i < times; ++i)
-      plan_.contract(kF, {m, n, k},
+      plan_.contract(DType::f32, {m, n, k},
                      {view(a, {k, 0, 1}), view(b, {0, 1, n}), view(i + 1 < times ? other : c, {n, 1, 0})});
   }
   double flops() const { return 2.0 * static_cast<double>(m_ * n_ * k_); }
@@ -188,7 +191,8 @@ class RepeatedProduct {
   std::vector<std::string> wrong(const DeviceRun& run) const {
     std::vector<std::string> lines = run.damage;
     expect(
-        run, 0, kF, "the product", [this](std::int64_t e) { return value(e / n_, e % n_ % k_); }, lines);
+        run, 0, DType::f32, "the product", [this](std::int64_t e) { return value(e / n_, e % n_ % k_); },
+        lines);
     return lines;
   }
 
@@ -218,7 +222,7 @@ void check_long_replay(Examination& x, double rate) {
   std::int64_t side = 512;
   while (side < 4096 && 2.0 * std::pow(side, 3) / rate < 2e-3) side *= 2;
   const double flops = 2.0 * std::pow(side, 3);
-  x.check("large: a replay of seconds", kExact, [&] {
+  x.check("large: a replay of seconds", kWholeNumbers, [&] {
     std::vector<std::string> wrong;
     // Rates that were measured on less work may be far too low: the number of products is found in steps.
     int times = std::clamp(static_cast<int>(kSeconds * rate / flops), 1, kMost);
@@ -245,7 +249,7 @@ void check_tuner(Examination& x, double rate) {
   if (reckoned > kPatience)
     return x.skip(name, fmt::format("one such product would take this device {:.0f} s", reckoned));
   x.on_other_backend(name, "CALDERA_TUNE", "1", [&](Examination& tuned) {
-    tuned.check("the product", kExact, [&] {
+    tuned.check("the product", kWholeNumbers, [&] {
       RepeatedProduct product(tuned.device(), kM, kN, kK);
       return product.wrong(product.plan().run_on(tuned.backend()));
     });
@@ -257,7 +261,7 @@ void check_tuner(Examination& x, double rate) {
 void check_large(Examination& x) {
   constexpr std::int64_t kArena = 4 * kGiB + kGiB / 2;
   with_memory(x, "large: an arena above 4 GiB", kArena, [&] { return check_arena(x.backend(), kArena); });
-  for (const DType type : {DType::u8, DType::bf16, kF})
+  for (const DType type : {DType::u8, DType::bf16, DType::f32})
     with_memory(x, fmt::format("large: elements of {} beyond 2^30", name(type)),
                 (kGiB + kGiB / 64) * static_cast<std::int64_t>(size_of(type)),
                 [&] { return check_far_elements(x.backend(), type); });

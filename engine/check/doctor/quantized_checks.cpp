@@ -13,7 +13,6 @@ namespace {
 using reference::integer;
 using reference::view;
 
-constexpr DType kF = DType::f32;
 constexpr std::int64_t kMatrices = 3;
 constexpr std::int64_t kRows = 37;
 constexpr std::int64_t kColumns = 256;
@@ -100,7 +99,7 @@ struct Wanted {
 };
 
 /// Some lie outside.
-int add_indices(PlanCase& plan, const Wanted& wanted) {
+int add_chosen_matrices(PlanCase& plan, const Wanted& wanted) {
   const bool of_rows = wanted.work == QuantizedWork::take_rows;
   const int index = plan.input(DType::i32, wanted.count);
   std::uniform_int_distribution<std::int64_t> pick(-1, of_rows ? kMatrices * kRows : kMatrices);
@@ -113,7 +112,8 @@ int add_indices(PlanCase& plan, const Wanted& wanted) {
 }
 
 /// Adds the steps to the plan. All inputs come before the outputs.
-void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps, DType words) {
+void add_quantized_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<Wanted>& steps,
+                         DType words) {
   const std::vector<QuantizedPart> forms = parts_of(layout, kRows, kColumns);
   std::vector<Operand> parts;
   parts.reserve(forms.size());
@@ -125,11 +125,11 @@ void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<
     std::vector<Operand>& own = operands.emplace_back();
     if (across || wanted.work == QuantizedWork::product) {
       const std::int64_t width = across ? kRows : kColumns;
-      const int x = plan.input(kF, wanted.count * width);
+      const int x = plan.input(DType::f32, wanted.count * width);
       own.push_back(across ? view(x, {width, 1, 0}) : view(x, {width, 0, 1}));
     }
     if (wanted.is_indexed || wanted.work == QuantizedWork::take_rows)
-      own.push_back(view(add_indices(plan, wanted), {1, 0, 0}));
+      own.push_back(view(add_chosen_matrices(plan, wanted), {1, 0, 0}));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       own.push_back(parts[i]);
       if (wanted.matrix >= 0) own.back().offset = wanted.matrix * forms[i].rows * forms[i].columns;
@@ -140,7 +140,7 @@ void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<
     const bool takes = wanted.work == QuantizedWork::take_rows;
     const bool all = wanted.work == QuantizedWork::dequantize;
     const std::int64_t width = wanted.work == QuantizedWork::product ? kRows : kColumns;
-    const int out = plan.output(kF, (all ? kMatrices * kRows : wanted.count) * width);
+    const int out = plan.output(DType::f32, (all ? kMatrices * kRows : wanted.count) * width);
     if (all)
       operands[i].push_back(view(out, {kRows * width, width, 1}));
     else if (wanted.work == QuantizedWork::product)
@@ -154,7 +154,7 @@ void add_steps(PlanCase& plan, const QuantizedLayout& layout, const std::vector<
                              .columns = kColumns,
                              .is_indexed = wanted.is_indexed};
     const Shape dims{all ? kMatrices : wanted.count, takes ? 1 : kRows, kColumns};
-    plan.indexed(QuantizedStep{what}, kF, dims, std::move(operands[i]));
+    plan.indexed(QuantizedStep{what}, DType::f32, dims, std::move(operands[i]));
   }
 }
 
@@ -166,8 +166,8 @@ void check_quantized(Examination& x) {
     const auto format = static_cast<QuantizedFormat>(f);
     const std::string prefix = std::string(name(format)) + ": ";
     PlanCase weights(x.device(), static_cast<std::uint32_t>(f + 1));
-    add_steps(weights, layout_of(format), {{QuantizedWork::dequantize}, {QuantizedWork::take_rows, 19}},
-              words);
+    add_quantized_steps(weights, layout_of(format),
+                        {{QuantizedWork::dequantize}, {QuantizedWork::take_rows, 19}}, words);
     x.compare(prefix + "weights and rows", weights,
               {{0x1p-23, 0}, "one rounding, or two, of a product's sum"});
 
@@ -181,7 +181,7 @@ void check_quantized(Examination& x) {
       }
     }
     PlanCase products(x.device(), static_cast<std::uint32_t>(f + 101));
-    add_steps(products, layout_of(format), steps, words);
+    add_quantized_steps(products, layout_of(format), steps, words);
     // 256 terms of at most 4 by 2, each rounded.
     x.compare(prefix + "products", products, {{1e-5, 5e-4}, "256 roundings of sums up to 2048"});
   }

@@ -13,8 +13,8 @@ using reference::Range;
 using reference::reduce_kernel;
 using reference::view;
 
-constexpr DType kTypes[] = {DType::u8,  DType::u32, DType::i8,  DType::i16,
-                            DType::i32, DType::i64, DType::f32, DType::f64};
+constexpr DType kReducedTypes[] = {DType::u8,  DType::u32, DType::i8,  DType::i16,
+                                   DType::i32, DType::i64, DType::f32, DType::f64};
 
 std::string title(Combine combine, DType type) {
   return std::string(facts(combine).name) + " of " + std::string(name(type));
@@ -27,7 +27,7 @@ Range range_of(Combine combine) {
                                      : Range{-4, 4};
 }
 
-Allowed allowed_of(Combine combine, DType type, std::int64_t n) {
+Allowed allowed_of_reduction(Combine combine, DType type, std::int64_t n) {
   if (!is_floating(type) || combine == Combine::maximum || combine == Combine::minimum)
     return {{}, "integers and extremes: exact"};
   const double ulp = type == DType::f64 ? 2.3e-16 : 1.2e-7;
@@ -36,7 +36,7 @@ Allowed allowed_of(Combine combine, DType type, std::int64_t n) {
              : Allowed{{ulp * static_cast<double>(n), 0}, "one rounding a factor"};
 }
 
-void check_layouts(Examination& x, Combine combine, DType type) {
+void check_reduced_layouts(Examination& x, Combine combine, DType type) {
   const auto kernel = reduce_kernel(combine, type);
   PlanCase plan(x.device(), 9);
   std::int64_t most = 0;
@@ -68,7 +68,7 @@ void check_layouts(Examination& x, Combine combine, DType type) {
     plan.region(kernel, {d, a, b}, {view(in, {1, b * d, d}), view(outer_two, {1, 0, 0})}, 2);
   }
   plan.region(kernel, {2, 3, 0}, {view(cases[0].in, {0, 0, 1}), view(none, {3, 1, 0})}, 1);  // the identity
-  x.compare(title(combine, type), plan, allowed_of(combine, type, most));
+  x.compare(title(combine, type), plan, allowed_of_reduction(combine, type, most));
 }
 
 void check_long_sums(Examination& x) {
@@ -110,13 +110,13 @@ void check_expressions(Examination& x) {
 }  // namespace
 
 void check_reductions(Examination& x) {
-  for (DType type : kTypes) {
+  for (DType type : kReducedTypes) {
     if (!x.supports(type)) {
       x.skip("reductions of " + std::string(name(type)), "the device lacks the type");
       continue;
     }
     for (const CombineFacts& c : kCombines) {
-      if (accepts(c.combine, type)) check_layouts(x, c.combine, type);
+      if (accepts(c.combine, type)) check_reduced_layouts(x, c.combine, type);
     }
   }
   check_long_sums(x);
@@ -124,7 +124,7 @@ void check_reductions(Examination& x) {
   if (!x.gpu() || x.backend().info().type != "software") return;  // GPUs have wide workgroups anyway
   x.on_other_backend("reductions in wide workgroups", "CALDERA_VULKAN_WIDE", "1", [](Examination& wide) {
     for (const CombineFacts& c : kCombines) {
-      check_layouts(wide, c.combine, accepts(c.combine, DType::f32) ? DType::f32 : DType::i32);
+      check_reduced_layouts(wide, c.combine, accepts(c.combine, DType::f32) ? DType::f32 : DType::i32);
     }
     check_long_sums(wide);
   });

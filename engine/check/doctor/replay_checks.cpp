@@ -14,23 +14,22 @@ namespace {
 using reference::KernelBuilder;
 using reference::view;
 
-constexpr DType kF = DType::f32;
-constexpr const char* kExact = "small whole numbers: exact";
+constexpr const char* kWholeNumbersReplayed = "small whole numbers: exact";
 
 std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 /// t = x * s in the arena, then y = t + x, both over n elements.
 std::shared_ptr<Plan> two_step_plan(Device device, std::int64_t n) {
   KernelBuilder b("scale");
-  const auto value = b.load(kF);
-  const auto scale = b.store(b.op(ScalarOp::mul, value, b.scalar(kF))).finish();
+  const auto value = b.load(DType::f32);
+  const auto scale = b.store(b.op(ScalarOp::mul, value, b.scalar(DType::f32))).finish();
   PlanCase made(device);
-  const int in = made.input(kF, n);
-  const int out = made.output(kF, n);
-  const int middle = made.arena(kF, n);
-  made.scalar(kF, {1, 0});
+  const int in = made.input(DType::f32, n);
+  const int out = made.output(DType::f32, n);
+  const int middle = made.arena(DType::f32, n);
+  made.scalar(DType::f32, {1, 0});
   made.region(scale, {n}, {view(in, {1}), view(middle, {1})});
-  made.region(reference::one_op_kernel(ScalarOp::add, kF, kF), {n},
+  made.region(reference::one_op_kernel(ScalarOp::add, DType::f32, DType::f32), {n},
               {view(middle, {1}), view(in, {1}), view(out, {1})});
   return std::make_shared<Plan>(made.plan());
 }
@@ -145,16 +144,18 @@ std::vector<std::string> slots_inside_storages(Backend& backend) {
 void check_slices(Examination& x) {
   const std::int64_t m = 70, n = 140, k = 9, picked = 33;
   PlanCase plan(x.device());
-  const int a = plan.input(kF, m * k, {-3, 3, true}), b = plan.input(kF, n * k, {-3, 3, true});
+  const int a = plan.input(DType::f32, m * k, {-3, 3, true}),
+            b = plan.input(DType::f32, n * k, {-3, 3, true});
   const int index = plan.input(DType::i32, picked);
   for (std::int64_t i = 0; i < picked; ++i) plan.set(index, i, reference::integer(7 * i % m));
-  const int product = plan.output(kF, m * n), rows = plan.output(kF, picked * n);
-  plan.contract(kF, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(product, {n, 1, 0})});
-  plan.indexed(GatherStep{.axis = {m, n}}, kF, {1, picked, n},
+  const int product = plan.output(DType::f32, m * n), rows = plan.output(DType::f32, picked * n);
+  plan.contract(DType::f32, {m, n, k}, {view(a, {k, 0, 1}), view(b, {0, k, 1}), view(product, {n, 1, 0})});
+  plan.indexed(GatherStep{.axis = {m, n}}, DType::f32, {1, picked, n},
                {view(product, {0, 0, 1}), view(index, {0, 1, 0}), view(rows, {0, n, 1})});
-  x.compare("a product and a gather", plan, {{}, kExact});
-  x.check("20 in flight with new inputs", kExact, [&] { return many_in_flight(x.backend(), 1025, 20); });
-  x.check("each reads what the last wrote", kExact, [&] { return chained(x.backend()); });
+  x.compare("a product and a gather", plan, {{}, kWholeNumbersReplayed});
+  x.check("20 in flight with new inputs", kWholeNumbersReplayed,
+          [&] { return many_in_flight(x.backend(), 1025, 20); });
+  x.check("each reads what the last wrote", kWholeNumbersReplayed, [&] { return chained(x.backend()); });
 }
 
 /// Times of steps, where the device has them: one a step, in order, no longer than the replay took.
@@ -194,12 +195,14 @@ void check_times(Examination& x) {
 
 void check_replay(Examination& x) {
   for (std::int64_t n : {1, 1025, 70000})
-    x.check("replay: 20 in flight with new inputs, " + std::to_string(n) + " elements", kExact,
+    x.check("replay: 20 in flight with new inputs, " + std::to_string(n) + " elements", kWholeNumbersReplayed,
             [&] { return many_in_flight(x.backend(), n, 20); });
-  x.check("replay: nothing to do", kExact, [&] { return many_in_flight(x.backend(), 0, 3); });
-  x.check("replay: each reads what the last wrote", kExact, [&] { return chained(x.backend()); });
-  x.check("replay: two plans in turn", kExact, [&] { return plans_in_turn(x.backend()); });
-  x.check("replay: operands inside of storages", kExact, [&] { return slots_inside_storages(x.backend()); });
+  x.check("replay: nothing to do", kWholeNumbersReplayed, [&] { return many_in_flight(x.backend(), 0, 3); });
+  x.check("replay: each reads what the last wrote", kWholeNumbersReplayed,
+          [&] { return chained(x.backend()); });
+  x.check("replay: two plans in turn", kWholeNumbersReplayed, [&] { return plans_in_turn(x.backend()); });
+  x.check("replay: operands inside of storages", kWholeNumbersReplayed,
+          [&] { return slots_inside_storages(x.backend()); });
   check_times(x);
   if (x.gpu())
     x.on_other_backend("replay in slices of one workgroup", "CALDERA_VULKAN_SUBMIT_MS", "0", check_slices);

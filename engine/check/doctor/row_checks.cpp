@@ -17,7 +17,6 @@ using reference::KernelBuilder;
 using reference::stored_as;
 using reference::view;
 
-constexpr DType kF = DType::f32;
 constexpr const char* kRowSource = "exp within 3 + 2 |x| ulp (Vulkan), sums of positive f32 in parts of 512";
 
 struct Extents {
@@ -49,7 +48,7 @@ struct RowKernel {
 };
 
 /// All extents in one plan, dense and (where asked) transposed; rows of all steps lie one after the other.
-void add_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
+void add_row_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
   const std::int64_t elements = all_elements();
   std::int64_t rows = 0;
   for (const Extents& e : kExtents) rows += e.rows;
@@ -90,8 +89,8 @@ void add_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
 /// y * (g - sum(y g)) with y = softmax(x): three reductions, each of which needs the one before.
 std::shared_ptr<const Kernel> three_phases() {
   KernelBuilder b("softmax_and_gradient");
-  const auto x = b.load(kF);
-  const auto g = b.load(kF);
+  const auto x = b.load(DType::f32);
+  const auto g = b.load(DType::f32);
   const auto raised = b.op(ScalarOp::exp, b.op(ScalarOp::sub, x, b.op(ScalarOp::row_maximum, x)));
   const auto y = b.op(ScalarOp::div, raised, b.op(ScalarOp::row_sum, raised));
   const auto dot = b.op(ScalarOp::row_sum, b.op(ScalarOp::mul, y, g));
@@ -110,19 +109,19 @@ std::shared_ptr<const Kernel> extremes(DType type) {
 std::vector<RowKernel> f32_kernels(const Examination& x) {
   const double t = tolerance(x, 5000);
   return {
-      {"softmax", reference::softmax_kernel(kF), 1, 0, 0, false, {t, 0}},
+      {"softmax", reference::softmax_kernel(DType::f32), 1, 0, 0, false, {t, 0}},
       {"log softmax", reference::log_softmax_kernel(), 1, 0, 0, false, {t, 1e-5}},
       {"layer norm", reference::layer_norm_kernel(), 1, 2, 0, true, {t, 1e-4}},
-      {"RMS norm", reference::rms_norm_kernel(kF), 1, 1, 1, true, {t, 0}},
+      {"RMS norm", reference::rms_norm_kernel(DType::f32), 1, 1, 1, true, {t, 0}},
       {"softmax with its gradient", three_phases(), 2, 0, 1, false, {t, 2e-5}},
-      {"row extremes", extremes(kF), 1, 0, 2, false, {}},
+      {"row extremes", extremes(DType::f32), 1, 0, 2, false, {}},
   };
 }
 
 void check_f32(Examination& x, bool joined) {
   for (const RowKernel& row : f32_kernels(x)) {
     PlanCase plan(x.device());
-    add_steps(plan, row, kF, joined);
+    add_row_steps(plan, row, DType::f32, joined);
     x.compare(std::string(row.name) + " of float32" + (joined ? ", joined dispatches" : ""), plan,
               {row.allowed, kRowSource});
   }
@@ -131,7 +130,7 @@ void check_f32(Examination& x, bool joined) {
 void check_other_types(Examination& x) {
   if (x.supports(DType::f64)) {
     PlanCase plan(x.device());
-    add_steps(plan, {"", reference::rms_norm_kernel(DType::f64), 1, 1, 1, true, {}}, DType::f64, false);
+    add_row_steps(plan, {"", reference::rms_norm_kernel(DType::f64), 1, 1, 1, true, {}}, DType::f64, false);
     x.compare("RMS norm of float64", plan, {{1e-12, 0}, "sums of positive f64"});
   }
   for (DType type : {DType::f16, DType::bf16}) {
@@ -144,7 +143,7 @@ void check_other_types(Examination& x) {
                                  {"RMS norm", reference::rms_norm_kernel(type), 1, 1, 1, true, {}}};
     for (const RowKernel& row : kernels) {
       PlanCase plan(x.device());
-      add_steps(plan, row, type, false);
+      add_row_steps(plan, row, type, false);
       x.compare(std::string(row.name) + " of " + std::string(name(type)), plan, allowed);
     }
   }
@@ -154,7 +153,7 @@ void check_other_types(Examination& x) {
       continue;
     }
     PlanCase plan(x.device());
-    add_steps(plan, {"", extremes(type), 1, 0, 2, false, {}}, type, false);
+    add_row_steps(plan, {"", extremes(type), 1, 0, 2, false, {}}, type, false);
     x.compare("row extremes of " + std::string(name(type)), plan, {{}, "exact"});
   }
 }
@@ -162,17 +161,17 @@ void check_other_types(Examination& x) {
 /// The place of the largest element: indices, selection, comparison with a value of the row, several types.
 void check_places(Examination& x) {
   KernelBuilder b("argmax");
-  const auto value = b.load(kF);
+  const auto value = b.load(DType::f32);
   const auto none = b.scalar(DType::i32);
   const auto is_most = b.op(ScalarOp::equal, value, b.op(ScalarOp::row_maximum, value));
   const auto place = b.op(ScalarOp::row_maximum, b.op(ScalarOp::select, is_most, b.index(), none));
-  const auto kernel = b.store(place).store(b.cast(is_most, DType::i32)).store(place, kF).finish();
+  const auto kernel = b.store(place).store(b.cast(is_most, DType::i32)).store(place, DType::f32).finish();
   PlanCase plan(x.device());
   const std::int64_t elements = all_elements();
-  const int in = plan.input(kF, elements, {-90, 90});
+  const int in = plan.input(DType::f32, elements, {-90, 90});
   const int places = plan.output(DType::i32, 200);
   const int flags = plan.output(DType::i32, elements);
-  const int real = plan.output(kF, 200);
+  const int real = plan.output(DType::f32, 200);
   plan.scalar(DType::i32, integer(-1));
   std::int64_t point = 0;
   std::int64_t line = 0;

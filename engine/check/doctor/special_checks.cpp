@@ -16,14 +16,15 @@ using reference::KernelBuilder;
 using reference::view;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kSpecialInfinity = std::numeric_limits<double>::infinity();
 constexpr const char* kIeee = "IEEE 754: SignedZeroInfNanPreserve";
 
 /// Every kind of value, up to the largest that the type holds.
 std::vector<double> values_of(DType type) {
   const double largest =
       type == DType::f32 ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
-  return {kNan, kInf, -kInf, 0.0, -0.0, 1, -1, 2.5, -2.5, 3, 0.5, 100, largest, -largest};
+  return {kNan, kSpecialInfinity, -kSpecialInfinity, 0.0, -0.0, 1, -1, 2.5, -2.5, 3, 0.5,
+          100,  largest,          -largest};
 }
 
 struct Group {
@@ -48,7 +49,7 @@ const std::vector<Group>& groups() {
 }
 
 /// Every value, or every pair of values.
-void check_group(Examination& x, DType type, const Group& group) {
+void check_special_group(Examination& x, DType type, const Group& group) {
   const std::vector<double>& values = values_of(type);
   const auto n = static_cast<std::int64_t>(values.size());
   KernelBuilder b("special");
@@ -183,7 +184,7 @@ void check_special_values(Examination& x) {
   }
   for (DType type : {DType::f32, DType::f64}) {
     if (!x.supports(type)) continue;
-    for (const Group& group : groups()) check_group(x, type, group);
+    for (const Group& group : groups()) check_special_group(x, type, group);
     check_signs_of_zero(x, type);
     if (!x.gpu()) check_saturation(x, type);
   }

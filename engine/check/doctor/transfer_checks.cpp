@@ -8,7 +8,8 @@
 namespace caldera::doctor {
 namespace {
 
-constexpr std::size_t kSizes[] = {1, 7, 1025, 65537, (std::size_t{1} << 20) + 3, std::size_t{40} << 20};
+constexpr std::size_t kTransferSizes[] = {
+    1, 7, 1025, 65537, (std::size_t{1} << 20) + 3, std::size_t{40} << 20};
 constexpr std::size_t kOffsets[] = {0, 1, 12, 4099};
 constexpr std::size_t kBehind = 64;
 
@@ -37,7 +38,7 @@ std::vector<std::string> there_and_back(Backend& backend, std::size_t bytes, std
 }
 
 void check_sizes(Examination& x) {
-  for (std::size_t bytes : kSizes) {
+  for (std::size_t bytes : kTransferSizes) {
     x.check("transfers: " + std::to_string(bytes) + " bytes", "bytes: exact", [&] {
       std::vector<std::string> wrong;
       for (std::size_t offset : kOffsets)

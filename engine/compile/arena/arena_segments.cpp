@@ -63,7 +63,7 @@ class LargeSegments {
 };
 
 /// Best fit in order of time. Near-linear; large blocks share their segments with nothing else.
-ArenaLayout in_order_of_time(const std::vector<ArenaBlock>& blocks, std::int64_t segment) {
+ArenaLayout segments_in_order_of_time(const std::vector<ArenaBlock>& blocks, std::int64_t segment) {
   Segmented result;
   result.places.resize(blocks.size());
   LargeSegments large(result);
@@ -162,8 +162,8 @@ class GapSegment {
 };
 
 /// Large blocks first, the largest at the beginning, then the rest in the given order. Quadratic.
-ArenaLayout in_given_order(const std::vector<ArenaBlock>& blocks, std::vector<std::uint32_t> order,
-                           std::int64_t segment) {
+ArenaLayout segments_in_given_order(const std::vector<ArenaBlock>& blocks, std::vector<std::uint32_t> order,
+                                    std::int64_t segment) {
   const auto is_large = [&](std::uint32_t b) { return blocks[b].bytes > segment; };
   const auto rest = std::stable_partition(order.begin(), order.end(), is_large);
   std::stable_sort(order.begin(), rest,
@@ -192,10 +192,10 @@ ArenaLayout in_given_order(const std::vector<ArenaBlock>& blocks, std::vector<st
 }  // namespace
 
 ArenaLayout lay_out_in_segments(const std::vector<ArenaBlock>& blocks, std::int64_t segment) {
-  ArenaLayout best = in_order_of_time(blocks, segment);
+  ArenaLayout best = segments_in_order_of_time(blocks, segment);
   if (blocks.size() > kManyBlocks) return best;
   for (std::vector<std::uint32_t>& order : std::vector{by_size(blocks), by_lifetime(blocks)}) {
-    ArenaLayout layout = in_given_order(blocks, std::move(order), segment);
+    ArenaLayout layout = segments_in_given_order(blocks, std::move(order), segment);
     if (layout.bytes < best.bytes) best = std::move(layout);
   }
   return best;

@@ -13,7 +13,7 @@
 namespace caldera {
 namespace {
 
-void reorder(Plan& plan, const std::vector<std::uint32_t>& order) {
+void put_in_order(Plan& plan, const std::vector<std::uint32_t>& order) {
   std::vector<Step> steps;
   steps.reserve(plan.steps.size());
   for (std::uint32_t s : order) steps.push_back(std::move(plan.steps[s]));
@@ -57,7 +57,7 @@ void move_side_by_side(Plan& plan, const StepGraph& graph) {
   const ArenaLayout layout = lay_out(best.places.places, plan.arena_segment);
   if (layout.bytes > most) return;
   apply(plan, graph, best.places, layout);
-  reorder(plan, best.timeline.order);
+  put_in_order(plan, best.timeline.order);
   plan_barriers(plan);
 }
 

@@ -97,7 +97,7 @@ void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields
   config.rope_scaling = rope.scaling;
 }
 
-void refuse_unsupported(const JsonFields& fields) {
+void refuse_unsupported_model(const JsonFields& fields) {
   if (fields.has("quantization_config")) {
     fields.fail("quantization_config", "is set: quantised weights are not supported");
   }
@@ -136,7 +136,7 @@ std::size_t detail::match_family(const JsonFields& fields, std::span<const Famil
 }
 
 void detail::read_config(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
-  refuse_unsupported(fields);
+  refuse_unsupported_model(fields);
   check_fields(fields, family);
   config.kept.fields = fields_to_keep(fields, family);
   const auto required = [&](const char* name, std::int64_t otherwise = 0) {

@@ -60,7 +60,8 @@ std::vector<float> nested_scales(const StoredTensor& codes, const StoredTensor& 
   return scales;
 }
 
-void read_weight(FolderReader& reader, const std::string& weight, const std::string& state_name) {
+void read_bitsandbytes_weight(FolderReader& reader, const std::string& weight,
+                              const std::string& state_name) {
   const State state = read_state(reader.take(state_name));
   std::int64_t count = 0;
   if (__builtin_mul_overflow(state.shape[0], state.shape[1], &count))
@@ -116,7 +117,7 @@ void read_bitsandbytes(FolderReader& reader, const JsonFields& options) {
     options.fail("load_in_8bit", "is set: LLM.int8 is not supported (supported: 4 bits, NF4 and FP4)");
   for (const std::string& name : reader.names()) {
     const std::size_t at = name.find(kState);
-    if (at != name.npos) read_weight(reader, name.substr(0, at), name);
+    if (at != name.npos) read_bitsandbytes_weight(reader, name.substr(0, at), name);
   }
 }
 

@@ -32,8 +32,8 @@ Tile tile_of(const StoredTensor& scales, const Shape& weight, const std::optiona
                      fmt::format("of shape {} does not fit a weight {}", s.to_string(), weight.to_string()));
 }
 
-void read_weight(FolderReader& reader, const std::string& module, const std::string& scale_name,
-                 const std::optional<Tile>& blocks) {
+void read_fp8_weight(FolderReader& reader, const std::string& module, const std::string& scale_name,
+                     const std::optional<Tile>& blocks) {
   const std::string name = module + ".weight";
   const StoredTensor codes = reader.take(name);
   const Shape& shape = codes.info.shape;
@@ -78,7 +78,7 @@ void read_fp8(FolderReader& reader, const JsonFields& options) {
     for (const std::string_view suffix : {".weight_scale_inv", ".weight_scale"}) {
       if (!name.ends_with(suffix)) continue;
       const std::string module = name.substr(0, name.size() - suffix.size());
-      if (reader.has(module + ".weight")) read_weight(reader, module, name, blocks);
+      if (reader.has(module + ".weight")) read_fp8_weight(reader, module, name, blocks);
     }
     // How activations are quantised does not change what the weights are.
     for (const std::string_view suffix : {".input_scale", ".activation_scale", ".input_scale_ub"})

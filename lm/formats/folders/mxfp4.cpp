@@ -11,7 +11,7 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::int64_t kCodes = 16;  // bytes of a block's codes
+constexpr std::int64_t kCodesOfBlock = 16;  // bytes of a block's codes
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void read_mxfp4(FolderReader& reader, const JsonFields&) {
     const std::string weight = name.substr(0, name.size() - kBlocks.size());
     const StoredTensor codes = reader.take(name);
     const Shape& s = codes.info.shape;
-    if (codes.info.dtype != DType::u8 || s.rank() < 3 || s[s.rank() - 1] != kCodes)
+    if (codes.info.dtype != DType::u8 || s.rank() < 3 || s[s.rank() - 1] != kCodesOfBlock)
       FolderReader::fail(codes, fmt::format("is {} {}, expected U8 (..., rows, blocks, 16)",
                                             type_name(codes.info), s.to_string()));
     Shape groups;

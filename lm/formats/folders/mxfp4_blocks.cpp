@@ -8,18 +8,18 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::size_t kCodes = 16;  // bytes of a block's codes
+constexpr std::size_t kCodeBytes = 16;  // bytes of a block's codes
 
 std::vector<std::byte> in_ggml_order(std::span<const std::byte> codes, std::span<const std::byte> scales) {
-  std::vector<std::byte> blocks(scales.size() * (kCodes + 1));
+  std::vector<std::byte> blocks(scales.size() * (kCodeBytes + 1));
   for (std::size_t b = 0; b < scales.size(); ++b) {
-    const std::byte* from = codes.data() + b * kCodes;
-    std::byte* to = blocks.data() + b * (kCodes + 1);
+    const std::byte* from = codes.data() + b * kCodeBytes;
+    std::byte* to = blocks.data() + b * (kCodeBytes + 1);
     *to++ = scales[b];
     const auto element = [&](std::size_t i) {
       return i % 2 == 0 ? from[i / 2] & std::byte{15} : from[i / 2] >> 4;
     };
-    for (std::size_t j = 0; j < kCodes; ++j) to[j] = element(j) | element(j + kCodes) << 4;
+    for (std::size_t j = 0; j < kCodeBytes; ++j) to[j] = element(j) | element(j + kCodeBytes) << 4;
   }
   return blocks;
 }
@@ -27,7 +27,7 @@ std::vector<std::byte> in_ggml_order(std::span<const std::byte> codes, std::span
 }  // namespace
 
 StoredWeightPtr mxfp4_weight(const Shape& shape, const StoredTensor& codes, const StoredTensor& scales) {
-  if (codes.bytes.size() != scales.bytes.size() * kCodes)
+  if (codes.bytes.size() != scales.bytes.size() * kCodeBytes)
     throw ShapeError(
         fmt::format("has {} bytes of codes for {} scales", codes.bytes.size(), scales.bytes.size()));
   std::vector<PackedPart> parts;

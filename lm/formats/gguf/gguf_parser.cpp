@@ -14,8 +14,8 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
-constexpr std::uint32_t kMaxAxes = 4;         // GGML_MAX_DIMS
+constexpr std::uint32_t kFileMagic = 0x46554747;  // "GGUF"
+constexpr std::uint32_t kMaxAxes = 4;             // GGML_MAX_DIMS
 constexpr std::uint64_t kMaxName = 65535;
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
@@ -46,7 +46,7 @@ class Parser {
   };
 
   Counts read_counts() {
-    if (file_.size() < 4 || number<std::uint32_t>("the magic") != kMagic)
+    if (file_.size() < 4 || number<std::uint32_t>("the magic") != kFileMagic)
       fail("it does not begin with \"GGUF\"");
     const auto version = number<std::uint32_t>("the version");
     if ((version & 0xFFFF) == 0 && version != 0) fail("it is big-endian, which is not supported");

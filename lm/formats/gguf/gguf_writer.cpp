@@ -14,7 +14,7 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x46554747;
+constexpr std::uint32_t kWrittenMagic = 0x46554747;
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kAlignment = 32;
 
@@ -112,7 +112,7 @@ void GgufWriter::add_tensor(std::string name, std::uint32_t type, const Shape& s
 
 std::vector<std::byte> GgufWriter::header() const {
   Bytes out;
-  out.number(kMagic);
+  out.number(kWrittenMagic);
   out.number(kVersion);
   out.number<std::uint64_t>(tensors_.size());
   out.number<std::uint64_t>(metadata_.size());

@@ -7,7 +7,7 @@
 namespace caldera::detail {
 namespace {
 
-Shape shape_of(const StoredWeight& stored, const ValueChange& change) {
+Shape changed_shape(const StoredWeight& stored, const ValueChange& change) {
   Shape shape = stored.shape();
   if (change.transposed) std::swap(shape[shape.rank() - 2], shape[shape.rank() - 1]);
   return shape;
@@ -16,7 +16,7 @@ Shape shape_of(const StoredWeight& stored, const ValueChange& change) {
 }  // namespace
 
 ChangedWeight::ChangedWeight(StoredWeightPtr stored, ValueChange change)
-    : StoredWeight(shape_of(*stored, change)), stored_(std::move(stored)), change_(change) {}
+    : StoredWeight(changed_shape(*stored, change)), stored_(std::move(stored)), change_(change) {}
 
 LazyTensor ChangedWeight::read(DType dtype, Device device) const {
   return converted(LazyTensor::from_vector(values(), shape(), device), dtype);

@@ -21,7 +21,7 @@ std::vector<QuantizedPart> wanted_parts(const Shape& shape, const QuantizedLayou
   return parts_of(layout, rows, columns);
 }
 
-Shape shape_of(const Shape& weight, const QuantizedPart& part) {
+Shape packed_shape(const Shape& weight, const QuantizedPart& part) {
   return weight.rank() == 3 ? Shape{weight[0], part.rows, part.columns} : Shape{part.rows, part.columns};
 }
 
@@ -47,8 +47,8 @@ std::optional<QuantizedTensor> PackedWeight::read_quantized(Device device) const
   std::vector<LazyTensor> tensors;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto upload = [&](std::span<const std::byte> bytes) {
-      return LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype, shape_of(shape(), wanted[i]),
-                                    device);
+      return LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype,
+                                    packed_shape(shape(), wanted[i]), device);
     };
     tensors.push_back(parts_[i].make ? upload(parts_[i].make()) : parts_[i].bytes.with_bytes(upload));
   }

@@ -10,8 +10,8 @@ namespace {
 
 // Objects and lists are entered down to this many open rules, some of which are no level of nesting: readers
 // of JSON have bounds of their own.
-constexpr std::int32_t kMostDepth = 192;
-constexpr std::size_t kMostPlaces = 100000;
+constexpr std::int32_t kMostNestedRules = 192;
+constexpr std::size_t kMostAutomatonPlaces = 100000;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Automaton::Set Automaton::number(const Places& places) {
     if (seen.insert(place).second) open.push_back(place);
   };
   while (!open.empty()) {
-    if (seen.size() > kMostPlaces)
+    if (seen.size() > kMostAutomatonPlaces)
       throw ValueError("grammar: too many ways to read the text; simplify the schema");
     const Place place = open.back();
     open.pop_back();
@@ -73,7 +73,7 @@ Automaton::Set Automaton::number(const Places& places) {
     for (const Step& step : state.steps) {
       if (step.rule == kNone) {
         has_bytes = true;
-      } else if (!rules_.nests(step.rule) || depth(place.stack) < kMostDepth) {
+      } else if (!rules_.nests(step.rule) || depth(place.stack) < kMostNestedRules) {
         add({rules_.begin(step.rule), push(step.to, place.stack)});
       }
     }

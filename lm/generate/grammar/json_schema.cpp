@@ -10,7 +10,7 @@ namespace caldera::grammar {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-constexpr int kMostDepth = 64;
+constexpr int kMostTextDepth = 64;
 
 Schema parse_schema(const std::string& text) {
   if (text.size() > kMostBytes) throw ValueError("grammar: the schema is larger than a megabyte");
@@ -18,8 +18,8 @@ Schema parse_schema(const std::string& text) {
     // What is nested deeper is left out while it is read, and refused.
     bool too_deep = false;
     const auto bound = [&](int depth, Schema::parse_event_t, Schema&) {
-      too_deep = too_deep || depth > kMostDepth;
-      return depth <= kMostDepth;
+      too_deep = too_deep || depth > kMostTextDepth;
+      return depth <= kMostTextDepth;
     };
     Schema schema = Schema::parse(text, bound);
     if (too_deep) throw ValueError("grammar: the schema nests too deep");

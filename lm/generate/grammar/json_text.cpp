@@ -8,7 +8,7 @@
 namespace caldera::grammar {
 namespace {
 
-constexpr char32_t kLastCode = 0x10FFFF;
+constexpr char32_t kLastTextCode = 0x10FFFF;
 constexpr int kMostIndent = 24;
 // So that numbers fit the integers and doubles of those who read them.
 constexpr int kMostDigits = 17;
@@ -90,7 +90,7 @@ void add_utf8(Rules& rules, StateId from, CodeRange range, StateId to) {
   };
   // Code points of one length each, without the surrogates.
   constexpr std::array<Piece, 5> kPieces{
-      {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, kLastCode}}};
+      {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, kLastTextCode}}};
   for (const Piece& piece : kPieces) {
     const char32_t low = std::max(range.low, piece.low);
     const char32_t high = std::min(range.high, piece.high);
@@ -123,7 +123,7 @@ RuleId JsonText::character() {
   const StateId from = rules_.begin(make(character_));
   const StateId to = rules_.add_state();
   rules_.accept(to);
-  for (const CodeRange range : {CodeRange{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastCode}})
+  for (const CodeRange range : {CodeRange{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastTextCode}})
     add_utf8(rules_, from, range, to);
   const StateId escape = rules_.bytes(from, '\\', '\\');
   for (const char c : std::string_view("\"\\/bfnrt"))
@@ -175,7 +175,7 @@ StateId JsonText::characters(StateId from, const std::vector<CodeRange>& ranges,
       const std::string text = escaped(code);
       if (!text.empty()) rules_.text(from, text, to);
     }
-    for (const CodeRange plain : {CodeRange{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastCode}}) {
+    for (const CodeRange plain : {CodeRange{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastTextCode}}) {
       const CodeRange part{std::max(range.low, plain.low), std::min(range.high, plain.high)};
       if (part.low <= part.high) add_utf8(rules_, from, part, to);
     }
@@ -198,7 +198,8 @@ RuleId JsonText::other_key(const std::vector<std::string>& names) {
   const StateId any = rules_.add_state();  // it differs from all names
   const StateId end = rules_.text(any, "\"");
   rules_.accept(end);
-  constexpr std::array<CodeRange, 3> kPlain{{{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastCode}}};
+  constexpr std::array<CodeRange, 3> kPlain{
+      {{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, kLastTextCode}}};
   for (const CodeRange range : kPlain) add_utf8(rules_, any, range, any);
 
   // Follows the names by characters; a character that no name goes on with leads to `any`.

@@ -12,10 +12,10 @@
 namespace caldera::grammar {
 namespace {
 
-constexpr char32_t kLastCode = 0x10FFFF;
+constexpr char32_t kLastPatternCode = 0x10FFFF;
 constexpr std::size_t kMostRepeats = 2000;
-constexpr std::size_t kMostPlaces = 50000;
-constexpr int kMostDepth = 60;
+constexpr std::size_t kMostPatternPlaces = 50000;
+constexpr int kMostPatternDepth = 60;
 constexpr std::size_t kNoEnd = std::numeric_limits<std::size_t>::max();
 
 using Ranges = std::vector<CodeRange>;
@@ -97,7 +97,7 @@ class Parser {
   }
 
   Node alternatives(int depth) {
-    if (depth > kMostDepth) fail("nests too deep");
+    if (depth > kMostPatternDepth) fail("nests too deep");
     Node choice{Node::Kind::choice, {}, {}, 0, 0};
     do choice.parts.push_back(sequence(depth));
     while (take('|'));
@@ -106,7 +106,8 @@ class Parser {
 
   Node sequence(int depth) {
     Node result;
-    const Node anything{Node::Kind::repeat, {}, {{Node::Kind::set, {{0, kLastCode}}, {}, 0, 0}}, 0, kNoEnd};
+    const Node anything{
+        Node::Kind::repeat, {}, {{Node::Kind::set, {{0, kLastPatternCode}}, {}, 0, 0}}, 0, kNoEnd};
     if (depth == 0 && !take('^')) result.parts.push_back(anything);
     bool open = depth == 0;
     while (!at_end() && !at('|') && !at(')')) {
@@ -168,7 +169,7 @@ class Parser {
       case '[':
         return {Node::Kind::set, char_class(), {}, 0, 0};
       case '.':
-        return {Node::Kind::set, opposite(kLineEnds, kLastCode), {}, 0, 0};
+        return {Node::Kind::set, opposite(kLineEnds, kLastPatternCode), {}, 0, 0};
       case '\\': {
         bool is_class = false;
         return {Node::Kind::set, escape(is_class), {}, 0, 0};
@@ -283,7 +284,7 @@ class Parser {
       ranges.insert(ranges.end(), low.begin(), low.end());
     }
     if (!negated) return sorted(ranges);
-    return opposite(ranges, has_class ? 0x7F : kLastCode);
+    return opposite(ranges, has_class ? 0x7F : kLastPatternCode);
   }
 
   Ranges class_part(bool& is_class) {
@@ -312,7 +313,7 @@ class Builder {
 
  private:
   std::size_t place() {
-    if (automaton_.places.size() >= kMostPlaces)
+    if (automaton_.places.size() >= kMostPatternPlaces)
       throw ValueError(fmt::format("{}: the pattern is too large", where_));
     automaton_.places.emplace_back();
     return automaton_.places.size() - 1;

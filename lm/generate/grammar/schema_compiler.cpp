@@ -9,7 +9,7 @@
 namespace caldera::grammar {
 namespace {
 
-constexpr int kMostDepth = 100;
+constexpr int kMostSchemaDepth = 100;
 
 Schema without(const Schema& schema, std::initializer_list<const char*> keywords) {
   Schema result = schema;
@@ -32,7 +32,7 @@ RuleId SchemaCompiler::compile(const Schema& schema, const std::string& where) {
   const std::string key = schema.dump();
   const auto found = rules_of_.find(key);
   if (found != rules_of_.end()) return found->second;
-  if (++depth_ > kMostDepth) refuse_schema("schemas nest too deep", where);
+  if (++depth_ > kMostSchemaDepth) refuse_schema("schemas nest too deep", where);
   const RuleId rule = rules_.add_rule();
   rules_of_.emplace(key, rule);
   const StateId end = rules_.add_state();

@@ -8,7 +8,7 @@
 namespace caldera::grammar {
 namespace {
 
-constexpr int kMostDepth = 32;
+constexpr int kMostMergeDepth = 32;
 
 bool is_one_of(std::string_view keyword, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), keyword) != names.end();
@@ -16,7 +16,7 @@ bool is_one_of(std::string_view keyword, std::initializer_list<std::string_view>
 
 // A schema without a reference at its top.
 Schema without_reference(const Schema& root, const Schema& schema, const std::string& where, int depth) {
-  if (depth > kMostDepth) refuse_schema("'$ref' leads round in a circle, or too far", where);
+  if (depth > kMostMergeDepth) refuse_schema("'$ref' leads round in a circle, or too far", where);
   if (!schema.is_object() || !schema.contains("$ref")) return schema;
   Schema rest = schema;
   rest.erase("$ref");
@@ -114,7 +114,7 @@ bool is_closed(const Schema& schema) {
 
 Schema merge_schemas(const Schema& root, const Schema& first, const Schema& second, const std::string& where,
                      int depth) {
-  if (depth > kMostDepth) refuse_schema("schemas that hold together nest too deep", where);
+  if (depth > kMostMergeDepth) refuse_schema("schemas that hold together nest too deep", where);
   if (first == true || first == second) return second;
   if (second == true) return first;
   if (first == false || second == false) return false;

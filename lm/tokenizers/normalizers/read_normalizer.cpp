@@ -17,7 +17,7 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::size_t kMaxSteps = 64;  ///< of one sequence
+constexpr std::size_t kMostNormalizers = 64;  ///< of one sequence
 
 std::unique_ptr<Normalizer> read_precompiled(const JsonFields& fields) {
   const auto text = fields.string("precompiled_charsmap").value_or("");
@@ -60,7 +60,8 @@ std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json& config, const 
   if (type == "Sequence") {
     std::vector<std::unique_ptr<Normalizer>> steps;
     const auto& list = fields.require_array("normalizers");
-    if (list.size() > kMaxSteps) fields.fail("normalizers", fmt::format("has more than {} steps", kMaxSteps));
+    if (list.size() > kMostNormalizers)
+      fields.fail("normalizers", fmt::format("has more than {} steps", kMostNormalizers));
     for (const auto& step : list) {
       if (auto made = read_normalizer(step, where)) steps.push_back(std::move(made));
     }

@@ -21,7 +21,7 @@ constexpr std::string_view kWhitespaceWords = R"(\w+|[^\w\s]+)";
 constexpr std::int64_t kDefaultFixedLength = 5;
 
 /// Most steps of a sequence, which take some stack each.
-constexpr std::size_t kMaxSteps = 64;
+constexpr std::size_t kMostPreTokenizers = 64;
 
 SplitBehavior read_behavior(const JsonFields& fields, const char* otherwise) {
   struct Entry {
@@ -80,8 +80,8 @@ void read_steps(const JsonFields& fields, std::vector<std::unique_ptr<PreTokeniz
       read_steps(inner, steps);
       continue;
     }
-    if (steps.size() == kMaxSteps) {
-      fields.fail("pretokenizers", fmt::format("has more than {} steps", kMaxSteps));
+    if (steps.size() == kMostPreTokenizers) {
+      fields.fail("pretokenizers", fmt::format("has more than {} steps", kMostPreTokenizers));
     }
     steps.push_back(read_pre_tokenizer(step, fields.where()));
   }

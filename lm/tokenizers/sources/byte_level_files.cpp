@@ -65,10 +65,10 @@ constexpr SpecialToken kCl100k[] = {{"<|endoftext|>", 100257},
 constexpr SpecialToken kO200k[] = {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}};
 constexpr SpecialToken kQwen[] = {
     {"<|endoftext|>", 151643}, {"<|im_start|>", 151644}, {"<|im_end|>", 151645}};
-constexpr SpecialToken kLlama3[] = {{"<|begin_of_text|>", 128000},   {"<|end_of_text|>", 128001},
-                                    {"<|start_header_id|>", 128006}, {"<|end_header_id|>", 128007},
-                                    {"<|eom_id|>", 128008},          {"<|eot_id|>", 128009},
-                                    {"<|python_tag|>", 128010}};
+constexpr SpecialToken kLlama3Tokens[] = {{"<|begin_of_text|>", 128000},   {"<|end_of_text|>", 128001},
+                                          {"<|start_header_id|>", 128006}, {"<|end_header_id|>", 128007},
+                                          {"<|eom_id|>", 128008},          {"<|eot_id|>", 128009},
+                                          {"<|python_tag|>", 128010}};
 
 /// What is known of a tiktoken file by its name.
 struct Encoding {
@@ -86,7 +86,7 @@ constexpr Encoding kEncodings[] = {
     {"cl100k_base.tiktoken", "dbrx", kCl100k, 100257, {}},
     {"o200k_base.tiktoken", "gpt-4o", kO200k, 199999, {}},
     {"qwen.tiktoken", "qwen2", kQwen, 151643, {}},
-    {"tokenizer.model", "llama-bpe", kLlama3, 128001, 128000},
+    {"tokenizer.model", "llama-bpe", kLlama3Tokens, 128001, 128000},
 };
 
 /// Reads the tokens, written in the byte-level alphabet.

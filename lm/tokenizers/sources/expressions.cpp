@@ -28,8 +28,8 @@ using Expression = std::string_view;
 
 constexpr Expression kGpt2[] = {CALDERA_GPT2};
 constexpr Expression kDigitsGpt2[] = {R"(\p{N})", CALDERA_GPT2};
-constexpr Expression kLlama3[] = {CALDERA_CONTRACTIONS CALDERA_LETTERS
-                                  R"(\p{N}{1,3})" CALDERA_SYMBOLS CALDERA_TAIL};
+constexpr Expression kLlama3Expressions[] = {CALDERA_CONTRACTIONS CALDERA_LETTERS
+                                             R"(\p{N}{1,3})" CALDERA_SYMBOLS CALDERA_TAIL};
 constexpr Expression kQwen2[] = {CALDERA_CONTRACTIONS CALDERA_LETTERS
                                  R"(\p{N})" CALDERA_SYMBOLS CALDERA_TAIL};
 constexpr Expression kQwen35[] = {
@@ -123,19 +123,19 @@ constexpr PreTokenization kEntries[] = {
     {"exaone", kDigitsGpt2},
     {"minerva-7b", kDigitsGpt2},
     {"mellum2", kDigitsGpt2},
-    {.name = "llama3", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "llama-v3", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "llama-bpe", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "falcon3", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "falcon-h1", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "pixtral", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "midm-2.0", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "lfm2", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {.name = "jina-v5-nano", .expressions = kLlama3, .ignore_merges = true, .add_bos = true},
-    {"dbrx", kLlama3},
-    {"smaug-bpe", kLlama3},
-    {"glm4", kLlama3},
-    {"chatglm-bpe", kLlama3},
+    {.name = "llama3", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "llama-v3", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "llama-bpe", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "falcon3", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "falcon-h1", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "pixtral", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "midm-2.0", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "lfm2", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {.name = "jina-v5-nano", .expressions = kLlama3Expressions, .ignore_merges = true, .add_bos = true},
+    {"dbrx", kLlama3Expressions},
+    {"smaug-bpe", kLlama3Expressions},
+    {"glm4", kLlama3Expressions},
+    {"chatglm-bpe", kLlama3Expressions},
     {"jais-2", kJais2},
     {.name = "minicpm5", .expressions = kMinicpm5, .ignore_merges = true},
     {.name = "qwen2", .expressions = kQwen2, .nfc = true},

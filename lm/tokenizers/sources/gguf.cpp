@@ -23,9 +23,9 @@ namespace {
 
 using namespace detail;  // NOLINT: all that this file puts together lies there
 
-constexpr const char* kMark = "\xE2\x96\x81";
+constexpr const char* kSpaceMark = "\xE2\x96\x81";
 /// Longest word that BERT's models cut.
-constexpr std::size_t kMaxWordCharacters = 100;
+constexpr std::size_t kMostWordCharacters = 100;
 /// Ids of BERT's [UNK], [CLS] and [SEP], where a file does not say.
 constexpr std::int32_t kBertUnknown = 100;
 constexpr std::int32_t kBertCls = 101;
@@ -173,8 +173,8 @@ class GgufReader {
     TokenizerParts parts;
     parts.added = added();
     std::vector<std::unique_ptr<Normalizer>> steps;
-    if (v_.add_space_prefix.value_or(false)) steps.push_back(make_prepend(kMark));
-    steps.push_back(make_replace(TextPattern(std::string(" ")), kMark));
+    if (v_.add_space_prefix.value_or(false)) steps.push_back(make_prepend(kSpaceMark));
+    steps.push_back(make_replace(TextPattern(std::string(" ")), kSpaceMark));
     parts.normalizer = make_sequence(std::move(steps));
     TokenTable tokens = table();
     MergeTable table = merges(tokens);
@@ -191,7 +191,7 @@ class GgufReader {
   /// The text that BERT's own vocabulary has for a token: GGUF writes words with a space before them, and
   /// what continues a word without "##".
   std::string bert_text(const std::string& token) const {
-    if (token.starts_with(kMark)) return token.substr(3);
+    if (token.starts_with(kSpaceMark)) return token.substr(3);
     if (token.starts_with('[') && token.ends_with(']')) return token;
     return "##" + token;
   }
@@ -226,7 +226,7 @@ class GgufReader {
                                   v_.add_eos.value_or(true) ? parts.eos_id : std::nullopt);
     const auto unknown = either(v_.unknown_id, std::nullopt, kBertUnknown);
     parts.model =
-        std::make_unique<WordPieceModel>(std::move(tokens), unknown.value_or(0), "##", kMaxWordCharacters);
+        std::make_unique<WordPieceModel>(std::move(tokens), unknown.value_or(0), "##", kMostWordCharacters);
     parts.decoder = make_wordpiece_decoder("##", true);
     return parts;
   }

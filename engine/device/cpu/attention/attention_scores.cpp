@@ -53,7 +53,7 @@ void generate_block(std::byte* out, std::int64_t element, const Strided& s) {
   }
 }
 
-void load(std::size_t size, std::byte* to, const std::byte* from, const Strided& s) {
+void load_strided(std::size_t size, std::byte* to, const std::byte* from, const Strided& s) {
   const auto as = [&](auto element) {
     using T = decltype(element);
     load_block(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), s);
@@ -248,7 +248,7 @@ void ScoreRunner::place_operands(const ScoreKernel::Variant& variant, const Bloc
                       element * static_cast<std::int64_t>(size);
     pointers_[location] = s.dense() ? from : buffers_[location];
     if (s.dense() || filled_[v] == wanted) continue;
-    load(size, buffers_[location], from, s);
+    load_strided(size, buffers_[location], from, s);
     filled_[v] = wanted;
   }
 }

@@ -41,22 +41,22 @@ void* open_library() {
 }
 
 template <class F>
-void find(void* library, const char* name, F& function) {
+void find_in_openblas(void* library, const char* name, F& function) {
   function = reinterpret_cast<F>(dlsym(library, name));
 }
 
-OpenBlas load() {
+OpenBlas load_openblas() {
   OpenBlas blas;
   const char* wanted = std::getenv("CALDERA_BLAS");
   if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return blas;
   choose_core();
   void* library = open_library();
   if (library != nullptr) {
-    find(library, "cblas_sgemm", blas.sgemm);
-    find(library, "cblas_dgemm", blas.dgemm);
-    find(library, "cblas_sgemv", blas.sgemv);
-    find(library, "cblas_dgemv", blas.dgemv);
-    find(library, "openblas_set_num_threads", blas.set_num_threads);
+    find_in_openblas(library, "cblas_sgemm", blas.sgemm);
+    find_in_openblas(library, "cblas_dgemm", blas.dgemm);
+    find_in_openblas(library, "cblas_sgemv", blas.sgemv);
+    find_in_openblas(library, "cblas_dgemv", blas.dgemv);
+    find_in_openblas(library, "openblas_set_num_threads", blas.set_num_threads);
   }
   if (!blas.sgemm || !blas.dgemm || !blas.sgemv || !blas.dgemv) {
     std::fputs("caldera: warning: OpenBLAS was not found; matrix products will be slow\n", stderr);
@@ -64,7 +64,7 @@ OpenBlas load() {
   }
   blas.library = library;
   char* (*config)() = nullptr;
-  find(library, "openblas_get_config", config);
+  find_in_openblas(library, "openblas_get_config", config);
   if (config != nullptr) blas.config = config();
 #ifndef _OPENMP
   // Built without OpenMP: one thread everywhere, in the library as well.
@@ -76,7 +76,7 @@ OpenBlas load() {
 }  // namespace
 
 const OpenBlas& openblas() {
-  static OpenBlas blas = load();
+  static OpenBlas blas = load_openblas();
   return blas;
 }
 

@@ -12,7 +12,7 @@ namespace caldera::cpu {
 namespace {
 
 template <class T, class F>
-void find(void* library, const char* name, F& function) {
+void find_in_lapack(void* library, const char* name, F& function) {
   const std::string symbol = (std::is_same_v<T, float> ? "s" : "d") + std::string(name) + "_";
   function = library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, symbol.c_str()));
   if (function == nullptr) {
@@ -24,21 +24,21 @@ void find(void* library, const char* name, F& function) {
 }
 
 template <class T>
-Lapack<T> load() {
+Lapack<T> load_lapack() {
   // Integers of 64 bits would be another calling convention.
   if (openblas().config.find("USE64BITINT") != std::string::npos)
     throw Error("linear algebra needs an OpenBLAS with 32-bit integers, this is " + openblas().config);
   void* const library = openblas().library;
   Lapack<T> out;
-  find<T>(library, "potrf", out.potrf);
-  find<T>(library, "getrf", out.getrf);
-  find<T>(library, "getrs", out.getrs);
-  find<T>(library, "getri", out.getri);
-  find<T>(library, "trtrs", out.trtrs);
-  find<T>(library, "geqrf", out.geqrf);
-  find<T>(library, "orgqr", out.orgqr);
-  find<T>(library, "gesdd", out.gesdd);
-  find<T>(library, "syevd", out.syevd);
+  find_in_lapack<T>(library, "potrf", out.potrf);
+  find_in_lapack<T>(library, "getrf", out.getrf);
+  find_in_lapack<T>(library, "getrs", out.getrs);
+  find_in_lapack<T>(library, "getri", out.getri);
+  find_in_lapack<T>(library, "trtrs", out.trtrs);
+  find_in_lapack<T>(library, "geqrf", out.geqrf);
+  find_in_lapack<T>(library, "orgqr", out.orgqr);
+  find_in_lapack<T>(library, "gesdd", out.gesdd);
+  find_in_lapack<T>(library, "syevd", out.syevd);
   return out;
 }
 
@@ -46,7 +46,7 @@ Lapack<T> load() {
 
 template <class T>
 const Lapack<T>& lapack() {
-  static const Lapack<T> kFunctions = load<T>();
+  static const Lapack<T> kFunctions = load_lapack<T>();
   return kFunctions;
 }
 template const Lapack<float>& lapack<float>();

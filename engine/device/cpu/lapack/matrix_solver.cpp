@@ -18,7 +18,7 @@ int stride_of(int rows) { return std::max(1, rows); }
 
 /// Column-major. Gives whether every element is finite.
 template <class T>
-bool load(const StridedMatrix<T>& from, int rows, int columns, std::vector<T>& to) {
+bool load_dense(const StridedMatrix<T>& from, int rows, int columns, std::vector<T>& to) {
   to.resize(area(rows, columns));
   bool finite = true;
   T* element = to.data();
@@ -61,8 +61,8 @@ void negate(T* first, int count, std::size_t stride) {
 
 /// c (rows x columns, row-major) = x y, where x is rows x inner and y inner x columns, both as cblas says.
 template <class T>
-void multiply(int rows, int columns, int inner, const T* x, bool turn_x, int x_stride, const T* y,
-              bool turn_y, int y_stride, T* c) {
+void multiply_dense(int rows, int columns, int inner, const T* x, bool turn_x, int x_stride, const T* y,
+                    bool turn_y, int y_stride, T* c) {
   const auto trans = [](bool turn) { return turn ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
   const auto gemm = [&](auto function) {
     function(OpenBlas::kRowMajor, trans(turn_x), trans(turn_y), rows, columns, inner, T(1), x,
@@ -85,7 +85,7 @@ MatrixSolver<T>::MatrixSolver(const MatrixProblem& problem) : p_(problem), lapac
 
 template <class T>
 std::string MatrixSolver<T>::run(const StridedMatrix<T>& a, const StridedMatrix<T>& b, T* out) {
-  const bool finite = load(a, p_.m, p_.n, a_);
+  const bool finite = load_dense(a, p_.m, p_.n, a_);
   if (!finite && p_.routine != MatrixRoutine::solve_triangular) {
     // Some routines of LAPACK would not end.
     std::fill_n(out, result_size(p_.routine, p_.option, p_.m, p_.n, p_.k),
@@ -162,7 +162,7 @@ template <class T>
 std::string MatrixSolver<T>::solve(const StridedMatrix<T>& b, T* out) {
   const int n = p_.n, stride = stride_of(n);
   if (const int pivot = factorise(a_)) return singular(pivot);
-  load(b, n, p_.k, b_);
+  load_dense(b, n, p_.k, b_);
   int info = 0;
   lapack_.getrs("N", &n, &p_.k, a_.data(), &stride, integers_.data(), b_.data(), &stride, &info, 1);
   store(b_, n, p_.k, out);
@@ -172,7 +172,7 @@ std::string MatrixSolver<T>::solve(const StridedMatrix<T>& b, T* out) {
 template <class T>
 std::string MatrixSolver<T>::solve_triangular(const StridedMatrix<T>& b, T* out) {
   const int n = p_.n, stride = stride_of(n);
-  load(b, n, p_.k, b_);
+  load_dense(b, n, p_.k, b_);
   int info = 0;
   lapack_.trtrs(p_.option ? "U" : "L", "N", "N", &n, &p_.k, a_.data(), &stride, b_.data(), &stride, &info, 1,
                 1, 1);
@@ -293,7 +293,7 @@ std::string MatrixSolver<T>::pinv(T* out) {
     for (int j = 0; j < m; ++j) column[j] *= factor;
   }
   // As row-major matrices vt_ is v (n, least) and u_ is u^T (least, m).
-  multiply(n, m, least, vt_.data(), false, least, u_.data(), false, m, out);
+  multiply_dense(n, m, least, vt_.data(), false, least, u_.data(), false, m, out);
   return {};
 }
 
@@ -319,7 +319,7 @@ std::string MatrixSolver<T>::cofactor(T* out) {
     scale(i, after);
     after *= s_[static_cast<std::size_t>(i)];
   }
-  if (n > 0) multiply(n, n, n, u_.data(), true, n, vt_.data(), true, n, out);
+  if (n > 0) multiply_dense(n, n, n, u_.data(), true, n, vt_.data(), true, n, out);
   return {};
 }
 

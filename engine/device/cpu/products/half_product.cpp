@@ -13,21 +13,21 @@ namespace {
 
 /// Elements of a panel of B: 1 MiB, so that it stays in the L2 cache until it is used; more where there are
 /// rows enough for OpenBLAS to make blocks of its own.
-constexpr std::int64_t kPanel = std::int64_t{1} << 18;
-constexpr std::int64_t kLargePanel = std::int64_t{1} << 21;
-constexpr std::int64_t kManyRows = 64;
+constexpr std::int64_t kHalfPanel = std::int64_t{1} << 18;
+constexpr std::int64_t kLargeHalfPanel = std::int64_t{1} << 21;
+constexpr std::int64_t kManyHalfRows = 64;
 /// Columns of the narrowest panel, and rows of A that are widened together.
-constexpr std::int64_t kFewestColumns = 64;
+constexpr std::int64_t kFewestHalfColumns = 64;
 constexpr std::int64_t kRows = 256;
 /// Multiplications below which our own kernel beats OpenBLAS.
-constexpr std::int64_t kSmallProduct = 16 * 1024;
+constexpr std::int64_t kSmallHalfProduct = 16 * 1024;
 constexpr double kNanosecondsPerElement = 0.3;  // of widening
 
-enum ScratchUse { kPanelA, kPanelB, kLine, kScratchUses };
+enum HalfScratch { kPanelA, kPanelB, kLine, kHalfScratches };
 
 template <class T>
-T* scratch_of(ScratchUse use, std::int64_t elements) {
-  thread_local Scratch scratch[kScratchUses];
+T* half_scratch(HalfScratch use, std::int64_t elements) {
+  thread_local Scratch scratch[kHalfScratches];
   return reinterpret_cast<T*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(T)));
 }
 
@@ -48,7 +48,7 @@ void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t c
     for (std::int64_t i = begin; i < end; ++i) {
       const std::byte* line = from.data + i * from.row * size;
       if (from.column != 1 && columns > 1) {
-        auto* gathered = scratch_of<std::byte>(kLine, columns * size);
+        auto* gathered = half_scratch<std::byte>(kLine, columns * size);
         for (std::int64_t j = 0; j < columns; ++j)
           std::copy_n(line + j * from.column * size, size, gathered + j * size);
         line = gathered;
@@ -59,9 +59,10 @@ void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t c
 }
 
 /// rows x columns of a matrix in f32: in the order of memory where that is dense one way or the other.
-Panel panel_of(ScratchUse use, const HalfMatrix& x, std::int64_t rows, std::int64_t columns, bool row_major) {
+Panel panel_of(HalfScratch use, const HalfMatrix& x, std::int64_t rows, std::int64_t columns,
+               bool row_major) {
   const bool turned = !row_major && x.column != 1 && x.row == 1;
-  float* out = scratch_of<float>(use, rows * columns);
+  float* out = half_scratch<float>(use, rows * columns);
   if (turned)
     widen(out, {x.data, x.type, x.column, x.row}, columns, rows);
   else
@@ -93,10 +94,10 @@ void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfM
   // OpenBLAS does not multiply by 0 but leaves the product out, NaN and infinities included.
   // For vectors OpenBLAS may multiply an operand by alpha, whose terms may be too large or too small for it.
   const bool late_factor = alpha == 1 || (m > 1 && n > 1);
-  const bool blas = openblas().available() && alpha != 0 && late_factor && m * n * k > kSmallProduct;
+  const bool blas = openblas().available() && alpha != 0 && late_factor && m * n * k > kSmallHalfProduct;
   static const MatrixFn kProduct = find_matrix_product(DType::f32);
   const std::int64_t columns =
-      std::min(n, std::max(kFewestColumns, (m < kManyRows ? kPanel : kLargePanel) / k));
+      std::min(n, std::max(kFewestHalfColumns, (m < kManyHalfRows ? kHalfPanel : kLargeHalfPanel) / k));
   const auto at = [](const HalfMatrix& x, std::int64_t row, std::int64_t column) {
     HalfMatrix part = x;
     part.data += (row * x.row + column * x.column) * static_cast<std::int64_t>(size_of(x.type));

@@ -19,20 +19,22 @@ constexpr std::int64_t kFewRows = 2;
 constexpr std::int64_t kNarrow = 3;
 /// Elements of a panel of decoded weights: 512 KiB, of which the L2 cache of a core holds two; more where
 /// there are rows enough for OpenBLAS to make blocks of its own.
-constexpr std::int64_t kPanel = std::int64_t{1} << 17;
-constexpr std::int64_t kLargePanel = std::int64_t{1} << 20;
-constexpr std::int64_t kManyRows = 64;
+constexpr std::int64_t kDecodedPanel = std::int64_t{1} << 17;
+constexpr std::int64_t kLargeDecodedPanel = std::int64_t{1} << 20;
+constexpr std::int64_t kManyDecodedRows = 64;
 /// Of a weight, on one thread: decoding it, and multiplying it with one more row of x.
 constexpr double kDecodeNanoseconds = 0.12, kMultiplyNanoseconds = 0.03;
 /// Columns that a thread takes of a transposed product at least.
-constexpr std::int64_t kFewestColumns = 256;
+constexpr std::int64_t kFewestDecodedColumns = 256;
 
-std::int64_t panel_for(std::int64_t rows) { return rows < kManyRows ? kPanel : kLargePanel; }
+std::int64_t panel_for(std::int64_t rows) {
+  return rows < kManyDecodedRows ? kDecodedPanel : kLargeDecodedPanel;
+}
 
-enum ScratchUse { kX, kPanelUse, kScales, kBiases, kScratchUses };
+enum DecodeScratch { kX, kPanelUse, kScales, kBiases, kDecodeScratches };
 
-float* scratch_of(ScratchUse use, std::int64_t elements) {
-  thread_local Scratch scratch[kScratchUses];
+float* decode_scratch(DecodeScratch use, std::int64_t elements) {
+  thread_local Scratch scratch[kDecodeScratches];
   return reinterpret_cast<float*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(float)));
 }
 
@@ -50,7 +52,7 @@ const float* packed(const float* x, std::int64_t rows, std::int64_t columns, std
     return x;
   }
   if (neighbours && apart) return x;
-  float* out = scratch_of(kX, rows * columns);
+  float* out = decode_scratch(kX, rows * columns);
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) out[i * columns + j] = x[i * row + j * column];
   row = columns;
@@ -85,7 +87,7 @@ const float* PreparedQuantized::numbers(const RunContext& context, std::size_t p
   const std::byte* from =
       bytes(context, place) + row * columns * static_cast<std::int64_t>(size_of(place.type));
   if (place.type == DType::f32) return reinterpret_cast<const float*>(from);
-  float* out = scratch_of(part == 1 ? kScales : kBiases, columns);
+  float* out = decode_scratch(part == 1 ? kScales : kBiases, columns);
   find_cast(place.type, DType::f32)(out, from, from, from, columns);
   return out;
 }
@@ -168,7 +170,7 @@ void PreparedQuantized::multiply_panels(const RunContext& context, const Run& ru
   parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; n += height) {
       const std::int64_t count = std::min(height, end - n);
-      float* panel = scratch_of(kPanelUse, count * k);
+      float* panel = decode_scratch(kPanelUse, count * k);
       for (std::int64_t i = 0; i < count; ++i)
         quantized_ops().decode(what_.layout, row_of(context, run.matrix * what_.rows + n + i), 0, k,
                                panel + i * k);
@@ -188,7 +190,7 @@ void PreparedQuantized::multiply_across(const RunContext& context, const Run& ru
   static const MatrixFn kProduct = find_matrix_product(DType::f32);
   // No thread may start or end inside of a group.
   const std::int64_t least = column_unit(what_.layout);
-  const std::int64_t unit = (kFewestColumns + least - 1) / least * least;
+  const std::int64_t unit = (kFewestDecodedColumns + least - 1) / least * least;
   const std::int64_t units = (what_.columns + unit - 1) / unit;
   const double each = static_cast<double>(what_.rows * unit) *
                       (kDecodeNanoseconds + kMultiplyNanoseconds * static_cast<double>(run.count));
@@ -204,7 +206,7 @@ void PreparedQuantized::multiply_across(const RunContext& context, const Run& ru
     const std::int64_t height = std::clamp<std::int64_t>(panel_for(run.count) / width, 1, what_.rows);
     for (std::int64_t n = 0; n < what_.rows; n += height) {
       const std::int64_t count = std::min(height, what_.rows - n);
-      float* panel = scratch_of(kPanelUse, count * width);
+      float* panel = decode_scratch(kPanelUse, count * width);
       for (std::int64_t i = 0; i < count; ++i)
         quantized_ops().decode(what_.layout, row_of(context, run.matrix * what_.rows + n + i), first, width,
                                panel + i * width);

@@ -8,10 +8,9 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kWideBytes = 8;     // of an accumulator between tiles
 constexpr std::int64_t kRowsPerFold = 32;  // rows added up in the data's type before they are widened
 
-Scratch& partial_scratch() {
+Scratch& column_scratch() {
   thread_local Scratch scratch;
   return scratch;
 }
@@ -173,7 +172,7 @@ void PreparedRegion::run_columns(const RunContext& context) const {
     return;
   }
   const std::int64_t block_bytes = column_chunk_ * kWideBytes;
-  std::byte* partial = partial_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
+  std::byte* partial = column_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
   parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
     TileRunner tiles(layout_, context, tile_scratch());

@@ -14,9 +14,7 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kWideBytes = 8;  // of an accumulator between tiles
-
-Scratch& partial_scratch() {
+Scratch& row_scratch() {
   thread_local Scratch scratch;
   return scratch;
 }
@@ -73,7 +71,7 @@ void PreparedRegion::run_long_rows(const RunContext& context) const {
   const TileProgram& program = *layout_.program;
   parallel_ranges(outer_, threads_for(nanoseconds_, outer_), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
-    std::byte* wide = partial_scratch().get(2 * (program.reductions.size() + 1) * kWideBytes);
+    std::byte* wide = row_scratch().get(2 * (program.reductions.size() + 1) * kWideBytes);
     std::byte* next = wide + (program.reductions.size() + 1) * kWideBytes;
     TileRunner tiles(layout_, context, tile_scratch());
     tiles.seek_rows(begin);
@@ -101,7 +99,7 @@ void PreparedRegion::run_split_rows(const RunContext& context, int threads) cons
   const TileProgram& program = *layout_.program;
   const auto reductions = static_cast<std::int64_t>(program.reductions.size());
   // Of each reduction its parts; a pass's reductions lie side by side in every part.
-  std::byte* all = partial_scratch().get(static_cast<std::size_t>(reductions * parts_ * kWideBytes + 1));
+  std::byte* all = row_scratch().get(static_cast<std::size_t>(reductions * parts_ * kWideBytes + 1));
   const auto results_of = [&](const TileProgram::Pass& p) {
     return all + static_cast<std::int64_t>(p.reductions.begin) * parts_ * kWideBytes;
   };

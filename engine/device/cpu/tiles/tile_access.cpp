@@ -7,7 +7,7 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kShortRun = 32;  // below this a loop beats a call of memcpy
+constexpr std::int64_t kShortCopy = 32;  // below this a loop beats a call of memcpy
 
 /// Whole innermost runs that the next n elements contain, where memory runs along the dim outside of them:
 /// such a block is copied in the order of memory. 0 where that does not help.
@@ -84,7 +84,7 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
       continue;
     }
     const std::int64_t run = std::min(n, cursor.run_left(access));
-    if (stride == 1 && run >= kShortRun)
+    if (stride == 1 && run >= kShortCopy)
       std::memcpy(to, p, static_cast<std::size_t>(run) * sizeof(T));
     else if (stride == 0)
       std::fill_n(to, run, *p);
@@ -113,7 +113,7 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
       continue;
     }
     const std::int64_t run = std::min(n, cursor.run_left(access));
-    if (stride == 1 && run >= kShortRun)
+    if (stride == 1 && run >= kShortCopy)
       std::memcpy(p, from, static_cast<std::size_t>(run) * sizeof(T));
     else
       for (std::int64_t i = 0; i < run; ++i) p[i * stride] = from[i];

@@ -8,7 +8,6 @@ namespace caldera::cpu {
 namespace {
 
 constexpr int kAccumulators = 3;
-constexpr std::int64_t kWideBytes = 8;
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 

@@ -10,6 +10,9 @@
 
 namespace caldera::cpu {
 
+/// Bytes of an accumulator between tiles.
+inline constexpr std::int64_t kWideBytes = 8;
+
 class TileRunner {
  public:
   /// At point 0 and row 0. The runner lies in `scratch`, which nobody else may use as long as it lives.

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kDefaultLimit = std::uint64_t{256} << 20;
+constexpr std::uint64_t kDefaultFolderLimit = std::uint64_t{256} << 20;
 constexpr std::chrono::hours kAbandoned{1};
 
 struct File {
@@ -59,7 +59,7 @@ CacheFolder::CacheFolder(fs::path directory, std::uint64_t limit) : directory_(s
 std::uint64_t CacheFolder::default_limit() {
   constexpr const char* kName = "CALDERA_CACHE_LIMIT";
   const char* value = std::getenv(kName);
-  return value == nullptr || *value == '\0' ? kDefaultLimit : parse_bytes(value, kName);
+  return value == nullptr || *value == '\0' ? kDefaultFolderLimit : parse_bytes(value, kName);
 }
 
 void CacheFolder::used(const fs::path& file) {

@@ -16,17 +16,17 @@ namespace {
 
 // To be raised when the format, the shader compiler's settings or Hash128 change.
 constexpr std::string_view kVersion = "caldera-spirv-1";
-constexpr std::uint64_t kMagic = 0x31565053'4c414343ULL;
+constexpr std::uint64_t kShaderMagic = 0x31565053'4c414343ULL;
 constexpr std::uint32_t kSpirvMagic = 0x07230203;
 
-struct Header {
-  std::uint64_t magic = kMagic;
+struct ShaderHeader {
+  std::uint64_t magic = kShaderMagic;
   std::uint64_t key_lo = 0, key_hi = 0;
   std::uint64_t words = 0;
   std::uint64_t content_lo = 0, content_hi = 0;
 };
 
-Hash128 content_hash(std::span<const std::uint32_t> words) {
+Hash128 hash_of_words(std::span<const std::uint32_t> words) {
   Hash128 hash;
   for (std::uint32_t w : words) hash.mix(w);
   return hash;
@@ -34,16 +34,16 @@ Hash128 content_hash(std::span<const std::uint32_t> words) {
 
 std::optional<std::vector<std::uint32_t>> read_words(const std::filesystem::path& path, const Hash128& key) {
   std::ifstream file(path, std::ios::binary);
-  Header header;
+  ShaderHeader header;
   if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;
   constexpr std::uint64_t kMostWords = 1U << 24;
-  if (header.magic != kMagic || header.key_lo != key.lo || header.key_hi != key.hi || header.words == 0 ||
-      header.words > kMostWords)
+  if (header.magic != kShaderMagic || header.key_lo != key.lo || header.key_hi != key.hi ||
+      header.words == 0 || header.words > kMostWords)
     return std::nullopt;
   std::vector<std::uint32_t> words(header.words);
   if (!file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(4 * words.size())))
     return std::nullopt;
-  const Hash128 content = content_hash(words);
+  const Hash128 content = hash_of_words(words);
   if (content.lo != header.content_lo || content.hi != header.content_hi || words[0] != kSpirvMagic)
     return std::nullopt;
   return words;
@@ -83,8 +83,8 @@ std::optional<std::vector<std::uint32_t>> DiskCache::load(const Hash128& key) co
 
 void DiskCache::store(const Hash128& key, std::span<const std::uint32_t> words) const {
   if (directory_.empty()) return;
-  const Hash128 content = content_hash(words);
-  Header header;
+  const Hash128 content = hash_of_words(words);
+  ShaderHeader header;
   header.key_lo = key.lo;
   header.key_hi = key.hi;
   header.words = words.size();

@@ -16,7 +16,7 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr std::uint64_t kDefaultLimit = std::uint64_t{64} << 20;
+constexpr std::uint64_t kDefaultPipelineLimit = std::uint64_t{64} << 20;
 
 Hash128 with_constants(Hash128 shader, std::span<const std::int32_t> constants) {
   for (std::int32_t c : constants) shader.mix(static_cast<std::uint64_t>(static_cast<std::uint32_t>(c)));
@@ -37,7 +37,7 @@ PipelineCache::PipelineCache(DevicePtr device, DiskCache disk)
     : device_(std::move(device)),
       disk_(std::move(disk)),
       file_(disk_.directory(), device_->physical().handle),
-      pipelines_(kDefaultLimit) {
+      pipelines_(kDefaultPipelineLimit) {
   const VkPushConstantRange range{
       .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = sizeof(KernelPush)};
   const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,

@@ -12,15 +12,15 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31504950'4c414343ULL;
+constexpr std::uint64_t kPipelineMagic = 0x31504950'4c414343ULL;
 
-struct Header {
-  std::uint64_t magic = kMagic;
+struct PipelineHeader {
+  std::uint64_t magic = kPipelineMagic;
   std::uint64_t bytes = 0;
   std::uint64_t content_lo = 0, content_hi = 0;
 };
 
-Hash128 content_hash(std::span<const std::byte> data) {
+Hash128 hash_of_bytes(std::span<const std::byte> data) {
   Hash128 hash;
   hash.mix(std::string_view(reinterpret_cast<const char*>(data.data()), data.size()));
   return hash;
@@ -47,15 +47,16 @@ PipelineFile::PipelineFile(const std::filesystem::path& directory, VkPhysicalDev
 std::vector<std::byte> PipelineFile::load() const {
   if (path_.empty()) return {};
   std::ifstream file(path_, std::ios::binary);
-  Header header;
+  PipelineHeader header;
   if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path_, error);
-  if (error || header.magic != kMagic || header.bytes > kMostBytes || size != sizeof header + header.bytes)
+  if (error || header.magic != kPipelineMagic || header.bytes > kMostBytes ||
+      size != sizeof header + header.bytes)
     return {};
   std::vector<std::byte> data(header.bytes);
   if (!file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()))) return {};
-  const Hash128 content = content_hash(data);
+  const Hash128 content = hash_of_bytes(data);
   if (content.lo != header.content_lo || content.hi != header.content_hi || !belongs_to(data, properties_))
     return {};
   return data;
@@ -63,8 +64,8 @@ std::vector<std::byte> PipelineFile::load() const {
 
 void PipelineFile::store(std::span<const std::byte> data) const {
   if (path_.empty() || data.size() > kMostBytes || !belongs_to(data, properties_)) return;
-  const Hash128 content = content_hash(data);
-  const Header header{.bytes = data.size(), .content_lo = content.lo, .content_hi = content.hi};
+  const Hash128 content = hash_of_bytes(data);
+  const PipelineHeader header{.bytes = data.size(), .content_lo = content.lo, .content_hi = content.hi};
   std::string bytes(sizeof header + data.size(), '\0');
   std::memcpy(bytes.data(), &header, sizeof header);
   std::memcpy(bytes.data() + sizeof header, data.data(), data.size());

@@ -24,7 +24,7 @@ enum Use : std::uint32_t { UseA = 0, UseB = 1, UseAccumulator = 2 };
 enum Layout : std::uint32_t { RowMajor = 0, ColumnMajor = 1 };
 
 /// What one walk over the module finds out.
-struct Facts {
+struct MatrixFacts {
   std::unordered_map<std::uint32_t, std::optional<Use>> uses;   // of matrix types
   std::unordered_map<std::uint32_t, std::uint32_t> matrices;    // values: their type
   std::unordered_map<std::uint32_t, bool> booleans;             // constants
@@ -41,7 +41,7 @@ struct Facts {
   }
 };
 
-std::size_t shortest(std::uint16_t op) {
+std::size_t shortest_with_matrices(std::uint16_t op) {
   switch (op) {
     case OpCapability:
       return 2;
@@ -62,7 +62,7 @@ std::size_t shortest(std::uint16_t op) {
   }
 }
 
-void note_use(Facts& facts, std::uint32_t value, Use use, std::string_view kernel) {
+void note_use(MatrixFacts& facts, std::uint32_t value, Use use, std::string_view kernel) {
   const auto type = facts.matrices.find(value);
   if (type == facts.matrices.end()) return;
   std::optional<Use>& known = facts.uses[type->second];
@@ -72,11 +72,12 @@ void note_use(Facts& facts, std::uint32_t value, Use use, std::string_view kerne
   known = use;
 }
 
-Facts facts_of(Words module, std::string_view kernel) {
-  Facts facts;
+MatrixFacts matrix_facts_of(Words module, std::string_view kernel) {
+  MatrixFacts facts;
   for_each_instruction(module, kernel, [&](const Instruction& i) {
     const Words w = i.words;
-    if (w.size() < shortest(i.op)) refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
+    if (w.size() < shortest_with_matrices(i.op))
+      refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
     if (i.op == OpTypeCooperativeMatrixNV) {
       facts.uses.try_emplace(w[1]);
       facts.components[w[1]] = w[2];
@@ -101,7 +102,7 @@ class Rewriter {
   Rewriter(Words module, std::string_view kernel)
       : module_(module),
         kernel_(kernel),
-        facts_(facts_of(module, kernel)),
+        facts_(matrix_facts_of(module, kernel)),
         has_bfloat16_(facts_.has_bfloat16()) {}
 
   std::vector<std::uint32_t> run() {
@@ -215,7 +216,7 @@ class Rewriter {
 
   Words module_;
   std::string_view kernel_;
-  Facts facts_;
+  MatrixFacts facts_;
   bool has_bfloat16_;
   std::uint32_t numbers_[3] = {0, 0, 0};  // ids of the constants 0, 1 and 2
   std::uint32_t bfloat16_ = 0;            // id of the type

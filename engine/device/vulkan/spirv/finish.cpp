@@ -11,7 +11,7 @@ namespace caldera::vulkan::spirv {
 namespace {
 
 /// What the passes have to know of a module, gathered in one walk.
-struct Facts {
+struct TypeFacts {
   std::set<std::uint32_t> capabilities;
   std::unordered_map<std::uint32_t, std::uint32_t> scalar_bytes;  // of a type: of its largest scalar
   std::unordered_map<std::uint32_t, std::uint32_t> pointee;       // of a pointer type to buffer memory
@@ -43,7 +43,7 @@ bool is_variable(std::uint32_t storage_class) {
          storage_class == kStorageClassWorkgroup;
 }
 
-void note_type(const Instruction& i, Facts& facts) {
+void note_type(const Instruction& i, TypeFacts& facts) {
   const Words w = i.words;
   switch (i.op) {
     case OpTypeInt:
@@ -82,7 +82,7 @@ void note_type(const Instruction& i, Facts& facts) {
 }
 
 /// The least number of words of what note_type() and the passes read.
-std::size_t shortest(std::uint16_t op) {
+std::size_t shortest_to_finish(std::uint16_t op) {
   switch (op) {
     case OpTypeInt:
     case OpTypePointer:
@@ -114,7 +114,7 @@ std::size_t shortest(std::uint16_t op) {
 /// Whether the instruction's first operand is the type of what it makes, if it is a type at all.
 bool makes_value(std::uint16_t op) { return (op >= OpConstantTrue && op != OpDecorate) || op == OpUndef; }
 
-bool may_compute(const Facts& facts, std::uint32_t small_type) {
+bool may_compute(const TypeFacts& facts, std::uint32_t small_type) {
   const bool byte = facts.bytes_of(small_type) == 1;
   return facts.capabilities.contains(byte ? CapabilityInt8 : CapabilityInt16);
 }
@@ -123,7 +123,7 @@ constexpr std::uint16_t kFirstType = 19;  // OpTypeVoid
 
 /// A use of a small constant elsewhere than in a store: it stays. Operands that are not known to be literals
 /// count as ids.
-void note_uses(const Instruction& i, Facts& facts) {
+void note_uses(const Instruction& i, TypeFacts& facts) {
   const bool is_type = i.op >= kFirstType && i.op <= OpTypeForwardPointer;
   if (facts.constants.empty() || is_type || i.op == OpStore || i.op == OpDecorate) return;
   Words operands = i.words.subspan(1);
@@ -133,7 +133,7 @@ void note_uses(const Instruction& i, Facts& facts) {
 }
 
 /// Sums that are no part of a multiplication and addition.
-void note_sums(const Instruction& i, Facts& facts) {
+void note_sums(const Instruction& i, TypeFacts& facts) {
   if (i.op == OpFMul) facts.products.insert(i.words[2]);
   if (i.op != OpFAdd && i.op != OpFSub) return;
   if (!facts.products.contains(i.words[3]) && !facts.products.contains(i.words[4]))
@@ -141,7 +141,7 @@ void note_sums(const Instruction& i, Facts& facts) {
 }
 
 /// Whole arrays, and pointers to arrays that are no variables: those keep their types.
-void note_arrays(const Instruction& i, Facts& facts) {
+void note_arrays(const Instruction& i, TypeFacts& facts) {
   facts.copies_memory |= i.op == OpCopyMemory || i.op == OpCopyMemorySized;
   if (i.words.size() < 3 || !makes_value(i.op)) return;
   if (const auto array = facts.arrays.find(i.words[1]); array != facts.arrays.end())
@@ -149,12 +149,13 @@ void note_arrays(const Instruction& i, Facts& facts) {
   if (i.op != OpVariable) facts.own.erase(i.words[1]);
 }
 
-Facts facts_of(Words module, std::string_view kernel) {
-  Facts facts;
+TypeFacts type_facts_of(Words module, std::string_view kernel) {
+  TypeFacts facts;
   bool in_functions = false;
   for_each_instruction(module, kernel, [&](const Instruction& i) {
     const Words w = i.words;
-    if (w.size() < shortest(i.op)) refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
+    if (w.size() < shortest_to_finish(i.op))
+      refuse_module(kernel, static_cast<std::size_t>(w.data() - module.data()));
     in_functions |= i.op == OpFunction;
     if (i.op == OpCapability) facts.capabilities.insert(w[1]);
     if (i.op == OpName || i.op == OpDecorate) facts.named.insert(w[1]);
@@ -178,7 +179,7 @@ Facts facts_of(Words module, std::string_view kernel) {
 class Mender {
  public:
   Mender(Words module, std::string_view kernel)
-      : module_(module), kernel_(kernel), facts_(facts_of(module, kernel)) {}
+      : module_(module), kernel_(kernel), facts_(type_facts_of(module, kernel)) {}
 
   std::vector<std::uint32_t> run() {
     out_.reserve(module_.size() + 64);
@@ -241,7 +242,7 @@ class Mender {
 
   void copy_pointer_type(Words w) {
     std::uint32_t pointee = w[3];
-    const Facts::Array& array = facts_.arrays.at(pointee);
+    const TypeFacts::Array& array = facts_.arrays.at(pointee);
     if (array.has_stride && !array.is_value) {
       pointee = new_id();
       append(out_, OpTypeArray, {pointee, array.element, array.length});
@@ -268,7 +269,7 @@ class Mender {
 
   Words module_;
   std::string_view kernel_;
-  Facts facts_;
+  TypeFacts facts_;
   std::map<std::uint32_t, std::uint32_t> dropped_;         // small constants: their value
   std::unordered_map<std::uint32_t, std::uint32_t> wide_;  // small constants: their 32-bit ones
   std::vector<std::uint32_t> out_;

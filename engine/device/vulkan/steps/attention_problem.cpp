@@ -14,8 +14,8 @@ constexpr std::int64_t kStagedFours = 512;                  // for sums of rows:
 constexpr std::int64_t kLargeWork = std::int64_t{1} << 24;  // multiplications: milliseconds on a processor
 
 /// Loop iterations of the busiest invocation: every level of every loop.
-std::int64_t count_iterations(const AttentionStep& attention, const AttentionSpace& space,
-                              const AttentionBlocking& b, std::int64_t tasks_each) {
+std::int64_t count_attention_iterations(const AttentionStep& attention, const AttentionSpace& space,
+                                        const AttentionBlocking& b, std::int64_t tasks_each) {
   const std::int64_t d = space.size(Axis::d), e = space.size(Axis::e);
   const bool forward = attention.pass == AttentionPass::forward;
   const bool of_keys = attention.pass == AttentionPass::grad_kv;
@@ -239,7 +239,7 @@ AttentionBlocking::AttentionBlocking(const Context& context, const AttentionStep
   // Short loops as long as the driver does not end them, then fewer and larger turns.
   small_code = variant.small_code || (cooperative && context.few_cores);
   const auto too_many = [&] {
-    iterations = count_iterations(attention, space, *this, tasks_each);
+    iterations = count_attention_iterations(attention, space, *this, tasks_each);
     return can.loop_limit > 0 && iterations > can.loop_limit;
   };
   if (too_many()) small_code = false;

@@ -19,7 +19,7 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr int kMaxBatchRank = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
+constexpr int kMostAttentionBatches = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
 struct Part {
@@ -164,9 +164,9 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
 }
 
 /// The argument block, as shaders/attention/attention.glsl declares it.
-std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionStep& attention,
-                          const AttentionSpace& space, const std::vector<AttentionOperand>& named,
-                          const std::vector<Part>& parts) {
+std::uint32_t write_attention_block(TableWriter& table, const Step& step, const AttentionStep& attention,
+                                    const AttentionSpace& space, const std::vector<AttentionOperand>& named,
+                                    const std::vector<Part>& parts) {
   const std::uint32_t block = table.begin();
   std::vector<std::int64_t> biases;
   for (const AttentionOperand& operand : named) {
@@ -196,7 +196,8 @@ std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionS
   for (std::int64_t value : {space.batches(), space.size(Axis::queries), space.size(Axis::keys),
                              space.size(Axis::d), space.size(Axis::e), std::int64_t{space.batch.rank()}})
     table.integer(value, step);
-  for (int i = 0; i < kMaxBatchRank; ++i) table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
+  for (int i = 0; i < kMostAttentionBatches; ++i)
+    table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
   table.integer(attention.causal.offset, step);
   table.integer(attention.causal.one_query ? 0 : 1, step);
   table.integer(attention.causal.in_parts ? space.batches() / space.batch[0] : 1, step);
@@ -205,7 +206,7 @@ std::uint32_t write_block(TableWriter& table, const Step& step, const AttentionS
     table.integer(biases[i], step);
     table.integer(space.stride(named[i].operand, named[i].rows), step);
     table.integer(space.stride(named[i].operand, named[i].columns), step);
-    for (int k = 0; k < kMaxBatchRank; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
+    for (int k = 0; k < kMostAttentionBatches; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
   }
   for (const Part& part : parts) arguments(step, space, part).write_integers(table);
   return block;
@@ -253,7 +254,7 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
       key, step.name(), b.one_subgroup || b.cooperative,
       [&] { return make_text(attention, types, space, parts, b, vector_loads, context.glsl); });
 
-  const std::uint32_t block = write_block(encoder.table, step, attention, space, named, parts);
+  const std::uint32_t block = write_attention_block(encoder.table, step, attention, space, named, parts);
   encoder.dispatch(step, pipeline, block, b.groups, b.iterations);
 }
 

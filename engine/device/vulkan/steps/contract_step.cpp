@@ -18,14 +18,15 @@ namespace caldera::vulkan {
 namespace {
 
 // As in shaders/matmul/matmul.glsl.
-constexpr int kMaxBatchRank = 5;  // kMaxRank less M, N, K
+constexpr int kMostProductBatches = 5;  // kMaxRank less M, N, K
 
 /// Writes one operand's View of shaders/matmul/matmul.glsl.
 void write_view(TableWriter& table, const Step& step, const ProductProblem::View& view, std::int64_t bias) {
   table.integer(bias, step);
   table.integer(view.rows, step);
   table.integer(view.columns, step);
-  for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < view.batch.rank() ? view.batch[d] : 0, step);
+  for (int d = 0; d < kMostProductBatches; ++d)
+    table.integer(d < view.batch.rank() ? view.batch[d] : 0, step);
 }
 
 /// The operands behind those of the segments.
@@ -178,8 +179,8 @@ PipelinePtr make_pipeline(const Encoder& encoder, std::span<const Product* const
                                      text, kernel.constants);
 }
 
-/// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves products for
-/// which it is equal.
+/// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves
+/// products for which it is equal.
 struct Text {
   const ProductVariant* variant;
   ProductForm form;
@@ -206,8 +207,8 @@ struct Text {
 
 /// The product's arguments, as shaders/matmul/matmul.glsl declares them. `epilogues`: the products whose
 /// epilogues the text has.
-void write_block(TableWriter& table, const Product& product, const ProductForm& form,
-                 std::span<const Product* const> epilogues) {
+void write_product_block(TableWriter& table, const Product& product, const ProductForm& form,
+                         std::span<const Product* const> epilogues) {
   const Step& step = *product.step;
   const ContractStep& contract = *product.contract;
   const ProductProblem& p = product.problem;
@@ -236,7 +237,7 @@ void write_block(TableWriter& table, const Product& product, const ProductForm& 
     table.address(step.operands[named], biases[named]);
   }
   for (std::int64_t value : {p.batches(), p.m, p.n, std::int64_t{p.batch.rank()}}) table.integer(value, step);
-  for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
+  for (int d = 0; d < kMostProductBatches; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
   for (const Segment& segment : contract.segments) table.integer(segment.k, step);
   for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
   if (contract.epilogue) {
@@ -257,9 +258,10 @@ std::optional<FinishingRegions> finishing_of(Encoder& encoder, const ProductForm
   return encode_finishing(encoder, extents.lanes, can.shared_memory - extents.shared_bytes);
 }
 
-/// One dispatch of products whose texts are equal, side by side; or of two, the second after the first.
-void dispatch(Encoder& encoder, std::span<const Product* const> products, const ProductVariant& variant,
-              const ProductForm& form, bool follows, bool is_only) {
+/// One dispatch of products whose texts are equal, side by side; or of two, the second after the
+/// first.
+void dispatch_product(Encoder& encoder, std::span<const Product* const> products,
+                      const ProductVariant& variant, const ProductForm& form, bool follows, bool is_only) {
   Context& context = encoder.context;
   const Product& first = *products[0];
   const auto extents = [&](const Product& product) {
@@ -283,7 +285,7 @@ void dispatch(Encoder& encoder, std::span<const Product* const> products, const 
   const PipelinePtr pipeline = make_pipeline(encoder, follows ? products : products.first(1), form, finish);
   const std::uint32_t block = encoder.table.begin();
   for (const Product* product : products)
-    write_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
+    write_product_block(encoder.table, *product, form, follows ? products : std::span(&product, 1));
   if (finish) iterations += finish->iterations;
   encoder.dispatch(*first.step, pipeline, block, groups, iterations, follows ? 1 : count);
   if (finish) {
@@ -359,7 +361,8 @@ void encode_contract(Encoder& encoder, std::span<const Step> joined) {
       alike->second.push_back(&product);
   }
   for (const auto& [text, alike] : dispatches) {
-    dispatch(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows, dispatches.size() == 1);
+    dispatch_product(encoder, alike, *text.variant, text.form, alike.size() > 1 && follows,
+                     dispatches.size() == 1);
     for (const Product* product : alike) encoder.computes(product->number);
     if (follows) encoder.barrier_next = alike.size() == 1 && &alike == &dispatches[0].second;
   }

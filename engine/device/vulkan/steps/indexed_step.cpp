@@ -9,7 +9,7 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr int kLanes = 64;  // local_size_x of the shaders
+constexpr int kIndexedLanes = 64;  // local_size_x of the shaders
 
 /// A scatter of so few invocations is shared among more; of fewer indices than that it is short anyway.
 constexpr std::int64_t kFewInvocations = 1 << 14;
@@ -26,7 +26,7 @@ AxisView axis_view(const Step& step, const IndexedAxis& axis, const Operand& ope
           Dims{operand.strides[0], axis.stride, operand.strides[2]}};
 }
 
-std::int64_t reach(const Dims& dims, const Dims& strides) {
+std::int64_t indexed_reach(const Dims& dims, const Dims& strides) {
   std::int64_t sum = 0;
   for (int d = 0; d < dims.rank(); ++d) sum += std::abs(strides[d]) * std::max<std::int64_t>(dims[d] - 1, 0);
   return sum;
@@ -41,8 +41,8 @@ struct BlockNumbers {
 
 /// Writes the block that shaders/indexed/indexed.glsl declares. `first` and `last` are the operands before
 /// and after the index; `axis_is_first` says which of them is addressed through it.
-std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis& indexed, bool axis_is_first,
-                          const BlockNumbers& numbers) {
+std::uint32_t write_indexed_block(Encoder& encoder, const Step& step, const IndexedAxis& indexed,
+                                  bool axis_is_first, const BlockNumbers& numbers) {
   TableWriter& table = encoder.table;
   const AxisView axis = axis_view(step, indexed, step.operands[axis_is_first ? 0 : 2]);
   std::int64_t biases[3];
@@ -53,7 +53,7 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const IndexedAxis&
     const Dims& dims = through_axis ? axis.dims : static_cast<const Dims&>(step.dims);
     const Dims& strides = through_axis ? axis.strides : operand.strides;
     biases[k] = bias(dims, strides);
-    TableWriter::check_fits(reach(dims, strides), step);
+    TableWriter::check_fits(indexed_reach(dims, strides), step);
     table.address(operand, biases[k]);
   }
   table.integer(numbers.points, step);
@@ -93,13 +93,13 @@ void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather)
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
   if (const std::int64_t bytes = row_bytes(encoder.context, step); bytes > 0) {
     int log_lanes = 0;
-    while ((1 << log_lanes) < kLanes && (std::int64_t{16} << log_lanes) < bytes) ++log_lanes;
+    while ((1 << log_lanes) < kIndexedLanes && (std::int64_t{16} << log_lanes) < bytes) ++log_lanes;
     numbers.points = step.dims[0] * step.dims[1];
     numbers.parts = log_lanes;
-    const std::int64_t at_once = kLanes >> log_lanes;
+    const std::int64_t at_once = kIndexedLanes >> log_lanes;
     const PipelinePtr rows =
         encoder.context.pipelines.embedded(fmt::format("gather_rows_{}{}", 8 * size_of(step.dtype), words));
-    const std::uint32_t block = write_block(encoder, step, gather.axis, true, numbers);
+    const std::uint32_t block = write_indexed_block(encoder, step, gather.axis, true, numbers);
     const std::uint32_t groups = encoder.groups(numbers.points, at_once);
     const std::int64_t rows_each = numbers.points / (groups * at_once) + 1;
     encoder.dispatch(step, rows, block, groups, rows_each * (step.dims[2] / (1 << log_lanes) + 2));
@@ -107,9 +107,9 @@ void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather)
   }
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("gather_{}{}", 8 * size_of(step.dtype), words));
-  const std::uint32_t block = write_block(encoder, step, gather.axis, true, numbers);
-  const std::uint32_t groups = encoder.groups(points, kLanes);
-  encoder.dispatch(step, pipeline, block, groups, points / (std::int64_t{groups} * kLanes) + 1);
+  const std::uint32_t block = write_indexed_block(encoder, step, gather.axis, true, numbers);
+  const std::uint32_t groups = encoder.groups(points, kIndexedLanes);
+  encoder.dispatch(step, pipeline, block, groups, points / (std::int64_t{groups} * kIndexedLanes) + 1);
 }
 
 void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatter) {
@@ -136,11 +136,11 @@ void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatt
     parts = std::clamp<std::int64_t>(kFewInvocations / columns, 1,
                                      std::max<std::int64_t>(scatter.axis.extent, 1));
   const std::int64_t part_extent = (scatter.axis.extent + parts - 1) / parts;
-  const std::uint32_t block = write_block(encoder, step, scatter.axis, false,
-                                          {.points = columns, .parts = parts, .part_extent = part_extent});
+  const std::uint32_t block = write_indexed_block(
+      encoder, step, scatter.axis, false, {.points = columns, .parts = parts, .part_extent = part_extent});
   const std::int64_t work = columns * parts;
-  const std::uint32_t groups = encoder.groups(work, kLanes);
-  const std::int64_t work_each = work / (std::int64_t{groups} * kLanes) + 1;
+  const std::uint32_t groups = encoder.groups(work, kIndexedLanes);
+  const std::int64_t work_each = work / (std::int64_t{groups} * kIndexedLanes) + 1;
   encoder.dispatch(step, pipeline, block, groups, work_each * (step.dims[1] + 1));
 }
 

@@ -20,7 +20,7 @@ constexpr std::int64_t kLongestTrial = 2;  // times what a trial is meant to tak
 constexpr std::int64_t kMostScratch = std::int64_t{1} << 30;
 
 /// Bytes from the buffer's begin that an operand of the step reaches.
-std::int64_t reach(const Step& step, std::size_t k, const PlanBuffer& buffer) {
+std::int64_t operand_reach(const Step& step, std::size_t k, const PlanBuffer& buffer) {
   const Operand& operand = step.operands[k];
   const Shape dims = step.operand_dims(k);
   std::int64_t last = operand.offset;
@@ -46,7 +46,7 @@ struct Alone {
       Operand& operand = copy.operands[k];
       if (operand.buffer < 0) continue;
       const PlanBuffer& original = whole.buffers[static_cast<std::size_t>(operand.buffer)];
-      const std::int64_t needed = reach(copy, k, original);
+      const std::int64_t needed = operand_reach(copy, k, original);
       const auto [at, added] =
           numbers.emplace(operand.buffer, static_cast<std::int32_t>(plan.buffers.size()));
       if (added) {

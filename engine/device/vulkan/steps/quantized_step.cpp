@@ -25,7 +25,7 @@ std::int32_t type_number(const Plan& plan, const Step& step, const QuantizedStep
 }
 
 /// The largest number that addresses an element along one axis or two, counted from the least.
-std::int64_t reach(const Dims& extents, const Dims& strides) {
+std::int64_t quantized_reach(const Dims& extents, const Dims& strides) {
   std::int64_t sum = 0;
   for (int d = 0; d < extents.rank(); ++d)
     sum += std::abs(strides[d]) * std::max<std::int64_t>(extents[d] - 1, 0);
@@ -34,7 +34,7 @@ std::int64_t reach(const Dims& extents, const Dims& strides) {
 
 /// Writes the block that shaders/quantized/quantized.glsl declares. What a step lacks has the address of the
 /// codes.
-std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
+std::uint32_t write_quantized_block(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
   const QuantizedNode& what = quantized.what;
   const std::size_t first = quantized.first_part();
   const std::vector<QuantizedPart> parts = parts_of(what.layout, what.rows, what.columns);
@@ -56,8 +56,8 @@ std::uint32_t write_block(Encoder& encoder, const Step& step, const QuantizedSte
   for (std::size_t i = 0; i < 3; ++i) table.address(i < parts.size() ? step.operands[first + i] : codes);
   table.address(out);
   const std::int64_t width = what.work == QuantizedWork::product ? what.rows : what.columns;
-  if (quantized.has_x()) TableWriter::check_fits(reach(x_extents, x_strides), step);
-  if (quantized.has_which()) TableWriter::check_fits(reach(which_extents, which_strides), step);
+  if (quantized.has_x()) TableWriter::check_fits(quantized_reach(x_extents, x_strides), step);
+  if (quantized.has_which()) TableWriter::check_fits(quantized_reach(which_extents, which_strides), step);
   TableWriter::check_fits(what.work == QuantizedWork::dequantize ? step.dims.numel() : step.dims[0] * width,
                           step);
   const bool grouped = parts.size() > 1;
@@ -92,7 +92,7 @@ void encode_quantized(Encoder& encoder, const Step& step, const QuantizedStep& q
                       type_number(encoder.plan, step, quantized, 2),
                       0,
                       across ? 1 : 0};
-  const std::uint32_t block = write_block(encoder, step, quantized);
+  const std::uint32_t block = write_quantized_block(encoder, step, quantized);
   const auto pipeline = [&](const char* name, std::size_t count) {
     return encoder.context.pipelines.embedded(name, std::span(constants).first(count));
   };

@@ -22,7 +22,7 @@ namespace {
 /// points.
 constexpr std::int64_t kMostKept = 8;
 constexpr std::int64_t kMostRegisters = 32;
-constexpr std::int64_t kMostUnrolled = 512;
+constexpr std::int64_t kMostUnrolledKept = 512;
 
 /// A software device starts a workgroup in about 0.1 us and runs the subgroups of one after the other, each
 /// over all of its points. So workgroups there are single subgroups with at least so many loop
@@ -128,7 +128,7 @@ std::int64_t choose_kept(const Walks& walks, std::size_t instructions, std::int6
   std::int64_t kept = width;
   while (kept * lanes < longest) kept *= 2;
   const bool fits = kept <= kMostKept && kept * walks.kept <= kMostRegisters &&
-                    kept * static_cast<std::int64_t>(instructions) <= kMostUnrolled;
+                    kept * static_cast<std::int64_t>(instructions) <= kMostUnrolledKept;
   return fits ? kept : 0;
 }
 
@@ -184,8 +184,9 @@ std::int64_t count_turns(const RegionSpace& space, const KernelVariant& variant,
 }
 
 /// Iterations of all loops in the busiest invocation.
-std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& variant, const Walks& walks,
-                              const GlslOptions& options, std::int64_t points_each) {
+std::int64_t count_region_iterations(const RegionSpace& space, const KernelVariant& variant,
+                                     const Walks& walks, const GlslOptions& options,
+                                     std::int64_t points_each) {
   switch (variant.form) {
     case RegionForm::elementwise:
       return points_each;
@@ -205,8 +206,8 @@ std::int64_t count_iterations(const RegionSpace& space, const KernelVariant& var
 }
 
 /// One block, in the order that ArgumentLayout states.
-void write_block(TableWriter& table, const Kernel& kernel, const Step& step, const RegionSpace& space,
-                 const KernelVariant& variant, std::int64_t points) {
+void write_region_block(TableWriter& table, const Kernel& kernel, const Step& step, const RegionSpace& space,
+                        const KernelVariant& variant, std::int64_t points) {
   const bool elementwise = variant.form == RegionForm::elementwise;
   const std::size_t inputs = kernel.inputs.size();
   const std::size_t first_output = inputs + static_cast<std::size_t>(kernel.index_count);
@@ -259,7 +260,7 @@ Hash128 key_of(const Kernel& kernel, const KernelVariant& variant) {
   return key;
 }
 
-void dispatch(Encoder& encoder, const Batch& batch) {
+void dispatch_region(Encoder& encoder, const Batch& batch) {
   Context& context = encoder.context;
   const Kernel& kernel = batch.kernel;
   KernelVariant variant = begin_variant(context, batch);
@@ -277,7 +278,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
   const std::uint32_t block = encoder.table.begin();
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
     const std::int64_t points = points_of(batch.spaces[i], kernel, variant);
-    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
+    write_region_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant, points);
     most_points = std::max(most_points, points);
   }
   const auto iterations_with = [&](std::int64_t groups) {
@@ -285,7 +286,7 @@ void dispatch(Encoder& encoder, const Batch& batch) {
     for (const RegionSpace& space : batch.spaces) {
       const std::int64_t each =
           (points_of(space, kernel, variant) + groups * per_group - 1) / (groups * per_group);
-      most = std::max(most, count_iterations(space, variant, walks, context.glsl, each));
+      most = std::max(most, count_region_iterations(space, variant, walks, context.glsl, each));
     }
     return most + 1;
   };
@@ -360,14 +361,14 @@ std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t 
   };
   for (const RegionSpace& space : batch.spaces) {
     const std::int64_t each = (points_of(space, kernel, variant) + per_group - 1) / per_group;
-    regions.iterations += count_iterations(space, variant, walks, context.glsl, each) + 1;
+    regions.iterations += count_region_iterations(space, variant, walks, context.glsl, each) + 1;
   }
   const std::int64_t limit = context.device->capabilities().loop_limit;
   if (limit > 0 && regions.iterations > limit / 2) return {};
   regions.block = encoder.table.begin();
   for (std::size_t i = 0; i < blocks; ++i)
-    write_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant,
-                points_of(batch.spaces[i], kernel, variant));
+    write_region_block(encoder.table, kernel, *batch.steps[i], batch.spaces[i], variant,
+                       points_of(batch.spaces[i], kernel, variant));
   encoder.finishing = {};
   return regions;
 }
@@ -380,12 +381,12 @@ void encode_region(Encoder& encoder, const Kernel& kernel, std::span<const Step>
   if (batch.steps.empty()) return;
   if (batch.steps.size() == 1 && encode_transpose(encoder, kernel, *batch.steps[0], batch.spaces[0])) return;
   if (batch.steps.size() <= kMaxJoined && make_alike(batch.spaces)) {
-    dispatch(encoder, batch);
+    dispatch_region(encoder, batch);
     return;
   }
   // Too many, or no common rank: a dispatch each. There is no hazard among them, so no barrier either.
   for (std::size_t i = 0; i < batch.steps.size(); ++i) {
-    dispatch(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
+    dispatch_region(encoder, {kernel, {batch.steps[i]}, {batch.spaces[i]}});
     encoder.computes(static_cast<std::size_t>(batch.steps[i] - joined.data()));
   }
 }

@@ -9,8 +9,8 @@ namespace {
 
 // As in shaders/transpose/transpose.glsl.
 constexpr std::int64_t kSize = 32;
-constexpr std::int64_t kLanes = 256;
-constexpr int kMaxBatchRank = 6;
+constexpr std::int64_t kTransposeLanes = 256;
+constexpr int kMostTransposeBatches = 6;
 
 /// Every device has so much shared memory.
 static_assert(kSize * (kSize + 1) * 8 <= 16384);
@@ -39,14 +39,14 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
   const Context& context = encoder.context;
   const Capabilities& can = context.device->capabilities();
   // Processors have caches that make up for scattered stores, and pay for barriers.
-  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 || can.max_invocations < kLanes ||
-      context.glsl.in_words(kernel.inputs[0]))
+  if (context.few_cores || !only_copies(kernel) || space.reduced.rank() > 0 ||
+      can.max_invocations < kTransposeLanes || context.glsl.in_words(kernel.inputs[0]))
     return false;
   const Dims &from = space.strides[0], &to = space.strides[1];
   const auto backwards = [](std::int64_t s) { return s < 0; };
   if (std::ranges::any_of(from, backwards) || std::ranges::any_of(to, backwards)) return false;
   const int column = contiguous_dimension(space, from), row = contiguous_dimension(space, to);
-  if (column < 0 || row < 0 || row == column || space.rank() - 2 > kMaxBatchRank ||
+  if (column < 0 || row < 0 || row == column || space.rank() - 2 > kMostTransposeBatches ||
       space.kept[row] < kShortest || space.kept[column] < kShortest)
     return false;
 
@@ -66,7 +66,7 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
       ((space.kept[row] + kSize - 1) / kSize) * ((space.kept[column] + kSize - 1) / kSize) * batches;
   TableWriter::check_fits(tiles, step);
   const std::uint32_t groups = encoder.groups(tiles, 1);
-  const std::int64_t iterations = (tiles + groups - 1) / groups * (2 * kSize / 8 + kMaxBatchRank + 1);
+  const std::int64_t iterations = (tiles + groups - 1) / groups * (2 * kSize / 8 + kMostTransposeBatches + 1);
   if (can.loop_limit > 0 && iterations > can.loop_limit) return false;
 
   const PipelinePtr pipeline =
@@ -79,7 +79,7 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
        {space.kept[row], space.kept[column], from[row], to[column], batches, std::int64_t{extents.rank()}})
     table.integer(value, step);
   for (const Dims& list : {extents, strides[0], strides[1]}) {
-    for (int d = 0; d < kMaxBatchRank; ++d) table.integer(d < list.rank() ? list[d] : 1, step);
+    for (int d = 0; d < kMostTransposeBatches; ++d) table.integer(d < list.rank() ? list[d] : 1, step);
   }
   encoder.dispatch(step, pipeline, block, groups, iterations);
   return true;

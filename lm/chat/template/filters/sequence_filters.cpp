@@ -77,7 +77,7 @@ Value reverse(const Value& subject, Arguments& arguments) {
       [items = Iteration(reversed)](Value& item) mutable { return items.next(item); }));
 }
 
-Value join(const Value& subject, Arguments& arguments) {
+Value join_filter(const Value& subject, Arguments& arguments) {
   const Parameters given("join", arguments, {"d", "attribute"});
   const Value between = text_of(given.get(0, Value("")));
   const AttributeGetter getter(given.get(1, Value()), false);
@@ -203,9 +203,9 @@ Value group_by(const Value& subject, Arguments& arguments) {
 
 const FilterTable& sequence_filters() {
   static const FilterTable kTable = {
-      {"length", length},    {"count", length},    {"list", to_list}, {"first", first},
-      {"last", last},        {"reverse", reverse}, {"join", join},    {"sum", sum},
-      {"min", minimum},      {"max", maximum},     {"sort", sort},    {"dictsort", dict_sort},
+      {"length", length},    {"count", length},    {"list", to_list},     {"first", first},
+      {"last", last},        {"reverse", reverse}, {"join", join_filter}, {"sum", sum},
+      {"min", minimum},      {"max", maximum},     {"sort", sort},        {"dictsort", dict_sort},
       {"groupby", group_by},
   };
   return kTable;

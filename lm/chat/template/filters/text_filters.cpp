@@ -14,7 +14,7 @@ namespace caldera::chat {
 namespace {
 
 template <std::string (*Map)(std::string_view)>
-Value mapped(const Value& subject, Arguments& arguments) {
+Value mapped_filter(const Value& subject, Arguments& arguments) {
   const Parameters none("filter", arguments, {});
   const std::string text = bytes_of(subject);
   step(text.size() / 16);
@@ -223,10 +223,10 @@ Value strip_tags(const Value& subject, Arguments& arguments) {
 
 const FilterTable& text_filters() {
   static const FilterTable kTable = {
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"capitalize", mapped<capitalize>},
-      {"title", mapped<titled>},
+      {"upper", mapped_filter<to_upper>},
+      {"lower", mapped_filter<to_lower>},
+      {"capitalize", mapped_filter<capitalize>},
+      {"title", mapped_filter<titled>},
       {"trim", trim},
       {"replace", replace_filter},
       {"center", center_filter},

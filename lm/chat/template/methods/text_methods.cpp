@@ -14,7 +14,7 @@ namespace caldera::chat {
 namespace {
 
 template <std::string (*Map)(std::string_view)>
-Value mapped(const Value& self, Arguments& arguments) {
+Value mapped_method(const Value& self, Arguments& arguments) {
   const Parameters none("method", arguments, {});
   step(self.bytes().size() / 16);
   return Map(self.bytes());
@@ -92,7 +92,7 @@ Value is_identifier(const Value& self, Arguments& arguments) {
   return every<is_identifier_part>(self, arguments);
 }
 
-Value join(const Value& self, Arguments& arguments) {
+Value join_method(const Value& self, Arguments& arguments) {
   const Parameters given("join", arguments, {"iterable"}, 1);
   Iteration items(given[0]);
   TextBuilder out;
@@ -273,12 +273,12 @@ ViewList lines_of(std::string_view text, bool keep_ends) {
 
 TextMethod find_text_method(std::string_view name) {
   static const std::unordered_map<std::string_view, TextMethod> kMethods = {
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"title", mapped<title_case>},
-      {"capitalize", mapped<capitalize>},
-      {"casefold", mapped<fold_case>},
-      {"swapcase", mapped<swap_case>},
+      {"upper", mapped_method<to_upper>},
+      {"lower", mapped_method<to_lower>},
+      {"title", mapped_method<title_case>},
+      {"capitalize", mapped_method<capitalize>},
+      {"casefold", mapped_method<fold_case>},
+      {"swapcase", mapped_method<swap_case>},
       {"strip", strip_method<Ends::both>},
       {"lstrip", strip_method<Ends::left>},
       {"rstrip", strip_method<Ends::right>},
@@ -294,7 +294,7 @@ TextMethod find_text_method(std::string_view name) {
       {"count", count_of},
       {"startswith", starts_with},
       {"endswith", ends_with},
-      {"join", join},
+      {"join", join_method},
       {"replace", replace_method},
       {"center", justify<Ends::both>},
       {"ljust", justify<Ends::left>},

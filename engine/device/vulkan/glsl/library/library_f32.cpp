@@ -6,7 +6,7 @@ namespace {
 // The polynomials are those of Cephes (S. Moshier, netlib.org/cephes, single precision). What an argument's
 // reduction leaves is `precise`: compilers that may reorder sums (Metal's by default) would merge the two
 // parts of a constant, and lose what the second one is for.
-constexpr GlslFunction kFunctions[] = {
+constexpr GlslFunction kF32Functions[] = {
     {"f_scaled_exp", {}, R"(
 // exp(r) 2^n for |r| <= log(2) / 2.
 float f_scaled_exp(float r, float n) {
@@ -334,6 +334,6 @@ float f_floor_div(float a, float b) {
 
 }  // namespace
 
-std::span<const GlslFunction> glsl_functions_f32() { return kFunctions; }
+std::span<const GlslFunction> glsl_functions_f32() { return kF32Functions; }
 
 }  // namespace caldera

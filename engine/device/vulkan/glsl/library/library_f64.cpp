@@ -6,7 +6,7 @@ namespace {
 // Plain series after a reduction of the argument: right to a few units in the last place, and not fast.
 // float64 on a GPU is for checking, not for training. The split constants of pi / 2 and log 2 are those of
 // fdlibm.
-constexpr GlslFunction kFunctions[] = {
+constexpr GlslFunction kF64Functions[] = {
     {"is_nan_d", {}, R"(
 bool is_nan_d(double x) {
   uvec2 w = unpackDouble2x32(x);
@@ -374,6 +374,6 @@ double philox_normal_d(uvec2 key, uint i) {
 
 }  // namespace
 
-std::span<const GlslFunction> glsl_functions_f64() { return kFunctions; }
+std::span<const GlslFunction> glsl_functions_f64() { return kF64Functions; }
 
 }  // namespace caldera

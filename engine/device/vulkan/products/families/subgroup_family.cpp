@@ -12,8 +12,8 @@ namespace {
 
 // As in shaders/matmul/matmul_subgroup.glsl.
 constexpr std::int64_t kSteps = 8;
-constexpr std::int64_t kMostRows = 16;
-constexpr std::int64_t kLanes = 8;
+constexpr std::int64_t kMostSubgroupRows = 16;
+constexpr std::int64_t kSubgroupLanes = 8;
 /// Of fewer rows too little is passed around.
 constexpr std::int64_t kFewestRows = 4;
 
@@ -24,14 +24,14 @@ class SubgroupFamily final : public ProductFamily {
              .purpose =
                  "what software devices take: 16 x 32 elements a subgroup of 8, which passes the elements of "
                  "A around",
-             .lanes = static_cast<int>(kLanes)}};
+             .lanes = static_cast<int>(kSubgroupLanes)}};
   }
 
   std::string why_not(const ProductVariant& /*variant*/, const ProductShape& shape,
                       const Capabilities& can) const override {
     if (!can.subgroup_ballot) return "needs subgroup broadcasts in compute shaders";
-    if (can.subgroup_size != kLanes)
-      return fmt::format("needs subgroups of {}, the device's have {}", kLanes, can.subgroup_size);
+    if (can.subgroup_size != kSubgroupLanes)
+      return fmt::format("needs subgroups of {}, the device's have {}", kSubgroupLanes, can.subgroup_size);
     // A software device has no other way to run a workgroup of as many.
     if (!can.subgroup_size_control && !can.software) return "needs pipelines that ask for full subgroups";
     if (shape.type != DType::f32) return "is for sums of f32";
@@ -41,18 +41,18 @@ class SubgroupFamily final : public ProductFamily {
   ProductExtents extents(const ProductVariant& /*variant*/, const ProductShape& shape,
                          const Capabilities& /*can*/) const override {
     std::int64_t rows = 1;
-    while (rows < std::min(shape.m, kMostRows)) rows *= 2;
+    while (rows < std::min(shape.m, kMostSubgroupRows)) rows *= 2;
     const std::int64_t segments = shape.segments;
-    return {.lanes = kLanes,
+    return {.lanes = kSubgroupLanes,
             .rows = rows,
-            .columns = 4 * kLanes,
+            .columns = 4 * kSubgroupLanes,
             .loops = 12 * segments + 12 + shape.k / kSteps + (kSteps - 1) * segments + rows};
   }
 
   ProductKernel kernel(const ProductVariant& variant, const ProductShape& shape, const Capabilities& can,
                        const ProductRates& /*rates*/) const override {
     const auto rows = static_cast<std::int32_t>(extents(variant, shape, can).rows);
-    const std::vector<std::int32_t> constants{static_cast<std::int32_t>(kLanes), rows};
+    const std::vector<std::int32_t> constants{static_cast<std::int32_t>(kSubgroupLanes), rows};
     return {.constants = constants,
             .full_subgroups = true,
             .broadcasts = true,

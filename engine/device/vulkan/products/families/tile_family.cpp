@@ -11,24 +11,24 @@ namespace {
 constexpr std::int64_t kColumns = 4;
 constexpr std::int64_t kRows = 8;
 constexpr std::int64_t kBlock = 4;
-constexpr std::int64_t kLanes = 64;
+constexpr std::int64_t kTileLanes = 64;
 
 class TileFamily final : public ProductFamily {
  public:
   std::vector<ProductVariant> variants() const override {
     return {{.name = "plain",
              .purpose = "any product, of any type: 8 x 4 elements an invocation, no shared memory",
-             .lanes = static_cast<int>(kLanes)}};
+             .lanes = static_cast<int>(kTileLanes)}};
   }
 
   ProductExtents extents(const ProductVariant& /*variant*/, const ProductShape& shape,
                          const Capabilities& /*can*/) const override {
     // Batch coordinates: five at most, for two views a segment and the epilogue.
     const std::int64_t segments = shape.segments;
-    return {.lanes = kLanes,
+    return {.lanes = kTileLanes,
             .rows = shape.m < kColumns ? 1 : kRows,
             .columns = kColumns,
-            .units = kLanes,
+            .units = kTileLanes,
             .loops = 12 * segments + 12 + shape.k / 4 + 3 * segments + kRows};
   }
 
@@ -44,7 +44,7 @@ class TileFamily final : public ProductFamily {
     const std::int32_t b = usable(shape.b_layout, shape.n);
     return {.definitions =
                 fmt::format("#define LANES {}\n#define ROWS {}\n#define A_LAYOUT {}\n#define B_LAYOUT {}\n",
-                            kLanes, rows, a, b),
+                            kTileLanes, rows, a, b),
             .embedded = rows == 1 ? "matmul_row_{}" : "matmul_{}",
             .embedded_constants = {a, b}};
   }

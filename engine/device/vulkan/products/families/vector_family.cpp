@@ -7,9 +7,9 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr std::int64_t kMostRows = 8;
+constexpr std::int64_t kMostVectorRows = 8;
 /// Times what a load takes whose neighbours lie elsewhere.
-constexpr double kScattered = 8;
+constexpr double kScatteredLoads = 8;
 
 class VectorFamily final : public ProductFamily {
  public:
@@ -28,7 +28,7 @@ class VectorFamily final : public ProductFamily {
   ProductExtents extents(const ProductVariant& v, const ProductShape& shape,
                          const Capabilities& /*can*/) const override {
     std::int64_t rows = 1;
-    while (rows < std::min(shape.m, kMostRows)) rows *= 2;
+    while (rows < std::min(shape.m, kMostVectorRows)) rows *= 2;
     const auto element = std::max<std::int64_t>(4, static_cast<std::int64_t>(size_of(shape.type)));
     const std::int64_t segments = shape.segments;
     return {.lanes = v.lanes,
@@ -57,14 +57,15 @@ class VectorFamily final : public ProductFamily {
     const bool along_k = v.columns == 1;
     const bool meant = along_k == (shape.b_layout == ProductLayout::along_k);
     // Elements of A are in a cache (along K, four at once); those of B come once.
-    const double loads = (meant ? 0.25 : kScattered) / static_cast<double>(e.rows) + (along_k ? 0.25 : 0.5);
+    const double loads =
+        (meant ? 0.25 : kScatteredLoads) / static_cast<double>(e.rows) + (along_k ? 0.25 : 0.5);
     return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
            reckoned_time(e, shape, rates, 1, 8 * rates.barrier);
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
     // Each row of tiles reads B anew.
-    return shape.m <= 4 * kMostRows && shape.k >= kShortSum;
+    return shape.m <= 4 * kMostVectorRows && shape.k >= kShortSum;
   }
 
   std::string text() const override { return whole_shader_text("matmul_vector"); }

@@ -7,11 +7,11 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr std::int64_t kMostRows = 8;
+constexpr std::int64_t kMostVectorKRows = 8;
 constexpr std::int64_t kMostLanes = 128;
 /// Times what a load takes whose neighbours lie elsewhere; where vectors are no faster, also if they lie 16
 /// bytes apart (on lavapipe `plain` takes a third to two thirds of the time).
-constexpr double kScattered = 8;
+constexpr double kScatteredLoadsAlongK = 8;
 constexpr double kApart = 12;
 
 class VectorKFamily final : public ProductFamily {
@@ -32,7 +32,7 @@ class VectorKFamily final : public ProductFamily {
   ProductExtents extents(const ProductVariant& /*variant*/, const ProductShape& shape,
                          const Capabilities& can) const override {
     std::int64_t rows = 1;
-    while (rows < std::min(shape.m, kMostRows)) rows *= 2;
+    while (rows < std::min(shape.m, kMostVectorKRows)) rows *= 2;
     const std::int64_t subgroup = std::clamp<std::int64_t>(can.subgroup_size, 1, kMostLanes);
     const std::int64_t lanes = std::max<std::int64_t>(
         std::min<std::int64_t>(kMostLanes, can.max_invocations) / subgroup * subgroup, subgroup);
@@ -65,13 +65,13 @@ class VectorKFamily final : public ProductFamily {
     const bool meant = shape.b_layout == ProductLayout::along_k;
     // A, which all subgroups read, is in a cache.
     const double a = 0.5 / static_cast<double>(e.columns), b = 1 / static_cast<double>(e.rows);
-    const double loads = (a + b) * (!meant ? kScattered : rates.vector_loads ? 0.25 : kApart);
+    const double loads = (a + b) * (!meant ? kScatteredLoadsAlongK : rates.vector_loads ? 0.25 : kApart);
     return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load);
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
     // Each row of tiles reads B anew.
-    return shape.m <= 4 * kMostRows && shape.k >= kShortSum;
+    return shape.m <= 4 * kMostVectorKRows && shape.k >= kShortSum;
   }
 
   std::string text() const override { return whole_shader_text("matmul_vector_k"); }
