@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Finds cycles between the folders and between the units of the library, the benchmarks and the program.
 
-    python3 cmake/cycles.py [BUILD]
+    python3 cmake/cycles.py [SYMBOLS]
 
 A unit is a header with the sources that implement it: the source of the same name, and sources without a header of
-their own that define functions which it declares (of several such headers in their folder, most of them). It depends on the units that its files include and, where BUILD (a built tree)
-is given, on those whose symbols its objects use, by `nm`. A folder depends on what its own files depend on; folders
-inside of it are folders of their own.
+their own that define functions which it declares (of several such headers in their folder, most of them). It depends
+on the units that its files include and, where SYMBOLS (what cmake/alone.py writes) is given, on those whose symbols its
+sources use. A folder depends on what its own files depend on; folders inside of it are folders of their own.
 
 Of the floors of the house (FLOORS) a lower one includes nothing of a higher one.
 
@@ -77,29 +77,20 @@ def climbs(includes):
     return len(found)
 
 
-def symbol_edges(files, build):
+def symbol_edges(files, symbols):
     """Pairs of sources, the first of which uses a symbol that the second defines, with that symbol."""
-    objects = {}
-    for folder, _, names in os.walk(build):
-        for name in names:
-            path = os.path.join(folder, name)
-            for root in ROOTS:
-                at = path.find(f".dir/{root}/")
-                if at >= 0 and path.endswith(".cpp.o"):
-                    source = path[at + len(".dir/"):-len(".o")]
-                    if source in files:
-                        objects[source] = path
     defined = {}
     used = {}
-    for source, path in objects.items():
-        used[source] = []
-        output = subprocess.run(["nm", "--format=posix", path], check=True, capture_output=True, text=True).stdout
-        for line in output.splitlines():
-            name, kind = line.split(" ")[:2]
-            if kind == "U":
-                used[source].append(name)
-            elif kind in "TDBR":  # not what is inline or a template (V, W): many objects define that
-                defined[name] = source
+    for source in files:
+        path = os.path.join(symbols, source)
+        if source.endswith(".cpp") and os.path.exists(path):
+            used[source] = []
+            for line in read(path).splitlines():
+                kind, name = line.split(" ", 1)
+                if kind == "U":
+                    used[source].append(name)
+                elif kind == "D":  # not what is inline or a template: many objects define that
+                    defined[name] = source
     for source, names in used.items():
         for name in names:
             if name in defined and defined[name] != source:
@@ -180,7 +171,7 @@ def main():
         linked = len({a for a, _, _ in links})
         reasons += [(a, b, f"{a} uses {names[s]} of {b}") for a, b, s in links]
         if not linked:
-            sys.exit(f"cycles: no objects of the library under {sys.argv[1]}: build it first")
+            sys.exit(f"cycles: no symbols of the library under {sys.argv[1]}: python3 cmake/alone.py writes them")
     units = collections.defaultdict(list)
     folders = collections.defaultdict(list)
     for a, b, why in reasons:
@@ -189,7 +180,7 @@ def main():
         if os.path.dirname(a) != os.path.dirname(b):
             folders[os.path.dirname(a), os.path.dirname(b)].append(why)
     found = report("folders", folders) + report("units", units) + climbs(includes)
-    how = f"includes and the symbols of {linked} objects" if linked else "includes"
+    how = f"includes and the symbols of {linked} sources" if linked else "includes"
     print(f"cycles: {found} among {len(set(unit.values()))} units in {len({os.path.dirname(f) for f in files})} folders"
           f" (by {how})")
     return 1 if found else 0
