@@ -14,8 +14,8 @@ namespace caldera {
 namespace {
 
 // A call of another length needs a plan of its own: these are few.
-constexpr std::int64_t kPiece = 64;
-constexpr std::int64_t kSmallPiece = 8;
+constexpr std::int64_t kPagedPiece = 64;
+constexpr std::int64_t kSmallPagedPiece = 8;
 constexpr std::int64_t kLeastPages = 4;
 
 std::int64_t power_of_two(std::int64_t n) {
@@ -88,13 +88,13 @@ std::int64_t PagedForward::bytes_per_position(const CausalLM& model) {
 
 std::int64_t PagedForward::padded_length(std::int64_t length) const {
   if (length == 1) return 1;
-  if (length <= kSmallPiece) return kSmallPiece;
-  return length <= kPiece ? kPiece : chunk_;
+  if (length <= kSmallPagedPiece) return kSmallPagedPiece;
+  return length <= kPagedPiece ? kPagedPiece : chunk_;
 }
 
 std::int64_t PagedForward::piece_of(std::int64_t tokens) const {
   if (tokens >= chunk_) return chunk_;
-  return tokens > 2 * kSmallPiece ? std::min(tokens, kPiece) : std::min(tokens, kSmallPiece);
+  return tokens > 2 * kSmallPagedPiece ? std::min(tokens, kPagedPiece) : std::min(tokens, kSmallPagedPiece);
 }
 
 PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t batch,

@@ -13,7 +13,7 @@
 namespace caldera {
 namespace {
 
-void require(bool ok, const char* message) {
+void require_logits(bool ok, const char* message) {
   if (!ok) throw ValueError(message);
 }
 
@@ -41,9 +41,9 @@ LazyTensor most_likely(const LazyTensor& logits) {
 }
 
 std::int32_t checked_choice(std::int32_t id) {
-  require(id != kNoNumber,
-          "sampling: a logit is not a number; the weights of the model or of the adapter are damaged");
-  require(id != kAllRuledOut, "sampling: every token is ruled out; all logits are -infinity");
+  require_logits(id != kNoNumber,
+                 "sampling: a logit is not a number; the weights of the model or of the adapter are damaged");
+  require_logits(id != kAllRuledOut, "sampling: every token is ruled out; all logits are -infinity");
   return id;
 }
 
@@ -52,7 +52,7 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), engine_(op
 }
 
 std::span<const float> Sampler::changed(std::span<const float> logits, const SamplingContext& context) {
-  require(!logits.empty(), "sampling: no logits");
+  require_logits(!logits.empty(), "sampling: no logits");
   if (options_.keeps_logits() && !context.allowed) return logits;
   changed_.assign(logits.begin(), logits.end());
   if (context.allowed) {

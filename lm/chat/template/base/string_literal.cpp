@@ -46,7 +46,7 @@ char32_t named(std::string_view& rest) {
 }
 
 /// What follows a backslash; `rest` begins with it.
-void escape(std::string_view& rest, std::string& out) {
+void escape_character(std::string_view& rest, std::string& out) {
   constexpr std::string_view kLetters = "abfnrtv\\'\"";
   constexpr std::string_view kMeanings = "\a\b\f\n\r\t\v\\'\"";
   const char c = rest[0];
@@ -85,7 +85,7 @@ std::string unescaped(std::string_view literal) {
     if (literal.empty()) break;
     literal.remove_prefix(1);
     if (literal.empty()) fail("a string ends with a backslash");
-    escape(literal, out);
+    escape_character(literal, out);
   }
   return out;
 }

@@ -120,7 +120,7 @@ void add_escaped(TextBuilder& out, std::string_view text) {
   }
 }
 
-Value escape(const Value& subject, Arguments& arguments) {
+Value escape_filter(const Value& subject, Arguments& arguments) {
   const Parameters none("escape", arguments, {});
   TextBuilder out;
   add_escaped(out, bytes_of(subject));
@@ -232,9 +232,9 @@ const FilterTable& text_filters() {
       {"center", center_filter},
       {"format", format_filter},
       {"wordcount", word_count},
-      {"escape", escape},
-      {"e", escape},
-      {"forceescape", escape},
+      {"escape", escape_filter},
+      {"e", escape_filter},
+      {"forceescape", escape_filter},
       {"safe", to_text},
       {"string", to_text},
       {"xmlattr", xml_attributes},
