@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lm/serve/protocol/api_error.h"
 #include "lm/serve/service/delta.h"
 #include "lm/serve/service/job.h"
 
