@@ -11,7 +11,10 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
+#include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
+#include "training/data/chat_format.h"
+#include "training/data/example_files.h"
 
 namespace caldera::cli {
 namespace {
@@ -46,7 +49,8 @@ class EvaluateCommand : public Command {
     const ModelConfig& config = model->config();
     const std::int64_t seq_len = choose_seq_len(seq_len_, kEvaluationSeqLen, config);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
-    const TokenDataset data(load_examples(data_), *tokenizer, {.seq_len = seq_len});
+    ChatFormat chat(load_chat_templates(model_));
+    const TokenDataset data(load_examples(data_, &chat), *tokenizer, {.seq_len = seq_len});
     check_fits(data, config);
     load_weights(*model, model_, adapter_);
 

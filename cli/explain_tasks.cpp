@@ -10,9 +10,12 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "engine/base/error.h"
+#include "lm/chat/model_chat_templates.h"
 #include "lm/generate/generator.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
+#include "training/data/chat_format.h"
+#include "training/data/example_files.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {
@@ -89,7 +92,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
     for (std::int64_t i = 0; i < batch; ++i) examples.examples.push_back({"", std::string(length, '\1')});
     return {examples, ByteTokenizer(false), options};
   }
-  ExampleSet examples = load_splits(training.data).train;
+  ChatFormat chat(load_chat_templates(flags.model));
+  ExampleSet examples = load_splits(training.data, &chat).train;
   if (!examples.plain_text && static_cast<std::int64_t>(examples.examples.size()) > batch)
     examples.examples.resize(static_cast<std::size_t>(batch));
   return {examples, *load_tokenizer(flags.model), options};

@@ -8,7 +8,10 @@
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
 #include "lm/adapters/lora.h"
+#include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
+#include "training/data/chat_format.h"
+#include "training/objectives/registry.h"
 
 namespace caldera::cli {
 namespace {
@@ -21,6 +24,10 @@ class FinetuneCommand : public Command {
   void add_options(Arguments& args) override {
     declare_model(args, model_);
     flags_.declare(args);
+    args.option("--objective", flags_.objective.name, "What the training minimises")
+        .one_of(objective_names())
+        .type_name("NAME")
+        .show_default();
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
     for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
@@ -32,7 +39,8 @@ class FinetuneCommand : public Command {
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     targets_ = resolve_targets(*model, targets_);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
-    const TrainingData data = load_training_data(flags_, *tokenizer, model->config());
+    ChatFormat chat(load_chat_templates(model_));
+    const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 

@@ -10,7 +10,9 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/outputs.h"
+#include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
+#include "training/objectives/registry.h"
 #include "training/optim/registry.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
@@ -146,11 +148,11 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
 }
 
 TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
-                                const ModelConfig& config) {
+                                const ModelConfig& config, ChatFormat* chat) {
   const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kTrainingSeqLen, config),
                                .mask_prompt = flags.mask_prompt};
-  DataSplits splits = load_splits(flags.data);
-  const auto has_prompt = [](const Example& example) { return !example.prompt.empty(); };
+  DataSplits splits = load_splits(flags.data, chat);
+  const auto has_prompt = [](const Example& e) { return !e.prompt.empty() || !e.learned.empty(); };
   if (flags.mask_prompt && std::ranges::none_of(splits.train.examples, has_prompt))
     throw ValueError(
         fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
@@ -194,8 +196,8 @@ nlohmann::ordered_json run_training(CausalLM& model, TrainingFlags& flags, const
   std::vector<TrainObserver*> observers{&progress};
   std::optional<JsonLogObserver> log;
   if (!flags.log.empty()) observers.push_back(&log.emplace(flags.log));
-  const TrainResult result =
-      train(model, data.train, data.valid ? &*data.valid : nullptr, options, observers);
+  const TrainResult result = train(ObjectiveModels(model), *make_objective(flags.objective), data.train,
+                                   data.valid ? &*data.valid : nullptr, options, observers);
 
   nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
   summary["val_loss"] = or_null(result.final_val_loss);

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
+#include "training/data/chat_format.h"
 #include "training/data/dataset.h"
+#include "training/objectives/objective_options.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::cli {
@@ -22,6 +24,7 @@ struct TrainingFlags {
   std::optional<std::int64_t> seq_len;
   std::string schedule = "constant";
   bool mask_prompt = false;
+  ObjectiveOptions objective;
   std::string dtype = "f32";
   std::string log;
 
@@ -46,8 +49,9 @@ struct TrainingData {
 
 /// Reads --data. Where it holds no validation part, the end of the training part is held out: the last
 /// twentieth, or a batch if that is more, but at most a quarter.
+/// `chat` renders conversations; null refuses them.
 TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
-                                const ModelConfig& config);
+                                const ModelConfig& config, ChatFormat* chat = nullptr);
 
 /// Trains with progress on standard error and the log, if asked for. Returns the summary's fields: the last
 /// step's, "val_loss", and "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters",

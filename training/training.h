@@ -2,9 +2,14 @@
 #pragma once
 
 #include "lm/lm.h"
+#include "training/data/chat_format.h"
 #include "training/data/dataset.h"
+#include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/loss.h"
+#include "training/objectives/next_token.h"
+#include "training/objectives/objective.h"
+#include "training/objectives/registry.h"
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"
 #include "training/optim/optimizer.h"

@@ -87,6 +87,7 @@ LoRALinear::LoRALinear(std::unique_ptr<Projection> base, const LoRAOptions& opti
 }
 
 LazyTensor LoRALinear::forward(const LazyTensor& x) {
+  if (!enabled_) return base_->forward(x);
   const LazyTensor delta = lora_delta(dropout_.forward(x), transpose(cast_like(a_.tensor, x)),
                                       transpose(cast_like(b_.tensor, x)), options_.scaling());
   return base_->forward(x) + delta;

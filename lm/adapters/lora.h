@@ -47,12 +47,17 @@ class LoRALinear final : public Projection {
   LazyTensor& lora_a() { return a_.tensor; }
   LazyTensor& lora_b() { return b_.tensor; }
 
+  /// Says whether forward adds the adapter's part; AdapterSwitchedOff turns it off for a scope.
+  void set_enabled(bool enabled) { enabled_ = enabled; }
+  bool is_enabled() const { return enabled_; }
+
  private:
   std::unique_ptr<Projection> base_;
   LoRAOptions options_;
   Weight a_;
   Weight b_;
   Dropout dropout_;
+  bool enabled_ = true;
 };
 
 /// The names of the modules of `model` that LoRA can be attached to, as visit_projections reports them, each

@@ -11,6 +11,7 @@
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/lm/base/io_test_support.h"
 #include "tests/support/test_data.h"
+#include "training/data/example_files.h"
 
 namespace caldera {
 namespace {
@@ -71,7 +72,7 @@ TEST(LoadExamples, ErrorsNameFileAndLine) {
   EXPECT_CONTAINS(error("{\"completion\": \"x\"}"), "field 'prompt' is missing");
   EXPECT_CONTAINS(error("{\"prompt\": \"x\", \"completion\": []}"), "'completion'");
   EXPECT_CONTAINS(error("{\"messages\": []}"), "chat template");
-  EXPECT_CONTAINS(error("{\"txt\": \"x\"}"), "neither");
+  EXPECT_CONTAINS(error("{\"txt\": \"x\"}"), "none of the forms");
   EXPECT_CONTAINS(error("{\"text\": \"\xFF\"}"), "not valid JSON");
   EXPECT_CONTAINS(error("{\"text\": " + std::string(100'000, '[')), "nested deeper");
   EXPECT_CONTAINS(error(""), "empty");

@@ -55,6 +55,14 @@ TokenDataset::TokenDataset(const ExampleSet& examples, const Tokenizer& tokenize
   if (options.seq_len < 1) {
     throw ValueError(fmt::format("sequence length {}: must be positive", options.seq_len));
   }
+  const auto is_pair = [](const Example& example) { return example.rejected.has_value(); };
+  const auto pairs = std::ranges::count_if(examples.examples, is_pair);
+  if (pairs > 0) {
+    if (pairs != std::ranges::ssize(examples.examples))
+      throw ValueError(fmt::format("of {} examples {} are pairs and the others are not: train on one kind",
+                                   examples.examples.size(), pairs));
+    sequences_per_example_ = 2;
+  }
   for (const auto& example : examples.examples) {
     if (examples.plain_text)
       add_windows(tokenizer.encode(example.prompt + example.text));
@@ -77,71 +85,121 @@ void TokenDataset::add_windows(const std::vector<std::int32_t>& stream) {
     return;
   }
   tokens_.insert(tokens_.end(), stream.begin(), stream.end());
+  counts_.insert(counts_.end(), stream.size(), 1);
   for (std::size_t at = 0; at + 1 < stream.size(); at += step) {
-    sequences_.push_back({base + at, std::min(step + 1, stream.size() - at), 1});
+    sequences_.push_back({base + at, std::min(step + 1, stream.size() - at)});
   }
 }
 
-void TokenDataset::add_example(const Example& example, const Tokenizer& tokenizer) {
-  auto ids = tokenizer.encode(example.prompt + example.text);
-  std::size_t unscored = 1;
-  if (options_.mask_prompt && !example.prompt.empty()) {
-    // A token that reaches from the prompt into the text counts as text: it must be predicted.
-    const auto prompt = tokenizer.encode(example.prompt);
-    const auto differ = std::ranges::mismatch(prompt, ids);
-    unscored = std::max<std::size_t>(1, static_cast<std::size_t>(differ.in1 - prompt.begin()));
+TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::string& text,
+                                             const Tokenizer& tokenizer) const {
+  Tokens result;
+  const bool add_special = !example.rendered;
+  const std::string whole = example.prompt + text;
+  std::vector<std::int32_t>& ids = result.ids = tokenizer.encode(whole, add_special);
+  // The number of leading tokens that lie before byte `end` of the text. A token that reaches across it
+  // belongs to what follows: it must be predicted.
+  const auto tokens_before = [&](std::size_t end) {
+    const auto part = tokenizer.encode(std::string_view(whole).substr(0, end), add_special);
+    return static_cast<std::size_t>(std::ranges::mismatch(part, ids).in1 - part.begin());
+  };
+  const bool pair = example.rejected.has_value();
+  if (!example.learned.empty() && !pair) {
+    result.counts.assign(ids.size(), 0);
+    for (const TextSpan& span : example.learned) {
+      const std::size_t begin = tokens_before(example.prompt.size() + span.begin);
+      const std::size_t end = tokens_before(example.prompt.size() + span.end);
+      std::fill(result.counts.begin() + static_cast<std::ptrdiff_t>(begin),
+                result.counts.begin() + static_cast<std::ptrdiff_t>(std::max(begin, end)), 1);
+    }
+  } else {
+    result.counts.assign(ids.size(), 1);
+    if ((options_.mask_prompt || pair) && !example.prompt.empty())
+      std::fill_n(result.counts.begin(), tokens_before(example.prompt.size()), 0);
   }
   const auto eos = tokenizer.eos_id();
-  if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+  if (eos && !example.rendered && (ids.empty() || ids.back() != *eos)) {
+    ids.push_back(*eos);
+    result.counts.push_back(1);
+  }
   const auto limit = static_cast<std::size_t>(options_.seq_len) + 1;
   if (ids.size() > limit) {
     ids.resize(limit);
-    ++truncated_;
+    result.counts.resize(limit);
+    result.truncated = true;
   }
-  if (ids.size() <= unscored) {
+  if (!result.counts.empty()) result.counts[0] = 0;  // nothing predicts the first token
+  return result;
+}
+
+void TokenDataset::add_example(const Example& example, const Tokenizer& tokenizer) {
+  std::vector<Tokens> sequences{tokens_of(example, example.text, tokenizer)};
+  if (example.rejected) sequences.push_back(tokens_of(example, *example.rejected, tokenizer));
+  const auto counts_nothing = [](const Tokens& tokens) {
+    return std::ranges::find(tokens.counts, 1) == tokens.counts.end();
+  };
+  if (std::ranges::any_of(sequences, &Tokens::truncated)) ++truncated_;
+  if (std::ranges::any_of(sequences, counts_nothing)) {
     ++skipped_;
     return;
   }
-  sequences_.push_back({tokens_.size(), ids.size(), unscored});
-  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  for (const Tokens& tokens : sequences) {
+    sequences_.push_back({tokens_.size(), tokens.ids.size()});
+    tokens_.insert(tokens_.end(), tokens.ids.begin(), tokens.ids.end());
+    counts_.insert(counts_.end(), tokens.counts.begin(), tokens.counts.end());
+  }
 }
 
-std::span<const std::int32_t> TokenDataset::tokens(std::int64_t index) const {
+const TokenDataset::Sequence& TokenDataset::sequence(std::int64_t index, std::int64_t which) const {
   if (index < 0 || index >= size()) {
     throw ValueError(fmt::format("sequence {} of a dataset with {}", index, size()));
   }
-  const auto& sequence = sequences_[static_cast<std::size_t>(index)];
-  return std::span(tokens_).subspan(sequence.begin, sequence.length);
+  if (which < 0 || which >= sequences_per_example_) {
+    throw ValueError(fmt::format("sequence {} of an example with {}", which, sequences_per_example_));
+  }
+  return sequences_[static_cast<std::size_t>(index * sequences_per_example_ + which)];
+}
+
+std::span<const std::int32_t> TokenDataset::tokens(std::int64_t index, std::int64_t which) const {
+  const Sequence& found = sequence(index, which);
+  return std::span(tokens_).subspan(found.begin, found.length);
 }
 
 std::int64_t TokenDataset::counted() const {
-  std::size_t sum = 0;
-  for (const auto& sequence : sequences_) sum += sequence.length - sequence.unscored;
-  return static_cast<std::int64_t>(sum);
+  std::int64_t sum = 0;
+  for (const auto& sequence : sequences_)
+    sum += std::count(counts_.begin() + static_cast<std::ptrdiff_t>(sequence.begin) + 1,
+                      counts_.begin() + static_cast<std::ptrdiff_t>(sequence.begin + sequence.length), 1);
+  return sum;
 }
 
 std::int32_t TokenDataset::max_token_id() const { return *std::ranges::max_element(tokens_); }
 
 Batch TokenDataset::batch(std::span<const std::int64_t> indices) const {
-  std::int64_t longest = 0;
+  std::vector<Sequence> rows;
+  std::size_t longest = 0;
   for (const auto index : indices) {
-    longest = std::max(longest, static_cast<std::int64_t>(tokens(index).size()) - 1);
+    for (std::int64_t which = 0; which < sequences_per_example_; ++which) {
+      rows.push_back(sequence(index, which));
+      longest = std::max(longest, rows.back().length - 1);
+    }
   }
   constexpr std::int64_t kRound = 16;
   Batch batch;
-  batch.batch_size = static_cast<std::int64_t>(indices.size());
-  batch.seq_len = std::min((longest + kRound - 1) / kRound * kRound, options_.seq_len);
+  batch.sequences_per_example = sequences_per_example_;
+  batch.batch_size = static_cast<std::int64_t>(rows.size());
+  batch.seq_len =
+      std::min((static_cast<std::int64_t>(longest) + kRound - 1) / kRound * kRound, options_.seq_len);
   const auto width = static_cast<std::size_t>(batch.seq_len);
-  batch.inputs.assign(indices.size() * width, 0);
-  batch.targets.assign(indices.size() * width, 0);
-  batch.weights.assign(indices.size() * width, 0.0F);
-  for (std::size_t row = 0; row < indices.size(); ++row) {
-    const auto ids = tokens(indices[row]);
-    const std::size_t unscored = sequences_[static_cast<std::size_t>(indices[row])].unscored;
-    for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      batch.inputs[row * width + i] = ids[i];
-      batch.targets[row * width + i] = ids[i + 1];
-      batch.weights[row * width + i] = i + 1 >= unscored ? 1.0F : 0.0F;
+  batch.inputs.assign(rows.size() * width, 0);
+  batch.targets.assign(rows.size() * width, 0);
+  batch.weights.assign(rows.size() * width, 0.0F);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const Sequence& from = rows[row];
+    for (std::size_t i = 0; i + 1 < from.length; ++i) {
+      batch.inputs[row * width + i] = tokens_[from.begin + i];
+      batch.targets[row * width + i] = tokens_[from.begin + i + 1];
+      batch.weights[row * width + i] = counts_[from.begin + i + 1] != 0 ? 1.0F : 0.0F;
     }
   }
   return batch;

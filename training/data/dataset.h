@@ -1,60 +1,16 @@
-// Training data: from files to examples, to token sequences, to batches in a reproducible order.
+// Training data: from examples to token sequences, to batches in a reproducible order.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lm/tokenizers/tokenizer.h"
+#include "training/data/batch.h"
+#include "training/data/example.h"
 
 namespace caldera {
-
-/// One example of a data file. The model sees `prompt` followed by `text`; `prompt` may be empty.
-struct Example {
-  std::string prompt;
-  std::string text;
-};
-
-/// The examples of one file.
-struct ExampleSet {
-  /// From a .txt: one long document, to be cut into windows. Otherwise each example is a sequence of its own.
-  bool plain_text = false;
-  std::vector<Example> examples;
-};
-
-/// Reads a data file. `.jsonl`: an object a line, with {"text"} or {"prompt", "completion"}; other fields are
-/// ignored, blank lines and examples without text are skipped. `.txt`: the whole text is one document. Throws
-/// FileError, for a line "path:line: ...": a missing or empty file, another extension, broken JSON, a field
-/// that is not a string, chat messages (not supported yet), no example with text.
-ExampleSet load_examples(const std::filesystem::path& path);
-
-/// The parts of a data folder.
-struct DataSplits {
-  ExampleSet train;
-  std::optional<ExampleSet> valid;
-  std::optional<ExampleSet> test;
-};
-
-/// Reads a folder with train, valid and test (each .jsonl or .txt; only train must be there), or one file as
-/// train. Throws FileError as load_examples does, and when a part is there in both forms.
-DataSplits load_splits(const std::filesystem::path& path);
-
-/// Rows of tokens for one step. The arrays are row-major (batch_size, seq_len): targets[i] is what follows
-/// inputs[i], weights[i] is 1 where that prediction counts and 0 on padding and masked prompts. Padding is id
-/// 0.
-struct Batch {
-  std::int64_t batch_size = 0;
-  std::int64_t seq_len = 0;
-  std::vector<std::int32_t> inputs;
-  std::vector<std::int32_t> targets;
-  std::vector<float> weights;
-
-  /// Number of predictions that count.
-  std::int64_t counted() const;
-};
 
 struct DatasetOptions {
   std::int64_t seq_len = 512;  ///< most inputs in a row; a sequence has at most seq_len + 1 tokens
@@ -68,41 +24,56 @@ struct DatasetOptions {
 /// the first is predicted exactly once. Every other example becomes one sequence: the tokens of prompt +
 /// text, then eos (if the tokenizer has one and the text did not end in it), cut after seq_len + 1 tokens.
 /// Prompt and text are tokenised together; the prompt's part is what that has in common with the tokens of
-/// the prompt alone.
+/// the prompt alone. Of a pair the preferred text and the rejected one become a sequence each, and their
+/// prompts never count. Of a conversation only what the assistant says counts, and no token is added to it.
 ///
-/// Sequences in which nothing is left to predict (fewer than two tokens, or all of them masked) are left out.
+/// Sequences in which nothing is left to predict (fewer than two tokens, or all of them masked) are left out,
+/// a pair with both.
 class TokenDataset {
  public:
-  /// Throws ValueError when seq_len is not positive, or no sequence is left.
+  /// Throws ValueError when seq_len is not positive, no sequence is left, or some examples are pairs and some
+  /// are not.
   TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer, const DatasetOptions& options);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(sequences_.size()); }
+  /// Number of examples.
+  std::int64_t size() const { return static_cast<std::int64_t>(sequences_.size()) / sequences_per_example_; }
+  /// 2 where the examples are pairs, else 1.
+  std::int64_t sequences_per_example() const { return sequences_per_example_; }
   std::int64_t seq_len() const { return options_.seq_len; }
-  /// The tokens of sequence `index`.
-  std::span<const std::int32_t> tokens(std::int64_t index) const;
+  /// The tokens of example `index`; of its sequence `which`, where it has several.
+  std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const;
   /// Number of predictions that count, over all sequences.
   std::int64_t counted() const;
   std::int32_t max_token_id() const;
   std::int64_t skipped() const { return skipped_; }      ///< examples left out
   std::int64_t truncated() const { return truncated_; }  ///< examples cut to seq_len + 1 tokens
 
-  /// The sequences `indices` as one batch. Rows are as long as the longest of them, rounded up to a multiple
-  /// of 16 (so that few shapes occur, and plans repeat), but at most seq_len.
+  /// The examples `indices` as one batch, with the sequences of each behind one another. Rows are as long as
+  /// the longest of them, rounded up to a multiple of 16 (so that few shapes occur, and plans repeat), but at
+  /// most seq_len.
   Batch batch(std::span<const std::int64_t> indices) const;
 
  private:
   struct Sequence {
-    std::size_t begin;     ///< in tokens_
-    std::size_t length;    ///< in tokens, at least 2
-    std::size_t unscored;  ///< leading tokens that are no prediction of interest, at least 1 (nothing
-                           ///< predicts the first)
+    std::size_t begin;   ///< in tokens_
+    std::size_t length;  ///< in tokens, at least 2
+  };
+
+  struct Tokens {
+    std::vector<std::int32_t> ids;
+    std::vector<std::uint8_t> counts;  ///< of each token: whether predicting it counts; never of the first
+    bool truncated = false;
   };
 
   void add_windows(const std::vector<std::int32_t>& stream);
   void add_example(const Example& example, const Tokenizer& tokenizer);
+  Tokens tokens_of(const Example& example, const std::string& text, const Tokenizer& tokenizer) const;
+  const Sequence& sequence(std::int64_t index, std::int64_t which) const;
 
   DatasetOptions options_;
+  std::int64_t sequences_per_example_ = 1;
   std::vector<std::int32_t> tokens_;
+  std::vector<std::uint8_t> counts_;  // of each of tokens_
   std::vector<Sequence> sequences_;
   std::int64_t skipped_ = 0;
   std::int64_t truncated_ = 0;

@@ -2,30 +2,36 @@
 
 #include <fmt/format.h>
 
-#include "training/objectives/loss.h"
+#include "engine/runtime/runtime.h"
 
 namespace caldera {
-CrossEntropySum batch_loss(CausalLM& model, const Batch& batch) {
-  const Shape shape{batch.batch_size, batch.seq_len};
-  const LazyTensor hidden = model.hidden_states(model.make_ids(batch.inputs, batch.batch_size), nullptr);
-  return head_cross_entropy_sum(
-      hidden, model.config().vocab_size, [&](const LazyTensor& rows) { return model.logits(rows); },
-      LazyTensor::from_vector(batch.targets, shape, model.device()),
-      LazyTensor::from_vector(batch.weights, shape, model.device()));
+
+Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
+                    std::span<const Batch> batches) {
+  const EvaluationMode mode(models.policy());
+  std::int64_t count = 0;
+  for (const Batch& batch : batches) count += objective.count(batch);
+  if (count == 0) throw ValueError("evaluate: the data hold no token that counts");
+
+  Evaluation result;
+  double sum = 0;
+  for (const Batch& batch : batches) {
+    const ObjectiveSums sums = objective.sums(models, batch);
+    std::vector<LazyTensor> outputs{sums.loss};
+    for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
+    eval(outputs);
+    sum += sums.loss.item<double>();
+    std::vector<double> values;
+    for (const MetricSum& metric : sums.metrics) values.push_back(metric.sum.item<double>());
+    add_metrics(result.metrics, sums.metrics, values, count);
+    result.tokens += batch.counted();
+  }
+  result.loss = sum / static_cast<double>(count);
+  return result;
 }
 
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {
-  const EvaluationMode mode(model);
-  double sum = 0;
-  Evaluation result;
-  for (const Batch& batch : batches) {
-    const LazyTensor loss = batch_loss(model, batch).loss;
-    sum += loss.item<double>();
-    result.tokens += batch.counted();
-  }
-  if (result.tokens == 0) throw ValueError("evaluate: the data hold no token that counts");
-  result.loss = sum / static_cast<double>(result.tokens);
-  return result;
+  return evaluate(ObjectiveModels(model), NextToken(), batches);
 }
 
 void check_fits(const TokenDataset& data, const ModelConfig& config) {

@@ -1,26 +1,30 @@
-// Evaluation: how well a model predicts a dataset.
+// Evaluation: how well a model does on a dataset.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lm/models/causal_lm.h"
 #include "training/data/dataset.h"
-#include "training/objectives/loss.h"
+#include "training/objectives/metric.h"
+#include "training/objectives/next_token.h"
+#include "training/objectives/objective.h"
 
 namespace caldera {
 
 struct Evaluation {
-  double loss = 0;          ///< mean negative log-likelihood, in nats, over the predictions that count
-  std::int64_t tokens = 0;  ///< predictions that count
+  double loss = 0;              ///< mean over what counts; of the next-token objective in nats a prediction
+  std::int64_t tokens = 0;      ///< predictions that count
+  std::vector<Metric> metrics;  ///< the objective's, as means over what counts
 };
 
-/// Loss of a batch, lazily: the sum over the predictions that count, and their number.
-CrossEntropySum batch_loss(CausalLM& model, const Batch& batch);
-
-/// The mean over all predictions of all batches together, each with the same weight whatever batch it is in.
+/// The mean over all that counts in all batches together, each with the same weight whatever batch it is in.
 /// Evaluates one batch at a time, in evaluation mode; the model's mode is put back. Throws ValueError when
 /// nothing counts, or for a token outside of the vocabulary.
+Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
+                    std::span<const Batch> batches);
+/// Evaluates the next-token objective.
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 
 /// Throws ValueError when a token of the dataset lies outside of the model's vocabulary, or a sequence is

@@ -21,11 +21,14 @@ std::string to_json_line(const StepRecord& record) {
     line.emplace_back("loss_scale", record.loss_scale);
     line.emplace_back("skipped", record.skipped);
   }
+  for (const Metric& metric : record.metrics) line.emplace_back(metric.name, metric.value);
   return detail::to_json(line);
 }
 
 std::string to_json_line(const ValidationRecord& record) {
-  return detail::to_json({{"step", record.step}, {"val_loss", record.loss}});
+  detail::JsonMembers line{{"step", record.step}, {"val_loss", record.loss}};
+  for (const Metric& metric : record.metrics) line.emplace_back("val_" + metric.name, metric.value);
+  return detail::to_json(line);
 }
 
 void JsonLogObserver::on_begin(std::int64_t) {

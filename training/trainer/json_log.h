@@ -9,9 +9,10 @@
 
 namespace caldera {
 
-/// {"step","loss","learning_rate","grad_norm","tokens","tokens_per_second","host_ms","device_ms","peak_bytes"}
+/// {"step","loss","learning_rate","grad_norm","tokens","tokens_per_second","host_ms","device_ms","peak_bytes"},
+/// then the objective's metrics by their names.
 std::string to_json_line(const StepRecord& record);
-/// {"step","val_loss"}
+/// {"step","val_loss"}, then the objective's metrics as "val_NAME".
 std::string to_json_line(const ValidationRecord& record);
 
 /// Writes each record as it comes and flushes it, so that the file can be followed. The file is replaced when

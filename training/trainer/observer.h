@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
+
+#include "training/objectives/metric.h"
 
 namespace caldera {
 
 /// One training step, as a line of the log.
 struct StepRecord {
   std::int64_t step = 0;         ///< counts from 1
-  double loss = 0;               ///< mean over the step's tokens that count, before the update
+  double loss = 0;               ///< mean over what counts in the step, before the update
   double learning_rate = 0;      ///< used by this step
   double grad_norm = 0;          ///< before clipping
   std::int64_t tokens = 0;       ///< that count towards the loss in this step
@@ -19,12 +22,14 @@ struct StepRecord {
   double host_ms = 0;            ///< making the batch and building the graph
   double device_ms = 0;          ///< evaluation, from its start until its results are on the host
   std::uint64_t peak_bytes = 0;  ///< most device memory in use so far
+  std::vector<Metric> metrics;   ///< the objective's, before the update
 };
 
 /// One pass over the validation data.
 struct ValidationRecord {
   std::int64_t step = 0;  ///< training steps done before it
   double loss = 0;
+  std::vector<Metric> metrics = {};  ///< the objective's
 };
 
 /// Receives the events of a run, in order, on the thread that trains. An exception ends the run and reaches

@@ -12,6 +12,7 @@
 #include "ops/core/cast.h"
 #include "ops/shape/joining.h"
 #include "training/evaluate/evaluate.h"
+#include "training/objectives/next_token.h"
 #include "training/optim/clip.h"
 #include "training/optim/registry.h"
 
@@ -28,17 +29,23 @@ double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
+const char* kind_of_data(std::int64_t sequences_per_example) {
+  return sequences_per_example == 2 ? "pairs ({\"prompt\", \"chosen\", \"rejected\"})" : "texts, not pairs";
+}
+
 class Run {
  public:
-  Run(CausalLM& model, const TokenDataset& data, const TokenDataset* valid, const TrainOptions& options,
-      std::span<TrainObserver* const> observers)
-      : model_(model),
+  Run(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+      const TokenDataset* valid, const TrainOptions& options, std::span<TrainObserver* const> observers)
+      : models_(models),
+        objective_(objective),
+        model_(models.policy()),
         options_(options),
         observers_(observers),
-        optimizer_(make_optimizer(model.trainable_parameters(), options.optimizer)),
+        optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
         schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations},
         batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)) {
-    if (model.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
+    if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
   }
@@ -86,10 +93,10 @@ class Run {
 
   std::optional<double> validate(std::int64_t step) {
     if (validation_.empty()) return std::nullopt;
-    const double loss = evaluate(model_, validation_).loss;
-    if (!std::isfinite(loss)) diverged("validation loss", loss, step);
-    for (TrainObserver* observer : observers_) observer->on_validation({step, loss});
-    return loss;
+    const Evaluation result = evaluate(models_, objective_, validation_);
+    if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, step);
+    for (TrainObserver* observer : observers_) observer->on_validation({step, result.loss, result.metrics});
+    return result.loss;
   }
 
   StepRecord train_step(std::int64_t step) {
@@ -97,23 +104,29 @@ class Run {
     const double learning_rate = schedule_.learning_rate(step - 1);
     std::vector<Batch> micro_batches;
     std::int64_t tokens = 0;
+    std::int64_t count = 0;
     for (std::int64_t i = 0; i < options_.grad_accumulation; ++i) {
       micro_batches.push_back(batches_.next());
       tokens += micro_batches.back().counted();
+      count += objective_.count(micro_batches.back());
     }
 
-    StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens};
+    StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens, .metrics = {}};
     if (scaler_) record.loss_scale = scaler_->scale();
     Times times;
     std::vector<LazyTensor> grads;
     Clock::time_point host_start = start;
     for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-      LazyTensor loss = batch_loss(model_, micro_batches[i]).loss * (1.0 / static_cast<double>(tokens));
+      ObjectiveSums sums = objective_.sums(models_, micro_batches[i]);
+      LazyTensor loss = sums.loss * (1.0 / static_cast<double>(count));
+      sums.loss = LazyTensor();
       add_gradients(grads, scaler_ ? scaler_->scaled(loss) : loss);
       if (i + 1 < micro_batches.size()) {
         std::vector<LazyTensor> outputs = grads;
-        outputs.push_back(astype(loss, DType::f32));
-        record.loss += static_cast<double>(evaluate_outputs(outputs, host_start, times)[0]);
+        outputs.push_back(figures({loss}, sums));
+        const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
+        record.loss += values[0];
+        add_metrics(record.metrics, sums.metrics, {values.begin() + 1, values.end()}, count);
       } else {
         if (scaler_) scaler_->unscale(grads);
         LazyTensor norm =
@@ -123,15 +136,16 @@ class Run {
         else
           optimizer_->update(grads, learning_rate);
         std::vector<LazyTensor> outputs = optimizer_->outputs();
-        // One tensor, so that the host reads once a step.
-        outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
+        outputs.push_back(figures({loss, norm}, sums));
         // These could be computed again only from the parameters as they were. Without them, the new
         // parameters take the memory of the old ones.
         grads.clear();
         loss = norm = LazyTensor();
-        const std::vector<float> values = evaluate_outputs(outputs, host_start, times);
-        record.loss += static_cast<double>(values[0]);
-        record.grad_norm = static_cast<double>(values[1]);
+        for (MetricSum& metric : sums.metrics) metric.sum = LazyTensor();
+        const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
+        record.loss += values[0];
+        record.grad_norm = values[1];
+        add_metrics(record.metrics, sums.metrics, {values.begin() + 2, values.end()}, count);
       }
       host_start = Clock::now();
     }
@@ -162,15 +176,22 @@ class Run {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + grads[i];
   }
 
+  // One tensor of `first` and the metrics, so that the host reads once a step.
+  static LazyTensor figures(std::vector<LazyTensor> first, const ObjectiveSums& sums) {
+    for (const MetricSum& metric : sums.metrics) first.push_back(metric.sum);
+    for (LazyTensor& figure : first) figure = astype(figure, DType::f32);
+    return stack(first, 0);
+  }
+
   // Evaluates all in one go; the values of the last.
-  static std::vector<float> evaluate_outputs(const std::vector<LazyTensor>& outputs,
-                                             Clock::time_point host_start, Times& times) {
+  static std::vector<double> evaluate_outputs(const std::vector<LazyTensor>& outputs,
+                                              Clock::time_point host_start, Times& times) {
     const Clock::time_point device_start = Clock::now();
     eval(outputs);
-    std::vector<float> values = outputs.back().to_vector<float>();
+    const std::vector<float> values = outputs.back().to_vector<float>();
     times.host_ms += milliseconds(host_start, device_start);
     times.device_ms += milliseconds(device_start, Clock::now());
-    return values;
+    return {values.begin(), values.end()};
   }
 
   [[noreturn]] void diverged(const char* what, double value, std::int64_t step) const {
@@ -182,7 +203,9 @@ class Run {
 
   std::uint64_t peak_bytes() const { return device_counters(model_.device()).peak_bytes; }
 
-  CausalLM& model_;
+  const ObjectiveModels& models_;
+  const Objective& objective_;
+  CausalLM& model_;  // the one that is trained
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -213,12 +236,25 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
   return (epochs * data.size() + a_step - 1) / a_step;
 }
 
+TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+                  const TokenDataset* valid, const TrainOptions& options,
+                  std::span<TrainObserver* const> observers) {
+  options.validate();
+  if (objective.needs_reference()) models.require_reference(objective.name());
+  for (const TokenDataset* part : {&data, valid}) {
+    if (part == nullptr) continue;
+    check_fits(*part, models.policy().config());
+    if (part->sequences_per_example() != objective.sequences_per_example())
+      throw ValueError(fmt::format("{} trains on {}; the data hold {}", objective.name(),
+                                   kind_of_data(objective.sequences_per_example()),
+                                   kind_of_data(part->sequences_per_example())));
+  }
+  return Run(models, objective, data, valid, options, observers)();
+}
+
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers) {
-  options.validate();
-  check_fits(data, model.config());
-  if (valid != nullptr) check_fits(*valid, model.config());
-  return Run(model, data, valid, options, observers)();
+  return train(ObjectiveModels(model), NextToken(), data, valid, options, observers);
 }
 
 }  // namespace caldera

@@ -7,6 +7,7 @@
 
 #include "lm/models/causal_lm.h"
 #include "training/data/dataset.h"
+#include "training/objectives/objective.h"
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer_options.h"
 #include "training/optim/schedule.h"
@@ -42,18 +43,25 @@ struct TrainResult {
 /// Steps that pass `epochs` times over the data: rounded up to whole steps.
 std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options);
 
-/// Trains. `valid` may be null. Observers are called in order.
+/// Trains `models.policy()` by minimising `objective` on `data`. `valid` may be null. Observers are called in
+/// order.
 ///
 /// A step draws batches, builds one graph of loss, gradients, clipping and the optimiser's update, evaluates
 /// loss and new state together, and drops the graph. Shapes repeat (rows are padded to a multiple of 16), and
 /// learning rate and step enter as arguments, so plans do too. With gradient accumulation each batch but the
-/// last is evaluated to summed gradients; batches are weighted by their tokens, so that the loss is the mean
-/// over all tokens of the step, as if they had been one batch. A model that computes in f16 is trained with a
-/// loss scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU the
-/// same seed gives bit-identical losses.
+/// last is evaluated to summed gradients; batches are weighted by what counts in them, so that the loss is
+/// the mean over all of the step, as if they had been one batch. A model that computes in f16 is trained with
+/// a loss scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU
+/// the same seed gives bit-identical losses.
 ///
-/// Throws ValueError for bad options or data that do not fit the model, and Error when a loss or gradient
+/// Throws ValueError for bad options, data that do not fit the model or the objective, and an objective that
+/// has no reference model; and Error when a loss or gradient
 /// norm is not finite; the parameters are then of no use.
+TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+                  const TokenDataset* valid, const TrainOptions& options,
+                  std::span<TrainObserver* const> observers = {});
+
+/// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers = {});
 

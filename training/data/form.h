@@ -1,0 +1,42 @@
+// DataForm: what a line of a .jsonl file may say. A form is a file beside this one and a line in form.cpp.
+// Private to training/data.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lm/base/json_file.h"
+#include "training/data/example.h"
+
+namespace caldera {
+
+class ChatFormat;
+
+namespace detail {
+
+/// A line while it is read.
+struct DataLine {
+  const JsonFields& fields;
+  std::string_view text;  ///< the line itself
+  ChatFormat* chat;       ///< null where there is no template
+};
+
+struct DataForm {
+  std::string_view shown;  ///< for messages: {"text"}
+  bool (*is_that)(const JsonFields& fields);
+  /// Throws FileError for fields of wrong types, and whatever ChatFormat throws.
+  Example (*read)(const DataLine& line);
+};
+
+/// All forms; a line has the first of them that says so.
+const std::vector<DataForm>& data_forms();
+
+/// Returns the messages of field `name` of the line, in the order of their members. Throws FileError unless
+/// it is a list of objects, each with a "role", or where there is no chat template.
+nlohmann::ordered_json chat_messages(const DataLine& line, const char* name);
+/// Returns the line's "tools", null where it has none.
+nlohmann::ordered_json chat_tools(const DataLine& line);
+
+}  // namespace detail
+}  // namespace caldera

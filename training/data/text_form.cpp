@@ -1,0 +1,15 @@
+// {"text"}: a text, all of which is learned.
+#include "training/data/form.h"
+
+namespace caldera::detail {
+
+DataForm text_form() {
+  return {.shown = "{\"text\"}",
+          .is_that = [](const JsonFields& fields) { return fields.has("text"); },
+          .read =
+              [](const DataLine& line) {
+                return Example{.prompt = {}, .text = line.fields.require_string("text")};
+              }};
+}
+
+}  // namespace caldera::detail

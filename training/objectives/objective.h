@@ -1,0 +1,67 @@
+// Objective: what a training run minimises. The trainer knows objectives by this interface alone; each is a
+// file beside this one and a line in registry.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lm/models/causal_lm.h"
+#include "training/data/batch.h"
+#include "training/objectives/metric.h"
+
+namespace caldera {
+
+/// Gives an objective the models that it computes with. Neither is owned; both must outlive it.
+class ObjectiveModels {
+ public:
+  /// `policy` is the model that is trained. `reference` is a model that is not; without one the reference is
+  /// the policy with its adapter switched off.
+  explicit ObjectiveModels(CausalLM& policy, CausalLM* reference = nullptr)
+      : policy_(policy), reference_(reference) {}
+
+  CausalLM& policy() const { return policy_; }
+
+  /// Throws ValueError where there is no reference: no second model, and no adapter to switch off.
+  void require_reference(std::string_view objective) const;
+
+  /// Returns what `compute` makes with the reference model, without a gradient. The model is in evaluation
+  /// mode meanwhile, and is put back into the mode that it was in.
+  LazyTensor reference(const std::function<LazyTensor(CausalLM& model)>& compute) const;
+
+ private:
+  CausalLM& policy_;
+  CausalLM* reference_;
+};
+
+/// What an objective makes of a batch, lazily.
+struct ObjectiveSums {
+  LazyTensor loss;                 ///< a scalar: the sum of the losses of all that counts
+  std::vector<MetricSum> metrics;  ///< the same names in the same order for every batch
+};
+
+/// Thread-safety: const methods may be called from several threads, each with models of its own.
+class Objective {
+ public:
+  Objective() = default;
+  virtual ~Objective() = default;
+  Objective(const Objective&) = delete;
+  Objective& operator=(const Objective&) = delete;
+
+  /// The name under which the registry makes it.
+  virtual std::string_view name() const = 0;
+  /// Sequences in one example of its data: 1 for texts, 2 for pairs (the preferred one first).
+  virtual std::int64_t sequences_per_example() const { return 1; }
+  /// Whether it computes with ObjectiveModels::reference.
+  virtual bool needs_reference() const { return false; }
+
+  /// The number of things in `batch` that count, by which sums are divided: predictions, or pairs. Sums and
+  /// counts are added up over the batches of a step, so that a step's loss is the mean over all of it.
+  virtual std::int64_t count(const Batch& batch) const { return batch.counted(); }
+  /// Builds the sums over `batch`, which has sequences_per_example() rows for each example.
+  virtual ObjectiveSums sums(const ObjectiveModels& models, const Batch& batch) const = 0;
+};
+
+}  // namespace caldera

@@ -1,0 +1,20 @@
+// What an objective's file tells the registry. Private to training/objectives.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "training/objectives/objective.h"
+#include "training/objectives/objective_options.h"
+
+namespace caldera::detail {
+
+struct ObjectiveKind {
+  std::string name;
+  std::vector<std::string> more;  ///< names of its options
+  std::function<std::unique_ptr<Objective>(const ObjectiveOptions&)> make;
+};
+
+}  // namespace caldera::detail

@@ -1,0 +1,20 @@
+// Makes objectives by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "training/objectives/objective.h"
+#include "training/objectives/objective_options.h"
+
+namespace caldera {
+
+/// The names of all objectives, in the registry's order.
+std::vector<std::string> objective_names();
+
+/// Throws ValueError for a name that is not known (naming those that are), and for an option that the
+/// objective does not have or that is outside of its domain.
+std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options = {});
+
+}  // namespace caldera
