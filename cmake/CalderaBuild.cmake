@@ -45,6 +45,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # False alarms of the optimiser in libstdc++ itself (GCC bugs 105651, 105329 and their kin).
     -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+if(CALDERA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # It takes a source that a group includes for a header, whose unnamed namespace would be another in every source.
+  target_compile_options(caldera_private INTERFACE -Wno-subobject-linkage)
+endif()
 if(NOT CALDERA_OPENMP)
   target_compile_options(caldera_private INTERFACE -Wno-unknown-pragmas)
 endif()
