@@ -85,19 +85,19 @@ TokenDataset pairs(int n) {
   return TokenDataset(set, ByteTokenizer(), {.seq_len = 32});
 }
 
-struct Steps {
+struct RunRecords {
   std::vector<StepRecord> steps;
   std::vector<ValidationRecord> validations;
 };
 
 class StepRecorder final : public TrainObserver {
  public:
-  explicit StepRecorder(Steps& to) : to_(to) {}
+  explicit StepRecorder(RunRecords& to) : to_(to) {}
   void on_step(const StepRecord& record) override { to_.steps.push_back(record); }
   void on_validation(const ValidationRecord& record) override { to_.validations.push_back(record); }
 
  private:
-  Steps& to_;
+  RunRecords& to_;
 };
 
 TEST(AdapterSwitch, TheModelIsItsBaseForAScope) {
@@ -155,7 +155,7 @@ TEST(Objective, MetricsAreMeansOverTheStepHoweverItIsDivided) {
   const TokenDataset data = pairs(6);
   const auto run = [&](std::int64_t batch_size, std::int64_t accumulation) {
     const auto model = adapted_model();
-    Steps steps;
+    RunRecords steps;
     StepRecorder recorder(steps);
     TrainObserver* observers[] = {&recorder};
     TrainOptions options;
@@ -168,8 +168,8 @@ TEST(Objective, MetricsAreMeansOverTheStepHoweverItIsDivided) {
     train(ObjectiveModels(*model), MarginSquared(), data, &data, options, observers);
     return steps;
   };
-  const Steps whole = run(6, 1);
-  const Steps parts = run(2, 3);
+  const RunRecords whole = run(6, 1);
+  const RunRecords parts = run(2, 3);
   ASSERT_EQ(whole.steps.size(), 2u);
   // The validation before the first step sees the same data, without dropout.
   ASSERT_EQ(whole.validations.size(), 2u);
@@ -177,7 +177,7 @@ TEST(Objective, MetricsAreMeansOverTheStepHoweverItIsDivided) {
   EXPECT_EQ(whole.validations[0].metrics[1].name, "reference_margin");
   EXPECT_NEAR(whole.validations[0].metrics[1].value, parts.validations[0].metrics[1].value, 1e-5);
   // The reference knows neither dropout nor the steps: the mean over all pairs, in every step.
-  for (const Steps* steps : {&whole, &parts})
+  for (const RunRecords* steps : {&whole, &parts})
     for (const StepRecord& step : steps->steps) {
       ASSERT_EQ(step.metrics.size(), 2u);
       EXPECT_NEAR(step.metrics[1].value, whole.validations[0].metrics[1].value, 1e-4);
