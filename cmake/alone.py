@@ -56,9 +56,9 @@ def helper_name(mangled):
         names.append(mangled[at:at + int(length[1])])
         at += int(length[1])
     # "E" ends the name, "I" begins a template's arguments. A type's members have its name between.
-    helpers = [n for n in names if n != "_GLOBAL__N_1"]
-    if mangled[at:at + 1] in ("E", "I") and helpers and (names[-2:-1] == ["_GLOBAL__N_1"] or f"L{len(names[-1])}{names[-1]}" in mangled):
-        yield "::".join(helpers)
+    if mangled[at:at + 1] in ("E", "I") and len(names) > 1:
+        if names[-2] == "_GLOBAL__N_1" or f"L{len(names[-1])}{names[-1]}" in mangled:
+            yield "::".join(name for name in names if name != "_GLOBAL__N_1")
 
 
 class Compiler:
@@ -79,20 +79,25 @@ class Compiler:
 
     def precompile(self, sources):
         """Once for each list of headers and set of flags."""
-        for source in sources:
-            kind = (*self.headers_before(source), *source.flags)
-            if kind in self.precompiled or not self.headers_before(source):
-                continue
-            out = os.path.abspath(os.path.join(self.build, "alone", f"{len(self.precompiled)}.h"))
-            lint_commands.write_whole(out, "".join(f"#include {header}\n" for header in self.headers_before(source)))
-            subprocess.run([self.clang, *source.flags, "-w", "-O0", "-fpch-instantiate-templates", "-x", "c++-header", out,
-                            "-o", out + ".pch"], check=True, cwd=source.directory)
-            self.precompiled[kind] = out + ".pch"
+        kinds = {(*self.headers_before(s), *s.flags): s for s in sources if self.headers_before(s)}
+        lint_commands.run_all(self.precompile_one, list(enumerate(kinds.items())))
+
+    def precompile_one(self, numbered):
+        number, (kind, source) = numbered
+        header = os.path.abspath(os.path.join(self.build, "alone", f"{number}.h"))
+        lint_commands.write_whole(header, "".join(f"#include {name}\n" for name in self.headers_before(source)))
+        subprocess.run([self.clang, *source.flags, "-w", "-O0", "-fpch-instantiate-templates", "-x", "c++-header", header,
+                        "-o", header + ".pch"], check=True, cwd=source.directory)
+        self.precompiled[kind] = header + ".pch"
+
+    def kept(self, source):
+        """The file of the cache with the source's symbols."""
+        return os.path.join(self.cache, lint_commands.key(self.clang, source, self.script) + ".symbols")
 
     def symbols(self, source):
         """The text of the source's symbols, or what is wrong with it: (text, None) or (None, message)."""
         [path] = source.sources
-        kept = os.path.join(self.cache, lint_commands.key(self.clang, source, self.script) + ".symbols")
+        kept = self.kept(source)
         if os.path.exists(kept):
             return lint_commands.read_text(kept), None
         command = [self.clang, *source.flags, "-w", "-O0", "-S", "-emit-llvm", "-o", "-", os.path.abspath(path)]
@@ -114,7 +119,7 @@ def main():
     units = lint_commands.read(build)
     sources = lint_commands.longest_first(dataclasses.replace(u, sources=[s]) for u in units for s in u.sources)
     compiler = Compiler(build, clang)
-    compiler.precompile(sources)
+    compiler.precompile([source for source in sources if not os.path.exists(compiler.kept(source))])
     faults = 0
     twice = collections.defaultdict(list)
     for source, (text, fault) in zip(sources, lint_commands.run_all(compiler.symbols, sources)):

@@ -64,7 +64,7 @@ Outputs sliced(int nodes) {
   return {loss, grad(loss, x)};
 }
 /// A training step of low-rank adapters on the queries and values of `layers` layers of a transformer.
-Outputs lora(int layers) {
+Outputs lora_layers(int layers) {
   constexpr std::int64_t kBatch = 2, kLength = 32, kWidth = 64, kHeads = 4, kRank = 8;
   Outputs adapters;
   const auto linear = [&](const LazyTensor& x, bool adapted) {
@@ -192,8 +192,8 @@ std::vector<Case> graph_suite() {
     for (const auto& [size, bound] : kSizes) cases.push_back(plan_case(what, make, size, size, bound));
   }
   constexpr int kLayers = 100;
-  cases.push_back(
-      plan_case("lora_layers", lora, kLayers, static_cast<int>(Graph(lora(kLayers)).node_count()), 0));
+  cases.push_back(plan_case("lora_layers", lora_layers, kLayers,
+                            static_cast<int>(Graph(lora_layers(kLayers)).node_count()), 0));
   for (const int count : {1, 10, 100}) cases.push_back(compiled_arguments(count));
   cases.push_back(compiled_chain(1000));
   for (const bool donates : {false, true}) cases.push_back(compiled_state(100, donates));

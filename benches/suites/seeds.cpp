@@ -119,7 +119,7 @@ void add_seed(std::vector<Case>& cases, const Seed& seed) {
 }
 
 /// scale * ((x A) B), and with `base` also x W beside it.
-Seed lora(const Shape& leading, std::int64_t features, std::int64_t rank, bool base) {
+Seed lora_seed(const Shape& leading, std::int64_t features, std::int64_t rank, bool base) {
   constexpr double kScale = 2;
   Seed seed;
   seed.name = base ? "lora" : "lora_delta";
@@ -352,10 +352,10 @@ Case eager_add_case(int length) {
 
 std::vector<Case> seeds_suite() {
   std::vector<Case> cases;
-  add_seed(cases, lora({1, 128}, 512, 8, false));
-  add_seed(cases, lora({1, 128}, 512, 8, true));
-  for (const std::int64_t features : {512, 1024, 2048}) add_seed(cases, lora({1, 1}, features, 8, true));
-  Seed training_shape = lora({32}, 1024, 16, true);
+  add_seed(cases, lora_seed({1, 128}, 512, 8, false));
+  add_seed(cases, lora_seed({1, 128}, 512, 8, true));
+  for (const std::int64_t features : {512, 1024, 2048}) add_seed(cases, lora_seed({1, 1}, features, 8, true));
+  Seed training_shape = lora_seed({32}, 1024, 16, true);
   add_seed(cases, training_shape);
   for (const DType type : kHalfTypes) {
     training_shape.dtype = type;

@@ -175,7 +175,7 @@ Case step_case(const std::string& name, Part part, DType dtype = DType::f32) {
 }
 
 /// From the built graph of a step to its plan, without the cache. The graph is built before the clock starts.
-Case plan_case(const std::string& name, Part part) {
+Case train_plan_case(const std::string& name, Part part) {
   Case c;
   c.name = "train/plan_5_layers/" + name;
   c.shape = "training step of a 5-layer Llama";
@@ -192,7 +192,7 @@ Case plan_case(const std::string& name, Part part) {
 }
 
 /// The graph of the step alone: model, gradients, optimiser; nothing planned or computed.
-Case build_case(const std::string& name, Part part) {
+Case build_train_case(const std::string& name, Part part) {
   Case c;
   c.name = "train/build_5_layers/" + name;
   c.shape = "training step of a 5-layer Llama";
@@ -211,9 +211,9 @@ std::vector<Case> train_suite() {
   std::vector<Case> cases{step_case("forward", Part::forward), step_case("step", Part::full),
                           step_case("lora_step", Part::lora)};
   for (const DType type : kHalfTypes) cases.push_back(step_case("lora_step", Part::lora, type));
-  cases.push_back(build_case("step", Part::full));
-  cases.push_back(plan_case("step", Part::full));
-  cases.push_back(plan_case("lora_step", Part::lora));
+  cases.push_back(build_train_case("step", Part::full));
+  cases.push_back(train_plan_case("step", Part::full));
+  cases.push_back(train_plan_case("lora_step", Part::lora));
   return cases;
 }
 
