@@ -36,7 +36,7 @@ die() {
   exit 1
 }
 
-tests="test_device test_ops test_autodiff test_runtime test_training test_generate test_multi_device"
+tests="test_device test_ops test_autodiff test_runtime test_training test_multi_device"
 
 # ---- Here --------------------------------------------------------------------------------------------------------
 

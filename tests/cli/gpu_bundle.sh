@@ -2,7 +2,7 @@
 . tests/support/cli.sh
 
 tree=$(cd "$(dirname "$CALDERA_BIN")/.." && pwd)
-for program in test_device test_ops test_autodiff test_runtime test_training test_generate test_multi_device; do
+for program in test_device test_ops test_autodiff test_runtime test_training test_multi_device; do
   if [ ! -x "$tree/tests/$program" ]; then
     echo "SKIPPED: $program is not built" >&2
     exit 77
