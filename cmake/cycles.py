@@ -55,6 +55,8 @@ def units_of(files, includes):
         unit[file] = stem
         if file.endswith(".cpp") and stem + ".h" not in known:
             defined = set(DEFINITION.findall(read(file)))
+            if "main" in defined:  # a program is nobody's implementation
+                continue
             declared = {h: len(defined.intersection(CALLABLE.findall(read(h)))) for h in includes[file]
                         if h.endswith(".h") and os.path.dirname(h) == os.path.dirname(file)}
             most = max(declared, key=declared.get, default=None)

@@ -46,17 +46,23 @@ class Tidy:
         """The files that are read, with their commands."""
         commands = []
         for unit in units:
-            for path in settings_of(unit.sources[0])[:-1]:
-                lint_commands.write_whole(os.path.join(self.folder, path), lint_commands.read_text(path))
-            lines = [f'#include "{os.path.abspath(s)}"  // NOLINT(bugprone-suspicious-include)\n' for s in unit.sources]
-            lint_commands.write_whole(self.file_of(unit), "".join(lines))
+            if len(unit.sources) > 1:
+                self.write_group(unit)
             first = ["-include", unit.precompiled] if unit.precompiled else []
             commands.append({"directory": unit.directory, "file": os.path.abspath(self.file_of(unit)),
                              "arguments": ["c++", *unit.flags, *first, "-c", os.path.abspath(self.file_of(unit))]})
         lint_commands.write_whole(os.path.join(self.folder, "compile_commands.json"), json.dumps(commands, indent=1))
 
+    def write_group(self, unit):
+        for path in settings_of(unit.sources[0])[:-1]:
+            lint_commands.write_whole(os.path.join(self.folder, path), lint_commands.read_text(path))
+        lines = [f'#include "{os.path.abspath(s)}"  // NOLINT(bugprone-suspicious-include)\n' for s in unit.sources]
+        lint_commands.write_whole(self.file_of(unit), "".join(lines))
+
     def file_of(self, unit):
-        return os.path.join(self.folder, unit.name if unit.name.endswith(".cpp") else unit.name + ".cpp")
+        """The source itself where it is one: what holds for headers does not hold for it."""
+        [first, *more] = unit.sources
+        return os.path.join(self.folder, unit.name + ".cpp") if more else first
 
     def passes(self, unit):
         settings = [lint_commands.read_text(path) for path in settings_of(unit.sources[0])]

@@ -9,7 +9,7 @@
 #include "lm/base/atomic_file.h"
 #include "lm/base/json_file.h"
 #include "training/data/chat_format.h"
-#include "training/data/form.h"
+#include "training/data/forms.h"
 
 namespace caldera {
 namespace {

@@ -1,10 +1,9 @@
-// DataForm: what a line of a .jsonl file may say. A form is a file beside this one and a line in form.cpp.
+// DataForm: what a line of a .jsonl file may say. A form is a file beside this one and a line in forms.cpp.
 // Private to training/data.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lm/base/json_file.h"
 #include "training/data/example.h"
@@ -28,9 +27,6 @@ struct DataForm {
   /// Throws FileError for fields of wrong types, and whatever ChatFormat throws.
   Example (*read)(const DataLine& line);
 };
-
-/// All forms; a line has the first of them that says so.
-const std::vector<DataForm>& data_forms();
 
 /// Returns the messages of field `name` of the line, in the order of their members. Throws FileError unless
 /// it is a list of objects, each with a "role", or where there is no chat template.
