@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Prints the tables of docs/vulkan.md, "Kernels without a card", from what `caldera kernels --json` says.
+"""Prints the tables of docs/records/vulkan.md from what `caldera kernels --json` says.
 
-  benches/kernel_tables.py DIR [--before DIR] [--into docs/vulkan.md]
+  benches/kernel_tables.py DIR [--before DIR] [--into docs/records/vulkan.md]
 
 DIR holds a file TASK-CARD.json a task (train, train-f16, decode) and card (7900xtx, 9070xt, rtx4090, h100), each the output of
 
   caldera kernels --device vulkan --config benches/llama-1b.json --task TASK --card CARD --json
 
-on a driver for that card; docs/vulkan.md says which ones need no card. With --before, times of an earlier state stand
+on a driver for that card; docs/guide/vulkan.md says which ones need no card. With --before, times of an earlier state stand
 beside those of now. With --into, the tables replace those between the file's marks.
 """
 

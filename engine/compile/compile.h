@@ -25,8 +25,8 @@ struct CompileOptions {
   std::function<void(std::string_view pass, const std::function<std::string()>& text)> after_pass;
 };
 
-/// Runs the passes (see compile.cpp, and docs/compiler.md). Near-linear in the size of the program: whatever
-/// is not, works on windows of bounded size. Pure: the same program and options give the same plan.
+/// Runs the passes (see compile.cpp, and docs/internals/compiler.md). Near-linear in the size of the program:
+/// whatever is not, works on windows of bounded size. Pure: the same program and options give the same plan.
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options);
 
 /// The names of the passes, in the order in which they run.

@@ -13,7 +13,7 @@ namespace caldera {
 /// One line for each function, F(op, name, operands, gives bool, domain, math). `operands` counts those that
 /// are values; comparisons and predicates give bool; `domain` is a ScalarDomain, that of the operands (of the
 /// second and third for select); `math` is a ScalarMath. What a new elementary function takes besides its
-/// line: docs/adding-operations.md.
+/// line: docs/internals/adding-operations.md.
 // clang-format off
 #define CALDERA_SCALAR_OPS(F) \
   /* sources */ \

@@ -1,5 +1,5 @@
 // Gradients against central differences, with PyTorch's semantics (torch.autograd.gradcheck): for users'
-// own functions and rules as for the engine's. docs/transforms.md shows how to check a custom_vjp.
+// own functions and rules as for the engine's. docs/guide/transforms.md shows how to check a custom_vjp.
 #pragma once
 
 #include <cstdint>

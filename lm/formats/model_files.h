@@ -14,7 +14,7 @@ namespace caldera {
 /// The configuration and the weights of a model, as Hugging Face has them:
 ///
 /// - a folder with config.json and model.safetensors or its shards, its weights plain or quantised by
-///   bitsandbytes, MLX, GPTQ, AWQ, FP8 or MXFP4 (docs/formats.md says in which forms);
+///   bitsandbytes, MLX, GPTQ, AWQ, FP8 or MXFP4 (docs/guide/formats.md says in which forms);
 /// - a GGUF file, or the first of the parts that one was split into ("-00001-of-00003.gguf"). Its metadata
 ///   become config.json's fields, its tensors have Hugging Face's names, and what llama.cpp's converter did
 ///   to them (rows of q and k permuted, 1 added to Gemma's norms) is undone as they are read.

@@ -23,7 +23,7 @@ struct FamilyFacts {
   bool encoder = false;
 };
 
-/// Every known family, in the registry's order: what docs/models.md is made of.
+/// Every known family, in the registry's order: what docs/guide/models.md is made of.
 std::vector<FamilyFacts> model_families();
 
 /// The model that a config.json (or any file of that form), a model folder or a GGUF file describes, with

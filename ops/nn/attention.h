@@ -36,10 +36,10 @@ struct AttentionOptions {
 
 /// softmax(q k^T * scale, masked) v (Vaswani et al. 2017): q (..., queries, features), k (..., keys,
 /// features), v (..., keys, width); leading axes broadcast. Runs without holding the scores in memory
-/// wherever the compiler takes it (docs/compiler.md). Scores of 16-bit types are float32. A query that a
-/// boolean mask lets look at nothing gives the mean of v, where PyTorch gives NaN or 0; one whose every score
-/// is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal or a window,
-/// and for a window or softcap that is not positive.
+/// wherever the compiler takes it (docs/internals/compiler.md). Scores of 16-bit types are float32. A query
+/// that a boolean mask lets look at nothing gives the mean of v, where PyTorch gives NaN or 0; one whose
+/// every score is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal or
+/// a window, and for a window or softcap that is not positive.
 LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                                         const AttentionOptions& options = {});
 

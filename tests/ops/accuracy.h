@@ -1,5 +1,5 @@
 // How accurate the functions of float32 are: what accuracy_test.cpp measures, and the figures that
-// docs/operations.md prints.
+// docs/guide/operations.md prints.
 #pragma once
 
 #include <array>

@@ -29,7 +29,7 @@ struct OptimizerState {
 /// What changes from step to step (the learning rate, bias corrections) enters the plan as arguments: from
 /// the second step on the plan is in the cache. State of 16-bit parameters is f32. One thread at a time.
 ///
-/// An optimiser derives from it and says what one parameter becomes; see docs/training.md.
+/// An optimiser derives from it and says what one parameter becomes; see docs/guide/training.md.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -57,8 +57,8 @@ struct RenderedChat {
 };
 
 /// A template in the dialect of Jinja that tokenizers of Hugging Face carry, rendered as
-/// `apply_chat_template` renders it (docs/chat-templates.md says what there is and what differs). It may come
-/// from anyone: it can do nothing but give text, and the limits hold whatever it does.
+/// `apply_chat_template` renders it (docs/guide/chat-templates.md says what there is and what differs). It
+/// may come from anyone: it can do nothing but give text, and the limits hold whatever it does.
 ///
 /// A template does not change: many threads may render it at once.
 class ChatTemplate {

@@ -33,7 +33,7 @@ class GrammarVocabulary {
 /// Of JSON Schema (draft 2020-12) this takes: type, enum, const, properties, required, additionalProperties,
 /// items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, format, minimum, maximum,
 /// exclusiveMinimum, exclusiveMaximum, anyOf, oneOf, allOf, $ref, $defs (definitions) and nullable, as
-/// docs/serving.md says; annotations are passed over, everything else is refused by name.
+/// docs/guide/serving.md says; annotations are passed over, everything else is refused by name.
 ///
 /// Safe to use from several threads: what is learnt about tokens for one text serves the others.
 class Grammar {

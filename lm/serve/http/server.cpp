@@ -48,7 +48,7 @@ ApiError plain_error(const httplib::Request& request, int status) {
             fmt::format("{} takes {}", request.path, methods),
             {},
             "method_not_allowed"};
-  if (status == 404) return not_found("there is nothing at this path; docs/serving.md lists what there is");
+  if (status == 404) return not_found("there is nothing at this path; docs/guide/serving.md lists paths");
   if (status == 413) return {413, "invalid_request_error", "the body is too large"};
   if (status >= 500) return server_error("the server failed");
   return {status, "invalid_request_error", "the request is malformed"};

@@ -18,7 +18,7 @@ struct ServerOptions {
   RequestLog::Print log;             ///< receives a line a request, from any thread; none: no log
 };
 
-/// Listens, answers, and stops. Answers are of OpenAI's API (docs/serving.md).
+/// Listens, answers, and stops. Answers are of OpenAI's API (docs/guide/serving.md).
 class HttpServer {
  public:
   /// Keeps a reference to the service, whose limits it obeys.

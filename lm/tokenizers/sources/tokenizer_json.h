@@ -8,8 +8,8 @@
 namespace caldera {
 
 /// The pipeline added tokens -> normalizer -> pre-tokenizer -> model -> post-processor, and the decoder back.
-/// Gives the ids and texts that Hugging Face's library gives; docs/tokenizers.md lists the components. The
-/// file's `truncation` and `padding` change nothing.
+/// Gives the ids and texts that Hugging Face's library gives; docs/guide/tokenizers.md lists the components.
+/// The file's `truncation` and `padding` change nothing.
 class TokenizerJson final : public Tokenizer {
  public:
   struct Options {

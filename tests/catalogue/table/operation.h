@@ -1,6 +1,6 @@
 // Operation: an entry of the catalogue of operations. Each public operation has one;
 // documentation, golden files and tests read the entry, and hold the implementation to it. The library knows
-// none. How to add one: docs/adding-operations.md.
+// none. How to add one: docs/internals/adding-operations.md.
 #pragma once
 
 #include <array>

@@ -167,9 +167,9 @@ TEST_P(OptionalOutputsOf, TakeNothingFromDonations) {
 
 TEST_P(OptionalOutputsOf, FailAloneWithWhatTheyNeed) {
   if (device().kind != DeviceKind::cpu) {
-    GTEST_SKIP()
-        << "cholesky of a GPU's tensor is computed by the CPU (docs/operations.md), and graphs that cross "
-           "devices keep nothing that was not asked for (docs/decisions.md)";
+    GTEST_SKIP() << "cholesky of a GPU's tensor is computed by the CPU (docs/guide/operations.md), and "
+                    "graphs that cross "
+                    "devices keep nothing that was not asked for (docs/records/decisions/engine.md)";
   }
   const LazyTensor x = random({6, 6}, 1), bad = (eye(6, {}, 0, DType::f32, device()) * -1.0).eval();
   const LazyTensor h = matmul(x, x), out = sum(matmul(h, x));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kHead = R"(# Models
 
-Made by `build/release/tests/caldera_models > docs/models.md` from the registry of families (`lm/models/registry.cpp`); a
+Made by `build/release/tests/caldera_models > docs/guide/models.md` from the registry of families (`lm/models/registry.cpp`); a
 test holds the page to it.
 
 A model folder is Hugging Face's: `config.json`, safetensors, `tokenizer.json`. The family is the one that `architectures` and `model_type`

@@ -1,4 +1,4 @@
-// The page docs/models.md: a table of the families in the registry.
+// The page docs/guide/models.md: a table of the families in the registry.
 #pragma once
 
 #include <string>

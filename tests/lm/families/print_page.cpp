@@ -1,4 +1,4 @@
-// Prints docs/models.md.
+// Prints docs/guide/models.md.
 #include <fmt/core.h>
 
 #include "tests/lm/families/page.h"

@@ -10,10 +10,10 @@ namespace caldera::testing {
 namespace {
 
 TEST(ModelsPage, IsTheRegistry) {
-  std::ifstream file("docs/models.md");
+  std::ifstream file("docs/guide/models.md");
   std::ostringstream found;
   found << file.rdbuf();
-  EXPECT_EQ(found.str(), models_page()) << "run build/release/tests/caldera_models > docs/models.md";
+  EXPECT_EQ(found.str(), models_page()) << "run build/release/tests/caldera_models > docs/guide/models.md";
 }
 
 }  // namespace

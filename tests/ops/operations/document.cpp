@@ -244,7 +244,7 @@ std::string accuracy_section() {
 std::string operations_page() {
   std::string out =
       "# Operations\n\n"
-      "Made by `build/release/tests/caldera_operations > docs/operations.md` from the catalogue of "
+      "Made by `build/release/tests/caldera_operations > docs/guide/operations.md` from the catalogue of "
       "operations (`tests/catalogue/`)"
       " and by trying\neach one; a test holds this page to it. **types**: what the operands may be. **vjp**, "
       "**jvp**, **vmap**: whether reverse mode,\nforward mode and batching work: *zero* where the "

@@ -1,4 +1,4 @@
-// docs/operations.md, made from the table of operations and from trying each one.
+// docs/guide/operations.md, made from the table of operations and from trying each one.
 #pragma once
 
 #include <span>

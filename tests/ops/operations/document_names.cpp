@@ -1,4 +1,4 @@
-// The section of docs/operations.md for readers who know an operation by another name.
+// The section of docs/guide/operations.md for readers who know an operation by another name.
 #include <fmt/format.h>
 
 #include "tests/ops/operations/document.h"

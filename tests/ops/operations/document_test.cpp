@@ -15,16 +15,16 @@ namespace {
 
 TEST(Document, IsTheTableOfOperations) {
   CALDERA_REQUIRE_DEVICE(Device::vulkan(0));  // one column tells what runs there
-  std::ifstream file("docs/operations.md");
+  std::ifstream file("docs/guide/operations.md");
   std::istringstream page(operations_page());
   std::string made, found;
   for (int line = 1; std::getline(page, made); ++line) {
     found.clear();
     std::getline(file, found);
-    ASSERT_EQ(found, made) << "docs/operations.md, line " << line
-                           << ": run build/release/tests/caldera_operations > docs/operations.md";
+    ASSERT_EQ(found, made) << "docs/guide/operations.md, line " << line
+                           << ": run build/release/tests/caldera_operations > docs/guide/operations.md";
   }
-  EXPECT_FALSE(std::getline(file, found)) << "docs/operations.md goes on after the page: " << found;
+  EXPECT_FALSE(std::getline(file, found)) << "docs/guide/operations.md goes on after the page: " << found;
 }
 
 TEST(Document, NoOperationLacksARule) {

@@ -1,4 +1,5 @@
-// The section of docs/operations.md on types: their facts, and the table in which type two operands meet.
+// The section of docs/guide/operations.md on types: their facts, and the table in which type two operands
+// meet.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Prints docs/operations.md.
+// Prints docs/guide/operations.md.
 #include <fmt/core.h>
 
 #include "tests/ops/operations/document.h"

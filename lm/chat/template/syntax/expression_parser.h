@@ -1,5 +1,5 @@
 // Parses expressions, by recursive descent. Beside each rule, its part of the grammar
-// (docs/chat-templates.md).
+// (docs/guide/chat-templates.md).
 #pragma once
 
 #include <string>
