@@ -102,7 +102,7 @@ class Tree:
         return word in self.foreign_words or bool(self.foreign_patterns.match(word))
 
     def has_path(self, path):
-        path = path.strip("/")
+        path = path.removeprefix("./").strip("/")
         if not path or path in self.ends:
             return True
         pattern = CAPITALS.sub("*", re.sub(r"<[^>]*>", "*", path))

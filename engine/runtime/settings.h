@@ -1,4 +1,5 @@
-// Switches of the engine. Initially from the environment; a program may change them.
+// Switches of the engine. Initially from the environment; a program may change them. The table of all
+// switches is in docs/guide/debugging.md.
 #pragma once
 
 #include <cstdint>
