@@ -10,14 +10,14 @@
 
 namespace caldera {
 
-/// What stands for a value of the mapped function's graph in the rewritten one. If it is mapped, axis 0 is
-/// the mapped axis, and the axes of one example follow.
+/// Stands for a value of the mapped function's graph in the rewritten one. If it is mapped, axis 0 is the
+/// mapped axis, and the axes of one example follow.
 struct Batched {
   LazyTensor value;
   bool is_mapped = false;
 };
 
-/// What the mapped arguments of a function are.
+/// Says what the mapped arguments of a function are.
 struct Examples {
   std::int64_t size = 0;                 // extent of the mapped axis
   std::vector<LazyTensor> placeholders;  // stand for the mapped arguments inside of the function

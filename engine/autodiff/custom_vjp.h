@@ -44,7 +44,7 @@ struct CustomVjp {
 /// called from any thread that differentiates them.
 VectorFunction custom_vjp(CustomVjp rule);
 
-/// Of one result: backward(arguments, result, cotangent).
+/// Makes a function of one result: backward(arguments, result, cotangent).
 TensorFunction custom_vjp(
     TensorFunction forward,
     std::function<std::vector<LazyTensor>(std::span<const LazyTensor> arguments, const LazyTensor& result,

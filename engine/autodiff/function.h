@@ -10,11 +10,11 @@
 
 namespace caldera {
 
-/// Of any number of tensors, to one.
+/// A function of any number of tensors, to one.
 using TensorFunction = std::function<LazyTensor(std::span<const LazyTensor>)>;
-/// Of any number of tensors, to any number.
+/// A function of any number of tensors, to any number.
 using VectorFunction = std::function<std::vector<LazyTensor>(std::span<const LazyTensor>)>;
-/// Of one tensor, to one.
+/// A function of one tensor, to one.
 using UnaryFunction = std::function<LazyTensor(const LazyTensor&)>;
 
 /// A function of one result as one of a list of results. Empty if it is.

@@ -26,9 +26,9 @@ LazyTensor jacobian(const UnaryFunction& function, const LazyTensor& x,
                     JacobianMode mode = JacobianMode::smaller);
 UnaryFunction jacobian(UnaryFunction function, JacobianMode mode = JacobianMode::smaller);
 
-/// Of each result (first index) with respect to each argument (second index), as above. Empty tensors for
-/// arguments that are not floating, of which there must be one that is. `smaller` counts the elements of all
-/// results against those of all arguments.
+/// Computes the Jacobian of each result (first index) with respect to each argument (second index), as above.
+/// Empty tensors for arguments that are not floating, of which there must be one that is. `smaller` counts
+/// the elements of all results against those of all arguments.
 std::vector<std::vector<LazyTensor>> jacobian(const VectorFunction& function,
                                               std::span<const LazyTensor> arguments,
                                               JacobianMode mode = JacobianMode::smaller);

@@ -32,7 +32,7 @@ struct Snapshot {
 /// Whether a walk goes on behind a target, to other targets.
 enum class Targets : std::uint8_t { are_passed, end_walk };
 
-/// What lies between `targets` and `outputs`. Iterative. Takes graph_mutex().
+/// Takes what is between `targets` and `outputs`. Iterative. Takes graph_mutex().
 Snapshot take_snapshot(std::span<const LazyTensor> outputs, std::span<const LazyTensor> targets,
                        Targets walk = Targets::are_passed);
 

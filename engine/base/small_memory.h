@@ -41,7 +41,7 @@ struct Store {
 };
 extern constinit thread_local Store store;
 
-/// Where the store does not help.
+/// Allocates where the store does not help.
 void* allocate(std::size_t units);
 void free(void* memory, std::size_t units) noexcept;
 

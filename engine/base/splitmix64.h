@@ -6,7 +6,7 @@
 
 namespace caldera {
 
-/// What the generator's state advances by at each step.
+/// The generator's state advances by this at each step.
 inline constexpr std::uint64_t kSplitMix64Step = 0x9e3779b97f4a7c15U;
 
 /// The output of the generator for a state: a bijection, so that no two states give one number, and

@@ -10,8 +10,8 @@
 
 namespace caldera {
 
-/// The same number as std::int64_t. Throws ValueError for one above its range, which a conversion would turn
-/// into a negative number.
+/// Returns the number as std::int64_t. Throws ValueError for one above its range, which a conversion would
+/// turn into a negative number.
 template <std::integral T>
 constexpr std::int64_t to_int64(T value) {
   if constexpr (std::unsigned_integral<T> && sizeof(T) >= sizeof(std::int64_t)) {

@@ -68,7 +68,7 @@ class StepTimer {
   std::vector<StepTime>* times_;
 };
 
-/// Where a plan's inputs and outputs lie in one replay, and the values of its scalar arguments.
+/// Says where a plan's inputs and outputs are stored in one replay, and the values of its scalar arguments.
 struct Bindings {
   struct Slot {
     Storage* storage = nullptr;
@@ -94,9 +94,9 @@ class Executable {
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
   /// Whether a step may fail for what its inputs are (FailedSteps).
   bool may_fail() const { return may_fail_; }
-  /// How step number `step` of the plan is computed.
+  /// Says how step number `step` of the plan is computed.
   virtual StepVariant variant_of([[maybe_unused]] std::size_t step) const { return {}; }
-  /// What it keeps of host and device memory beyond the plan, about: prepared steps, command buffers.
+  /// Estimates the host and device memory that it keeps beyond the plan: prepared steps, command buffers.
   virtual std::size_t bytes() const { return 0; }
 
  private:
@@ -114,10 +114,11 @@ struct GeneratedCode {
   std::string title;
   std::string text;
 };
-/// What a device generates for a step. Throws DTypeError where it has no code for the step's types.
+/// Writes the code that a device generates for a step. Throws DTypeError where it has no code for the step's
+/// types.
 using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
 
-/// What `submit` and `wait` throw where steps of a replay have failed for what their inputs are (a matrix
+/// Is thrown by `submit` and `wait` where steps of a replay have failed for what their inputs are (a matrix
 /// that is not positive definite), and all others ran: what does not depend on a failed step is there.
 struct FailedSteps {
   std::exception_ptr error;        // the first step's
@@ -136,18 +137,18 @@ class Backend {
   virtual const DeviceInfo& info() const = 0;
   /// Whether kernels may compute with the type.
   virtual bool supports(DType type) const = 0;
-  /// What plans for it are compiled for; the same at every call.
+  /// Returns what plans for it are compiled for; the same at every call.
   virtual DeviceTraits traits() const { return {}; }
   /// The variants of the matrix product that it has been written for, on this device or another of its kind.
   /// Empty: there is one, which has no name.
   virtual std::vector<ProductVariantInfo> product_variants() const { return {}; }
-  /// The same of attention. What a step does not allow (operands of f32 in cooperative matrices) goes another
-  /// way even where one is pinned.
+  /// Lists the variants of attention. What a step does not allow (operands of f32 in cooperative matrices)
+  /// takes another variant even where one is pinned.
   virtual std::vector<AttentionVariantInfo> attention_variants() const { return {}; }
   /// Whether `submit` returns while the device still computes, so that the next replay may be queued behind.
   virtual bool runs_ahead() const { return false; }
-  /// How many threads may call `submit` at once, the same executable included. Work that is submitted so must
-  /// not share memory that any of it writes. 1 where the device orders replays itself (runs_ahead).
+  /// Returns how many threads may call `submit` at once, the same executable included. Work that is submitted
+  /// so must not share memory that any of it writes. 1 where the device orders replays itself (runs_ahead).
   virtual std::size_t lanes() const { return 1; }
   /// At least 64-byte aligned. When memory is out, gives back what is unused, here and everywhere on the
   /// device, and drops the arena; then throws OutOfMemoryError with the bytes wanted, in use and allowed.
@@ -172,8 +173,8 @@ class Backend {
   /// is lost.
   virtual void wait(Ticket ticket) = 0;
   virtual DeviceCounters counters() const = 0;
-  /// Of what the device keeps to be used again; the kind `plans` is the runtime's. Nothing of kinds that it
-  /// does not have.
+  /// Counts what the device keeps to be used again; the kind `plans` is the runtime's. Nothing of kinds that
+  /// it does not have.
   virtual CacheStats cache_stats(CacheKind) const { return {}; }
   /// From now on; drops what is beyond it.
   virtual void set_cache_limit(CacheKind, std::uint64_t) {}

@@ -1,4 +1,4 @@
-// What the engine keeps to spare itself work, and how much of it.
+// Counts what the engine keeps to spare itself work.
 #pragma once
 
 #include <cstdint>

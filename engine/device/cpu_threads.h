@@ -1,4 +1,4 @@
-// How many threads the kernels of the CPU device may use.
+// Says how many threads the kernels of the CPU device may use.
 #pragma once
 
 namespace caldera {

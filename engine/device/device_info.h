@@ -1,4 +1,4 @@
-// What a device is, and what it has done.
+// Tells what a device is, and what it has done.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-/// What `caldera devices` prints of a device.
+/// Holds what `caldera devices` prints of a device.
 struct DeviceInfo {
   Device device;
   std::string name;
@@ -21,7 +21,7 @@ struct DeviceInfo {
   std::string profile;               // maker, generation, width, in words; empty: nothing to say
 };
 
-/// What a device has done since it was opened. Monotonic, but for what says "now" or "since".
+/// Counts what a device has done since it was opened. Monotonic, but for what says "now" or "since".
 struct DeviceCounters {
   std::uint64_t dispatches = 0;  // steps executed
   std::uint64_t barriers = 0;

@@ -1,4 +1,4 @@
-// What a device may take from its driver (or from the system) for all of its memory pools together.
+// Bounds what a device may take from its driver (or from the system) for all of its memory pools together.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// How much a device gives up to make room.
+/// Says how much a device gives up to make room.
 enum class Pressure : std::uint8_t {
   light,  // blocks that nothing lies in go back
   heavy,  // before that, what can be made again is dropped: arenas
@@ -44,7 +44,7 @@ class MemoryBudget {
   /// Asks everyone for memory back, waiting for work in flight. Not to be called under a lock that a
   /// Reclaimer's function takes. Throws what those functions throw (DeviceError when the device is lost).
   void relieve(Pressure pressure);
-  /// How often memory was asked back.
+  /// Counts how often memory was asked back.
   std::uint64_t trims() const { return trims_.load(std::memory_order_relaxed); }
 
   /// One who can give memory back, for as long as the object lives. A function that stands at
@@ -69,8 +69,8 @@ class MemoryBudget {
   /// room.
   void count_tensors(std::int64_t bytes) { tensors_.fetch_add(bytes, std::memory_order_relaxed); }
 
-  /// Of an error: "out of memory: N bytes wanted, ..." and what to do. `what_there_is` names what bounds the
-  /// device where no limit does, such as "a heap of 2147483648".
+  /// Returns the text of an error: "out of memory: N bytes wanted, ..." and what to do. `what_there_is` names
+  /// what bounds the device where no limit does, such as "a heap of 2147483648".
   std::string out_of_memory(std::uint64_t wanted, const std::string& what_there_is) const;
 
  private:

@@ -22,8 +22,8 @@ class RecentCache {
  public:
   explicit RecentCache(std::uint64_t limit) { stats_.limit = limit; }
 
-  /// What is kept under the key, made by `make()` if there is none: by one thread, for which others that ask
-  /// for the same key wait, and nobody else. Throws what `make` throws; the next to ask tries again.
+  /// Returns what is kept under the key, made by `make()` if there is none: by one thread, for which others
+  /// that ask for the same key wait, and nobody else. Throws what `make` throws; the next to ask tries again.
   template <class Make>
   std::shared_ptr<Value> get(const Hash128& key, const Make& make) {
     const std::shared_ptr<Slot> slot = slot_of(key);

@@ -1,4 +1,4 @@
-// What CALDERA_DEBUG prints to standard error.
+// Prints what CALDERA_DEBUG asks for to standard error.
 #pragma once
 
 #include "engine/device/backend.h"

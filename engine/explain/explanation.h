@@ -71,7 +71,7 @@ std::vector<StepCost> costs_of(const Plan& plan);
 /// "12.5 KiB"
 std::string format_bytes(std::int64_t bytes);
 
-/// For each step the earlier steps that wrote what it reads, each once, ascending.
+/// Lists for each step the earlier steps that wrote what it reads, each once, ascending.
 std::vector<std::vector<std::uint32_t>> step_dependencies(const Plan& plan);
 
 /// A buffer of the arena from the step that first touches it to the last one.

@@ -1,5 +1,5 @@
-// What is recorded of evaluations: the graph, the plan and when each part of it ran. Made by the runtime,
-// read by what explains an evaluation to people and tools.
+// Holds what is recorded of evaluations: the graph, the plan and when each part of it ran. Made by the
+// runtime, read by what explains an evaluation to people and tools.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace caldera {
 
-/// What is kept of a node: neither its value nor its inputs stay alive.
+/// Holds what is kept of a node: neither its value nor its inputs stay alive.
 struct GraphNode {
   const OpDef* op = nullptr;
   Shape shape;

@@ -32,8 +32,8 @@ using Cotangents = std::vector<std::pair<LazyTensor, LazyTensor>>;
 /// Tells whether the cotangent of a tensor of the graph is wanted: it depends on an input of the transform.
 using IsWanted = std::function<bool(const LazyTensor&)>;
 
-/// How a call is differentiated and mapped. Constant and shared by calls: its functions may be called from
-/// any thread, and not while the caller holds graph_mutex().
+/// Says how a call is differentiated and mapped. Constant and shared by calls: its functions may be called
+/// from any thread, and not while the caller holds graph_mutex().
 class CallRule {
  public:
   CallRule() = default;

@@ -12,7 +12,7 @@ namespace caldera {
 extern const OpDef kDataOp;
 extern const OpDef kComputedOp;
 
-/// Of the floating results of compiled functions, from which gradients would go on, if there were a way.
+/// Marks the floating results of compiled functions, from which gradients would go on, if there were a way.
 extern const OpDef kCompiledOp;
 
 /// A leaf of this value, which is ready or has an event.

@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// What constants and margins are filled with: an integer, held exactly in 64 bits, or a floating-point
+/// Holds what constants and margins are filled with: an integer, held exactly in 64 bits, or a floating-point
 /// number. Made of either implicitly, so that a call takes 1, 1.0 or std::int64_t{1} << 60 alike. Throws
 /// ValueError for an unsigned integer that 64 bits with a sign do not hold.
 class FillValue {

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostHistories = 1024;
 inline constexpr std::size_t kMostHistoryNodes = std::size_t{1} << 18;
 inline constexpr std::uint64_t kMostHistoryBytes = std::uint64_t{256} << 20;
 
-/// What is kept now. Thread-safe.
+/// Returns what is kept now. Thread-safe.
 inline HistoryStats history_stats() { return HistoryList::stats(); }
 
 /// While one lives, evaluations by this thread keep every history, and no thread gives up any for being old:

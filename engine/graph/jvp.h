@@ -7,8 +7,8 @@
 
 namespace caldera {
 
-/// What a tangent rule sees and fills. Rules live beside their operation in ops/. Element-wise operations
-/// need none: the gradient rule says all, as their Jacobian is diagonal.
+/// Holds what a tangent rule sees and fills. Rules live beside their operation in ops/. Element-wise
+/// operations need none: the gradient rule says all, as their Jacobian is diagonal.
 struct JvpContext {
   std::span<const LazyTensor> inputs;
   const LazyTensor& output;

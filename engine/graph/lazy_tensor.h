@@ -66,7 +66,7 @@ class LazyTensor {
   static LazyTensor from_vector(const std::vector<T>& data, const Shape& shape);
   template <class T>
   static LazyTensor from_vector(const std::vector<T>& data, const Shape& shape, Device device);
-  /// As from_span, from raw bytes of `dtype`.
+  /// Makes a tensor like from_span, from raw bytes of `dtype`.
   static LazyTensor from_bytes(const void* data, std::size_t bytes, DType dtype, const Shape& shape,
                                Device device);
   static LazyTensor from_slice(std::span<const float> data, const Shape& shape) {
@@ -99,7 +99,7 @@ class LazyTensor {
   EvalFuture eval_async() const;
   /// True once the value has been computed without error.
   bool is_evaluated() const;
-  /// The same value as a leaf that gradients do not pass. Of an evaluated tensor it shares the storage;
+  /// Returns the value as a leaf that gradients do not pass. Of an evaluated tensor it shares the storage;
   /// otherwise it is stop_gradient(*this).
   LazyTensor detach() const;
 

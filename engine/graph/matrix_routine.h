@@ -7,15 +7,17 @@
 
 namespace caldera {
 
-/// Of a (m, n) and, for the two that solve, b (n, k). The results of one matrix lie one after the other in
-/// the order in which they stand here, each row-major; p = min(m, n), or with `option` for qr: m; for svd: m
-/// and n. Where a holds NaN or an infinity all results of that matrix are NaN, but for solve_triangular.
+/// A routine works on a (m, n) and, for the two that solve, b (n, k). The results of one matrix lie one after
+/// the other in the order in which they stand here, each row-major; p = min(m, n), or with `option` for qr:
+/// m; for svd: m and n. Where a holds NaN or an infinity all results of that matrix are NaN, but for
+/// solve_triangular.
 enum class MatrixRoutine : std::uint8_t {
   /// The lower triangle L (n, n), L L^T = a. Reads the lower triangle. Fails unless a is positive definite.
   cholesky,
   /// x (n, k), a x = b. Fails where a is singular.
   solve,
-  /// The same. Reads the lower triangle, with `option` the upper one. Fails where its diagonal has a 0.
+  /// Solves for a triangular a. Reads the lower triangle, with `option` the upper one. Fails where its
+  /// diagonal has a 0.
   solve_triangular,
   /// a^-1 (n, n). Fails where a is singular.
   inv,

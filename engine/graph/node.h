@@ -75,8 +75,8 @@ class NodeHandle {
   Node* node_ = nullptr;
 };
 
-/// Where a node's value lies (dense, row-major), and when it will be there. `ready` is null for values that
-/// always were.
+/// Says where a node's value is stored (dense, row-major), and when it will be there. `ready` is null for
+/// values that always were.
 struct Value {
   StoragePtr storage;
   std::int64_t byte_offset = 0;
@@ -101,7 +101,7 @@ class Node {
   /// Calls are made by make_call.
   static NodePtr make(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                       std::span<Node* const> inputs = {}, std::span<const std::int64_t> attributes = {});
-  /// The same of two inputs, which most nodes have.
+  /// Makes a node of two inputs, which most nodes have.
   static NodePtr make(const OpDef& op, const InternedShape& shape, DType dtype, Device device, Node& a,
                       Node& b);
   static NodePtr make(const OpDef& op, const Shape& shape, DType dtype, Device device,
@@ -149,8 +149,8 @@ class Node {
 
   /// True from the moment evaluation is scheduled; false again if it fails.
   bool has_value() const { return has_value_.load(std::memory_order_acquire); }
-  /// Of a node that has one. Under graph_mutex(), or where nothing can take the value away: before the node
-  /// is shared, or once the value is there and the caller holds the node.
+  /// Returns the value of a node that has one. Call it under graph_mutex(), or where nothing can take the
+  /// value away: before the node is shared, or once the value is there and the caller holds the node.
   const Value& value() const { return result_->value; }
   /// Under graph_mutex() or before the node is shared.
   void set_value(Value value);
@@ -166,7 +166,7 @@ class Node {
   void cut(OriginsPtr origins, std::vector<NodePtr>& to);
   /// Under graph_mutex(): takes back what cut() gave away.
   void mend(std::span<NodePtr> inputs);
-  /// What a value that was cut came from; null if from nothing that anybody held.
+  /// Returns what a value that was cut came from; null if from nothing that anybody held.
   const OriginsPtr& origins() const { return result_->origins; }
   /// The name under which others remember to have come from this node. Under graph_mutex(). Null: nobody
   /// does.
@@ -191,8 +191,7 @@ class Node {
   /// Its value was computed by an evaluation while somebody held it, and was not kept. Under graph_mutex().
   bool was_passed_by() const { return was_passed_by_; }
   void note_passed_by() { was_passed_by_ = true; }
-  /// The same for a value that was not asked for: when nobody holds it any longer, it may go
-  /// (drop_loose_values).
+  /// Keeps a value that was not requested: when nobody holds it any longer, it may go (drop_loose_values).
   void keep_optional_value();
   /// Under graph_mutex(): whether the value was not asked for, and keeps its history.
   bool is_optional_value() const { return result_ != nullptr && result_->kept && result_->kept->is_optional; }
@@ -218,7 +217,7 @@ class Node {
   friend class NodeHandle;
   class Released;
 
-  /// What a node has once evaluation is scheduled.
+  /// Holds what a node has once evaluation is scheduled.
   struct Result : InSmallMemory<Result> {
     Value value;
     OriginsPtr origins;
@@ -234,8 +233,8 @@ class Node {
     if (unit != kOwner) node->note_last_handle();
     if (node->let_go(unit)) destroy(node);
   }
-  /// What is no longer held, but stays for others, may stay for a history alone: it is counted
-  /// (HistoryStats).
+  /// Notes that the last handle went. A node that stays for others may stay for a history alone: it is
+  /// counted (HistoryStats).
   void note_last_handle() {
     const std::uint64_t owners = owners_.load(std::memory_order_relaxed);
     const bool stays = owners >> 32 == 1 && static_cast<std::uint32_t>(owners) > 1;
@@ -254,7 +253,7 @@ class Node {
     if (has_one_owner()) return true;
     return static_cast<std::uint32_t>(owners_.fetch_sub(unit, std::memory_order_acq_rel)) == 1;
   }
-  /// Of one without owners.
+  /// Destroys a node without owners.
   static void destroy(Node* node);
 
   /// `tail_bytes`: of what lies behind the node.
@@ -308,7 +307,7 @@ std::mutex& graph_mutex();
 /// A fresh number for Node::walk. Under graph_mutex().
 std::uint64_t next_walk();
 
-/// What a walk over a graph works with. Kept from one walk to the next, it saves allocations.
+/// Holds what a walk over a graph works with. Kept from one walk to the next, it saves allocations.
 struct Walk {
   /// A node on the way, and those of its inputs that are left.
   struct Open {
@@ -387,7 +386,7 @@ inline NodePtr::~NodePtr() {
 
 inline NodeHandle::NodeHandle(NodePtr node) : node_(node.release()) {
   if (node_ == nullptr) return;
-  // Of one that nobody else owns, the count needs no care.
+  // The count of a node that nobody else owns needs no care.
   if (node_->owners_.load(std::memory_order_relaxed) == Node::kOwner && node_->has_one_owner())
     node_->owners_.store(Node::kHandle + Node::kOwner, std::memory_order_relaxed);
   else

@@ -15,7 +15,7 @@ class LazyTensor;
 struct JvpContext;
 struct VjpContext;
 
-/// What comes of an element and an update that a scatter brings to it.
+/// Says what comes of an element and an update that a scatter brings to it.
 enum class Scatter : std::uint8_t { add, set, maximum, minimum };
 
 /// The class of kernel an operation lowers to. The compiler knows these and no operation by name.

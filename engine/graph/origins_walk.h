@@ -13,10 +13,10 @@ inline bool carries_gradients(const Node& node) {
   return is_floating(node.dtype()) && !node.is_scalar_leaf();
 }
 
-/// What each of `values`, which still have their inputs, has come from: null where from nothing that is held.
-/// Under graph_mutex().
+/// Finds what each of `values`, which still have their inputs, has come from: null where from nothing that is
+/// held. Under graph_mutex().
 std::vector<OriginsPtr> origins_of(std::span<Node* const> values);
-/// What all of them together have come from, themselves included. Under graph_mutex().
+/// Finds what all of them together have come from, themselves included. Under graph_mutex().
 OriginsPtr common_origins(std::span<Node* const> values);
 
 /// Whether `value`, which was cut, has come from `x`, or may have. Never false if it did. Under

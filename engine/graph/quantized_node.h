@@ -10,9 +10,9 @@
 
 namespace caldera {
 
-/// As attributes of a node. Its inputs: x (count, rows or columns; f32) of products; `which` (count; i32) of
-/// take_rows, and of products where `is_indexed`; then the parts of the matrices, each (matrices, rows,
-/// columns) of its own or without the first. The output, in f32:
+/// Describes a node over quantised matrices by its attributes. Its inputs: x (count, rows or columns; f32) of
+/// products; `which` (count; i32) of take_rows, and of products where `is_indexed`; then the parts of the
+/// matrices, each (matrices, rows, columns) of its own or without the first. The output, in f32:
 /// - dequantize: (matrices, rows, columns);
 /// - take_rows: (count, columns): of all rows of all matrices, one after the other, those that `which` names;
 /// - product: (count, rows); transposed_product: (count, columns): of the matrix that `which` names for each

@@ -111,7 +111,7 @@ enum class ScalarOp : std::uint8_t {
 
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_normal) + 1;
 
-/// What types a ScalarOp accepts.
+/// Names the types that a ScalarOp accepts.
 enum class ScalarDomain : std::uint8_t { any, numeric, floating, boolean, integral };
 
 /// Whether it is an elementary function, one of a real number that formulas compute, and how the CPU device

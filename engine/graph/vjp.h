@@ -8,7 +8,7 @@
 
 namespace caldera {
 
-/// What a gradient rule sees and fills. Rules live beside their operation in ops/.
+/// Holds what a gradient rule sees and fills. Rules live beside their operation in ops/.
 struct VjpContext {
   std::span<const LazyTensor> inputs;
   const LazyTensor& output;

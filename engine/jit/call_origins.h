@@ -11,7 +11,7 @@
 
 namespace caldera {
 
-/// What a result of a function comes from: arguments, by number, and what was captured.
+/// Says what a result of a function comes from: arguments, by number, and what was captured.
 struct ResultOrigins {
   std::vector<std::uint32_t> arguments;
   OriginsPtr captured;
@@ -23,13 +23,13 @@ struct OriginGroups {
   std::vector<std::int32_t> group_of;  // of each result; -1: nothing that gradients would go to
 };
 
-/// For `results`, which still have their inputs, where `stand_ins` stand for the arguments. Under
-/// graph_mutex().
+/// Finds the origins of `results`, which still have their inputs, where `stand_ins` stand for the arguments.
+/// Under graph_mutex().
 OriginGroups trace_origins(std::span<Node* const> results, std::span<const Node* const> stand_ins);
 
-/// What the results of one call came from. Asked of a value behind which no nodes were kept, so its time is
-/// in proportion to the arguments; of those that were computed and can still be differentiated, also to their
-/// histories. Under graph_mutex(), for as long as that is held.
+/// Holds what the results of one call came from. Asked of a value behind which no nodes were kept, so its
+/// time is in proportion to the arguments; of those that were computed and can still be differentiated, also
+/// to their histories. Under graph_mutex(), for as long as that is held.
 class CallOrigins {
  public:
   /// `arguments` have values, or are numbers. Those that `are_gone` (by number; empty: none) will have no

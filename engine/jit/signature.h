@@ -15,7 +15,7 @@ class Signature {
   explicit Signature(std::span<const LazyTensor> arguments);
   /// Whether a call with these arguments, now, has this signature. Some nanoseconds an argument.
   bool matches(std::span<const LazyTensor> arguments) const;
-  /// Of the signature that a call with these arguments has now.
+  /// Hashes the signature that a call with these arguments has now.
   static Hash128 hash(std::span<const LazyTensor> arguments);
 
  private:

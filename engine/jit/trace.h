@@ -49,7 +49,7 @@ struct Trace {
   Signature signature;
   std::vector<FixedNumber> fixed;
   std::vector<Result> results;
-  /// Of what is computed. Without outputs there is no plan.
+  /// The device of what is computed. Without outputs there is no plan.
   Device device;
   std::uint64_t opening = 0;  // of the device
   Hash128 structure;

@@ -33,7 +33,7 @@ class TraceCache {
     std::shared_ptr<const Trace> trace;
   };
 
-  /// Of the signature, and of the values of numbers that traces of it have looked at. Under the mutex.
+  /// Hashes the signature, and the values of numbers that traces of it have looked at. Under the mutex.
   Hash128 key_of(std::span<const LazyTensor> arguments, const Hash128& signature) const;
 
   const std::size_t limit_;

@@ -1,4 +1,4 @@
-// What a step costs by its shape alone: the work a perfect device would do for it.
+// Says what a step costs by its shape alone: the work a perfect device would do for it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct StepCost {
   /// The copy of a tensor that is then written at a position, which donation spares, touches nothing.
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
-  /// Of the bytes written, those that lie in the arena: results that are no outputs of the plan.
+  /// Counts the bytes written to the arena: results that are no outputs of the plan.
   std::int64_t scratch_bytes = 0;
 
   std::int64_t bytes() const { return read_bytes + written_bytes; }

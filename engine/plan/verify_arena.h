@@ -1,4 +1,5 @@
-// What the plan verifier demands of the arena: buffers within it, and segments that a device can allocate.
+// Checks what the plan verifier demands of the arena: buffers within it, and segments that a device can
+// allocate.
 #pragma once
 
 #include "engine/plan/plan.h"

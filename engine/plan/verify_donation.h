@@ -1,5 +1,5 @@
-// What the plan verifier knows about donations: from the step that first touches the output on, the input's
-// bytes are the output's.
+// Checks donations for the plan verifier: from the step that first touches the output on, the input's bytes
+// are the output's.
 #pragma once
 
 #include <cstddef>

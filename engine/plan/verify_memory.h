@@ -11,7 +11,7 @@
 
 namespace caldera::verify {
 
-/// What is known of a run of bytes. Epochs count barriers; 0 means never.
+/// Holds what is known of a run of bytes. Epochs count barriers; 0 means never.
 struct Bytes {
   std::int64_t end = 0;
   std::int32_t owner = -1;

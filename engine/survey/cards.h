@@ -1,4 +1,4 @@
-// What some graphics cards can do at most, by their makers' data sheets.
+// Lists what some graphics cards can do at most, by their makers' data sheets.
 #pragma once
 
 #include <cstdint>

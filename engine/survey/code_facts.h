@@ -1,4 +1,4 @@
-// What a kernel's machine code says of its hot loop, read from the listings that drivers give
+// Tells what a kernel's machine code says of its hot loop, read from the listings that drivers give
 // (VK_KHR_pipeline_executable_properties, internal representations).
 #pragma once
 

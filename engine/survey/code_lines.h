@@ -17,7 +17,7 @@ struct CodeLine {
   bool uniform = false;     // the branch: taken by the subgroup as a whole
   bool ends = false;        // what follows is not run after it: an unconditional branch, or the end
   bool is_chosen = false;   // the branch: it is known which way is taken
-  // Of a comparison with a constant, or the addition of one to a register: which, and what.
+  // Name the register that is compared with `constant`, and the one that `constant` is added to.
   std::string_view compared;
   std::string_view stepped;
   std::int64_t constant = 0;

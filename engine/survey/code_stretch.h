@@ -1,4 +1,4 @@
-// What a stretch of machine code does.
+// Counts what a range of machine code does.
 #pragma once
 
 namespace caldera {

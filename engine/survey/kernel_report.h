@@ -1,5 +1,5 @@
-// What is known of a kernel that was compiled and not run: what the driver made of it, and where plans use
-// it.
+// Holds what is known of a kernel that was compiled and not run: what the driver made of it, and where plans
+// use it.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct DispatchFacts {
   std::int64_t bytes = 0;  // of its steps: engine/plan/cost.h
   std::int64_t flops = 0;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
-  // Of an invocation that takes points: how often it does so from the beginning, and the turns of each of its
-  // walks over them. 0: it does something else.
+  // Counts for an invocation that takes points how often it does so from the beginning, and the turns of each
+  // of its walks over them. 0: it does something else.
   std::int64_t rounds = 0, turns = 0;
   bool barrier_before = false;
 };

@@ -1,5 +1,5 @@
-// How long a dispatch takes, by what a card can do and by the code that a driver made: a bound by each thing
-// that it needs, put together.
+// Estimates how long a dispatch takes, by what a card can do and by the code that a driver made: a bound by
+// each thing that it needs, put together.
 //
 //   memory      bytes / (bandwidth * share). Bytes are those of engine/plan/cost.h: each element that is
 //               touched, once; caches count for nothing. The share is by Little's law: what is under way at

@@ -1,4 +1,4 @@
-// What drivers say of compiled kernels, under the names that each of them has for it.
+// Reads what drivers say of compiled kernels, under the names that each of them has for it.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,8 @@ struct KernelStatistics {
   /// Subgroups that may be there at once, as the driver counts them: RADV, of 32 invocations a SIMD; NVK, a
   /// multiprocessor; Turnip, a core.
   std::optional<double> occupancy;
-  /// The same in invocations of a compute unit or multiprocessor; empty where the driver's unit is not one.
+  /// Counts the resident invocations of a compute unit or multiprocessor; empty where the driver's unit is
+  /// not one.
   std::optional<double> resident_invocations;
   std::optional<double> code_bytes;
   std::optional<double> instructions;

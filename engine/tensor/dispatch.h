@@ -71,8 +71,8 @@ template <bool (*kAmong)(DType) = is_any_type, class F>
   detail::refuse_dispatch(type);
 }
 
-/// As what code reads and writes elements in memory: booleans as bytes, since reading one that is neither 0
-/// nor 1 as a bool is undefined.
+/// Names the type as which code reads and writes elements in memory: booleans as bytes, since reading one
+/// that is neither 0 nor 1 as a bool is undefined.
 template <class T>
 using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 

@@ -22,7 +22,7 @@ inline constexpr std::array<DType, kDTypeCount> kAllDTypes{DType::boolean, DType
 
 enum class ElementKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating };
 
-/// What there is to know about a type. Everything that depends on types reads it here.
+/// Holds what there is to know about a type. Everything that depends on types reads it here.
 struct TypeFacts {
   std::string_view name;  // as PyTorch and the Array API spell it
   std::uint8_t bytes;     // of one element
@@ -31,7 +31,7 @@ struct TypeFacts {
   /// alone: a load widens, a store rounds (floating) or wraps (integers).
   DType computed;
   std::int64_t lowest, highest;  // of integers and booleans; 0 for floating types
-  /// Of the significand of a floating type, the leading 1 included; 0 for other types.
+  /// Counts the bits of a floating type's significand, the leading 1 included; 0 for other types.
   std::uint8_t digits;
 };
 

@@ -48,7 +48,7 @@ class InternedShape {
     return a.bits_ == b.bits_ || ((a.is_own() || b.is_own()) && a.get() == b.get());
   }
   friend bool operator==(const InternedShape& a, const Shape& b) { return a.get() == b; }
-  /// For hashes: shapes with equal words that mix the same are equal, in one process.
+  /// Returns a word for hashes: shapes with equal words that mix the same are equal, in one process.
   std::uint64_t word() const {
     return is_own() ? static_cast<std::uint64_t>(get().rank()) : std::uint64_t{bits_};
   }
@@ -67,7 +67,7 @@ class InternedShape {
   std::uintptr_t bits_;  // where the shape lies; the lowest is set of one of this object's own
 };
 
-/// How many shapes are kept for all.
+/// Counts the shapes that are kept for all.
 std::size_t interned_shapes();
 
 }  // namespace caldera

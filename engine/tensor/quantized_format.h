@@ -44,7 +44,7 @@ enum class QuantizedFormat : std::uint8_t {
 };
 inline constexpr int kQuantizedFormatCount = 20;
 
-/// What there is to know about a format.
+/// Holds what there is to know about a format.
 struct QuantizedFacts {
   std::string_view name;   // as GGUF, MLX or bitsandbytes spell it, in lower case
   std::int16_t block = 0;  // columns of a block; 0 for grouped formats
@@ -83,10 +83,11 @@ std::optional<QuantizedFormat> quantized_format_of_ggml(std::int64_t type);
 /// A format, and what it leaves open.
 struct QuantizedLayout {
   QuantizedFormat format = QuantizedFormat::q8_0;
-  /// Of grouped formats: columns that share a scale (fp8_e4m3: of a tile, whose last ones may be narrower).
+  /// Counts the columns that share a scale, in grouped formats (fp8_e4m3: of a tile, whose last ones may be
+  /// narrower).
   std::int64_t group = 0;
-  /// Of fp8_e4m3: rows that share a scale. A scale a row has a tile of 1 by all columns, a scale a matrix one
-  /// of all rows by all columns.
+  /// Counts the rows that share a scale, in fp8_e4m3. A scale a row has a tile of 1 by all columns, a scale a
+  /// matrix one of all rows by all columns.
   std::int64_t group_rows = 1;
   friend bool operator==(const QuantizedLayout&, const QuantizedLayout&) = default;
 };
@@ -117,7 +118,7 @@ constexpr std::int64_t groups_of(const QuantizedLayout& layout, std::int64_t col
   return (columns + layout.group - 1) / layout.group;
 }
 
-/// What a step or node does with quantised matrices.
+/// Names what a step or node does with quantised matrices.
 enum class QuantizedWork : std::uint8_t {
   dequantize,         // the matrices as floats
   take_rows,          // some of their rows as floats

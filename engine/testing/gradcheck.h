@@ -23,7 +23,7 @@ struct GradcheckOptions {
   bool fast = false;
   /// Compares the columns of the Jacobian that jvp makes as well (check_forward_ad of PyTorch).
   bool forward = false;
-  /// How far two runs of the function, or of its gradient, may differ at the same inputs.
+  /// Bounds how far two runs of the function, or of its gradient, may differ at the same inputs.
   double nondet_tol = 0;
   std::uint64_t seed = 0;  // of the projections, and of gradgradcheck's cotangents
 };

@@ -19,7 +19,7 @@ class FreeSpace {
 
   /// The length of the run that take(bytes) would take them from; nothing where the arena would grow.
   std::optional<std::int64_t> fit(std::int64_t bytes) const;
-  /// Where the arena would end once it has grown for `bytes`.
+  /// Returns where the arena would end once it has grown for `bytes`.
   std::int64_t grown(std::int64_t bytes) const { return growth_offset() + bytes; }
   std::int64_t end() const { return end_; }
 

@@ -6,7 +6,8 @@
 
 namespace caldera {
 
-/// What is known of a score over (batch..., M, N) with M queries. `fill` is -1 where no causal mask is seen.
+/// Finds the causal mask of a score over (batch..., M, N) with M queries. `fill` is -1 where no causal mask
+/// is seen.
 CausalMask find_causal_mask(const RegionKernel& score, std::int64_t queries);
 
 }  // namespace caldera

@@ -49,15 +49,15 @@ class Emitter {
   DType type_in_memory(const Source& source) const {
     return node(has_memory(source.root) ? source.root : source.shape_of).dtype;
   }
-  /// What has no memory (coordinates) is written out in the wanted shape. Memory of 16-bit types may stand
-  /// for f32.
+  /// Returns the operand of `source`. Coordinates, which have no memory, are written out in the requested
+  /// shape. Memory of 16-bit types may stand for f32.
   Placed placed(const Source& source);
   Placed written_out(const Source& source) { return written_out(source, node(source.shape_of).dtype); }
   Placed written_out(const Source& source, DType type);
 
   // ---- regions (emit_region.cpp) ----
   void region(const Group& group);
-  /// Where root `i` of the group is written: over the group's space.
+  /// Returns where root `i` of the group is written: over the group's space.
   Placed result(const Group& group, std::uint32_t i);
   /// Writes `source` with extents `shape` to a buffer, through a view of it.
   void copy(const Source& source, const Shape& shape, std::int32_t buffer, const View& to);

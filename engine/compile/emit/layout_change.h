@@ -11,8 +11,8 @@ namespace caldera {
 
 class LayoutChange {
  public:
-  /// Of a step that copies all of an arena buffer to another one, or to a part of any; none if it is another
-  /// kind of step.
+  /// Returns the change that a step makes which copies all of an arena buffer to another one, or to a part of
+  /// any; none if it is another kind of step.
   static std::optional<LayoutChange> of(const Plan& plan, const Step& step);
 
   std::int32_t from() const { return from_; }
@@ -22,8 +22,8 @@ class LayoutChange {
   bool is_whole() const { return is_whole_; }
   std::int32_t position() const { return position_; }
 
-  /// What an operand's dimension becomes: several, outermost first, where its elements no longer have one
-  /// stride.
+  /// Says what an operand's dimension becomes: several, outermost first, where its elements no longer have
+  /// one stride.
   struct Factor {
     std::int64_t extent = 1;
     std::int64_t stride = 0;
@@ -33,7 +33,8 @@ class LayoutChange {
     std::int64_t offset = 0;
     std::vector<std::vector<Factor>> dims;
   };
-  /// The same elements of the other buffer. None if no strides say so, or what lay side by side would not.
+  /// Returns the operand that names the same elements of the other buffer. None if no strides say so, or what
+  /// lay side by side would not.
   std::optional<Mapped> map(const Operand& operand, const Shape& extents) const;
 
  private:

@@ -16,7 +16,7 @@ struct Draft : Group {
   bool open = false;      // may take part in joining at all
   bool closed = false;    // a reduction that nothing may follow
   bool is_known = false;  // `reads` and `outputs` are those of its members
-  /// What its members read from elsewhere and is in memory, each view of a root once.
+  /// Lists what its members read from elsewhere and is in memory, each view of a root once.
   std::vector<Source> reads;
 };
 
@@ -55,7 +55,8 @@ class Drafts {
   void for_each_operand(Id root, Visit visit) const {
     for (std::size_t k = 0; k < placement_.operand_count(root); ++k) visit(placement_.operand(root, k));
   }
-  /// What has to be there before the root is computed: its operands, and what barriers on the way await.
+  /// Visits what has to be there before the root is computed: its operands, and what barriers on the way
+  /// await.
   template <class Visit>
   void for_each_before(Id root, Visit visit) const {
     for (Id input : placement_.program().inputs_of(root)) {
@@ -63,7 +64,7 @@ class Drafts {
       placement_.for_each_awaited(input, visit);
     }
   }
-  /// The same of all roots of a draft.
+  /// Visits what has to be there before any root of a draft is computed.
   template <class Visit>
   void for_each_before_draft(Id draft, Visit visit) const {
     if (drafts_[draft].other != kNoRoot) for_each_before(drafts_[draft].other, visit);

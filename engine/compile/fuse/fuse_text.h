@@ -1,4 +1,4 @@
-// Where values live, and groups, as text for people who look into the compiler.
+// Prints where values live, and groups, as text for people who look into the compiler.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ struct Source {
   const View* view = nullptr;
 };
 
-/// Where a root's elements lie inside the memory of a concatenation.
+/// Says where a root's elements are inside the memory of a concatenation.
 struct ConcatPart {
   std::uint32_t whole = 0;
   View view;  // over the root's extents
@@ -34,7 +34,7 @@ class Placement {
 
   const Program& program() const { return *program_; }
   const Program::Node& node(std::uint32_t i) const { return program_->nodes[i]; }
-  /// Where the elements of node i are.
+  /// Returns where the elements of node i are.
   Source source(std::uint32_t i) const { return {root_[i], i, &view_[i]}; }
   Source operand(std::uint32_t root, std::size_t k) const { return source(program_->inputs_of(root)[k]); }
   /// Calls visit(root) for each root that what reads node i has to come after, by the barriers between node i
@@ -77,8 +77,8 @@ class Placement {
  private:
   /// A conversion of 16 bits to f32.
   bool is_widening(std::uint32_t i) const;
-  /// Of what has memory in its own type anyway: what reads it may as well read that, which is widened as it
-  /// is loaded.
+  /// Whether the value has memory in its own type anyway: its readers may as well read that, which is widened
+  /// as it is loaded.
   bool widens_stored(std::uint32_t i) const;
   /// Notes which nodes are read otherwise than by a widening.
   void find_kept();

@@ -60,7 +60,7 @@ class Window {
   std::size_t entered_ = 0;   // positions up to the last that was taken in
 };
 
-/// Where windows end: late, at places that few values cross.
+/// Finds where windows end: late, at places that few values cross.
 std::vector<std::size_t> window_ends(const Drafts& drafts);
 
 }  // namespace caldera

@@ -7,8 +7,8 @@
 
 namespace caldera {
 
-/// For a plan whose steps stand in order and whose memory is not planned. Adds buffers at the end of those of
-/// the arena. Pure: the same plan and traits give the same plan.
+/// Splits the steps of a plan to suit the device. The steps stand in order, and no memory is planned yet.
+/// Adds buffers at the end of those of the arena. Pure: the same plan and traits give the same plan.
 void lower(Plan& plan, const DeviceTraits& traits);
 
 }  // namespace caldera

@@ -1,4 +1,4 @@
-// Where an output of a step may lie in the memory of something that the step reads.
+// Finds where an output of a step may be stored in the memory of something that the step reads.
 #pragma once
 
 #include <cstddef>

@@ -41,10 +41,10 @@ class Levels {
   }
   void find_earliest();
   void find_latest();
-  /// As near to the order that the plan has as the depth allows: a dispatch runs as soon as one that follows
-  /// it there has to.
+  /// Stays as near to the plan's order as the depth allows: a dispatch runs as soon as one that follows it
+  /// there has to.
   std::vector<Level> near_the_order() const;
-  /// What frees memory as early as can be, what takes some as late as can be.
+  /// Runs what frees memory as early as can be, and what takes some as late as can be.
   std::vector<Level> by_effect() const;
   Timeline timeline(const std::vector<Level>& level_of) const;
 

@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-/// For a plan with its steps in the order that the schedule found: places the arena buffers, sets the
+/// Places the arena buffers of a plan whose steps are in the order that the schedule found, sets the
 /// barriers, and then, if there are more of these than depth_of(plan) less one, tries orders with the
 /// dispatches side by side and memory planned so that what is reused adds no barrier. Those take more memory,
 /// as what runs together is alive together; where it would be more than limits.h allows, the plan stays in

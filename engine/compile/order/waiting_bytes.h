@@ -1,4 +1,4 @@
-// What steps that wait keep alive, beyond what is alive in the order that a plan came in.
+// Counts what steps that wait keep alive, beyond what is alive in the order that a plan came in.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,8 @@ inline constexpr std::int64_t kKeyBlock = 32;
 /// ahead of them, beyond the peak of the order that the plan came in.
 inline constexpr std::size_t kMaxJoinedSteps = 1024;
 inline constexpr std::int64_t kMaxBytesHeldBack = std::int64_t{1} << 20;
-/// What an order with fewer barriers may take: this share of the arena more, or these bytes if they are more.
+/// Bounds what an order with fewer barriers may take: this share of the arena more, or these bytes if they
+/// are more.
 inline constexpr double kArenaShareForFewerBarriers = 1.0 / 8;
 inline constexpr std::int64_t kBytesForFewerBarriers = std::int64_t{1} << 20;
 /// Points of regions that one workgroup computes at the end of a dispatch: 32 to 64 an invocation, whose

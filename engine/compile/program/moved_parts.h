@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-/// What a slice takes of an axis of its operand, or a padding covers of one of its result.
+/// Says what a slice takes of an axis of its operand, or a padding covers of one of its result.
 struct PartAxis {
   std::int64_t first = 0;  // the lowest element
   std::int64_t step = 1;   // from element to element; negative: the first comes last

@@ -41,10 +41,10 @@ struct Program {
   /// Nodes of the graph's own program, ascending: their values are wanted where the plan stores them anyway
   /// (Plan::optional_outputs). Passes neither look at them nor hand them on.
   std::vector<std::uint32_t> optional_outputs;
-  /// Where the value of each node of the graph's own program is by now; kNoRoot: it is not computed by
+  /// Says where the value of each node of the graph's own program is by now; kNoRoot: it is not computed by
   /// itself. Empty: where it always was.
   std::vector<std::uint32_t> moved_to;
-  /// Of nodes that passes have made; grows while passes make one program of another.
+  /// Holds the attributes of nodes that passes have made; grows while passes make one program of another.
   std::shared_ptr<std::deque<std::vector<std::int64_t>>> owned_attributes;
 
   /// Keeps attributes for a node that is made.
@@ -58,7 +58,7 @@ struct Program {
   std::span<const std::uint32_t> inputs_of(std::uint32_t i) const { return inputs_of(nodes[i]); }
 };
 
-/// For each node how many inputs of needed nodes, and outputs, it is. 0: nobody needs it.
+/// Counts, for each node, the inputs of needed nodes and the outputs that it is. 0: nobody needs it.
 std::vector<std::uint32_t> count_uses(const Program& program);
 
 }  // namespace caldera

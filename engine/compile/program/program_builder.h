@@ -20,7 +20,7 @@ class ProgramBuilder {
   const Program& from() const { return from_; }
   const Program::Node& node(std::uint32_t i) const { return to_.nodes[i]; }
   std::span<const std::uint32_t> inputs(std::uint32_t i) const { return to_.inputs_of(to_.nodes[i]); }
-  /// Where node `old` of the old program went.
+  /// Returns where node `old` of the old program went.
   std::uint32_t at(std::uint32_t old) const { return map_[old]; }
   void set(std::uint32_t old, std::uint32_t now) { map_[old] = now; }
   bool is_leaf(std::uint32_t old) const;

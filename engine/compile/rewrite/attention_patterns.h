@@ -43,16 +43,19 @@ class Patterns {
   bool is(Id i, OpClass kind) const { return node(i).op->kind == kind; }
   bool is_product(Id i) const { return is(i, OpClass::contract) && node(i).input_count == 2; }
   bool is_row_reduction(Id i, ScalarOp op) const;
-  /// What a broadcast repeats, through reshapes that come back to its extents; kNoRoot if it is none such.
+  /// Returns what a broadcast repeats, through reshapes that come back to its extents; kNoRoot if it is none
+  /// such.
   Id behind_broadcast(Id i) const;
-  /// What is converted between f32 and a 16-bit type to become `i`: attention keeps such values in f32.
+  /// Returns what is converted between f32 and a 16-bit type to become `i`: attention keeps such values in
+  /// f32.
   Id behind_casts(Id i) const;
   bool is_f32(Id i) const { return compute_type(node(i).dtype) == DType::f32; }
   /// Whether a is b with its last two axes exchanged, or the other way about.
   bool transposes(Id a, Id b) const { return is_transpose(a, b) || is_transpose(b, a); }
   bool is_transpose(Id a, Id b) const;
 
-  /// What lies between `result` and the given nodes. Nothing where it is no element-wise function of them.
+  /// Returns what lies between `result` and the given nodes. Nothing where it is no element-wise function of
+  /// them.
   std::optional<Expression> between(Id result, std::initializer_list<Id> given) const;
   /// The softmax whose probabilities node `p` is, if it is one.
   std::optional<Softmax> softmax(Id p) const;

@@ -25,7 +25,7 @@ struct PadSum {
   std::vector<std::vector<PaddedPart>> layers;  // each by `begin`
 };
 
-/// Such sums in a program, where they have fewer layers than parts.
+/// Holds such sums of a program, where they have fewer layers than parts.
 struct PadSums {
   std::unordered_map<std::uint32_t, PadSum> of;  // by the node of the last addition
   std::vector<bool> inside;  // additions that nothing else needs: of a sum, but its last. Empty: none

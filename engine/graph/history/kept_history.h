@@ -39,8 +39,8 @@ class HistoryList {
  public:
   /// Appends `entry`, which is in no list, for `node`.
   static void add(KeptHistory& entry, Node& node, std::size_t nodes, std::uint64_t bytes);
-  /// The same for a value that was not asked for. It counts for nothing: without the value its node would
-  /// keep the same.
+  /// Adds the history of a value that was not requested. It counts for nothing: without the value its node
+  /// would keep the same.
   static void add_optional(KeptHistory& entry, Node& node);
   /// Nobody holds the value of `entry` any longer. Does nothing but for an optional one.
   static void note_loose(KeptHistory& entry);

@@ -40,7 +40,7 @@ class Origins : public Counted<Origins>, public InSmallMemory<Origins> {
   bool contains(const OriginTag& tag) const;
   /// Appends the tags of nodes that are alive, those of `more` included.
   void append_alive(std::vector<OriginTag*>& to) const;
-  /// Those that `more` does not have, in order of their addresses.
+  /// Returns the tags that `more` does not have, in order of their addresses.
   const std::vector<OriginTagPtr>& own() const { return tags_; }
   const OriginsPtr& more() const { return more_; }
   std::size_t size() const { return tags_.size() + (more_ ? more_->size() : 0); }

@@ -20,7 +20,7 @@ class Tracing {
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
 
-  /// How many live on this thread.
+  /// Returns how many live on this thread.
   static int depth();
 };
 
@@ -41,7 +41,7 @@ class NumberTrace {
   NumberTrace(const NumberTrace&) = delete;
   NumberTrace& operator=(const NumberTrace&) = delete;
 
-  /// What stands for argument `argument`, which is `number`.
+  /// Makes what stands for argument `argument`, which is `number`.
   NodePtr stand_in(const Node& number, std::uint32_t argument) const;
   /// Whether `node` stands for an argument of this trace: see argument_of.
   bool owns(const Node& node) const;
@@ -60,11 +60,11 @@ class NumberTrace {
 /// Whoever needs the value of a number while a graph is built calls it first: does nothing but for one that
 /// stands for an argument. Throws ValueError if that has a meaning no longer, or not on this thread.
 void note_number_read(const Node& node);
-/// What stands for the same argument in another type.
+/// Returns what stands for the same argument in another type.
 NodePtr converted_argument(const Node& node, DType dtype);
 
-/// What to say of an evaluation that needs the value of an argument, which has none: its operation, which is
-/// a placeholder or kArgumentNumber, and its shape.
+/// Returns what to say of an evaluation that needs the value of an argument, which has none: its operation,
+/// which is a placeholder or kArgumentNumber, and its shape.
 std::string no_value_of_argument(const OpDef& op, const Shape& shape);
 
 /// The number that a scalar leaf is, whoever may look at it.

@@ -1,4 +1,4 @@
-// What the plan verifier knows about kernels, from the contract in kernel.h alone.
+// Checks kernels for the plan verifier, from the contract in kernel.h alone.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace caldera::verify {
 /// Checks a kernel by itself. Only regions may have reductions of either kind. Throws Fault.
 void check_kernel(const Kernel& kernel, bool of_region);
 
-/// For each value of a kernel of the row form, whether it is one for the whole row.
+/// Says for each value of a kernel of the row form whether it is one for the whole row.
 std::vector<bool> row_values(const Kernel& kernel);
 
 }  // namespace caldera::verify

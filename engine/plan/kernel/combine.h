@@ -11,15 +11,15 @@
 
 namespace caldera {
 
-/// How a reduction combines elements. Sums of f32 keep f32 accumulators; the order is fixed, so results are
-/// reproducible.
+/// Says how a reduction combines elements. Sums of f32 keep f32 accumulators; the order is fixed, so results
+/// are reproducible.
 enum class Combine : std::uint8_t { sum, maximum, minimum, product };
 
 struct CombineFacts {
   Combine combine;
   std::string_view name;
-  /// Of two elements. A reduction starts from its neutral element and skips extents of 1, so f(neutral, x)
-  /// has to be x.
+  /// Combines two elements. A reduction starts from its neutral element and skips extents of 1, so f(neutral,
+  /// x) has to be x.
   ScalarOp function;
   ScalarOp row;  // the reduction as an instruction of a row kernel
 };

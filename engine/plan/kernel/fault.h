@@ -1,4 +1,4 @@
-// What the plan verifier throws inside of itself.
+// Defines what the plan verifier throws inside of itself.
 #pragma once
 
 #include <string>

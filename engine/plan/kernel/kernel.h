@@ -74,13 +74,13 @@ struct Kernel {
   bool has_rows() const;
 };
 
-/// What a kernel of the row form computes when.
+/// Says what a kernel of the row form computes when.
 struct RowPhases {
-  /// For each value: one for the whole row (row reductions, load_row, scalars, and functions of such alone),
-  /// not one a point.
+  /// Whether each value is one for the whole row (row reductions, load_row, scalars, and functions of such
+  /// alone), not one a point.
   std::vector<bool> per_row;
-  /// For each value: how many row reductions must be finished before it can be computed. A row reduction
-  /// itself has that of its operand plus one.
+  /// Counts, for each value, how many row reductions must be finished before it can be computed. A row
+  /// reduction itself has that of its operand plus one.
   std::vector<std::uint8_t> phase;
   /// Walks along the row that are needed: one more than the largest phase of any operand of a row reduction
   /// or of any output that is one a point.

@@ -1,4 +1,4 @@
-// What each walk along a row of a row kernel computes.
+// Says what each walk along a row of a row kernel computes.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ struct CausalMask {
 /// Largest head size, D or E, of an attention step: what devices hold of a row at a time.
 inline constexpr std::int64_t kMaxHeadSize = 256;
 
-/// What an attention step computes.
+/// Names what an attention step computes.
 enum class AttentionPass : std::uint8_t {
   forward,  // operands: q, k, v, score's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total
   grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], score's, gradient's, output dq[b,m,d]

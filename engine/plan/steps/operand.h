@@ -22,11 +22,11 @@ struct PlanBuffer {
 };
 
 inline constexpr std::int64_t kArenaAlignment = 256;
-/// What a segment of an arena has at most (Plan::arena_segment). Every Vulkan driver promises 1 GiB in one
+/// Bounds the bytes of a segment of an arena (Plan::arena_segment). Every Vulkan driver promises 1 GiB in one
 /// allocation, and some do not give more; SwiftShader gives a little less.
 inline constexpr std::int64_t kArenaSegment = (std::int64_t{1} << 30) - (std::int64_t{1} << 20);
 
-/// How far a replay moves an operand: the sum of its terms, in elements.
+/// Says how far a replay moves an operand: the sum of its terms, in elements.
 struct Position {
   /// A scalar argument, an int64, as far as it lies within [0, limit], times a stride. The nearest bound
   /// stands for what lies outside.

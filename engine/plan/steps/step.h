@@ -40,7 +40,7 @@ struct Step : StepHeader {
   Kind& as() {
     return std::get<Kind>(work);
   }
-  /// The same, or null for a step of another kind.
+  /// Returns the fields of the kind, or null for a step of another kind.
   template <class Kind>
   const Kind* if_a() const {
     return std::get_if<Kind>(&work);
@@ -51,7 +51,7 @@ struct Step : StepHeader {
     return std::visit(std::forward<Visitor>(visitor), work);
   }
 
-  // What is asked of every kind: see step_kind.h.
+  // Every kind answers these questions: see step_kind.h.
   std::string_view kind() const;
   std::string_view form() const;
   int output_count() const;
@@ -68,9 +68,9 @@ struct Step : StepHeader {
   std::size_t heap_bytes() const;
   void check_values() const;
 
-  /// Where the outputs begin among the operands.
+  /// Returns where the outputs begin among the operands.
   std::size_t first_output() const { return operands.size() - static_cast<std::size_t>(output_count()); }
-  /// For traces: label, and the kind's name.
+  /// Names the step for traces: label, and the kind's name.
   std::string name() const;
 };
 

@@ -29,8 +29,8 @@ struct OperandForm {
   const char* moved = nullptr;         // what to say when it varies along another dimension
 };
 
-/// What a kind's `check` works on: the header of a step and the types that the plan gives. It adds the form
-/// of each operand, in order, and the type of each scalar argument. All of it throws Fault.
+/// Gives a kind's `check` what it works on: the header of a step and the types that the plan gives. It adds
+/// the form of each operand, in order, and the type of each scalar argument. All of it throws Fault.
 class StepForm {
  public:
   StepForm(const StepHeader& step, std::span<const PlanBuffer> buffers, std::span<const DType> scalars)
@@ -54,7 +54,7 @@ class StepForm {
   std::optional<DType> buffer_type() const;
   /// The next operand's type, which may be a 16-bit one where its values are f32.
   DType in_memory(DType type) const;
-  /// Of gathers and scatters: the dimensions, and the axis that is indexed.
+  /// Checks the dimensions of gathers and scatters, and the axis that is indexed.
   void check_indexed(const IndexedAxis& axis) const;
 
   void add_scalar(DType type) { arguments_.push_back(type); }

@@ -1,4 +1,4 @@
-// What is asked of every kind of step.
+// Lists what is asked of every kind of step.
 //
 // A kind is a struct with the fields that only its steps have. It stands in two files of this folder: the
 // header states the contract (operands, results), the source answers what the compiler, the verifier, costs
@@ -56,11 +56,11 @@ struct IndexedAxis {
 ///   size_t heap_bytes(): memory that the fields hold, without kernels, which plans share (0).
 template <class Kind>
 concept StepKind = requires(const Kind& kind, const StepHeader& step, verify::StepForm& form) {
-  /// For tools: "region", "contract", "gather" ...
+  /// Names the kind for tools: "region", "contract", "gather" ...
   { kind.kind() } -> std::convertible_to<std::string_view>;
-  /// For tools, what it does: "map", "reduce", "contract", "index" ...
+  /// Says for tools what it does: "map", "reduce", "contract", "index" ...
   { kind.form() } -> std::convertible_to<std::string_view>;
-  /// For traces: the kernel's name, "matmul", "gather" ...
+  /// Names the kernel for traces: "matmul", "gather" ...
   { kind.name() } -> std::convertible_to<std::string>;
   /// Operands that are written: the last ones. The others, but index operands, are read.
   { kind.output_count() } -> std::same_as<int>;

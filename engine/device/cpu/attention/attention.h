@@ -37,7 +37,7 @@ class PreparedAttention {
     std::int64_t column = 1;
     bool regular = true;  // products take it as it lies: f32 in an order that they know
   };
-  /// What one thread works with.
+  /// Holds what one thread works with.
   struct Work {
     float* scores;
     float* products;   // go v^T, then the gradients of the scores; gradient steps only
@@ -91,7 +91,7 @@ class PreparedAttention {
   void gradient_block(Work& work, const Place& place, const Block& block, const MatrixView& q,
                       const MatrixView& k, const MatrixView& v, const MatrixView& go) const;
 
-  /// What the scores of masked keys are, and which these are, in one run.
+  /// Says what the scores of masked keys are, and which these are, in one run.
   struct Causal {
     bool known = false;
     float fill = 0;

@@ -20,7 +20,7 @@ struct CoordinateComparison {
   std::int64_t constant = 0;
 };
 
-/// Those among the kernel's comparisons of integers.
+/// Finds them among the kernel's comparisons of integers.
 std::vector<CoordinateComparison> coordinate_comparisons(const Kernel& kernel);
 
 /// The kernel where each of `comparisons` has the outcome of its bit in `outcomes`: without the selections

@@ -1,4 +1,4 @@
-// What attention does to one row of scores.
+// Computes what attention does to one row of scores.
 #pragma once
 
 #include <cstdint>

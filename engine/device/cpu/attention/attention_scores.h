@@ -33,7 +33,7 @@ class ScoreKernel {
               std::int64_t columns, std::span<const ScoreOperand> operands,
               std::span<const std::int32_t> scalars);
 
-  /// Of a ScoreRunner; a multiple of 64.
+  /// Returns the scratch bytes of a ScoreRunner; a multiple of 64.
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   /// Points that are evaluated at a time: callers that go on with as many find them in cache.
   std::int64_t tile() const { return tile_; }

@@ -39,7 +39,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// Gives back the blocks that lay in the cache ever since the last call: what the program no longer needs.
   /// Called now and then by whoever counts the work.
   void age();
-  /// What is taken from the system: blocks in use, with their padding, and cached ones.
+  /// Returns the budget of what is taken from the system: blocks in use, with their padding, and cached ones.
   MemoryBudget& memory() { return memory_; }
   const MemoryBudget& memory() const { return memory_; }
 

@@ -1,4 +1,4 @@
-// What the CPU is: for `caldera devices`.
+// Tells what the CPU is: for `caldera devices`.
 #pragma once
 
 #include "engine/device/backend.h"

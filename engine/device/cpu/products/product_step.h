@@ -57,7 +57,7 @@ class PreparedProduct {
     std::int64_t first = 0, last = 0;
     std::int64_t size = 4;  // of an element
   };
-  /// What turns a block of the product into outputs.
+  /// Turns a block of the product into outputs.
   struct Epilogue {
     RegionBlock block;
     /// Whether output 0 could hold the product meanwhile, and what it must not share memory with for that.

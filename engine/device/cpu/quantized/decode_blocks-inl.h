@@ -35,7 +35,7 @@ inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(F(
 HWY_INLINE float half_at(const std::uint8_t* p) {
   const std::uint32_t h = p[0] | static_cast<std::uint32_t>(p[1]) << 8;
   std::uint32_t bits = (h & 0x7fffU) << 13;
-  // As if the exponents had one bias: a power of two then corrects it, subnormal numbers included.
+  // Reads the exponents as if they had one bias: a power of two then corrects it, subnormal numbers included.
   bits = (h & 0x7c00U) == 0x7c00U ? bits | 0x7f800000U
                                   : std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) * 0x1p112F);
   return std::bit_cast<float>(bits | (h & 0x8000U) << 16);
@@ -158,7 +158,7 @@ HWY_INLINE void walk_q8_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink
   }
 }
 
-/// What the low nibbles of 16 bytes stand for, then the high ones.
+/// Looks up what the low nibbles of 16 bytes stand for, then the high ones.
 HWY_INLINE void look_up(const std::int8_t* values, const std::uint8_t* p, std::int8_t* out) {
 #if HWY_TARGET == HWY_SCALAR
   for (int j = 0; j < 16; ++j) {
@@ -203,7 +203,7 @@ HWY_INLINE void walk_table(const std::uint8_t* p, std::int64_t blocks, const std
   }
 }
 
-/// Of MXFP4, for values twice as large.
+/// The scale of MXFP4, for values twice as large.
 struct HalfPowerOfTwo {
   HWY_INLINE V operator()(const std::uint8_t* p) const {
     return hn::Set(F(), std::bit_cast<float>(*p < 2 ? 0x00200000U << *p : (*p - 1U) << 23));

@@ -115,7 +115,7 @@ HWY_INLINE V floats_at(const std::uint8_t* p) {
   }
 }
 
-/// As walk_fp8 does, without scales.
+/// Walks like walk_fp8, without scales.
 template <class T, class Sink>
 HWY_INLINE void walk_plain(const std::uint8_t* p, std::int64_t first, std::int64_t count, Sink& sink) {
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));

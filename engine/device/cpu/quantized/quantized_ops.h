@@ -30,7 +30,7 @@ struct QuantizedOps {
 };
 const QuantizedOps& quantized_ops();
 
-/// What every f16 is, by its bits.
+/// Returns the value of every f16, by its bits.
 const float* half_table();
 
 }  // namespace caldera::cpu

@@ -76,7 +76,7 @@ HWY_INLINE VF exponent_within(VF x, float low, float high) {
 #endif
 }
 
-/// Of a result that scaled_exp() made of exponent_within(x).
+/// Restores the NaN of x in a result that scaled_exp() made of exponent_within(x).
 HWY_INLINE VF keep_exponent_nan([[maybe_unused]] VF x, VF result) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   return result;

@@ -16,7 +16,7 @@ namespace caldera::cpu {
 /// A kernel made ready for one iteration space. Immutable; shared by threads.
 class RegionBlock {
  public:
-  /// How many of the kernel's first inputs and first outputs the caller gives at each call.
+  /// Says how many of the kernel's first inputs and first outputs the caller gives at each call.
   struct Given {
     int inputs = 1;
     int outputs = 0;

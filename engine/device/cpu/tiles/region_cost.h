@@ -1,4 +1,5 @@
-// What fused work costs on the CPU: what decides whether a second thread is woken for it (host/parallel.h).
+// Estimates what fused work costs on the CPU: that decides whether a second thread is woken for it
+// (host/parallel.h).
 #pragma once
 
 #include "engine/plan/kernel/kernel.h"

@@ -13,8 +13,8 @@
 
 namespace caldera::cpu {
 
-/// As a TileProgram it is what callers run that lay out tiles themselves: element-wise kernels in the flat
-/// form, one pass of code with every location one a point.
+/// A program of tiles. Callers that lay out tiles themselves run it as a TileProgram: element-wise kernels in
+/// the flat form, one pass of code with every location one a point.
 class RegionProgram : public TileProgram {
  public:
   /// Throws DTypeError where the CPU cannot run the kernel.
@@ -40,11 +40,12 @@ class RegionProgram : public TileProgram {
   mutable std::vector<Entry> entries_;
 };
 
-/// The same object for the same Kernel::hash, as long as it is kept: see CacheKind::kernels. `compiled` is
-/// raised by one when the kernel was new. Any thread; a kernel is decoded once for all that ask for it.
+/// Returns the same object for the same Kernel::hash, as long as it is kept: see CacheKind::kernels.
+/// `compiled` is raised by one when the kernel was new. Any thread; a kernel is decoded once for all that ask
+/// for it.
 std::shared_ptr<const RegionProgram> decode_cached(const Kernel& kernel, std::uint64_t& compiled);
 
-/// Of what decode_cached keeps.
+/// Counts what decode_cached keeps.
 CacheStats decoded_stats();
 void set_decoded_limit(std::uint64_t bytes);
 

@@ -11,8 +11,8 @@
 
 namespace caldera::cpu {
 
-/// How one operand lies over an iteration space: its own dimensions, merged where its strides allow,
-/// outermost first. Strides and offset in elements.
+/// Says how one operand is stored over an iteration space: its own dimensions, merged where its strides
+/// allow, outermost first. Strides and offset in elements.
 struct Access {
   static constexpr int kRank = kMaxRank + 2;  // two dims may be split in two
   int rank = 1;

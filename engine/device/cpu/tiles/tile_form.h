@@ -1,4 +1,4 @@
-// What a kernel is decoded for.
+// Says what a kernel is decoded for.
 #pragma once
 
 #include <vector>

@@ -12,7 +12,7 @@
 
 namespace caldera::cpu {
 
-/// What a step is run with: the address of each plan buffer and the plan's scalar arguments.
+/// Holds what a step is run with: the address of each plan buffer and the plan's scalar arguments.
 struct RunContext {
   std::span<std::byte* const> buffers;
   std::span<const std::uint64_t> scalars;

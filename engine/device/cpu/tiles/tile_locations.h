@@ -27,7 +27,7 @@ void find_direct_outputs(TileProgram& program);
 void list_operands(TileProgram& program, const std::vector<bool>& row_inputs,
                    const std::vector<bool>& row_indices, bool only_evaluates);
 
-/// As many points a tile as keep its buffers in the first cache.
+/// Gives a tile as many points as keep its buffers in the first cache.
 void choose_tile(TileProgram& program, const Kernel& kernel);
 
 }  // namespace caldera::cpu

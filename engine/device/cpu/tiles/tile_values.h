@@ -42,7 +42,7 @@ class TileValues {
 
   /// A source whose value is read where it lies.
   bool in_place(std::size_t v) const;
-  /// What a source has in memory; its instruction may ask for another type.
+  /// Returns the type that a source has in memory; its instruction may ask for another type.
   DType source_type(const Instruction& i) const;
 
  private:
@@ -56,7 +56,7 @@ class TileValues {
   std::vector<DType> indices_;
   int passes_ = 1;
   std::vector<bool> per_row_;  // of each output
-  // Of each value:
+  // Known of each value:
   std::vector<bool> uniform_;
   std::vector<int> phase_;
   std::vector<bool> needed_;

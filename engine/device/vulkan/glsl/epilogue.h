@@ -37,7 +37,8 @@ class GlslEpilogue {
     int rank = 0;          // coordinates
     int parameters = 1;    // the kernel's inputs 0 .. parameters - 1
     bool returns = false;  // the function returns the one output; else it is void and stores all of them
-    // Of every operand (not the parameters; not the outputs if `returns`): scalar or strided.
+    // Says of every operand (not the parameters; not the outputs if `returns`) whether it is scalar or
+    // strided.
     std::vector<Access> access;
     friend bool operator==(const Shape&, const Shape&) = default;
     Hash128 hash() const;  // for the key of a pipeline, with those of the kernel and the name

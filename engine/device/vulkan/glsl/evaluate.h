@@ -23,8 +23,7 @@ class GlslEvaluator {
   std::vector<bool> needed(const std::vector<std::uint16_t>& roots) const;
   /// Declares the `wanted` values at the point whose element numbers are o<k> and whose row's are k<k>.
   void evaluate(const std::vector<bool>& wanted);
-  /// Of neighbouring points: declares those of the `wanted` values that are one load for all of them, and
-  /// takes them out.
+  /// Declares those of the `wanted` values that are one load for all neighbouring points, and takes them out.
   void evaluate_once(std::vector<bool>& wanted);
   /// The operands whose element numbers evaluate() reads, by point (o<k>).
   std::vector<bool> operands_of(const std::vector<bool>& wanted) const;

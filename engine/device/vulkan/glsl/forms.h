@@ -27,8 +27,8 @@ struct GlslForm {
   /// Declares the element numbers of the `used` operands. `close_row` closes what was opened.
   void open_row(const std::vector<bool>& used) const;
   void close_row() const;
-  /// The same for one point (or group of neighbours) a lane, the lane's number `e` of the row, if there is
-  /// one.
+  /// Opens the loop for one point (or group of neighbours) a lane, the lane's number `e` of the row, if there
+  /// is one.
   void open_point(const std::vector<bool>& used, int e) const;
   void close_point() const { body.close(); }
 };

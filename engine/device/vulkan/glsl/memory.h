@@ -1,4 +1,4 @@
-// How the text of a shader reads and writes elements of memory, type by type.
+// Writes how a shader reads and writes elements of memory, type by type.
 //
 // Memory of a type is a buffer reference (`Floats`, `Ints`, `Bytes`, `Halves`, `Longs`, `Doubles`), or the
 // bare address (`uvec2`) of 8- and 16-bit elements where the device has no storage of such: those are parts

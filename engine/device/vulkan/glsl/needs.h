@@ -1,11 +1,11 @@
-// What a shader's code needs ahead of it.
+// Collects what a shader's code needs ahead of it.
 #pragma once
 
 #include "engine/device/vulkan/glsl/expression.h"
 
 namespace caldera {
 
-/// What code needs ahead of it: library functions, extensions, blocks of memory.
+/// Lists what code needs ahead of it: library functions, extensions, blocks of memory.
 struct GlslNeeds {
   GlslCalls calls;
   bool int64 = false, bytes = false, halves = false, doubles = false;

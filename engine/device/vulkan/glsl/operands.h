@@ -54,8 +54,8 @@ class GlslOperands {
   /// Members of the argument block, one a line: those of eight bytes and those of four.
   std::string slot_members() const;
   std::string integer_members() const;
-  /// The same names as registers that hold what the members do. Stores through the outputs may alias the
-  /// block as far as compilers know, so members are read once.
+  /// Declares registers of these names that hold what the members do. Stores through the outputs may alias
+  /// the block as far as compilers know, so members are read once.
   void declare_loaded(std::string_view block, GlslBody& body) const;
   /// The two halves of that: declarations for the scope of the file, and assignments.
   std::string declarations() const { return slot_members() + integer_members(); }

@@ -19,8 +19,8 @@ struct GlslReduction {
 
   /// Sums of f32 go through blocks of 256 elements, so that a long sum loses little.
   bool in_blocks() const { return combine == Combine::sum && type == DType::f32 && !few; }
-  /// Of f32 the built-in maximum and minimum may drop NaN: the largest bits but the sign go beside, in the
-  /// register `name`_bits, and tell at the end whether there was one.
+  /// Whether NaN is noted: of f32 the built-in maximum and minimum may drop it, so the largest bits but the
+  /// sign go beside, in the register `name`_bits, and tell at the end whether there was one.
   bool notes_nan() const {
     return (combine == Combine::maximum || combine == Combine::minimum) && type == DType::f32;
   }

@@ -32,8 +32,8 @@ struct ArgumentLayout {
 };
 ArgumentLayout argument_layout(const Kernel& kernel, const KernelVariant& variant);
 
-/// What another kernel's shader has in it to end with a region: every workgroup counts itself, and the last
-/// one takes all points of all blocks.
+/// Holds what another kernel's shader has in it to end with a region: every workgroup counts itself, and the
+/// last one takes all points of all blocks.
 struct GlslFinish {
   GlslNeeds needs;
   std::string functions;   // ahead of main(); below the extensions and library functions that `needs` lists
@@ -43,7 +43,7 @@ struct GlslFinish {
       "uint finish_turns; FinishArguments finish_arguments; FinishCounter finish_counter;";
 };
 
-/// For a variant that `finishes`, whose lanes are the other kernel's. Throws as to_glsl does.
+/// Writes it for a variant that `finishes`, whose lanes are the other kernel's. Throws as to_glsl does.
 GlslFinish finishing_glsl(const Kernel& kernel, const KernelVariant& variant, std::size_t blocks,
                           const GlslOptions& options);
 

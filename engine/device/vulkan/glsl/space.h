@@ -10,8 +10,8 @@ namespace caldera {
 /// Which dimensions a number counts over: all of them, those of the rows' space, those along a row.
 enum class GlslPart : std::uint8_t { whole, kept, along };
 
-/// What a shader multiplies by to divide by d (1 to 2^31 - 1): see `quotient` of the library. Dimension d of
-/// a block has the register m<d>, and h<d> for the shift, from the second dimension on.
+/// Returns what a shader multiplies by to divide by d (1 to 2^31 - 1): see `quotient` of the library.
+/// Dimension d of a block has the register m<d>, and h<d> for the shift, from the second dimension on.
 std::uint32_t magic_divisor(std::int64_t d);
 
 /// Declares c<d> of the part's dimensions where operands of `used` need them: the coordinates of its point

@@ -1,5 +1,5 @@
-// What the text of a shader depends on besides its kernel: how operands are addressed, how points are shared
-// among invocations, and what the device offers.
+// Says what the text of a shader depends on besides its kernel: how operands are addressed, how points are
+// shared among invocations, and what the device offers.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace caldera {
 
-/// How one operand's address follows from the point.
+/// Says how one operand's address follows from the point.
 enum class Access : std::uint8_t {
   scalar,   // the same element at every point
   linear,   // element number = number of the point, row-major
   strided,  // bias + sum(coordinate * stride)
 };
 
-/// How the points are shared among invocations.
+/// Says how the points are shared among invocations.
 enum class RegionForm : std::uint8_t {
   elementwise,        // an invocation a point
   reduce_per_thread,  // an invocation an output, looping over the reduced points
@@ -26,7 +26,7 @@ enum class RegionForm : std::uint8_t {
   rows_per_group,     // a workgroup a row: its invocations take every lanes-th point
 };
 
-/// What a lane that takes neighbours along the innermost dimension reads or writes of an operand.
+/// Says what a lane that takes neighbours along the innermost dimension reads or writes of an operand.
 enum class Neighbours : std::uint8_t {
   one,       // the same element for all of them
   each,      // an element each, at a stride: index operands, and inputs that lie otherwise
@@ -60,7 +60,7 @@ struct KernelVariant {
   Hash128 hash() const;
 };
 
-/// What the device offers to the shaders.
+/// Lists what the device offers to the shaders.
 struct GlslOptions {
   std::uint32_t subgroup_size = 0;   // 0: no subgroup arithmetic in compute shaders
   bool exact_subgroup_size = false;  // every subgroup of a full workgroup has this size
@@ -73,9 +73,9 @@ struct GlslOptions {
   }
 };
 
-/// For every operand of a step (inputs, index operands, outputs) whether it has one element a row, that is
-/// strides over the kept dimensions only: the output of a reduction; of a row kernel outputs that are one a
-/// row and inputs that only load_row reads.
+/// Says for every operand of a step (inputs, index operands, outputs) whether it has one element a row, that
+/// is strides over the kept dimensions only: the output of a reduction; of a row kernel outputs that are one
+/// a row and inputs that only load_row reads.
 std::vector<bool> row_operands(const Kernel& kernel);
 
 }  // namespace caldera

@@ -17,7 +17,7 @@ class Counters {
  public:
   static constexpr std::int32_t kMost = 512;
 
-  /// Of the tables' pool. Takes no memory before reserve().
+  /// Takes its memory from the tables' pool. Takes no memory before reserve().
   explicit Counters(std::shared_ptr<MemoryPool> pool) : pool_(std::move(pool)) {}
   ~Counters();
   Counters(const Counters&) = delete;
@@ -26,7 +26,7 @@ class Counters {
   /// Sees to it that they are there. Any thread; by whoever will ask for addresses. Throws OutOfMemoryError,
   /// DeviceError.
   void reserve();
-  /// Of counter `number` < kMost.
+  /// Returns the address of counter `number` < kMost.
   VkDeviceAddress address(std::int32_t number) const;
   /// Makes them zeros again: a replay whose submits failed half way has left numbers. Under the backend's
   /// order of submits, when nothing that was submitted runs any more.

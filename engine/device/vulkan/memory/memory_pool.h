@@ -45,8 +45,8 @@ struct MemoryCounters {
   std::uint64_t peak_bytes = 0;
 };
 
-/// What the driver would still give from a heap: VK_EXT_memory_budget's budget less its usage. Nothing where
-/// it cannot tell.
+/// Asks what the driver would still give from a heap: VK_EXT_memory_budget's budget less its usage. Nothing
+/// where it cannot tell.
 using HeapQuery = std::function<std::optional<std::uint64_t>(std::uint32_t heap)>;
 
 /// The blocks of one use. They lie in the best type of memory for it, and in the next one where that has no

@@ -8,14 +8,14 @@
 
 namespace caldera::vulkan {
 
-/// What memory is for, which decides its type.
+/// Names what memory is for, which decides its type.
 enum class MemoryUse : std::uint8_t {
   tensors,  // device-local, mapped where that costs nothing
   tables,   // written by the host at every replay, read by kernels
   staging,  // copies to and from the host
 };
 
-/// What the host can map, and needs not flush.
+/// Memory that the host can map, and need not flush.
 inline constexpr VkMemoryPropertyFlags kHostMemory =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 

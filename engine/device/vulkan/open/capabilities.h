@@ -1,4 +1,5 @@
-// What a physical device can do: one table of optional features. What a driver gets wrong is in quirks.h.
+// Lists what a physical device can do: one table of optional features. What a driver gets wrong is in
+// quirks.h.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct Capabilities {
   bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties; enabled where a survey asks
   bool portability = false;          // VK_KHR_portability_subset has to be enabled where it exists
 
-  // What quirks say (quirks.h).
+  // Set by quirks (quirks.h).
   std::uint32_t loop_limit = 0;  // iterations of all loops of one invocation together; 0: no limit
   bool scalar_loads = false;     // vector loads are no faster
   bool compile_early = false;    // a kernel has to run before handlers of exit() are registered
@@ -47,7 +48,7 @@ struct Capabilities {
   std::uint32_t subgroup_size = 1;
   bool many_subgroup_sizes = false;  // so that pipelines have to say that they want `subgroup_size`
   std::uint32_t max_groups = 65535;  // workgroups along x
-  // Of a workgroup; where subgroup_size_control is used, see max_subgroups.
+  // Bounds the invocations of a workgroup; where subgroup_size_control is used, see max_subgroups.
   std::uint32_t max_invocations = 128;
   std::uint32_t max_subgroups = 1U << 16;  // of a workgroup whose pipeline asks for full subgroups
   std::uint32_t shared_memory = 16384;

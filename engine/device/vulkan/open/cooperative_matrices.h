@@ -32,7 +32,7 @@ struct Bfloat16Features {
   VkBool32 cooperative_matrix = VK_FALSE;
 };
 
-/// What the elements of A and B are: numbers of VkComponentTypeKHR.
+/// Names the type of the elements of A and B: numbers of VkComponentTypeKHR.
 enum class MatrixElement : std::int32_t { f16 = 0, bf16 = 1000141000 };
 
 /// C (m x n) += A (m x k) B (k x n), by one subgroup. Zeros: none.

@@ -20,7 +20,7 @@
 
 namespace caldera::vulkan {
 
-/// What a device is opened for.
+/// Names what a device is opened for.
 enum class DeviceUse : std::uint8_t {
   computing,
   survey,  // to compile kernels and ask what the driver made of them (Capabilities::pipeline_statistics)
@@ -63,7 +63,7 @@ class LogicalDevice {
   /// for: what the commands use may then be destroyed.
   void settle(std::uint64_t value) noexcept;
 
-  /// The same three for copies, which have a timeline of their own where has_copy_queue(). They see what
+  /// Submit and wait for copies, which have a timeline of their own where has_copy_queue(). They see what
   /// computations have done that were waited for.
   std::uint64_t submit_copy(std::span<const VkCommandBuffer> commands);
   void wait_copy(std::uint64_t value);
@@ -82,7 +82,7 @@ class LogicalDevice {
   void check_alive() const;
   /// Throws DeviceError for errors, and notes when the error is that the device is lost.
   void check(VkResult result, std::string_view what);
-  /// What runs: for the message of a lost device.
+  /// Returns what runs, for the message of a lost device.
   FlightLog& flights() { return flights_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a driver says of its device that profiles are made from (device_profile.h).
+// Holds what a driver says of its device that profiles are made from (device_profile.h).
 #pragma once
 
 #include <cstdint>

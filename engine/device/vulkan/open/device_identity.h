@@ -1,4 +1,4 @@
-// What files that belong to one device and its driver are named by and checked against.
+// Identifies a device and its driver: files that belong to them are named by it and checked against it.
 #pragma once
 
 #include <string>

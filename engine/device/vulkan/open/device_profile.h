@@ -1,6 +1,6 @@
-// What is worth knowing of a device beyond what its driver lets a program do (capabilities.h): whose it is,
-// how wide it is, and what suits it. Two tables: what is assumed of a type of device, and rows for makers and
-// generations.
+// Tells what is worth knowing of a device beyond what its driver lets a program do (capabilities.h): whose it
+// is, how wide it is, and what suits it. Two tables: what is assumed of a type of device, and rows for makers
+// and generations.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct DeviceProfile {
   std::string_view architecture;
   /// Streaming multiprocessors, compute units, Xe cores, processor cores: what a workgroup runs on.
   std::uint32_t compute_units = 1;
-  /// What kernels that may choose get: one of the sizes that the device has.
+  /// The size that kernels which may choose get: one of the sizes that the device has.
   std::uint32_t subgroup_size = 1;
   /// Whether matrix units are worth what they are asked for, where the driver lists them.
   bool matrix_units = true;
@@ -36,21 +36,21 @@ struct DeviceProfile {
   bool few_cores = false;
   /// Kernels are measured when they are first needed (CALDERA_TUNE).
   bool measured = true;
-  /// What the slowest kernels make of the slowest devices of this type, until something was measured: bytes
-  /// and flops a second, and seconds for a turn of a loop.
+  /// Rates that the slowest kernels reach on the slowest devices of this type, until something was measured:
+  /// bytes and flops a second, and seconds for a turn of a loop.
   double bandwidth = 0, flops = 0, turn = 0;
   /// The longest that a submit may take, in seconds: what the strictest watchdog allows, with a margin.
   double submit = 0;
 };
 
-/// What is assumed of a type of device.
+/// Holds what is assumed of a type of device.
 struct TypeProfile {
   VkPhysicalDeviceType type;
   DeviceProfile profile;
 };
 std::span<const TypeProfile> type_profiles();
 
-/// What differs for a maker or a generation: which devices, what, and why.
+/// Says what differs for a maker or a generation: which devices, what, and why.
 struct ProfileRow {
   const char* name;
   const char* reason;

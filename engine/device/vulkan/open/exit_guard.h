@@ -1,4 +1,4 @@
-// What happens to devices that are still open when the process ends.
+// Decides what happens to devices that are still open when the process ends.
 //
 // Backends and tensors may lie in static objects. Those that were constructed before the driver and its
 // layers were loaded are destroyed after the driver's own static objects, when calling it crashes. So once

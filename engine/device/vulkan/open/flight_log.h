@@ -1,4 +1,4 @@
-// What a device was at: its last replays, for the message when it is lost.
+// Remembers what a device was at: its last replays, for the message when it is lost.
 #pragma once
 
 #include <cstdint>

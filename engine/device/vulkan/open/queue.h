@@ -33,7 +33,7 @@ class Queue {
   /// Queues the commands behind all earlier ones; `value` is what the timeline reaches when they are done.
   VkResult submit(std::span<const VkCommandBuffer> commands, const QueueWait& wait, std::uint64_t& value);
   std::uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
-  /// What the timeline was last seen to have reached.
+  /// Returns what the timeline was last seen to have reached.
   std::uint64_t last_completed() const { return completed_.load(std::memory_order_acquire); }
   /// Asks how far the timeline is.
   VkResult look();

@@ -1,4 +1,4 @@
-// What drivers get wrong or do slowly, and what is done about it: one table, a row a workaround.
+// Lists what drivers get wrong or do slowly, and what is done about it: one table, a row a workaround.
 //
 // A quirk changes the capabilities of the device that it applies to, and the code that plans and writes
 // shaders follows these. Where a formula is right and as fast on every driver, it stands in place of the one

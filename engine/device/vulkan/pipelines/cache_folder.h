@@ -29,7 +29,7 @@ class CacheFolder {
   /// A file of so many bytes was written. Makes room; the newest file stays.
   void wrote(std::uint64_t bytes);
   void set_limit(std::uint64_t bytes);
-  /// Of this process, but for entries and bytes: those are the directory's.
+  /// Counts of this process, but for entries and bytes: those are the directory's.
   CacheStats stats();
 
  private:

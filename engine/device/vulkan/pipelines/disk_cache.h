@@ -35,7 +35,7 @@ class DiskCache {
   void store(const Hash128& key, std::span<const std::uint32_t> words) const;
   std::filesystem::path path(const Hash128& key) const;
   const std::filesystem::path& directory() const { return directory_; }
-  /// Of the directory, which others use as well.
+  /// Returns the directory, which others use as well.
   CacheFolder& folder() const { return *folder_; }
 
  private:

@@ -41,8 +41,8 @@ class Pipeline {
 
   /// Makes it, unless another thread has begun to. Returns at once then; errors are for handle() to throw.
   void begin();
-  /// Of a pipeline that is made here and now if nobody has; waits for one who is at it. Throws DeviceError or
-  /// Error naming the kernel, always the same, where it could not be made.
+  /// Returns the handle of the pipeline. Makes it here and now if nobody has; waits for one who is at it.
+  /// Throws DeviceError or Error naming the kernel, always the same, where it could not be made.
   VkPipeline handle();
   /// Whether it was tried and could not be made.
   bool has_failed() const;

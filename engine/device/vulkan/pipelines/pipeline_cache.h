@@ -45,10 +45,11 @@ class PipelineCache {
   /// Makes the pipelines, side by side.
   void make(const std::vector<PipelinePtr>& pipelines);
 
-  /// What the module of a pipeline says of it, where the device was opened for a survey; else nothing.
+  /// Returns what the module of a pipeline says of it, where the device was opened for a survey; else
+  /// nothing.
   spirv::ModuleFacts facts(VkPipeline pipeline) const;
 
-  /// Of KernelPush.
+  /// Returns the layout of KernelPush.
   VkPipelineLayout layout() const { return layout_; }
   /// Writes what the driver made of the pipelines to disk, if there are new ones and it can. The destructor
   /// does so too.

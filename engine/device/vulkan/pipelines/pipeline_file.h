@@ -1,4 +1,5 @@
-// What the driver made of pipelines, on disk: one file a device and driver, beside the shaders of DiskCache.
+// Keeps what the driver made of pipelines on disk: one file a device and driver, beside the shaders of
+// DiskCache.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 
 namespace caldera::vulkan {
 
-/// As one line, for a definition.
+/// Returns the text as one line, for a definition.
 std::string one_line(std::string text);
 
 /// A batch's coordinates, from its number `batch` and `args.batch_extents`.

@@ -33,8 +33,8 @@ ProductProblem make_problem(const Step& step);
 Dims view_extents(const ProductProblem& problem, std::int64_t rows, std::int64_t columns);
 /// A view's strides over them.
 Dims view_strides(const ProductProblem::View& view);
-/// What to add to element numbers (see recording.h). Throws ShapeError naming the step where element numbers
-/// do not fit into 32 bits.
+/// Returns what to add to element numbers (see recording.h). Throws ShapeError naming the step where element
+/// numbers do not fit into 32 bits.
 std::int64_t view_bias(const Dims& extents, const ProductProblem::View& view, const Step& step);
 
 }  // namespace caldera::vulkan

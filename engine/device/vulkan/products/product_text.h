@@ -14,7 +14,7 @@
 
 namespace caldera::vulkan {
 
-/// What a text is made for, besides the epilogue.
+/// Says what a text is made for, besides the epilogue.
 struct ProductForm {
   DType type = DType::f32;
   const ProductVariant* variant = nullptr;

@@ -1,4 +1,5 @@
-// What a trial of a matrix product runs: as much as tells the variants apart, as little as no watchdog minds.
+// Chooses what a trial of a matrix product runs: as much as tells the variants apart, as little as no
+// watchdog minds.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ inline constexpr std::int64_t kMostTrialFlops = 5'000'000'000;
 /// of all operands stay, so the variants differ by as much as on the whole.
 Step trial_step(const Step& step, std::int64_t most_flops);
 
-/// How much a trial may take that comes after one of `flops` which took `seconds`: as much as keeps the
+/// Returns the flops of a trial that comes after one of `flops` which took `seconds`: as much as keeps the
 /// device busy for 20 ms, where that is more.
 std::int64_t further_flops(std::int64_t flops, double seconds);
 

@@ -14,7 +14,7 @@
 
 namespace caldera::vulkan {
 
-/// What CALDERA_TUNE says:
+/// Holds what CALDERA_TUNE says:
 ///   unset    measure on GPUs; on software devices, whose times say nothing, take the table's choice
 ///   0, 1     never measure; always measure
 ///   a name   of a variant: taken wherever the device can run it
@@ -76,7 +76,7 @@ class ProductTuner {
   std::filesystem::path file_;
   std::mutex mutex_;
   std::map<std::string, const ProductVariant*, std::less<>> choices_;
-  // Of classes whose time was up before all candidates had run: for this process, never stored.
+  // Choices for classes whose time was up before all candidates had run: for this process, never stored.
   std::map<std::string, const ProductVariant*, std::less<>> hasty_;
   std::atomic<std::uint64_t> measured_{0};
 };

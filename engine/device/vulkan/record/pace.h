@@ -1,4 +1,4 @@
-// How long a device needs for work of a given size: reckoned from bytes and flops at rates that are learned
+// Estimates how long a device needs for work of a given size: from bytes and flops at rates that are learned
 // from what it has done.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace caldera::vulkan {
 
-/// What a dispatch has to do.
+/// Counts what a dispatch has to do.
 struct Work {
   std::int64_t bytes = 0;
   std::int64_t flops = 0;
@@ -32,8 +32,8 @@ class Pace {
   /// Throws ValueError where CALDERA_VULKAN_SUBMIT_MS is no number from 0 to 60000.
   explicit Pace(const DeviceProfile& profile);
 
-  /// How long one submit may take, in seconds: the profile's, or what CALDERA_VULKAN_SUBMIT_MS says (0:
-  /// nothing is short enough, so everything is cut as finely as it can be).
+  /// Returns how long one submit may take, in seconds: the profile's, or what CALDERA_VULKAN_SUBMIT_MS says
+  /// (0: nothing is short enough, so everything is cut as finely as it can be).
   double budget() const { return budget_; }
 
   /// Seconds that the dispatch may take.

@@ -1,4 +1,4 @@
-// What a plan becomes before any handle is bound: dispatches, and the image of their argument table.
+// Holds what a plan becomes before any handle is bound: dispatches, and the image of their argument table.
 //
 // The table holds one block a dispatch, or an array of them. Everything in it but addresses and scalar
 // arguments is fixed, so a replay writes only those (the patches) and the recorded commands stay as they are.
@@ -23,10 +23,11 @@ struct Dispatch {
   std::uint32_t block = 0;      // offset of the (first) arguments in the table
   bool barrier_before = false;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
-  // Of an invocation that takes points: how often it does so from the beginning, and the turns of each of its
-  // walks over them. 0: it does something else.
+  // Counts for an invocation that takes points how often it does so from the beginning, and the turns of each
+  // of its walks over them. 0: it does something else.
   std::int64_t rounds = 0, turns = 0;
-  /// Of regions at its end: the offset of their arguments, and the number of a counter (Counters); none: < 0.
+  /// Describes regions at its end: the offset of their arguments, and the number of a counter (Counters);
+  /// none: < 0.
   std::uint32_t finish_block = 0;
   std::int32_t finish_counter = -1;
 };
@@ -44,7 +45,7 @@ struct AddressPatch {
   std::int64_t offset = 0;  // bytes
 };
 
-/// The same of an operand that a position of the plan moves.
+/// A patch of an operand that a position of the plan moves.
 struct MovedPatch {
   AddressPatch address;
   std::int32_t position = 0;
@@ -72,7 +73,7 @@ struct DispatchRange {
   std::uint32_t own_dispatch() const { return first + own; }
 };
 
-/// What was chosen for a matrix product.
+/// Names what was chosen for a matrix product.
 struct ChosenVariant {
   std::size_t step = 0;  // of the plan
   StepVariant variant;
@@ -116,8 +117,8 @@ class TableWriter {
   const std::vector<ArenaSegment> segments_;
 };
 
-/// What to add to an element number so that it is never negative, where strides are: minus the least sum of
-/// coordinate times stride. The block's address is lowered by as much.
+/// Returns what to add to an element number so that it is never negative, where strides are: minus the least
+/// sum of coordinate times stride. The block's address is lowered by as much.
 std::int64_t bias(const Dims& dims, const Dims& strides);
 
 }  // namespace caldera::vulkan

@@ -33,7 +33,7 @@ class Stamps {
 
   /// The device's clock at each stamp, in ticks, once the commands are done. Throws DeviceError.
   std::vector<std::uint64_t> read() const;
-  /// The same without a wait; nothing where the driver does not have them yet. Throws DeviceError.
+  /// Reads them without a wait; nothing where the driver does not have them yet. Throws DeviceError.
   std::optional<std::vector<std::uint64_t>> read_if_ready() const;
 
  private:

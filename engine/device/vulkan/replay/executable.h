@@ -32,7 +32,7 @@ class VulkanExecutable final : public Executable {
   /// Command buffers of whole plans recorded so far.
   std::size_t instances() const { return instances_.size(); }
   StepVariant variant_of(std::size_t step) const override;
-  /// As if it had all the instances that it may come to have.
+  /// Counts the bytes as if it had all the instances that it may come to have.
   std::size_t bytes() const override;
 
  private:

@@ -1,4 +1,4 @@
-// Where the commands of a plan are cut: into parts, of which a submit holds as many as its time allows.
+// Cuts the commands of a plan: into parts, of which a submit holds as many as its time allows.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ double seconds_of(const Part& part, std::span<const double> seconds);
 bool is_stale(std::span<const Part> parts, std::span<const Dispatch> dispatches,
               std::span<const double> seconds, double budget);
 
-/// How many parts each submit holds: as many as keep to the budget, at least one.
+/// Returns how many parts each submit holds: as many as keep to the budget, at least one.
 std::vector<std::size_t> pack(std::span<const Part> parts, std::span<const double> seconds, double budget);
 
 }  // namespace caldera::vulkan

@@ -1,5 +1,5 @@
-// What the dispatches of one plan take, reckoned at first, then measured; and how its commands are cut and
-// packed into submits by that.
+// Knows what the dispatches of one plan take, estimated at first, then measured; and how its commands are cut
+// and packed into submits by that.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class Schedule {
  public:
   Schedule(const Plan& plan, const Recording& recording, Pace& pace);
 
-  /// How to cut commands that are recorded now; those of a first run are submitted one by one.
+  /// Says how to cut commands that are recorded now; those of a first run are submitted one by one.
   std::vector<Part> parts(bool first_run) const;
-  /// How many of the parts each submit gets.
+  /// Says how many of the parts each submit gets.
   std::vector<std::size_t> submits(std::span<const Part> parts) const;
   /// Whether parts that were cut earlier ought to be cut anew.
   bool is_stale(std::span<const Part> parts) const;

@@ -1,4 +1,4 @@
-// What a module says of its kernel that no driver is asked for.
+// Reads what a module says of its kernel, so that no driver is asked for it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct ModuleFacts {
   std::int64_t shared_bytes = 0;    // of a workgroup, without what alignment adds
 };
 
-/// Of a module whose specialisation constants 0, 1, … get `constants`. Throws DeviceError naming the kernel
-/// where the words are no SPIR-V.
+/// Reads the facts of a module whose specialisation constants 0, 1, … get `constants`. Throws DeviceError
+/// naming the kernel where the words are no SPIR-V.
 ModuleFacts facts_of(Words module, std::span<const std::int32_t> constants, std::string_view kernel);
 
 }  // namespace caldera::vulkan::spirv

@@ -1,4 +1,4 @@
-// What a module declares that it needs, against what a device has.
+// Checks what a module declares that it needs, against what a device has.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace caldera::vulkan {
 
-/// What an operand's rows and columns are; `none`: it has none.
+/// Names what an operand's rows and columns are; `none`: it has none.
 enum class AttentionAxis : std::uint8_t { queries, keys, d, e, none };
 
 struct AttentionOperand {
@@ -36,7 +36,7 @@ struct AttentionSpace {
   Dims batch_strides(std::size_t operand) const;
 };
 
-/// How a workgroup shares a block of scores: see shaders/attention/attention.glsl.
+/// Says how a workgroup shares a block of scores: see shaders/attention/attention.glsl.
 struct AttentionBlocking {
   /// `memory`: of the matrices q, k, v and go.
   AttentionBlocking(const Context& context, const AttentionStep& attention, const AttentionSpace& space,
@@ -52,13 +52,13 @@ struct AttentionBlocking {
   std::uint32_t groups = 0;
   std::int64_t iterations = 0;  // of all loops in the busiest invocation
 
-  // Where matrices are staged.
+  // Used where matrices are staged.
   std::int64_t wide = 4;    // elements in 16 bytes
   std::int64_t slice = 32;  // columns that are staged for products of rows
   std::int64_t piece = 4;   // rows that are staged to be added up
   std::int64_t fours = 1;   // of columns of such
 
-  // Where they go through cooperative matrices: attention_cooperative.glsl.
+  // Used where they go through cooperative matrices: attention_cooperative.glsl.
   MatrixShape matrices;
   std::int64_t subgroups = 1, sub_rows = 1, d_pad = 0, e_pad = 0;
 
@@ -67,7 +67,7 @@ struct AttentionBlocking {
   std::int64_t columns() const { return lane_columns * tile_columns; }
   /// Fours that are staged at a time, at most.
   std::int64_t stage() const;
-  /// What the shader of the pass declares as shared.
+  /// Returns what the shader of the pass declares as shared.
   std::int64_t shared_bytes(const AttentionStep& attention) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace caldera::vulkan {
 
-/// How attention is computed: a row for each way that there is.
+/// Says how attention is computed: a row for each variant.
 struct AttentionVariant {
   const char* name;    // that pins it: CALDERA_VULKAN_ATTENTION=<name>
   bool staged;         // matrices go through shared memory (attention_staged.glsl)

@@ -1,5 +1,5 @@
-// What the backend and its executables share. Shared ownership: an executable or a tensor may be the last to
-// go.
+// Holds what the backend and its executables share. Shared ownership: an executable or a tensor may be the
+// last to go.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ class Context {
   /// software device what a GPU gets.
   const bool few_cores;
   const ProductRates product_rates;
-  /// How attention is computed. Debugging: CALDERA_VULKAN_ATTENTION names it.
+  /// Says how attention is computed. Debugging: CALDERA_VULKAN_ATTENTION names it.
   const AttentionVariant* const attention;
   /// DeviceTraits::compute_units. Debugging: CALDERA_VULKAN_UNITS.
   const std::int32_t compute_units;

@@ -12,7 +12,8 @@
 
 namespace caldera::vulkan {
 
-/// What the functions of single kinds of step work on. A step without work (an extent of 0) adds nothing.
+/// Holds what the functions of single kinds of step work on. A step without work (an extent of 0) adds
+/// nothing.
 struct Encoder {
   const Plan& plan;
   Context& context;
@@ -24,7 +25,7 @@ struct Encoder {
   /// Regions that may run at the end of the dispatch (StepHeader::finishes). Whoever encodes them there
   /// clears the list.
   std::span<const Step> finishing;
-  /// As in product_timing.h.
+  /// Measures like product_timing.h.
   std::function<std::optional<double>(const Step&, const ProductVariant&, double stop_at)> time_product;
   std::vector<std::size_t> dispatch_of;  // a joined step each, as far as `computes` says
 

@@ -1,4 +1,4 @@
-// How long a variant of the matrix product takes, on scratch memory.
+// Measures how long a variant of the matrix product takes, on scratch memory.
 #pragma once
 
 #include <optional>

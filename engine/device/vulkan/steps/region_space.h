@@ -31,9 +31,9 @@ RegionSpace make_space(const Step& step);  // of a region
 /// were, if that takes more than kMaxRank dimensions.
 bool make_alike(std::span<RegionSpace> spaces);
 
-/// How many neighbouring points along the innermost dimension a lane of one shader can take together in all
-/// of the spaces (which are alike), at most `most`, and what those are of each operand: of an element-wise
-/// kernel what it writes has to lie together. Without a second point: no list.
+/// Says how many neighbouring points along the innermost dimension a lane of one shader can take together in
+/// all of the spaces (which are alike), at most `most`, and what those are of each operand: of an
+/// element-wise kernel what it writes has to lie together. Without a second point: no list.
 struct Together {
   int width = 1;
   std::vector<Neighbours> neighbours;
@@ -41,7 +41,7 @@ struct Together {
 Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> spaces,
                            std::span<const Access> access, std::int64_t most = 16);
 
-/// How one shader addresses each operand in all of the spaces (which are alike).
+/// Says how one shader addresses each operand in all of the spaces (which are alike).
 std::vector<Access> common_access(const Kernel& kernel, std::span<const RegionSpace> spaces);
 
 }  // namespace caldera::vulkan

@@ -27,10 +27,10 @@ struct FinishingRegions {
   std::uint32_t block = 0;           // offset of their arguments in the table
 };
 
-/// What encoder.finishing becomes at the end of a dispatch whose workgroups have `lanes` invocations and
-/// leave so many bytes of shared memory: writes the arguments and clears the list. Nothing where the device
-/// computes none of it, where its loops take more than half of what the device allows, or where no single
-/// text serves all of the regions.
+/// Encodes what encoder.finishing becomes at the end of a dispatch whose workgroups have `lanes` invocations
+/// and leave so many bytes of shared memory: writes the arguments and clears the list. Nothing where the
+/// device computes none of it, where its loops take more than half of what the device allows, or where no
+/// single text serves all of the regions.
 std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t lanes,
                                                  std::int64_t shared_left);
 

@@ -1,4 +1,4 @@
-// What the driver says of a pipeline that it made (VK_KHR_pipeline_executable_properties).
+// Reads what the driver says of a pipeline that it made (VK_KHR_pipeline_executable_properties).
 #pragma once
 
 #include <cstdint>

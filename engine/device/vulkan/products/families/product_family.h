@@ -25,8 +25,8 @@ struct ProductVariant {
   const ProductFamily* family = nullptr;  // set by the table
 };
 
-/// What a device does how fast, as far as kernels for products are told apart by it. Times are in those of
-/// one multiplication and addition of one invocation.
+/// Says how fast a device is, as far as kernels for products are told apart by it. Times are in those of one
+/// multiplication and addition of one invocation.
 struct ProductRates {
   double busy_lanes;    // invocations that keep the device busy; fewer leave parts of it idle
   double load;          // of an element or a vector, from memory
@@ -44,7 +44,7 @@ inline constexpr ProductRates kGpuRates{.busy_lanes = kEnoughGroups * 128,
                                         .barrier = 0,
                                         .vector_loads = true,
                                         .matrix_speed = 8};
-/// Of a processor that poses as a GPU: few cores, an invocation that meets a barrier is a coroutine.
+/// Rates of a processor that acts as a GPU: few cores, an invocation that meets a barrier is a coroutine.
 inline constexpr ProductRates kProcessorRates{.busy_lanes = 16,
                                               .load = 30,
                                               .shared_load = 30,
@@ -52,7 +52,7 @@ inline constexpr ProductRates kProcessorRates{.busy_lanes = 16,
                                               .vector_loads = true,
                                               .matrix_speed = 0.01};
 
-/// What a dispatch of a kernel takes and does.
+/// Counts what a dispatch of a kernel takes and does.
 struct ProductExtents {
   std::int64_t lanes = 1;              // invocations a workgroup, on the device
   std::int64_t rows = 1, columns = 1;  // of C, that a unit of work is
@@ -62,7 +62,7 @@ struct ProductExtents {
 
   /// Units of the whole product.
   std::int64_t tiles(const ProductShape& shape) const;
-  /// As `loops`, with so many workgroups; at least as many as there are.
+  /// Returns `loops` with so many workgroups; at least as many as there are.
   std::int64_t iterations(const ProductShape& shape, std::int64_t groups) const;
 };
 

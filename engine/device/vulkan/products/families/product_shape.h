@@ -1,4 +1,4 @@
-// What the choice of a kernel for a matrix product depends on.
+// Describes what the choice of a kernel for a matrix product depends on.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace caldera::vulkan {
 
-/// How an operand lies in memory: along K, or across it (rows of A, columns of B), is contiguous, or neither.
+/// Says how an operand is stored: along K, or across it (rows of A, columns of B), is contiguous, or neither.
 enum class ProductLayout : std::uint8_t { strided = 0, along_k = 1, across_k = 2 };
 
 struct ProductShape {
