@@ -47,7 +47,7 @@ struct Case {
   double bound_us = 0;
   /// The ratio to the peer (to the rival, where the case has one) that the project aims at; 0: none.
   double aim_ratio = 0;
-  /// What benches/torch_worker.py is asked to run; null: there is nothing to compare with.
+  /// Says what benches/torch_worker.py is asked to run; null: there is nothing to compare with.
   nlohmann::json peer;
   std::function<Work(Device)> make;
 };
@@ -67,7 +67,7 @@ constexpr double f32_bytes(double elements) { return bytes_of(elements, DType::f
 
 /// The types that some cases are measured in beside f32.
 inline constexpr DType kHalfTypes[] = {DType::f16, DType::bf16};
-/// What a case's name says of its type: "" of f32, the usual one; "/f16", "/bf16".
+/// Returns what a case's name says of its type: "" of f32, the usual one; "/f16", "/bf16".
 std::string type_suffix(DType dtype);
 
 }  // namespace caldera::bench

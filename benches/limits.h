@@ -1,4 +1,4 @@
-// What the device can do at the best, measured: the yardstick beside each figure.
+// Measures what the device can do at the best: the yardstick beside each figure.
 #pragma once
 
 #include <map>

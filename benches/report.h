@@ -1,4 +1,4 @@
-// How results are shown: JSON, a table for the terminal, tables for docs/records/performance.md.
+// Shows results: JSON, a table for the terminal, tables for docs/records/performance.md.
 #pragma once
 
 #include <filesystem>

@@ -55,7 +55,8 @@ struct Result {
 Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, const Options& options,
                 const std::function<void(const std::string&)>& note);
 
-/// What Google Benchmark knows of the machine: {"cpus","mhz","caches":[{"type","level","bytes","sharing"}]}.
+/// Returns what Google Benchmark knows of the machine:
+/// {"cpus","mhz","caches":[{"type","level","bytes","sharing"}]}.
 nlohmann::ordered_json machine_json();
 
 }  // namespace caldera::bench

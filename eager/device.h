@@ -17,8 +17,8 @@ struct DeviceInfo {
   bool vulkan_available = false;
 };
 
-/// Where a tensor lives. Unlike caldera::Device, which only names a device, one made by `vulkan` has been
-/// opened.
+/// Names where a tensor lives. Unlike caldera::Device, which only names a device, one made by `vulkan` has
+/// been opened.
 class Device {
  public:
   /// The CPU.

@@ -31,7 +31,8 @@ class EmbeddingModel {
   /// is no such folder, InvalidFormat for what is wrong with its files.
   static EmbeddingModel from_pretrained(const std::filesystem::path& model,
                                         const Device& device = Device::cpu());
-  /// The same as the configuration says. Throws ModelError (InvalidConfig) for a batch size below 1.
+  /// Opens the model that the configuration names, as it says. Throws ModelError (InvalidConfig) for a batch
+  /// size below 1.
   static EmbeddingModel from_config(const EmbeddingConfig& config, const Device& device = Device::cpu());
 
   /// The vectors of texts, (texts, dimension()), in f32, on the model's device. Longer texts than the model

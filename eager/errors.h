@@ -72,7 +72,7 @@ class InferenceError : public Error {
     std::int64_t max_len = 0;
   };
   Kind kind() const { return kind_; }
-  /// Where the cache was, for CacheFull.
+  /// Returns where the cache was, for CacheFull.
   const std::optional<CachePosition>& cache_position() const { return cache_position_; }
 
   static InferenceError invalid_config(std::string_view reason);

@@ -12,7 +12,7 @@ namespace caldera::v1 {
 
 using caldera::LazyTensor;
 
-/// The same value as a leaf of a lazy graph, without copying.
+/// Returns the value as a leaf of a lazy graph, without copying.
 inline LazyTensor from_tensor(const Tensor& tensor) { return tensor.lazy(); }
 
 /// A tensor as an operand beside `lazy`. Graphs need no joining: any tensor combines with any other on its

@@ -38,7 +38,7 @@ class LoRALayer {
   /// scaling() * ((x A) B) for x of shape (..., in), the result is (..., out). In training each call drops
   /// other elements of x A. Throws ShapeError when the last axis of x is not in_features.
   Tensor forward(const Tensor& x) const;
-  /// The same as a graph: dropout included, evaluated when asked for, differentiable.
+  /// Builds the forward pass as a graph: dropout included, evaluated when asked for, differentiable.
   LazyTensor forward_lazy(const LazyTensor& x) const;
 
   /// rank * (in + out).

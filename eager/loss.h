@@ -15,8 +15,8 @@ namespace caldera::v1 {
 Tensor cross_entropy_loss(const Tensor& logits, const Tensor& targets,
                           std::optional<std::int64_t> ignore_index = std::nullopt);
 
-/// The same against (1 - smoothing) times the target plus smoothing / classes everywhere; ignored positions
-/// count for nothing in either part. Throws ValueError unless smoothing is in [0, 1].
+/// Computes the loss against (1 - smoothing) times the target plus smoothing / classes everywhere; ignored
+/// positions count for nothing in either part. Throws ValueError unless smoothing is in [0, 1].
 Tensor cross_entropy_loss_with_smoothing(const Tensor& logits, const Tensor& targets, double smoothing,
                                          std::optional<std::int64_t> ignore_index = std::nullopt);
 

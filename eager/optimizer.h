@@ -41,7 +41,7 @@ class AdamW {
   /// is one gradient a variable. Whatever is thrown, no variable has changed.
   void step(std::span<const Var> variables, std::span<const Tensor> grads);
 
-  /// For the steps to come. Throws TrainingError (InvalidConfig) when negative or not finite.
+  /// Sets the rate of the steps to come. Throws TrainingError (InvalidConfig) when negative or not finite.
   void set_lr(double learning_rate);
   double learning_rate() const { return config_.learning_rate; }
   const AdamWConfig& config() const { return config_; }

@@ -39,7 +39,7 @@ class Tensor {
   Tensor() = default;
   /// Evaluates. The bridge from lazy to eager.
   explicit Tensor(const LazyTensor& lazy);
-  /// The same for a result that was built from `operands` alone: a constant where they all are. (A lazy
+  /// Makes a tensor of a result that was built from `operands` alone: a constant where they all are. (A lazy
   /// tensor that was evaluated is not one: it had a history, and a gradient that should pass through it is
   /// refused.)
   static Tensor computed(const LazyTensor& result, std::initializer_list<const Tensor*> operands);

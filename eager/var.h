@@ -27,7 +27,7 @@ class Var {
   /// device.
   void set(const Tensor& value) const;
 
-  /// The same variable, not an equal value.
+  /// Whether it is one variable, not two of equal values.
   friend bool operator==(const Var& a, const Var& b) { return a.cell_ == b.cell_; }
   friend bool operator<(const Var& a, const Var& b) { return a.cell_.owner_before(b.cell_); }
 

@@ -22,16 +22,16 @@ struct OpCase {
   /// Measures loss = sum(f * g) and the gradients of the first so many operands instead.
   std::size_t gradients = 0;
   double gradient_flops = 0;
-  /// The same by the named operation, to hold a hand-written one against.
+  /// Computes it by the named operation, to hold a hand-written one against.
   TensorFunction named{};
   double aim_ratio = 0;  // to the named one, forward
   double scale = 1;      // of the operands after the first
   /// Also reads so many integers below the limit: they follow the operands.
   std::int64_t indices = 0;
   std::int64_t index_limit = 0;
-  /// Where not all of an operand need be read or written: what must be.
+  /// Counts the bytes that must be read or written, where that is not all of the operands.
   double bytes = 0;
-  /// Of the operands.
+  /// The type of the operands.
   DType dtype = DType::f32;
 };
 
@@ -39,7 +39,7 @@ struct OpCase {
 void add(std::vector<Case>& cases, const OpCase& op);
 /// Forward, and forward with the gradients of `count` operands.
 void add_both(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops);
-/// The same in each of the 16-bit types.
+/// Adds the case in each of the 16-bit types.
 void add_half(std::vector<Case>& cases, OpCase op);
 void add_both_half(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops);
 

@@ -15,7 +15,7 @@ class InterruptGuard {
 
 /// Whether there was an interrupt; it stays remembered.
 bool interrupted();
-/// The same, and forgets it.
+/// Tells whether there was one, and forgets it.
 bool take_interrupt();
 
 }  // namespace caldera::cli

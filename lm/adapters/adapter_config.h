@@ -25,7 +25,7 @@ struct AdapterConfig {
   /// every PEFT feature that would change the result and is not supported (DoRA, rsLoRA, rank_pattern,
   /// trained biases, ...).
   static AdapterConfig from_file(const std::filesystem::path& path);
-  /// The same from text; `where` begins every message.
+  /// Reads it from text; `where` begins every message.
   static AdapterConfig from_json(std::string_view text, const std::string& where = "adapter_config");
   /// An adapter_config.json that PEFT loads.
   std::string to_json() const;

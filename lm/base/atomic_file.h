@@ -34,8 +34,8 @@ class StagedFiles {
   /// not replaced but written to, at once. Throws FileError.
   void add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
   void add_text(const std::filesystem::path& path, std::string_view text);
-  /// The same with a content that is made as it is written, so that it need not fit the memory: `produce`
-  /// hands it piece by piece to what it is called with. What it throws goes on, and the file is left out.
+  /// Adds a file whose content is made as it is written, so that it need not fit the memory: `produce` hands
+  /// it piece by piece to what it is called with. What it throws goes on, and the file is left out.
   void add(const std::filesystem::path& path, const std::function<void(const ByteSink&)>& produce);
   /// Renames the files over their targets in the order they were added in, then flushes their folders. Throws
   /// FileError; the files not yet renamed are then left out.
@@ -60,7 +60,7 @@ bool is_stream(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts);
 
-/// The same, for text.
+/// Writes text, in the same way.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
 /// Largest file that read_text_file takes: 2 GiB - 1, so that positions in it fit 32-bit integers.

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648). Private to training/text.
+// Base64 (RFC 4648). Private to lm/.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// A POSIX file descriptor with an owner. Private to training/io.
+// A POSIX file descriptor with an owner. Private to lm/base/.
 #pragma once
 
 #include <unistd.h>

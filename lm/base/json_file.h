@@ -16,7 +16,7 @@ namespace caldera::detail {
 /// Parses one JSON document. `where` (a path, or path:line) begins every error message. Throws FileError for
 /// text that is not JSON or nests deeper than any file of ours does.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
-/// The same, with the members of objects in the order they are written in.
+/// Parses JSON, with the members of objects in the order they are written in.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where);
 
 /// Reads and parses `path`; the root must be an object. Throws FileError.

@@ -1,4 +1,4 @@
-// How deep JSON text nests, told without parsing it.
+// Tells how deep JSON text nests, without parsing it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace caldera::detail {
 /// and destruction recurse, so that the depth is checked before anything is built.
 bool nests_deeper(std::string_view text, int most);
 
-/// Where the object or list ends that `text` begins with, its last bracket included; npos where it begins
-/// with none, does not end, or nests deeper than `most`.
+/// Finds where the object or list ends that `text` begins with, its last bracket included; npos where it
+/// begins with none, does not end, or nests deeper than `most`.
 std::size_t json_end(std::string_view text, int most);
 
 }  // namespace caldera::detail

@@ -1,4 +1,4 @@
-// A file mapped into memory. Private to training/io.
+// A file mapped into memory. Private to lm/.
 #pragma once
 
 #include <cstddef>

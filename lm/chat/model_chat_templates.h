@@ -17,8 +17,8 @@ struct StoredChatTemplate {
   std::string source;  ///< Jinja
 };
 
-/// What a model's files say of conversations. Nothing is parsed yet: a model may carry templates that are
-/// never asked for.
+/// Holds what a model's files say of conversations. Nothing is parsed yet: a model may carry templates that
+/// are never asked for.
 struct ModelChatTemplates {
   std::string where;  ///< the folder or file, for messages
   std::vector<StoredChatTemplate> templates;

@@ -27,7 +27,7 @@ class ThinkingSplitter {
   /// `prompt` is the text that the model continues: a template may have opened the thinking itself.
   explicit ThinkingSplitter(std::string_view prompt = {});
 
-  /// What is certain now that `piece` has come, in order; may be empty.
+  /// Takes `piece` and returns what is certain now, in order; may be empty.
   std::vector<ThinkingPart> push(std::string_view piece);
   /// The rest, at the end of the text.
   std::vector<ThinkingPart> finish();

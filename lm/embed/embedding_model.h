@@ -51,8 +51,8 @@ class EmbeddingModel {
   /// special tokens at their end. Throws ValueError for a batch size below 1 or a prompt name that the folder
   /// does not have.
   EncodedTexts encode(std::span<const std::string> texts, const EncodeOptions& options = {});
-  /// The same of token ids, as a tensor (texts, dimension) that is not computed yet. Throws ValueError for a
-  /// text without tokens.
+  /// Embeds token ids, as a tensor (texts, dimension) that is not computed yet. Throws ValueError for a text
+  /// without tokens.
   LazyTensor embed(std::span<const std::vector<std::int32_t>> texts, const EncodeOptions& options = {});
 
  private:

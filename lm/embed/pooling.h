@@ -17,8 +17,7 @@ std::string_view name(Pooling pooling);
 /// hidden (B, T, features) and present (B, T), boolean: the mean over the tokens that are present, in f32,
 /// (B, features). Zeros for a row without any.
 LazyTensor mean_pool(const LazyTensor& hidden, const LazyTensor& present);
-/// The same by any way of pooling, of rows whose tokens stand at the front. `last` takes the last one
-/// present.
+/// Pools in any of the ways rows whose tokens stand at the front. `last` takes the last one present.
 LazyTensor pool(const LazyTensor& hidden, const LazyTensor& present, Pooling pooling);
 /// x / max(|x|, 1e-12) over the last axis: PyTorch's F.normalize.
 LazyTensor normalize(const LazyTensor& x);

@@ -44,8 +44,8 @@ struct DecoderNames {
   AttentionNames projections = {};
 };
 
-/// What a family of decoders computes otherwise than Llama. Each member is what Llama does where it is left
-/// out.
+/// Says what a family of decoders computes otherwise than Llama. Each member is what Llama does where it is
+/// left out.
 struct DecoderTraits {
   LayerBiases biases = {};
   LayerNorms norms = {};

@@ -1,4 +1,4 @@
-// ModelFamily: describes a family of models to the registry. Private to training/models.
+// ModelFamily: describes a family of models to the registry. Private to lm/models/.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace caldera::detail {
 
-/// What a model gives: the next token, or what a text is like.
+/// Says what a model gives: the next token, or what a text is like.
 enum class ModelUse : std::uint8_t { generation, embedding };
 
 struct ModelFamily {
@@ -28,7 +28,7 @@ struct ModelFamily {
 
 /// A number of a config.json that must be positive: what is given, or `otherwise`. Throws FileError.
 double positive_number(const JsonFields& fields, const char* field, double otherwise);
-/// The same of one that may be null, which is none; `otherwise` where the field is not there at all.
+/// Reads a positive number that may be null, which is none; `otherwise` where the field is not there at all.
 std::optional<double> optional_positive(const JsonFields& fields, const char* field,
                                         std::optional<double> otherwise);
 

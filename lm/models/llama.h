@@ -24,7 +24,7 @@ struct LlamaConfig : ModelConfig {
   /// is not readable JSON, another architecture, a feature that is not supported, and a field that is
   /// missing, of a wrong type or out of its domain.
   static LlamaConfig from_file(const std::filesystem::path& path);
-  /// The same from text; `where` begins every message.
+  /// Reads it from text; `where` begins every message.
   static LlamaConfig from_json(std::string_view text, const std::string& where = "config");
   /// A config.json that Hugging Face transformers and from_json read back as this configuration.
   std::string to_json() const;

@@ -13,10 +13,11 @@ namespace caldera {
 
 /// The model_type of every known family of models that generate text, in the registry's order.
 std::vector<std::string> model_types();
-/// Of every family of encoders: models that give a text's hidden states, and nothing to go on with.
+/// Lists the types of every family of encoders: models that give a text's hidden states, and nothing to go on
+/// with.
 std::vector<std::string> encoder_model_types();
 
-/// What a family is called in config.json, and what its models are for.
+/// Says what a family is called in config.json, and what its models are for.
 struct FamilyFacts {
   std::string model_type;
   std::vector<std::string> architectures;  ///< the first is the one that is written
@@ -43,7 +44,7 @@ std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Devi
 /// make_text_model does for a family that is not known.
 bool is_encoder(const std::filesystem::path& path);
 
-/// The same of any family, encoders among them: what embeddings are made with.
+/// Makes a model of any family, encoders among them: embeddings are made with it.
 std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
                                           std::uint64_t seed = 0);
 std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device,

@@ -16,7 +16,7 @@ LazyTensor zeros(const Shape& shape, DType dtype = DType::f32);
 LazyTensor zeros(const Shape& shape, DType dtype, Device device);
 LazyTensor ones(const Shape& shape, DType dtype = DType::f32);
 LazyTensor ones(const Shape& shape, DType dtype, Device device);
-/// Of the shape, device and, unless another is named, type of x.
+/// Makes zeros of the shape, device and, unless another is named, type of x.
 LazyTensor zeros_like(const LazyTensor& x);
 LazyTensor zeros_like(const LazyTensor& x, DType dtype);
 LazyTensor ones_like(const LazyTensor& x);
@@ -24,9 +24,9 @@ LazyTensor ones_like(const LazyTensor& x, DType dtype);
 LazyTensor full_like(const LazyTensor& x, FillValue value);
 LazyTensor full_like(const LazyTensor& x, FillValue value, DType dtype);
 
-/// For what will be overwritten: zeros, which cost nothing before they are read.
+/// Makes zeros for what will be overwritten, which cost nothing before they are read.
 LazyTensor empty(const Shape& shape, DType dtype = DType::f32, std::optional<Device> device = {});
-/// Of the shape, device and, unless another is named, type of x.
+/// Makes such zeros of the shape, device and, unless another is named, type of x.
 LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype = {});
 
 /// The coordinate along `axis` at every point of `shape`.

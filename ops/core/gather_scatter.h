@@ -30,7 +30,7 @@ void check_index_type(std::string_view op, const LazyTensor& indices);
 /// outside, also those beyond int32. Throws DTypeError naming `op` for others, ShapeError for 64 bits along
 /// an axis that int32 does not reach to the end of.
 LazyTensor narrow_indices(std::string_view op, const LazyTensor& indices, std::int64_t extent, Device device);
-/// The same along an axis of x.
+/// Checks and converts indices along an axis of x.
 inline LazyTensor indices_along(std::string_view op, const LazyTensor& indices, const LazyTensor& x,
                                 int axis) {
   return narrow_indices(op, indices, x.shape(axis), x.device());

@@ -1,5 +1,5 @@
-// What nodes are built with: scalars, checks of extents, types and axes, and rules that many operations
-// share. Above it stand operands.h (promotion, conversion, broadcasting) and the operations themselves.
+// Builds nodes: scalars, checks of extents, types and axes, and rules that many operations share. Above it
+// stand operands.h (promotion, conversion, broadcasting) and the operations themselves.
 #pragma once
 
 #include <initializer_list>
@@ -37,7 +37,7 @@ LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device 
 /// A scalar leaf of exactly this dtype (not weak), which holds the value: ask FillValue::fits() first, or
 /// take held_scalar() of operands.h.
 LazyTensor scalar(FillValue value, DType dtype);
-/// The same of the bits that FillValue::bits() gives for this dtype.
+/// Makes a scalar of the bits that FillValue::bits() gives for this dtype.
 LazyTensor scalar_of_bits(std::int64_t bits, DType dtype);
 /// Whether x is a number: it has a type and a value, but no place.
 inline bool is_scalar_leaf(const LazyTensor& x) { return x.node().is_scalar_leaf(); }
@@ -52,8 +52,8 @@ DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
 /// False of a number that lies outside the range of an integer `dtype`; true of all else, and of an argument
 /// of a function that is traced: replays see to it.
 bool holds(DType dtype, const LazyTensor& x);
-/// Where the first of them lies that is a tensor; the default device if all are numbers. What is undefined is
-/// passed by.
+/// Returns the device of the first that is a tensor; the default device if all are numbers. Skips what is
+/// undefined.
 Device device_of(std::initializer_list<LazyTensor> operands);
 /// A number as a tensor of rank 0 on `device`: what is computed from numbers alone would land on the default
 /// device. Tensors stay as they are.

@@ -29,9 +29,9 @@ struct SliceRange {
   std::int64_t first, count, step;
 };
 
-/// What a slice takes of an axis of `extent` elements, by Python's rules. The step is at most the extent, or
-/// 1 where that is 0, in magnitude; `first` is 0 where nothing is taken. Throws ValueError naming `op` for a
-/// step of 0.
+/// Returns what a slice takes of an axis of `extent` elements, by Python's rules. The step is at most the
+/// extent, or 1 where that is 0, in magnitude; `first` is 0 where nothing is taken. Throws ValueError naming
+/// `op` for a step of 0.
 SliceRange range_of(std::string_view op, const Slice& slice, int axis, std::int64_t extent);
 
 /// pad() with zeros, which the compiler knows to be zeros: sums of such with disjoint contents are

@@ -1,5 +1,5 @@
-// What types hold and what they become beside each other: the data type functions of the Python Array API.
-// Part of ops/ops.h.
+// Tells what types hold and what two of them become together: the data type functions of the Python Array
+// API. Part of ops/ops.h.
 #pragma once
 
 #include <cstdint>

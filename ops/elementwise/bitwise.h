@@ -5,8 +5,8 @@
 
 namespace caldera {
 
-/// Of integers bit by bit, in two's complement; of bool the logical operation. Operands broadcast and promote
-/// (uint8 with int32 gives int32). DTypeError for floating operands.
+/// Combines integers bit by bit, in two's complement; of bool it is the logical operation. Operands broadcast
+/// and promote (uint8 with int32 gives int32). DTypeError for floating operands.
 LazyTensor bitwise_and(const LazyTensor& a, const LazyTensor& b);
 LazyTensor bitwise_or(const LazyTensor& a, const LazyTensor& b);
 LazyTensor bitwise_xor(const LazyTensor& a, const LazyTensor& b);

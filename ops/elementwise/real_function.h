@@ -1,4 +1,4 @@
-// What functions of real numbers are made with: the type they are computed in, and derivatives of their own.
+// Makes functions of real numbers: the type they are computed in, and derivatives of their own.
 #pragma once
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// What x[{...}] is.
+// Defines what x[{...}] is.
 #pragma once
 
 #include <span>

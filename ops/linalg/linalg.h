@@ -38,7 +38,7 @@ LazyTensor cholesky(const LazyTensor& x, bool upper = false);
 /// The x with a x = b; a is (..., M, M), b a vector (M,) or matrices (..., M, K). Batches broadcast.
 /// Evaluation fails where a is singular.
 LazyTensor solve(const LazyTensor& a, const LazyTensor& b);
-/// The same for a triangular a: only its lower triangle is read, or with `upper` its upper one.
+/// Solves a x = b for a triangular a: only its lower triangle is read, or with `upper` its upper one.
 LazyTensor solve_triangular(const LazyTensor& a, const LazyTensor& b, bool upper = false);
 /// The inverse. Evaluation fails where x is singular.
 LazyTensor inv(const LazyTensor& x);
@@ -72,7 +72,7 @@ LazyTensor eigvalsh(const LazyTensor& x);
 /// times the type's epsilon. Its gradient (as in PyTorch and JAX) is that at constant rank: right where the
 /// values that count as 0 are 0.
 LazyTensor pinv(const LazyTensor& x, std::optional<double> rtol = {});
-/// How many singular values exceed rtol * the largest, as i32. rtol as in pinv.
+/// Counts the singular values that exceed rtol * the largest, as i32. rtol as in pinv.
 LazyTensor matrix_rank(const LazyTensor& x, std::optional<double> rtol = {});
 /// The x of least norm among those with the least norm of a x - b: pinv(a, rtol) b. Operands as in solve, but
 /// for a of any extents.
@@ -86,7 +86,7 @@ LazyTensor matrix_norm(const LazyTensor& x, double ord, bool keepdims = false);
 /// The condition number in the 2-norm: the largest over the least singular value, infinite for singular
 /// matrices.
 LazyTensor cond(const LazyTensor& x);
-/// The same in another norm: norm(x) norm(inv(x)), infinite for singular matrices.
+/// Returns the condition number in another norm: norm(x) norm(inv(x)), infinite for singular matrices.
 LazyTensor cond(const LazyTensor& x, double ord);
 LazyTensor cond(const LazyTensor& x, std::string_view ord);
 

@@ -7,14 +7,14 @@
 
 namespace caldera::matrices {
 
-/// Of a symmetric matrix, as all that is done with the tangents and cotangents of such.
+/// Takes a symmetric matrix: so are its tangents and cotangents.
 LazyTensor cholesky_node(const LazyTensor& a);
 LazyTensor solve_node(const LazyTensor& a, const LazyTensor& b);
 LazyTensor solve_triangular_node(const LazyTensor& a, const LazyTensor& b, bool upper);
 /// x r^-1 for a triangular r.
 LazyTensor divided_by_triangle(const LazyTensor& x, const LazyTensor& r, bool upper);
 LazyTensor inv_node(const LazyTensor& a);
-/// The same for matrix_power, by whose name a singular matrix is refused.
+/// Makes the inverse for matrix_power, by whose name a singular matrix is refused.
 LazyTensor power_inverse_node(const LazyTensor& a);
 LazyTensor det_node(const LazyTensor& a);
 /// (..., 2): sign, log|det|.

@@ -1,5 +1,5 @@
-// What the rules of the primitives of linear algebra have in common: packed results, and shorthands. Internal
-// to ops/matrix_*.cpp.
+// Holds what the rules of the primitives of linear algebra have in common: packed results, and shorthands.
+// Internal to ops/linalg/.
 #pragma once
 
 #include <array>

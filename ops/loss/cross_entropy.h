@@ -25,7 +25,7 @@ struct CrossEntropyOptions {
 struct CrossEntropyTerms {
   /// Negative log likelihood in natural logarithms, class weights included; 0 where the target is ignored.
   LazyTensor losses;
-  /// What the mean divides the sum of the losses by the sum of: the weight of the target's class (1 without
+  /// The mean divides the sum of the losses by the sum of these: the weight of the target's class (1 without
   /// class weights), 0 where the target is ignored. A mask has to be multiplied into both.
   LazyTensor weights;
 
@@ -63,7 +63,7 @@ struct CrossEntropyLossOptions {
 /// the shape of the targets. Results have the dtype of the logits (f32 for 16-bit logits).
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options = {});
-/// The same with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each
+/// Computes it with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each
 /// position: weighted_cross_entropy() of training/objectives/loss.h.) A template, so that {} stands for
 /// options.
 template <std::same_as<LazyTensor> Weights>

@@ -1,4 +1,4 @@
-// What the files of losses are built with: operands of one type, weights, reductions.
+// Builds losses: operands of one type, weights, reductions.
 #pragma once
 
 #include <initializer_list>
@@ -20,10 +20,11 @@ class LossOperands {
                std::initializer_list<LazyTensor> others = {});
 
   const LazyTensor& operator[](std::size_t i) const { return operands_[i]; }
-  /// Of the operands broadcast against each other.
+  /// Returns the shape of the operands broadcast against each other.
   const Shape& shape() const { return shape_; }
-  /// What takes the operands' type instead of deciding on it: weights, and targets of 1 and -1. Throws as the
-  /// constructor does, if `x` (called `what`) is no number or does not broadcast to the operands' shape.
+  /// Converts what takes the operands' type instead of deciding on it: weights, and targets of 1 and -1.
+  /// Throws as the constructor does, if `x` (called `what`) is no number or does not broadcast to the
+  /// operands' shape.
   LazyTensor beside(const LazyTensor& x, std::string_view what) const;
   /// The losses reduced and in the operands' type.
   LazyTensor reduced(const LazyTensor& losses, Reduction reduction) const;

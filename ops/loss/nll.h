@@ -16,8 +16,8 @@ namespace caldera {
 /// (PyTorch's is finite, but arbitrary). Input and target have one shape.
 LazyTensor binary_cross_entropy(const LazyTensor& input, const LazyTensor& target,
                                 const LazyTensor& weight = {}, Reduction reduction = Reduction::mean);
-/// The same of sigmoid(input), without overflow or cancellation. `pos_weight` (which broadcasts) multiplies
-/// the first term.
+/// Computes the binary cross-entropy of sigmoid(input), without overflow or cancellation. `pos_weight` (which
+/// broadcasts) multiplies the first term.
 LazyTensor binary_cross_entropy_with_logits(const LazyTensor& input, const LazyTensor& target,
                                             const LazyTensor& weight = {},
                                             Reduction reduction = Reduction::mean,

@@ -13,7 +13,7 @@ LazyTensor relu(const LazyTensor& x);
 LazyTensor relu6(const LazyTensor& x);
 /// x above 0, negative_slope * x below.
 LazyTensor leaky_relu(const LazyTensor& x, double negative_slope = 0.01);
-/// As leaky_relu with slopes that are trained: `weight` broadcasts against x.
+/// Computes leaky_relu with slopes that are trained: `weight` broadcasts against x.
 LazyTensor prelu(const LazyTensor& x, const LazyTensor& weight);
 /// x above 0, alpha * (exp(x) - 1) below (Clevert, Unterthiner and Hochreiter 2015).
 LazyTensor elu(const LazyTensor& x, double alpha = 1);

@@ -27,7 +27,7 @@ struct AttentionOptions {
   /// With sinks: key and value 0 are zeros and stand for the sinks, which else are put before the others, in
   /// a copy. Neither offset nor what a mask says of them counts for it.
   bool sink_key = false;
-  /// What the products are multiplied by; 1 / sqrt(features) by default.
+  /// The products are multiplied by this; 1 / sqrt(features) by default.
   std::optional<double> scale = {};
   /// The heads (axis -3) of keys and values may be fewer than those of queries, which share them in groups of
   /// neighbours (Ainslie et al. 2023).

@@ -13,7 +13,7 @@ namespace caldera {
 LazyTensor dropout(const LazyTensor& x, double p, std::uint64_t seed);
 /// With a seed of the global generator (ops/random/generator.h): another mask at every call.
 LazyTensor dropout(const LazyTensor& x, double p);
-/// The same for whole channels (axis 1 of (batch, channels, ...)) at once (Tompson et al. 2015).
+/// Drops whole channels (axis 1 of (batch, channels, ...)) at once (Tompson et al. 2015).
 LazyTensor channel_dropout(const LazyTensor& x, double p, std::uint64_t seed);
 LazyTensor channel_dropout(const LazyTensor& x, double p);
 

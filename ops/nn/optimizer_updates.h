@@ -22,7 +22,7 @@ struct AdamWScalars {
   std::int64_t step = 1;
 };
 
-/// What a step leaves behind: the new parameter (dtype of the old one) and its new moments.
+/// Holds what a step leaves behind: the new parameter (dtype of the old one) and its new moments.
 struct AdamWUpdate {
   LazyTensor param;
   LazyTensor m;
@@ -39,7 +39,8 @@ struct AdamWUpdate {
 AdamWUpdate adamw_update(const LazyTensor& param, const LazyTensor& grad, const LazyTensor& m,
                          const LazyTensor& v, const AdamWScalars& scalars);
 
-/// The same for all parameters of a step: its numbers are nodes, eight of them, which the updates share.
+/// Makes the updates of all parameters of a step: its numbers are nodes, eight of them, which the updates
+/// share.
 class AdamWStep {
  public:
   /// Throws ValueError when scalars.step < 1.

@@ -18,7 +18,7 @@ inline constexpr int kLead = 2;  // examples and channels come first
 
 /// A setting for each of `n` spatial axes. Throws ValueError for another number of them or less than `least`.
 Spatial each(const char* op, const char* what, const Spatial& given, int n, std::int64_t least);
-/// How many spatial axes x has. Throws ShapeError unless 1 to 3, DTypeError unless x is floating.
+/// Counts the spatial axes of x. Throws ShapeError unless 1 to 3, DTypeError unless x is floating.
 int spatial_axes(const char* op, const LazyTensor& x);
 /// pad() along the spatial axes.
 LazyTensor padded(const LazyTensor& x, const Spatial& low, const Spatial& high, FillValue value,

@@ -21,9 +21,10 @@ LazyTensor dequantize(const QuantizedTensor& q, DType dtype = DType::f32);
 /// result has the type of x: f32, f16 or bf16. q has one matrix.
 LazyTensor quantized_matmul(const LazyTensor& x, const QuantizedTensor& q, bool transpose = true);
 
-/// The same with one of several matrices for each row of x: `which` (x.shape but the last) holds integers in
-/// [0, matrices); a row with another one is NaN. Rows of the same matrix are multiplied together where they
-/// follow one another: sort them. The mixture of experts: x the tokens by expert, q (experts, rows, columns).
+/// Multiplies with one of several matrices for each row of x: `which` (x.shape but the last) holds integers
+/// in [0, matrices); a row with another one is NaN. Rows of the same matrix are multiplied together where
+/// they follow one another: sort them. The mixture of experts: x the tokens by expert, q (experts, rows,
+/// columns).
 LazyTensor quantized_matmul_by(const LazyTensor& x, const QuantizedTensor& q, const LazyTensor& which,
                                bool transpose = true);
 

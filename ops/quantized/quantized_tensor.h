@@ -27,15 +27,15 @@ struct QuantizedTensor {
   std::int64_t rows() const { return shape[shape.rank() - 2]; }
   std::int64_t columns() const { return shape[shape.rank() - 1]; }
   Device device() const { return parts.at(0).device(); }
-  /// Of all parts.
+  /// Counts the bytes of all parts.
   std::int64_t bytes() const;
 };
 
-/// The same, checked. ShapeError or DTypeError for parts that are not those of `layout` and `shape`,
-/// DeviceError for parts on several devices.
+/// Makes one of its parts, checked. Throws ShapeError or DTypeError for parts that are not those of `layout`
+/// and `shape`, DeviceError for parts on several devices.
 QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
                                  std::vector<LazyTensor> parts);
-/// The same on another device; nothing is copied if it lies there.
+/// Moves it to another device; copies nothing if it is there.
 QuantizedTensor to(const QuantizedTensor& q, Device device);
 
 }  // namespace caldera

@@ -12,7 +12,7 @@ namespace caldera {
 /// axes it is split equally. (So do max(dim) and max() of PyTorch.)
 LazyTensor max(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor min(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
-/// The same values; the gradient is always split equally among ties.
+/// Returns the values of max; the gradient is always split equally among ties.
 LazyTensor amax(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor amin(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// The index (i32) of the first largest or smallest element along the axis, or without one among all elements

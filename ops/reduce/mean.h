@@ -6,7 +6,7 @@
 
 namespace caldera {
 
-/// Of integers and booleans float32. NaN of no elements.
+/// Returns float32 for integers and booleans. NaN of no elements.
 LazyTensor mean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 }  // namespace caldera

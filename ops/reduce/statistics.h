@@ -21,7 +21,7 @@ LazyTensor std(const LazyTensor& x, const Axes& axes = {}, double correction = 0
 /// Whether any, or every, element is true: not 0 (NaN is not). Of no elements: false, true.
 LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor all(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
-/// How many elements are not 0, as i32.
+/// Counts the elements that are not 0, as i32.
 LazyTensor count_nonzero(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 }  // namespace caldera

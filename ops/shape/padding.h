@@ -8,7 +8,7 @@
 
 namespace caldera {
 
-/// What margins hold.
+/// Names what margins hold.
 enum class PadMode { constant, reflect, replicate, circular };
 
 /// x with margins of `low` elements before and `high` behind it, one of each for every axis, which continue

@@ -24,9 +24,9 @@ struct TopK {
 /// ValueError unless 0 <= k <= n.
 TopK topk(const LazyTensor& x, std::int64_t k, int axis = -1, bool largest = true);
 
-/// Where each value belongs in a sorted sequence: how many elements are less, with `right` not greater, than
-/// it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote. With a
-/// `sorter` of its shape (what argsort gives), `sorted` need not be in order: its element at each of these
+/// Finds where each value belongs in a sorted sequence: how many elements are less, with `right` not greater,
+/// than it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote. With
+/// a `sorter` of its shape (what argsort gives), `sorted` need not be in order: its element at each of these
 /// positions along the last axis is taken in turn.
 LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right = false,
                         const LazyTensor& sorter = {});

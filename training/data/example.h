@@ -20,7 +20,7 @@ struct TextSpan {
 struct Example {
   std::string prompt;
   std::string text;
-  /// Of a pair: the text to which `text` was preferred as the answer to `prompt`.
+  /// Set in a pair: the text to which `text` was preferred as the answer to `prompt`.
   std::optional<std::string> rejected = {};
   /// The parts of `text` that the model is to produce, in order; empty: all of it.
   std::vector<TextSpan> learned = {};

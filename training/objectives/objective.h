@@ -36,7 +36,7 @@ class ObjectiveModels {
   CausalLM* reference_;
 };
 
-/// What an objective makes of a batch, lazily.
+/// Holds what an objective makes of a batch, lazily.
 struct ObjectiveSums {
   LazyTensor loss;                 ///< a scalar: the sum of the losses of all that counts
   std::vector<MetricSum> metrics;  ///< the same names in the same order for every batch

@@ -1,4 +1,4 @@
-// Rewrites character classes from the syntax of Oniguruma to that of PCRE2. Private to training/text.
+// Rewrites character classes from the syntax of Oniguruma to that of PCRE2. Private to lm/base/.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads a regular expression from left to right. Private to training/text.
+// Reads a regular expression from left to right. Private to lm/base/.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class ExpressionReader {
     at_ += bytes;
     return text_.substr(at_ - bytes, bytes);
   }
-  /// What stands before the next `end`, which is taken too.
+  /// Returns what stands before the next `end`, which is taken too.
   std::string_view take_until(std::string_view end) {
     const auto found = text_.find(end, at_);
     if (found == std::string_view::npos) throw ExpressionProblem{"ends too early"};

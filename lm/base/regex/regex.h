@@ -1,4 +1,4 @@
-// Regular expressions, run by PCRE2. Private to training/text.
+// Regular expressions, run by PCRE2. Private to lm/.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A pattern of a tokenizer.json: a string or a regular expression. Private to training/text.
+// A pattern of a tokenizer.json: a string or a regular expression. Private to lm/.
 #pragma once
 
 #include <memory>

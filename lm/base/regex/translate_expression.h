@@ -1,5 +1,5 @@
 // Rewrites regular expressions from the syntax of Oniguruma, which tokenizer.json uses, to that of PCRE2.
-// Private to training/text.
+// Private to lm/base/.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Unicode characters in UTF-8 texts and their properties, as ICU knows them. Private to training/text.
+// Unicode characters in UTF-8 texts and their properties, as ICU knows them. Private to lm/.
 #pragma once
 
 #include <cstddef>

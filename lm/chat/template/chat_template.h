@@ -18,7 +18,7 @@ namespace chat {
 struct Program;
 }
 
-/// What a template is rendered for.
+/// Holds what a template is rendered for.
 struct ChatTemplateInput {
   /// The conversation: objects with "role", "content" and whatever else the template knows. Keys keep their
   /// order.
@@ -33,7 +33,7 @@ struct ChatTemplateInput {
   std::optional<std::string> eos_token;
   /// An object with more variables, such as {"enable_thinking": false}. They go before those above.
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
-  /// What strftime_now() tells; the clock's local time where it is not given.
+  /// The time that strftime_now() tells; the clock's local time where it is not given.
   std::optional<std::chrono::local_time<std::chrono::microseconds>> now;
 };
 
@@ -49,10 +49,10 @@ struct ChatSpan {
 
 struct RenderedChat {
   std::string text;  ///< UTF-8
-  /// What {% generation %} blocks gave, which is what the assistant says: the part to train on. In order and
-  /// apart from one another; a block inside of another belongs to the outer one. A block in a macro or a set
-  /// block counts where its text is printed, also when it has been joined to other texts or trimmed, but not
-  /// behind other filters.
+  /// Lists what {% generation %} blocks gave, which is what the assistant says: the part to train on. In
+  /// order and apart from one another; a block inside of another belongs to the outer one. A block in a macro
+  /// or a set block counts where its text is printed, also when it has been joined to other texts or trimmed,
+  /// but not behind other filters.
   std::vector<ChatSpan> generation;
 };
 

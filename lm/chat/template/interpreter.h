@@ -27,7 +27,7 @@ class Interpreter {
 
   /// Adds the text of the template to `out`.
   void run(TextBuilder& out);
-  /// What was evaluated last.
+  /// Returns the position of what was evaluated last.
   Position position() const { return at_; }
 
  private:
@@ -72,7 +72,7 @@ class Interpreter {
   const Variables& variables_;
   LocalTime now_;
   Position at_;
-  /// What a filter block or set block has captured, for its filters.
+  /// Holds what a filter block or set block has captured, for its filters.
   const Value* captured_ = nullptr;
   ScopePointer root_;
   Keep keep_;

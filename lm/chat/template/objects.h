@@ -1,4 +1,4 @@
-// What the functions namespace() and cycler() and the statement for make.
+// Defines what the functions namespace() and cycler() and the statement for make.
 #pragma once
 
 #include <deque>

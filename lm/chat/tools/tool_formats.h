@@ -9,10 +9,10 @@
 
 namespace caldera {
 
-/// What may stand around calls and between them.
+/// Characters that may stand around calls and between them.
 inline constexpr std::string_view kToolBlanks = " \t\r\n";
 
-/// What stands between the marks.
+/// Names what stands between the marks.
 enum class ToolPayload : std::uint8_t {
   call,   ///< {"name", "arguments"}, or several such objects one after another
   calls,  ///< a list of such objects, or one object

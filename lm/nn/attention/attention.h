@@ -31,7 +31,7 @@ AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t batch, std::int64_t length,
                                         AttentionCache* cache);
 
-/// What a layer's attention computes beside softmax(q k^T * scale) v.
+/// Says what a layer's attention computes beside softmax(q k^T * scale) v.
 struct AttentionSpec {
   double scale = 1;  ///< of the products
   /// A query at position i looks at the keys j with i - window < j, itself among them; where attention is
@@ -81,7 +81,7 @@ struct AttentionConfig {
   bool bidirectional = false;
 };
 
-/// What an attention layer may have beside its projections.
+/// Lists what an attention layer may have beside its projections.
 struct AttentionExtras {
   std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are turned; or null
   std::unique_ptr<Layer> k_norm = {};  ///< "k_norm"
@@ -89,7 +89,7 @@ struct AttentionExtras {
   LazyTensor sinks = {};               ///< parameter "sinks" (heads): AttentionSpec::sinks; may be undefined
 };
 
-/// What attention does between its projections, whatever these are.
+/// Computes what attention does between its projections, whatever these are.
 class AttentionHeads final : public Module {
  public:
   /// Throws ValueError when heads is not a multiple of kv_heads.

@@ -34,7 +34,7 @@ class RotaryEmbedding {
   /// them), on which the frequencies of some types depend. The offset is an argument of the plan. Throws
   /// ValueError when a position is not below max_positions().
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0, std::int64_t text_length = 0);
-  /// Those of the tokens of a call, read where their positions lie as data, of texts whose length
+  /// Returns the angles of the tokens of a call, whose positions are data, of sequences whose length
   /// positions.longest says. The tables reach to positions.reach from now on, or that far. Throws ValueError
   /// when positions.longest is above max_positions().
   RotaryAngles angles(const TokenPositions& positions);

@@ -27,7 +27,7 @@ struct AttentionReach {
   bool sinks = false;  ///< the layer's softmax has sinks: a key of zeros before the others is welcome
 };
 
-/// What the queries of a call attend to: keys and values (B, K, S, D).
+/// Holds what the queries of a call attend to: keys and values (B, K, S, D).
 struct AttendedKeys {
   LazyTensor keys;
   LazyTensor values;
@@ -48,7 +48,7 @@ class AttentionCache {
   /// Begins a call over ids (batch, length). Throws ShapeError or ValueError where they do not fit; nothing
   /// is changed then.
   virtual void begin(std::int64_t batch, std::int64_t length) = 0;
-  /// Of the call that has begun.
+  /// Returns the positions of the call that has begun.
   virtual TokenPositions positions() const = 0;
   /// Takes in k and v (batch, heads, length, head_dim) of one layer, and gives what its queries attend to.
   /// Throws ShapeError unless they fit.

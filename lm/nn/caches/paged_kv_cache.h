@@ -46,7 +46,8 @@ class PagedKVCache final : public AttentionCache {
   const std::vector<PagedLayers>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
   std::int64_t bytes() const;
-  /// Where tokens of no text are written: nowhere, as it is outside of every memory. Page 0 stays zeros.
+  /// The slot to which tokens of no sequence are written: nowhere, as it is outside of every memory. Page 0
+  /// stays zeros.
   static constexpr std::int32_t kNoSlot = -1;
 
   /// Says what the next forward call is. A call that was begun and not finished is forgotten. Throws
@@ -80,7 +81,7 @@ class PagedKVCache final : public AttentionCache {
   std::int64_t batch_ = 0;
   std::int64_t length_ = 0;
   std::int64_t longest_ = 0;
-  // What keys_ and values_ were before the call in progress; empty between calls.
+  // Hold what keys_ and values_ were before the call in progress; empty between calls.
   std::vector<LazyTensor> keys_before_, values_before_;
   LazyTensor positions_;  // (batch, length)
   LazyTensor last_;       // (batch, 1): the last position of each row's queries

@@ -7,7 +7,7 @@
 
 namespace caldera {
 
-/// How the weights of the chosen experts are made of the router's logits.
+/// Says how the weights of the chosen experts are made of the router's logits.
 enum class RoutingWeights : std::uint8_t {
   softmax_of_all,         ///< softmax over all experts; those of the chosen ones are taken
   softmax_of_all_scaled,  ///< and divided by their sum

@@ -30,7 +30,7 @@ class GatedMLP final : public Layer {
   Activation activation_;
 };
 
-/// The same with one projection to gate and up side by side, and one back, under the family's names:
+/// A gated MLP with one projection to gate and up side by side, and one back, under the family's names:
 /// "gate_up_proj" and "down_proj", say.
 class FusedGatedMLP final : public Layer {
  public:

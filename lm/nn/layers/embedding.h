@@ -11,8 +11,8 @@ class Embedding final : public Layer {
  public:
   /// Throws ShapeError unless weight is 2-D.
   explicit Embedding(LazyTensor weight);
-  /// As torch.nn.Embedding: normal(0, 1) of the global generator (manual_seed()), on default_device(),
-  /// evaluated. Throws ValueError unless both extents are positive.
+  /// Makes one like torch.nn.Embedding: normal(0, 1) of the global generator (manual_seed()), on
+  /// default_device(), evaluated. Throws ValueError unless both extents are positive.
   Embedding(std::int64_t count, std::int64_t dim);
   /// normal(0, std) from Philox seeded with `seed`; not evaluated.
   Embedding(std::int64_t count, std::int64_t dim, double std, std::uint64_t seed, Device device);

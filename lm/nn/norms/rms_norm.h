@@ -7,7 +7,8 @@
 
 namespace caldera {
 
-/// What an RMSNorm multiplies by: its weight, initially ones, or one more than it (Gemma), initially zeros.
+/// Says what an RMSNorm multiplies by: its weight, initially ones, or one more than it (Gemma), initially
+/// zeros.
 enum class NormWeight : std::uint8_t { plain, plus_one };
 
 /// Parameter "weight" (dim).

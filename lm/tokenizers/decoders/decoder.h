@@ -1,4 +1,4 @@
-// The last stage of a tokenizer: from tokens back to text. Private to training/text.
+// The last stage of a tokenizer: from tokens back to text. Private to lm/tokenizers/.
 #pragma once
 
 #include <string>

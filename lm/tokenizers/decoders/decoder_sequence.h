@@ -1,4 +1,4 @@
-// Sequences of decoders. Private to training/text.
+// Sequences of decoders. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The `decoder` of a tokenizer.json. Private to training/text.
+// The `decoder` of a tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

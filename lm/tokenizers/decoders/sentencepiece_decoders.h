@@ -1,4 +1,4 @@
-// Decoders for vocabularies of the SentencePiece kind. Private to training/text.
+// Decoders for vocabularies of the SentencePiece kind. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ std::unique_ptr<Decoder> make_fuse_decoder();
 std::unique_ptr<Decoder> make_strip_decoder(std::string content, std::int64_t start, std::int64_t stop);
 /// Makes `replacement` a space; in the first token, nothing if `drop_first`.
 std::unique_ptr<Decoder> make_metaspace_decoder(std::string replacement, bool drop_first);
-/// What undoes SentencePiece's writing of spaces and bytes; the first space of a text goes if
-/// `strip_first_space`.
+/// Makes the decoder that undoes SentencePiece's writing of spaces and bytes; the first space of a text goes
+/// if `strip_first_space`.
 std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_first_space);
 
 }  // namespace caldera::detail

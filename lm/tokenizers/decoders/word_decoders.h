@@ -1,4 +1,4 @@
-// Decoders for vocabularies of words and their parts. Private to training/text.
+// Decoders for vocabularies of words and their parts. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

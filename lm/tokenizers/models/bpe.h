@@ -1,4 +1,4 @@
-// Byte-pair encoding. Private to training/text.
+// Byte-pair encoding. Private to lm/tokenizers/.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The merge loop of byte-pair encoding. Private to training/text.
+// The merge loop of byte-pair encoding. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

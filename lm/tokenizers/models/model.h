@@ -1,4 +1,4 @@
-// The third stage of a tokenizer: from words to token ids. Private to training/text.
+// The third stage of a tokenizer: from words to token ids. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Model {
 
   /// Appends the ids of `word`, which is UTF-8 and not empty. What a word gives depends on nothing else.
   virtual void encode(std::string_view word, std::vector<std::int32_t>& ids) const = 0;
-  /// The same for a word of any bytes, each of which the vocabulary writes as a character of the byte-level
+  /// Encodes a word of any bytes, each of which the vocabulary writes as a character of the byte-level
   /// alphabet.
   virtual void encode_bytes(std::string_view word, std::vector<std::int32_t>& ids) const;
   /// Length of a first part of `word`, at least a character, for which encode may be called by itself: the

@@ -1,4 +1,4 @@
-// The merges of a BPE model, as tokenizer.json and merges.txt list them. Private to training/text.
+// The merges of a BPE model, as tokenizer.json and merges.txt list them. Private to lm/tokenizers/.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

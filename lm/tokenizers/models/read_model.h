@@ -1,4 +1,4 @@
-// The `model` of a tokenizer.json. Private to training/text.
+// The `model` of a tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// SentencePiece's Unigram model. Private to training/text.
+// SentencePiece's Unigram model. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

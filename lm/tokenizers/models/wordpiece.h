@@ -1,4 +1,4 @@
-// BERT's WordPiece model. Private to training/text.
+// BERT's WordPiece model. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

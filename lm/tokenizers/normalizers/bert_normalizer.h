@@ -1,4 +1,4 @@
-// BERT's normalizer. Private to training/text.
+// BERT's normalizer. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Normalizers that look at characters. Private to training/text.
+// Normalizers that look at characters. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The first stage of a tokenizer: rewriting the text. Private to training/text.
+// The first stage of a tokenizer: rewriting the text. Private to lm/tokenizers/.
 #pragma once
 
 #include <string>

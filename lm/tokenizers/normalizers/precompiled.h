@@ -1,4 +1,4 @@
-// SentencePiece's compiled table of replacements. Private to training/text.
+// SentencePiece's compiled table of replacements. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace caldera::detail {
 
-/// How replacements are looked for.
+/// Says how replacements are looked for.
 enum class CharsmapMatch : std::uint8_t {
-  /// As Hugging Face's library does: in each grapheme cluster of fewer than 6 bytes, and else in each of its
+  /// Follows Hugging Face's library: in each grapheme cluster of fewer than 6 bytes, and else in each of its
   /// characters, the shortest entry that it begins with, which replaces all of it.
   shortest_of_cluster,
-  /// As SentencePiece does: at each place the longest entry.
+  /// Follows SentencePiece: at each place the longest entry.
   longest
 };
 

@@ -1,4 +1,4 @@
-// The `normalizer` of a tokenizer.json. Private to training/text.
+// The `normalizer` of a tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Normalizers that replace texts, and sequences of normalizers. Private to training/text.
+// Normalizers that replace texts, and sequences of normalizers. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

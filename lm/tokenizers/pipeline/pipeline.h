@@ -1,4 +1,4 @@
-// Pipeline: a tokenizer made of stages. Private to training/text.
+// Pipeline: a tokenizer made of stages. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>
@@ -54,8 +54,8 @@ class Pipeline final : public Tokenizer {
 
  private:
   class Run;
-  /// What to look for: contents as they are, or, for tokens sought in normalised text, as the normalizer
-  /// leaves them.
+  /// Returns what to look for: contents as they are, or, for tokens sought in normalised text, as the
+  /// normalizer leaves them.
   std::vector<TokenFinder::Pattern> patterns(bool normalized) const;
 
   TokenizerParts parts_;

@@ -1,4 +1,4 @@
-// Reads the stages of a tokenizer.json. Private to training/text.
+// Reads the stages of a tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

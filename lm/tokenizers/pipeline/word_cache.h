@@ -1,4 +1,4 @@
-// WordCache: the token ids of words that have come before. Private to training/text.
+// WordCache: the token ids of words that have come before. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The fourth stage of a tokenizer: special tokens around the text. Private to training/text.
+// The fourth stage of a tokenizer: special tokens around the text. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

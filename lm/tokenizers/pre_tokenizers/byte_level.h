@@ -1,4 +1,4 @@
-// The pre-tokenizer ByteLevel. Private to training/text.
+// The pre-tokenizer ByteLevel. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

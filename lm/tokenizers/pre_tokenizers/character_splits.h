@@ -1,4 +1,4 @@
-// Pre-tokenizers that cut between kinds of characters. Private to training/text.
+// Pre-tokenizers that cut between kinds of characters. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The pre-tokenizer Metaspace. Private to training/text.
+// The pre-tokenizer Metaspace. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

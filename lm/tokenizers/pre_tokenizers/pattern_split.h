@@ -1,4 +1,4 @@
-// Pre-tokenizers that cut at a pattern, and sequences of pre-tokenizers. Private to training/text.
+// Pre-tokenizers that cut at a pattern, and sequences of pre-tokenizers. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

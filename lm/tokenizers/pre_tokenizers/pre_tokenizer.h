@@ -41,7 +41,7 @@ class PreTokenizer {
   virtual bool leave_byte_characters_out() { return false; }
 };
 
-/// What becomes of the matches of a pattern.
+/// Says what becomes of the matches of a pattern.
 enum class SplitBehavior : std::uint8_t {
   removed,
   isolated,              ///< words of their own

@@ -1,4 +1,4 @@
-// The `pre_tokenizer` of a tokenizer.json. Private to training/text.
+// The `pre_tokenizer` of a tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Cuts a piece at matches. Private to training/text.
+// Cuts a piece at matches. Private to lm/tokenizers/.
 #pragma once
 
 #include <string_view>

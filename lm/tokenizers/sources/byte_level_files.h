@@ -1,4 +1,4 @@
-// Byte-level BPE vocabularies in files older than tokenizer.json. Private to training/text.
+// Byte-level BPE vocabularies in files older than tokenizer.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <string>

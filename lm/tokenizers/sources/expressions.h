@@ -12,7 +12,7 @@
 
 namespace caldera::detail {
 
-/// How a family's texts are cut, and what else its name implies.
+/// Says how a family's texts are cut, and what else its name implies.
 struct PreTokenization {
   std::string_view name;
   /// Each cuts what those before it leave; matches and what is between them are words.

@@ -1,4 +1,4 @@
-// The tokenizer of a GGUF file. Private to training/text.
+// The tokenizer of a GGUF file. Private to lm/tokenizers/.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The files of a model folder that describe its tokenizer beside the vocabulary. Private to training/text.
+// The files of a model folder that describe its tokenizer beside the vocabulary. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Vocabularies of the SentencePiece kind, from its own files and from GGUF. Private to training/text.
+// Vocabularies of the SentencePiece kind, from its own files and from GGUF. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace caldera::detail {
 
-/// What a piece is, as SentencePiece numbers it; GGUF has the same numbers.
+/// Names what a piece is, as SentencePiece numbers it; GGUF has the same numbers.
 enum class PieceType : std::uint8_t {
   normal = 1,
   unknown = 2,
@@ -22,7 +22,7 @@ enum class PieceType : std::uint8_t {
 
 struct SentencePieceVocabulary {
   enum class Kind : std::uint8_t { unigram, bpe };
-  /// Where the space before a text's first word goes.
+  /// Says where the space before a text's first word goes.
   enum class Prefix : std::uint8_t {
     none,
     each_part,  ///< before every stretch between special tokens

@@ -1,4 +1,4 @@
-// Mistral's tokenizer file, tekken.json. Private to training/text.
+// Mistral's tokenizer file, tekken.json. Private to lm/tokenizers/.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ class TokenizerJson final : public Tokenizer {
   bool is_special(std::int32_t id) const override;
   std::string token_bytes(std::int32_t id) const override;
 
-  /// The same as token_to_id.
+  /// Returns what token_to_id returns.
   std::optional<std::int32_t> id_of(std::string_view token) const { return token_to_id(token); }
   void set_specials(std::optional<std::int32_t> bos_id, std::optional<std::int32_t> eos_id);
 

@@ -1,5 +1,5 @@
 // The 256 characters that byte-level tokenizers write bytes as: printable Latin ones for themselves, the
-// others from U+0100 on (GPT-2's `bytes_to_unicode`). Private to training/text.
+// others from U+0100 on (GPT-2's `bytes_to_unicode`). Private to lm/tokenizers/.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Tokens such as "<0x0A>", which stand for one byte each. Private to training/text.
+// Tokens such as "<0x0A>", which stand for one byte each. Private to lm/tokenizers/.
 #pragma once
 
 #include <array>

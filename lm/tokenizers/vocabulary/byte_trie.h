@@ -1,4 +1,4 @@
-// ByteTrie: finds which of many texts another text begins with. Private to training/text.
+// ByteTrie: finds which of many texts another text begins with. Private to lm/tokenizers/.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class ByteTrie {
   /// Empty texts are left out; of equal ones the last counts. The texts need not outlive the trie.
   explicit ByteTrie(std::vector<Entry> entries);
 
-  /// Where a walk along a text has got to.
+  /// Says where a walk along a text has got to.
   struct Position {
     std::uint32_t node = 0;
   };

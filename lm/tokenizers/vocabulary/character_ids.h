@@ -1,4 +1,4 @@
-// CharacterIds: the ids of tokens that are one character. Private to training/text.
+// CharacterIds: the ids of tokens that are one character. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

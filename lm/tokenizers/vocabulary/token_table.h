@@ -1,4 +1,4 @@
-// The tokens of a vocabulary: ids by text and texts by id. Private to training/text.
+// The tokens of a vocabulary: ids by text and texts by id. Private to lm/tokenizers/.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class TokenTable {
   void reserve(std::size_t tokens);
   /// `id` must lie in 0..kMaxTokenId. Adds nothing where the id or the text has its token already.
   Added add(std::string_view text, std::int32_t id);
-  /// The same for a text that may have a token: then the text is looked up as the new one.
+  /// Adds a text that may have a token: then the text is looked up as the new one.
   Added add_or_rename(std::string_view text, std::int32_t id);
 
   std::optional<std::int32_t> find(std::string_view text) const;

@@ -1,4 +1,4 @@
-// Where a text without a pre-tokenizer falls into parts that a model may see one at a time. Private to
+// Finds where a text without a pre-tokenizer falls into parts that a model may see one at a time. Private to
 // training/text.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What goes wrong with a chat template.
+// Defines the error of a chat template.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a chat template may use up before it is stopped.
+// Bounds what a chat template may use up before it is stopped.
 #pragma once
 
 #include <cstddef>

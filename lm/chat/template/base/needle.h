@@ -24,8 +24,8 @@ class Needle {
  private:
   std::string wanted_;
   Charge charge_;
-  /// Of each beginning of the text (and of the text reversed), the longest proper one that is also its end.
-  /// Empty for short texts, where comparing at every place is quicker.
+  /// Holds for each beginning of the text (and of the text reversed) the longest proper one that is also its
+  /// end. Empty for short texts, where comparing at every place is quicker.
   std::vector<std::size_t> borders_, reversed_borders_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace caldera::chat {
 
-/// What C's strftime writes in the C locale, with the flags - _ 0 ^ # of GNU between percent and letter; %f
-/// is the microseconds. A letter without a meaning stays as it is.
+/// Returns what C's strftime writes in the C locale, with the flags - _ 0 ^ # of GNU between percent and
+/// letter; %f is the microseconds. A letter without a meaning stays as it is.
 std::string format_time(std::chrono::local_time<std::chrono::microseconds> time, std::string_view format);
 
 }  // namespace caldera::chat

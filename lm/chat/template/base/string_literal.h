@@ -1,4 +1,4 @@
-// What the text between the quotes of a string literal means.
+// Tells what the text between the quotes of a string literal means.
 #pragma once
 
 #include <string>

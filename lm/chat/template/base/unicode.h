@@ -27,7 +27,7 @@ std::size_t code_point_count(std::string_view text);
 /// The byte at which code point `index` begins; the size of the text where it has no more than `index`.
 std::size_t byte_offset(std::string_view text, std::size_t index);
 
-/// As str.isspace(), str.isalpha() and their like have it for one character.
+/// Answer like str.isspace(), str.isalpha() and the others for one character.
 bool is_space(char32_t c);
 bool is_alpha(char32_t c);
 bool is_decimal(char32_t c);
@@ -39,7 +39,7 @@ bool is_identifier_part(char32_t c);
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
-/// What \w of a regular expression matches.
+/// Whether \w of a regular expression matches it.
 inline bool is_word(char32_t c) { return c == '_' || is_alpha(c) || is_numeric(c); }
 /// The value of a decimal digit in any script; -1 where it is none.
 int digit_value(char32_t c);

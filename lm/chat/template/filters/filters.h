@@ -16,7 +16,8 @@ using FilterTable = std::unordered_map<std::string_view, Filter>;
 Filter find_filter(std::string_view name);
 Test find_test(std::string_view name);
 
-/// Those of texts; of numbers and of whatever can be made text; of sequences; and those that apply others.
+/// Return the filters of texts; of numbers and of whatever can be made text; of sequences; and those that
+/// apply others.
 const FilterTable& text_filters();
 const FilterTable& layout_filters();
 const FilterTable& value_filters();

@@ -1,4 +1,4 @@
-// What x.name and x[key] are: methods, keys and items, with what the sandbox forbids left out.
+// Finds what x.name and x[key] are: methods, keys and items, with what the sandbox forbids left out.
 #pragma once
 
 #include <string>

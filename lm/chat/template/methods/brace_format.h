@@ -8,7 +8,7 @@
 
 namespace caldera::chat {
 
-/// How a field's attributes and items are looked up: as the sandbox does.
+/// Says how a field's attributes and items are looked up: as the sandbox does.
 struct FieldLookup {
   Value (*attribute)(const Value& of, const std::string& name);
   Value (*item)(const Value& of, const Value& key);

@@ -13,7 +13,7 @@ using TextMethod = Value (*)(const Value& self, Arguments& arguments);
 /// nullptr where str has no such method, or none that makes sense for templates.
 TextMethod find_text_method(std::string_view name);
 
-/// What the filters do as well. `chars` none: whitespace.
+/// Names the ends that strip() works on. Filters use these functions as well. `chars` none: whitespace.
 enum class Ends : std::uint8_t { both, left, right };
 Value strip(const Value& text, const Value& chars, Ends ends);
 /// `most` < 0 for all.

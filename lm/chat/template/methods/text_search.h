@@ -1,4 +1,4 @@
-// Those methods of Python's str that look for another text in it.
+// Implements the methods of Python's str that look for another text in it.
 #pragma once
 
 #include "lm/chat/template/value/function.h"

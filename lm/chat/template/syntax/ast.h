@@ -80,7 +80,7 @@ enum class StmtKind : std::uint8_t {
 struct Stmt;
 using Body = std::vector<Stmt*>;
 
-/// What a macro or the body of a call takes.
+/// Lists what a macro or the body of a call takes.
 struct Signature {
   std::vector<std::string> names;
   std::vector<const Expr*> defaults;  ///< of the last names

@@ -46,7 +46,7 @@ class ExpressionParser {
   /// One expression, or a tuple of several without parentheses. `end_word` may end it.
   const Expr* tuple(bool with_conditional = true, std::string_view end_word = {},
                     bool in_parentheses = false);
-  /// What can be assigned to: a name, several, or, `with_members`, x.y.
+  /// Parses what can be assigned to: a name, several, or, `with_members`, x.y.
   const Expr* target(std::string_view end_word, bool with_members);
   /// Filters behind `subject`, which is nullptr in a filter block; the first may lack its bar.
   const Expr* filters(const Expr* subject, bool starts_here);

@@ -1,4 +1,4 @@
-// What Python's operators do with values.
+// Implements what Python's operators do with values.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct ByteSpan {
   std::size_t end = 0;
 };
 
-/// What an operation on an undefined value has to say.
+/// Holds what an operation on an undefined value says of it.
 struct Missing {
   std::string message;
 };
@@ -112,7 +112,7 @@ class Value {
   bool is_integral() const { return kind() == Kind::integer || kind() == Kind::boolean; }
   bool is_number() const { return is_integral() || kind() == Kind::real; }
 
-  /// What is held. To be asked only where the kind is that one.
+  /// Return what is held. Ask only where the kind is that one.
   const Missing& missing() const { return *std::get<0>(data_); }
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integral() const {
