@@ -46,6 +46,7 @@ echo "lint: structure"
 python3 cmake/cycles.py "$build/symbols" || failed=1
 python3 cmake/sizes.py || failed=1
 python3 cmake/names.py || failed=1
+python3 cmake/comments.py || failed=1
 python3 cmake/documents.py || failed=1
 python3 cmake/rooms.py --check || failed=1
 

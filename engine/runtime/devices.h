@@ -20,7 +20,7 @@ struct OpenDevice {
 /// may reopen the device meanwhile; the last to go waits for what its stream still runs. Throws DeviceError.
 std::shared_ptr<OpenDevice> open_device(Device device);
 
-/// Those that are open now.
+/// Returns the devices that are open now.
 std::vector<std::shared_ptr<OpenDevice>> open_devices();
 
 }  // namespace caldera

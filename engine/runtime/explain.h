@@ -10,8 +10,9 @@
 
 namespace caldera {
 
-/// How `outputs` (lazy, on one device) would be evaluated now. Plans, and computes nothing. Throws ValueError
-/// when nothing is left to compute. Call it from one thread at a time with evaluations of the same graph.
+/// Explains how `outputs` (lazy, on one device) would be evaluated now. Plans, and computes nothing. Throws
+/// ValueError when nothing is left to compute. Call it from one thread at a time with evaluations of the same
+/// graph.
 Explanation explain(std::span<const LazyTensor> outputs);
 Explanation explain(std::initializer_list<LazyTensor> outputs);
 

@@ -32,7 +32,8 @@ struct Job {
   std::vector<StoragePtr> storages;             // of all bindings
   std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
   std::shared_ptr<Event> done;
-  /// Of each output, in order, where some may be there though others fail; otherwise empty: `done` tells.
+  /// Events of each output, in order, where some may be there though others fail; otherwise empty: `done`
+  /// tells.
   std::vector<std::shared_ptr<Event>> output_events;
   Settlement settlement;              // of the outputs; its values are in the order of output_events
   std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)

@@ -1,5 +1,5 @@
-// What a job reads: numbers as a plan takes them, and what has to be there before it runs. Internal to the
-// runtime.
+// Gathers what a job reads: numbers as a plan takes them, and what has to be there before it runs. Internal
+// to the runtime.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ std::shared_ptr<Job> new_job();
 
 /// The bits that a plan's scalar argument of `dtype` has, from those that the attribute of a scalar leaf has.
 std::uint64_t scalar_bits(std::int64_t raw, DType dtype);
-/// Of a scalar leaf. Throws ValueError for one that stands for an argument of a function that is being
-/// traced.
+/// Returns the bits of a scalar leaf. Throws ValueError for one that stands for an argument of a function
+/// that is being traced.
 std::uint64_t scalar_bits(const Node& node);
 
 /// The job needs the value of `leaf`, which may be on its way. Under graph_mutex().

@@ -17,8 +17,8 @@
 
 namespace caldera {
 
-/// What a plan is found by: the structure of its graph (GraphKey::hash), every setting and every trait of the
-/// device that changes what is compiled, and the opening of the device (OpenDevice).
+/// Returns the key that a plan is found by: the structure of its graph (GraphKey::hash), every setting and
+/// every trait of the device that changes what is compiled, and the opening of the device (OpenDevice).
 Hash128 plan_key(const Hash128& structure, const DeviceTraits& traits, std::uint64_t opening);
 
 /// Thread-safe.
@@ -35,8 +35,8 @@ class PlanCache {
   /// Makes room by dropping what was used longest ago. The newest stays, however large it is: a loop must not
   /// compile its plan at every turn.
   void insert(const Hash128& key, std::shared_ptr<Executable> executable);
-  /// What `make` gives, inserted; of several threads that ask for one key at a time, one calls it, and the
-  /// others wait for what comes of it: the executable, or its error.
+  /// Inserts and returns what `make` gives; of several threads that ask for one key at a time, one calls it,
+  /// and the others wait for what comes of it: the executable, or its error.
   std::shared_ptr<Executable> make_once(const Hash128& key,
                                         const std::function<std::shared_ptr<Executable>()>& make);
   void clear();
@@ -54,7 +54,7 @@ class PlanCache {
     std::size_t bytes;
   };
 
-  /// What a thread is making, for those that wait.
+  /// Holds what a thread is making, for those that wait.
   struct Making {
     std::shared_ptr<Executable> made;
     Event done;

@@ -70,7 +70,7 @@ class CopyRecorder {
 class RunRecorder {
  public:
   explicit RunRecorder(const GraphKey& capture);
-  /// The same of a graph that was captured before, and is kept as a program of these nodes. Not under
+  /// Records a graph that was captured before, and is kept as a program of these nodes. Not under
   /// graph_mutex().
   RunRecorder(const Program& program, std::span<const NodePtr> nodes);
   /// To be kept in the job. Null unless someone records or CALDERA_DEBUG asks for times.

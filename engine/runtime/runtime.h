@@ -24,19 +24,20 @@ Backend& backend(Device device);
 /// opened.
 void reopen_device(Device device);
 
-/// What the device has done since it was opened. Opens it if need be; throws as backend() does. Thread-safe.
+/// Counts what the device has done since it was opened. Opens it if need be; throws as backend() does.
+/// Thread-safe.
 DeviceCounters device_counters(Device device);
 
-/// What there is: the CPU, then Vulkan devices, best first.
+/// Lists the devices: the CPU, then Vulkan devices, best first.
 std::vector<DeviceInfo> list_devices();
 
 /// Whether list_devices() names a Vulkan device. Asked once.
 bool is_vulkan_available();
 
-/// What is kept of a kind, over all open devices: see CacheKind. The limit is of each device that has one.
-/// Thread-safe.
+/// Counts what is kept of a kind, over all open devices: see CacheKind. The limit is of each device that has
+/// one. Thread-safe.
 CacheStats cache_stats(CacheKind kind);
-/// What was used longest ago is dropped beyond this many bytes, from now on, on devices opened later too; the
+/// Drops what was used longest ago beyond this many bytes, from now on, on devices opened later too; the
 /// newest always stays. Initially 256 MiB of plans, 32 MiB of kernels, 64 MiB of pipelines a device, and
 /// CALDERA_CACHE_LIMIT or 256 MiB of files. Plans and recordings keep the kernels and pipelines that they run
 /// for as long as they live. Thread-safe.

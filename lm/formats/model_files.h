@@ -34,7 +34,7 @@ class ModelFiles {
   const std::filesystem::path& path() const;
   /// The text of config.json. What says how weights are quantised is left out: weights say it themselves.
   const std::string& config() const;
-  /// What messages about the configuration begin with.
+  /// Returns what messages about the configuration begin with.
   const std::string& config_where() const;
 
   /// Names of the weights, in the order of the files.

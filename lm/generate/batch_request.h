@@ -1,4 +1,4 @@
-// What a BatchGenerator is asked and what it answers.
+// Defines what a BatchGenerator is asked and what it answers.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-/// What happened to a request. A request has an event for each token drawn, in order, and exactly one with a
-/// `finish`, which is its last: that of its last token, or one without a token (cancelled, failed, or
+/// Says what happened to a request. A request has an event for each token drawn, in order, and exactly one
+/// with a `finish`, which is its last: that of its last token, or one without a token (cancelled, failed, or
 /// max_tokens 0).
 struct TokenEvent {
   RequestId request = 0;
@@ -46,8 +46,8 @@ struct GenerateRequest {
   std::vector<std::int32_t> stop_ids;
   /// An adapter of load_adapter(), by its name; "": the model itself.
   std::string adapter;
-  /// How many of the most likely tokens come with each event, and that token's own log-probability: those of
-  /// the model, before penalties and filters. Absent: none, which is cheaper.
+  /// Says how many of the most likely tokens come with each event, and that token's own log-probability:
+  /// those of the model, before penalties and filters. Absent: none, which is cheaper.
   std::optional<std::int64_t> logprobs;
   /// Says which tokens may come next, and is told of each that was drawn. Used by step() alone; where it
   /// throws, the request ends as failed. May be null.
@@ -87,7 +87,7 @@ struct BatchStatus {
   std::int64_t pages_reusable = 0;  ///< held by nobody, kept for requests with the same beginning
   std::int64_t page_positions = 0;  ///< positions a page
   std::int64_t cache_bytes = 0;
-  // Of prompts, each token once: those of requests past their prompt are in one of the two.
+  // Counts the tokens of prompts, each once: those of requests past their prompt are in one of the two.
   std::uint64_t prompt_tokens = 0;      ///< computed
   std::uint64_t reused_tokens = 0;      ///< taken from the cache instead
   std::uint64_t generated_tokens = 0;   ///< drawn

@@ -1,4 +1,4 @@
-// What an exception of unknown type says. Private to training/generate.
+// Tells what an exception of unknown type says. Private to lm/generate/.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace caldera::detail {
 
-/// For a handler of all exceptions: what user code throws need not be a std::exception.
+/// Returns the message for a handler of all exceptions: what user code throws need not be a std::exception.
 inline std::string message_of_current_exception() {
   try {
     throw;

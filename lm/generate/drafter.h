@@ -12,8 +12,8 @@ namespace caldera {
 /// Tokens that may come next, one after the other.
 struct TokenDraft {
   std::vector<std::int32_t> ids;
-  /// What each of them was drawn from: as many distributions as ids, or none where nothing was drawn (each
-  /// token had probability 1).
+  /// Holds what each of them was drawn from: as many distributions as ids, or none where nothing was drawn
+  /// (each token had probability 1).
   std::vector<std::vector<TokenProbability>> drawn_from;
 };
 

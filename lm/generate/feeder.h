@@ -29,7 +29,7 @@ class Feeder {
   void feed_prompt(std::span<const std::int32_t> ids, std::int64_t from = 0);
   /// Feeds one more token.
   void feed_token(std::int32_t id);
-  /// The same of a choice(), which need not be computed yet.
+  /// Feeds a choice(), which need not be computed yet.
   void feed_choice(const LazyTensor& id);
   /// Feeds tokens of which some may be forgotten again, filled up to `length`: row(i) is what follows ids[i].
   /// Throws ValueError where has_room(length) is false. Not more than most_drafts() and one.
@@ -40,7 +40,7 @@ class Feeder {
   std::int64_t position() const { return cache_->position(); }
   /// The logits after the last token that was fed; where they are on the host.
   std::span<const float> logits() const { return last_; }
-  /// Those after token i of feed_drafts().
+  /// Returns the logits after token i of feed_drafts().
   std::span<const float> row(std::size_t i) const { return std::span(host_).subspan(i * width_, width_); }
   /// The most likely token after the last one that was fed, (1, 1), with `choose`.
   LazyTensor choice() const { return choice_; }
@@ -50,8 +50,8 @@ class Feeder {
   bool has_room(std::int64_t tokens = 1) const { return cache_->position() + tokens <= cache_->capacity(); }
   /// Makes room for so many more tokens, if the model has as many positions. Says whether it has.
   bool make_room(std::int64_t tokens);
-  /// How many tokens behind the next one may be fed together with it: less than any number before the length
-  /// at which a text is computed anew (TextFrequencies).
+  /// Returns how many tokens behind the next one may be fed together with it: less than any number before the
+  /// length at which a text is computed anew (TextFrequencies).
   std::int64_t most_drafts() const;
 
  private:
@@ -68,7 +68,7 @@ class Feeder {
   std::unique_ptr<KVCache> cache_;
   TextFrequencies frequencies_;
   std::int64_t text_length_ = 0;  // that the keys in the cache were computed for
-  // What was fed, and choices behind that: where the text may have to be computed anew.
+  // Holds what was fed, and choices behind that, where the sequence may have to be computed anew.
   std::vector<std::int32_t> ids_;
   std::vector<LazyTensor> unread_;
   std::vector<float> host_;

@@ -1,4 +1,4 @@
-// What generate() is asked and what it answers.
+// Defines what generate() is asked and what it answers.
 #pragma once
 
 #include <cstdint>

@@ -10,10 +10,10 @@
 
 namespace caldera {
 
-/// What holds for continued texts is what generate() of Hugging Face's transformers does. With type dynamic a
-/// prompt is turned as its own length asks for, each token behind it as the last of its text, and keys stay
-/// as they were turned. With longrope a text that grows beyond the original length is computed anew, all of
-/// it, as its keys and its queries are to have the same factors.
+/// Chooses the frequencies of a sequence that is continued, as generate() of Hugging Face's transformers
+/// does. With type dynamic a prompt is rotated as its own length asks for, each token behind it as the last
+/// of its text, and keys stay as they were turned. With longrope a text that grows beyond the original length
+/// is computed anew, all of it, as its keys and its queries are to have the same factors.
 class TextFrequencies {
  public:
   explicit TextFrequencies(const ModelConfig& config);

@@ -34,7 +34,7 @@ struct Check {
   bool good() const { return complaints.empty(); }
 };
 
-/// What this device cannot be checked for.
+/// Names what this device cannot be checked for.
 struct Skip {
   std::string name;
   std::string reason;
@@ -61,7 +61,7 @@ class Examination {
   Backend& backend() const { return *backend_; }
   Device device() const { return backend_->info().device; }
   bool supports(DType type) const { return backend_->supports(type); }
-  /// Of the types given, those that the device computes with.
+  /// Returns those of the types given that the device computes with.
   std::vector<DType> supported(std::span<const DType> types) const;
   bool gpu() const { return device().kind == DeviceKind::vulkan; }
   bool has_feature(const char* name) const;
@@ -81,7 +81,7 @@ class Examination {
              const std::function<std::vector<std::string>()>& body);
   void skip(std::string name, std::string reason);
 
-  /// The same on a backend that pins one of the variants of the matrix product (see
+  /// Runs checks on a backend that pins one of the variants of the matrix product (see
   /// Backend::product_variants). Plans none of whose products take it are left out, and their products are
   /// counted as skipped, with the device's reasons. It is a failed check if a product takes another for no
   /// reason, or if none takes it.
@@ -97,7 +97,7 @@ class Examination {
   Report take_report() { return std::move(report_); }
 
  private:
-  /// What is seen of a pinned variant.
+  /// Counts what is seen of a pinned variant.
   struct Pinned {
     std::string name;
     std::int64_t products = 0;                   // that went it

@@ -14,8 +14,8 @@ struct Family {
   std::string name;
   std::function<void(Examination&)> run;
 };
-/// Those of a device: behind "products", which takes what the device takes, there is "products: <name>" for
-/// each variant that it has of them.
+/// Lists the families of a device: behind "products", which takes what the device takes, there is "products:
+/// <name>" for each variant that it has of them.
 std::vector<Family> families(const Backend& backend);
 
 struct Options {

@@ -9,7 +9,7 @@
 
 namespace caldera::reference {
 
-/// What happens to a raw score q k before the softmax.
+/// Says what happens to a raw score q k before the softmax.
 enum class ScoreKind : std::uint8_t {
   scaled,        // raw * scale
   boolean_mask,  // select(mask[b,n], raw * scale, fill): keys that are padding
@@ -44,7 +44,7 @@ class AttentionCase {
 
   /// Adds the forward step; o, highest and total are outputs of the plan.
   void add_forward();
-  /// The same with o alone as an output of the plan: nobody reads highest and total.
+  /// Adds a forward step with o alone as an output of the plan: nobody reads highest and total.
   void add_forward_alone();
   /// Adds both gradient steps. go and delta are random, highest and total are what the reference says.
   void add_gradients();

@@ -16,7 +16,8 @@
 
 namespace caldera::reference {
 
-/// How far a device may be from the reference: |a - b| <= absolute + relative |b|. Integers must be equal.
+/// Bounds how far a device may be from the reference: |a - b| <= absolute + relative |b|. Integers must be
+/// equal.
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
@@ -35,7 +36,7 @@ struct Range {
   bool whole = false;  // integers only, so that sums and products are exact
 };
 
-/// What a device made of a plan.
+/// Holds what a device made of a plan.
 struct DeviceRun {
   std::vector<std::vector<std::byte>> outputs;
   std::vector<std::string> damage;  // a line for each place that changed and must not: inputs, and bytes
@@ -44,7 +45,7 @@ struct DeviceRun {
 
 /// A device beside the reference.
 struct Comparison {
-  /// How many elements of all outputs differ by more than the tolerance.
+  /// Counts the elements of all outputs that differ by more than the tolerance.
   std::int64_t differing = 0;
   /// The largest difference in units of what was allowed: above 1 fails. Infinite where a NaN or an infinity
   /// is on one side only, and for integers and exact comparisons that differ.
@@ -95,7 +96,7 @@ class PlanCase {
 
   /// Runs the plan once. The backend must be that of the plan's device.
   DeviceRun run_on(Backend& backend) const;
-  /// The same with what the backend has made of `shared_plan()`.
+  /// Runs what the backend has made of `shared_plan()`.
   DeviceRun run_on(Backend& backend, Executable& executable) const;
   /// Outputs and damage of a run beside what the reference computes.
   Comparison compare(const DeviceRun& run, Tolerance tolerance = {}) const;

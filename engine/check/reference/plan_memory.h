@@ -1,4 +1,4 @@
-// What the reference interpreter runs a plan on.
+// Defines the memory that the reference interpreter runs a plan on.
 #pragma once
 
 #include <cstddef>

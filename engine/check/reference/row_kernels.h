@@ -10,7 +10,7 @@
 
 namespace caldera::reference {
 
-// Where they take a type, it is that of their operands in memory.
+// The type that they take, if any, is that of their operands in memory.
 
 /// x -> exp(x - max) / sum
 std::shared_ptr<const Kernel> softmax_kernel(DType type);
@@ -21,8 +21,8 @@ std::shared_ptr<const Kernel> layer_norm_kernel();
 /// Inputs x, weight; scalars 1 / length, epsilon; outputs x * r * weight, and r for each row
 std::shared_ptr<const Kernel> rms_norm_kernel(DType type);
 
-/// For f32 results of one sum of `length` positive numbers and functions such as exp. GPUs: exp within
-/// 3 + 2 |x| ulp.
+/// Returns the tolerance of f32 results of one sum of `length` positive numbers and functions such as exp.
+/// GPUs: exp within 3 + 2 |x| ulp.
 Tolerance row_tolerance(Device device, std::int64_t length);
 
 }  // namespace caldera::reference

@@ -44,7 +44,7 @@ class StepMemory {
   Number read(std::size_t k, DType type, const Point& at) const;
   /// Rounds to the type.
   void write(std::size_t k, DType type, const Point& at, Number value) const;
-  /// Of a plan's scalar.
+  /// Returns a plan's scalar.
   Number scalar(std::int32_t slot, DType type) const;
 
   /// Storage and type of operand k.

@@ -27,8 +27,8 @@ struct GraphKey {
   std::vector<Node*> data;              // leaves with a value, in order of the walk
   std::vector<Node*> scalars;           // leaves that are numbers
   std::vector<std::int64_t> positions;  // of parts that take theirs as arguments: further scalars
-  /// What else the program holds and is computed on the way, by its place in the walk, ascending: to be kept
-  /// where the plan stores it anyway. Does not enter the hash: most of it is stored by no plan.
+  /// Lists what else the program holds and is computed on the way, by its place in the walk, ascending: to be
+  /// kept where the plan stores it anyway. Does not enter the hash: most of it is stored by no plan.
   std::vector<std::uint32_t> wanted;
   Hash128 hash;            // of the structure: values of scalars, positions and data do not enter
   bool crosses = false;    // the graph crosses devices: nothing else holds, cut() it
@@ -49,10 +49,10 @@ struct GraphKey {
   /// computed twice while somebody has a handle to it. Instead of a view, what it is a view of is an output.
   /// The rest of what the program holds is `wanted`.
   void fill();
-  /// The same for a part of a larger graph. What other parts give it counts as a leaf with a value, though
-  /// its node may be lazy.
+  /// Fills the rest for a part of a larger graph. What other parts give it counts as a leaf with a value,
+  /// though its node may be lazy.
   void fill(const DevicePart& part);
-  /// The same for outputs that may lie on several devices, and stay as they are.
+  /// Walks outputs that may lie on several devices, and stay as they are.
   void walk_again();
   /// The graph as the compiler sees it, without what is wanted besides. Good for as long as its nodes live.
   Program program() const;
@@ -70,7 +70,7 @@ struct GraphKey {
 
  private:
   enum Mark : std::uint8_t;
-  /// What becomes of values that the program holds.
+  /// Says what becomes of values that the program holds.
   enum class Held : std::uint8_t { are_added, stay };
 
   void walk_and_read(Held held);

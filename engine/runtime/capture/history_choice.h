@@ -34,8 +34,8 @@ struct HistoryChoice {
   std::uint32_t depth = 0;           // of the histories that are kept (Node::keep_history)
 };
 
-/// For a capture, whose walk is the latest. `plan` says which outputs may take the memory of an input; null
-/// where none may. Under graph_mutex(), before any job holds the storages.
+/// Chooses for a capture, whose walk is the latest. `plan` says which outputs may take the memory of an
+/// input; null where none may. Under graph_mutex(), before any job holds the storages.
 HistoryChoice choose_histories(const GraphKey& c, const Plan* plan);
 
 }  // namespace caldera

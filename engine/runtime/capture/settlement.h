@@ -23,8 +23,8 @@ class Settlement {
   /// graph_mutex().
   void add_donor(Node& node);
 
-  /// The same of a node that somebody still has a handle to: from now on its value is the error of `given`,
-  /// unless the job fails before it has begun. Under graph_mutex().
+  /// Gives away the value of a node that somebody still has a handle to: from now on its value is the error
+  /// of `given`, unless the job fails before it has begun. Under graph_mutex().
   void give_away(Node& node, std::shared_ptr<Event> given);
 
   /// All values are there. Needs no mutex; to be called before anybody is told.

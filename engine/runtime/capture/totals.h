@@ -14,7 +14,7 @@
 
 namespace caldera {
 
-/// Such numbers, for a capture that is filled, with an owner more each. Under graph_mutex().
+/// Finds such numbers for a capture that is filled, and adds an owner to each. Under graph_mutex().
 std::vector<NodePtr> find_totals(const GraphKey& c);
 
 }  // namespace caldera

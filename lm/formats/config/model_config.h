@@ -20,7 +20,7 @@ namespace detail {
 class JsonFields;
 }
 
-/// What distinguishes one layer of a decoder from another.
+/// Says what distinguishes one layer of a decoder from another.
 struct LayerConfig {
   bool sliding = false;  ///< looks at the last sliding_window positions only
   bool rotary = true;    ///< turns queries and keys by their positions
@@ -80,7 +80,7 @@ struct ModelConfig {
 
 namespace detail {
 
-/// How a config.json names a family.
+/// Says how a config.json names a family.
 struct FamilyName {
   std::string_view architecture;
   std::string_view model_type;
@@ -96,12 +96,12 @@ std::size_t match_family(const JsonFields& fields, std::span<const FamilyName> k
 /// change the result, and a field that is missing, of a wrong type or out of its domain.
 void read_config(const JsonFields& fields, ModelConfig& config, const FamilyFields& family = {});
 
-/// For families with sliding layers, after read_config(): the layers that the file lists in layer_types, or
-/// else those that `slides` names by their index.
+/// Sets, for families with sliding layers and after read_config(), the layers that the file lists in
+/// layer_types, or else those that `slides` names by their index.
 void set_layers(const JsonFields& fields, ModelConfig& config,
                 const std::function<bool(std::int64_t layer)>& slides);
-/// For families whose layers all slide where there is a sliding_window, and none where there is not, whatever
-/// layer_types says: one that says otherwise is refused.
+/// Sets the layers of families whose layers all slide where there is a sliding_window, and none where there
+/// is not, whatever layer_types says: one that says otherwise is refused.
 void set_equal_layers(const JsonFields& fields, ModelConfig& config);
 
 /// A config.json, with a family's `own` fields, that Hugging Face transformers and the family's reader read

@@ -13,8 +13,8 @@ enum class ModelFormat : std::uint8_t { safetensors, gguf, mlx };
 
 struct ConvertOptions {
   ModelFormat to = ModelFormat::safetensors;
-  /// What matrices are stored as, one of weight_types(to); empty is the first of them. Of quantised types:
-  /// vectors, and matrices whose rows are no whole blocks, are stored as floats.
+  /// The type that matrices are stored as, one of weight_types(to); empty is the first of them. Of quantised
+  /// types: vectors, and matrices whose rows are no whole blocks, are stored as floats.
   std::string type = {};
 };
 

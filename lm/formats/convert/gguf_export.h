@@ -1,4 +1,4 @@
-// A model as a GGUF file, as llama.cpp's converter and quantiser would make it. Private to training/convert.
+// A model as a GGUF file, as llama.cpp's converter and quantiser would make it. Private to lm/formats/.
 #pragma once
 
 #include <string>

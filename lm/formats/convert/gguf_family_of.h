@@ -1,4 +1,4 @@
-// The GGUF family of a configuration. Private to training/convert.
+// The GGUF family of a configuration. Private to lm/formats/.
 #pragma once
 
 #include "lm/formats/gguf/gguf_family.h"

@@ -1,4 +1,4 @@
-// The kinds of tokens that a GGUF vocabulary tells apart. Private to training/convert.
+// The kinds of tokens that a GGUF vocabulary tells apart. Private to lm/formats/.
 #pragma once
 
 #include <cstdint>

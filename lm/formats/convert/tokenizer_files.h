@@ -1,4 +1,4 @@
-// A model's tokenizer and chat template, from a folder or a GGUF file to either. Private to training/convert.
+// A model's tokenizer and chat template, from a folder or a GGUF file to either. Private to lm/formats/.
 #pragma once
 
 #include <filesystem>

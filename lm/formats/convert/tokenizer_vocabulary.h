@@ -1,4 +1,4 @@
-// tokenizer.json and the vocabulary of a GGUF file, each made of the other. Private to training/convert.
+// tokenizer.json and the vocabulary of a GGUF file, each made of the other. Private to lm/formats/.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Weights as bytes to write. Private to training/convert.
+// Weights as bytes to write. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>

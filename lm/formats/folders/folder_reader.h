@@ -1,4 +1,4 @@
-// What readers of quantised folders share: tensors by name, each used once. Private to lm/formats/quantized.
+// Serves readers of quantised folders: tensors by name, each used once. Private to lm/formats/.
 #pragma once
 
 #include <cstring>
@@ -35,7 +35,7 @@ class FolderReader {
   /// The tensor, which from now on is part of a weight. Throws FileError where it is missing or
   /// has no elements.
   StoredTensor take(const std::string& name);
-  /// The same, of this type and shape; throws FileError otherwise.
+  /// Takes a tensor of this type and shape; throws FileError otherwise.
   StoredTensor take(const std::string& name, std::string_view type, const Shape& shape);
   /// A tensor that says nothing about values: it is passed over.
   void pass_over(const std::string& name) { used_.insert(name); }

@@ -1,4 +1,4 @@
-// MXFP4 as safetensors hold it, as ggml's blocks. Private to lm/formats/quantized.
+// MXFP4 as safetensors hold it, as ggml's blocks. Private to lm/formats/.
 #pragma once
 
 #include "lm/formats/folders/folder_reader.h"

@@ -1,4 +1,4 @@
-// The ways in which folders quantise. Private to lm/formats/quantized.
+// The ways in which folders quantise. Private to lm/formats/.
 #pragma once
 
 #include "lm/formats/folders/folder_reader.h"

@@ -1,4 +1,4 @@
-// The tensor types of GGUF files (ggml's ggml_type). Private to training/io.
+// The tensor types of GGUF files (ggml's ggml_type). Private to lm/formats/.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace caldera::detail {
 
-/// What there is to know about a type of ggml's: how many values a block has, and its bytes.
+/// Holds what there is to know about a type of ggml's: how many values a block has, and its bytes.
 struct GgmlType {
   std::uint32_t id = 0;
   std::string_view name;  ///< as ggml spells it: "Q4_K"

@@ -1,4 +1,4 @@
-// How the GGUF files of a family differ from its Hugging Face folders: names and content. What
+// Says how the GGUF files of a family differ from its Hugging Face folders: names and content. What
 // convert_hf_to_gguf.py of llama.cpp does is in these tables, for reading and for writing. Private to
 // training/io.
 #pragma once
@@ -28,7 +28,7 @@ struct GgufFamily {
   /// Rows of q_proj and k_proj lie as rotary positions by neighbours want them: row h*d + 2i + j of the file
   /// is row h*d + j*d/2 + i.
   bool interleaved_rotary = false;
-  /// What was added to every tensor whose name ends in "norm.weight".
+  /// This was added to every tensor whose name ends in "norm.weight".
   double norm_shift = 0;
   /// Matrices of layers are transposed: GPT-2's Conv1D.
   bool transposed = false;

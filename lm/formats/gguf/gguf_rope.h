@@ -1,4 +1,4 @@
-// Rotary positions of a GGUF file in Hugging Face's terms. Private to training/io.
+// Rotary positions of a GGUF file in Hugging Face's terms. Private to lm/formats/.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class JsonFields;
 /// longrope gives them. Throws FileError for a scaling that is not known.
 void add_rope(nlohmann::ordered_json& config, const GgufFile& file, const GgufFamily& family);
 
-/// What a GGUF file says of rotary positions.
+/// Holds what a GGUF file says of rotary positions.
 struct RopeKeys {
   std::optional<double> theta, local_theta;
   std::string type;  ///< rope.scaling.type; empty: none is written
@@ -30,8 +30,8 @@ struct RopeKeys {
   std::vector<std::pair<std::string, std::vector<float>>> factors;
 };
 
-/// The same the other way: from rope_scaling, or rope_parameters, for all layers or by type of layer. Throws
-/// FileError for what GGUF cannot say.
+/// Makes the keys of a GGUF file: from rope_scaling, or rope_parameters, for all layers or by type of layer.
+/// Throws FileError for what GGUF cannot say.
 RopeKeys rope_keys(const JsonFields& config, std::int64_t head_dim);
 
 }  // namespace caldera::detail

@@ -32,17 +32,17 @@ class GgufValue {
       : type_(GgufType::list), element_(element), count_(count), bytes_(bytes) {}
 
   GgufType type() const { return type_; }
-  /// As the file holds it: of a string its characters, of a list its elements.
+  /// Returns the bytes that the file holds: of a string its characters, of a list its elements.
   std::span<const std::byte> bytes() const { return bytes_; }
   bool is_list() const { return type_ == GgufType::list; }
-  /// Of a list.
+  /// Returns the type of a list's elements.
   GgufType element_type() const { return element_; }
   std::uint64_t count() const { return count_; }
 
-  /// Of any integer type, where std::int64_t holds it.
+  /// Returns the value of any integer type, where std::int64_t holds it.
   std::optional<std::int64_t> integer() const;
-  /// Of a floating or integer type. An f32 gives the double that is its shortest decimal: a configuration
-  /// that said 1e-5 says so again.
+  /// Returns the value of a floating or integer type. An f32 gives the double that is its shortest decimal: a
+  /// configuration that said 1e-5 says so again.
   std::optional<double> number() const;
   std::optional<bool> boolean() const;
   std::optional<std::string_view> string() const;

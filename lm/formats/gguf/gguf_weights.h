@@ -1,4 +1,4 @@
-// The tensors of GGUF files as Hugging Face's weights. Private to training/io.
+// The tensors of GGUF files as Hugging Face's weights. Private to lm/formats/.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Encoders: matrices of floats into quantised formats, on the host. Private to training/io.
+// Encoders: matrices of floats into quantised formats, on the host. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>

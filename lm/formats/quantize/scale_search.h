@@ -1,4 +1,4 @@
-// The search for the scale and the minimum of a few values' codes. Private to lm/formats/quantize.
+// The search for the scale and the minimum of a few values' codes. Private to lm/formats/.
 #pragma once
 
 #include <span>
@@ -11,8 +11,9 @@ struct ScaleAndMinimum {
   float minimum = 0;
 };
 
-/// For codes 0..most: tries scales around the one that spreads the values over all codes, gives each the best
-/// scale and minimum by least squares (larger values count more), and takes the one of the smallest error.
+/// Searches the scale of codes 0..most: tries scales around the one that spreads the values over all codes,
+/// gives each the best scale and minimum by least squares (larger values count more), and takes the one of
+/// the smallest error.
 ScaleAndMinimum search_scale(std::span<const float> x, int most);
 
 }  // namespace caldera::detail

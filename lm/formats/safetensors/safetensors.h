@@ -74,7 +74,7 @@ struct TensorToMake {
 /// FileError when writing fails.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
-/// The same as one of several files.
+/// Writes it as one of several files.
 void write_safetensors(StagedFiles& files, const std::filesystem::path& path,
                        std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -16,11 +16,11 @@ enum class ForeignType : std::uint8_t { none, f8_e4m3, f8_e5m2, f8_e8m0, u16, u6
 struct TensorInfo {
   DType dtype = DType::f32;
   Shape shape;
-  /// Where it is not `none`, the elements are of that type, and `dtype` is only an integer type of its size.
+  /// If it is not `none`, the elements are of that type, and `dtype` is only an integer type of its size.
   ForeignType foreign = ForeignType::none;
 };
 
-/// How the format spells the type: "F32", "F8_E4M3".
+/// Returns how the format spells the type: "F32", "F8_E4M3".
 std::string_view type_name(const TensorInfo& info);
 
 namespace detail {

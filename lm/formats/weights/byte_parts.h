@@ -1,4 +1,4 @@
-// ByteParts: a tensor's bytes, which may lie in pieces. Private to training/io.
+// ByteParts: a tensor's bytes, which may lie in pieces. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace caldera::detail {
 
-/// What a file did to the values, and is undone.
+/// Says what a file did to the values, and is undone.
 struct ValueChange {
   double added = 0;         ///< to each of them
   bool transposed = false;  ///< it has the transpose of a matrix, or of each of several

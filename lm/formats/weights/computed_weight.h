@@ -1,4 +1,4 @@
-// ComputedWeight: a weight whose values the host works out as it reads them. Private to training/io.
+// ComputedWeight: a weight whose values the host works out as it reads them. Private to lm/formats/.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace caldera::detail {
 
-/// For forms that no product takes as they are: the values are floats in memory.
+/// Holds forms that no product takes as they are: the values are floats in memory.
 class ComputedWeight final : public StoredWeight {
  public:
   /// `values` gives one for each element of the shape, row-major.

@@ -1,4 +1,4 @@
-// Floats of 8 bits (OCP OFP8), as values. Private to training/io.
+// Floats of 8 bits (OCP OFP8), as values. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>

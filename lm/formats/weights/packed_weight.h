@@ -1,4 +1,4 @@
-// PackedWeight: a weight that is stored in a quantised format of the engine's. Private to training/io.
+// PackedWeight: a weight that is stored in a quantised format of the engine's. Private to lm/formats/.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace caldera::detail {
 
-/// Where one of the tensors that make up a quantised matrix comes from.
+/// Says where one of the tensors that make up a quantised matrix comes from.
 struct PackedPart {
   DType dtype;
   ByteParts bytes;  ///< of the file, where the file has it as it is

@@ -1,4 +1,4 @@
-// PlainWeight: a weight whose elements have a dtype of the engine's. Private to training/io.
+// PlainWeight: a weight whose elements have a dtype of the engine's. Private to lm/formats/.
 #pragma once
 
 #include <span>

@@ -22,7 +22,7 @@ class StoredWeight {
 
   /// Its shape as Hugging Face has it: (out, in) of a linear layer.
   const Shape& shape() const { return shape_; }
-  /// How its values are stored, for people: "float16", "q4_k".
+  /// Says how its values are stored, for people: "float16", "q4_k".
   virtual std::string type() const = 0;
   /// Whether its values are real numbers, as weights are.
   virtual bool is_floating() const { return true; }

@@ -1,4 +1,4 @@
-// What a BatchGenerator does. Private to training/generate.
+// Does the work of a BatchGenerator. Private to lm/generate/.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class BatchGenerator::Engine {
 
  private:
   using Requests = std::span<RunningRequest* const>;
-  /// What a call said, on the host: ids that the device chose, or logits, a row a request.
+  /// Holds what a call said, on the host: ids that the device chose, or logits, a row a request.
   struct Answers {
     std::vector<std::int32_t> ids;
     std::vector<float> logits;
@@ -45,14 +45,14 @@ class BatchGenerator::Engine {
   void check(const GenerateRequest& request) const;
   NamedAdapter adapter_named(const std::string& name) const;
 
-  // Of the cache and the device (batch_engine.cpp).
+  // Functions of the cache and the device (batch_engine.cpp).
   void open();
   bool reopen();
   void fail_all(const std::string& why);
   void refuse_all(const std::string& why);
   void update_status();
 
-  // Of a step (batch_step.cpp).
+  // Functions of a step (batch_step.cpp).
   void end_cancelled();
   void admit();
   std::int64_t pages_due(const RunningRequest& request) const;
@@ -65,7 +65,7 @@ class BatchGenerator::Engine {
   void settle(Requests requests, std::int64_t count, const Answers& answers);
   void found(RunningRequest& request);
 
-  // Of a request's life.
+  // Functions of a request's life.
   void deliver(RunningRequest& request, TokenEvent event);
   void end(RunningRequest& request, FinishReason reason, const std::string& error = {});
   void finish(RunningRequest& request);

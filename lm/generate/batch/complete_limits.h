@@ -1,4 +1,4 @@
-// Fills in what BatchLimits leave to the model. Private to training/generate.
+// Fills in what BatchLimits leave to the model. Private to lm/generate/.
 #pragma once
 
 #include "lm/formats/config/model_config.h"

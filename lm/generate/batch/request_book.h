@@ -1,5 +1,5 @@
 // RequestBook: the requests of a batch generator from all threads: who waits, who is to end, what was
-// counted. Private to training/generate.
+// counted. Private to lm/generate/.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +41,7 @@ class RequestBook {
   RequestPtr next();
   /// Puts one back to where next() takes it from.
   void put_back(RequestPtr request);
-  /// Those that wait and were cancelled; and whether one that does not wait was.
+  /// Returns those that wait and were cancelled, and whether one that does not wait was.
   std::vector<RequestPtr> take_cancelled();
   bool is_cancelled(RequestId id) const;
   /// All that wait.

@@ -8,7 +8,7 @@
 
 namespace caldera::detail {
 
-/// For a lock that one thread takes again as soon as it has given it back: with std::mutex another one may
+/// A lock that one thread may take again as soon as it has given it back: with std::mutex another one may
 /// wait for ever.
 class TicketMutex {
  public:

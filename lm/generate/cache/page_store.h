@@ -79,7 +79,7 @@ class PageStore {
   std::int64_t page(const Text& text, std::size_t group, std::int64_t block) const;
   const std::vector<Group>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
-  /// Of the first group that keeps all positions, or of the first.
+  /// Counts the pages of the first group that keeps all positions, or of the first.
   Counts counts() const { return counts(counted_group()); }
   Counts counts(std::size_t group) const;
   /// Trees of kinds that keep a page, or are in use.

@@ -13,7 +13,7 @@
 
 namespace caldera {
 
-/// How large a paged cache is to be.
+/// Says how large a paged cache is to be.
 struct PagingOptions {
   std::int64_t positions = 0;  ///< of layers without a window, all texts together
   std::int64_t context = 0;    ///< positions of one text
@@ -42,12 +42,12 @@ class PagedForward {
 
   PageStore& store() { return store_; }
   const PageStore& store() const { return store_; }
-  /// Where the adapters of rows are; null while there are none. Kept as a reference.
+  /// Sets where the adapters of rows are; null while there are none. Kept as a reference.
   void set_adapters(AdapterBank* bank) { bank_ = bank; }
   std::int64_t cache_bytes() const { return cache_.bytes(); }
 
-  /// How many of `tokens` that wait are to be fed in one call, which is filled up to that number or a larger
-  /// one.
+  /// Returns how many of `tokens` that wait are to be fed in one call, which is filled up to that number or a
+  /// larger one.
   std::int64_t piece_of(std::int64_t tokens) const;
   /// Logits (rows, vocabulary), f32, after the last id of each row: to be evaluated together with state(),
   /// before anything else is fed. Rows of the result beyond the given ones mean nothing. Throws ValueError

@@ -23,7 +23,7 @@ class Automaton {
   Automaton(Rules rules, RuleId root);
 
   Set start() const { return 0; }
-  /// Where a byte leads to.
+  /// Returns where a byte leads to.
   Set next(Set from, std::uint8_t byte) {
     const Set to = table_[static_cast<std::size_t>(from)][byte];
     return to != kUnknown ? to : compute_next(from, byte);

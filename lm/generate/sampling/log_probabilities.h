@@ -15,7 +15,7 @@ struct TokenLogProbability {
   bool operator==(const TokenLogProbability&) const = default;
 };
 
-/// What is reported of a token that was drawn.
+/// Holds what is reported of a token that was drawn.
 struct TokenReport {
   TokenLogProbability drawn;
   std::vector<TokenLogProbability> top;  ///< the most likely tokens first; of equals the lowest id

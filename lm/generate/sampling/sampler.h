@@ -29,11 +29,11 @@ struct TokenProbability {
   double probability = 0;
 };
 
-/// What a draw depends on beside the logits.
+/// Holds what a draw depends on beside the logits.
 struct SamplingContext {
   /// The prompt and all tokens generated so far.
   std::span<const std::int32_t> seen;
-  /// How many of them are the prompt, which the presence and frequency penalties pass over.
+  /// Counts those of the prompt, which the presence and frequency penalties pass over.
   std::size_t prompt_size = 0;
   /// The tokens that may be drawn; no set at all allows every token.
   std::optional<TokenSet> allowed = std::nullopt;
@@ -50,7 +50,8 @@ class Sampler {
   /// The next token. Throws ValueError when there are no logits, one of them is NaN or infinity, or all that
   /// are allowed are -infinity (which rules a token out).
   std::int32_t next(std::span<const float> logits, const SamplingContext& context);
-  /// The same after `seen` (the prompt and all tokens generated so far), all of which the penalties count.
+  /// Draws the next token after `seen` (the prompt and all tokens generated so far), all of which the
+  /// penalties count.
   std::int32_t next(std::span<const float> logits, std::span<const std::int32_t> seen) {
     return next(logits, SamplingContext{.seen = seen});
   }
@@ -58,8 +59,8 @@ class Sampler {
     return next(logits, std::span(seen.begin(), seen.size()));
   }
 
-  /// What next() draws from: the tokens that are left, the most likely first, and their probabilities, which
-  /// sum to 1. Of greedy sampling the one token. Nothing is drawn. Throws as next().
+  /// Returns what next() draws from: the tokens that are left, the most likely first, and their
+  /// probabilities, which sum to 1. Of greedy sampling the one token. Nothing is drawn. Throws as next().
   std::vector<TokenProbability> distribution(std::span<const float> logits, const SamplingContext& context);
 
   /// A number in [0, 1) that advances the generator as one draw does: what accepts or refuses a draft.

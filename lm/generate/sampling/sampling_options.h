@@ -7,8 +7,8 @@
 
 namespace caldera {
 
-/// How the next token is chosen. What changes logits comes first, in the order of vLLM: the tokens that a
-/// constraint rules out, logit bias, repetition penalty, frequency penalty, presence penalty. The filters
+/// Says how the next token is chosen. What changes logits comes first, in the order of vLLM: the tokens that
+/// a constraint rules out, logit bias, repetition penalty, frequency penalty, presence penalty. The filters
 /// follow in the order of Hugging Face's `generate`: temperature, top-k, top-p, min-p, typical; each sees the
 /// probabilities that the ones before it left, normalised. Then one token is drawn from what is left.
 struct SamplingOptions {

@@ -22,7 +22,7 @@ class Embedder {
   Embedder(const Embedder&) = delete;
   Embedder& operator=(const Embedder&) = delete;
 
-  /// What clients call the model.
+  /// Returns the name that clients call the model by.
   virtual const std::string& name() const = 0;
   /// The width of the vectors.
   virtual std::int64_t dimension() const = 0;

@@ -16,9 +16,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// As BatchGenerator::submit: throws QueueFull, or ValueError for a request that is at fault.
+  /// Submits like BatchGenerator::submit: throws QueueFull, or ValueError for a request that is at fault.
   virtual RequestId submit(GenerateRequest request) = 0;
-  /// As BatchGenerator::cancel.
+  /// Cancels like BatchGenerator::cancel.
   virtual bool cancel(RequestId id) = 0;
   virtual BatchStatus status() const = 0;
   /// Positions of one request, prompt and generated together.

@@ -10,7 +10,7 @@
 
 namespace caldera::serve {
 
-/// What is noted of a request while it is answered; printed and counted once, when this is destroyed.
+/// Notes what is known of a request while it is answered; printed and counted once, when this is destroyed.
 class RequestLog {
  public:
   using Print = std::function<void(const std::string& line)>;
@@ -24,7 +24,7 @@ class RequestLog {
   /// A text's first piece is on its way.
   void first_token();
   void usage(const Usage& usage) { usage_ = usage; }
-  /// How it ended, in a word: "stop", "disconnected", "time-out", an error.
+  /// Says how it ended, in a word: "stop", "disconnected", "time-out", an error.
   void end(const std::string& how) { end_ = how; }
   void disconnected();
 

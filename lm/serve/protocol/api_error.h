@@ -9,7 +9,7 @@ namespace caldera::serve {
 
 using Json = nlohmann::ordered_json;
 
-/// What a client is told in place of an answer.
+/// Says what a client is told in place of an answer.
 class ApiError : public std::runtime_error {
  public:
   ApiError(int status, std::string type, const std::string& message, std::string param = {},

@@ -11,7 +11,8 @@ enum class ToolChoice : std::uint8_t { none, automatic, required, named };
 
 struct ChatRequest {
   CompletionOptions options;
-  /// As chat templates take them: contents are texts, arguments of tool calls are objects where they parse.
+  /// Holds them as chat templates take them: contents are texts, arguments of tool calls are objects where
+  /// they parse.
   Json messages = Json::array();
   Json tools;  ///< null where there are none or none may be called
   ToolChoice tool_choice = ToolChoice::none;

@@ -21,7 +21,7 @@ struct TokenLine {
   std::vector<TokenText> top;
 };
 
-/// What is new of one of a request's texts.
+/// Holds what is new of one of a request's texts.
 struct Delta {
   std::int64_t index = 0;  ///< of the text: "choices[index]"
   std::string text;

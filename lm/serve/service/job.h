@@ -21,7 +21,7 @@ struct Usage {
   std::int64_t reasoning_tokens = 0;  ///< of the completion's
 };
 
-/// What one text of a job is made of.
+/// Holds what one text of a job is made of.
 struct JobText {
   GenerateRequest request;
   SequenceOptions options;

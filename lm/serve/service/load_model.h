@@ -14,7 +14,7 @@ namespace caldera::serve {
 ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfig& config,
                               std::string& problem);
 
-/// The same of a model that gives embeddings: its name alone is needed.
+/// Loads a model that gives embeddings: its name alone is needed.
 ServedModel load_served_embedder(const std::filesystem::path& dir);
 
 }  // namespace caldera::serve

@@ -36,7 +36,7 @@ class Metrics {
   void count_first_token(double seconds);
   void count_tokens(std::int64_t prompt, std::int64_t generated);
   void count_disconnect();
-  /// How many requests for texts are under way changes by `change`; returns how many there are.
+  /// Changes the number of requests for texts under way by `change`; returns how many there are.
   std::int64_t add_active(std::int64_t change);
   std::int64_t active() const;
 

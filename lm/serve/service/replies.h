@@ -10,7 +10,7 @@
 
 namespace caldera::serve {
 
-/// What an answer says of itself.
+/// Holds what an answer says of itself.
 struct ReplyHead {
   std::string id;  ///< "chatcmpl-…"
   std::string model;

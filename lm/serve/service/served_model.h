@@ -24,7 +24,7 @@ struct ServedModel {
   std::map<std::string, std::string> special_tokens;
   std::optional<ToolFormat> tools;  ///< how the template writes calls; none: it is not known
   bool split_thinking = true;       ///< thinking becomes "reasoning_content", not part of the answer
-  /// What ends a text: a chat turn's end as well.
+  /// Tokens that end a text: a chat turn's end as well.
   std::vector<std::int32_t> stop_ids;
   std::int64_t created = 0;  ///< seconds since 1970
 };
