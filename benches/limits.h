@@ -37,7 +37,7 @@ class Limits {
   static Limits measure_cpu();
   static Limits measure_device(Device device, std::span<const DType> types);
   /// Between two measured sizes the proportional share of both, on a logarithmic scale: part of such a set
-  /// lies in the faster memory.
+  /// is in the faster memory.
   double bandwidth_for(double bytes) const;
 
   std::vector<Bandwidth> bandwidth_;  // rising in bytes

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 // Importing a large library from a cold disk takes a while; so does a slow case.
 constexpr std::chrono::seconds kPatience{120};
 
-/// The program's environment with some variables set anew or taken out.
+/// The program's environment with some variables set again or taken out.
 std::vector<std::string> changed_environment(
     const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::string> result;

@@ -22,7 +22,7 @@ constexpr std::int64_t kSideShare = 5;
 // OpenMP threads of the one that ran before spin for so long; they must not take cores from the next.
 constexpr std::chrono::milliseconds kSettle{5};
 
-/// A value below which the share `at` of the sorted values lies, between neighbours in proportion.
+/// A value below which the share `at` of the sorted values is, between neighbours in proportion.
 double quantile(const std::vector<double>& sorted, double at) {
   const double position = at * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);

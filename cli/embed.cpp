@@ -14,7 +14,7 @@
 namespace caldera::cli {
 namespace {
 
-/// The lines of a file, without their ends. What lies behind the last line's end is a line, unless empty.
+/// The lines of a file, without their ends. What is behind the last line's end is a line, unless empty.
 std::vector<std::string> lines_of(const std::string& path) {
   std::istringstream text(read_text_file(path));
   std::vector<std::string> lines;

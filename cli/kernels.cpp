@@ -1,5 +1,5 @@
 // caldera kernels: what the driver makes of a task's kernels, compiled and not run, and the time that a card
-// is reckoned to take for them.
+// is estimated to take for them.
 #include <fmt/format.h>
 
 #include <algorithm>

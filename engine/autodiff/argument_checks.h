@@ -34,7 +34,7 @@ struct FloatingTensors {
   std::vector<LazyTensor> spread(std::span<const LazyTensor> each, std::size_t count) const;
 };
 
-/// Throws DeviceError if `given`, which `source` names ("vjp: cotangent 0"), lies on another device than
+/// Throws DeviceError if `given`, which `source` names ("vjp: cotangent 0"), is on another device than
 /// `value`, which `target` names ("output 0"). Bare numbers fit every device.
 void check_device(const LazyTensor& given, const LazyTensor& value, std::string_view source,
                   std::string_view target);

@@ -40,11 +40,11 @@ LazyTensor behind_barrier(const LazyTensor& x, std::span<const LazyTensor> after
 
 LazyTensor argument_of(const LazyTensor& x) { return ops::make(kArgument, x.shape(), x.dtype(), {x}); }
 
-/// Computes again what lies between the arguments and the values.
+/// Computes again what is between the arguments and the values.
 class CheckpointRule : public CallRule {
  public:
   std::string title() const override { return "checkpoint"; }
-  /// Computes the values anew from the arguments, behind barriers, as a checkpoint of its own: what is
+  /// Computes the values again from the arguments, behind barriers, as a checkpoint of its own: what is
   /// differentiated again is computed again as well. Captured tensors get their cotangents too.
   Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents, const IsWanted& is_wanted,
                        std::string_view transform) const override;
@@ -72,7 +72,7 @@ LazyTensor checkpoint_call(std::span<const LazyTensor> arguments, std::span<cons
 
 Cotangents CheckpointRule::pull_back(const Call& call, std::span<const LazyTensor> cotangents,
                                      const IsWanted& is_wanted, std::string_view transform) const {
-  // What lies between arguments and values, built again.
+  // What is between arguments and values, built again.
   Snapshot s = take_snapshot(call.values, call.arguments, Targets::end_walk);
   std::vector<LazyTensor> again(s.entries.size());
   std::vector<LazyTensor> sources, targets;  // what gets a cotangent, and what stands for it in the copy

@@ -77,7 +77,7 @@ inline void free_small(void* memory, std::size_t bytes) noexcept {
 /// Gives what this thread keeps back to the allocator.
 void trim_small_memory() noexcept;
 
-/// Base of classes whose objects lie in such memory.
+/// Base of classes whose objects are in such memory.
 template <class T>
 class InSmallMemory {
  public:

@@ -70,7 +70,7 @@ constexpr std::array<Pass, 15> kPasses{{
 
     {"layouts", Form::plan, kFuses, [](Compilation& c) { choose_layouts(c.plan); }},
 
-    // When each step runs, and where its results lie.
+    // When each step runs, and where its results are.
     {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
     {"follow", Form::plan, kFuses, [](Compilation& c) { follow_steps(c.plan); }},

@@ -158,7 +158,7 @@ class Backend {
   /// Compiles what the plan needs. Throws Error naming the step when a kernel cannot be built.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) = 0;
   /// The most bytes to take from the system or driver at a time, from now on; 0: no limit. Counted are the
-  /// blocks that tensors, arenas, argument tables and staging buffers lie in, whether in use or kept for
+  /// blocks that tensors, arenas, argument tables and staging buffers are in, whether in use or kept for
   /// reuse; not counted is what a driver keeps for itself (compiled kernels, command buffers) and what the
   /// host keeps of plans and graphs. Gives back what is unused. Where more is in use already, nothing more is
   /// taken until it fits.

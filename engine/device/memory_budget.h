@@ -12,7 +12,7 @@ namespace caldera {
 
 /// Says how much a device gives up to make room.
 enum class Pressure : std::uint8_t {
-  light,  // blocks that nothing lies in go back
+  light,  // blocks that nothing is in go back
   heavy,  // before that, what can be made again is dropped: arenas
 };
 
@@ -32,7 +32,7 @@ class MemoryBudget {
 
   /// 0: none. Asks everyone for memory back; what is in use stays until it is given back, and nothing
   /// more is taken until it fits.
-  /// Starts the peak anew.
+  /// Starts the peak again.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }

@@ -26,7 +26,7 @@ struct TraceSlice {
   Json arguments;
 };
 
-/// Slices of one track must lie within each other or apart. Gives each slice, which must come by time of
+/// Slices of one track must be within each other or apart. Gives each slice, which must come by time of
 /// their begin, the first lane where it does.
 class Lanes {
  public:

@@ -7,7 +7,7 @@
 
 namespace caldera {
 
-/// A routine works on a (m, n) and, for the two that solve, b (n, k). The results of one matrix lie one after
+/// A routine works on a (m, n) and, for the two that solve, b (n, k). The results of one matrix are one after
 /// the other in the order in which they stand here, each row-major; p = min(m, n), or with `option` for qr:
 /// m; for svd: m and n. Where a holds NaN or an infinity all results of that matrix are NaN, but for
 /// solve_triangular.

@@ -256,13 +256,13 @@ class Node {
   /// Destroys a node without owners.
   static void destroy(Node* node);
 
-  /// `tail_bytes`: of what lies behind the node.
+  /// `tail_bytes`: of what is behind the node.
   Node(const OpDef& op, const InternedShape& shape, DType dtype, Device device, std::size_t input_count,
        std::size_t attribute_count, std::size_t tail_bytes);
   void share_inputs(std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
   ~Node();
 
-  /// Behind the node, in the same block, lie its attributes, its inputs and, of a call, its rule.
+  /// Behind the node, in the same block, are its attributes, its inputs and, of a call, its rule.
   template <class T>
   T* tail(std::size_t offset) const {
     auto* start = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(this + 1));

@@ -37,7 +37,7 @@ enum class OpClass : std::uint8_t {
   broadcast,    // to the output's shape; equal rank, extents 1 stretch
   // Inputs x, and numbers (scalar i64) that move what is taken. attrs: per dimension which input does (0:
   // none), then start and step as of a slice whose first element is at 0 where nothing moves it. A number is
-  // clamped so that all lies within x. In programs the numbers are no inputs, and the attribute is the slot
+  // clamped so that all is within x. In programs the numbers are no inputs, and the attribute is the slot
   // of the scalar (-1: none).
   dynamic_slice,
   // Inputs base, update, and numbers: base with update in place of the elements that a dynamic_slice by them
@@ -51,7 +51,7 @@ enum class OpClass : std::uint8_t {
   barrier,      // the value of input 0, not a copy of it, for what must be computed apart from what was
                 // computed of it before, and after the other inputs (checkpoint)
   placeholder,  // a leaf that never has a value: an argument of a function under vmap
-  transfer,     // the value of its input, which lies on another device. A leaf to the compiler: see
+  transfer,     // the value of its input, which is on another device. A leaf to the compiler: see
                 // engine/runtime/capture/device_partition.h
   // Made by the compiler (engine/compile/rewrite/attention.h):
   attention,          // inputs q, transposed k, v, what the score reads

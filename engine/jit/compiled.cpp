@@ -36,7 +36,7 @@ class CompiledFunction {
       std::shared_ptr<OpenDevice> device;
       if (!trace->outputs.empty()) {
         device = open_device(trace->device);
-        if (device->opening != trace->opening) {  // captured values may lie in memory of the former
+        if (device->opening != trace->opening) {  // captured values may be in memory of the former
           traces_.drop(trace);
           continue;
         }

@@ -31,7 +31,7 @@ struct CompiledOptions {
 /// eval_async are. A failure on the CPU is thrown by the call; one on a GPU wherever a result is asked for.
 /// In both cases the arguments stay as they were.
 ///
-/// - C++ numbers are arguments like tensors, and new ones are no reason to trace anew. The few operations
+/// - C++ numbers are arguments like tensors, and new ones are no reason to trace again. The few operations
 ///   that need a number to build their graph (the probability of random_bernoulli) make the trace one for
 ///   that number.
 /// - What the function captures is a constant of the trace: tensors by reference to their values, lazy ones
@@ -40,7 +40,7 @@ struct CompiledOptions {
 ///   changes.
 /// - Evaluating what depends on an argument inside of the function is a ValueError.
 /// - A result may be an argument or a captured tensor, which is given back as it is, and one tensor may be
-///   several results. All that is computed lies on one device (ValueError otherwise; move arguments before
+///   several results. All that is computed is on one device (ValueError otherwise; move arguments before
 ///   the call and results after it).
 /// - Called inside of another transform, with arguments of that, it is the function itself: grad, jvp, vmap
 ///   and compiled pass through it, and it through them.

@@ -193,7 +193,7 @@ class Recorder {
     }
     for (const std::int64_t position : c.positions)
       trace.numbers.push_back({-1, DType::i64, static_cast<std::uint64_t>(position)});
-    // Walks anew.
+    // Walks again.
     trace.origins = trace_origins({c.outputs.data(), trace.asked}, stand_ins_.nodes());
   }
 

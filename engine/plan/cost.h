@@ -13,7 +13,7 @@ struct StepCost {
   std::int64_t ops = 0;
   /// Floating-point operations, a multiply-add as two and a function such as exp as one; comparisons,
   /// selections, casts and random bits as none. Attention counts the scores that its causal mask leaves, and
-  /// in gradients the scores that are computed anew.
+  /// in gradients the scores that are computed again.
   std::int64_t flops = 0;
   /// Each element that is touched, once: broadcast operands by what they hold, one operand read twice once.
   /// The copy of a tensor that is then written at a position, which donation spares, touches nothing.

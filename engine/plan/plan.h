@@ -2,8 +2,8 @@
 // inputs.
 //
 // A plan names no concrete memory. Its buffers are inputs (bound at replay), outputs (allocated by the
-// runtime for each replay, dense row-major) and intermediates, which lie in one arena at planned offsets. A
-// large arena is cut into segments, so that a device may make an allocation of each: no buffer lies in two.
+// runtime for each replay, dense row-major) and intermediates, which are in one arena at planned offsets. A
+// large arena is cut into segments, so that a device may make an allocation of each: no buffer is in two.
 // All operands of a step are (buffer, offset, strides) over the step's iteration space, in elements of the
 // operand's type. What each kind of step computes stands in steps/, a header a kind.
 #pragma once
@@ -63,7 +63,7 @@ struct Plan {
 
   /// The segments of the arena, in order; none where it is empty.
   std::vector<ArenaSegment> arena_segments() const;
-  /// The number of the segment that a byte of the arena lies in.
+  /// The number of the segment that a byte of the arena is in.
   std::size_t arena_segment_at(std::int64_t offset) const;
   int barrier_count() const;
   /// Steps that are neither joined to another nor finish one.

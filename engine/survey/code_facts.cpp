@@ -119,7 +119,7 @@ class Code {
       scale(branch.to, end.to, 0);
   }
 
-  /// What lies between the lines and in their loop is run `share` times as often.
+  /// What is between the lines and in their loop is run `share` times as often.
   void scale(std::size_t from, std::size_t to, double share) {
     for (std::size_t i = from; i < to; ++i)
       if (in_loops_of(from - 1, i)) share_[i] *= share;
@@ -143,7 +143,7 @@ class Code {
       open.insert(open.end(), before[line].begin(), before[line].end());
     }
     if (head == 0 || !loop->has[0]) return;
-    // It is entered in its middle, where its condition is: such code lies in one piece.
+    // It is entered in its middle, where its condition is: such code is in one piece.
     std::fill(loop->has.begin(), loop->has.end(), false);
     std::fill(loop->has.begin() + static_cast<std::ptrdiff_t>(head),
               loop->has.begin() + static_cast<std::ptrdiff_t>(back) + 1, true);

@@ -13,11 +13,11 @@ namespace caldera {
 /// a branch is taken. So other loops within a stretch are taken to turn eight times, and what a branch of the
 /// whole subgroup skips to be run every other time; what a branch skips where no invocation takes part is
 /// taken to be run. Of two ways of the whole subgroup that both access memory, the one with fewer accesses is
-/// taken: the other one is for what does not lie well, or for the edge of what is shared out.
+/// taken: the other one is for what does not fit, or for the edge of what is shared out.
 struct CodeFacts {
   CodeStretch whole;       // all loops turn once: who knows how often adds `turn` for each further turn
   CodeStretch turn;        // of the innermost loop of most instructions; nothing where there is no loop
-  bool is_nested = false;  // that loop lies in another
+  bool is_nested = false;  // that loop is in another
   /// One turn each of the loops that access memory and have no such loop within: walks over points.
   CodeStretch walks;
   /// One turn of the loop that does the work of products: the smallest with nine tenths of the multiply-adds

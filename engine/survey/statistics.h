@@ -20,7 +20,7 @@ struct KernelStatistics {
   std::optional<double> scalar_registers;  // of a subgroup, where it has registers of its own
   std::optional<double> spills;            // registers (or stores of such) that went to slower memory
   std::optional<double> shared_bytes;      // of a workgroup
-  std::optional<double> scratch_bytes;     // of an invocation's stack, which lies in memory
+  std::optional<double> scratch_bytes;     // of an invocation's stack, which is in memory
   /// Subgroups that may be there at once, as the driver counts them: RADV, of 32 invocations a SIMD; NVK, a
   /// multiprocessor; Turnip, a core.
   std::optional<double> occupancy;

@@ -64,7 +64,7 @@ class InternedShape {
   static std::uintptr_t own(const Shape& shape);
   static std::uintptr_t scalar_bits();
 
-  std::uintptr_t bits_;  // where the shape lies; the lowest is set of one of this object's own
+  std::uintptr_t bits_;  // where the shape is; the lowest is set of one of this object's own
 };
 
 /// Counts the shapes that are kept for all.

@@ -1,4 +1,4 @@
-// QuantizedFormat: how matrices of few bits a weight lie in memory. The one table of the formats, and what
+// QuantizedFormat: how matrices of few bits a weight are in memory. The one table of the formats, and what
 // memory a matrix takes in each; what the bits mean stands with each format.
 #pragma once
 
@@ -32,7 +32,7 @@ enum class QuantizedFormat : std::uint8_t {
   q6_k,     // 128 bytes of low nibbles, 64 of high pairs, 16 signed scales s, d: (d s) (q - 32), 16 a scale
   iq4_nl,   // d, 16 bytes (j, j + 16): d t[q] for a table t of signed bytes
   mxfp4,    // an exponent e, 16 bytes (j, j + 16) of E2M1: 2^(e - 127) times the value (OCP MX)
-  affine2,  // MLX, and what GPTQ and AWQ are repacked to: s q + b. Codes lie in u32, the first in the low
+  affine2,  // MLX, and what GPTQ and AWQ are repacked to: s q + b. Codes are in u32, the first in the low
   affine4,  // bits; a scale and a bias a group of columns
   affine8,
   codebook4,  // bitsandbytes NF4 and FP4: a t[q] for a table t of 16 values, an a for each group of columns.

@@ -8,7 +8,7 @@
 
 namespace caldera {
 
-/// A block of memory on one device. Shared by the values that lie in it; freed with the last of them.
+/// A block of memory on one device. Shared by the values that are in it; freed with the last of them.
 class Storage {
  public:
   Storage(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {}

@@ -36,7 +36,7 @@ LazyTensor initial_b(const Projection& base, int rank, Device device) {
   return LazyTensor::zeros(Shape{base.out_features(), rank}, DType::f32, device);
 }
 
-/// Where the projection's first weight lies, quantised or not.
+/// Where the projection's first weight is, quantised or not.
 Device device_of(Projection& base) {
   class Finder final : public ParameterVisitor {
    public:

@@ -20,7 +20,7 @@ class Encoder : public Decoder {
 
  protected:
   std::string stored_name(const std::string& name) const override { return module_ + name; }
-  /// Whatever lies beside the parameters belongs to heads and poolers.
+  /// Whatever is beside the parameters belongs to heads and poolers.
   bool is_harmless(const std::string& name) const override;
 
  private:

@@ -74,7 +74,7 @@ std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device 
   DecoderTraits traits = traits_of(fields, config);
   traits.names = {"embed_tokens", "layers", "norm"};
   traits.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
-  // Half the window lies before a position, half behind it.
+  // Half the window is before a position, half behind it.
   if (traits.bidirectional) config.sliding_window = *config.sliding_window / 2 + 1;
   return std::make_unique<Encoder>(config, DecoderParts(config, device, traits), seed, "model.");
 }

@@ -1,5 +1,5 @@
 // GPT-2: Hugging Face's GPT2LMHeadModel. Learned positions, LayerNorm, one projection to queries, keys and
-// values, a feed-forward module without a gate, and matrices that lie the other way round.
+// values, a feed-forward module without a gate, and matrices that are the other way round.
 #include <fmt/format.h>
 
 #include "lm/models/decoder.h"

@@ -1,5 +1,5 @@
 // gpt-oss: Hugging Face's GptOssForCausalLM. Biases on all of attention, a sink in each head's softmax, every
-// other layer sliding, yarn, and experts whose matrices lie in one tensor.
+// other layer sliding, yarn, and experts whose matrices are in one tensor.
 #include "lm/models/decoder.h"
 #include "lm/models/family.h"
 #include "lm/nn/experts/moe.h"

@@ -49,7 +49,7 @@ FillValue number_of(const LazyTensor& x);
 /// A weak scalar (a C++ number) takes the dtype that the Array API gives it beside `other`; other tensors
 /// stay.
 DType dtype_beside(const LazyTensor& x, const LazyTensor& other);
-/// False of a number that lies outside the range of an integer `dtype`; true of all else, and of an argument
+/// False of a number that is outside the range of an integer `dtype`; true of all else, and of an argument
 /// of a function that is traced: replays see to it.
 bool holds(DType dtype, const LazyTensor& x);
 /// Returns the device of the first that is a tensor; the default device if all are numbers. Skips what is

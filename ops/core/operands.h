@@ -16,7 +16,7 @@ LazyTensor as_held_operand(std::string_view op, const LazyTensor& x, DType dtype
 /// A scalar leaf of exactly this dtype: throws ValueError naming `op` unless `dtype` holds the value.
 LazyTensor held_scalar(std::string_view op, FillValue value, DType dtype);
 /// Operands with the numbers among them as tensors of rank 0, of the type that they take beside the first
-/// tensor and where it lies. Numbers alone stay as they are.
+/// tensor and where it is. Numbers alone stay as they are.
 std::vector<LazyTensor> as_tensors(std::string_view op, std::span<const LazyTensor> operands);
 /// x broadcast to `shape`, except that scalar leaves stay as they are: element-wise operations take them
 /// directly.

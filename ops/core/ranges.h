@@ -24,7 +24,7 @@ concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 /// 0, 1, …, n - 1, on default_device() unless another is named.
 LazyTensor arange(std::int64_t n, DType dtype = DType::i32);
 LazyTensor arange(std::int64_t n, DType dtype, Device device);
-/// start, start + step, ... as far as they lie before stop. Of integers i32, unless a type is named;
+/// start, start + step, ... as far as they are before stop. Of integers i32, unless a type is named;
 /// otherwise f32. ValueError for a step of 0, numbers that are not finite, or integers that the type does not
 /// hold; DTypeError for bool.
 template <detail::Number Start, detail::Number Stop, detail::Number Step = int>

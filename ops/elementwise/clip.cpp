@@ -16,7 +16,7 @@ namespace {
 
 using ops::real_function;
 
-/// `low` where x lies below it: of a bound that is NaN nothing is left.
+/// `low` where x is below it: of a bound that is NaN nothing is left.
 LazyTensor not_below(const LazyTensor& x, const LazyTensor& low) {
   return is_floating(x.dtype()) ? where(x >= low, x, where(isnan(x), x, low)) : where(x >= low, x, low);
 }
@@ -43,7 +43,7 @@ LazyTensor clip(const LazyTensor& x, const std::optional<LazyTensor>& low,
                 const std::optional<LazyTensor>& high) {
   LazyTensor y = x;
   for (const auto* bound : {&low, &high}) {
-    // A number between tensors is one of their type, and lies where they do.
+    // A number between tensors is one of their type, and is where they do.
     if (!*bound || (*bound)->node().is_scalar_leaf()) continue;
     y = ops::anchored(ops::as_held_operand("clip", y, ops::dtype_beside(y, **bound)), (*bound)->device());
   }

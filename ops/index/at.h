@@ -50,11 +50,11 @@ class At {
 inline At at(const LazyTensor& x, std::vector<Slice> slices) { return {x, std::move(slices)}; }
 
 /// x[i, j, ...]: index tensors broadcast to one shape, which replaces the first axes of x, one for each.
-/// Negative indices count from the end; what lies outside of the axis gives NaN (or 0 in types without one).
+/// Negative indices count from the end; what is outside of the axis gives NaN (or 0 in types without one).
 LazyTensor index(const LazyTensor& x, const std::vector<LazyTensor>& indices);
 /// x with values where index() would read; they broadcast to the shape of that and take x's dtype. Of values
 /// with one index the last is left, or `how` combines them with what is there; for booleans add is "any".
-/// What lies outside is dropped.
+/// What is outside is dropped.
 LazyTensor index_put(const LazyTensor& x, const std::vector<LazyTensor>& indices, const LazyTensor& values,
                      Scatter how = Scatter::set);
 

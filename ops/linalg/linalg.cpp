@@ -36,7 +36,7 @@ void check_matrices(const char* op, const LazyTensor& x, bool square) {
 }
 void check_square(const char* op, const LazyTensor& x) { check_matrices(op, x, true); }
 
-/// x where LAPACK is. What is computed there goes back to where x lies.
+/// x where LAPACK is. What is computed there goes back to where x is.
 LazyTensor on_host(const LazyTensor& x) {
   return x.device().kind == DeviceKind::vulkan ? to(x, Device::cpu()) : x;
 }

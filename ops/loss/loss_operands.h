@@ -14,7 +14,7 @@ namespace caldera::ops {
 class LossOperands {
  public:
   /// Throws DTypeError for what is not floating, ShapeError for what does not broadcast; both name `op`.
-  /// Numbers take the type of the first tensor among the operands, and lie where it or the first tensor of
+  /// Numbers take the type of the first tensor among the operands, and are where it or the first tensor of
   /// `others` does, which are what will stand beside them (or undefined).
   LossOperands(const char* op, std::initializer_list<LazyTensor> operands,
                std::initializer_list<LazyTensor> others = {});

@@ -12,7 +12,7 @@ struct PoolOptions {
   Spatial padding = {0};  // at most half of the kernel
   Spatial dilation = {1};
   bool count_include_pad = true;  // avg_pool: padding counts as zeros
-  /// Windows that begin in x or its low padding count even if they end beyond the high padding; what lies
+  /// Windows that begin in x or its low padding count even if they end beyond the high padding; what is
   /// there is not pooled.
   bool ceil_mode = false;
 };

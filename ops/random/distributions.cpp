@@ -150,7 +150,7 @@ LazyTensor random_truncated_normal(double lower, double upper, const Shape& shap
   const DType wide = compute_type(dtype);
   const double half = half_step(wide);
   const LazyTensor u = random_uniform(shape, seed, wide, device) + half;
-  // The lower tail has the finer probabilities: what lies above is drawn there and turned round.
+  // The lower tail has the finer probabilities: what is above is drawn there and turned round.
   const bool turned = lower + upper > 0;
   const LazyTensor x = turned ? -ops::truncated_normal_quantile(u, half, -upper, -lower)
                               : ops::truncated_normal_quantile(u, half, lower, upper);

@@ -5,7 +5,7 @@
 
 namespace caldera {
 
-/// Starts the global generator anew: the calls without a seed that follow draw the same numbers as they did
+/// Starts the global generator again: the calls without a seed that follow draw the same numbers as they did
 /// after the last manual_seed() of the same number. A program begins as if with manual_seed(0). Thread-safe;
 /// but calls from several threads draw in the order in which they come.
 void manual_seed(std::uint64_t seed);

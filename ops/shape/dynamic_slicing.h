@@ -1,7 +1,7 @@
 // Slices whose places are arguments: a program that only moves them keeps its plan. Part of ops/ops.h.
 //
 // A start is a number, or an integer tensor of one element that is computed on the device. It is clamped so
-// that the window lies within x, as in JAX: a start below 0 means 0, one beyond extent - size means that. (No
+// that the window is within x, as in JAX: a start below 0 means 0, one beyond extent - size means that. (No
 // start counts from the end.) Slices by numbers copy nothing: what reads one reads the memory of x; those by
 // tensors are gathered.
 #pragma once

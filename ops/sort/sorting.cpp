@@ -164,7 +164,7 @@ LazyTensor searchsorted(const LazyTensor& given, const LazyTensor& values, bool 
         sorted.shape().to_string(), values.shape().to_string()));
   }
   if (values.numel() == 0 || sorted.numel() == 0) return no_positions(values.shape(), sorted.device());
-  // A number may lie beyond the type of the sequence.
+  // A number may be beyond the type of the sequence.
   const DType wide = ops::holds(type, values) ? compute_type(type) : DType::i64;
   const std::int64_t n = sorted.shape(-1);
   const std::int64_t rows = shared ? 1 : sorted.numel() / n;

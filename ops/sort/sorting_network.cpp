@@ -185,7 +185,7 @@ Cells stages(Cells x, std::int64_t stride, std::int64_t last, bool first) {
   return stride == last ? one_stage(x, stride, first) : x;
 }
 
-// Cells lie along axis 0 in one of two ways, so that kernels walk through long stretches of memory: all in
+// Cells are along axis 0 in one of two ways, so that kernels walk through long stretches of memory: all in
 // one column for large strides, every `height` of them as a column beside the others for small ones.
 Cells in_columns(const Cells& x, std::int64_t height) {
   return each(x, [&](const LazyTensor& y) { return transpose(reshape(y, Shape{-1, height})); });

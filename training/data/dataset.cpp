@@ -97,7 +97,7 @@ TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::
   const bool add_special = !example.rendered;
   const std::string whole = example.prompt + text;
   std::vector<std::int32_t>& ids = result.ids = tokenizer.encode(whole, add_special);
-  // The number of leading tokens that lie before byte `end` of the text. A token that reaches across it
+  // The number of leading tokens that are before byte `end` of the text. A token that reaches across it
   // belongs to what follows: it must be predicted.
   const auto tokens_before = [&](std::size_t end) {
     const auto part = tokenizer.encode(std::string_view(whole).substr(0, end), add_special);

@@ -27,7 +27,7 @@ Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
 /// Evaluates the next-token objective.
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 
-/// Throws ValueError when a token of the dataset lies outside of the model's vocabulary, or a sequence is
+/// Throws ValueError when a token of the dataset is outside of the model's vocabulary, or a sequence is
 /// longer than its positions.
 void check_fits(const TokenDataset& data, const ModelConfig& config);
 

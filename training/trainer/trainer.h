@@ -29,7 +29,7 @@ struct TrainOptions {
   std::uint64_t seed = 0;            ///< of the data's order and of dropout
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
-  /// Throws ValueError naming the option that lies outside of its domain.
+  /// Throws ValueError naming the option that is outside of its domain.
   void validate() const;
 };
 

@@ -54,7 +54,7 @@ ArenaLayout in_given_order(const std::vector<ArenaBlock>& blocks, const std::vec
 }
 
 /// Looks for a layout of few blocks within `limit` bytes. Any layout can be pushed down until every block
-/// lies on the ground or on another; taken by rising offset, each block of such a layout rests on those
+/// is on the ground or on another; taken by rising offset, each block of such a layout rests on those
 /// before it. So all are found by stacking blocks in every order, offsets never falling.
 class StackingSearch {
  public:

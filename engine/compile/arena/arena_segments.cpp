@@ -11,7 +11,7 @@
 namespace caldera {
 namespace {
 
-/// Where each block lies, and the length of every segment.
+/// Where each block is, and the length of every segment.
 struct Segmented {
   struct Place {
     std::size_t segment = 0;
@@ -115,7 +115,7 @@ ArenaLayout segments_in_order_of_time(const std::vector<ArenaBlock>& blocks, std
 /// A segment of blocks that are placed one by one, each into the smallest gap that its lifetime leaves.
 class GapSegment {
  public:
-  /// Where a block would lie, by how much the segment would grow, and how much room there is.
+  /// Where a block would be, by how much the segment would grow, and how much room there is.
   struct Place {
     std::int64_t offset = 0, growth = 0, gap = 0;
     bool is_better_than(const Place& other) const {

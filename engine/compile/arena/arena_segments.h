@@ -8,8 +8,8 @@
 
 namespace caldera {
 
-/// A layout of which no block lies across a cut. No segment is larger than `segment`, a multiple of
-/// kArenaAlignment, but one that has a block of its size. Segments are as large as what lies in them, so that
+/// A layout of which no block is across a cut. No segment is larger than `segment`, a multiple of
+/// kArenaAlignment, but one that has a block of its size. Segments are as large as what is in them, so that
 /// one after the other leaves no holes. The smallest of a few that strategies find, as those of lay_out are.
 ArenaLayout lay_out_in_segments(const std::vector<ArenaBlock>& blocks, std::int64_t segment);
 

@@ -1,4 +1,4 @@
-// Parts of tensors, of which numbers may say where they lie: operands that scalar arguments move. Padding.
+// Parts of tensors, of which numbers may say where they are: operands that scalar arguments move. Padding.
 #include <cstdint>
 #include <unordered_map>
 #include <utility>

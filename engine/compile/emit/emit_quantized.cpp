@@ -1,9 +1,9 @@
-// Quantised matrices: steps that read their parts as they lie.
+// Quantised matrices: steps that read their parts as they are.
 #include "engine/compile/emit/emitter.h"
 
 namespace caldera {
 
-/// An operand as elements of `extents`, by one stride each: as it lies where that is possible (densely, if
+/// An operand as elements of `extents`, by one stride each: as it is where that is possible (densely, if
 /// `dense`), else copied.
 Emitter::Placed Emitter::laid_out(const Source& source, const Shape& extents, bool dense) {
   const Shape& shape = node(source.shape_of).shape;

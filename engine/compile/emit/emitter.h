@@ -1,4 +1,4 @@
-// Emitter: groups become steps over buffers. Its parts lie in emit_*.cpp, one for each kind of step.
+// Emitter: groups become steps over buffers. Its parts are in emit_*.cpp, one for each kind of step.
 #pragma once
 
 #include <cstdint>
@@ -116,7 +116,7 @@ class Emitter {
   void scatter(std::uint32_t i);
   void concatenate(std::uint32_t i);
 
-  // ---- what lies in memory of its own ----
+  // ---- what is in memory of its own ----
   void find_stored_values();
 
   void push(Step step);

@@ -1,4 +1,4 @@
-// A dense buffer whose elements come to lie elsewhere, and what that makes of operands.
+// A dense buffer whose elements come to be elsewhere, and what that makes of operands.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class LayoutChange {
     std::vector<std::vector<Factor>> dims;
   };
   /// Returns the operand that names the same elements of the other buffer. None if no strides say so, or what
-  /// lay side by side would not.
+  /// was side by side would not be.
   std::optional<Mapped> map(const Operand& operand, const Shape& extents) const;
 
  private:

@@ -116,7 +116,7 @@ bool change_layout(Step& step, const LayoutChange& change) {
 bool have_places_apart(const Plan& plan, const Step& step, const std::vector<std::size_t>& operands,
                        std::int32_t position) {
   for (const Position::Term& term : plan.positions[static_cast<std::size_t>(position)].terms) {
-    // Where the elements of all operands lie along the axis that the position moves.
+    // Where the elements of all operands are along the axis that the position moves.
     std::int64_t low = std::numeric_limits<std::int64_t>::max(),
                  high = std::numeric_limits<std::int64_t>::min();
     for (const std::size_t k : operands) {
@@ -138,7 +138,7 @@ bool have_places_apart(const Plan& plan, const Step& step, const std::vector<std
 
 /// Steps between a result and its copy that are looked at.
 constexpr std::uint32_t kMostBetween = 64;
-/// Steps that may touch a buffer whose layout changes: each of them is tried anew with every copy of it.
+/// Steps that may touch a buffer whose layout changes: each of them is tried again with every copy of it.
 constexpr std::size_t kMostTouching = 256;
 
 /// Tries one copy after the other.

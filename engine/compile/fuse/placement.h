@@ -3,7 +3,7 @@
 // Every node is either a view of another (movement operations whose result a consumer can read by strides,
 // and 16-bit data seen as f32) or a root. A root has memory of its own unless it is computed where it is
 // used: inside the group of its consumers, or again by each of them (numbers and coordinates, and cheap
-// functions of such). A part that only a concatenation reads is written straight to where it comes to lie.
+// functions of such). A part that only a concatenation reads is written straight to where it comes to be.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class Placement {
   std::size_t operand_count(std::uint32_t root) const { return node(root).input_count; }
   /// A root that some output needs.
   bool is_live(std::uint32_t i) const { return live_[i]; }
-  /// The output that lies directly in the memory of root i, or -1.
+  /// The output that is directly in the memory of root i, or -1.
   std::int32_t output_of(std::uint32_t i) const { return output_of_[i]; }
   /// Its elements are read as an output of the program, through whatever view.
   bool is_output(std::uint32_t i) const { return is_output_[i]; }
@@ -59,12 +59,12 @@ class Placement {
     const OpClass kind = node(i).op->kind;
     return kind == OpClass::scalar || kind == OpClass::index;
   }
-  /// A root that is computed anew by whoever reads it: a cheap function of numbers and coordinates.
+  /// A root that is computed again by whoever reads it: a cheap function of numbers and coordinates.
   bool is_generated(std::uint32_t i) const { return generated_[i]; }
   /// Whether a free or generated root can be computed in place when seen through `view` with extents `space`.
   bool can_generate(std::uint32_t root, const View& view, const Shape& space) const;
 
-  /// Whether a slice that numbers move is read where its operand lies. Otherwise that is written out first.
+  /// Whether a slice that numbers move is read where its operand is. Otherwise that is written out first.
   bool is_moved_in_place(std::uint32_t i) const;
 
   /// A movement operation whose result no strided view describes: it copies.

@@ -18,7 +18,7 @@ class Window {
   using Id = Drafts::Id;
   explicit Window(Drafts& drafts) : drafts_(drafts) {}
 
-  /// Starts anew with the drafts from `begin` to `end`; what was allocated stays.
+  /// Starts again with the drafts from `begin` to `end`; what was allocated stays.
   void move_to(std::size_t begin, std::size_t end);
 
   Id begin() const { return static_cast<Id>(begin_); }

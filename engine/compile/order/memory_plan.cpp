@@ -46,7 +46,7 @@ Places find_places(const StepGraph& graph, const Timeline& timeline) {
       lifetimes[static_cast<std::size_t>(block)].touch(timeline.times[i]);
   }
 
-  // A block lies in a new place, or in that of an operand which it takes over from its last reader.
+  // A block is in a new place, or in that of an operand which it takes over from its last reader.
   Places found;
   found.place_of.assign(graph.bytes.size(), -1);
   for (std::size_t i = 0; i < timeline.order.size(); ++i) {

@@ -27,7 +27,7 @@ std::int64_t most_bytes(std::int64_t arena_bytes) {
   return arena_bytes + std::max(share, kBytesForFewerBarriers);
 }
 
-/// An order, and where blocks lie in it.
+/// An order, and where blocks are in it.
 struct Candidate {
   Timeline timeline;
   Places places;

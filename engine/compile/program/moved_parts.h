@@ -20,7 +20,7 @@ struct PartAxis {
 /// Whether it is a slice of some elements of stored data, or of a view of such, with places to choose from.
 /// What is sliced of other values is structure: it decides what is computed together.
 bool is_movable_slice(const Node& node);
-/// Whether it is a padding whose contents could lie elsewhere in the result. Under graph_mutex(), both.
+/// Whether it is a padding whose contents could be elsewhere in the result. Under graph_mutex(), both.
 bool is_movable_pad(const Node& node);
 
 /// Calls visit(PartAxis) for every axis of such a slice or padding.

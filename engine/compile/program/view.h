@@ -18,7 +18,7 @@ struct View {
 
 /// Row-major over all of a buffer.
 View dense_view(const Shape& shape);
-/// Whether the elements of `shape` lie one after the other in row-major order from offset 0. Extents of 1 do
+/// Whether the elements of `shape` are one after the other in row-major order from offset 0. Extents of 1 do
 /// not matter.
 bool is_dense(const View& view, const Shape& shape);
 

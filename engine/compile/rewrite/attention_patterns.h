@@ -1,4 +1,4 @@
-// The forms of attention that a program may have: softmax, its score, and what lies between two nodes.
+// The forms of attention that a program may have: softmax, its score, and what is between two nodes.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class Patterns {
   bool transposes(Id a, Id b) const { return is_transpose(a, b) || is_transpose(b, a); }
   bool is_transpose(Id a, Id b) const;
 
-  /// Returns what lies between `result` and the given nodes. Nothing where it is no element-wise function of
+  /// Returns what is between `result` and the given nodes. Nothing where it is no element-wise function of
   /// them.
   std::optional<Expression> between(Id result, std::initializer_list<Id> given) const;
   /// The softmax whose probabilities node `p` is, if it is one.

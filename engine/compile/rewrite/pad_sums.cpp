@@ -66,7 +66,7 @@ class Finder {
     const Program::Node& n = node(pad);
     if (n.op->kind != OpClass::pad || n.input_count != 1) return {};
     const auto rank = static_cast<std::size_t>(n.shape.rank());
-    if (n.attributes.size() > 3 * rank) return {};  // where it lies is an argument
+    if (n.attributes.size() > 3 * rank) return {};  // its place is an argument
     int axis = -1;
     for (std::size_t d = 0; d < rank; ++d) {
       if (n.attributes[2 * rank + d] != 0) return {};
@@ -130,7 +130,7 @@ class Finder {
       accept(run, parts.size(), std::move(sum));
       return;
     }
-    // Each part lies above all earlier ones that it overlaps.
+    // Each part is above all earlier ones that it overlaps.
     std::vector<Intervals> taken;
     for (const PaddedPart& part : parts) {
       if (part.begin >= part.end) continue;

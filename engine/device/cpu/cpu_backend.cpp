@@ -38,7 +38,7 @@ class CpuExecutable final : public Executable {
  public:
   using Executable::Executable;
 
-  /// Operands of a step lie behind it: about as much again.
+  /// Operands of a step are behind it: about as much again.
   std::size_t bytes() const override { return 2 * steps.size() * sizeof(PreparedStep); }
 
   std::vector<PreparedStep> steps;

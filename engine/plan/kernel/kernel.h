@@ -16,7 +16,7 @@
 //                 one element for it; the others store every point. Softmax, for one:
 //                   v0 = load #0; v1 = row_max v0; v2 = sub v0, v1; v3 = exp v2; v4 = row_sum v3;
 //                   v5 = div v3, v4; store v5
-//                 An output may lie in the memory of an operand that the same points address, so no output
+//                 An output may be in the memory of an operand that the same points address, so no output
 //                 may be stored before the row's last read of any operand.
 #pragma once
 

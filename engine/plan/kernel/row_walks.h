@@ -22,7 +22,7 @@ struct RowWalks {
 };
 
 /// The walks of a row kernel; row_phases(kernel).passes of them, though one may have nothing to do. With
-/// `remember`, what a walk computed is recalled in later ones; without it is computed anew. Values that
+/// `remember`, what a walk computed is recalled in later ones; without it is computed again. Values that
 /// nothing needs are in none.
 RowWalks row_walks(const Kernel& kernel, bool remember);
 

@@ -27,7 +27,7 @@ struct Segment {
 /// is P. With one (a kernel, element-wise, over batch..., M, N) its input 0 is P (no operand); its other
 /// inputs, index operands and outputs follow, stride 0 along K.
 ///
-/// A and B may lie in memory as f16 or bf16 (each its own: see its buffer) where the step's dtype, the type
+/// A and B may be in memory as f16 or bf16 (each its own: see its buffer) where the step's dtype, the type
 /// of P, is f32.
 struct ContractStep {
   std::vector<Segment> segments;           // at least one; the first one's k is dims.back()

@@ -28,8 +28,8 @@ inline constexpr std::int64_t kArenaSegment = (std::int64_t{1} << 30) - (std::in
 
 /// Says how far a replay moves an operand: the sum of its terms, in elements.
 struct Position {
-  /// A scalar argument, an int64, as far as it lies within [0, limit], times a stride. The nearest bound
-  /// stands for what lies outside.
+  /// A scalar argument, an int64, as far as it is within [0, limit], times a stride. The nearest bound
+  /// stands for what is outside.
   struct Term {
     std::int32_t scalar = -1;  // index into Plan::scalars
     std::int64_t limit = 0;

@@ -15,7 +15,7 @@ std::vector<QuantizedPart> parts_of(const QuantizedNode& what) {
   return parts_of(what.layout, what.rows, what.columns);
 }
 
-/// The type of a part whose operand comes next: u32 may lie as i32 with the same bits.
+/// The type of a part whose operand comes next: u32 may be as i32 with the same bits.
 DType type_in_memory(const verify::StepForm& form, const QuantizedPart& part) {
   if (part.is_any_float) return form.in_memory(part.dtype);
   return part.dtype == DType::u32 && form.buffer_type() == DType::i32 ? DType::i32 : part.dtype;

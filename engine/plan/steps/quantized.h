@@ -22,7 +22,7 @@ namespace caldera {
 ///
 /// operands: x of products, `which` (i32) of take_rows and of products that are indexed, the parts of the
 /// matrices, out. x, out and the sums are f32. A part's dimensions are (matrices, rows, columns) of its own
-/// (parts_of()), and it lies in them densely: scales of any float may lie as f16 or bf16.
+/// (parts_of()), and it is in them densely: scales of any float may be as f16 or bf16.
 struct QuantizedStep {
   QuantizedNode what;
 

@@ -75,7 +75,7 @@ struct Step : StepHeader {
 };
 
 /// Whether the step does nothing but write each element of its one operand, as it is, to the same place of
-/// its one result: nothing at all, where both lie at one address.
+/// its one result: nothing at all, where both are at one address.
 bool is_copy(const Step& step);
 
 }  // namespace caldera

@@ -48,7 +48,7 @@ struct IndexedAxis {
 ///   bool accumulates(): whether the step reads what it writes, as it goes on with what its outputs hold
 ///     (false).
 ///   bool reads_in_place(k): whether every point reads of operand k, an input, just the element at its own
-///     place before it writes there, so that an output may lie over it (false).
+///     place before it writes there, so that an output may be over it (false).
 ///   vector<StepKernel> kernels(): in the order of their scalar arguments (none).
 ///   int64 own_operations(): operations of the graph that the step stands for, without the arithmetic of its
 ///     kernels (1).

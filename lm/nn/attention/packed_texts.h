@@ -10,7 +10,7 @@
 namespace caldera {
 
 /// The texts in the rows of a batch (batch, length), one after the other, or beside padding: positions begin
-/// anew with each text, and a token looks at tokens of its own text only. Keeps nothing from call to call,
+/// again with each text, and a token looks at tokens of its own text only. Keeps nothing from call to call,
 /// and may be handed to any number of them: hidden_states(ids, &packed), for training and evaluation. Where
 /// texts begin is data: batches of one shape have one plan.
 class PackedTexts final : public AttentionCache {

@@ -18,8 +18,8 @@ std::vector<double> plain_frequencies(double theta, std::int64_t width) {
   return inverse;
 }
 
-/// Waves that turn less than low_freq_factor times in the original context are stretched by the factor, those
-/// that turn more than high_freq_factor times are left, those between mixed.
+/// Waves that rotate less than low_freq_factor times in the original context are stretched by the factor,
+/// those that rotate more than high_freq_factor times are left, those between mixed.
 void stretch_llama3(const RopeScaling& s, double original, double factor, std::vector<double>& inverse) {
   for (double& frequency : inverse) {
     const double turns = original * frequency / (2 * std::numbers::pi);
@@ -41,7 +41,7 @@ double yarn_attention_scale(const RopeScaling& s, double factor) {
 }
 
 /// A ramp over the pairs from those that are left to those that are stretched by the factor. Its ends are
-/// where a pair turns beta_fast and beta_slow times in the original context.
+/// where a pair rotates beta_fast and beta_slow times in the original context.
 void stretch_yarn(const RopeParameters& rope, std::int64_t width, double original, double factor,
                   std::vector<double>& inverse) {
   const RopeScaling& s = rope.scaling;

@@ -21,8 +21,8 @@ bool depends_on_length(const RopeScaling& scaling);
 /// the length itself (dynamic). `max_positions` is the model's max_position_embeddings.
 std::int64_t frequency_key(const RopeScaling& scaling, std::int64_t max_positions, std::int64_t length);
 
-/// The frequencies of head_dim * partial_rotary_factor turned features, for a text of `length` positions.
-/// Throws ValueError where the turned width is not positive and even, or short_factor and long_factor do not
+/// The frequencies of head_dim * partial_rotary_factor rotated features, for a text of `length` positions.
+/// Throws ValueError where the rotated width is not positive and even, or short_factor and long_factor do not
 /// have one entry for each pair.
 RopeFrequencies rope_frequencies(const RopeParameters& rope, std::int64_t head_dim,
                                  std::int64_t max_positions, std::int64_t length);

@@ -52,7 +52,7 @@ RotaryEmbedding::Tables RotaryEmbedding::make_tables(std::int64_t rows, std::int
   std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
   std::vector<float> sin(cos.size());
   for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
-    // A token behind the text was turned when it was the last one.
+    // A token behind the text was rotated when it was the last one.
     const std::int64_t length = std::max(text_length, static_cast<std::int64_t>(p) + 1);
     if (key_of(length) != key) {
       key = key_of(length);

@@ -10,8 +10,8 @@
 
 namespace caldera {
 
-/// Angles of the positions of a call: cos and sin of shape (length, turned features), or (batch, 1, length,
-/// turned features) where each row has positions of its own; both halves alike.
+/// Angles of the positions of a call: cos and sin of shape (length, rotated features), or (batch, 1, length,
+/// rotated features) where each row has positions of its own; both halves alike.
 struct RotaryAngles {
   LazyTensor cos;
   LazyTensor sin;
@@ -19,7 +19,7 @@ struct RotaryAngles {
 };
 
 /// The tables of cosines and sines of a model's positions, computed on the host in double precision and kept
-/// on the device as f32 of shape (positions, turned features).
+/// on the device as f32 of shape (positions, rotated features).
 class RotaryEmbedding {
  public:
   /// Throws ValueError unless head_dim is even and positive, and the other numbers positive.
@@ -51,7 +51,7 @@ class RotaryEmbedding {
     LazyTensor query_scale;
   };
 
-  /// Row p is turned as in a text of max(text_length, p + 1) tokens.
+  /// Row p is rotated as in a text of max(text_length, p + 1) tokens.
   Tables make_tables(std::int64_t rows, std::int64_t text_length) const;
   static RotaryAngles rows_of(const Tables& all, std::int64_t offset, std::int64_t length);
   Tables& tables(std::int64_t positions, std::int64_t text_length);
@@ -64,7 +64,7 @@ class RotaryEmbedding {
   std::map<std::int64_t, Tables> tables_;  // by frequency_key(); of those beyond 0 the last one asked for
 };
 
-/// x (..., T, head_dim) turned by the angles of its positions: x * cos + rotate_half(x) * sin, where
+/// x (..., T, head_dim) rotated by the angles of its positions: x * cos + rotate_half(x) * sin, where
 /// rotate_half((a, b)) = (-b, a) on the halves of the last axis. Where the angles are fewer than the
 /// features, those behind them stay as they are.
 LazyTensor apply_rotary(const LazyTensor& x, const RotaryAngles& angles);

@@ -13,7 +13,7 @@ struct TokenPositions {
   std::int64_t length = 0;
   std::int64_t first = 0;  ///< where `rows` is undefined, token t of every row has position first + t
   LazyTensor rows = {};    ///< i32 (batch, length), on the device
-  std::int64_t reach = 0;  ///< positions lie below it; tables that reach so far need not grow
+  std::int64_t reach = 0;  ///< positions are below it; tables that reach so far need not grow
   /// A token at position p is turned as in a text of max(longest, p + 1) tokens: the frequencies of some
   /// rotary embeddings depend on it. 0: each as the last token of its text.
   std::int64_t longest = 0;

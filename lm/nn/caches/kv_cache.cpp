@@ -64,7 +64,7 @@ AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const La
   write(layer, k, v);
   const auto i = static_cast<std::size_t>(layer);
   LazyTensor keys = keys_[i], values = values_[i];
-  // Before the first query of the call lie window - 1 keys that it looks at.
+  // Before the first query of the call are window - 1 keys that it looks at.
   const std::int64_t span = reach.window ? std::min(*reach.window - 1 + length_, capacity()) : capacity();
   const std::int64_t first = std::max<std::int64_t>(position_ + length_ - span, 0);
   if (span < capacity()) {
@@ -75,7 +75,7 @@ AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const La
     keys = part(keys);
     values = part(values);
   }
-  // Also where nothing was written yet: then a call has the same plan at every position. What lies behind the
+  // Also where nothing was written yet: then a call has the same plan at every position. What is behind the
   // call's own positions is masked, and left out.
   return {.keys = std::move(keys), .values = std::move(values), .mask = {}, .offset = position_ - first};
 }
@@ -111,7 +111,7 @@ void KVCache::truncate(std::int64_t position) {
   if (position < 0 || position > position_)
     throw ValueError(
         fmt::format("KVCache: cannot go back to position {}, {} are written", position, position_));
-  // What lies beyond is overwritten before a mask admits it.
+  // What is beyond is overwritten before a mask admits it.
   position_ = position;
 }
 

@@ -50,7 +50,7 @@ class KVCache final : public AttentionCache {
   /// Ends the call: position advances by its length.
   void finish() override;
 
-  /// The whole buffers (batch, kv_heads, capacity, head_dim); what lies beyond the positions written is to be
+  /// The whole buffers (batch, kv_heads, capacity, head_dim); what is beyond the positions written is to be
   /// masked.
   const LazyTensor& keys(std::int64_t layer) const { return keys_[static_cast<std::size_t>(layer)]; }
   const LazyTensor& values(std::int64_t layer) const { return values_[static_cast<std::size_t>(layer)]; }

@@ -17,7 +17,7 @@ struct PagedLayers {
   std::int64_t pages = 0;  ///< page 0, which no text has, among them
 };
 
-/// Says where the tokens of one forward call stand, and where the keys that they look at lie. Rows of a batch
+/// Says where the tokens of one forward call stand, and where the keys that they look at are. Rows of a batch
 /// are texts, at positions of their own. A token of no text (padding) has position 0 and no_slot.
 struct PagedCall {
   std::int64_t batch = 0;
@@ -37,7 +37,7 @@ struct PagedCall {
 /// is data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
 class PagedKVCache final : public AttentionCache {
  public:
-  /// Takes 2 * kv_heads * head_dim elements for each position of each layer's pages, now. Positions lie below
+  /// Takes 2 * kv_heads * head_dim elements for each position of each layer's pages, now. Positions are below
   /// `max_positions`. Throws ValueError for an extent that is not positive, or groups that do not name every
   /// layer once.
   PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, std::int64_t head_dim,

@@ -17,7 +17,7 @@
 namespace caldera {
 namespace {
 
-/// x (1 or experts, N, in) times each expert's matrix (in, out): (experts, N, out). Quantised ones lie
+/// x (1 or experts, N, in) times each expert's matrix (in, out): (experts, N, out). Quantised ones are
 /// transposed.
 LazyTensor by_expert(const LazyTensor& x, const Weight& matrices) {
   if (!matrices.is_quantized()) return matmul(x, cast_like(matrices.tensor, x));

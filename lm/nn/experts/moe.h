@@ -31,7 +31,7 @@ class ExpertLayers final : public Layer {
   RoutingWeights form_;
 };
 
-/// The experts of gpt-oss: their matrices lie in one tensor. With g and u the even and odd outputs of
+/// The experts of gpt-oss: their matrices are in one tensor. With g and u the even and odd outputs of
 /// gate_up, g at most `limit` and u within +-limit, an expert gives down((u + 1) * g * sigmoid(1.702 g)).
 /// Parameters "router.weight", "router.bias", and "experts.": "gate_up_proj" (experts, hidden, 2 * width),
 /// "gate_up_proj_bias" (experts, 2 * width), "down_proj" (experts, width, hidden), "down_proj_bias" (experts,

@@ -1,4 +1,4 @@
-// Conv1D: the linear map of GPT-2, whose matrix lies the other way round than that of Linear.
+// Conv1D: the linear map of GPT-2, whose matrix is the other way round than that of Linear.
 #pragma once
 
 #include <cstdint>

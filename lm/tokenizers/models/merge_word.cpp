@@ -67,7 +67,7 @@ std::size_t merge_short(const MergeTable& merges, std::span<std::int32_t> symbol
   return count;
 }
 
-/// A word of at most kWindow symbols. The ranks of its pairs lie side by side in blocks, whose lowest ones
+/// A word of at most kWindow symbols. The ranks of its pairs are side by side in blocks, whose lowest ones
 /// are kept: to find the lowest of all is to look at those and at one block, without a queue to keep in
 /// order.
 class BlockedWord {

@@ -103,7 +103,7 @@ void TokenFinder::split(std::string_view text, const std::function<void(std::str
     }
     if (token.lstrip && begin > done) begin -= trailing_space(text.substr(done, begin - done));
     if (token.rstrip) {
-      // A token of white space may lie within it: then its end is known, and not looked for at each place.
+      // A token of white space may be within it: then its end is known, and not looked for at each place.
       space_end = end < space_end ? space_end : end + leading_space(text.substr(end));
       end = space_end;
     }

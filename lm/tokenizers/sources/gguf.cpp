@@ -21,7 +21,7 @@
 namespace caldera {
 namespace {
 
-using namespace detail;  // NOLINT: all that this file puts together lies there
+using namespace detail;  // NOLINT: all that this file puts together is there
 
 constexpr const char* kSpaceMark = "\xE2\x96\x81";
 /// Longest word that BERT's models cut.

@@ -25,7 +25,7 @@
 namespace caldera {
 namespace {
 
-using namespace detail;  // NOLINT: all that this file puts together lies there
+using namespace detail;  // NOLINT: all that this file puts together is there
 
 /// Longest word that BERT's models cut.
 constexpr std::size_t kMaxWordCharacters = 100;

@@ -21,7 +21,7 @@ class TokenTable {
   enum class Added : std::uint8_t { yes, id_taken, text_taken };
 
   void reserve(std::size_t tokens);
-  /// `id` must lie in 0..kMaxTokenId. Adds nothing where the id or the text has its token already.
+  /// `id` must be in 0..kMaxTokenId. Adds nothing where the id or the text has its token already.
   Added add(std::string_view text, std::int32_t id);
   /// Adds a text that may have a token: then the text is looked up as the new one.
   Added add_or_rename(std::string_view text, std::int32_t id);

@@ -35,7 +35,7 @@ class PreparedAttention {
     std::int64_t columns = 1;
     std::int64_t row = 0;
     std::int64_t column = 1;
-    bool regular = true;  // products take it as it lies: f32 in an order that they know
+    bool regular = true;  // products take it as it is: f32 in an order that they know
   };
   /// Holds what one thread works with.
   struct Work {
@@ -44,7 +44,7 @@ class PreparedAttention {
     float* raw;        // q k^T where `gradient_` reads it
     float* sum;        // of what becomes o, dq or dk
     float* sum2;       // of what becomes dv
-    float* packed[4];  // rows of q, k, v, go that products cannot take as they lie
+    float* packed[4];  // rows of q, k, v, go that products cannot take as they are
     std::byte* line;   // a row of a 16-bit type on its way there
     SoftmaxRow* rows;
     std::byte* score_memory;

@@ -6,7 +6,7 @@
 
 namespace caldera::cpu {
 
-/// A matrix as it lies in memory.
+/// A matrix as it is in memory.
 struct MatrixView {
   const float* data = nullptr;
   std::int64_t row = 0;

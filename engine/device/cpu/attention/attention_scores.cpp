@@ -19,7 +19,7 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64
 /// A block of rows x columns with strides.
 struct Strided {
   std::int64_t rows, columns, row, column;
-  /// Whether it lies in memory as a dense tile does.
+  /// Whether it is in memory as a dense tile does.
   bool dense() const { return (column == 1 || columns == 1) && (row == columns || rows == 1); }
 };
 

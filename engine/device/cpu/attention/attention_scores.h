@@ -75,7 +75,7 @@ class ScoreRunner {
   struct Block {
     std::int64_t row, rows, column, columns;
   };
-  /// Evaluates a block. Rows of the given blocks and of the output lie `leading` elements apart. The output
+  /// Evaluates a block. Rows of the given blocks and of the output are `leading` elements apart. The output
   /// may be one of the given blocks.
   void run(const Block& block, std::span<float* const> given, float* output, std::int64_t leading);
 

@@ -36,7 +36,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// Gives the cached blocks back to the system; those that serve requests of `bytes`.
   void trim();
   void trim(std::size_t bytes);
-  /// Gives back the blocks that lay in the cache ever since the last call: what the program no longer needs.
+  /// Gives back the blocks that were in the cache ever since the last call: what the program no longer needs.
   /// Called now and then by whoever counts the work.
   void age();
   /// Returns the budget of what is taken from the system: blocks in use, with their padding, and cached ones.
@@ -64,7 +64,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
 
   struct FreeList {
     std::vector<std::byte*> blocks;
-    std::size_t least = 0;  // that lay here at any time since the last age()
+    std::size_t least = 0;  // that was here at any time since the last age()
   };
   std::array<FreeList, kClasses> free_;
   std::size_t cached_bytes_ = 0;

@@ -19,7 +19,7 @@ template <class T>
 struct GatherRow {
   using Element = T;
   std::int64_t from_stride, to_stride;
-  T fill;  // for what lies outside of the axis
+  T fill;  // for what is outside of the axis
   void operator()(T* to, const T* from, std::int64_t n) const {
     if (from_stride == 1 && to_stride == 1)
       std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));

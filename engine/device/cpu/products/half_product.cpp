@@ -80,7 +80,7 @@ void multiply_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Panel& 
                as_int(a.leading), b.data, as_int(b.leading), add ? 1.0F : 0.0F, c, as_int(c_row));
     return;
   }
-  // beta = 1 on zeros: some versions multiply what lies in the output by beta = 0, NaN included.
+  // beta = 1 on zeros: some versions multiply what is in the output by beta = 0, NaN included.
   if (!add) std::fill_n(c, n, 0.0F);
   blas.sgemv(OpenBlas::kRowMajor, b.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans,
              as_int(b.transposed ? n : k), as_int(b.transposed ? k : n), alpha, b.data, as_int(b.leading),

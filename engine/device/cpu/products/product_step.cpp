@@ -65,7 +65,7 @@ void PreparedProduct::read_operands(const Plan& plan, const Step& step, const Co
     k_ += segment.k;
     segments_.push_back(std::move(segment));
   }
-  // The first output says in which order the result lies in memory.
+  // The first output says in which order the result is in memory.
   c_ = read(step.first_output(), rank - 3, rank - 2);
   for (int d = 0; d + 3 < rank; ++d) {
     if (step.dims[d] != 1) batch_.push_back(step.dims[d]);

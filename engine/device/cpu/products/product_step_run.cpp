@@ -76,7 +76,7 @@ void PreparedProduct::multiply_blas(const Segment& segment, T alpha, const T* a,
   const auto gemv = [&](int mode, const Matrix& x, std::int64_t height, std::int64_t width, const T* matrix,
                         const T* vector, std::int64_t vector_stride, std::int64_t out_stride,
                         std::int64_t length) {
-    // beta = 1 on zeros: some versions multiply what lies in the output by beta = 0, NaN included.
+    // beta = 1 on zeros: some versions multiply what is in the output by beta = 0, NaN included.
     for (std::int64_t i = 0; i < length && !add; ++i) out[i * out_stride] = T(0);
     if (x.transposed) std::swap(height, width);
     gemv_of<T>(blas)(OpenBlas::kRowMajor, mode, as_int(height), as_int(width), alpha, matrix,

@@ -1,4 +1,4 @@
-// Decoders of formats whose scales lie apart from the codes: as decode_blocks-inl.h, after which this is
+// Decoders of formats whose scales are apart from the codes: as decode_blocks-inl.h, after which this is
 // included, from the first column to the last of a run.
 #if defined(CALDERA_DECODE_GROUPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CALDERA_DECODE_GROUPS_INL
@@ -26,7 +26,7 @@ HWY_INLINE VI nibbles_at(const std::uint8_t* codes, std::int64_t k) {
   const std::uint8_t* p = codes + k / 2;
   auto shift = hn::ShiftLeft<2>(hn::And(hn::Iota(d, static_cast<std::uint32_t>(k)), hn::Set(d, 7U)));
   if constexpr (kHighFirst) shift = hn::Xor(shift, hn::Set(d, 4U));
-  if constexpr (kLanes < 8) {  // the word that they lie in begins at a multiple of eight codes
+  if constexpr (kLanes < 8) {  // the word that they are in begins at a multiple of eight codes
     const auto words = hn::Set(d, word_at<4>(codes + k / 8 * 4));
     return hn::BitCast(I(), hn::And(hn::Shr(words, shift), hn::Set(d, 15U)));
   } else {

@@ -42,7 +42,7 @@ int as_int(std::int64_t v) { return static_cast<int>(v); }
 
 /// Rows in row-major order, as far apart as they are in memory, or densely where their elements are no
 /// neighbours, or their distance is none that OpenBLAS takes: rows that are one (broadcast), that overlap, or
-/// that lie in reverse.
+/// that are in reverse.
 const float* packed(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t& row,
                     std::int64_t column) {
   const bool neighbours = column == 1 || columns <= 1;

@@ -42,7 +42,7 @@ bool PreparedRegion::copies_onto_itself(const RunContext& context) const {
   return at(layout_.inputs[0]) == at(layout_.outputs[0]);
 }
 
-/// Tiles of an element-wise kernel without a look at where operands lie: small regions cost little else.
+/// Tiles of an element-wise kernel without a look at where operands are: small regions cost little else.
 void PreparedRegion::run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const {
   const TileProgram& program = *layout_.program;
   const std::size_t locations = program.locations();

@@ -12,7 +12,7 @@ constexpr std::int64_t kReducePart = 64 * 1024;
 /// Bytes that the values kept from pass to pass over a long row may take: they are to stay in the L2 cache.
 constexpr std::int64_t kKeptBytes = 512 * 1024;
 
-/// Rows that share a tile where operands lie across them, and the most points of such a row: a tile of them
+/// Rows that share a tile where operands are across them, and the most points of such a row: a tile of them
 /// is to stay in the L2 cache.
 constexpr std::int64_t kRowsAcross = 16;
 constexpr std::int64_t kLongestAcross = 2048;
@@ -58,7 +58,7 @@ struct PreparedRegion::Space {
     if (static_cast<int>(d) < kept) --kept;
   }
 
-  /// Drops dims of one element and merges neighbours that lie as one in every operand.
+  /// Drops dims of one element and merges neighbours that are as one in every operand.
   void collapse() {
     for (std::size_t d = dims.size(); d-- > 0;)
       if (dims[d] == 1) erase(d);
@@ -230,7 +230,7 @@ void PreparedRegion::bind(const Space& space, std::size_t row_dims) {
       layout_.outputs[i].access = access(program.outputs[i].per_row);
       continue;
     }
-    // The dims but the reduced ones, which lie between the others.
+    // The dims but the reduced ones, which are between the others.
     std::vector<std::int64_t> kept_dims(dims.begin(), dims.begin() + space.kept - 1);
     std::vector<std::int64_t> strides(space.strides[o].begin(), space.strides[o].begin() + space.kept - 1);
     kept_dims.push_back(dims.back());

@@ -98,7 +98,7 @@ void PreparedRegion::run_long_rows(const RunContext& context) const {
 void PreparedRegion::run_split_rows(const RunContext& context, int threads) const {
   const TileProgram& program = *layout_.program;
   const auto reductions = static_cast<std::int64_t>(program.reductions.size());
-  // Of each reduction its parts; a pass's reductions lie side by side in every part.
+  // Of each reduction its parts; a pass's reductions are side by side in every part.
   std::byte* all = row_scratch().get(static_cast<std::size_t>(reductions * parts_ * kWideBytes + 1));
   const auto results_of = [&](const TileProgram::Pass& p) {
     return all + static_cast<std::int64_t>(p.reductions.begin) * parts_ * kWideBytes;

@@ -43,7 +43,7 @@ void transpose_quad(std::uint32_t* to, std::int64_t to_row, const std::uint32_t*
   store(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
 }
 
-/// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns). The side whose rows lie
+/// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns). The side whose rows are
 /// farther apart is gone through a whole row at a time: far rows share few sets of the cache.
 template <class T>
 void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row, std::int64_t rows,

@@ -155,7 +155,7 @@ class Decoder {
     range.end = position();
   }
 
-  /// Outputs that are one a row lie in temporaries of their own when they are stored: in no operand, whose
+  /// Outputs that are one a row are in temporaries of their own when they are stored: in no operand, whose
   /// memory another output may be.
   void emit_row_outputs() {
     for (std::size_t o = 0; o < kernel_.outputs.size(); ++o) {
@@ -229,7 +229,7 @@ class Decoder {
     program_.reductions.push_back({program_.reduce, program_.result, output.location});
   }
 
-  /// Where a value lies one a point, expanded if it is uniform.
+  /// Where a value is one a point, expanded if it is uniform.
   std::uint16_t point_location(std::size_t v) {
     if (!values_.uniform(v)) return location(v);
     if (code_[v].op == ScalarOp::scalar && values_.in_place(v)) {

@@ -1,4 +1,4 @@
-// A decoded kernel together with where its operands lie: all that a TileRunner needs but the addresses.
+// A decoded kernel together with where its operands are: all that a TileRunner needs but the addresses.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kWideBytes = 8;
 
 class TileRunner {
  public:
-  /// At point 0 and row 0. The runner lies in `scratch`, which nobody else may use as long as it lives.
+  /// At point 0 and row 0. The runner is in `scratch`, which nobody else may use as long as it lives.
   TileRunner(const TileLayout& layout, const RunContext& context, Scratch& scratch);
 
   // ---- Where the next tile is

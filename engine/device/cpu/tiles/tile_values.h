@@ -40,7 +40,7 @@ class TileValues {
   /// Whether a value that `pass` computes is read by a later one.
   bool is_kept(std::size_t v, int pass) const { return !form_.recompute && last_pass_[v] > pass; }
 
-  /// A source whose value is read where it lies.
+  /// A source whose value is read where it is.
   bool in_place(std::size_t v) const;
   /// Returns the type that a source has in memory; its instruction may ask for another type.
   DType source_type(const Instruction& i) const;

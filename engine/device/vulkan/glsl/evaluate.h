@@ -29,7 +29,7 @@ class GlslEvaluator {
   std::vector<bool> operands_of(const std::vector<bool>& wanted) const;
 
   GlslValue value(std::uint16_t v) const { return {fmt::format("v{}", v), kernel_.code[v].type}; }
-  /// Stores `value` as the element number `offset` of the output; where it lies together, as that of the
+  /// Stores `value` as the element number `offset` of the output; where it is together, as that of the
   /// neighbours' point.
   void store(int output, const GlslValue& value, const std::string& offset);
 

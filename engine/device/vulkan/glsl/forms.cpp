@@ -114,7 +114,7 @@ void write_elementwise(GlslForm& form) {
   std::vector<std::uint16_t> roots;
   for (const Kernel::Output& o : form.kernel.outputs) roots.push_back(o.value);
   form.evaluator.evaluate(form.evaluator.needed(roots));
-  // Inputs may lie where outputs do: every load of the point stands ahead of its stores.
+  // Inputs may be where outputs do: every load of the point stands ahead of its stores.
   for (int o = 0; o < static_cast<int>(form.kernel.outputs.size()); ++o)
     form.evaluator.store(o, form.evaluator.value(form.kernel.outputs[static_cast<std::size_t>(o)].value),
                          fmt::format("o{}", operands.output(o)));

@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-/// The operands of KernelVariant::width neighbouring points. Those that lie together are the words
+/// The operands of KernelVariant::width neighbouring points. Those that are together are the words
 /// `w<k>_<group>`, which are filled before the points are computed and stored after them: in words of up to
 /// 16 bytes where all addresses allow that, else element by element.
 class GlslNeighbours {
@@ -20,12 +20,12 @@ class GlslNeighbours {
   bool together(int operand) const { return kind(operand) == Neighbours::together; }
   bool one(int operand) const { return kind(operand) == Neighbours::one; }
 
-  /// Declares `aligned`: whether the addresses of all that lies together are multiples of their words.
+  /// Declares `aligned`: whether the addresses of all that is together are multiples of their words.
   void declare_aligned();
   /// Words of several groups of points may be there at once: those of group `g` are meant from here on.
   void take_group(int g) { group_ = g; }
 
-  /// Declares the words of those of `used` that lie together.
+  /// Declares the words of those of `used` that are together.
   void declare_loads(const std::vector<bool>& used);
   /// Fills them, from element number o<k> on. `whole`: condition that all points are there; empty: they are.
   /// `left`: the number of those that are.
@@ -38,7 +38,7 @@ class GlslNeighbours {
   /// it that have an element each. `left`: as for load().
   void open_each(const std::vector<bool>& used, std::string_view left = {});
 
-  /// Point number `e` of an operand that lies together, as compute_type() of its type.
+  /// Point number `e` of an operand that is together, as compute_type() of its type.
   std::string value(int operand, GlslCalls& calls) const;
   /// The statement that makes `value` (of that type) what is stored at point number `e`.
   std::string set(int operand, const std::string& value, GlslCalls& calls) const;

@@ -1,9 +1,9 @@
 // The row form: several walks along a row, with the row's reductions finished between them.
 //
-// A walk computes anew, from loads, whatever it needs and earlier walks had: the row is in a near cache by
+// A walk computes again, from loads, whatever it needs and earlier walks had: the row is in a near cache by
 // then, and its length is no part of the shader. Where rows are short enough (KernelVariant::kept), lanes
 // keep in registers what later walks need of their points, and the walks have no loops. Outputs are stored in
-// the last walk, by the lane that read the point in every walk, after its loads; so they may lie in the
+// the last walk, by the lane that read the point in every walk, after its loads; so they may be in the
 // memory of operands.
 #include <algorithm>
 #include <utility>
@@ -247,7 +247,7 @@ void RowWriter::store_row_values() {
     if (reads_last()) {
       const bool subgroup = single_subgroup(form_.options, form_.variant.lanes);
       body_.needs.subgroups |= subgroup;
-      // Operands may lie where the row's values go; barrier() alone orders shared memory only.
+      // Operands may be where the row's values go; barrier() alone orders shared memory only.
       if (!subgroup) body_.line("memoryBarrierBuffer();");
       body_.line("{}();", subgroup ? "subgroupBarrier" : "barrier");
     }

@@ -29,8 +29,8 @@ enum class RegionForm : std::uint8_t {
 /// Says what a lane that takes neighbours along the innermost dimension reads or writes of an operand.
 enum class Neighbours : std::uint8_t {
   one,       // the same element for all of them
-  each,      // an element each, at a stride: index operands, and inputs that lie otherwise
-  together,  // as many elements that lie one after the other
+  each,      // an element each, at a stride: index operands, and inputs that are otherwise
+  together,  // as many elements that are one after the other
 };
 
 /// Everything but the kernel that the text of a shader depends on. Extents and strides are arguments, so that
@@ -41,13 +41,13 @@ struct KernelVariant {
   std::uint8_t reduce_rank = 0;  // of these, the innermost ones that are combined away, or are the row
   std::uint16_t lanes = 64;      // invocations a workgroup
   // rows_per_group: points of a row for which a lane keeps values between walks, no row being longer than
-  // kept * lanes; 0: rows of any length, values are computed anew.
+  // kept * lanes; 0: rows of any length, values are computed again.
   std::uint8_t kept = 0;
   // Rows that are walked: sums that follow from a maximum are added up in its walk (see online.h).
   bool online = false;
   // Neighbouring points along the innermost dimension that a lane takes together, a power of two: their
   // operands come and go in words of up to 16 bytes where addresses allow that. With more than one dimension
-  // (of a row, with rows) it divides the innermost extent, and the other strides of what lies together.
+  // (of a row, with rows) it divides the innermost extent, and the other strides of what is together.
   std::uint8_t width = 1;
   // One workgroup takes all of the points, at the end of another kernel: see region_shader.h.
   bool finishes = false;

@@ -193,7 +193,7 @@ void MemoryPool::reclaim() {
   }
 }
 
-/// Returns to the driver all blocks that nothing lies in once the work in flight has ended.
+/// Returns to the driver all blocks that nothing is in once the work in flight has ended.
 void MemoryPool::give_back() {
   device_->wait(device_->submitted());
   const std::lock_guard lock(mutex_);

@@ -34,7 +34,7 @@ struct Piece {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceAddress address = 0;
   std::byte* mapped = nullptr;  // nullptr where the host cannot reach it
-  /// Whether the host reads it where it lies. Writing is fast wherever `mapped` is set; memory that the host
+  /// Whether the host reads it where it is. Writing is fast wherever `mapped` is set; memory that the host
   /// does not cache is read at a crawl, and better copied to staging memory.
   bool readable = false;
 };
@@ -49,7 +49,7 @@ struct MemoryCounters {
 /// where it cannot tell.
 using HeapQuery = std::function<std::optional<std::uint64_t>(std::uint32_t heap)>;
 
-/// The blocks of one use. They lie in the best type of memory for it, and in the next one where that has no
+/// The blocks of one use. They are in the best type of memory for it, and in the next one where that has no
 /// more (memory_types.h). Any thread.
 class MemoryPool {
  public:
@@ -68,7 +68,7 @@ class MemoryPool {
   void release(const Piece& piece, std::uint64_t last_use);
 
   /// Returns to the driver the blocks beyond the smallest from which nothing was taken since the last call,
-  /// and in which nothing lies. Does not wait. Called now and then by whoever counts the work.
+  /// and in which nothing is. Does not wait. Called now and then by whoever counts the work.
   void age();
 
   MemoryCounters counters() const;

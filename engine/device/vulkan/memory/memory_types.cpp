@@ -74,7 +74,7 @@ std::vector<std::uint32_t> choose_memory_types(const VkPhysicalDeviceMemoryPrope
   switch (use) {
     case MemoryUse::tensors:
       if (const auto best = for_tensors(types)) types.take(*best);
-      // Not the window of a discrete GPU: it is small, and the tables lie there.
+      // Not the window of a discrete GPU: it is small, and the tables are there.
       types.take_all({kLocal, unified ? 0 : kVisible});
       if (unified) types.take_all({kHostMemory});
       break;

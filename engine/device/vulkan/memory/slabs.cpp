@@ -14,7 +14,7 @@ static_assert(Slabs::kSlab / Slabs::kStep <= 64 * std::tuple_size_v<decltype(Sla
 }  // namespace
 
 std::uint64_t Slabs::slab_bytes(std::uint64_t bytes) {
-  constexpr std::uint64_t kMultiple = 256;  // keeps what lies behind it aligned
+  constexpr std::uint64_t kMultiple = 256;  // keeps what is behind it aligned
   const std::uint64_t piece = piece_bytes(class_of(bytes));
   return (kSlab / piece * piece + kMultiple - 1) / kMultiple * kMultiple;
 }

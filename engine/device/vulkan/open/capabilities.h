@@ -44,7 +44,7 @@ struct Capabilities {
   static constexpr std::uint32_t kMatrixSide = 32;
   MatrixShape matrix_f16;   // A and B of f16, sums of f32
   MatrixShape matrix_bf16;  // A and B of bf16, sums of f32
-  bool software = false;    // the host's processor poses as a GPU
+  bool software = false;    // the host's processor acts as a GPU
   std::uint32_t subgroup_size = 1;
   bool many_subgroup_sizes = false;  // so that pipelines have to say that they want `subgroup_size`
   std::uint32_t max_groups = 65535;  // workgroups along x

@@ -30,7 +30,7 @@ struct DeviceProfile {
   bool graphics_queue = false;
   /// Copies get a queue of their own where there is such.
   bool copy_queue = true;
-  /// The host's memory is the device's: tensors may lie in any heap.
+  /// The host's memory is the device's: tensors may be in any heap.
   bool unified_memory = false;
   /// A few cores of a processor do what a GPU's thousands of lanes do: workgroups are few and long.
   bool few_cores = false;

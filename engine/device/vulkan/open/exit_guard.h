@@ -1,6 +1,6 @@
 // Decides what happens to devices that are still open when the process ends.
 //
-// Backends and tensors may lie in static objects. Those that were constructed before the driver and its
+// Backends and tensors may be in static objects. Those that were constructed before the driver and its
 // layers were loaded are destroyed after the driver's own static objects, when calling it crashes. So once
 // the process exits, devices finish what runs, and from then on giving handles back does nothing.
 #pragma once

@@ -91,7 +91,7 @@ PipelineCache::~PipelineCache() {
   device_->vk().vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
 }
 
-/// One that could not be made is asked for anew.
+/// One that could not be made is asked for again.
 PipelinePtr PipelineCache::find(const Hash128& key, const std::function<PipelinePtr()>& how) {
   PipelinePtr found = pipelines_.get(key, how);
   if (!found->has_failed()) return found;
@@ -139,7 +139,7 @@ std::vector<std::uint32_t> PipelineCache::words_of(const std::string& source, co
 void PipelineCache::make(const std::vector<PipelinePtr>& pipelines) { make_side_by_side(pipelines); }
 
 /// Drivers see to it that several threads may make pipelines with one cache of theirs. What it holds has a
-/// bound, too: it cannot be made to forget single pipelines, so it starts anew.
+/// bound, too: it cannot be made to forget single pipelines, so it starts again.
 VkResult PipelineCache::create(const VkComputePipelineCreateInfo& info, std::size_t code_bytes,
                                VkPipeline& pipeline) {
   VkResult result = VK_SUCCESS;

@@ -20,7 +20,7 @@ bool halve(Step& step) {
   const ProductProblem p = make_problem(step);
   const int m = step.dims.rank() - 3, n = step.dims.rank() - 2;
   const auto smaller = [&](int d) { step.dims[d] = (step.dims[d] + 1) / 2; };
-  // Outermost first: what is left of the batch still lies as one dimension, or joins M.
+  // Outermost first: what is left of the batch still is as one dimension, or joins M.
   int outer = 0;
   while (outer < m && step.dims[outer] == 1) ++outer;
   if (p.batches() > 1 || (p.m >= p.n && p.m > kLeastExtent)) {

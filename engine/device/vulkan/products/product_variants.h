@@ -24,7 +24,7 @@ std::string why_not(const ProductVariant& variant, const ProductShape& shape, co
 /// A product that the variant is for: what a device lacks for it, it lacks for any.
 ProductShape typical_product(const ProductVariant& variant);
 
-/// The choice without measurements: what is reckoned to take least, of those that run.
+/// The choice without measurements: what is estimated to take least, of those that run.
 const ProductVariant& default_product_variant(const ProductShape& shape, const Capabilities& can,
                                               const ProductRates& rates);
 

@@ -20,7 +20,7 @@ void Measurements::forget(std::uint64_t ticket) {
 void Measurements::collect(std::uint64_t ticket) {
   if (count_.load(std::memory_order_acquire) == 0) return;
   // The device's clock counts from some moment of its own. What has just been seen to be done is taken to
-  // have ended now; everything else lies before it as the device's clock says.
+  // have ended now; everything else is before it as the device's clock says.
   const auto now = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);
   std::deque<Pending> done;

@@ -52,7 +52,7 @@ struct MovedPatch {
   std::int64_t element = 0;  // bytes of one
 };
 
-/// A dispatch that does nothing but copy buffers: not needed where each of them lies where it is copied to.
+/// A dispatch that does nothing but copy buffers: not needed where each of them is where it is copied to.
 struct CopyDispatch {
   std::uint32_t dispatch = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> slots;  // from, to

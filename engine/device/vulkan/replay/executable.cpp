@@ -18,7 +18,7 @@ namespace {
 /// Replays of one plan in flight at once: one runs, one waits, one is being prepared.
 constexpr std::size_t kMaxInstances = 3;
 
-/// Patches of one slot lie together: a replay skips those of slots that are bound where they were before.
+/// Patches of one slot are together: a replay skips those of slots that are bound where they were before.
 Recording sorted(Recording recording) {
   std::ranges::stable_sort(recording.addresses, {}, &AddressPatch::slot);
   return recording;
@@ -107,7 +107,7 @@ VulkanExecutable::Instance& VulkanExecutable::free_instance(const std::vector<bo
   context_->device->wait(oldest.last_use);
   if (oldest.spared != spared) {
     learn(oldest);
-    oldest.commands.reset();  // to be recorded anew
+    oldest.commands.reset();  // to be recorded again
   }
   return oldest;
 }

@@ -42,7 +42,7 @@ std::vector<Part> cut(std::span<const Dispatch> dispatches, std::span<const doub
 /// Seconds of a part.
 double seconds_of(const Part& part, std::span<const double> seconds);
 
-/// Whether parts that were cut by other times ought to be cut anew: one takes more than twice the budget and
+/// Whether parts that were cut by other times ought to be cut again: one takes more than twice the budget and
 /// need not, or a dispatch is sliced that keeps to it.
 bool is_stale(std::span<const Part> parts, std::span<const Dispatch> dispatches,
               std::span<const double> seconds, double budget);

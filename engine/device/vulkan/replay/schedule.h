@@ -22,7 +22,7 @@ class Schedule {
   std::vector<Part> parts(bool first_run) const;
   /// Says how many of the parts each submit gets.
   std::vector<std::size_t> submits(std::span<const Part> parts) const;
-  /// Whether parts that were cut earlier ought to be cut anew.
+  /// Whether parts that were cut earlier ought to be cut again.
   bool is_stale(std::span<const Part> parts) const;
   /// Whether the plan may be so long that its replays are to be timed. Others stay one submit, whatever they
   /// turn out to take.

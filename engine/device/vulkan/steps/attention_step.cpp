@@ -66,7 +66,7 @@ GlslEpilogue::Shape shape(const AttentionSpace& space, const Part& part) {
   return s;
 }
 
-/// How the matrices of a step lie in memory: see AttentionStep.
+/// How the matrices of a step are in memory: see AttentionStep.
 struct MatrixTypes {
   DType operands, results;
 };

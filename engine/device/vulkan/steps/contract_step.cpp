@@ -58,7 +58,7 @@ std::vector<DType> memory_types(const Encoder& encoder, const Step& step, const 
   return types;
 }
 
-/// How A (0) or B (1) lies in memory in all segments: one text serves all of them.
+/// How A (0) or B (1) is in memory in all segments: one text serves all of them.
 ProductLayout layout_of(const ContractStep& contract, const ProductProblem& p, std::size_t side) {
   ProductLayout common = ProductLayout::strided;
   for (std::size_t s = 0; s < contract.segments.size(); ++s) {

@@ -85,7 +85,7 @@ void encode_gather(Encoder& encoder, const Step& step, const GatherStep& gather)
   const std::int64_t points = step.dims.numel();
   if (points == 0) return;
   BlockNumbers numbers{.points = points};
-  // What lies outside of the axis is NaN or 0, as it repeats over eight bytes.
+  // What is outside of the axis is NaN or 0, as it repeats over eight bytes.
   if (step.dtype == DType::f32) numbers.fill_low = numbers.fill_high = 0x7fc00000;
   if (step.dtype == DType::f64) numbers.fill_high = 0x7ff80000;
   if (step.dtype == DType::f16) numbers.fill_low = numbers.fill_high = 0x7e007e00;

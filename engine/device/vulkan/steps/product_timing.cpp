@@ -30,7 +30,7 @@ std::int64_t operand_reach(const Step& step, std::size_t k, const PlanBuffer& bu
   return std::min((last + 1) * static_cast<std::int64_t>(size_of(buffer.dtype)), buffer.bytes);
 }
 
-/// A plan of one step whose buffers are all inputs, as far as it reaches into them, and where they lie in one
+/// A plan of one step whose buffers are all inputs, as far as it reaches into them, and where they are in one
 /// scratch block.
 struct Alone {
   Plan plan;

@@ -117,7 +117,7 @@ DType memory_type(const Kernel& kernel, std::size_t operand) {
              : kernel.outputs[operand - inputs - static_cast<std::size_t>(kernel.index_count)].type;
 }
 
-/// What neighbours are of an operand; nothing where they neither share an element nor lie together.
+/// What neighbours are of an operand; nothing where they neither share an element nor are together.
 std::optional<Neighbours> neighbours_of(std::span<const RegionSpace> spaces, std::size_t operand,
                                         Access access) {
   if (access == Access::scalar) return Neighbours::one;
@@ -159,7 +159,7 @@ Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> sp
   for (std::size_t k = 0; k < access.size(); ++k) {
     const bool index = k >= inputs && k < first_output;
     std::optional<Neighbours> n = one_a_row[k] ? Neighbours::one : neighbours_of(spaces, k, access[k]);
-    // What lies otherwise is read element by element, as it would be alone.
+    // What is otherwise is read element by element, as it would be alone.
     if (index || (!n && !rows && k < inputs)) n = Neighbours::each;
     if (!n || (k >= first_output && *n != Neighbours::together && !one_a_row[k])) return {};
     together.neighbours.push_back(*n);

@@ -33,7 +33,7 @@ bool make_alike(std::span<RegionSpace> spaces);
 
 /// Says how many neighbouring points along the innermost dimension a lane of one shader can take together in
 /// all of the spaces (which are alike), at most `most`, and what those are of each operand: of an
-/// element-wise kernel what it writes has to lie together. Without a second point: no list.
+/// element-wise kernel what it writes has to be together. Without a second point: no list.
 struct Together {
   int width = 1;
   std::vector<Neighbours> neighbours;

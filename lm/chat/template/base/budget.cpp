@@ -7,7 +7,7 @@ namespace {
 
 thread_local Budget* current_budget = nullptr;
 
-/// Where the stack is now. The frame's own address, because the address of a local variable may lie elsewhere
+/// Where the stack is now. The frame's own address, because the address of a local variable may be elsewhere
 /// under AddressSanitizer.
 std::size_t stack_position() { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); }
 

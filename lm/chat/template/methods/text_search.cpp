@@ -88,7 +88,7 @@ struct Range {
   View text;
   std::size_t begin = 0;  ///< in bytes
   std::size_t first = 0;  ///< in characters
-  bool empty = false;     ///< the start lies behind the end: not even an empty text is found
+  bool empty = false;     ///< the start is behind the end: not even an empty text is found
 };
 
 Range range_of(const Value& self, const Value& start, const Value& end) {

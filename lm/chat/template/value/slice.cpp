@@ -85,7 +85,7 @@ Value slice_of(const Value& value, const Value& from, const Value& to, const Val
   auto range =
       std::make_shared<Sequence>(Sequence{SequenceKind::range, 1, std::move(list.items()), 0, 0, 1, {}});
   const Sequence& old = value.sequence();
-  // Bounds that no item reaches may lie beyond 64 bits; they wrap.
+  // Bounds that no item reaches may be beyond 64 bits; they wrap.
   const auto product = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b);
   };

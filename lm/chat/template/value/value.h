@@ -21,7 +21,7 @@ namespace caldera::chat {
 class Value;
 class Runtime;
 
-/// A part of a text, in bytes, that lies in a generation block.
+/// A part of a text, in bytes, that is in a generation block.
 struct ByteSpan {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -1,4 +1,4 @@
-// A family of kernels for matrix products: one interface, behind which everything lies that is particular to
+// A family of kernels for matrix products: one interface, behind which everything is that is particular to
 // one way of computing them. A family is a file in families/ and a line of product_families.cpp.
 #pragma once
 
@@ -102,7 +102,8 @@ class ProductFamily {
   virtual ProductKernel kernel(const ProductVariant& variant, const ProductShape& shape,
                                const Capabilities& can, const ProductRates& rates) const = 0;
 
-  /// Reckons how long it takes: only how variants compare matters. kNotMeant: for others than such products.
+  /// Estimates how long it takes: only how variants compare matters. kNotMeant: for others than such
+  /// products.
   virtual double cost(const ProductVariant& variant, const ProductShape& shape, const Capabilities& can,
                       const ProductRates& rates) const = 0;
   static constexpr double kNotMeant = std::numeric_limits<double>::infinity();

@@ -9,7 +9,7 @@
 namespace caldera::vulkan {
 namespace {
 
-// Steps of K lie this many elements further apart than a tile is wide: shaders/matmul/matmul_shared.glsl.
+// Steps of K are this many elements further apart than a tile is wide: shaders/matmul/matmul_shared.glsl.
 constexpr std::int64_t kPad = 4;
 
 class SharedFamily final : public ProductFamily {

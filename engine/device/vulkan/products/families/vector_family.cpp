@@ -8,7 +8,7 @@ namespace caldera::vulkan {
 namespace {
 
 constexpr std::int64_t kMostVectorRows = 8;
-/// Times what a load takes whose neighbours lie elsewhere.
+/// Times what a load takes whose neighbours are elsewhere.
 constexpr double kScatteredLoads = 8;
 
 class VectorFamily final : public ProductFamily {
@@ -64,7 +64,7 @@ class VectorFamily final : public ProductFamily {
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
-    // Each row of tiles reads B anew.
+    // Each row of tiles reads B again.
     return shape.m <= 4 * kMostVectorRows && shape.k >= kShortSum;
   }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kMostVectorKRows = 8;
 constexpr std::int64_t kMostLanes = 128;
-/// Times what a load takes whose neighbours lie elsewhere; where vectors are no faster, also if they lie 16
+/// Times what a load takes whose neighbours are elsewhere; where vectors are no faster, also if they are 16
 /// bytes apart (on lavapipe `plain` takes a third to two thirds of the time).
 constexpr double kScatteredLoadsAlongK = 8;
 constexpr double kApart = 12;
@@ -70,7 +70,7 @@ class VectorKFamily final : public ProductFamily {
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
-    // Each row of tiles reads B anew.
+    // Each row of tiles reads B again.
     return shape.m <= 4 * kMostVectorKRows && shape.k >= kShortSum;
   }
 
