@@ -1,4 +1,4 @@
-// The program caldera: fine-tunes, evaluates and samples language models.
+// The program caldera: runs, serves, fine-tunes and converts language models, and checks devices.
 //
 // Exit codes: 0, 1 (the work failed; one line on standard error says what, where and what to do), 2 (bad
 // arguments).
