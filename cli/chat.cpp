@@ -107,7 +107,7 @@ class ChatCommand : public Command {
   }
 
   BatchLimits limits(const CausalLM& model) {
-    const std::int64_t most = model.config().max_position_embeddings;
+    const std::int64_t most = model.config().max_positions();
     if (context_ && *context_ > most)
       throw ValueError(fmt::format("--context: the model has {} positions", most));
     BatchLimits limits;

@@ -53,7 +53,7 @@ std::vector<std::int32_t> make_prompt(const ExplainFlags& flags, const ModelConf
   } else if (!flags.prompt_ids.empty()) {
     prompt = parse_ids(flags.prompt_ids, "--prompt-ids");
   } else {
-    for (std::int64_t i = 0; i < std::min(otherwise, config.max_position_embeddings); ++i)
+    for (std::int64_t i = 0; i < std::min(otherwise, config.max_positions()); ++i)
       prompt.push_back(static_cast<std::int32_t>(i % config.vocab_size));
   }
   if (prompt.empty())
@@ -121,17 +121,17 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   const std::unique_ptr<CausalLM> model = make_model(flags, device);
   const ModelConfig& config = model->config();
   // A prompt that nobody gave leaves room to decode in.
-  const std::int64_t positions = config.max_position_embeddings;
+  const std::int64_t positions = config.max_positions();
   const std::int64_t longest = std::max({std::int64_t{1}, positions / 2, positions - kCacheHeadroom});
   const std::vector<std::int32_t> prompt = make_prompt(flags, config, std::min(longest, flags.prompt_tokens));
   const std::int64_t needed = static_cast<std::int64_t>(prompt.size() + kDrawn) - 1;
   if (flags.max_tokens < static_cast<std::int64_t>(kDrawn))
     throw ValueError(
         fmt::format("--max-tokens {}: the steady state begins with token {}", flags.max_tokens, kDrawn));
-  if (needed > config.max_position_embeddings) {
+  if (needed > config.max_positions()) {
     throw ValueError(
         fmt::format("a prompt of {} tokens leaves no room to decode in: the model has {} positions",
-                    prompt.size(), config.max_position_embeddings));
+                    prompt.size(), config.max_positions()));
   }
   const Profiler profiler;
   // Where the drawing of each token found the records.

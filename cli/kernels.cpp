@@ -230,11 +230,9 @@ class KernelsCommand : public Command {
   }
 
   void check_context(const ModelConfig& config) const {
-    if (context_option_.given() && context_ > config.max_position_embeddings)
-      throw ValueError(
-          fmt::format("--context {}: the model has {} positions (max_position_embeddings); give "
-                      "at most as many",
-                      context_, config.max_position_embeddings));
+    if (context_option_.given() && context_ > config.max_positions())
+      throw ValueError(fmt::format("--context {}: the model has {} positions; give at most as many", context_,
+                                   config.max_positions()));
   }
 
   void print(const std::vector<Row>& rows, const Card* card) const {

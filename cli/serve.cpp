@@ -122,9 +122,7 @@ class ServeCommand : public Command {
       generator.load_adapter(name, dir);
       served.adapters.push_back(name);
     }
-    const std::int64_t context = batch_.max_context > 0
-                                     ? std::min(batch_.max_context, model->config().max_position_embeddings)
-                                     : model->config().max_position_embeddings;
+    const std::int64_t context = generator.limits().max_context;
     serve::BatchEngine engine(generator, context);
     serve::Service service(served, engine, limits_);
     serve_until_told(service, context);

@@ -139,11 +139,11 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
 
 std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
                             const ModelConfig& config) {
-  const std::int64_t positions = config.max_position_embeddings;
+  const std::int64_t positions = config.max_positions();
   if (!asked) return std::min(otherwise, positions);
   if (*asked > positions)
     throw ValueError(
-        fmt::format("--seq-len {}: the model has {} positions (max_position_embeddings)", *asked, positions));
+        fmt::format("--seq-len {}: the model has {} positions; give at most as many", *asked, positions));
   return *asked;
 }
 

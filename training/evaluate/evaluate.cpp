@@ -40,9 +40,9 @@ void check_fits(const TokenDataset& data, const ModelConfig& config) {
         "the data hold token id {}, outside of the model's vocabulary of {}; is this the model's tokenizer?",
         data.max_token_id(), config.vocab_size));
   }
-  if (data.seq_len() > config.max_position_embeddings) {
+  if (data.seq_len() > config.max_positions()) {
     throw ValueError(fmt::format("sequence length {} is more than the model's {} positions", data.seq_len(),
-                                 config.max_position_embeddings));
+                                 config.max_positions()));
   }
 }
 
