@@ -18,13 +18,13 @@ namespace caldera {
 struct AttentionContext {
   std::vector<RotaryAngles> angles;  // of each rotary embedding that the model has, in its order
   TokenPositions positions;          // of the call's tokens
-  AttentionCache* cache = nullptr;   // begun; or null: keys are those of the call, one text from position 0
+  AttentionCache* cache = nullptr;   // begun; or null: the keys are those of the call, from position 0
   LazyTensor present =
       {};  // without a cache: boolean (B, T), keys that are no padding; undefined where all are
 };
 
 /// The context of a forward call over ids (batch, length); cache->begin is called. Where a rotary embedding
-/// depends on the length of the text, that is what the cache says (TokenPositions::longest), or `length`
+/// depends on the length of the sequence, that is what the cache says (TokenPositions::longest), or `length`
 /// without a cache.
 AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std::int64_t batch,
                                         std::int64_t length, AttentionCache* cache);
@@ -83,7 +83,7 @@ struct AttentionConfig {
 
 /// Lists what an attention layer may have beside its projections.
 struct AttentionExtras {
-  std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are turned; or null
+  std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are rotated; or null
   std::unique_ptr<Layer> k_norm = {};  ///< "k_norm"
   bool whole_width = false;            ///< norms are over all heads together, not each head by itself
   LazyTensor sinks = {};               ///< parameter "sinks" (heads): AttentionSpec::sinks; may be undefined

@@ -14,16 +14,16 @@ struct RopeFrequencies {
   double attention_scale = 1;   ///< cosines and sines are multiplied by it
 };
 
-/// Whether the frequencies depend on the length of the text: types dynamic and longrope.
+/// Whether the frequencies depend on the length of the sequence: types dynamic and longrope.
 bool depends_on_length(const RopeScaling& scaling);
 
-/// Texts with the same key have the same frequencies: 0 up to the original length, beyond it 1 (longrope) or
-/// the length itself (dynamic). `max_positions` is the model's max_position_embeddings.
+/// Sequences with the same key have the same frequencies: 0 up to the original length, beyond it 1 (longrope)
+/// or the length itself (dynamic). `max_positions` is the model's max_position_embeddings.
 std::int64_t frequency_key(const RopeScaling& scaling, std::int64_t max_positions, std::int64_t length);
 
-/// The frequencies of head_dim * partial_rotary_factor rotated features, for a text of `length` positions.
-/// Throws ValueError where the rotated width is not positive and even, or short_factor and long_factor do not
-/// have one entry for each pair.
+/// The frequencies of head_dim * partial_rotary_factor rotated features, for a sequence of `length`
+/// positions. Throws ValueError where the rotated width is not positive and even, or short_factor and
+/// long_factor do not have one entry for each pair.
 RopeFrequencies rope_frequencies(const RopeParameters& rope, std::int64_t head_dim,
                                  std::int64_t max_positions, std::int64_t length);
 

@@ -52,7 +52,7 @@ RotaryEmbedding::Tables RotaryEmbedding::make_tables(std::int64_t rows, std::int
   std::vector<float> cos(static_cast<std::size_t>(rows) * 2 * half);
   std::vector<float> sin(cos.size());
   for (std::size_t p = 0; p < static_cast<std::size_t>(rows); ++p) {
-    // A token behind the text was rotated when it was the last one.
+    // A token behind the sequence was rotated when it was the last one.
     const std::int64_t length = std::max(text_length, static_cast<std::int64_t>(p) + 1);
     if (key_of(length) != key) {
       key = key_of(length);
@@ -114,10 +114,10 @@ RotaryAngles RotaryEmbedding::rows_of(const Tables& all, std::int64_t offset, st
 }
 
 RotaryAngles RotaryEmbedding::angles(const TokenPositions& positions) {
-  // All of it now, or the plan would change with the tables in the middle of a text.
-  // Texts that are packed into a row may be shorter than it, and the row longer than any text may be.
+  // All of it now, or the plan would change with the tables in the middle of a sequence.
+  // Sequences that are packed into a row may be shorter than it, and the row longer than any sequence may be.
   const std::int64_t rows_needed = std::max(positions.longest, std::min(positions.reach, max_positions_));
-  // Tokens that are each the last of their text have one table, however long that is.
+  // Tokens that are each the last of their sequence have one table, however long that is.
   const bool each_last = !positions.rows.defined() && positions.first + 1 >= positions.longest;
   const Tables& all = tables(rows_needed, each_last ? 0 : positions.longest);
   if (!positions.rows.defined()) return rows_of(all, positions.first, positions.length);

@@ -30,7 +30,7 @@ class RotaryEmbedding {
   RotaryEmbedding(std::int64_t head_dim, std::int64_t max_positions, const RopeParameters& rope,
                   Device device);
 
-  /// Angles of positions [offset, offset + length) of a text of `text_length` positions (0: it ends with
+  /// Angles of positions [offset, offset + length) of a sequence of `text_length` positions (0: it ends with
   /// them), on which the frequencies of some types depend. The offset is an argument of the plan. Throws
   /// ValueError when a position is not below max_positions().
   RotaryAngles angles(std::int64_t length, std::int64_t offset = 0, std::int64_t text_length = 0);
@@ -38,9 +38,9 @@ class RotaryEmbedding {
   /// positions.longest says. The tables reach to positions.reach from now on, or that far. Throws ValueError
   /// when positions.longest is above max_positions().
   RotaryAngles angles(const TokenPositions& positions);
-  /// Makes the tables of a text of `text_length` positions (0: `positions`) reach to `positions` now. Plans
-  /// that read the tables depend on their size, which otherwise grows, by doubling, when a position beyond
-  /// them is asked for: a model may allow far more than a program uses.
+  /// Makes the tables of a sequence of `text_length` positions (0: `positions`) reach to `positions` now.
+  /// Plans that read the tables depend on their size, which otherwise grows, by doubling, when a position
+  /// beyond them is asked for: a model may allow far more than a program uses.
   void reserve(std::int64_t positions, std::int64_t text_length = 0);
   std::int64_t max_positions() const { return max_positions_; }
 
@@ -51,7 +51,7 @@ class RotaryEmbedding {
     LazyTensor query_scale;
   };
 
-  /// Row p is rotated as in a text of max(text_length, p + 1) tokens.
+  /// Row p is rotated as in a sequence of max(text_length, p + 1) tokens.
   Tables make_tables(std::int64_t rows, std::int64_t text_length) const;
   static RotaryAngles rows_of(const Tables& all, std::int64_t offset, std::int64_t length);
   Tables& tables(std::int64_t positions, std::int64_t text_length);

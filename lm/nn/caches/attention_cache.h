@@ -1,4 +1,4 @@
-// AttentionCache: what a forward call is told of the texts that its tokens belong to.
+// AttentionCache: what a forward call is told of the sequences that its tokens belong to.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace caldera {
 
-/// The positions of the tokens (batch, length) of a forward call in their texts.
+/// The positions of the tokens (batch, length) of a forward call in their sequences.
 struct TokenPositions {
   std::int64_t length = 0;
   std::int64_t first = 0;  ///< where `rows` is undefined, token t of every row has position first + t
   LazyTensor rows = {};    ///< i32 (batch, length), on the device
   std::int64_t reach = 0;  ///< positions are below it; tables that reach so far need not grow
-  /// A token at position p is turned as in a text of max(longest, p + 1) tokens: the frequencies of some
-  /// rotary embeddings depend on it. 0: each as the last token of its text.
+  /// A token at position p is rotated as in a sequence of max(longest, p + 1) tokens: the frequencies of some
+  /// rotary embeddings depend on it. 0: each as the last token of its sequence.
   std::int64_t longest = 0;
 };
 
@@ -37,8 +37,8 @@ struct AttendedKeys {
   bool sink_key = false;  ///< whether key 0 is the key of zeros (AttentionOptions::sink_key)
 };
 
-/// Positions, earlier keys and masks of a forward call: of one text that goes on (KVCache), of rows of a
-/// batch that each go on with a text of their own (PagedKVCache), of several texts packed into a row
+/// Positions, earlier keys and masks of a forward call: of one sequence that goes on (KVCache), of rows of a
+/// batch that each go on with a sequence of their own (PagedKVCache), of several sequences packed into a row
 /// (PackedTexts). Models know it by this interface alone. A call is begin(), attended() for every layer, then
 /// finish().
 class AttentionCache {

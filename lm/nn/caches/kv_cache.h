@@ -37,8 +37,9 @@ class KVCache final : public AttentionCache {
   void begin(std::int64_t length);
   void begin(std::int64_t batch, std::int64_t length) override;
   TokenPositions positions() const override;
-  /// Says that the tokens of the calls from now on belong to a text of so many (TokenPositions::longest), of
-  /// which they need not be the last: for a text that is fed in pieces. Nothing: a text ends with its call.
+  /// Says that the tokens of the calls from now on belong to a sequence of so many (TokenPositions::longest),
+  /// of which they need not be the last: for a sequence that is fed in pieces. Nothing: a sequence ends with
+  /// its call.
   void set_text_length(std::optional<std::int64_t> tokens) { text_length_ = tokens; }
   /// Writes, and gives the buffers, or, of a layer with a window that is smaller, the part of them that a
   /// query of the call may look at: where that begins is an argument of the plan.

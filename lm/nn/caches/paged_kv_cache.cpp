@@ -161,7 +161,7 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
   const auto by_head = [&](const LazyTensor& x) {
     return permute_dims(reshape(x, Shape{batch_, count, heads_, width / heads_}), {0, 2, 1, 3});
   };
-  // Behind a text's own positions is what another one left there: its weight is 0, but 0 * NaN is NaN.
+  // Behind a sequence's own positions is what another one left there: its weight is 0, but 0 * NaN is NaN.
   const LazyTensor own =
       reshape(less_equal(reshape(key_positions, Shape{batch_, count}), last_), Shape{batch_, count, 1});
   const LazyTensor own_values = where(own, take(values_[i], rows), 0.0);

@@ -1,4 +1,5 @@
-// PagedKVCache: keys and values of many texts in pages of one memory (Kwon et al. 2023, "PagedAttention").
+// PagedKVCache: keys and values of many sequences in pages of one memory (Kwon et al. 2023,
+// "PagedAttention").
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace caldera {
 struct PagedLayers {
   std::optional<std::int64_t> window;  ///< none: all positions are kept
   std::vector<std::int64_t> layers;
-  std::int64_t pages = 0;  ///< page 0, which no text has, among them
+  std::int64_t pages = 0;  ///< page 0, which no sequence has, among them
 };
 
 /// Says where the tokens of one forward call stand, and where the keys that they look at are. Rows of a batch
-/// are texts, at positions of their own. A token of no text (padding) has position 0 and no_slot.
+/// are sequences, at positions of their own. A token of no sequence (padding) has position 0 and no_slot.
 struct PagedCall {
   std::int64_t batch = 0;
   std::int64_t length = 0;
@@ -27,12 +28,12 @@ struct PagedCall {
   struct Layers {
     std::vector<std::int32_t> slots;  ///< (batch, length): page * page_positions + place within the page
     std::vector<std::int32_t> first;  ///< (batch): the position that the first page of the row begins with
-    std::vector<std::int32_t> pages;  ///< (batch, n): of positions one after the other; 0 beyond a text's own
+    std::vector<std::int32_t> pages;  ///< (batch, n): of consecutive positions; 0 beyond the sequence's own
   };
   std::vector<Layers> groups;  ///< one for each of PagedKVCache::groups()
 };
 
-/// The memory of all layers, and the calls on it. Which text has which page is the caller's affair (see
+/// The memory of all layers, and the calls on it. Which sequence has which page is the caller's affair (see
 /// PageStore in lm/generate/cache/). Shapes of a call are its batch, length and pages; everything else
 /// is data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
 class PagedKVCache final : public AttentionCache {
