@@ -49,6 +49,13 @@ class PlanError : public Error {
   using Error::Error;
 };
 
+/// A step whose results are not those of the f64 interpreter (CALDERA_CHECK): a defect of Caldera or of the
+/// device's driver, never of the program that uses them.
+class CheckError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file that is missing, unreadable, or not what it claims to be.
 class FileError : public Error {
  public:

@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/check/stepwise/step_check.h"
 #include "engine/device/backend.h"
 #include "engine/graph/histories.h"
 #include "engine/runtime/plan_cache.h"
+#include "engine/runtime/settings.h"
 
 namespace caldera {
 namespace {
@@ -54,6 +58,20 @@ std::vector<bool> outputs_without(const Plan& plan, const std::vector<std::size_
   return is_there;
 }
 
+/// The number of the evaluation that is about to be submitted.
+std::uint64_t next_evaluation() {
+  static std::atomic<std::uint64_t> evaluations{0};
+  return ++evaluations;
+}
+
+/// Backend::submit, with the checks that the settings ask for.
+Ticket submit_once(Backend& backend, const Job& job, std::uint64_t evaluation) {
+  const StepChecks& check = settings().check;
+  if (!check.on || (check.evaluation != 0 && check.evaluation != evaluation))
+    return backend.submit(*job.executable, job.bindings);
+  return submit_checked(backend, *job.executable, job.bindings, evaluation, check.step);
+}
+
 }  // namespace
 
 bool Job::sets(const std::shared_ptr<Event>& event) const {
@@ -87,18 +105,19 @@ void Job::end(std::exception_ptr error, bool has_begun) {
 void drop_idle_plans(Backend& backend) { plan_cache().drop_unused(backend.info().device); }
 
 Ticket submit_job(Backend& backend, const Job& job) {
+  const std::uint64_t evaluation = settings().check.on ? next_evaluation() : 0;
   try {
-    return backend.submit(*job.executable, job.bindings);
+    return submit_once(backend, job, evaluation);
   } catch (const OutOfMemoryError&) {
     drop_idle_plans(backend);
   }
   try {
-    return backend.submit(*job.executable, job.bindings);
+    return submit_once(backend, job, evaluation);
   } catch (const OutOfMemoryError&) {
     give_up_histories();
   }
   try {
-    return backend.submit(*job.executable, job.bindings);
+    return submit_once(backend, job, evaluation);
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(describe_intermediates(job.executable->plan()) + ": " + error.what());
   }

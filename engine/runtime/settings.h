@@ -3,16 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "engine/plan/steps/operand.h"
+#include "engine/base/arena_sizes.h"
 
 namespace caldera {
+
+/// What is compared with the f64 interpreter while it runs.
+struct StepChecks {
+  bool on = false;
+  std::uint64_t evaluation = 0;       ///< the one that is checked, counted from 1; 0: every one
+  std::optional<std::uint64_t> step;  ///< the step of it that is checked and printed; none: all
+};
 
 struct Settings {
   bool fusion = true;      // CALDERA_FUSION
   bool plan_cache = true;  // CALDERA_PLAN_CACHE
   bool verify = false;     // CALDERA_VERIFY: prove every plan before it runs
+  /// CALDERA_CHECK: 1, or EVALUATION.STEP. Every evaluation runs step by step, each of which is compared with
+  /// the f64 interpreter; the first that is beyond its bound ends the evaluation with CheckError.
+  StepChecks check;
   /// CALDERA_MEMORY_LIMIT ("512MiB"): bytes that each device opened from now on may take; 0: no limit. See
   /// set_memory_limit in runtime.h.
   std::uint64_t memory_limit = 0;

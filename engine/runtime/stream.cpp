@@ -6,7 +6,8 @@
 
 #include "engine/base/error.h"
 #include "engine/runtime/device_copy.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
+#include "engine/runtime/settings.h"
 
 namespace caldera {
 
@@ -79,7 +80,7 @@ void Stream::run_here(const std::shared_ptr<Job>& job) {
     const std::scoped_lock lock(mutex_);
     leave_lane(job.get());
     return;
-  } else if (depth_ == 1) {
+  } else if (depth() == 1) {
     finish(std::move(running));
     const std::scoped_lock lock(mutex_);
     submitting_ = false;
@@ -111,8 +112,11 @@ Stream::Input Stream::inputs(const Job& job, std::exception_ptr& error) const {
   return found;
 }
 
+/// Where each step is compared with the interpreter, a job finds the device idle.
+std::size_t Stream::depth() const { return settings().check.on ? 1 : depth_; }
+
 bool Stream::may_submit(bool may_wait) const {
-  if (submitting_ || queue_.empty() || running_.size() >= depth_) return false;
+  if (submitting_ || queue_.empty() || running_.size() >= depth()) return false;
   if (may_wait && running_.empty()) return true;
   if (!queue_.front()->copies.empty() && !may_wait) return false;
   // What another device computes may in turn wait for what runs here: that is finished first.
@@ -200,7 +204,7 @@ void Stream::work() {
 
 void Stream::advance(std::size_t own) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (depth_ > 1 && may_submit(false)) submit_next(lock);
+  while (depth() > 1 && may_submit(false)) submit_next(lock);
   ++watchers_;
   changed_.wait(lock, [&] { return queue_.size() < kMaxQueued - 1 + own; });
   --watchers_;

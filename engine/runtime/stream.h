@@ -82,6 +82,7 @@ class Stream {
 
   // Under the mutex; what takes `lock` gives it up for a while.
   Input inputs(const Job& job, std::exception_ptr& error) const;
+  std::size_t depth() const;
   bool may_submit(bool may_wait) const;
   bool may_finish() const { return !finishing_ && !running_.empty(); }
   void submit_next(std::unique_lock<std::mutex>& lock);

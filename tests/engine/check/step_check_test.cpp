@@ -1,0 +1,203 @@
+// CALDERA_CHECK: right programs pass, a wrong step is found and named.
+#include "engine/check/stepwise/step_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/caldera.h"
+#include "engine/check/stepwise/dispatch_plan.h"
+#include "tests/support/devices.h"
+#include "tests/support/idle_backend.h"
+#include "tests/support/plans/plan_case.h"
+#include "tests/support/plans/row_kernels.h"
+
+namespace caldera::testing {
+namespace {
+
+/// A device that computes what another does, but for one number of one download.
+class WrongBackend : public IdleBackend {
+ public:
+  WrongBackend(Backend& right, int wrong_submit, double factor)
+      : right_(right), wrong_submit_(wrong_submit), factor_(static_cast<float>(factor)) {}
+
+  const DeviceInfo& info() const override { return right_.info(); }
+  StoragePtr allocate(std::size_t bytes) override { return right_.allocate(bytes); }
+  void upload(Storage& to, std::size_t offset, const void* from, std::size_t bytes) override {
+    right_.upload(to, offset, from, bytes);
+  }
+  void download(Storage& from, std::size_t offset, void* to, std::size_t bytes) override {
+    right_.download(from, offset, to, bytes);
+    if (submits_ == wrong_submit_) static_cast<float*>(to)[1] *= factor_;
+  }
+  std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan) override {
+    return right_.prepare(plan);
+  }
+  Ticket submit(Executable& executable, const Bindings& bindings) override {
+    ++submits_;
+    return right_.submit(executable, bindings);
+  }
+  void wait(Ticket ticket) override { right_.wait(ticket); }
+  CodeWriter code_writer() const override { return right_.code_writer(); }
+
+ private:
+  Backend& right_;
+  int submits_ = 0;
+  int wrong_submit_;
+  float factor_;
+};
+
+/// Two steps, softmax of rows and then a sum of the rows, on memory of the device.
+class TwoSteps {
+ public:
+  explicit TwoSteps(Device device) : case_(device), device_(shared_backend(device)) {
+    const int x = case_.input(DType::f32, 4 * 8);
+    const int sum = case_.output(DType::f32, 4);
+    const int softmax = case_.arena(DType::f32, 4 * 8);
+    case_.region(softmax_kernel(DType::f32), {4, 8}, {view(x, {8, 1}), view(softmax, {8, 1})}, 1);
+    case_.region(softmax_kernel(DType::f32), {1, 4}, {view(softmax, {0, 8}), view(sum, {0, 1})}, 1);
+  }
+
+  void run(Backend& backend, std::optional<std::uint64_t> step = {}) {
+    std::vector<StoragePtr> storages;
+    Bindings bindings;
+    std::vector<float> x(32);
+    std::iota(x.begin(), x.end(), -9.0F);
+    for (const std::size_t elements : {32, 4}) {
+      storages.push_back(device_.allocate(elements * sizeof(float)));
+      device_.upload(*storages.back(), 0, x.data(), elements * sizeof(float));
+      bindings.slots.push_back({storages.back().get(), 0});
+    }
+    const auto executable = device_.prepare(case_.shared_plan());
+    submit_checked(backend, *executable, bindings, 7, step);
+    result_.resize(4);
+    device_.download(*storages[1], 0, result_.data(), 4 * sizeof(float));
+  }
+  const std::vector<float>& result() const { return result_; }
+
+ private:
+  PlanCase case_;
+  Backend& device_;
+  std::vector<float> result_;
+};
+
+class StepCheck : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
+  void TearDown() override { settings() = saved_; }
+
+  /// The program's results, with every step checked, are those without.
+  static void expect_passes(const std::function<std::vector<LazyTensor>()>& program) {
+    std::vector<std::vector<double>> plain;
+    for (const LazyTensor& output : program()) plain.push_back(output.astype(DType::f64).to_vector<double>());
+    settings().check.on = true;
+    std::size_t k = 0;
+    for (const LazyTensor& output : program())
+      EXPECT_EQ(output.astype(DType::f64).to_vector<double>(), plain.at(k++)) << "output " << k;
+    settings().check.on = false;
+  }
+
+ private:
+  const Settings saved_ = settings();
+};
+
+TEST_P(StepCheck, ARightPlanPassesAndLeavesItsResults) {
+  TwoSteps steps(GetParam());
+  steps.run(shared_backend(GetParam()));
+  // Every row of x is the one before plus 8: the four first columns of its softmax are one number.
+  EXPECT_EQ(steps.result(), std::vector<float>(4, 0.25F));
+}
+
+TEST_P(StepCheck, NamesTheFirstStepThatIsWrong) {
+  for (const int step : {0, 1}) {
+    TwoSteps steps(GetParam());
+    WrongBackend wrong(shared_backend(GetParam()), step + 1, 1.001);
+    ::testing::internal::CaptureStderr();
+    try {
+      steps.run(wrong);
+      ADD_FAILURE() << "step " << step << " passed";
+    } catch (const CheckError& error) {
+      const std::string expected = "evaluation 7, step " + std::to_string(step) + " of 2: ";
+      EXPECT_EQ(std::string(error.what()).substr(0, expected.size()), expected);
+    }
+    const std::string report = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(report.find("operand 0"), std::string::npos) << report;
+    EXPECT_NE(report.find("row_max"), std::string::npos) << report;  // its code
+    EXPECT_NE(report.find("alone: CALDERA_CHECK=7." + std::to_string(step) + " "), std::string::npos)
+        << report;
+  }
+}
+
+TEST_P(StepCheck, ARoundingIsNoMistake) {
+  TwoSteps steps(GetParam());
+  WrongBackend nearly(shared_backend(GetParam()), 1, 1 + 0x1p-23);
+  EXPECT_NO_THROW(steps.run(nearly));
+}
+
+TEST_P(StepCheck, OneStepAloneIsPrintedAndTheOthersAreNotChecked) {
+  TwoSteps steps(GetParam());
+  WrongBackend wrong(shared_backend(GetParam()), 1, 1.5);
+  ::testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(steps.run(wrong, 1));
+  const std::string report = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(report.find("step 1 of 2"), std::string::npos) << report;
+  EXPECT_NE(report.find("within its bounds"), std::string::npos) << report;
+}
+
+TEST_P(StepCheck, ProgramsOfEveryKindOfStepPass) {
+  const Device device = GetParam();
+  const auto values = [&](const Shape& shape, double scale) {
+    std::vector<float> data(static_cast<std::size_t>(shape.numel()));
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = static_cast<float>(scale * std::sin(1.7 * static_cast<double>(i) + 0.3));
+    return LazyTensor::from_vector(data, shape, device);
+  };
+  expect_passes([&] {
+    const LazyTensor x = values({6, 33}, 3);
+    const LazyTensor w = values({33, 17}, 0.4);
+    const LazyTensor ids = LazyTensor::from_vector(std::vector<std::int32_t>{0, 5, 2, 5}, {4}, device);
+    const LazyTensor h = relu(matmul(x, w) + 0.5);
+    const LazyTensor spd = matmul(w, w.transpose(0, 1)) + eye(33, 33, 0, DType::f32, device) * 40.0;
+    return std::vector<LazyTensor>{softmax(h),
+                                   sum(exp(x * 0.1) - 1.0, {0}),
+                                   argmax(x, 1),
+                                   take(h, ids, 0),
+                                   matmul(x.astype(DType::bf16), w.astype(DType::bf16)),
+                                   cholesky(spd)};
+  });
+  expect_passes([&] {
+    const LazyTensor q = values({2, 5, 8}, 1.5);
+    const LazyTensor loss = sum(scaled_dot_product_attention(q, q * 0.5, q + 1.0));
+    return std::vector<LazyTensor>{loss, grad(loss, {q})[0]};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, StepCheck, ::testing::ValuesIn(tested_devices()), device_test_name);
+
+TEST(DispatchPlan, TakesWhatRunsWithTheFirstStep) {
+  PlanCase c(Device::cpu());
+  const int x = c.input(DType::f32, 8);
+  const int a = c.output(DType::f32, 8);
+  const int b = c.output(DType::f32, 8);
+  const int d = c.output(DType::f32, 8);
+  for (const int to : {a, b})
+    c.region(softmax_kernel(DType::f32), {1, 8}, {view(x, {8, 1}), view(to, {8, 1})}, 1);
+  c.join();
+  c.region(softmax_kernel(DType::f32), {1, 8}, {view(b, {8, 1}), view(d, {8, 1})}, 1);
+  const check::DispatchPlan first = check::cut_dispatch(c.plan(), 0);
+  EXPECT_EQ(first.plan->steps.size(), 2U);
+  EXPECT_EQ(first.buffers, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(first.plan->output_count, 2);
+  const check::DispatchPlan second = check::cut_dispatch(c.plan(), first.end());
+  EXPECT_EQ(second.plan->steps.size(), 1U);
+  EXPECT_EQ(second.buffers, (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(second.plan->input_count, 1);
+}
+
+}  // namespace
+}  // namespace caldera::testing
