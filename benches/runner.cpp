@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "benches/clock.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
 

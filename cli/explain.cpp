@@ -4,17 +4,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
 #include "cli/files/outputs.h"
-#include "engine/plan/dependencies.h"
 #include "lm/base/atomic_file.h"
 
 namespace caldera::cli {
@@ -66,20 +63,19 @@ class ExplainCommand : public Command {
                        : task_ == "decode" ? explain_decode(flags_, device)
                                            : explain_train(flags_, device);
     // A step may take several evaluations (gradient accumulation): the largest one is shown.
-    const auto largest = std::max_element(
-        steady.runs.begin(), steady.runs.end(),
-        [](const auto& a, const auto& b) { return a->plan->node_count < b->plan->node_count; });
-    Explanation explanation = explain(**largest);
+    Explanation explanation = explain(steady.runs);
     explanation.title = fmt::format("{} of {}", task_, folder_name(flags_.model));
-    explanation.submits = std::accumulate(steady.runs.begin(), steady.runs.end(), std::uint64_t{0},
-                                          [](std::uint64_t sum, const auto& r) { return sum + r->submits; });
 
     StagedFiles files;
     if (!dot_.empty()) files.add_text(dot_, to_dot(explanation));
     if (!html_.empty()) files.add_text(html_, to_html(explanation));
     if (!trace_.empty()) files.add_text(trace_, to_trace(steady.runs, steady.spans));
     files.commit();
-    if (!json()) return print(explanation, steady.runs.size());
+    if (!json()) {
+      fmt::print("{}", to_text(explanation));
+      if (steady.runs.size() > 1) fmt::print("the largest of {} evaluations\n", steady.runs.size());
+      return;
+    }
     nlohmann::ordered_json document = nlohmann::ordered_json::parse(to_json(explanation));
     document["task"] = task_;
     document["evaluations"] = steady.runs.size();
@@ -147,36 +143,6 @@ class ExplainCommand : public Command {
     if (!trace_.empty()) check_output_file(trace_, "--trace");
     flags_.prompt_is_text = prompt_option_.given();
     flags_.sampling.seed = flags_.training.options.seed;
-  }
-
-  void print(const Explanation& e, std::size_t evaluations) const {
-    const Plan& plan = *e.plan;
-    StepCost total;
-    for (const StepCost& cost : e.costs) total += cost;
-    fmt::print("{} on {}: {} nodes -> {} dispatches, {} barriers (depth {}), {} submits, plan cache {}\n",
-               e.title, plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
-               depth_of(plan), e.submits, e.cache_hit ? "hit" : "miss");
-    if (evaluations > 1) fmt::print("the largest of {} evaluations\n", evaluations);
-    fmt::print("{:.1f} us; {:.2f} MFLOP, {} read and written; arena {}, peak {}\n\n", e.seconds * 1e6,
-               static_cast<double>(total.flops) * 1e-6, format_bytes(total.bytes()),
-               format_bytes(plan.arena_bytes), format_bytes(plan.peak_bytes));
-
-    constexpr std::size_t kShown = 24;
-    std::vector<std::size_t> order(plan.steps.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const bool timed = !e.step_seconds.empty();
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return timed ? e.step_seconds[a] > e.step_seconds[b] : e.costs[a].bytes() > e.costs[b].bytes();
-    });
-    fmt::print("{:>5} {:>10} {:>5} {:>12} {:>12}  kernel, {} first\n", "step", "us", "ops", "flop", "bytes",
-               timed ? "slowest" : "widest");
-    for (std::size_t k = 0; k < std::min(kShown, order.size()); ++k) {
-      const std::size_t i = order[k];
-      fmt::print("{:>5} {:>10} {:>5} {:>12} {:>12}  {} {}\n", i,
-                 timed ? fmt::format("{:.1f}", e.step_seconds[i] * 1e6) : "-", e.costs[i].ops,
-                 e.costs[i].flops, e.costs[i].bytes(), plan.steps[i].name(), plan.steps[i].dims.to_string());
-    }
-    if (order.size() > kShown) fmt::print("and {} more: see --json or --html\n", order.size() - kShown);
   }
 
   ExplainFlags flags_;

@@ -13,6 +13,7 @@
 
 #include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
+#include "engine/device/generated_code.h"
 #include "engine/device/memory_budget.h"
 #include "engine/plan/device_traits.h"
 #include "engine/plan/plan.h"
@@ -108,15 +109,6 @@ inline Executable::Executable(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
       may_fail_(std::any_of(plan_->steps.begin(), plan_->steps.end(),
                             [](const Step& step) { return step.is<LinalgStep>(); })) {}
-
-/// Generated code, for people.
-struct GeneratedCode {
-  std::string title;
-  std::string text;
-};
-/// Writes the code that a device generates for a step. Throws DTypeError where it has no code for the step's
-/// types.
-using CodeWriter = std::vector<GeneratedCode> (*)(const Step& step);
 
 /// Is thrown by `submit` and `wait` where steps of a replay have failed for what their inputs are (a matrix
 /// that is not positive definite), and all others ran: what does not depend on a failed step is there.

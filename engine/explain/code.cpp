@@ -1,6 +1,6 @@
 // The generated code of a step, as `explain` and CALDERA_DEBUG=4 show it.
 #include "engine/base/error.h"
-#include "engine/explain/explanation.h"
+#include "engine/explain/explained_plan.h"
 
 namespace caldera {
 

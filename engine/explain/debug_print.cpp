@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "engine/explain/explanation.h"
+#include "engine/explain/explained_plan.h"
 
 namespace caldera {
 namespace {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
+#include "engine/graph/op.h"
 
 namespace caldera {
 namespace {

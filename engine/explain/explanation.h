@@ -1,36 +1,45 @@
-// Explain: what a graph has become, for people and tools. A plan, the graph it was made from, what each step
-// costs, and, where it has run, how long it took; as JSON, Graphviz source, a picture of its memory, a page
-// and a trace.
+// Explanation: what a graph has become, for people and tools. A plan, the graph it was made from, what each
+// step costs, and, where it has run, how long it took; as a table, JSON, Graphviz source, a picture of its
+// memory, a page and a trace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/explain/records.h"
-#include "engine/plan/cost.h"
-#include "engine/plan/plan.h"
+#include "engine/device/generated_code.h"
+#include "engine/explain/host_records.h"
+#include "engine/explain/recorded_graph.h"
 
 namespace caldera {
 
+struct Plan;
+struct RunRecord;
+
 struct Explanation {
   std::string title;
-  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Plan> plan;  ///< opaque: what it says is read through the functions below
   RecordedGraph graph;
-  std::vector<StepCost> costs;  // of the plan's steps
-  bool executed = false;        // what follows is known
+  bool executed = false;  ///< what follows is known
   bool cache_hit = false;
   std::uint64_t submits = 0;
-  double seconds = 0;                // from submit until the results are there
-  std::vector<double> step_seconds;  // of the plan's steps; empty where the device cannot tell
-  CodeWriter code = nullptr;         // of the device: what it generates for a step
+  double seconds = 0;                ///< from submit until the results are there
+  std::vector<double> step_seconds;  ///< of the plan's steps; empty where the device cannot tell
+  CodeWriter code = nullptr;         ///< of the device: what it generates for a step
 };
 
-/// An evaluation that has been recorded and waited for.
+/// Explains an evaluation that has been recorded (Profiler) and waited for.
 Explanation explain(const RunRecord& run);
+/// Explains the largest of several evaluations that make up one piece of work, with the submits of all.
+/// Throws ValueError where there is none.
+Explanation explain(std::span<const std::shared_ptr<const RunRecord>> runs);
+
+/// Returns a line on the whole, one on its cost, and a table of at most `most_steps` steps: the slowest
+/// first, or, where nothing has run, those that move the most bytes.
+std::string to_text(const Explanation& explanation, std::size_t most_steps = 24);
 
 /// One line:
 /// {"title","device","nodes","steps":[{"kernel","kind","ops","flops","bytes","scratch_bytes","form",
@@ -58,33 +67,5 @@ std::string to_html(const Explanation& explanation);
 /// use.
 std::string to_trace(std::span<const std::shared_ptr<const RunRecord>> runs, std::span<const HostSpan> spans,
                      std::span<const CopyRecord> copies = {});
-
-/// The code that is generated for a step: its kernels' IR, and what the device makes of them, if `code` is
-/// given.
-std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code);
-
-// ---- For the writers of these formats ----
-
-/// The costs of the plan's steps.
-std::vector<StepCost> costs_of(const Plan& plan);
-
-/// "12.5 KiB"
-std::string format_bytes(std::int64_t bytes);
-
-/// Lists for each step the earlier steps that wrote what it reads, each once, ascending.
-std::vector<std::vector<std::uint32_t>> step_dependencies(const Plan& plan);
-
-/// A buffer of the arena from the step that first touches it to the last one.
-struct BufferLife {
-  std::size_t buffer = 0;
-  std::size_t first = 0;
-  std::size_t last = 0;
-  std::optional<std::size_t> writer;  // the first step that writes it
-  Shape shape;                        // as that step sees it
-};
-std::vector<BufferLife> arena_lives(const Plan& plan);
-
-/// Bytes of the arena that are in use during each step; memory reused in place counts once.
-std::vector<std::int64_t> live_bytes(const Plan& plan, std::span<const BufferLife> lives);
 
 }  // namespace caldera

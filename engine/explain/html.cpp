@@ -4,8 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
 #include "engine/explain/page.h"
+#include "engine/graph/op.h"
 
 namespace caldera {
 namespace {
@@ -84,11 +86,12 @@ std::string describe(const Plan& plan, const Step& step, std::size_t k) {
 Json step_data(const Explanation& e, Json& code) {
   const Plan& plan = *e.plan;
   const auto dependencies = step_dependencies(plan);
+  const std::vector<StepCost> costs = costs_of(plan);
   std::map<std::string, std::size_t> known;
   Json steps = Json::array();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    const StepCost& cost = e.costs[i];
+    const StepCost& cost = costs[i];
     Json operands = Json::array();
     bool writes_output = false;
     for (std::size_t k = 0; k < step.operands.size(); ++k) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
 
 namespace caldera {

@@ -7,30 +7,14 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/device/backend.h"
-#include "engine/graph/op.h"
+#include "engine/explain/host_records.h"
+#include "engine/explain/recorded_graph.h"
 #include "engine/plan/cost.h"
 
 namespace caldera {
-
-/// Holds what is kept of a node: neither its value nor its inputs stay alive.
-struct GraphNode {
-  const OpDef* op = nullptr;
-  Shape shape;
-  DType dtype = DType::f32;
-  std::uint64_t id = 0;
-  bool is_data = false;               // a leaf that has its value
-  std::vector<std::uint32_t> inputs;  // positions in RecordedGraph::nodes
-};
-
-/// A graph as it stood when it was evaluated. Step::nodes are positions in `nodes`.
-struct RecordedGraph {
-  std::vector<GraphNode> nodes;  // inputs before users
-  std::vector<std::uint32_t> outputs;
-};
 
 /// At least a nanosecond, so that rates are finite.
 double seconds_of(const StepTime& time);
@@ -51,7 +35,7 @@ std::vector<KernelRun> kernel_runs(const Plan& plan, std::span<const StepTime> t
 
 /// One replay of a plan. Complete once the evaluation has been waited for.
 struct RunRecord {
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = RecordTime;
   RecordedGraph graph;
   std::shared_ptr<const Plan> plan;
   bool cache_hit = false;
@@ -63,21 +47,6 @@ struct RunRecord {
   std::uint64_t submits = 0;     // that the device counted
   DeviceCounters before, after;  // of the device, at `begin` and at `done`
   CodeWriter code = nullptr;     // of the device
-};
-
-/// Bytes brought from one device to another, by a thread of the host.
-struct CopyRecord {
-  Device from, to;
-  std::size_t bytes = 0;
-  std::uint32_t thread = 0;
-  RunRecord::Time begin, end;
-};
-
-/// A stretch of time on a thread of the host.
-struct HostSpan {
-  std::string_view name;
-  std::uint32_t thread = 0;
-  RunRecord::Time begin, end;
 };
 
 }  // namespace caldera

@@ -9,7 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
+#include "engine/explain/records.h"
 
 namespace caldera {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/graph/tracing/tracing.h"
 #include "engine/jit/replay.h"
 #include "engine/jit/trace_cache.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 
 namespace caldera {
 namespace {

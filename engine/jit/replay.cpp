@@ -15,7 +15,7 @@
 #include "engine/runtime/job_inputs.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_finder.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 #include "ops/core/node_builder.h"
 
 namespace caldera {

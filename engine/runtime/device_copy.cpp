@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 
 namespace caldera {
 namespace {

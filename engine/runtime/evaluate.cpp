@@ -19,7 +19,7 @@
 #include "engine/runtime/job_inputs.h"
 #include "engine/runtime/memory_pressure.h"
 #include "engine/runtime/plan_finder.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {

@@ -6,7 +6,7 @@
 #include "engine/device/backend.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {
@@ -25,7 +25,6 @@ Explanation explain(std::span<const LazyTensor> outputs) {
   }
   c.fill();
   e.graph = record_graph(c);
-  e.costs = costs_of(*e.plan);
   e.code = backend(e.plan->device).code_writer();
   return e;
 }

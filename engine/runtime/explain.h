@@ -1,5 +1,4 @@
-// Explain: how a graph would be evaluated. What has run is explained from its record
-// (engine/explain/explanation.h).
+// Explain: how a graph would be evaluated, and how recorded evaluations ran.
 #pragma once
 
 #include <initializer_list>
@@ -7,6 +6,7 @@
 
 #include "engine/explain/explanation.h"
 #include "engine/graph/lazy_tensor.h"
+#include "engine/runtime/profiler.h"
 
 namespace caldera {
 

@@ -36,7 +36,7 @@ struct Job {
   /// tells.
   std::vector<std::shared_ptr<Event>> output_events;
   Settlement settlement;              // of the outputs; its values are in the order of output_events
-  std::shared_ptr<RunRecord> record;  // null unless someone records (profiler.h)
+  std::shared_ptr<RunRecord> record;  // null unless someone records (profile_hooks.h)
 
   const std::shared_ptr<Event>& event_of(std::size_t output) const {
     return output_events.empty() ? done : output_events[output];

@@ -15,7 +15,7 @@
 #include "engine/graph/tracing/tracing.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/plan_cache.h"
-#include "engine/runtime/profiler.h"
+#include "engine/runtime/profile_hooks.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {

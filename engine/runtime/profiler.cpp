@@ -10,6 +10,7 @@
 #include "engine/runtime/capture/graph_key.h"
 #include "engine/runtime/job.h"
 #include "engine/runtime/plan_cache.h"
+#include "engine/runtime/profile_hooks.h"
 #include "engine/runtime/settings.h"
 
 namespace caldera {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/caldera.h"
+#include "engine/plan/plan.h"
 #include "engine/runtime/explain.h"
 #include "tests/support/engine_setup.h"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/caldera.h"
+#include "engine/plan/plan.h"
 #include "engine/runtime/explain.h"
 #include "tests/support/engine_setup.h"
 

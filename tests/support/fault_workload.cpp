@@ -8,6 +8,7 @@
 #include "engine/caldera.h"
 #include "engine/runtime/profiler.h"
 #include "lm/nn/attention/attention.h"
+#include "engine/explain/records.h"
 
 namespace caldera::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/arena_sizes.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
@@ -20,11 +21,6 @@ struct PlanBuffer {
   std::int64_t bytes = 0;
   std::int64_t arena_offset = 0;  // arena buffers only; a multiple of kArenaAlignment
 };
-
-inline constexpr std::int64_t kArenaAlignment = 256;
-/// Bounds the bytes of a segment of an arena (Plan::arena_segment). Every Vulkan driver promises 1 GiB in one
-/// allocation, and some do not give more; SwiftShader gives a little less.
-inline constexpr std::int64_t kArenaSegment = (std::int64_t{1} << 30) - (std::int64_t{1} << 20);
 
 /// Says how far a replay moves an operand: the sum of its terms, in elements.
 struct Position {

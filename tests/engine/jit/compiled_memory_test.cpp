@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/profiler.h"
 #include "tests/support/engine_setup.h"
 #include "tests/support/memory_watch.h"

@@ -10,6 +10,7 @@
 #include "engine/runtime/profiler.h"
 #include "tests/engine/multi_device/two_devices.h"
 #include "tests/support/plans/named_programs.h"
+#include "engine/explain/records.h"
 
 namespace caldera::testing {
 namespace {

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "engine/caldera.h"
+#include "engine/explain/explained_plan.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/profiler.h"
 #include "tests/support/engine_setup.h"
 
@@ -25,11 +27,11 @@ TEST(Explain, CostsOfAProduct) {
   const LazyTensor b = leaf({33, 5}, Device::null());
   const Explanation e = explain({matmul(a, b)});
   ASSERT_EQ(e.plan->steps.size(), 1U);
-  EXPECT_EQ(e.costs[0].flops, 2 * 7 * 33 * 5);
-  EXPECT_EQ(e.costs[0].read_bytes, 4 * (7 * 33 + 33 * 5));
-  EXPECT_EQ(e.costs[0].written_bytes, 4 * 7 * 5);
-  EXPECT_EQ(e.costs[0].scratch_bytes, 0);  // its result is an output
-  EXPECT_EQ(e.costs[0].ops, 1);
+  EXPECT_EQ(costs_of(*e.plan)[0].flops, 2 * 7 * 33 * 5);
+  EXPECT_EQ(costs_of(*e.plan)[0].read_bytes, 4 * (7 * 33 + 33 * 5));
+  EXPECT_EQ(costs_of(*e.plan)[0].written_bytes, 4 * 7 * 5);
+  EXPECT_EQ(costs_of(*e.plan)[0].scratch_bytes, 0);  // its result is an output
+  EXPECT_EQ(costs_of(*e.plan)[0].ops, 1);
 }
 
 TEST(Explain, BroadcastOperandsCountByWhatTheyHold) {
@@ -38,9 +40,9 @@ TEST(Explain, BroadcastOperandsCountByWhatTheyHold) {
   const LazyTensor x = leaf({7, 33}, Device::null());
   const Explanation e = explain({x * x + row});
   ASSERT_EQ(e.plan->steps.size(), 1U);
-  EXPECT_EQ(e.costs[0].flops, 2 * 7 * 33);
-  EXPECT_EQ(e.costs[0].read_bytes, 4 * (7 * 33 + 33));
-  EXPECT_EQ(e.costs[0].written_bytes, 4 * 7 * 33);
+  EXPECT_EQ(costs_of(*e.plan)[0].flops, 2 * 7 * 33);
+  EXPECT_EQ(costs_of(*e.plan)[0].read_bytes, 4 * (7 * 33 + 33));
+  EXPECT_EQ(costs_of(*e.plan)[0].written_bytes, 4 * 7 * 33);
 }
 
 /// Buffers of f32 in the given roles.
@@ -81,8 +83,8 @@ TEST(Explain, IndicesAreNoFloatingPointWork) {
   const LazyTensor i = arange(50, DType::i32, Device::null());
   const Explanation e = explain({where(less(i + i * 3, 20), leaf({50}, Device::null()), 0.0)});
   ASSERT_EQ(e.plan->steps.size(), 1U);
-  EXPECT_EQ(e.costs[0].flops, 0);
-  EXPECT_GT(e.costs[0].ops, 0);
+  EXPECT_EQ(costs_of(*e.plan)[0].flops, 0);
+  EXPECT_GT(costs_of(*e.plan)[0].ops, 0);
 }
 
 TEST(Explain, AttentionCountsWhatTheMaskLeaves) {

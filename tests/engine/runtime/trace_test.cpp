@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/explain.h"
 #include "engine/runtime/profiler.h"
