@@ -1,4 +1,4 @@
-// What the writers of an explanation's formats ask of a plan.
+// The questions that the writers of an explanation's formats ask of a plan.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace caldera {
 
-/// Returns the code that is generated for a step: its kernels' IR, and what the device makes of them, if `code` is
-/// given.
+/// Returns the code that is generated for a step: its kernels' IR, and what the device makes of them, if
+/// `code` is given.
 std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code);
 
 /// Returns the costs of the plan's steps.

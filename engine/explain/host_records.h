@@ -1,4 +1,4 @@
-// What is recorded of the host: what its threads did for evaluations.
+// Records of the host: what its threads did for evaluations.
 #pragma once
 
 #include <chrono>

@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// What is compared with the f64 interpreter while it runs.
+/// Says what is compared with the f64 interpreter while it runs.
 struct StepChecks {
   bool on = false;
   std::uint64_t evaluation = 0;       ///< the one that is checked, counted from 1; 0: every one

@@ -27,3 +27,13 @@ for wrong in yes 0.5 1. 1.x 1.2.3 -1.2 .3; do
   expect_exit 1 env CALDERA_CHECK=$wrong "$CALDERA_BIN" devices
   grep -q "CALDERA_CHECK is '$wrong'; want 1" "$work/stderr" || fail "CALDERA_CHECK=$wrong: $(cat "$work/stderr")"
 done
+
+# Attention over a cache in parts, one of which nobody sees; and weights in blocks.
+gguf="$CALDERA_TEST_DATA/gguf/tiny-Q4_K_M.gguf"
+if [ -e "$gguf" ]; then
+  for device in cpu vulkan; do
+    if [ $device = vulkan ] && ! "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then continue; fi
+    expect_exit 0 env CALDERA_CHECK=1 "$CALDERA_BIN" generate --device $device --model "$gguf" --prompt-ids 1,5,9,3 \
+      --max-tokens 2
+  done
+fi

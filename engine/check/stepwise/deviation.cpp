@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/check/reference/reference_plan.h"
+#include "engine/check/stepwise/left_out_parts.h"
 
 namespace caldera::check {
 namespace {
@@ -100,7 +101,7 @@ std::vector<std::optional<std::size_t>> writers(const Plan& plan) {
 /// The results of the interpreter, with and without moved operands.
 class Expected {
  public:
-  Expected(const Plan& plan, const PlanMemory& before)
+  Expected(const Plan& plan, const PlanMemory& before, const std::vector<std::vector<std::byte>>& got)
       : plan_(plan), exact_(before), rounding_(coarsest_rounding(plan)), distance_(distance_to_move(plan)) {
     reference::run_reference(plan, exact_);
     std::mt19937 random(1);
@@ -108,6 +109,10 @@ class Expected {
       moved_.push_back(before);
       move_operands(plan, distance_, random, moved_.back());
       reference::run_reference(plan, moved_.back());
+    }
+    for (const Step& step : plan.steps) {
+      accept_left_out_parts(plan, step, got, exact_);
+      for (PlanMemory& moved : moved_) accept_left_out_parts(plan, step, got, moved);
     }
   }
 
@@ -176,7 +181,7 @@ class Expected {
 std::optional<Deviation> first_deviation(const Plan& plan, const PlanMemory& before,
                                          const std::vector<std::vector<std::byte>>& after,
                                          const std::vector<std::size_t>& failed) {
-  const Expected expected(plan, before);
+  const Expected expected(plan, before, after);
   const auto last = writers(plan);
   std::optional<Deviation> first;
   for (std::size_t b = 0; b < after.size(); ++b) {

@@ -1,4 +1,5 @@
-// How far the results of a dispatch may be from those of the f64 interpreter, and how far they are.
+// Deviation: how far the results of a dispatch are from those of the f64 interpreter, and how far they may
+// be.
 //
 // The bound of an element comes from how much the element depends on its operands. The interpreter runs again
 // with operands that are moved by a relative distance, up or down at random, and what the element moves by

@@ -1,4 +1,4 @@
-// What people read of a step that was checked.
+// The report on a step that was checked.
 #pragma once
 
 #include <cstddef>
