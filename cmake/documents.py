@@ -9,7 +9,8 @@ Reads README.md, MIGRATION.md, CONTRIBUTING.md and docs/, or the files given. Of
              "folder of `lm/serve/`" the first column's paths lie there
   flags      a --flag is declared in cli/, or read by a script or another program of the tree
   commands   `caldera COMMAND` and `./run COMMAND` are commands
-  switches   CALDERA_NAME is read by code or set by CMake
+  switches   CALDERA_NAME is read by code or set by CMake; and each that the library or the program reads is in the
+             table of switches (SWITCHES)
   tests      `Suite.Test` is a test of GoogleTest
   symbols    the identifiers between backticks occur in the code (comments do not count), and so do functions that
              an example in C++ calls
@@ -27,6 +28,7 @@ import re
 import subprocess
 import sys
 
+SWITCHES = "docs/guide/debugging.md"
 DOCUMENTS = ("README.md", "MIGRATION.md", "CONTRIBUTING.md", "docs/")
 CODE = (".h", ".cpp", ".glsl", ".comp", ".py", ".sh", ".cmake", ".txt", ".in", ".html", ".js", ".json")
 SCRIPTS = ("run", ".ci/run")
@@ -77,12 +79,16 @@ class Tree:
         self.names = collections.defaultdict(list)
         for end in self.ends:
             self.names[end.count("/")].append(end)
+        self.read_switches = {}  # with the file that reads each
         self.flags, self.switches, self.words, self.tests, self.texts = set(), set(), set(), set(), []
         for file in code:
             text = without_comments(file)
             self.words.update(IDENTIFIER.findall(text))
             self.flags.update(FLAG.findall(text))
             self.switches.update(SWITCH.findall(text))
+            if file.startswith(("engine/", "ops/", "eager/", "lm/", "training/", "cli/", "benches/")):
+                for name in re.findall(r'"(CALDERA_[A-Z_]+)"', text):
+                    self.read_switches[name] = file
             if file.startswith("tests/"):
                 self.tests.update(SUITE_OF.findall(text))
                 self.words.update("test_" + part for part in file.split("/")[1:-1])
@@ -263,6 +269,10 @@ def main():
     tree = Tree()
     pages = sys.argv[1:] or [f for f in tracked_files() if f.endswith(".md") and f.startswith(DOCUMENTS)]
     faults = [fault for page in pages for fault in Page(page, tree).check()]
+    if not sys.argv[1:]:
+        listed = set(SWITCH.findall(read(SWITCHES)))
+        faults += [f"{file}: {name} is not in the table of {SWITCHES}"
+                   for name, file in sorted(tree.read_switches.items()) if name not in listed]
     print("\n".join(faults + [f"documents: {len(pages)} pages, {len(faults)} names that the tree does not have"]))
     return 1 if faults else 0
 
