@@ -255,7 +255,7 @@ class Attempt {
     return true;
   }
 
-  /// Where the plan's inputs and outputs lie, and its numbers.
+  /// Where the plan's inputs and outputs are, and its numbers.
   static void bind(Job& job, const GraphKey& c, const std::shared_ptr<OpenDevice>& target,
                    const InnerValues* inner, std::span<const std::int32_t> donors) {
     const Plan& plan = job.executable->plan();

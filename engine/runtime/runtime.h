@@ -17,8 +17,8 @@ class Backend;
 /// when there is no such device.
 Backend& backend(Device device);
 
-/// Opens the device anew beside what was open before, and drops its plans: the way on after the device was
-/// lost. What is scheduled on the former opening ends first. Tensors whose values lie in Vulkan memory of the
+/// Opens the device again beside what was open before, and drops its plans: the way on after the device was
+/// lost. What is scheduled on the former opening ends first. Tensors whose values are in Vulkan memory of the
 /// former opening give a DeviceError where they are used; those of a device that was not lost should be
 /// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be
 /// opened.
@@ -53,7 +53,7 @@ void set_plan_cache_limit(std::size_t bytes);
 /// driver now: idle arenas, free blocks, cached ones, staging, and on the host what the C library has of
 /// freed memory, of freed nodes that of the calling thread. Waits for work in flight. Values, plans and
 /// kernels stay (clear_plan_cache, set_cache_limit); the histories of values that were evaluated are given
-/// up, so differentiate before. What comes next takes memory anew. A device that is not open is not opened.
+/// up, so differentiate before. What comes next takes memory again. A device that is not open is not opened.
 /// Not needed in a loop: what 64 evaluations of a device did not need goes back by itself. Thread-safe.
 /// Throws DeviceError when the device is lost.
 void trim(Device device);

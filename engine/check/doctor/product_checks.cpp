@@ -136,7 +136,7 @@ void check_batches(Examination& x) {
         view(z, {3 * t * e, t * e, e, 1, 0}, out));
     add(view(in, {0, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
         view(z, {3 * t * e, t * e, e, 1, 0}, 2 * out));
-    // Heads as attention lays them out: the batch lies between the rows and the columns.
+    // Heads as attention lays them out: the batch is between the rows and the columns.
     add(view(in, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
         view(z, {3 * t * e, e, 3 * e, 1, 0}, 3 * out));
     x.compare("product of batches, " + std::to_string(t) + " rows", plan, allowed_of_product(DType::f32, d));

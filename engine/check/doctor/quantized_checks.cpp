@@ -19,7 +19,7 @@ constexpr std::int64_t kColumns = 256;
 constexpr std::int64_t kFewRows = 2, kManyRows = 41;  // of x
 constexpr std::int64_t kCounts[] = {1, kFewRows, 3, 8, kManyRows};
 
-/// Where the f16 scales of a block lie (-1: none), and the largest number that one is multiplied with.
+/// Where the f16 scales of a block are (-1: none), and the largest number that one is multiplied with.
 struct BlockScales {
   QuantizedFormat format;
   int first = -1, second = -1;
@@ -98,7 +98,7 @@ struct Wanted {
   std::int64_t matrix = -1;  // of that one alone, which need not be the first of its buffer
 };
 
-/// Some lie outside.
+/// Some are outside.
 int add_chosen_matrices(PlanCase& plan, const Wanted& wanted) {
   const bool of_rows = wanted.work == QuantizedWork::take_rows;
   const int index = plan.input(DType::i32, wanted.count);

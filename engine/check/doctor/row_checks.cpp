@@ -47,7 +47,7 @@ struct RowKernel {
   Tolerance allowed;
 };
 
-/// All extents in one plan, dense and (where asked) transposed; rows of all steps lie one after the other.
+/// All extents in one plan, dense and (where asked) transposed; rows of all steps are one after the other.
 void add_row_steps(PlanCase& plan, const RowKernel& row, DType type, bool joined) {
   const std::int64_t elements = all_elements();
   std::int64_t rows = 0;

@@ -29,7 +29,7 @@ struct AttentionSetting {
   double fill = -1e30;
   std::int64_t offset = 0;         // causal: in the operand
   std::int64_t offset_scalar = 0;  // causal: added by a scalar argument, unless 0
-  bool heads_inside = false;       // tensors lie as (batch, time, head, size), not (batch, head, time, size)
+  bool heads_inside = false;       // tensors are as (batch, time, head, size), not (batch, head, time, size)
   Range values{-1, 1};             // of q and k
   bool hint = true;                // causal: Step::causal says so
   DType memory = DType::f32;       // of q, k, v and go

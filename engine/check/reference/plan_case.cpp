@@ -194,7 +194,7 @@ DeviceRun PlanCase::run_on(Backend& backend) const {
 }
 
 DeviceRun PlanCase::run_on(Backend& backend, Executable& executable) const {
-  // Every buffer lies inside a larger storage, as bound tensors may, and nothing around it may change.
+  // Every buffer is inside a larger storage, as bound tensors may, and nothing around it may change.
   constexpr std::size_t kAround = 256;
   std::vector<StoragePtr> storages;
   Bindings bindings;

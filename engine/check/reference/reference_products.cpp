@@ -7,7 +7,7 @@ namespace {
 /// sum over k of A B, exact for integers (modulo 2^64), in f64 for floating types.
 Number product(const StepMemory& memory, std::size_t a, std::size_t b, std::int64_t extent,
                const Point& outer) {
-  // A product is most of the interpreter's time: the elements of a sum lie a stride apart.
+  // A product is most of the interpreter's time: the elements of a sum are a stride apart.
   struct Line {
     const std::vector<std::byte>& bytes;
     DType type;

@@ -220,8 +220,8 @@ void GraphKey::read_rest(const Node& node, std::uint32_t place, std::uint8_t of_
   has_dear = true;
 }
 
-/// Of a value that the program holds. Makes an output of it, or of what it is a view of, if it is dear: it is
-/// not dear then.
+/// Of a value that the program holds. Makes an output of it, or of what it is a view of, if it is costly: it
+/// is not costly then.
 void GraphKey::add_held(Node& node, std::uint32_t place) {
   if ((marks_[place] & kIsOutput) != 0 || node.kind() == OpClass::placeholder) return;
   if ((marks_[place] & kIsDear) == 0) {
@@ -240,7 +240,7 @@ void GraphKey::add_held(Node& node, std::uint32_t place) {
   marks_[place] &= kNotDear;
 }
 
-/// Paddings that are added to one another may become concatenations, by where they lie: those stay as they
+/// Paddings that are added to one another may become concatenations, by where they are: those stay as they
 /// are.
 void GraphKey::find_sum_of_pads(const Node& node, std::uint32_t place) {
   std::uint8_t& left = marks_[node.operands()[0]->walk_index];

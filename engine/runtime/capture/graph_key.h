@@ -19,7 +19,7 @@ inline std::size_t bytes_of(const Node& node) {
   return static_cast<std::size_t>(node.shape().numel()) * size_of(node.dtype());
 }
 
-/// Filled anew for every evaluation; what it has allocated stays. All under graph_mutex().
+/// Filled again for every evaluation; what it has allocated stays. All under graph_mutex().
 struct GraphKey {
   Device device;
   std::vector<Node*> outputs;           // distinct, lazy: those asked for, then those that fill() adds
@@ -52,7 +52,7 @@ struct GraphKey {
   /// Fills the rest for a part of a larger graph. What other parts give it counts as a leaf with a value,
   /// though its node may be lazy.
   void fill(const DevicePart& part);
-  /// Walks outputs that may lie on several devices, and stay as they are.
+  /// Walks outputs that may be on several devices, and stay as they are.
   void walk_again();
   /// The graph as the compiler sees it, without what is wanted besides. Good for as long as its nodes live.
   Program program() const;

@@ -17,7 +17,7 @@ namespace {
 /// single numbers alone.
 constexpr std::uint64_t kSmallData = std::uint64_t{4} << 20;
 
-/// Calls are no part of the walk, so what came of them counted as having origins. Walks anew: places in the
+/// Calls are no part of the walk, so what came of them counted as having origins. Walks again: places in the
 /// walk hold no longer.
 void ask_exactly(const GraphKey& c, HistoryChoice& choice) {
   const std::vector<OriginsPtr> origins = origins_of(c.outputs);
@@ -127,7 +127,7 @@ class Chooser {
            });
   }
 
-  /// Marks what some output comes from point by point: that has as many elements, and could lie in its place.
+  /// Marks what some output comes from point by point: that has as many elements, and could be in its place.
   std::vector<bool> find_predecessors() const {
     std::vector<bool> is_predecessor(order_.size(), false);
     for (const Node* output : c_.outputs) is_predecessor[output->walk_index] = true;

@@ -47,7 +47,7 @@ class Settlement {
   std::vector<NodePtr> inputs_;
   std::vector<NodePtr> donors_;
   std::vector<std::pair<NodePtr, Value>> given_;  // with their former values
-  StoragePtr nothing_;                            // where their values lie now
+  StoragePtr nothing_;                            // where their values are now
 };
 
 }  // namespace caldera

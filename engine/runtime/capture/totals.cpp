@@ -36,7 +36,7 @@ class Search {
   explicit Search(const GraphKey& c) : c_(c), walk_(next_walk()) {}
 
   /// Whether the total needs, of the capture's graph, something that needs data nobody else holds. False
-  /// where that is more than a few operations away, or does not lie on the capture's device alone.
+  /// where that is more than a few operations away, or is not on the capture's device alone.
   bool needs_what_goes(Node& total) {
     if (total.device() != c_.device) return false;
     const bool is_sum = is_sum_of_numbers(total);
