@@ -73,7 +73,7 @@ for scaling in '{"rope_type": "linear", "factor": 4.0}' \
   [ "$(tr -d "\n " <"$work/stdout" | sed "s/.*\"tokens\":\[\([0-9]*\).*/\1/")" -ge 60 ] ||
     fail "$scaling: texts are cut: $(tail -c 60 "$work/stdout")"
 
-  start_server
+  start_server --max-batch 4
   [ "$(python3 "$work/complete.py" "$url" 60)" = "200 4" ] || fail "$scaling: a prompt of 60 tokens: $(cat "$work/server.log")"
   [ "$(python3 "$work/complete.py" "$url" 65)" = "400 context_length_exceeded" ] || fail "$scaling: 65 tokens"
   stop_server

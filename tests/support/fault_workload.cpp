@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/caldera.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/profiler.h"
 #include "lm/nn/attention/attention.h"
-#include "engine/explain/records.h"
 
 namespace caldera::testing {
 namespace {

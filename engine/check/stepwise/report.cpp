@@ -32,7 +32,7 @@ std::string command_line() {
     if (word.empty() || word.find_first_not_of(kPlain) != std::string::npos) {
       for (std::size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4))
         word.replace(at, 1, "'\\''");
-      word = "'" + word + "'";
+      word.insert(0, 1, '\'').push_back('\'');
     }
     line += (line.empty() ? "" : " ") + word;
   }

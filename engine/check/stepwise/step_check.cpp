@@ -28,7 +28,7 @@ class CheckedRun {
         evaluation_(evaluation),
         only_(only) {
     memory_.scalars = bindings.scalars;
-    const auto bound = static_cast<std::size_t>(plan_.input_count + plan_.output_count);
+    const std::size_t bound = bound_buffers();
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       memory_.buffers.emplace_back(static_cast<std::size_t>(plan_.buffers[b].bytes));
       if (b < bound && !memory_.buffers[b].empty()) {
@@ -46,18 +46,22 @@ class CheckedRun {
       last = run_dispatch(dispatch);
       first = dispatch.end();
     }
-    for (std::size_t b = static_cast<std::size_t>(plan_.input_count);
-         b < static_cast<std::size_t>(plan_.input_count + plan_.output_count); ++b) {
+    for (std::size_t b = static_cast<std::size_t>(plan_.input_count); b < bound_buffers(); ++b) {
       const Bindings::Slot& slot = bindings_.slots[b];
       if (!memory_.buffers[b].empty())
         backend_.upload(*slot.storage, static_cast<std::size_t>(slot.byte_offset), memory_.buffers[b].data(),
                         memory_.buffers[b].size());
     }
-    if (failed_) throw *failed_;
+    if (failed_) throw FailedSteps(*failed_);
     return last;
   }
 
  private:
+  /// Inputs and outputs, which come first.
+  std::size_t bound_buffers() const {
+    return static_cast<std::size_t>(plan_.input_count) + static_cast<std::size_t>(plan_.output_count);
+  }
+
   Ticket run_dispatch(const DispatchPlan& dispatch) {
     PlanMemory before{.buffers = {}, .scalars = memory_.scalars};
     Bindings bindings;

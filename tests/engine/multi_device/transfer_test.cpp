@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/explain/records.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/profiler.h"
 #include "tests/engine/multi_device/two_devices.h"
 #include "tests/support/plans/named_programs.h"
-#include "engine/explain/records.h"
 
 namespace caldera::testing {
 namespace {
