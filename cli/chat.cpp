@@ -16,11 +16,12 @@
 #include "cli/chat/line_reader.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
+#include "cli/generation/decoding_flags.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/json_file.h"
 #include "lm/chat/conversation.h"
 #include "lm/formats/config/generation_config.h"
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 #include "lm/generate/generator.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 
@@ -60,6 +61,7 @@ class ChatCommand : public Command {
                          args.get("--min-p"), args.get("--repetition-penalty")};
     declare_seed(args, sampling_.seed);
     declare_dtype(args, dtype_);
+    decoding_.declare(args);
     args.option("--chat-template", template_, "A file with a chat template in place of the model's")
         .type_name("FILE");
     args.option("--chat-template-kwargs", variables_,
@@ -69,6 +71,7 @@ class ChatCommand : public Command {
   }
 
   void run() override {
+    decoding_.check(json());
     Conversation conversation = make_conversation();
     conversation.restart(system_);
     const Device device = open_device();
@@ -103,7 +106,9 @@ class ChatCommand : public Command {
     if (!min_p.given()) sampling_.min_p = config.min_p.value_or(sampling_.min_p);
     if (!repetition.given())
       sampling_.repetition_penalty = config.repetition_penalty.value_or(sampling_.repetition_penalty);
-    stop_ids_ = stop_tokens(model.config(), config, tokenizer_->eos_id());
+    options_.stop_ids = stop_tokens(model.config(), config, tokenizer_->eos_id());
+    decoding_.prepare(model, tokenizer_, options_);
+    options_.text.keeps_special = [](std::int32_t) { return true; };  // some models mark their thinking so
   }
 
   BatchLimits limits(const CausalLM& model) {
@@ -199,7 +204,7 @@ class ChatCommand : public Command {
   }
 
   void generate_answer(Conversation& conversation, BatchGenerator& generator, const std::string& prompt) {
-    GenerateRequest request;
+    GenerateRequest request{options_};
     request.prompt = tokenizer_->encode(prompt, false);  // the template has written special tokens itself
     const auto used = static_cast<std::int64_t>(request.prompt.size());
     const std::int64_t room = generator.limits().max_context - used;
@@ -209,16 +214,17 @@ class ChatCommand : public Command {
                       used, generator.limits().max_context));
     request.sampling = sampling_;
     ++sampling_.seed;  // so that /retry says something else
+    decoding_.begin(request);
     request.max_tokens = std::min(max_tokens_.value_or(room), room);
-    request.stop_ids = stop_ids_;
     using Style = AnswerPrinter::Style;
     const Style style = json() ? Style::silent : interactive_ ? Style::terminal : Style::plain;
-    AnswerPrinter printer(*tokenizer_, prompt, request.prompt, style);
+    AnswerPrinter printer(prompt, style);
     TokenEvent last;
+    std::vector<TokenReport> reports;
     request.on_event = [&](const TokenEvent& event) {
       last = event;
-      const bool ends = event.id && std::ranges::find(stop_ids_, *event.id) != stop_ids_.end();
-      if (event.id && !ends) printer.push(*event.id);
+      if (event.report) reports.push_back(*event.report);
+      printer.push(event.text);
       return !interrupted();
     };
     const auto start = std::chrono::steady_clock::now();
@@ -228,10 +234,11 @@ class ChatCommand : public Command {
     printer.finish();
     if (last.finish == FinishReason::failed) throw ValueError(last.error);
     conversation.answer(printer.answer(), printer.thinking());
-    report(printer, last, seconds);
+    report(printer, last, reports, seconds);
   }
 
-  void report(const AnswerPrinter& printer, const TokenEvent& last, double seconds) {
+  void report(const AnswerPrinter& printer, const TokenEvent& last, const std::vector<TokenReport>& reports,
+              double seconds) {
     const bool stopped = take_interrupt();
     const char* reason = stopped ? "cancelled" : last.finish == FinishReason::length ? "length" : "stop";
     if (!json()) {
@@ -244,6 +251,9 @@ class ChatCommand : public Command {
     turn["prompt_tokens"] = last.prompt_tokens;
     turn["reused_tokens"] = last.reused_tokens;
     turn["tokens"] = last.generated_tokens;
+    turn["drafted_tokens"] = last.drafted_tokens;
+    turn["accepted_tokens"] = last.accepted_tokens;
+    if (options_.logprobs) turn["logprobs"] = reports_json(reports, tokenizer_.get());
     turn["tokens_per_second"] = static_cast<double>(last.generated_tokens) / std::max(seconds, 1e-9);
     print_json(turn);
     std::fflush(stdout);
@@ -259,8 +269,9 @@ class ChatCommand : public Command {
   std::optional<std::int64_t> context_;
   SamplingOptions sampling_;
   std::array<Option, 5> sampling_options_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::vector<std::int32_t> stop_ids_;
+  DecodingFlags decoding_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  DecodingOptions options_;  // what all answers have in common
   bool interactive_ = false;
 };
 

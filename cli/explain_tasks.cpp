@@ -137,16 +137,14 @@ SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   // Where the drawing of each token found the records.
   std::vector<std::size_t> runs;
   std::vector<std::size_t> spans;
-  const GenerateOptions options{.max_tokens = flags.max_tokens,
-                                .sampling = flags.sampling,
-                                .stop_ids = {},
-                                .on_token =
-                                    [&](std::int32_t) {
-                                      runs.push_back(profiler.runs().size());
-                                      spans.push_back(profiler.spans().size());
-                                      return runs.size() < kDrawn;
-                                    },
-                                .on_logits = {}};
+  GenerateOptions options;
+  options.max_tokens = flags.max_tokens;
+  options.sampling = flags.sampling;
+  options.on_token = [&](std::int32_t) {
+    runs.push_back(profiler.runs().size());
+    spans.push_back(profiler.spans().size());
+    return runs.size() < kDrawn;
+  };
   generate(*model, prompt, options);
   // The third step was recorded a token earlier where the device went ahead; what follows may be cut short.
   const std::size_t first = goes_ahead(*model, options) ? kDrawn - 3 : kDrawn - 2;

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
@@ -12,13 +11,12 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/files/outputs.h"
+#include "cli/generation/decoding_flags.h"
 #include "cli/generation/generate_batch.h"
-#include "cli/generation/speculation_flags.h"
 #include "lm/base/atomic_file.h"
 #include "lm/formats/model_files.h"
 #include "lm/generate/generator.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
-#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 namespace {
@@ -29,7 +27,7 @@ class TextPrinter {
  public:
   explicit TextPrinter(std::string prompt) : pending_(std::move(prompt)) {}
 
-  void print(const std::string& piece) {
+  void print(std::string_view piece) {
     pending_ += piece;
     if (std::fwrite(pending_.data(), 1, pending_.size(), stdout) != pending_.size() ||
         std::fflush(stdout) != 0)
@@ -72,7 +70,7 @@ class GenerateCommand : public Command {
     declare_sampling(args, sampling_);
     declare_seed(args, sampling_.seed);
     declare_dtype(args, dtype_);
-    speculation_.declare(args);
+    decoding_.declare(args);
     add_memory_limit(args);
     args.option(
             "--logits", logits_,
@@ -83,13 +81,14 @@ class GenerateCommand : public Command {
 
   void run() override {
     std::vector<std::int32_t> prompt;
+    decoding_.check(json());
     if (!batch_.empty()) return run_batch();
     const bool prompt_is_text = prompt_option_.given();
     if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
     if (!logits_.empty()) check_output_file(logits_, "--logits");
 
     const Device device = open_device();
-    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
+    const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
     const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
     if (prompt_is_text) prompt = tokenizer->encode(prompt_);
     if (prompt.empty()) {
@@ -102,7 +101,7 @@ class GenerateCommand : public Command {
         throw ValueError(fmt::format("token id {} of the prompt lies outside of the model's vocabulary of {}",
                                      id, model->config().vocab_size));
     }
-    generate_text(*model, tokenizer.get(), prompt);
+    generate_text(*model, tokenizer, prompt);
   }
 
  private:
@@ -110,20 +109,28 @@ class GenerateCommand : public Command {
     if (!logits_.empty()) throw UsageError("--logits: not together with --batch");
     const std::vector<std::string> prompts = read_prompts(batch_);
     const Device device = open_device();
-    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(true);
+    const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(true);
     const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
     GenerateRequest request;
-    request.max_tokens = max_tokens_;
-    request.sampling = sampling_;
-    request.stop_ids = stop_tokens(model->config(), load_generation_config(model_), tokenizer->eos_id());
+    prepare(*model, tokenizer, request);
     const nlohmann::ordered_json answer =
-        generate_batch(*model, *tokenizer, prompts, request, {.max_batch = max_batch_});
+        generate_batch(*model, prompts, request, decoding_, {.max_batch = max_batch_});
     if (json()) return print_json(answer);
     for (std::size_t i = 0; i < prompts.size(); ++i)
       TextPrinter(prompts[i] + answer["results"][i]["text"].get<std::string>()).print("\n");
     note(fmt::format("{} prompts, {} tokens; {:.0f} tok/s", prompts.size(),
                      answer["generated_tokens"].get<std::int64_t>(),
                      answer["tokens_per_second"].get<double>()));
+  }
+
+  /// Sets what all sequences have in common.
+  void prepare(const CausalLM& model, const std::shared_ptr<const Tokenizer>& tokenizer,
+               DecodingOptions& options) {
+    options.max_tokens = max_tokens_;
+    options.sampling = sampling_;
+    options.stop_ids = stop_tokens(model.config(), load_generation_config(model_),
+                                   tokenizer != nullptr ? tokenizer->eos_id() : std::nullopt);
+    decoding_.prepare(model, tokenizer, options);
   }
 
   // Ids in, ids out needs no tokenizer: a folder without one will do for --prompt-ids.
@@ -139,32 +146,24 @@ class GenerateCommand : public Command {
     }
   }
 
-  void generate_text(CausalLM& model, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt) {
-    std::optional<StreamDecoder> decoder;
-    std::string shown_prompt = prompt_;
-    if (tokenizer != nullptr) {
-      decoder.emplace(*tokenizer);
-      decoder->prime(prompt);
-      if (!prompt_option_.given()) shown_prompt = tokenizer->decode(prompt);
-    }
-    TextPrinter printer(shown_prompt);
-    std::string text;
-    const auto emit = [&](const std::string& piece) {
-      text += piece;
-      if (!json()) printer.print(piece);
-    };
-    std::vector<float> rows;
-
+  void generate_text(CausalLM& model, const std::shared_ptr<const Tokenizer>& tokenizer,
+                     const std::vector<std::int32_t>& prompt) {
+    const bool prompt_is_ids = tokenizer != nullptr && !prompt_option_.given();
+    TextPrinter printer(prompt_is_ids ? tokenizer->decode(prompt) : prompt_);
     GenerateOptions options;
-    options.max_tokens = max_tokens_;
-    options.sampling = sampling_;
-    speculation_.apply(options, model);
-    options.stop_ids = stop_tokens(model.config(), load_generation_config(model_),
-                                   tokenizer != nullptr ? tokenizer->eos_id() : std::nullopt);
-    options.on_token = [&](std::int32_t id) {
-      emit(decoder ? decoder->push(id) : fmt::format(" {}", id));
-      return true;
-    };
+    prepare(model, tokenizer, options);
+    decoding_.begin(options);
+    if (!json()) {
+      options.on_text = [&](std::string_view piece) {
+        printer.print(piece);
+        return true;
+      };
+      options.on_token = [&](std::int32_t id) {
+        printer.print(tokenizer == nullptr ? fmt::format(" {}", id) : "");
+        return true;
+      };
+    }
+    std::vector<float> rows;
     if (!logits_.empty()) {
       options.on_logits = [&](std::span<const float> row) {
         rows.insert(rows.end(), row.begin(), row.end());
@@ -172,27 +171,29 @@ class GenerateCommand : public Command {
     }
 
     const Generation result = generate(model, prompt, options);
-    if (decoder) emit(decoder->finish());
     if (!json()) printer.finish();
     if (!logits_.empty()) {
       const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
       write_file_atomically(logits_, {&bytes, 1});
     }
-    report(prompt, result, decoder ? nlohmann::ordered_json(text) : nlohmann::ordered_json(nullptr));
+    report(prompt, result, tokenizer.get(), options.logprobs.has_value());
   }
 
-  void report(const std::vector<std::int32_t>& prompt, const Generation& result,
-              const nlohmann::ordered_json& text) {
+  void report(const std::vector<std::int32_t>& prompt, const Generation& result, const Tokenizer* tokenizer,
+              bool logprobs) {
     const char* reason = result.finish_reason == FinishReason::stop ? "stop" : "length";
     if (json()) {
-      print_json({{"prompt_ids", prompt},
-                  {"ids", result.ids},
-                  {"text", text},
-                  {"prefill_tokens_per_second", result.prefill_tokens_per_second},
-                  {"decode_tokens_per_second", result.decode_tokens_per_second},
-                  {"finish_reason", reason},
-                  {"drafted_tokens", result.drafted_tokens},
-                  {"accepted_tokens", result.accepted_tokens}});
+      nlohmann::ordered_json answer{{"prompt_ids", prompt},
+                                    {"ids", result.ids},
+                                    {"text", nullptr},
+                                    {"prefill_tokens_per_second", result.prefill_tokens_per_second},
+                                    {"decode_tokens_per_second", result.decode_tokens_per_second},
+                                    {"finish_reason", reason},
+                                    {"drafted_tokens", result.drafted_tokens},
+                                    {"accepted_tokens", result.accepted_tokens}};
+      if (tokenizer != nullptr) answer["text"] = result.text;
+      if (logprobs) answer["logprobs"] = reports_json(result.reports, tokenizer);
+      print_json(answer);
     } else {
       note(fmt::format("{} tokens, {}; prompt {:.0f} tok/s, generation {:.0f} tok/s", result.ids.size(),
                        reason, result.prefill_tokens_per_second, result.decode_tokens_per_second));
@@ -205,7 +206,7 @@ class GenerateCommand : public Command {
   std::string prompt_ids_;
   std::string batch_;
   std::int64_t max_batch_ = 16;
-  SpeculationFlags speculation_;
+  DecodingFlags decoding_;
   std::int64_t max_tokens_ = 100;
   SamplingOptions sampling_;
   std::string dtype_ = "f32";

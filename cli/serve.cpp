@@ -12,6 +12,7 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/files/inputs.h"
+#include "cli/generation/speculation_flags.h"
 #include "lm/models/registry.h"
 #include "lm/serve/engine/batch_engine.h"
 #include "lm/serve/engine/model_embedder.h"
@@ -84,6 +85,7 @@ class ServeCommand : public Command {
         .check(integer_in(1, 86400))
         .show_default();
     declare_dtype(args, dtype_);
+    speculation_.declare(args);
     args.option(
             "--reasoning-format", reasoning_,
             "Where an answer's thinking goes: into reasoning_content, or left in content as it is written")
@@ -116,6 +118,7 @@ class ServeCommand : public Command {
     if (!problem.empty()) note(fmt::format("no chat: {}", problem));
     if (!name_.empty()) served.name = name_;
     served.split_thinking = reasoning_ == "deepseek";
+    speculation_.load(*model);
     BatchGenerator generator(*model, batch_);
     for (const auto& [name, dir] : adapters) {
       if (name == served.name) throw UsageError("--adapter: '" + name + "' is the model's own name");
@@ -125,6 +128,10 @@ class ServeCommand : public Command {
     const std::int64_t context = generator.limits().max_context;
     serve::BatchEngine engine(generator, context);
     serve::Service service(served, engine, limits_);
+    if (speculation_.drafts())
+      service.set_drafting(
+          {[this](const SamplingOptions& sampling) { return speculation_.drafter(sampling); },
+           speculation_.tokens()});
     serve_until_told(service, context);
   }
 
@@ -142,6 +149,8 @@ class ServeCommand : public Command {
 
   void serve_embeddings(Device device) {
     if (!adapters_.empty()) throw UsageError("--adapter: embeddings are made without adapters");
+    if (const std::string flag = speculation_.given(); !flag.empty())
+      throw UsageError(flag + ": embeddings are made without guesses");
     serve::ServedModel served = serve::load_served_embedder(model_);
     if (!name_.empty()) served.name = name_;
     serve::ModelEmbedder::Options options{{}, matryoshka_};
@@ -195,6 +204,7 @@ class ServeCommand : public Command {
   serve::ServerOptions options_;
   serve::ServeLimits limits_;
   BatchLimits batch_;
+  SpeculationFlags speculation_;
 };
 
 #else

@@ -26,17 +26,7 @@ std::string without_controls(std::string_view text) {
 
 }  // namespace
 
-// Special tokens are kept: they are how some models mark their thinking.
-AnswerPrinter::AnswerPrinter(const Tokenizer& tokenizer, std::string_view prompt,
-                             std::span<const std::int32_t> ids, Style style)
-    : decoder_(tokenizer, false), splitter_(prompt), style_(style) {
-  decoder_.prime(ids);
-}
-
-void AnswerPrinter::push(std::int32_t id) { take(splitter_.push(decoder_.push(id))); }
-
 void AnswerPrinter::finish() {
-  take(splitter_.push(decoder_.finish()));
   take(splitter_.finish());
   if (dimmed_) print(kPlain);
   if (style_ != Style::silent) print("\n");

@@ -6,20 +6,19 @@
 #include <string_view>
 
 #include "lm/chat/thinking.h"
-#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 
-/// Takes the tokens of one answer. On a terminal thinking is dimmed; elsewhere only the answer is printed.
+/// Takes the text of one answer, special tokens included, as they are how some models mark their thinking. On
+/// a terminal thinking is dimmed; elsewhere only the answer is printed.
 class AnswerPrinter {
  public:
   enum class Style : std::uint8_t { silent, plain, terminal };
 
-  /// `prompt` and its ids are what the answer goes on from.
-  AnswerPrinter(const Tokenizer& tokenizer, std::string_view prompt, std::span<const std::int32_t> ids,
-                Style style);
+  /// `prompt` is what the answer goes on from.
+  AnswerPrinter(std::string_view prompt, Style style) : splitter_(prompt), style_(style) {}
 
-  void push(std::int32_t id);
+  void push(std::string_view text) { take(splitter_.push(text)); }
   /// The text is complete: prints what was held back, and a line end.
   void finish();
 
@@ -30,7 +29,6 @@ class AnswerPrinter {
   void take(const std::vector<ThinkingPart>& parts);
   void print(std::string_view text) const;
 
-  StreamDecoder decoder_;
   ThinkingSplitter splitter_;
   Style style_;
   bool dimmed_ = false;

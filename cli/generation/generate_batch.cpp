@@ -8,7 +8,6 @@
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
-#include "lm/tokenizers/stream_decoder.h"
 
 namespace caldera::cli {
 
@@ -34,13 +33,16 @@ std::vector<std::string> read_prompts(const std::filesystem::path& path) {
   return prompts;
 }
 
-nlohmann::ordered_json generate_batch(CausalLM& model, const Tokenizer& tokenizer,
-                                      const std::vector<std::string>& prompts, const GenerateRequest& like,
+nlohmann::ordered_json generate_batch(CausalLM& model, const std::vector<std::string>& prompts,
+                                      const GenerateRequest& like, const DecodingFlags& decoding,
                                       const BatchLimits& limits) {
   struct Answer {
     std::vector<std::int32_t> prompt, ids;
+    std::string text;
+    std::vector<TokenReport> reports;
     TokenEvent last;
   };
+  const Tokenizer& tokenizer = *like.text.tokenizer;
   std::vector<Answer> answers(prompts.size());
   BatchGenerator generator(model, limits);
   const auto begin = std::chrono::steady_clock::now();
@@ -50,9 +52,12 @@ nlohmann::ordered_json generate_batch(CausalLM& model, const Tokenizer& tokenize
     GenerateRequest request = like;
     request.prompt = answer.prompt = tokenizer.encode(prompts[i]);
     request.sampling.seed = like.sampling.seed + i;
+    decoding.begin(request);
     request.on_event = [&answer, &tokens](const TokenEvent& event) {
       if (event.id) answer.ids.push_back(*event.id);
       if (event.id) ++tokens;
+      if (event.report) answer.reports.push_back(*event.report);
+      answer.text += event.text;
       answer.last = event;
       return true;
     };
@@ -64,22 +69,17 @@ nlohmann::ordered_json generate_batch(CausalLM& model, const Tokenizer& tokenize
   generator.run();
   const double seconds =
       std::max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1e-9);
-  // As it goes on after the prompt: many tokenizers leave out the space before a text's first word.
-  const auto text_of = [&](const Answer& answer) {
-    StreamDecoder decoder(tokenizer);
-    decoder.prime(answer.prompt);
-    std::string text;
-    for (const std::int32_t id : answer.ids) text += decoder.push(id);
-    return text + decoder.finish();
-  };
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const Answer& answer : answers) {
     if (answer.last.finish == FinishReason::failed) throw Error(answer.last.error);
     results.push_back({{"prompt_ids", answer.prompt},
                        {"ids", answer.ids},
-                       {"text", text_of(answer)},
+                       {"text", answer.text},
                        {"finish_reason", answer.last.finish == FinishReason::stop ? "stop" : "length"},
-                       {"reused_tokens", answer.last.reused_tokens}});
+                       {"reused_tokens", answer.last.reused_tokens},
+                       {"drafted_tokens", answer.last.drafted_tokens},
+                       {"accepted_tokens", answer.last.accepted_tokens}});
+    if (like.logprobs) results.back()["logprobs"] = reports_json(answer.reports, &tokenizer);
   }
   return {{"results", results},
           {"generated_tokens", tokens},

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lm/generate/batch_generator.h"
+#include "cli/generation/decoding_flags.h"
+#include "lm/generate/batch/batch_generator.h"
 #include "lm/models/causal_lm.h"
-#include "lm/tokenizers/tokenizer.h"
 
 namespace caldera::cli {
 
@@ -17,10 +17,11 @@ namespace caldera::cli {
 std::vector<std::string> read_prompts(const std::filesystem::path& path);
 
 /// The answers in the order of the prompts, as {"results": [{"prompt_ids", "ids", "text", "finish_reason",
-/// "reused_tokens"}], "generated_tokens", "tokens_per_second"}. `like` has what the requests have in common.
-/// Throws what a request failed with.
-nlohmann::ordered_json generate_batch(CausalLM& model, const Tokenizer& tokenizer,
-                                      const std::vector<std::string>& prompts, const GenerateRequest& like,
+/// "reused_tokens", "drafted_tokens", "accepted_tokens", "logprobs"}], "generated_tokens",
+/// "tokens_per_second"}, "logprobs" where they are asked for. `like` has what the requests have in common, a
+/// tokenizer among it; `decoding` gives each what is its own. Throws what a request failed with.
+nlohmann::ordered_json generate_batch(CausalLM& model, const std::vector<std::string>& prompts,
+                                      const GenerateRequest& like, const DecodingFlags& decoding,
                                       const BatchLimits& limits);
 
 }  // namespace caldera::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/arguments/domains.h"
+#include "cli/arguments/usage_error.h"
 #include "lm/generate/model_drafter.h"
 #include "lm/models/registry.h"
 
@@ -16,24 +17,35 @@ void SpeculationFlags::declare(Arguments& args) {
           .type_name("DIR");
   args.flag("--lookup", lookup_, "Guess that the text goes on as it did after the same tokens before")
       .excludes(draft);
-  args.option("--draft-tokens", tokens_, "Tokens that are guessed at a time")
-      .type_name("N")
-      .check(integer_in(1, 64))
-      .show_default();
+  tokens_option_ = args.option("--draft-tokens", tokens_, "Tokens that are guessed at a time")
+                       .type_name("N")
+                       .check(integer_in(1, 64))
+                       .show_default();
 }
 
-void SpeculationFlags::apply(GenerateOptions& options, const CausalLM& model) {
-  options.draft_tokens = tokens_;
-  if (lookup_) options.drafter = std::make_shared<LookupDrafter>();
+std::string SpeculationFlags::given() const {
+  if (lookup_) return "--lookup";
+  if (!draft_model_.empty()) return "--draft-model";
+  return tokens_option_.given() ? "--draft-tokens" : "";
+}
+
+void SpeculationFlags::load(const CausalLM& model) {
+  if (given() == "--draft-tokens") throw UsageError("--draft-tokens: needs --lookup or --draft-model");
   if (draft_model_.empty()) return;
   model_ = load_causal_lm(draft_model_, model.device(), model.dtype());
+  model_->set_training(false);  // drafters that come and go leave it so
   const std::int64_t vocabulary = model_->config().vocab_size;
   if (vocabulary != model.config().vocab_size)
     throw ValueError(
         fmt::format("--draft-model: its vocabulary has {} tokens, that of the model {}; take a "
                     "smaller model of the same family",
                     vocabulary, model.config().vocab_size));
-  options.drafter = std::make_shared<ModelDrafter>(*model_, options.sampling);
+}
+
+std::shared_ptr<Drafter> SpeculationFlags::drafter(const SamplingOptions& sampling) const {
+  if (lookup_) return std::make_shared<LookupDrafter>();
+  if (model_ != nullptr) return std::make_shared<ModelDrafter>(*model_, sampling);
+  return nullptr;
 }
 
 }  // namespace caldera::cli

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "cli/arguments/arguments.h"
-#include "lm/generate/generator.h"
+#include "lm/generate/drafter.h"
+#include "lm/generate/sampling/sampling_options.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera::cli {
@@ -15,14 +17,23 @@ namespace caldera::cli {
 class SpeculationFlags {
  public:
   void declare(Arguments& args);
-  /// Sets the drafter of `options`, whose sampling is set, if one is asked for; it lives as long as this.
-  /// Throws FileError where the draft model cannot be read, ValueError where its vocabulary is another one.
-  void apply(GenerateOptions& options, const CausalLM& model);
+  /// The flags that were given, by name; empty where there are none.
+  std::string given() const;
+  /// Reads the draft model, if there is one. Throws UsageError for --draft-tokens alone, FileError where the
+  /// draft model cannot be read, ValueError where its vocabulary is another one than the model's.
+  void load(const CausalLM& model);
+
+  bool drafts() const { return lookup_ || model_ != nullptr; }
+  std::int64_t tokens() const { return tokens_; }
+  /// Makes a drafter for one sequence that is sampled like this; null where none is asked for. After load(),
+  /// on any thread. A drafter must not outlive this.
+  std::shared_ptr<Drafter> drafter(const SamplingOptions& sampling) const;
 
  private:
   std::string draft_model_;
   bool lookup_ = false;
   std::int64_t tokens_ = 4;
+  Option tokens_option_;
   std::unique_ptr<CausalLM> model_;
 };
 

@@ -1,43 +1,80 @@
-// A text that is being continued, and whether it has come to its end.
+// Continuation: one sequence that is being continued, and how its next token is chosen. generate() has one,
+// a BatchGenerator one for each request: what they share is here, what they feed to the model is theirs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "lm/generate/generate_options.h"
+#include "lm/generate/decoding_options.h"
+#include "lm/generate/sampling/log_probabilities.h"
 #include "lm/generate/sampling/sampler.h"
+#include "lm/generate/text_decoder.h"
 
 namespace caldera {
 
+/// A token that was chosen, and what it adds to its sequence.
+struct ChosenToken {
+  std::int32_t id = 0;
+  std::optional<TokenReport> report;  ///< where log-probabilities are asked for
+  DecodedToken decoded;
+  bool accepted = false;  ///< the token is that of the draft, so what was fed behind it holds
+};
+
+/// Not for several threads at once.
 class Continuation {
  public:
-  Continuation(std::span<const std::int32_t> prompt, const GenerateOptions& options, Generation& result)
-      : options_(options), result_(result), ids_(prompt.begin(), prompt.end()), prompt_size_(prompt.size()) {}
+  /// Keeps a reference to `options`. `positions` bounds the tokens that are fed: prompt and continuation
+  /// without the last token. Throws ValueError for sampling options out of their domains.
+  Continuation(std::span<const std::int32_t> prompt, const DecodingOptions& options, std::int64_t positions);
 
-  /// The prompt and what was drawn.
+  /// The prompt and what was chosen.
   std::span<const std::int32_t> ids() const { return ids_; }
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
-  std::int64_t left() const { return options_.max_tokens - static_cast<std::int64_t>(result_.ids.size()); }
-  SamplingContext context() const { return {.seen = ids_, .prompt_size = prompt_size_}; }
+  std::int64_t prompt_size() const { return static_cast<std::int64_t>(prompt_size_); }
+  std::int64_t generated() const { return size() - prompt_size(); }
+  /// Tokens that may still be chosen.
+  std::int64_t left() const { return text_.left(); }
 
-  /// Adds a token that was drawn and tells the receiver. False where the text stops here.
-  bool add(std::int32_t id) {
-    ids_.push_back(id);
-    result_.ids.push_back(id);
-    const bool go_on = !options_.on_token || options_.on_token(id);
-    const auto& stops = options_.stop_ids;
-    if (go_on && std::find(stops.begin(), stops.end(), id) == stops.end()) return true;
-    result_.finish_reason = FinishReason::stop;
-    return false;
-  }
+  /// Asks the drafter for at most `most` tokens, no more than the sequence may have. Of what it gives, those
+  /// up to the first that no model of this vocabulary has are kept: that one is refused by check(). Throws
+  /// ValueError where tokens and what they were drawn from do not fit together, and what the drafter throws.
+  TokenDraft draft(std::int64_t most, std::int64_t vocabulary);
+  /// Writes what is fed to check a draft: the last token and the draft's.
+  std::vector<std::int32_t> fed_for(const TokenDraft& draft, std::int64_t vocabulary) const;
+
+  /// Chooses the next token of the logits after the sequence's last one. Throws what sampling, the constraint
+  /// and the tokenizer throw.
+  ChosenToken draw(std::span<const float> logits) { return check(logits, {}, 0); }
+  /// Chooses the next token, where `draft` guesses that it is ids[i] and its ids before i were accepted. A
+  /// guess x that was drawn from q is accepted with probability min(1, p(x) / q(x)), where p is what the
+  /// sampler would draw from where the constraint is now; the token in place of one that is not accepted is
+  /// drawn from max(0, p - q), normalised (Leviathan et al. 2023, Chen et al. 2023). So every token is drawn
+  /// from p, whatever the draft is, and one that the constraint forbids is never accepted. Behind the draft's
+  /// end the token is drawn from p.
+  ChosenToken check(std::span<const float> logits, const TokenDraft& draft, std::size_t i);
+  /// Takes the token that the device has chosen, with takes_choices() of the options: as check() does.
+  ChosenToken take(std::int32_t choice, const TokenDraft& draft = {}, std::size_t i = 0);
+
+  /// Returns the text that is held back, where the sequence ends without a last token.
+  std::string rest() { return text_.rest(); }
+  /// Tokens of the drafts that were checked, those behind a token that was not accepted included.
+  std::int64_t drafted_tokens() const { return drafted_; }
+  std::int64_t accepted_tokens() const { return accepted_; }
 
  private:
-  const GenerateOptions& options_;
-  Generation& result_;
+  SamplingContext context() const { return {.seen = ids_, .prompt_size = prompt_size_}; }
+  ChosenToken add(std::int32_t id, const TokenDraft& draft, std::size_t i, bool accepted);
+
+  const DecodingOptions& options_;
+  Sampler sampler_;
   std::vector<std::int32_t> ids_;
   std::size_t prompt_size_;
+  TextDecoder text_;
+  std::int64_t drafted_ = 0;
+  std::int64_t accepted_ = 0;
 };
 
 }  // namespace caldera

@@ -96,13 +96,6 @@ void Feeder::feed_anew(std::int32_t id) {
   feed_pieces(all, 0, static_cast<std::int64_t>(all.size()) - 1);
 }
 
-std::int64_t Feeder::most_drafts() const {
-  const std::int64_t position = cache_->position();
-  const std::int64_t end = frequencies_.switches_behind().value_or(position);
-  return position > end || !frequencies_.switches_behind() ? model_.config().max_positions()
-                                                           : std::max<std::int64_t>(end - position - 1, 0);
-}
-
 void Feeder::feed_token(std::int32_t id) {
   if (outgrows()) return feed_anew(id);
   note(std::span(&id, 1));

@@ -50,9 +50,8 @@ class Feeder {
   bool has_room(std::int64_t tokens = 1) const { return cache_->position() + tokens <= cache_->capacity(); }
   /// Makes room for so many more tokens, if the model has as many positions. Says whether it has.
   bool make_room(std::int64_t tokens);
-  /// Returns how many tokens behind the next one may be fed together with it: less than any number before the
-  /// length at which a text is computed anew (TextFrequencies).
-  std::int64_t most_drafts() const;
+  /// Returns how many tokens behind the next one may be fed together with it.
+  std::int64_t most_drafts() const { return frequencies_.most_drafts(cache_->position()); }
 
  private:
   void feed_one(const LazyTensor& id);

@@ -14,9 +14,10 @@ SamplingOptions with_own_seed(SamplingOptions options) {
 }  // namespace
 
 ModelDrafter::ModelDrafter(CausalLM& model, const SamplingOptions& sampling)
-    : model_(model), mode_(model), sampler_(with_own_seed(sampling)) {}
+    : model_(model), sampler_(with_own_seed(sampling)) {}
 
 void ModelDrafter::feed(std::span<const std::int32_t> seen) {
+  if (!mode_) mode_.emplace(model_);
   if (!feeder_) feeder_.emplace(model_, static_cast<std::int64_t>(seen.size()), false);
   const auto [from, unlike] = std::mismatch(seen.begin(), seen.end(), fed_.begin(), fed_.end());
   // The last token is fed in any case: the logits after it are asked for.

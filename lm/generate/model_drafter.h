@@ -11,11 +11,12 @@
 
 namespace caldera {
 
-/// Draws from a model of the same vocabulary, with a cache of its own.
+/// Draws from a model of the same vocabulary, with a cache of its own, which is made for the first draft: one
+/// of these for each sequence costs nothing before. Several may share a model, on one thread.
 class ModelDrafter final : public Drafter {
  public:
-  /// Keeps a reference to `model` and puts it into evaluation mode. `sampling` is best what the checking
-  /// model samples with: the nearer the distributions, the more guesses are kept.
+  /// Keeps a reference to `model`, which is in evaluation mode from the first draft on. `sampling` is best
+  /// what the checking model samples with: the nearer the distributions, the more guesses are kept.
   ModelDrafter(CausalLM& model, const SamplingOptions& sampling);
 
   const CausalLM& model() const { return model_; }
@@ -26,7 +27,7 @@ class ModelDrafter final : public Drafter {
   void feed(std::span<const std::int32_t> seen);
 
   CausalLM& model_;
-  EvaluationMode mode_;
+  std::optional<EvaluationMode> mode_;
   Sampler sampler_;
   std::optional<Feeder> feeder_;
   std::vector<std::int32_t> fed_;

@@ -1,6 +1,7 @@
 // TextFrequencies: on which lengths of a text the frequencies of a model's rotary positions depend.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,7 +29,14 @@ class TextFrequencies {
   std::string kind(std::int64_t text_length) const;
   /// The length beyond which texts are computed anew; none where they never are.
   std::optional<std::int64_t> switches_behind() const { return switch_; }
-  /// Whether what was computed for one length holds no more at another.
+  /// Returns how many tokens behind the one at `position` may be fed together with it, before it is known
+  /// that they are of the sequence: less than any number where the sequence would be computed anew between
+  /// them.
+  std::int64_t most_drafts(std::int64_t position) const {
+    if (!switch_ || position > *switch_) return max_positions_;
+    return std::max<std::int64_t>(*switch_ - position - 1, 0);
+  }
+  /// Says whether what was computed for one length holds no more at another.
   bool differ(std::int64_t a, std::int64_t b) const { return switch_ && (a > *switch_) != (b > *switch_); }
 
  private:

@@ -1,32 +1,32 @@
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 
-#include "lm/generate/batch/batch_engine.h"
+#include "lm/generate/batch/batch_scheduler.h"
 
 namespace caldera {
 
 BatchGenerator::BatchGenerator(CausalLM& model, const BatchLimits& limits)
-    : engine_(std::make_unique<Engine>(model, limits)) {}
+    : scheduler_(std::make_unique<BatchScheduler>(model, limits)) {}
 BatchGenerator::~BatchGenerator() = default;
 
-RequestId BatchGenerator::submit(GenerateRequest request) { return engine_->submit(std::move(request)); }
-bool BatchGenerator::cancel(RequestId id) { return engine_->cancel(id); }
-bool BatchGenerator::step() { return engine_->step(); }
+RequestId BatchGenerator::submit(GenerateRequest request) { return scheduler_->submit(std::move(request)); }
+bool BatchGenerator::cancel(RequestId id) { return scheduler_->cancel(id); }
+bool BatchGenerator::step() { return scheduler_->step(); }
 void BatchGenerator::run() {
-  while (engine_->step()) {
+  while (scheduler_->step()) {
   }
 }
-bool BatchGenerator::wait(double seconds) { return engine_->wait(seconds); }
-BatchStatus BatchGenerator::status() const { return engine_->status(); }
-const BatchLimits& BatchGenerator::limits() const { return engine_->limits(); }
+bool BatchGenerator::wait(double seconds) { return scheduler_->wait(seconds); }
+BatchStatus BatchGenerator::status() const { return scheduler_->status(); }
+const BatchLimits& BatchGenerator::limits() const { return scheduler_->limits(); }
 std::int64_t BatchGenerator::bytes_per_position(const CausalLM& model) {
   return PagedForward::bytes_per_position(model);
 }
 
 void BatchGenerator::load_adapter(const std::string& name, const std::filesystem::path& dir) {
-  engine_->load_adapter(name, dir);
+  scheduler_->load_adapter(name, dir);
 }
-void BatchGenerator::unload_adapter(const std::string& name) { engine_->unload_adapter(name); }
-void BatchGenerator::forget_prefixes() { engine_->forget_prefixes(); }
-std::vector<std::string> BatchGenerator::adapters() const { return engine_->adapters(); }
+void BatchGenerator::unload_adapter(const std::string& name) { scheduler_->unload_adapter(name); }
+void BatchGenerator::forget_prefixes() { scheduler_->forget_prefixes(); }
+std::vector<std::string> BatchGenerator::adapters() const { return scheduler_->adapters(); }
 
 }  // namespace caldera

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/runtime/runtime.h"
-#include "lm/generate/batch/batch_engine.h"
+#include "lm/generate/batch/batch_scheduler.h"
 #include "lm/generate/current_exception.h"
 #include "ops/core/creation.h"
 
@@ -17,7 +17,7 @@ constexpr std::int64_t kGrowthPagesOnReturn = 4;
 
 }  // namespace
 
-bool BatchGenerator::Engine::step() {
+bool BatchScheduler::step() {
   const std::lock_guard stepping(stepping_);
   ended_.clear();
   if (failed_) return book_.has_work();
@@ -42,13 +42,13 @@ bool BatchGenerator::Engine::step() {
   return book_.has_work();
 }
 
-void BatchGenerator::Engine::end_cancelled() {
+void BatchScheduler::end_cancelled() {
   for (const RequestPtr& request : book_.take_cancelled()) end(*request, FinishReason::cancelled);
   for (RunningRequest* request : all_running())
     if (book_.is_cancelled(request->id())) end(*request, FinishReason::cancelled);
 }
 
-void BatchGenerator::Engine::admit() {
+void BatchScheduler::admit() {
   while (static_cast<std::int64_t>(running_.size()) < limits_.max_batch) {
     RequestPtr request = book_.next();
     if (request == nullptr) return;
@@ -73,13 +73,13 @@ void BatchGenerator::Engine::admit() {
 }
 
 /// Counts what was found of a request in the cache.
-void BatchGenerator::Engine::found(RunningRequest& request) {
+void BatchScheduler::found(RunningRequest& request) {
   const auto tokens = static_cast<std::uint64_t>(request.settle_reused());
   if (tokens > 0) book_.count([&](BatchStatus& status) { status.reused_tokens += tokens; });
 }
 
 /// Takes pages from those that came last, until there are enough. False where the request had to go itself.
-bool BatchGenerator::Engine::make_room(RunningRequest& request, std::int64_t count) {
+bool BatchScheduler::make_room(RunningRequest& request, std::int64_t count) {
   while (!request.reserve(forward_->store(), count)) {
     RequestPtr last = std::move(running_.back());
     running_.pop_back();
@@ -93,7 +93,7 @@ bool BatchGenerator::Engine::make_room(RunningRequest& request, std::int64_t cou
 }
 
 /// Computes up to limits_.prefill_chunk tokens of prompts, those that came first first.
-void BatchGenerator::Engine::prefill() {
+void BatchScheduler::prefill() {
   PageStore& store = forward_->store();
   std::int64_t budget = limits_.prefill_chunk;
   for (RunningRequest* request : all_running()) {
@@ -110,18 +110,34 @@ void BatchGenerator::Engine::prefill() {
   }
 }
 
-/// Computes one token of every request that waits for no more than one.
-void BatchGenerator::Engine::decode() {
-  std::vector<RunningRequest*> rows;
+/// Computes one token of every request that waits for no more than one, and what its drafter guesses behind
+/// it. Those with drafts have a call of their own: the others are not filled up to the length of theirs.
+void BatchScheduler::decode() {
+  const auto decodes = [&](RunningRequest* request) { return runs(*request) && request->waiting() == 1; };
+  // Drafts take pages that are left, and none from another request: first all have room for their token.
   for (RunningRequest* request : all_running())
-    if (runs(*request) && request->waiting() == 1 && make_room(*request, 1)) rows.push_back(request);
-  // Room is made by those that came last, which may be among them.
-  std::erase_if(rows, [&](const RunningRequest* row) { return !runs(*row); });
-  if (!rows.empty()) feed(rows, 1);
+    if (decodes(request)) make_room(*request, 1);
+  for (RunningRequest* request : all_running())
+    if (decodes(request) && request->request().drafts()) propose(*request);
+  std::vector<RunningRequest*> plain, drafting;
+  for (RunningRequest* request : all_running())
+    if (decodes(request)) (request->draft().ids.empty() ? plain : drafting).push_back(request);
+  if (!plain.empty()) feed(plain, 1);
+  if (!drafting.empty()) feed(drafting, 1);
 }
 
-/// Computes the next `count` tokens of each request, and draws where those were all.
-void BatchGenerator::Engine::feed(Requests requests, std::int64_t count) {
+void BatchScheduler::propose(RunningRequest& request) {
+  try {
+    request.propose(forward_->store(), limits_.prefill_chunk - 1, model_.config().vocab_size);
+  } catch (const DeviceError&) {
+    throw;
+  } catch (...) {
+    end(request, FinishReason::failed, detail::message_of_current_exception());
+  }
+}
+
+/// Computes the next `count` tokens of each request, and chooses where those were all.
+void BatchScheduler::feed(Requests requests, std::int64_t count) {
   Answers answers;
   try {
     answers = compute(requests, count);
@@ -136,60 +152,80 @@ void BatchGenerator::Engine::feed(Requests requests, std::int64_t count) {
 }
 
 /// After a call that failed: finds out whose fault it was. Throws where the cache cannot be used any more.
-void BatchGenerator::Engine::feed_apart(Requests requests, std::int64_t count, const std::string& why) {
+void BatchScheduler::feed_apart(Requests requests, std::int64_t count, const std::string& why) {
   eval(forward_->state());
   if (requests.size() == 1) return end(*requests.front(), FinishReason::failed, why);
   for (RunningRequest* request : requests)
     if (runs(*request)) feed({&request, 1}, count);
 }
 
-BatchGenerator::Engine::Answers BatchGenerator::Engine::compute(Requests requests, std::int64_t count) {
+BatchScheduler::Answers BatchScheduler::compute(Requests requests, std::int64_t count) {
   std::vector<PagedRow> rows;
   rows.reserve(requests.size());
   for (const RunningRequest* request : requests) rows.push_back(request->row(count));
-  LazyTensor result = forward_->feed(rows);
+  const bool drafts = !requests.front()->draft().ids.empty();
+  LazyTensor result = drafts ? forward_->feed_drafts(rows) : forward_->feed(rows);
   const bool draws = requests.front()->waiting() == count;
-  const bool choose =
-      std::all_of(requests.begin(), requests.end(), [](const auto* r) { return r->takes_choices(); });
+  const bool choose = std::all_of(requests.begin(), requests.end(),
+                                  [](const auto* r) { return r->request().takes_choices(); });
   if (choose) result = stop_gradient(most_likely(result));
   std::vector<LazyTensor> outputs = forward_->state();
   outputs.push_back(result);
   eval(outputs);
   Answers answers;
-  answers.width = static_cast<std::size_t>(result.shape(1));
+  answers.width = static_cast<std::size_t>(result.shape().back());
+  if (drafts) answers.rows = static_cast<std::size_t>(result.shape(1));
   if (draws && choose) answers.ids = result.to_vector<std::int32_t>();
   if (draws && !choose) answers.logits = result.to_vector<float>();
   return answers;
 }
 
-/// Notes what was computed, and where that was all that a text has, draws its next token.
-void BatchGenerator::Engine::settle(Requests requests, std::int64_t count, const Answers& answers) {
-  RunningRequest::Fed fed;
-  for (RunningRequest* request : requests) {
-    const RunningRequest::Fed one = request->feed(forward_->store(), count);
-    fed.of_prompt += one.of_prompt;
-    fed.again += one.again;
+/// Notes what was computed, and where that was all that a request has, chooses what follows.
+void BatchScheduler::settle(Requests requests, std::int64_t count, const Answers& answers) {
+  for (RunningRequest* request : requests) note_fed(*request, count);
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    RunningRequest& request = *requests[r];
+    if (request.waiting() > 0) continue;
+    choose(request, answers, r * answers.rows);
+    if (!runs(request)) continue;
+    request.drop_draft();
+    request.outgrow(forward_->store());
   }
+}
+
+void BatchScheduler::note_fed(RunningRequest& request, std::int64_t count) {
+  const RunningRequest::Fed fed = request.feed(forward_->store(), count);
   book_.count([&](BatchStatus& status) {
     status.prompt_tokens += static_cast<std::uint64_t>(fed.of_prompt);
     status.recomputed_tokens += static_cast<std::uint64_t>(fed.again);
   });
-  for (std::size_t r = 0; r < requests.size(); ++r) {
-    RunningRequest& request = *requests[r];
-    if (request.waiting() > 0) continue;
+}
+
+/// Chooses the token behind what was fed, and where it is the draft's next one, which was fed as well, the
+/// one behind that.
+void BatchScheduler::choose(RunningRequest& request, const Answers& answers, std::size_t first) {
+  book_.count([&](BatchStatus& status) {
+    status.drafted_tokens += static_cast<std::uint64_t>(request.draft().ids.size());
+  });
+  bool accepted = true;
+  for (std::size_t i = 0; accepted; ++i) {
+    if (i > 0) note_fed(request, 1);
     TokenEvent event;
     try {
-      event = answers.ids.empty()
-                  ? request.draw(std::span(answers.logits).subspan(r * answers.width, answers.width),
-                                 limits_.max_context)
-                  : request.take(answers.ids[r], limits_.max_context);
+      event =
+          answers.ids.empty()
+              ? request.check(std::span(answers.logits).subspan((first + i) * answers.width, answers.width),
+                              i, accepted)
+              : request.take(answers.ids[first + i], i, accepted);
     } catch (...) {
-      end(request, FinishReason::failed, detail::message_of_current_exception());
-      continue;
+      return end(request, FinishReason::failed, detail::message_of_current_exception());
     }
-    book_.count([](BatchStatus& status) { ++status.generated_tokens; });
+    book_.count([&](BatchStatus& status) {
+      ++status.generated_tokens;
+      if (accepted) ++status.accepted_tokens;
+    });
     deliver(request, std::move(event));
-    if (runs(request)) request.outgrow(forward_->store());
+    if (!runs(request)) return;
   }
 }
 

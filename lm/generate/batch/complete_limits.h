@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lm/formats/config/model_config.h"
-#include "lm/generate/batch_request.h"
+#include "lm/generate/batch/batch_request.h"
 
 namespace caldera::detail {
 

@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lm/generate/batch/batch_request.h"
 #include "lm/generate/batch/running_request.h"
-#include "lm/generate/batch_request.h"
 
 namespace caldera {
 

@@ -1,34 +1,27 @@
 #include "lm/generate/batch/running_request.h"
 
 #include <algorithm>
-
-#include "lm/generate/sampling/log_probabilities.h"
+#include <utility>
 
 namespace caldera {
 
 RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
-                               const TextFrequencies& frequencies)
+                               const TextFrequencies& frequencies, std::int64_t context)
     : id_(id),
       request_(std::move(request)),
       adapter_(std::move(adapter)),
-      sampler_(request_.sampling),
-      ids_(request_.prompt),
-      prompt_size_(ids_.size()),
+      sequence_(request_.prompt, request_, context),
       frequencies_(frequencies) {}
 
-bool RunningRequest::takes_choices() const {
-  return request_.sampling.is_greedy() && request_.constraint == nullptr && !request_.logprobs;
-}
-
 void RunningRequest::join(PageStore& store) {
-  text_length_ = frequencies_.text_length(static_cast<std::int64_t>(prompt_size_),
-                                          static_cast<std::int64_t>(ids_.size()));
-  text_ = store.begin(adapter_.kind + frequencies_.kind(text_length_), ids_, fed_);
+  text_length_ = frequencies_.text_length(sequence_.prompt_size(), sequence_.size());
+  text_ = store.begin(adapter_.kind + frequencies_.kind(text_length_), sequence_.ids(), fed_);
 }
 
 void RunningRequest::leave(PageStore& store) {
   store.release(text_);
   fed_ = 0;
+  drop_draft();
 }
 
 void RunningRequest::preempt(PageStore& store) {
@@ -36,17 +29,18 @@ void RunningRequest::preempt(PageStore& store) {
   preempted_ = true;
 }
 
-void RunningRequest::catch_up(PageStore& store) { fed_ = std::max(fed_, store.advance(text_, ids_)); }
+void RunningRequest::catch_up(PageStore& store) {
+  fed_ = std::max(fed_, store.advance(text_, sequence_.ids()));
+}
 
 void RunningRequest::outgrow(PageStore& store) {
-  if (!frequencies_.differ(text_length_, static_cast<std::int64_t>(ids_.size()))) return;
+  if (!frequencies_.differ(text_length_, sequence_.size())) return;
   leave(store);
   join(store);
 }
 
 std::int64_t RunningRequest::settle_reused() {
-  const std::int64_t found =
-      std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - settled_, 0);
+  const std::int64_t found = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_size()) - settled_, 0);
   settled_ = std::max(settled_, fed_);
   reused_ += found;
   return found;
@@ -55,12 +49,25 @@ std::int64_t RunningRequest::settle_reused() {
 std::int64_t RunningRequest::pages_due(const PageStore& store, std::int64_t growth) const {
   const std::int64_t page = store.page_positions();
   // The last token needs no position.
-  const std::int64_t more = std::clamp<std::int64_t>(request_.max_tokens - generated() - 1, 0, growth);
-  return std::max<std::int64_t>((std::ssize(ids_) + more + page - 1) / page - text_.blocks(), 0);
+  const std::int64_t more = std::clamp<std::int64_t>(sequence_.left() - 1, 0, growth);
+  return std::max<std::int64_t>((sequence_.size() + more + page - 1) / page - text_.blocks(), 0);
+}
+
+void RunningRequest::propose(PageStore& store, std::int64_t most, std::int64_t vocabulary) {
+  draft_ = sequence_.draft(std::min(most, frequencies_.most_drafts(fed_)), vocabulary);
+  if (draft_.ids.empty()) return;
+  fed_ids_ = sequence_.fed_for(draft_, vocabulary);
+  if (!reserve(store, std::ssize(fed_ids_))) drop_draft();
+}
+
+void RunningRequest::drop_draft() {
+  draft_ = {};
+  fed_ids_.clear();
 }
 
 PagedRow RunningRequest::row(std::int64_t count) const {
-  return {.ids = ids().subspan(static_cast<std::size_t>(fed_), static_cast<std::size_t>(count)),
+  const auto next = sequence_.ids().subspan(static_cast<std::size_t>(fed_), static_cast<std::size_t>(count));
+  return {.ids = draft_.ids.empty() ? next : std::span(fed_ids_),
           .position = fed_,
           .text = &text_,
           .adapter = adapter_.adapter == nullptr ? 0 : adapter_.adapter->slot(),
@@ -72,52 +79,50 @@ RunningRequest::Fed RunningRequest::feed(PageStore& store, std::int64_t count) {
   fed.again = std::clamp<std::int64_t>(settled_ - fed_, 0, count);
   const std::int64_t first = fed_ + fed.again;
   fed_ += count;
-  fed.of_prompt = std::max<std::int64_t>(std::min(fed_, static_cast<std::int64_t>(prompt_size_)) - first, 0);
+  fed.of_prompt = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_size()) - first, 0);
   settled_ = std::max(settled_, fed_);
-  store.written(text_, ids().first(static_cast<std::size_t>(fed_)));
+  store.written(text_, sequence_.ids().first(static_cast<std::size_t>(fed_)));
   return fed;
 }
 
-TokenEvent RunningRequest::draw(std::span<const float> logits, std::int64_t context) {
-  SamplingContext around{.seen = ids_, .prompt_size = prompt_size_};
-  if (request_.constraint != nullptr) around.allowed = request_.constraint->allowed();
-  const std::int32_t id = sampler_.next(logits, around);
-  if (request_.constraint != nullptr) request_.constraint->accept(id);
-  TokenEvent event = drawn(id, context);
-  if (!request_.logprobs) return event;
-  const TokenReport report = report_token(logits, id, static_cast<std::size_t>(*request_.logprobs));
-  event.logprob = static_cast<float>(report.drawn.log_probability);
-  for (const TokenLogProbability& other : report.top)
-    event.top.push_back({other.id, static_cast<float>(other.log_probability)});
+TokenEvent RunningRequest::check(std::span<const float> logits, std::size_t i, bool& accepted) {
+  ChosenToken token = sequence_.check(logits, draft_, i);
+  accepted = token.accepted;
+  return chosen(std::move(token));
+}
+
+TokenEvent RunningRequest::take(std::int32_t choice, std::size_t i, bool& accepted) {
+  ChosenToken token = sequence_.take(choice, draft_, i);
+  accepted = token.accepted;
+  return chosen(std::move(token));
+}
+
+TokenEvent RunningRequest::chosen(ChosenToken token) const {
+  TokenEvent event = this->event();
+  event.id = token.id;
+  event.report = std::move(token.report);
+  event.text = std::move(token.decoded.text);
+  event.stop = std::move(token.decoded.stop);
+  event.finish = token.decoded.finish;
   return event;
 }
 
-TokenEvent RunningRequest::take(std::int32_t choice, std::int64_t context) {
-  return drawn(checked_choice(choice), context);
-}
-
-TokenEvent RunningRequest::drawn(std::int32_t id, std::int64_t context) {
-  ids_.push_back(id);
-  TokenEvent event = ended(FinishReason::length);
-  event.id = id;
-  const auto& stops = request_.stop_ids;
-  // The last token needs no position.
-  const bool is_last = generated() >= request_.max_tokens || static_cast<std::int64_t>(ids_.size()) > context;
-  if (std::find(stops.begin(), stops.end(), id) != stops.end())
-    event.finish = FinishReason::stop;
-  else if (!is_last)
-    event.finish.reset();
-  return event;
-}
-
-TokenEvent RunningRequest::ended(FinishReason reason, std::string error) const {
-  TokenEvent event;
-  event.request = id_;
+TokenEvent RunningRequest::ended(FinishReason reason, std::string error) {
+  TokenEvent event = this->event();
   event.finish = reason;
   event.error = std::move(error);
-  event.prompt_tokens = static_cast<std::int64_t>(prompt_size_);
+  if (reason == FinishReason::cancelled) event.text = sequence_.rest();
+  return event;
+}
+
+TokenEvent RunningRequest::event() const {
+  TokenEvent event;
+  event.request = id_;
+  event.prompt_tokens = sequence_.prompt_size();
   event.reused_tokens = reused_;
   event.generated_tokens = generated();
+  event.drafted_tokens = sequence_.drafted_tokens();
+  event.accepted_tokens = sequence_.accepted_tokens();
   return event;
 }
 

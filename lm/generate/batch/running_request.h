@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "lm/generate/batch_request.h"
+#include "lm/generate/batch/batch_request.h"
 #include "lm/generate/cache/paged_forward.h"
-#include "lm/generate/sampling/sampler.h"
+#include "lm/generate/continuation.h"
 #include "lm/generate/text_frequencies.h"
 
 namespace caldera {
@@ -23,20 +23,16 @@ struct NamedAdapter {
 
 class RunningRequest {
  public:
-  /// Keeps a reference to `frequencies`. Throws ValueError for sampling options out of their domains.
+  /// Keeps a reference to `frequencies`. `context`: positions of a request. Throws ValueError for sampling
+  /// options out of their domains.
   RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
-                 const TextFrequencies& frequencies);
+                 const TextFrequencies& frequencies, std::int64_t context);
 
   RequestId id() const { return id_; }
   const GenerateRequest& request() const { return request_; }
-  /// The prompt and what was drawn.
-  std::span<const std::int32_t> ids() const { return ids_; }
-  std::int64_t generated() const { return static_cast<std::int64_t>(ids_.size() - prompt_size_); }
-  /// Tokens whose keys and values are not computed yet.
-  std::int64_t waiting() const { return static_cast<std::int64_t>(ids_.size()) - fed_; }
-  std::int64_t fed() const { return fed_; }
-  /// Whether the device can choose its tokens, and nothing else is asked of it.
-  bool takes_choices() const;
+  std::int64_t generated() const { return sequence_.generated(); }
+  /// Tokens whose keys and values are not computed yet, a draft's not counted.
+  std::int64_t waiting() const { return sequence_.size() - fed_; }
 
   /// Takes a beginning from the store; before the first, and after every leave().
   void join(PageStore& store);
@@ -55,6 +51,11 @@ class RunningRequest {
   void preempt(PageStore& store);
   /// Makes room for the next `count` tokens. False where there are not enough pages.
   bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
+  /// Asks the drafter what follows the one token that waits, for at most `most` tokens; the draft is fed
+  /// together with that token, unless there are no pages for it. Throws what the drafter throws.
+  void propose(PageStore& store, std::int64_t most, std::int64_t vocabulary);
+  const TokenDraft& draft() const { return draft_; }
+  /// The next `count` tokens, and the draft behind them.
   PagedRow row(std::int64_t count) const;
   /// Says that the next `count` tokens are computed, and returns which of them never were before.
   struct Fed {
@@ -63,24 +64,25 @@ class RunningRequest {
   };
   Fed feed(PageStore& store, std::int64_t count);
 
-  /// Draws the next token, or takes the one that the device chose, and says what happened. `context`: the
-  /// positions of a request. Throws what sampling and the constraint throw.
-  TokenEvent draw(std::span<const float> logits, std::int64_t context);
-  TokenEvent take(std::int32_t choice, std::int64_t context);
+  /// Chooses the next token: of the logits, or as the device chose it, behind i tokens of the draft.
+  /// `accepted`: the token is the draft's next. Throws what sampling, the constraint and the tokenizer throw.
+  TokenEvent check(std::span<const float> logits, std::size_t i, bool& accepted);
+  TokenEvent take(std::int32_t choice, std::size_t i, bool& accepted);
+  /// Forgets a draft that was checked, or is not to be.
+  void drop_draft();
   /// An event without a token.
-  TokenEvent ended(FinishReason reason, std::string error = {}) const;
+  TokenEvent ended(FinishReason reason, std::string error = {});
   /// Hands an event to the receiver. False where the request is to end.
   bool tell(const TokenEvent& event) const;
 
  private:
-  TokenEvent drawn(std::int32_t id, std::int64_t context);
+  TokenEvent event() const;
+  TokenEvent chosen(ChosenToken token) const;
 
   RequestId id_;
   GenerateRequest request_;
   NamedAdapter adapter_;
-  Sampler sampler_;
-  std::vector<std::int32_t> ids_;
-  std::size_t prompt_size_;
+  Continuation sequence_;
   const TextFrequencies& frequencies_;
   PageStore::Text text_;
   std::int64_t text_length_ = 0;  // see TextFrequencies
@@ -88,6 +90,8 @@ class RunningRequest {
   std::int64_t settled_ = 0;  // the first tokens, which were computed or found once
   std::int64_t reused_ = 0;   // of the prompt
   bool preempted_ = false;
+  TokenDraft draft_;
+  std::vector<std::int32_t> fed_ids_;  // the token that waits and the draft
 };
 
 }  // namespace caldera

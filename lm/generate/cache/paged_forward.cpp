@@ -58,6 +58,12 @@ std::vector<PageStore::Group> store_groups(const PagedKVCache& cache) {
   return groups;
 }
 
+std::int64_t longest_row(std::span<const PagedRow> rows) {
+  std::int64_t longest = 1;
+  for (const PagedRow& row : rows) longest = std::max(longest, std::ssize(row.ids));
+  return longest;
+}
+
 /// What all tokens are turned for. Those that are the last of their text go with every other one.
 std::int64_t common_text_length(std::span<const PagedRow> rows) {
   std::int64_t common = 0;
@@ -144,31 +150,42 @@ PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t ba
   return call;
 }
 
-LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
-  const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
-  std::size_t longest = 1;
-  for (const PagedRow& row : rows) longest = std::max(longest, row.ids.size());
-  const std::int64_t length = padded_length(static_cast<std::int64_t>(longest));
+LazyTensor PagedForward::hidden_states(std::span<const PagedRow> rows, std::int64_t batch,
+                                       std::int64_t length) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length), 0);
-  std::vector<std::int32_t> last(static_cast<std::size_t>(batch), 0);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const auto at = static_cast<std::ptrdiff_t>(r) * length;
-    std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + at);
-    last[r] = static_cast<std::int32_t>(at + static_cast<std::ptrdiff_t>(rows[r].ids.size()) - 1);
-  }
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(r) * length);
   if (bank_ != nullptr) {
     std::vector<std::int32_t> slots(static_cast<std::size_t>(batch), 0);
     for (std::size_t r = 0; r < rows.size(); ++r) slots[r] = rows[r].adapter;
     bank_->select(slots);
   }
   cache_.plan(call_for(rows, batch, length));
-  LazyTensor hidden = model_.hidden_states(model_.make_ids(ids, batch), &cache_);
+  return model_.hidden_states(model_.make_ids(ids, batch), &cache_);
+}
+
+LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
+  const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
+  const std::int64_t length = padded_length(longest_row(rows));
+  LazyTensor hidden = hidden_states(rows, batch, length);
   hidden = reshape(hidden, Shape{batch * length, hidden.shape(2)});
   // The head is the widest matrix: one position of each row goes through it.
-  if (length > 1)
+  if (length > 1) {
+    std::vector<std::int32_t> last(static_cast<std::size_t>(batch), 0);
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      last[r] =
+          static_cast<std::int32_t>(static_cast<std::int64_t>(r) * length + std::ssize(rows[r].ids) - 1);
     hidden = take(hidden,
                   LazyTensor::from_span(std::span<const std::int32_t>(last), Shape{batch}, model_.device()));
+  }
   return in_dtype(model_.logits(hidden), DType::f32);
+}
+
+LazyTensor PagedForward::feed_drafts(std::span<const PagedRow> rows) {
+  const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
+  // One token, and a number of drafted ones of which there are few.
+  const std::int64_t length = 1 + power_of_two(std::max<std::int64_t>(longest_row(rows) - 1, 1));
+  return in_dtype(model_.logits(hidden_states(rows, batch, length)), DType::f32);
 }
 
 }  // namespace caldera

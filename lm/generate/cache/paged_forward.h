@@ -53,6 +53,9 @@ class PagedForward {
   /// before anything else is fed. Rows of the result beyond the given ones mean nothing. Throws ValueError
   /// for rows of several text lengths, unless each token is the last of its text.
   LazyTensor feed(std::span<const PagedRow> rows);
+  /// Logits (rows, length, vocabulary) after every id, fed likewise, where what is behind a row's own ids
+  /// means nothing. Rows have tokens that may be forgotten again: they are written over.
+  LazyTensor feed_drafts(std::span<const PagedRow> rows);
   std::vector<LazyTensor> state() const { return cache_.state(); }
 
   /// Bytes of keys and values that one position takes in layers without a window.
@@ -60,6 +63,8 @@ class PagedForward {
 
  private:
   std::int64_t padded_length(std::int64_t length) const;
+  /// Hidden states (batch, length, hidden) of rows filled up to `length`.
+  LazyTensor hidden_states(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length);
   PagedCall call_for(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length) const;
 
   CausalLM& model_;

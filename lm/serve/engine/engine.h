@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 
 namespace caldera::serve {
 

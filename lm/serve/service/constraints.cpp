@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "lm/generate/grammar/tokenizer_vocabulary.h"
 #include "lm/serve/service/after_mark.h"
 
 namespace caldera::serve {
@@ -87,22 +88,10 @@ std::shared_ptr<const Grammar> Constraints::grammar_of(const Alternatives& alter
 
 const GrammarVocabulary& Constraints::vocabulary() {
   if (vocabulary_) return *vocabulary_;
-  const Tokenizer& tokenizer = *model_.tokenizer;
-  std::vector<std::string> bytes(static_cast<std::size_t>(tokenizer.vocab_size()));
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = tokenizer.token_bytes(static_cast<std::int32_t>(i));
   // Marks of calls are special tokens in some vocabularies: here they are texts as others.
-  if (model_.tools) {
-    for (const std::string_view mark : {model_.tools->open, model_.tools->close}) {
-      if (mark.empty()) continue;
-      const std::optional<std::int32_t> id = tokenizer.token_to_id(mark);
-      if (id && static_cast<std::size_t>(*id) < bytes.size()) bytes[static_cast<std::size_t>(*id)] = mark;
-    }
-  }
-  for (const std::int32_t id : model_.stop_ids)
-    if (static_cast<std::size_t>(id) < bytes.size()) bytes[static_cast<std::size_t>(id)].clear();
-  vocabulary_.emplace(bytes, model_.stop_ids);
-  return *vocabulary_;
+  std::vector<std::string_view> marks;
+  if (model_.tools) marks = {model_.tools->open, model_.tools->close};
+  return vocabulary_.emplace(tokenizer_vocabulary(*model_.tokenizer, model_.stop_ids, marks));
 }
 
 }  // namespace caldera::serve

@@ -6,7 +6,7 @@
 namespace caldera::serve {
 namespace {
 
-// What the tokenizer or a parser throws ends the one text.
+// What a parser throws ends the one text.
 Delta take_event(Sequence& sequence, const TokenEvent& event, std::int64_t index) {
   try {
     return sequence.take(event);
@@ -29,7 +29,7 @@ Job::Job(Engine& engine, std::size_t texts)
 std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std::vector<JobText> texts) {
   std::shared_ptr<Job> job(new Job(engine, texts.size()));
   for (JobText& text : texts) {
-    const auto sequence = std::make_shared<Sequence>(tokenizer, text.options, text.context);
+    const auto sequence = std::make_shared<Sequence>(tokenizer, text.options);
     text.request.on_event = [state = job->state_, sequence, echo = text.echo,
                              index = text.options.index](const TokenEvent& event) mutable {
       Delta delta = take_event(*sequence, event, index);

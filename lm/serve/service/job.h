@@ -25,9 +25,8 @@ struct Usage {
 struct JobText {
   GenerateRequest request;
   SequenceOptions options;
-  std::vector<std::int32_t> context;  ///< tokens that the text continues
-  std::string echo;                   ///< the text begins with it
-  bool counts_prompt = true;          ///< false for further texts of one prompt
+  std::string echo;           ///< the text begins with it
+  bool counts_prompt = true;  ///< false for further texts of one prompt
 };
 
 /// The texts of one request. The engine's thread puts what is new in, a client's thread takes it out, when it

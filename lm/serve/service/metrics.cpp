@@ -81,6 +81,9 @@ std::string Metrics::text(const BatchStatus& engine) const {
   line("caldera_cache_bytes", "gauge", "Bytes of the cache of keys and values.", engine.cache_bytes);
   line("caldera_reused_tokens_total", "counter", "Tokens of prompts that were in the cache.",
        engine.reused_tokens);
+  line("caldera_drafted_tokens_total", "counter", "Tokens that were guessed and checked.",
+       engine.drafted_tokens);
+  line("caldera_accepted_tokens_total", "counter", "Guessed tokens that were kept.", engine.accepted_tokens);
   line("caldera_preempted_total", "counter", "Times that a text gave its pages up.", engine.preempted);
   return out;
 }

@@ -1,33 +1,47 @@
 #include "lm/serve/service/sequence.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace caldera::serve {
 
-Sequence::Sequence(const Tokenizer& tokenizer, SequenceOptions options, std::span<const std::int32_t> context)
-    : tokenizer_(tokenizer),
-      options_(std::move(options)),
-      // Marks of calls and of thinking are special tokens in some vocabularies.
-      decoder_(tokenizer, !options_.tools && !options_.thinking),
-      stop_(options_.stop) {
+namespace {
+
+std::string text_of(const Tokenizer& tokenizer, std::int32_t id) { return tokenizer.decode({&id, 1}, false); }
+
+}  // namespace
+
+TextOptions text_options(std::shared_ptr<const Tokenizer> tokenizer, const SequenceOptions& options) {
+  TextOptions text;
+  text.tokenizer = std::move(tokenizer);
+  // Without tools only the marks of thinking are wanted of the special tokens.
+  if (options.tools)
+    text.keeps_special = [](std::int32_t) { return true; };
+  else if (options.thinking)
+    text.keeps_special = [tokenizer = text.tokenizer.get()](std::int32_t id) {
+      return ThinkingSplitter::reads(text_of(*tokenizer, id));
+    };
+  return text;
+}
+
+Sequence::Sequence(const Tokenizer& tokenizer, SequenceOptions options)
+    : tokenizer_(tokenizer), options_(std::move(options)) {
   if (options_.tools) calls_.emplace(*options_.tools);
-  if (!context.empty()) decoder_.prime(context);
 }
 
 Delta Sequence::take(const TokenEvent& event) {
   Delta delta;
   delta.index = options_.index;
-  const bool ends_text = event.id && std::find(options_.stop_ids.begin(), options_.stop_ids.end(),
-                                               *event.id) != options_.stop_ids.end();
-  if (event.id && !ends_text) {
-    if (options_.logprobs) lines_.push_back(line_of(event));
-    const bool thought = options_.thinking && options_.thinking->thinking();
-    add_text(decode(*event.id), delta);
-    delta.thinking = thought || (options_.thinking && options_.thinking->thinking());
+  const bool is_stop_token = event.finish == FinishReason::stop && !event.stop;
+  const auto thinking = [&] { return options_.thinking && options_.thinking->thinking(); };
+  const bool thought = thinking();
+  if (event.report && !is_stop_token) lines_.push_back(line_of(*event.report));
+  if (!event.text.empty()) {
+    delta.tokens = std::exchange(lines_, {});
+    split(event.text, delta);
   }
-  if (stop_.stopped() || ends_text) {
-    finish("stop", delta);
-  } else if (event.finish == FinishReason::failed) {
+  delta.thinking = event.id && !is_stop_token && (thought || thinking());
+  if (event.stop) lines_.clear();
+  if (event.finish == FinishReason::failed) {
     delta.error = event.error.empty() ? "the generation failed" : event.error;
   } else if (event.finish == FinishReason::cancelled) {
     delta.cancelled = true;
@@ -35,23 +49,6 @@ Delta Sequence::take(const TokenEvent& event) {
     finish(*event.finish == FinishReason::length ? "length" : "stop", delta);
   }
   return delta;
-}
-
-// Without tools only the marks of thinking are wanted of the special tokens.
-std::string Sequence::decode(std::int32_t id) {
-  if (options_.thinking && !options_.tools && tokenizer_.is_special(id) &&
-      !ThinkingSplitter::reads(text_of(id)))
-    return {};
-  return decoder_.push(id);
-}
-
-void Sequence::add_text(const std::string& text, Delta& delta) {
-  const std::string shown = stop_.push(text);
-  if (!shown.empty()) {
-    delta.tokens.insert(delta.tokens.end(), lines_.begin(), lines_.end());
-    lines_.clear();
-  }
-  split(shown, delta);
 }
 
 void Sequence::split(const std::string& shown, Delta& delta) {
@@ -82,11 +79,7 @@ void Sequence::add_answer(const std::string& text, Delta& delta) {
 
 void Sequence::finish(const std::string& reason, Delta& delta) {
   delta.finish = reason;
-  if (!stop_.stopped()) {
-    add_text(decoder_.finish(), delta);
-    if (!stop_.stopped()) split(stop_.finish(), delta);
-    delta.tokens.insert(delta.tokens.end(), lines_.begin(), lines_.end());
-  }
+  delta.tokens.insert(delta.tokens.end(), lines_.begin(), lines_.end());
   lines_.clear();
   if (options_.thinking) add_parts(options_.thinking->finish(), delta);
   if (!calls_) return;
@@ -96,12 +89,13 @@ void Sequence::finish(const std::string& reason, Delta& delta) {
   if (calls_->has_calls()) delta.finish = "tool_calls";
 }
 
-TokenLine Sequence::line_of(const TokenEvent& event) const {
-  TokenLine line{{text_of(*event.id), event.logprob}, {}};
-  for (const TokenLogprob& other : event.top) line.top.push_back({text_of(other.id), other.logprob});
+TokenLine Sequence::line_of(const TokenReport& report) const {
+  const auto told = [&](const TokenLogProbability& token) {
+    return TokenText{text_of(tokenizer_, token.id), token.log_probability};
+  };
+  TokenLine line{told(report.drawn), {}};
+  for (const TokenLogProbability& other : report.top) line.top.push_back(told(other));
   return line;
 }
-
-std::string Sequence::text_of(std::int32_t id) const { return tokenizer_.decode({&id, 1}, false); }
 
 }  // namespace caldera::serve

@@ -1,53 +1,50 @@
 // Sequence: makes the text of one answer from the tokens of an engine.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "lm/chat/thinking.h"
-#include "lm/generate/batch_generator.h"
-#include "lm/generate/sampling/stop_text.h"
+#include "lm/generate/batch/batch_generator.h"
 #include "lm/serve/service/delta.h"
-#include "lm/tokenizers/stream_decoder.h"
+#include "lm/tokenizers/tokenizer.h"
 
 namespace caldera::serve {
 
 struct SequenceOptions {
   std::int64_t index = 0;
-  std::vector<std::string> stop;
-  std::vector<std::int32_t> stop_ids;
   std::optional<ToolFormat> tools;  ///< look for calls
   /// Sets apart what the model thinks; made of the prompt, which may have opened the thinking.
   std::optional<ThinkingSplitter> thinking;
-  bool logprobs = false;
 };
 
-/// Decodes tokens, ends the text at stop strings, tells thinking from answer, finds calls of tools. One
-/// thread at a time.
+/// Says how the answer's text is made of tokens: marks of calls and of thinking are special tokens in some
+/// vocabularies, and part of the text that a Sequence reads.
+TextOptions text_options(std::shared_ptr<const Tokenizer> tokenizer, const SequenceOptions& options);
+
+/// Tells thinking from answer, and finds calls of tools, in the text of an engine's events. One thread at a
+/// time.
 class Sequence {
  public:
-  /// `context`: tokens before the text, which its first word continues. The tokenizer must outlive this.
-  Sequence(const Tokenizer& tokenizer, SequenceOptions options, std::span<const std::int32_t> context = {});
+  /// The tokenizer, which tells the texts of single tokens, must outlive this.
+  Sequence(const Tokenizer& tokenizer, SequenceOptions options);
 
   /// Takes an event and returns what it adds. A delta with a `finish`, an error or `cancelled` is the last:
   /// the engine need not go on.
   Delta take(const TokenEvent& event);
 
  private:
-  std::string decode(std::int32_t id);
-  void add_text(const std::string& text, Delta& delta);
   void split(const std::string& shown, Delta& delta);
   void add_parts(const std::vector<ThinkingPart>& parts, Delta& delta);
   void add_answer(const std::string& text, Delta& delta);
   void finish(const std::string& reason, Delta& delta);
-  TokenLine line_of(const TokenEvent& event) const;
-  std::string text_of(std::int32_t id) const;
+  TokenLine line_of(const TokenReport& report) const;
 
   const Tokenizer& tokenizer_;
   SequenceOptions options_;
-  StreamDecoder decoder_;
-  StopText stop_;
   std::optional<ToolCallParser> calls_;
   std::vector<TokenLine> lines_;  // of tokens whose text is held back
 };

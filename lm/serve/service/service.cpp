@@ -91,6 +91,8 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   first.request = make_request(request.options, model_.tokenizer->encode(text, false));
   if (!request.tools.is_null()) first.options.tools = model_.tools;
   if (model_.split_thinking) first.options.thinking.emplace(text);
+  first.request.text = text_options(model_.tokenizer, first.options);
+  first.request.text.continues_prompt = false;
   std::vector<JobText> texts;
   add_choices(
       request.options, first,
@@ -121,9 +123,8 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
       check_ids(ids, model_.tokenizer->vocab_size(), "prompt");
     }
     if (request.echo) first.echo = model_.tokenizer->decode(ids);
-    constexpr std::size_t kContext = 8;  // tokens that say how a text goes on: with a blank or without
-    first.context.assign(ids.end() - static_cast<std::ptrdiff_t>(std::min(kContext, ids.size())), ids.end());
     first.request = make_request(request.options, std::move(ids));
+    first.request.text = text_options(model_.tokenizer, first.options);
     add_choices(
         request.options, first,
         [&]() -> std::shared_ptr<TokenConstraint> {
@@ -162,13 +163,13 @@ void Service::add_choices(const CompletionOptions& options, const JobText& text,
   for (std::int64_t choice = 0; choice < options.choices; ++choice) {
     JobText copy = text;
     copy.options.index = static_cast<std::int64_t>(texts.size());
-    copy.options.stop = options.stop;
-    copy.options.stop_ids = copy.request.stop_ids;
-    copy.options.logprobs = options.logprobs.has_value();
+    copy.request.text.stop = options.stop;
     copy.request.sampling.seed += static_cast<std::uint64_t>(choice);
     copy.counts_prompt = choice == 0;
-    // A constraint follows one text.
+    // A constraint and a drafter follow one text.
     copy.request.constraint = constrain();
+    copy.request.draft_tokens = drafting_.tokens;
+    if (drafting_.make) copy.request.drafter = drafting_.make(copy.request.sampling);
     texts.push_back(std::move(copy));
   }
 }

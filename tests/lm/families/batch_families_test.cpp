@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "engine/caldera.h"
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 #include "lm/generate/generator.h"
 #include "lm/nn/attention/rope_frequencies.h"
 #include "tests/lm/families/golden_model.h"
@@ -45,10 +46,12 @@ TEST_P(BatchFamilies, EveryTextGetsWhatItGetsAlone) {
     request.prompt = text.all;
     request.max_tokens = positions - static_cast<std::int64_t>(text.prompt);
     request.logprobs = 0;
+    // One of them with drafts, beside those without.
+    if (text.prompt == 14) request.drafter = std::make_shared<LookupDrafter>(2);
     request.on_event = [&text](const TokenEvent& event) {
       EXPECT_EQ(event.error, "");
       if (event.id) text.all.push_back(*event.id);
-      if (event.id) text.logprobs.push_back(event.logprob);
+      if (event.report) text.logprobs.push_back(static_cast<float>(event.report->drawn.log_probability));
       return true;
     };
     generator.submit(std::move(request));

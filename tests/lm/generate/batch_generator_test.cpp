@@ -1,10 +1,11 @@
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -208,8 +209,16 @@ TEST(BatchGenerator, ReceiversStopTokensAndFaults) {
   EXPECT_THROW(generator.submit({}), ValueError);
   EXPECT_THROW(generator.submit({.prompt = {61}}), ValueError);
   EXPECT_THROW(generator.submit({.prompt = random_ids(257, 1)}), ValueError);
-  EXPECT_THROW(generator.submit({.prompt = {1}, .max_tokens = -1}), ValueError);
-  EXPECT_THROW(generator.submit({.prompt = {1}, .sampling = {.temperature = -1}}), ValueError);
+  for (const auto& spoil : std::vector<std::function<void(GenerateRequest&)>>{
+           [](GenerateRequest& r) { r.max_tokens = -1; }, [](GenerateRequest& r) { r.draft_tokens = -1; },
+           [](GenerateRequest& r) { r.sampling.temperature = -1; },
+           [](GenerateRequest& r) { r.logprobs = 62; },
+           [](GenerateRequest& r) { r.text.stop = {"no tokenizer"}; }}) {
+    GenerateRequest spoilt;
+    spoilt.prompt = {1};
+    spoil(spoilt);
+    EXPECT_THROW(generator.submit(std::move(spoilt)), ValueError);
+  }
   EXPECT_THROW(generator.unload_adapter("none"), ValueError);
 }
 
@@ -231,7 +240,7 @@ TEST(BatchGenerator, DrawsOfASeedAndLogProbabilitiesAreThoseOfTheRequestAlone) {
   for (std::size_t i = 0; i < alone.size(); ++i) {
     EXPECT_EQ(alone[i].ids, together[i].ids) << i;
     ASSERT_EQ(alone[i].logprobs.size(), 15U);
-    EXPECT_EQ(together[i].last.top.size(), 3U);
+    EXPECT_EQ(together[i].last.report->top.size(), 3U);
     for (std::size_t t = 0; t < 15; ++t) {
       EXPECT_LT(alone[i].logprobs[t], 0);
       // Of f32 logits whose sums are in another order: relative, as the logits' own error is.

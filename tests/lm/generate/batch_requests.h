@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lm/generate/batch_generator.h"
+#include "lm/generate/batch/batch_generator.h"
 #include "lm/generate/generator.h"
 #include "lm/models/llama.h"
 
@@ -41,7 +41,7 @@ inline Ids random_ids(std::int64_t count, std::uint64_t seed, std::int32_t vocab
 /// What a request gets from a generator.
 struct Answer {
   Ids ids;
-  std::vector<float> logprobs;
+  std::vector<double> logprobs;
   TokenEvent last;
   int ends = 0;
 };
@@ -52,7 +52,7 @@ inline GenerateRequest asking(Ids prompt, std::int64_t tokens, Answer& answer) {
   request.max_tokens = tokens;
   request.on_event = [&answer](const TokenEvent& event) {
     if (event.id) answer.ids.push_back(*event.id);
-    if (event.id) answer.logprobs.push_back(event.logprob);
+    if (event.report) answer.logprobs.push_back(event.report->drawn.log_probability);
     if (event.finish) ++answer.ends;
     answer.last = event;
     return true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -127,7 +128,7 @@ TEST_P(TextLengths, WithDrafts) {
 TEST_P(TextLengths, Together) {
   Llama model = make_model();
   const std::vector<Text> all = texts(model);
-  for (const bool reuse : {true, false}) {
+  for (const auto& [reuse, drafts] : {std::pair{true, false}, {false, false}, {true, true}}) {
     for (const std::int64_t positions : {0, 208}) {  // enough pages, and too few
       BatchGenerator generator(
           model,
@@ -135,7 +136,9 @@ TEST_P(TextLengths, Together) {
       std::vector<Answer> answers(2 * all.size());
       for (std::size_t i = 0; i < answers.size(); ++i) {  // each twice: the second may find the first's pages
         const Text& text = all[i % all.size()];
-        generator.submit(asking(text.prompt, text.tokens, answers[i]));
+        GenerateRequest request = asking(text.prompt, text.tokens, answers[i]);
+        if (drafts) request.drafter = std::make_shared<LookupDrafter>();
+        generator.submit(std::move(request));
       }
       generator.run();
       for (std::size_t i = 0; i < answers.size(); ++i)

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "lm/generate/text_decoder.h"
 #include "lm/serve/http/server.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 
@@ -51,7 +52,9 @@ class FakeEngine : public serve::Engine {
       prompt += id < 256 ? std::string(1, static_cast<char>(id)) : "";
     seen_.push_back(request);
     seen_.back().on_event = nullptr;
-    running_[++last_] = {std::move(request), reply(prompt), 0, false};
+    const std::string text = reply(prompt);
+    TextDecoder decoder(request.text, request.stop_ids, request.max_tokens, request.prompt);
+    running_.emplace(++last_, Running{std::move(request), text, std::move(decoder), 0, false});
     return last_;
   }
   bool cancel(RequestId id) override {
@@ -73,6 +76,7 @@ class FakeEngine : public serve::Engine {
   struct Running {
     GenerateRequest request;
     std::string text;
+    TextDecoder decoder;
     std::int64_t said = 0;
     bool cancelled = false;
   };
@@ -121,14 +125,15 @@ class FakeEngine : public serve::Engine {
         if (running->request.constraint) event.id = allowed_token(*running->request.constraint);
         event.generated_tokens = running->said;
         if (running->request.logprobs) {
-          event.logprob = -0.5F;
+          event.report = TokenReport{{*event.id, -0.5}, {}};
           for (std::int64_t i = 0; i < *running->request.logprobs; ++i)
-            event.top.push_back({static_cast<std::int32_t>('a' + i), -1.0F - static_cast<float>(i)});
+            event.report->top.push_back({static_cast<std::int32_t>('a' + i), -1.0 - static_cast<double>(i)});
         }
-        if (event.id == kEos)
-          event.finish = FinishReason::stop;
-        else if (running->said >= running->request.max_tokens)
-          event.finish = FinishReason::length;
+        const DecodedToken decoded = running->decoder.take(*event.id);
+        event.text = decoded.text;
+        event.stop = decoded.stop;
+        event.finish = decoded.finish;
+        if (event.id == kEos) event.finish = FinishReason::stop;
       }
     }
     const bool go_on = running->request.on_event(event);

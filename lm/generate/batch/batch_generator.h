@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "lm/generate/batch_request.h"
+#include "lm/generate/batch/batch_request.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera {
+
+class BatchScheduler;
 
 /// Continues prompts with one model. The greedy tokens of a request, and the draws of a seed, do not depend
 /// on what else is in the batch, but for rounding.
@@ -65,8 +67,7 @@ class BatchGenerator {
   static std::int64_t bytes_per_position(const CausalLM& model);
 
  private:
-  class Engine;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<BatchScheduler> scheduler_;
 };
 
 }  // namespace caldera

@@ -1,4 +1,4 @@
-#include "lm/generate/batch/batch_engine.h"
+#include "lm/generate/batch/batch_scheduler.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-BatchGenerator::Engine::Engine(CausalLM& model, const BatchLimits& limits)
+BatchScheduler::BatchScheduler(CausalLM& model, const BatchLimits& limits)
     : limits_(detail::completed(limits, model.config())),
       model_(model),
       mode_(model),
@@ -18,7 +18,7 @@ BatchGenerator::Engine::Engine(CausalLM& model, const BatchLimits& limits)
   open();
 }
 
-void BatchGenerator::Engine::check(const GenerateRequest& request) const {
+void BatchScheduler::check(const GenerateRequest& request) const {
   if (request.prompt.empty())
     throw ValueError("generate: the prompt has no tokens; give the model at least one to go on from");
   const std::int64_t vocabulary = model_.config().vocab_size;
@@ -30,21 +30,19 @@ void BatchGenerator::Engine::check(const GenerateRequest& request) const {
     throw ValueError(
         fmt::format("generate: the prompt has {} tokens, more than the {} positions of a request",
                     request.prompt.size(), limits_.max_context));
-  if (request.max_tokens < 0) throw ValueError("generate: max_tokens must not be negative");
-  if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > vocabulary))
-    throw ValueError(fmt::format("generate: {} log-probabilities a token, of a vocabulary of {}",
-                                 *request.logprobs, vocabulary));
+  check_decoding(request, vocabulary);
 }
 
-RequestId BatchGenerator::Engine::submit(GenerateRequest request) {
+RequestId BatchScheduler::submit(GenerateRequest request) {
   check(request);
   NamedAdapter adapter = adapter_named(request.adapter);
   return book_.add([&](RequestId id) {
-    return std::make_unique<RunningRequest>(id, std::move(request), std::move(adapter), frequencies_);
+    return std::make_unique<RunningRequest>(id, std::move(request), std::move(adapter), frequencies_,
+                                            limits_.max_context);
   });
 }
 
-NamedAdapter BatchGenerator::Engine::adapter_named(const std::string& name) const {
+NamedAdapter BatchScheduler::adapter_named(const std::string& name) const {
   if (name.empty()) return {};
   const std::lock_guard lock(adapters_mutex_);
   const auto loaded = adapters_.find(name);
@@ -52,7 +50,7 @@ NamedAdapter BatchGenerator::Engine::adapter_named(const std::string& name) cons
   return loaded->second;
 }
 
-void BatchGenerator::Engine::load_adapter(const std::string& name, const std::filesystem::path& dir) {
+void BatchScheduler::load_adapter(const std::string& name, const std::filesystem::path& dir) {
   if (name.empty()) throw ValueError("BatchGenerator: an adapter needs a name");
   const std::lock_guard stepping(stepping_);
   // A first bank changes the model's modules: where the folder is no good, it goes again.
@@ -67,25 +65,25 @@ void BatchGenerator::Engine::load_adapter(const std::string& name, const std::fi
   adapters_[name] = std::move(loaded);
 }
 
-void BatchGenerator::Engine::unload_adapter(const std::string& name) {
+void BatchScheduler::unload_adapter(const std::string& name) {
   const std::lock_guard lock(adapters_mutex_);
   if (adapters_.erase(name) == 0)
     throw ValueError(fmt::format("BatchGenerator: no adapter '{}' is loaded", name));
 }
 
-std::vector<std::string> BatchGenerator::Engine::adapters() const {
+std::vector<std::string> BatchScheduler::adapters() const {
   const std::lock_guard lock(adapters_mutex_);
   std::vector<std::string> names;
   for (const auto& [name, adapter] : adapters_) names.push_back(name);
   return names;
 }
 
-void BatchGenerator::Engine::forget_prefixes() {
+void BatchScheduler::forget_prefixes() {
   const std::lock_guard stepping(stepping_);
   if (forward_ != nullptr) forward_->store().forget();
 }
 
-void BatchGenerator::Engine::open() {
+void BatchScheduler::open() {
   forward_.reset();
   forward_ = std::make_unique<PagedForward>(model_, PagingOptions{.positions = limits_.cache_positions,
                                                                   .context = limits_.max_context,
@@ -98,7 +96,7 @@ void BatchGenerator::Engine::open() {
 
 /// Opens the cache anew. Where that fails, as it does while a device has no memory, nobody can be served:
 /// those that wait are told, and the next step tries again.
-bool BatchGenerator::Engine::reopen() {
+bool BatchScheduler::reopen() {
   std::string why;
   try {
     open();
@@ -111,13 +109,13 @@ bool BatchGenerator::Engine::reopen() {
 }
 
 /// Ends every request that runs: what the cache holds is not known any more.
-void BatchGenerator::Engine::fail_all(const std::string& why) {
+void BatchScheduler::fail_all(const std::string& why) {
   for (RunningRequest* request : all_running()) end(*request, FinishReason::failed, why);
   forward_.reset();
 }
 
 /// Ends every request that waits.
-void BatchGenerator::Engine::refuse_all(const std::string& why) {
+void BatchScheduler::refuse_all(const std::string& why) {
   book_.count([](BatchStatus& status) {
     status.pages = status.pages_in_use = status.pages_reusable = 0;
     status.cache_bytes = 0;
@@ -125,7 +123,7 @@ void BatchGenerator::Engine::refuse_all(const std::string& why) {
   for (const RequestPtr& request : book_.take_waiting()) end(*request, FinishReason::failed, why);
 }
 
-void BatchGenerator::Engine::update_status() {
+void BatchScheduler::update_status() {
   const PageStore::Counts pages = forward_->store().counts();
   const std::int64_t bytes = forward_->cache_bytes();
   book_.count([&](BatchStatus& status) {
@@ -138,7 +136,7 @@ void BatchGenerator::Engine::update_status() {
 }
 
 /// Tells the receiver; where that was the last event, the request ends.
-void BatchGenerator::Engine::deliver(RunningRequest& request, TokenEvent event) {
+void BatchScheduler::deliver(RunningRequest& request, TokenEvent event) {
   // Who was told that the request is cancelled is not to see another end of it.
   const bool cancelled = event.finish && !book_.begin_end(request.id());
   if (cancelled) event.finish.reset();
@@ -148,7 +146,7 @@ void BatchGenerator::Engine::deliver(RunningRequest& request, TokenEvent event) 
 }
 
 /// Ends a request without a token.
-void BatchGenerator::Engine::end(RunningRequest& request, FinishReason reason, const std::string& error) {
+void BatchScheduler::end(RunningRequest& request, FinishReason reason, const std::string& error) {
   if (book_.begin_end(request.id()))
     request.tell(request.ended(reason, error));
   else
@@ -157,20 +155,20 @@ void BatchGenerator::Engine::end(RunningRequest& request, FinishReason reason, c
 }
 
 /// Frees the pages and takes the request out of the batch; it lives on until the next step.
-void BatchGenerator::Engine::finish(RunningRequest& request) {
+void BatchScheduler::finish(RunningRequest& request) {
   if (forward_ != nullptr) request.leave(forward_->store());
   const auto place = place_of(request);
   if (place != running_.end()) ended_.splice(ended_.end(), running_, place);
   book_.ended(request.id());
 }
 
-std::list<RequestPtr>::iterator BatchGenerator::Engine::place_of(const RunningRequest& request) {
+std::list<RequestPtr>::iterator BatchScheduler::place_of(const RunningRequest& request) {
   return std::find_if(running_.begin(), running_.end(),
                       [&](const RequestPtr& r) { return r.get() == &request; });
 }
 
 /// While they are gone through, requests may end, or have to leave: see runs().
-std::vector<RunningRequest*> BatchGenerator::Engine::all_running() const {
+std::vector<RunningRequest*> BatchScheduler::all_running() const {
   std::vector<RunningRequest*> all;
   for (const RequestPtr& request : running_) all.push_back(request.get());
   return all;

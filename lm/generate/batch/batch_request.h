@@ -3,55 +3,44 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "lm/generate/decoding_options.h"
 #include "lm/generate/finish_reason.h"
-#include "lm/generate/sampling/sampling_options.h"
-#include "lm/generate/sampling/token_constraint.h"
+#include "lm/generate/sampling/log_probabilities.h"
 
 namespace caldera {
 
 using RequestId = std::uint64_t;
 
-/// A token and the natural logarithm of its probability.
-struct TokenLogprob {
-  std::int32_t id = -1;
-  float logprob = 0;
-};
-
-/// Says what happened to a request. A request has an event for each token drawn, in order, and exactly one
+/// Says what happened to a request. A request has an event for each token chosen, in order, and exactly one
 /// with a `finish`, which is its last: that of its last token, or one without a token (cancelled, failed, or
 /// max_tokens 0).
 struct TokenEvent {
   RequestId request = 0;
-  std::optional<std::int32_t> id;  ///< the token drawn, a stop token included
-  float logprob = 0;               ///< of that token; where logprobs were asked for, else 0
-  std::vector<TokenLogprob> top;   ///< the most likely tokens there, as many as were asked for, best first
+  std::optional<std::int32_t> id;     ///< the token chosen, a stop token included
+  std::optional<TokenReport> report;  ///< of that token, where log-probabilities were asked for
+  /// Holds what may be shown of the text from now on, where the request has a tokenizer.
+  std::string text;
+  std::optional<std::string> stop;     ///< the stop string that ended the text
   std::optional<FinishReason> finish;  ///< of the last event
   std::string error;                   ///< why it failed: a sentence for people
   std::int64_t prompt_tokens = 0;      ///< of the request
   std::int64_t reused_tokens = 0;      ///< prompt tokens whose keys and values were in the cache already
   std::int64_t generated_tokens = 0;   ///< so far, this one included
+  std::int64_t drafted_tokens = 0;     ///< so far: that a drafter guessed, and of these
+  std::int64_t accepted_tokens = 0;    ///< those that the model kept
 };
 
-struct GenerateRequest {
+/// A constraint, a drafter and a tokenizer are used by step() alone; where one throws, the request ends as
+/// failed.
+struct GenerateRequest : DecodingOptions {
   std::vector<std::int32_t> prompt;  ///< ids; at least one
-  SamplingOptions sampling;
-  std::int64_t max_tokens = 100;
-  /// Tokens that end the text (see stop_tokens in generator.h).
-  std::vector<std::int32_t> stop_ids;
   /// An adapter of load_adapter(), by its name; "": the model itself.
   std::string adapter;
-  /// Says how many of the most likely tokens come with each event, and that token's own log-probability:
-  /// those of the model, before penalties and filters. Absent: none, which is cheaper.
-  std::optional<std::int64_t> logprobs;
-  /// Says which tokens may come next, and is told of each that was drawn. Used by step() alone; where it
-  /// throws, the request ends as failed. May be null.
-  std::shared_ptr<TokenConstraint> constraint;
   /// Receives every event, on the thread of step() (a request cancelled while it waits: too). It has to be
   /// quick, as the whole batch waits for it; it may call submit() and cancel(). false ends the request: then
   /// this event was its last, whatever its `finish`. What it throws counts as false.
@@ -90,7 +79,9 @@ struct BatchStatus {
   // Counts the tokens of prompts, each once: those of requests past their prompt are in one of the two.
   std::uint64_t prompt_tokens = 0;      ///< computed
   std::uint64_t reused_tokens = 0;      ///< taken from the cache instead
-  std::uint64_t generated_tokens = 0;   ///< drawn
+  std::uint64_t generated_tokens = 0;   ///< chosen
+  std::uint64_t drafted_tokens = 0;     ///< guessed by drafters and checked, and of these
+  std::uint64_t accepted_tokens = 0;    ///< those that were kept
   std::uint64_t recomputed_tokens = 0;  ///< of any kind, computed again after their pages were given up
   std::uint64_t finished = 0;           ///< requests, whatever the reason
   std::uint64_t preempted = 0;  ///< times that a request gave its pages up, to be computed again later

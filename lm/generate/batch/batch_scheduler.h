@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "lm/generate/batch/batch_request.h"
 #include "lm/generate/batch/request_book.h"
 #include "lm/generate/batch/ticket_mutex.h"
-#include "lm/generate/batch_generator.h"
 #include "lm/generate/cache/paged_forward.h"
 #include "lm/generate/text_frequencies.h"
 
 namespace caldera {
 
-class BatchGenerator::Engine {
+class BatchScheduler {
  public:
-  Engine(CausalLM& model, const BatchLimits& limits);
+  BatchScheduler(CausalLM& model, const BatchLimits& limits);
 
   RequestId submit(GenerateRequest request);
   bool cancel(RequestId id) { return book_.cancel(id); }
@@ -35,10 +35,12 @@ class BatchGenerator::Engine {
 
  private:
   using Requests = std::span<RunningRequest* const>;
-  /// Holds what a call said, on the host: ids that the device chose, or logits, a row a request.
+  /// Holds what a call said, on the host: ids that the device chose, or logits. Of each request there is one
+  /// row, or one behind each token that was fed where drafts were.
   struct Answers {
     std::vector<std::int32_t> ids;
     std::vector<float> logits;
+    std::size_t rows = 1;  // a request
     std::size_t width = 0;
   };
 
@@ -58,11 +60,14 @@ class BatchGenerator::Engine {
   std::int64_t pages_due(const RunningRequest& request) const;
   void prefill();
   void decode();
+  void propose(RunningRequest& request);
   bool make_room(RunningRequest& request, std::int64_t count);
   void feed(Requests requests, std::int64_t count);
   void feed_apart(Requests requests, std::int64_t count, const std::string& why);
   Answers compute(Requests requests, std::int64_t count);
   void settle(Requests requests, std::int64_t count, const Answers& answers);
+  void note_fed(RunningRequest& request, std::int64_t count);
+  void choose(RunningRequest& request, const Answers& answers, std::size_t first);
   void found(RunningRequest& request);
 
   // Functions of a request's life.
