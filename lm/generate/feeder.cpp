@@ -128,10 +128,15 @@ void Feeder::feed_drafts(std::span<const std::int32_t> ids, std::int64_t length)
   cache_->set_text_length(cache_->position() + 1);  // each as if it were fed alone
   const std::int64_t end = cache_->position() + static_cast<std::int64_t>(ids.size());
   const LazyTensor logits = in_dtype(model_.forward(model_.make_ids(filled), cache_.get()), DType::f32);
+  const LazyTensor result = choose_ ? stop_gradient(most_likely(logits)) : logits;
   std::vector<LazyTensor> outputs = cache_->state();
-  outputs.push_back(logits);
+  outputs.push_back(result);
   eval(outputs);
   cache_->truncate(end);
+  if (choose_) {
+    chosen_ = result.to_vector<std::int32_t>();
+    return;
+  }
   host_ = logits.to_vector<float>();
   width_ = static_cast<std::size_t>(logits.shape().back());
   last_ = row(ids.size() - 1);

@@ -31,7 +31,8 @@ class Feeder {
   void feed_token(std::int32_t id);
   /// Feeds a choice(), which need not be computed yet.
   void feed_choice(const LazyTensor& id);
-  /// Feeds tokens of which some may be forgotten again, filled up to `length`: row(i) is what follows ids[i].
+  /// Feeds tokens of which some may be forgotten again, filled up to `length`: row(i), or chosen(i) with
+  /// `choose`, is what follows ids[i].
   /// Throws ValueError where has_room(length) is false. Not more than most_drafts() and one.
   void feed_drafts(std::span<const std::int32_t> ids, std::int64_t length);
   /// Forgets what was fed after the first `positions` tokens.
@@ -42,7 +43,9 @@ class Feeder {
   std::span<const float> logits() const { return last_; }
   /// Returns the logits after token i of feed_drafts().
   std::span<const float> row(std::size_t i) const { return std::span(host_).subspan(i * width_, width_); }
-  /// The most likely token after the last one that was fed, (1, 1), with `choose`.
+  /// The most likely token there, as most_likely() gives it, with `choose`.
+  std::int32_t chosen(std::size_t i) const { return chosen_[i]; }
+  /// The most likely token after the last one that was fed, (1, 1), with `choose`; not after feed_drafts().
   LazyTensor choice() const { return choice_; }
   std::size_t vocabulary() const { return static_cast<std::size_t>(model_.config().vocab_size); }
   bool chooses() const { return choose_; }
@@ -71,6 +74,7 @@ class Feeder {
   std::vector<std::int32_t> ids_;
   std::vector<LazyTensor> unread_;
   std::vector<float> host_;
+  std::vector<std::int32_t> chosen_;  // on the host too
   std::size_t width_ = 0;
   std::span<const float> last_;  // of host_
   LazyTensor choice_;

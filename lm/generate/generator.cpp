@@ -32,7 +32,7 @@ void check(const CausalLM& model, std::span<const std::int32_t> prompt, const Ge
 
 /// Whether nothing but the most likely token is asked for, which a device finds where the logits are.
 bool chooses_on_device(const GenerateOptions& options) {
-  return options.takes_choices() && !options.on_logits && !options.drafts();
+  return options.takes_choices() && !options.on_logits;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<std::int32_t> stop_tokens(const ModelConfig& config, const Generatio
 }
 
 bool goes_ahead(const CausalLM& model, const GenerateOptions& options) {
-  return chooses_on_device(options) && model.device() != Device::cpu();
+  return chooses_on_device(options) && !options.drafts() && model.device() != Device::cpu();
 }
 
 namespace {
@@ -77,6 +77,11 @@ class Receiver {
   Generation& result_;
 };
 
+/// Chooses the token after what was fed last.
+ChosenToken next_token(const Feeder& feeder, Continuation& text) {
+  return feeder.chooses() ? text.take(feeder.choice().item<std::int32_t>()) : text.draw(feeder.logits());
+}
+
 /// Chooses one token after the other.
 void generate_plainly(Feeder& feeder, Continuation& text, Receiver& receiver, bool goes_ahead) {
   LazyTensor next = feeder.choice();
@@ -100,7 +105,7 @@ void generate_plainly(Feeder& feeder, Continuation& text, Receiver& receiver, bo
 /// Checks what the drafter guesses after each token.
 void generate_with_drafts(Feeder& feeder, Continuation& text, Receiver& receiver,
                           const GenerateOptions& options) {
-  if (!receiver.take(text.draw(feeder.logits()))) return;
+  if (!receiver.take(next_token(feeder, text))) return;
   const auto vocabulary = static_cast<std::int64_t>(feeder.vocabulary());
   // One length, so that there is one plan.
   const std::int64_t length = options.draft_tokens + 1;
@@ -111,13 +116,14 @@ void generate_with_drafts(Feeder& feeder, Continuation& text, Receiver& receiver
       draft = text.draft(most, vocabulary);
     if (draft.ids.empty()) {
       feeder.feed_token(text.ids().back());
-      if (!receiver.take(text.draw(feeder.logits()))) return;
+      if (!receiver.take(next_token(feeder, text))) return;
       continue;
     }
     feeder.feed_drafts(text.fed_for(draft, vocabulary), length);
     for (std::size_t i = 0;; ++i) {
       if (options.on_logits) options.on_logits(feeder.row(i));
-      const ChosenToken token = text.check(feeder.row(i), draft, i);
+      const ChosenToken token =
+          feeder.chooses() ? text.take(feeder.chosen(i), draft, i) : text.check(feeder.row(i), draft, i);
       if (!receiver.take(token)) return;
       if (!token.accepted) break;
     }
