@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
+#include "lm/base/json_integers.h"
 #include "lm/base/json_nesting.h"
 
 namespace caldera::detail {
@@ -26,7 +27,7 @@ const char* type_of(const nlohmann::json& value) {
 }
 
 template <typename Json>
-Json parse_as(std::string_view text, const std::string& where) {
+Json parse_as(std::string_view text, const std::string& where, Json (*parse)(std::string_view)) {
   if (nests_deeper(text, kMaxDepth)) {
     throw FileError(fmt::format("{}: not usable: JSON nested deeper than {} levels", where, kMaxDepth));
   }
@@ -35,7 +36,7 @@ Json parse_as(std::string_view text, const std::string& where) {
     throw FileError(fmt::format("{}: not valid JSON (it holds a NUL byte)", where));
   }
   try {
-    return Json::parse(text.begin(), text.end());
+    return parse(text);
   } catch (const typename Json::parse_error& e) {
     const std::size_t at = std::min(e.byte, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
@@ -48,11 +49,12 @@ Json parse_as(std::string_view text, const std::string& where) {
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& where) {
-  return parse_as<nlohmann::json>(text, where);
+  return parse_as<nlohmann::json>(text, where,
+                                  [](std::string_view all) { return nlohmann::json::parse(all); });
 }
 
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where) {
-  return parse_as<nlohmann::ordered_json>(text, where);
+  return parse_as(text, where, parse_whole_integers);
 }
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {

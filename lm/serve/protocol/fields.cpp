@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lm/base/json_integers.h"
 #include "lm/base/json_nesting.h"
 
 namespace caldera::serve {
@@ -17,7 +18,7 @@ Json parse_body(const std::string& body, int max_depth) {
   if (body.find('\0') != body.npos) throw bad_request("the body is not JSON: it holds a NUL byte");
   Json document;
   try {
-    document = Json::parse(body);
+    document = detail::parse_whole_integers(body);
   } catch (const Json::exception& error) {
     throw bad_request(fmt::format("the body is not JSON: {}", error.what()));
   }

@@ -80,8 +80,7 @@ TEST(ChatTemplateErrors, KeepKeysInOrder) {
       R"({"z": 1, "a": {"y": 2, "b": 3}}['z', 'a'])");
 }
 
-TEST(ChatTemplateErrors, RefuseIntegersBeyond64Bits) {
-  EXPECT_THROW(render("", {{"x", 18446744073709551615U}}), ChatTemplateError);
+TEST(ChatTemplateErrors, RefuseComputingIntegersBeyond64Bits) {
   EXPECT_THROW(render("{{ 9223372036854775807 + 1 }}"), ChatTemplateError);
   EXPECT_THROW(render("{{ 9223372036854775808 }}"), ChatTemplateError);
   EXPECT_EQ(render("{{ -9223372036854775807 - 1 }}").text, "-9223372036854775808");

@@ -44,9 +44,11 @@ bool is_none(const Value& v) { return v.is_none(); }
 bool is_boolean(const Value& v) { return v.is_bool(); }
 bool is_true(const Value& v) { return v.is_bool() && v.boolean(); }
 bool is_false(const Value& v) { return v.is_bool() && !v.boolean(); }
-bool is_integer(const Value& v) { return v.kind() == Value::Kind::integer; }
+bool is_integer(const Value& v) {
+  return v.kind() == Value::Kind::integer || v.is_object(ObjectKind::large_integer);
+}
 bool is_float(const Value& v) { return v.kind() == Value::Kind::real; }
-bool is_number(const Value& v) { return v.is_number(); }
+bool is_number(const Value& v) { return v.is_number() || v.is_object(ObjectKind::large_integer); }
 bool is_string(const Value& v) { return v.is_text(); }
 bool is_mapping(const Value& v) { return v.is_dict(); }
 bool is_escaped(const Value& /*v*/) { return false; }

@@ -145,6 +145,8 @@ bool equal(const Value& a, const Value& b) {
       check_stack();
       return &a.dict() == &b.dict() || equal_dicts(a.dict(), b.dict());
     case Kind::object:
+      if (a.is_object(ObjectKind::large_integer) && b.is_object(ObjectKind::large_integer))
+        return a.as<LargeInteger>().digits == b.as<LargeInteger>().digits;
       return &a.object() == &b.object();
     default:
       return true;
@@ -170,6 +172,8 @@ std::size_t hash_of(const Value& value) {
       step(value.bytes().size() / 64);
       return spread(std::hash<std::string>{}(value.bytes()));
     case Kind::object:
+      if (value.is_object(ObjectKind::large_integer))
+        return spread(std::hash<std::string>{}(value.as<LargeInteger>().digits));
       return std::hash<const void*>{}(&value.object());
     case Kind::dict:
       fail("unhashable type: 'dict'");

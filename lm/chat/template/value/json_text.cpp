@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "lm/base/json_integers.h"
 #include "lm/chat/template/base/number_text.h"
 #include "lm/chat/template/base/unicode.h"
 #include "lm/chat/template/value/builders.h"
@@ -31,8 +31,10 @@ class JsonWriter {
         check_stack();
         if (value.is_list() || value.is_tuple()) return add_list(value.items(), level + 1);
         break;
-      case Value::Kind::undefined:
       case Value::Kind::object:
+        if (value.is_object(ObjectKind::large_integer)) return out_.add(value.as<LargeInteger>().digits);
+        break;
+      case Value::Kind::undefined:
         break;
       default:
         return out_.add(scalar(value));
@@ -153,10 +155,11 @@ Value value_from_json(const nlohmann::ordered_json& json) {
     case nlohmann::ordered_json::value_t::number_integer:
       return json.get<std::int64_t>();
     case nlohmann::ordered_json::value_t::number_unsigned:
-      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        fail("the integer {} does not fit into 64 bits with a sign", json.get<std::uint64_t>());
-      }
+    case nlohmann::ordered_json::value_t::binary: {
+      std::optional<std::string> digits = detail::large_integer(json);
+      if (digits) return {std::shared_ptr<Object>(std::make_shared<LargeInteger>(*std::move(digits)))};
       return json.get<std::int64_t>();
+    }
     case nlohmann::ordered_json::value_t::number_float:
       return json.get<double>();
     case nlohmann::ordered_json::value_t::string:

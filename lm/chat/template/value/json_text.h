@@ -20,7 +20,7 @@ struct JsonStyle {
 /// Throws a Fault for values that JSON has no place for.
 Value json_text(const Value& value, const JsonStyle& style);
 
-/// Keeps the order of keys. Throws a Fault for integers beyond 64 bits.
+/// Keeps the order of keys. Integers beyond 64 bits (parse_whole_integers) become a LargeInteger.
 Value value_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace caldera::chat

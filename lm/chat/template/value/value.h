@@ -56,7 +56,7 @@ struct Dict {
   Charge charge;
 };
 
-enum class ObjectKind : std::uint8_t { function, name_space, iterator, loop, cycler };
+enum class ObjectKind : std::uint8_t { function, name_space, iterator, loop, cycler, large_integer };
 
 /// Whatever else a name can mean: functions, namespaces, loops, iterators.
 struct Object {
@@ -75,6 +75,16 @@ struct Object {
   ObjectKind kind;
   std::size_t depth;
   Charge charge;
+};
+
+/// Holds an integer of a conversation that 64 bits do not: it is written as Python writes it and compared
+/// with its like, and not computed with.
+struct LargeInteger final : Object {
+  explicit LargeInteger(std::string of) : Object(ObjectKind::large_integer, 0), digits(std::move(of)) {}
+  std::string type_name() const override { return "int"; }
+  std::string repr() const override { return digits; }
+
+  std::string digits;  ///< in decimal, after a minus where it has one
 };
 
 class Value {
