@@ -91,13 +91,15 @@ std::unique_ptr<CausalLM> make_bert(const detail::JsonFields& fields, ModelConfi
   config.intermediate_size = 3072;
   config.rms_norm_eps = detail::positive_number(fields, "layer_norm_eps", 1e-12);
   config.tie_word_embeddings = true;  // there is no head
-  detail::read_config(
-      fields, config,
-      {.own = {"layer_norm_eps", "type_vocab_size", "position_embedding_type", "pad_token_id"},
-       .ignored = {"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-                   "pooler_size_per_head", "pooler_type"},
-       .activations = {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"},
-       .rotary = false});
+  detail::read_config(fields, config,
+                      {.own = {{"layer_norm_eps", "1e-12"},
+                               {"type_vocab_size", "2"},
+                               {"position_embedding_type", R"("absolute")"},
+                               {"pad_token_id", roberta ? "1" : "0"}},
+                       .ignored = {"directionality", "pooler_fc_size", "pooler_num_attention_heads",
+                                   "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"},
+                       .activations = {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"},
+                       .rotary = false});
   if (fields.boolean("is_decoder").value_or(false))
     fields.fail("is_decoder", "is true, which is not supported: positions look at later ones too");
   if (const auto type = fields.string("position_embedding_type"); type && *type != "absolute")

@@ -69,9 +69,11 @@ class CausalLM : public Module {
   /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
   /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that
   /// are quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong
-  /// shape, or unexpected; nothing is changed then.
+  /// shape, or unexpected (but for biases of zeros, which change nothing); nothing is changed then.
   void load_weights(const std::filesystem::path& path, DType dtype = DType::f32);
   void load_weights(const ModelFiles& files, DType dtype = DType::f32);
+  /// Throws FileError as load_weights() would, and reads no weight.
+  void check_weights(const ModelFiles& files);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The
   /// weights are the base model's, quantised ones as floats of the model's dtype: an adapter is saved by
   /// save_adapter.
@@ -97,6 +99,8 @@ class CausalLM : public Module {
 
  private:
   void check_dtype(DType dtype) const;
+  /// Under which name the files have a parameter.
+  std::string name_in(const ModelFiles& files, const std::string& name) const;
 
   Device device_;
   std::string module_;  // in files of a larger model

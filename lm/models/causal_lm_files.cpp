@@ -1,6 +1,7 @@
 // Reading and writing Hugging Face model folders.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "lm/base/atomic_file.h"
@@ -43,6 +44,12 @@ std::vector<Place> places_of(Module& model) {
   return std::move(collector.found);
 }
 
+/// Some quantisers give every layer a bias.
+bool is_bias_of_zeros(const ModelFiles& files, const std::string& name) {
+  if (!name.ends_with(".bias") || !files.weight(name).is_floating()) return false;
+  return std::ranges::all_of(files.weight(name).values(), [](float v) { return v == 0; });
+}
+
 void load(const StoredWeight& stored, const Place& place, DType dtype, Device device) {
   Weight& weight = *place.weight;
   if (place.takes_quantized) {
@@ -62,16 +69,12 @@ void CausalLM::load_weights(const std::filesystem::path& path, DType dtype) {
   load_weights(ModelFiles::open(path), dtype);
 }
 
-void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
-  const std::vector<Place> places = places_of(*this);
+void CausalLM::check_weights(const ModelFiles& files) {
   // One line about everything that does not fit, so that a wrong checkpoint is understood at once.
   detail::TensorProblems problems;
   std::unordered_set<std::string> expected;
-  const auto stored_as = [&](const Place& p) {
-    return files.contains(p.name) ? p.name : stored_name(p.name);
-  };
-  for (const Place& p : places) {
-    const std::string name = stored_as(p);
+  for (const Place& p : places_of(*this)) {
+    const std::string name = name_in(files, p.name);
     expected.insert(name);
     if (!files.contains(name)) {
       problems.missing(p.name, p.weight->shape());
@@ -81,12 +84,20 @@ void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
     problems.check(name, p.weight->shape(), stored.shape(), stored.is_floating(), stored.type());
   }
   for (const std::string& name : files.names())
-    if (!expected.contains(name) && !is_harmless(name)) problems.unexpected(name);
+    if (!expected.contains(name) && !is_harmless(name) && !is_bias_of_zeros(files, name))
+      problems.unexpected(name);
   problems.throw_if_any(files.path().string() + ": the weights do not fit config.json");
+}
 
+std::string CausalLM::name_in(const ModelFiles& files, const std::string& name) const {
+  return files.contains(name) ? name : stored_name(name);
+}
+
+void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
+  check_weights(files);
   check_dtype(dtype);
   dtype_ = dtype;
-  for (const Place& p : places) load(files.weight(stored_as(p)), p, dtype, device_);
+  for (const Place& p : places_of(*this)) load(files.weight(name_in(files, p.name)), p, dtype, device_);
   set_training(false);
 }
 

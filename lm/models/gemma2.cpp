@@ -20,8 +20,11 @@ std::unique_ptr<CausalLM> make_gemma2(const detail::JsonFields& fields, Device d
   config.tie_word_embeddings = true;
   config.hidden_act = "gelu_pytorch_tanh";
   detail::read_config(fields, config,
-                      {.own = {"hidden_activation", "attention_bias", "query_pre_attn_scalar",
-                               "attn_logit_softcapping", "final_logit_softcapping"},
+                      {.own = {{"hidden_activation", R"("gelu_pytorch_tanh")"},
+                               {"attention_bias", "false"},
+                               {"query_pre_attn_scalar", "256"},
+                               {"attn_logit_softcapping", "50.0"},
+                               {"final_logit_softcapping", "30.0"}},
                        .ignored = {"sliding_window_size", "cache_implementation"},
                        .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
                        .activation_field = "hidden_activation",

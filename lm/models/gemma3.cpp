@@ -25,15 +25,19 @@ ModelConfig read_gemma3(const detail::JsonFields& fields, ModelConfig config, bo
   config.local_rope = RopeParameters{detail::positive_number(fields, "rope_local_base_freq", 1e4)};
   config.tie_word_embeddings = true;
   config.hidden_act = "gelu_pytorch_tanh";
-  detail::FamilyFields family{
-      .own = {"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-              "final_logit_softcapping", "rope_local_base_freq", "sliding_window_pattern",
-              "_sliding_window_pattern"},
-      .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
-      .activation_field = "hidden_activation",
-      .sliding = true,
-      .local_rope = true};
-  if (encoder) family.own.emplace_back("use_bidirectional_attention");
+  detail::FamilyFields family{.own = {{"hidden_activation", R"("gelu_pytorch_tanh")"},
+                                      {"attention_bias", "false"},
+                                      {"query_pre_attn_scalar", "256"},
+                                      {"attn_logit_softcapping"},
+                                      {"final_logit_softcapping"},
+                                      {"rope_local_base_freq", "10000.0"},
+                                      {"sliding_window_pattern"},
+                                      {"_sliding_window_pattern"}},
+                              .activations = {"gelu_pytorch_tanh", "gelu_new", "gelu"},
+                              .activation_field = "hidden_activation",
+                              .sliding = true,
+                              .local_rope = true};
+  if (encoder) family.own.push_back({"use_bidirectional_attention", "false"});
   detail::read_config(fields, config, family);
   const std::int64_t pattern = fields.integer("sliding_window_pattern")
                                    .value_or(fields.integer("_sliding_window_pattern").value_or(6));

@@ -95,7 +95,10 @@ ModelConfig read_gpt2(const detail::JsonFields& fields) {
   const std::int64_t hidden = fields.integer("n_embd").value_or(fields.integer("hidden_size").value_or(768));
   config.intermediate_size = fields.integer("n_inner").value_or(4 * std::min<std::int64_t>(hidden, 1 << 24));
   detail::read_config(fields, config,
-                      {.own = {"layer_norm_epsilon", "activation_function", "n_inner", "scale_attn_weights"},
+                      {.own = {{"layer_norm_epsilon", "1e-05"},
+                               {"activation_function", R"("gelu_new")"},
+                               {"n_inner"},
+                               {"scale_attn_weights", "true"}},
                        .ignored = {"n_special", "predict_special_tokens"},
                        .activations = {"gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu"},
                        .activation_field = "activation_function",

@@ -39,11 +39,16 @@ ModelConfig read_gpt_oss(const detail::JsonFields& fields) {
     config.rope_scaling.original_max_position_embeddings = 4096;
     config.rope_scaling.truncate = false;
   }
-  detail::read_config(
-      fields, config,
-      {.own = {"num_local_experts", "num_experts_per_tok", "attention_bias", "swiglu_limit", "num_experts"},
-       .ignored = {"experts_per_token", "initial_context_length"},
-       .sliding = true});
+  detail::read_config(fields, config,
+                      {.own = {{"num_local_experts"},
+                               {"num_experts_per_tok", "4"},
+                               {"attention_bias", "true"},
+                               {"swiglu_limit", "7.0"},
+                               {"num_experts"}},
+                       .ignored = {"experts_per_token", "initial_context_length"},
+                       .sliding = true});
+  if (!fields.has("num_local_experts") && !fields.has("num_experts"))
+    config.kept.fields.emplace_back("num_local_experts", std::int64_t{128});
   detail::set_layers(fields, config, [](std::int64_t layer) { return layer % 2 == 0; });
   return config;
 }

@@ -11,8 +11,12 @@ std::unique_ptr<CausalLM> make_granite(const detail::JsonFields& fields, Device 
   config.architecture = "GraniteForCausalLM";
   config.model_type = "granite";
   detail::read_config(fields, config,
-                      {.own = {"embedding_multiplier", "attention_multiplier", "residual_multiplier",
-                               "logits_scaling", "attention_bias", "mlp_bias"}});
+                      {.own = {{"embedding_multiplier", "1.0"},
+                               {"attention_multiplier", "1.0"},
+                               {"residual_multiplier", "1.0"},
+                               {"logits_scaling", "1.0"},
+                               {"attention_bias", "false"},
+                               {"mlp_bias", "false"}}});
   const bool bias = fields.boolean("attention_bias").value_or(false);
   DecoderTraits traits;
   traits.biases = {bias, bias, bias, bias, fields.boolean("mlp_bias").value_or(false)};

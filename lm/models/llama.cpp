@@ -11,8 +11,9 @@ constexpr detail::FamilyName kName{"LlamaForCausalLM", "llama"};
 
 LlamaConfig read_llama(const detail::JsonFields& fields) {
   LlamaConfig config;
-  detail::read_config(fields, config,
-                      {.own = {"attention_bias", "mlp_bias"}, .ignored = {"is_llama_config"}});
+  detail::read_config(
+      fields, config,
+      {.own = {{"attention_bias", "false"}, {"mlp_bias", "false"}}, .ignored = {"is_llama_config"}});
   config.attention_bias = fields.boolean("attention_bias").value_or(false);
   config.mlp_bias = fields.boolean("mlp_bias").value_or(false);
   return config;

@@ -78,8 +78,15 @@ ModelConfig read_modernbert(const detail::JsonFields& fields) {
   config.tie_word_embeddings = true;  // there is no head
   detail::read_config(
       fields, config,
-      {.own = {"hidden_activation", "norm_eps", "global_rope_theta", "local_rope_theta", "norm_bias",
-               "attention_bias", "mlp_bias", "local_attention", "global_attn_every_n_layers"},
+      {.own = {{"hidden_activation", R"("gelu")"},
+               {"norm_eps", "1e-05"},
+               {"global_rope_theta", "160000.0"},
+               {"local_rope_theta", "10000.0"},
+               {"norm_bias", "false"},
+               {"attention_bias", "false"},
+               {"mlp_bias", "false"},
+               {"local_attention", "128"},
+               {"global_attn_every_n_layers", "3"}},
        .ignored = {"initializer_cutoff_factor", "embedding_dropout", "mlp_dropout", "decoder_bias",
                    "classifier_pooling", "classifier_activation", "deterministic_flash_attn",
                    "sparse_prediction", "sparse_pred_ignore_index", "reference_compile",

@@ -14,7 +14,8 @@ std::unique_ptr<CausalLM> make_olmo2(const detail::JsonFields& fields, ModelConf
     config.rope_theta = 5e5;
     config.sliding_window = 4096;
   }
-  detail::read_config(fields, config, {.own = {"attention_bias"}, .sliding = sliding, .local_rope = sliding});
+  detail::read_config(fields, config,
+                      {.own = {{"attention_bias", "false"}}, .sliding = sliding, .local_rope = sliding});
   if (sliding) {
     if (!config.local_rope) config.local_rope = RopeParameters{config.rope_theta};
     detail::set_layers(fields, config, [](std::int64_t layer) { return (layer + 1) % 4 != 0; });

@@ -19,10 +19,10 @@ ModelConfig defaults() {
 
 std::unique_ptr<CausalLM> make_qwen2(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
   ModelConfig config = defaults();
-  detail::read_config(fields, config, {.own = {"use_sliding_window", "max_window_layers"}, .sliding = true});
+  detail::read_config(
+      fields, config,
+      {.own = {{"use_sliding_window", "false"}, {"max_window_layers", "28"}}, .sliding = true});
   const bool uses_window = fields.boolean("use_sliding_window").value_or(false);
-  // Who reads the file without this one's defaults need not guess.
-  if (!fields.has("use_sliding_window")) config.kept.fields.emplace_back("use_sliding_window", false);
   if (!uses_window) config.sliding_window.reset();
   const bool sliding = config.sliding_window.has_value();
   const std::int64_t full_layers = fields.integer("max_window_layers").value_or(28);

@@ -16,7 +16,8 @@ std::unique_ptr<CausalLM> make_qwen3(const detail::JsonFields& fields, Device de
   config.head_dim = 128;
   detail::read_config(
       fields, config,
-      {.own = {"attention_bias", "use_sliding_window", "max_window_layers"}, .sliding = true});
+      {.own = {{"attention_bias", "false"}, {"use_sliding_window", "false"}, {"max_window_layers", "28"}},
+       .sliding = true});
   if (!fields.boolean("use_sliding_window").value_or(false)) config.sliding_window.reset();
   const bool sliding = config.sliding_window.has_value();
   const std::int64_t full_layers = fields.integer("max_window_layers").value_or(28);

@@ -77,18 +77,27 @@ std::unique_ptr<CausalLM> make_qwen3_moe(const detail::JsonFields& fields, Devic
   config.num_key_value_heads = 4;
   config.sliding_window = 4096;
   detail::read_config(fields, config,
-                      {.own = {"attention_bias", "use_sliding_window", "num_experts", "num_local_experts",
-                               "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step",
-                               "mlp_only_layers", "norm_topk_prob"},
+                      {.own = {{"attention_bias", "false"},
+                               {"use_sliding_window", "false"},
+                               {"num_experts"},
+                               {"num_local_experts"},
+                               {"num_experts_per_tok", "8"},
+                               {"moe_intermediate_size", "768"},
+                               {"decoder_sparse_step", "1"},
+                               {"mlp_only_layers", "[]"},
+                               {"norm_topk_prob", "false"}},
                        .ignored = {"max_window_layers"},
                        .sliding = true});
   if (!fields.boolean("use_sliding_window").value_or(false)) config.sliding_window.reset();
   detail::set_equal_layers(fields, config);
+  const Experts experts = read_experts(fields);
+  if (!fields.has("num_experts") && !fields.has("num_local_experts"))
+    config.kept.fields.emplace_back("num_experts", experts.count);
   const bool bias = fields.boolean("attention_bias").value_or(false);
   const DecoderTraits traits{.biases = {bias, bias, bias, bias},
                              .head_norm = DecoderTraits::HeadNorm::each_head};
-  return std::make_unique<detail::ConfiguredDecoder>(
-      config, Qwen3MoeParts(config, device, traits, read_experts(fields)), seed);
+  return std::make_unique<detail::ConfiguredDecoder>(config, Qwen3MoeParts(config, device, traits, experts),
+                                                     seed);
 }
 
 }  // namespace

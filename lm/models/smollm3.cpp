@@ -15,8 +15,11 @@ std::unique_ptr<CausalLM> make_smollm3(const detail::JsonFields& fields, Device 
   config.rope_theta = 2e6;
   config.tie_word_embeddings = true;
   detail::read_config(fields, config,
-                      {.own = {"no_rope_layers", "no_rope_layer_interval", "use_sliding_window",
-                               "attention_bias", "mlp_bias"},
+                      {.own = {{"no_rope_layers"},
+                               {"no_rope_layer_interval", "4"},
+                               {"use_sliding_window", "false"},
+                               {"attention_bias", "false"},
+                               {"mlp_bias", "false"}},
                        .ignored = {"max_window_layers"},
                        .sliding = true});
 

@@ -151,15 +151,14 @@ const Names& harmless() {
   return kNames;
 }
 
-/// Whether a value switches nothing on: null, false, zero, an empty string, list or object.
+}  // namespace
+
 bool is_off(const nlohmann::json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value.get<double>() == 0;
   if (value.is_string()) return value.get_ref<const std::string&>().empty();
   return value.empty();
 }
-
-}  // namespace
 
 const char* FamilyFields::name_of(const char* shared, const JsonFields& fields) const {
   for (const auto& [name, alias] : aliases)
@@ -173,8 +172,9 @@ void check_fields(const JsonFields& fields, const FamilyFields& family) {
   for (const std::string& name : fields.names()) {
     const nlohmann::json* value = fields.find(name.c_str());
     if (value == nullptr || contains(shared(), name) || contains(of_positions, name) ||
-        contains(harmless(), name) || contains(family.own, name) || contains(family.ignored, name) ||
-        is_off(*value))
+        contains(harmless(), name) ||
+        std::ranges::find(family.own, name, &OwnField::name) != family.own.end() ||
+        contains(family.ignored, name) || is_off(*value))
       continue;
     fields.fail(printable(name).c_str(),
                 "is not known: it may change what the model computes. Remove it if it does not");
@@ -182,15 +182,19 @@ void check_fields(const JsonFields& fields, const FamilyFields& family) {
 }
 
 JsonMembers fields_to_keep(const JsonFields& fields, const FamilyFields& family) {
-  const Names of_positions = positional(family);
   JsonMembers kept;
-  for (const Names* names : {&of_positions, &family.own})
-    for (const std::string_view name : *names) {
-      const std::string key(name);
-      if (const nlohmann::json* value = fields.find(key.c_str());
-          value != nullptr && !contains(shared(), name))
-        kept.emplace_back(key, RawJson{value->dump()});
-    }
+  const auto keep = [&](const OwnField& field) {
+    const std::string key(field.name);
+    if (contains(shared(), field.name)) return;
+    if (const nlohmann::json* value = fields.find(key.c_str()); value != nullptr)
+      kept.emplace_back(key, RawJson{value->dump()});
+    else if (fields.names_field(key.c_str()))
+      kept.emplace_back(key, nullptr);
+    else if (!field.otherwise.empty())
+      kept.emplace_back(key, RawJson{std::string(field.otherwise)});
+  };
+  for (const std::string_view name : positional(family)) keep({name});
+  for (const OwnField& field : family.own) keep(field);
   return kept;
 }
 

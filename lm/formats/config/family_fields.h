@@ -1,6 +1,7 @@
 // FamilyFields: which fields of a config.json a family of models reads. Private to training/.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,10 +12,16 @@ namespace caldera::detail {
 
 class JsonFields;
 
+/// Names a field of a family's own, and what stands for it where a file does not name it.
+struct OwnField {
+  std::string_view name;
+  std::string_view otherwise = {};  ///< as JSON; empty: nothing does
+};
+
 /// Fields that all families share are known beside these. Any other that is set, and is neither false, zero
 /// nor empty, is refused by name: it may change what the model computes.
 struct FamilyFields {
-  std::vector<std::string_view> own = {};      ///< read by the family: kept, and written back by save()
+  std::vector<OwnField> own = {};              ///< read by the family: kept, and written back by save()
   std::vector<std::string_view> ignored = {};  ///< in its files, without effect on what is computed
   std::vector<std::string_view> activations = {"silu"};  ///< what its activation may be
   const char* activation_field = "hidden_act";
@@ -30,11 +37,15 @@ struct FamilyFields {
   const char* name_of(const char* shared, const JsonFields& fields) const;
 };
 
+/// Says whether a value switches nothing on: null, false, zero, an empty string, list or object.
+bool is_off(const nlohmann::json& value);
+
 /// Throws FileError naming the first field that is not known.
 void check_fields(const JsonFields& fields, const FamilyFields& family);
 
-/// The fields of the file, in its order, that the shared part of a config.json does not hold: the family's
-/// own ones, and those of rotary positions and of layers' types.
+/// The fields that the shared part of a config.json does not hold: those of rotary positions and of layers'
+/// types, and the family's own ones, with what stands for those that the file does not name: who reads them
+/// without the family's defaults need not guess. Nulls stay null.
 JsonMembers fields_to_keep(const JsonFields& fields, const FamilyFields& family);
 
 }  // namespace caldera::detail

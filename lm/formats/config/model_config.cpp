@@ -97,6 +97,26 @@ void read_rope(const JsonFields& fields, ModelConfig& config, const FamilyFields
   config.rope_scaling = rope.scaling;
 }
 
+/// What the family has by default of windows and frequencies, where the file does not name it.
+void keep_defaults(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
+  detail::JsonMembers& kept = config.kept.fields;
+  if (family.sliding && config.sliding_window && !fields.names_field("sliding_window"))
+    kept.emplace_back("sliding_window", *config.sliding_window);
+  if (!family.rotary) return;
+  const RopeScaling& rope = config.rope_scaling;
+  const bool given = fields.has("rope_scaling") || fields.has("rope_parameters");
+  if (!given && rope.type != RopeType::plain) {
+    kept.emplace_back("rope_scaling", detail::RawJson{detail::rope_object(rope)});
+  } else if (constexpr auto kOriginal = "original_max_position_embeddings";
+             rope.original_max_position_embeddings && !fields.has(kOriginal)) {
+    const auto has_it = [&](const char* field) {
+      return fields.has(field) && fields.find(field)->contains(kOriginal);
+    };
+    if (!has_it("rope_scaling") && !has_it("rope_parameters"))
+      kept.emplace_back(kOriginal, *rope.original_max_position_embeddings);
+  }
+}
+
 void refuse_unsupported_model(const JsonFields& fields) {
   if (fields.has("quantization_config")) {
     fields.fail("quantization_config", "is set: quantised weights are not supported");
@@ -138,7 +158,6 @@ std::size_t detail::match_family(const JsonFields& fields, std::span<const Famil
 void detail::read_config(const JsonFields& fields, ModelConfig& config, const FamilyFields& family) {
   refuse_unsupported_model(fields);
   check_fields(fields, family);
-  config.kept.fields = fields_to_keep(fields, family);
   const auto required = [&](const char* name, std::int64_t otherwise = 0) {
     const char* field = family.name_of(name, fields);
     return otherwise == 0 ? fields.require_integer(field) : fields.integer(field).value_or(otherwise);
@@ -175,6 +194,9 @@ void detail::read_config(const JsonFields& fields, ModelConfig& config, const Fa
   for (const char* name : {"torch_dtype", "dtype"}) {
     config.torch_dtype = fields.string(name).value_or(config.torch_dtype);
   }
+
+  config.kept.fields = fields_to_keep(fields, family);
+  keep_defaults(fields, config, family);
 
   try {
     config.validate(family.activations);

@@ -154,6 +154,29 @@ std::int64_t RopeScaling::usable_positions(std::int64_t max_positions) const {
 
 std::string_view name(RopeType type) { return std::ranges::find(kTypes, type, &Named::type)->name; }
 
+std::string detail::rope_object(const RopeScaling& rope) {
+  nlohmann::ordered_json json{{"rope_type", name(rope.type)}};
+  const auto put = [&](const char* key, const auto& value) {
+    if (value) json[key] = *value;
+  };
+  put("factor", rope.factor);
+  put("original_max_position_embeddings", rope.original_max_position_embeddings);
+  if (rope.type == RopeType::llama3) {
+    json["low_freq_factor"] = rope.low_freq_factor;
+    json["high_freq_factor"] = rope.high_freq_factor;
+  } else if (rope.type == RopeType::yarn) {
+    json["beta_fast"] = rope.beta_fast;
+    json["beta_slow"] = rope.beta_slow;
+    json["truncate"] = rope.truncate;
+    put("mscale", rope.mscale);
+    put("mscale_all_dim", rope.mscale_all_dim);
+    put("attention_factor", rope.attention_factor);
+  }
+  if (rope.partial_rotary_factor != 1) json["partial_rotary_factor"] = rope.partial_rotary_factor;
+  if (rope.llama_4_scaling_beta != 0) json["llama_4_scaling_beta"] = rope.llama_4_scaling_beta;
+  return json.dump();
+}
+
 void detail::read_rope_object(const JsonFields& object, const JsonFields& config, const char* field,
                               RopeParameters& rope) {
   const Reader read(object, config, field);

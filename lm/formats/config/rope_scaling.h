@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +57,9 @@ std::string_view name(RopeType type);
 namespace detail {
 
 class JsonFields;
+
+/// Makes the object of `rope_scaling` that says this; not of longrope.
+std::string rope_object(const RopeScaling& rope);
 
 /// Reads the object of `field` ("rope_scaling", "rope_parameters") of a config.json into `rope`; its theta
 /// stays where the object has none. Throws FileError, naming `field`, for a type that is not known, a field

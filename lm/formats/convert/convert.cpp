@@ -9,12 +9,14 @@
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/json_file.h"
+#include "lm/formats/config/model_config.h"
 #include "lm/formats/convert/gguf_export.h"
 #include "lm/formats/convert/tokenizer_files.h"
 #include "lm/formats/convert/weight_bytes.h"
 #include "lm/formats/model_files.h"
 #include "lm/formats/quantize/encoders.h"
 #include "lm/formats/safetensors/safetensors.h"
+#include "lm/models/registry.h"
 
 namespace caldera {
 namespace {
@@ -23,6 +25,31 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kGroup = 64;  // mlx.core.quantize's default
+
+/// A configuration that leaves nothing to the defaults of its family's class, which readers of other formats
+/// do not have, or have otherwise.
+struct CompleteConfig {
+  ModelConfig config;
+  Json json;
+};
+
+/// Throws FileError for a model that Caldera would not run: what it does not know of, no other format is
+/// told.
+CompleteConfig complete_config(const ModelFiles& files) {
+  const std::unique_ptr<CausalLM> model = make_text_model(files.path(), Device::cpu());
+  model->check_weights(files);
+  CompleteConfig complete{model->config(), Json::parse(files.config())};
+  const auto text = complete.json.find("text_config");
+  Json& part = text != complete.json.end() && text->is_object() ? *text : complete.json;
+  const Json full = Json::parse(detail::config_json(complete.config, {}));
+  for (const auto& [name, value] : full.items()) {
+    // Which tokens begin and end a text other files say too, and weights have their own type.
+    if (name == "bos_token_id" || name == "eos_token_id" || name == "torch_dtype") continue;
+    const auto given = part.find(name);
+    if (given == part.end() || (given->is_null() && !value.is_null())) part[name] = value;
+  }
+  return complete;
+}
 
 DType dtype_of_name(const std::string& type) {
   if (type == "f16") return DType::f16;
@@ -66,8 +93,8 @@ void add_affine(std::vector<TensorToMake>& tensors, const ModelFiles& files, con
   const Shape& shape = weight.shape();
   const std::string module = name.substr(0, name.size() - std::string_view(".weight").size());
   const DType scales = weight.natural_dtype();
-  const auto encode = [&weight, shape, bits] {
-    return detail::encode_affine(weight.values(), shape[1], kGroup, bits);
+  const auto encode = [&weight, shape, bits, name] {
+    return detail::encode_affine(weight.values(), shape[1], kGroup, bits, name);
   };
   tensors.push_back(
       {name, DType::u32, Shape{shape[0], shape[1] * bits / 32}, [encode] { return raw(encode().codes); }});
@@ -78,9 +105,26 @@ void add_affine(std::vector<TensorToMake>& tensors, const ModelFiles& files, con
                      [=] { return detail::float_bytes(encode().biases, scales, name); }});
 }
 
+/// A folder that was made for files, and goes again if none have come into it.
+class NewFolder {
+ public:
+  NewFolder(fs::path path, bool is_new) : path_(std::move(path)), is_new_(is_new) {}
+  ~NewFolder() {
+    std::error_code ignored;
+    if (is_new_ && fs::is_empty(path_, ignored)) fs::remove(path_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+ private:
+  fs::path path_;
+  bool is_new_;
+};
+
 /// config.json of the new folder.
-std::string new_config(const ModelFiles& files, const ConvertOptions& options, const std::string& type) {
-  Json json = Json::parse(files.config());
+std::string new_config(const CompleteConfig& complete, const ConvertOptions& options,
+                       const std::string& type) {
+  Json json = complete.json;
   if (options.to == ModelFormat::mlx) {
     const Json quantization{{"group_size", kGroup}, {"bits", type == "affine4" ? 4 : 8}, {"mode", "affine"}};
     json["quantization"] = quantization;
@@ -92,8 +136,8 @@ std::string new_config(const ModelFiles& files, const ConvertOptions& options, c
   return json.dump(2) + "\n";
 }
 
-Converted write_folder(const ModelFiles& files, const fs::path& out, const ConvertOptions& options,
-                       const std::string& type) {
+Converted write_folder(const ModelFiles& files, const CompleteConfig& complete, const fs::path& out,
+                       const ConvertOptions& options, const std::string& type) {
   std::vector<TensorToMake> tensors;
   for (const std::string& name : files.names()) {
     if (name.ends_with(".rotary_emb.inv_freq")) continue;
@@ -104,10 +148,10 @@ Converted write_folder(const ModelFiles& files, const fs::path& out, const Conve
     else
       tensors.push_back(as_floats(files, name, dtype_of_name(type)));
   }
-  const std::string config = new_config(files, options, type);
+  const std::string config = new_config(complete, options, type);
   const auto others = detail::tokenizer_files(files.path());
   std::error_code error;
-  fs::create_directories(out, error);
+  const NewFolder folder(out, fs::create_directories(out, error));
   if (error) throw FileError(fmt::format("{}: cannot create the folder: {}", out.string(), error.message()));
   StagedFiles staged;
   write_safetensors(staged, out / "model.safetensors", tensors,
@@ -118,11 +162,15 @@ Converted write_folder(const ModelFiles& files, const fs::path& out, const Conve
   return {out, tensors.size(), fs::file_size(out / "model.safetensors", error)};
 }
 
-Converted write_gguf(const ModelFiles& files, const fs::path& out, const std::string& type) {
+Converted write_gguf(const ModelFiles& files, const CompleteConfig& complete, const fs::path& out,
+                     const std::string& type) {
+  const detail::JsonDocument document(complete.json.dump(), files.config_where());
+  const detail::GgufExport model{files, document.fields(), complete.config,
+                                 detail::gguf_family_of(document.fields()), type};
   detail::GgufWriter writer;
-  detail::add_configuration(writer, files, type);
+  detail::add_configuration(writer, model);
   detail::add_tokenizer(writer, files.path());
-  detail::add_weights(writer, files, type);
+  detail::add_weights(writer, model);
   StagedFiles staged;
   writer.write(staged, out);
   staged.commit();
@@ -144,8 +192,9 @@ Converted convert_model(const fs::path& path, const fs::path& out, const Convert
   if (std::ranges::find(types, type) == types.end())
     throw ValueError(fmt::format("this format has no type {} (it has: {})", type, fmt::join(types, ", ")));
   const ModelFiles files = ModelFiles::open(path);
-  return options.to == ModelFormat::gguf ? write_gguf(files, out, type)
-                                         : write_folder(files, out, options, type);
+  const CompleteConfig complete = complete_config(files);
+  return options.to == ModelFormat::gguf ? write_gguf(files, complete, out, type)
+                                         : write_folder(files, complete, out, options, type);
 }
 
 }  // namespace caldera

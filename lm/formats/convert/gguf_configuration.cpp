@@ -1,32 +1,32 @@
 // The fields of config.json as keys of a GGUF file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/formats/convert/gguf_export.h"
-#include "lm/formats/convert/gguf_family_of.h"
+#include "lm/formats/convert/gguf_rope_export.h"
 #include "lm/formats/gguf/gguf_keys.h"
-#include "lm/formats/gguf/gguf_rope.h"
 
 namespace caldera::detail {
 namespace {
 
 class KeyWriter {
  public:
-  KeyWriter(GgufWriter& writer, const JsonFields& fields, const GgufFamily& family)
-      : writer_(writer), fields_(fields), family_(family) {}
+  KeyWriter(GgufWriter& writer, const GgufExport& model)
+      : writer_(writer), fields_(model.fields), config_(model.config), family_(model.family) {}
 
   void write() {
     for (const GgufKey& row : kGgufKeys) shared(row);
-    put_integer("vocab_size", fields_.integer("vocab_size"));
-    heads();
-    put_integer("attention.sliding_window", fields_.integer("sliding_window"));
+    put_integer("vocab_size", config_.vocab_size);
+    put_integer("attention.key_length", config_.head_dim);
+    put_integer("attention.value_length", config_.head_dim);
+    if (std::ranges::any_of(config_.layers, &LayerConfig::sliding))
+      put_integer("attention.sliding_window", config_.sliding_window);
     for (const GgufTokenKey& row : kGgufTokenKeys) token(row);
     rope();
-    refuse_what_is_derived();
   }
 
  private:
@@ -54,19 +54,6 @@ class KeyWriter {
     }
   }
 
-  std::int64_t head_dim() const {
-    const std::int64_t count = fields_.require_integer("num_attention_heads");
-    if (count < 1) fields_.fail("num_attention_heads", "must be positive");
-    return fields_.integer("head_dim").value_or(fields_.require_integer("hidden_size") / count);
-  }
-
-  void heads() {
-    put_integer("attention.key_length", head_dim());
-    put_integer("attention.value_length", head_dim());
-    const double rotated = fields_.number("partial_rotary_factor").value_or(1);
-    put_integer("rope.dimension_count", static_cast<std::int64_t>(static_cast<double>(head_dim()) * rotated));
-  }
-
   /// The first id of a field goes under the first of its keys, the second under the next.
   void token(const GgufTokenKey& row) {
     const std::vector<std::int64_t> ids = fields_.integers(row.field);
@@ -79,7 +66,8 @@ class KeyWriter {
   }
 
   void rope() {
-    const RopeKeys keys = rope_keys(fields_, head_dim());
+    const RopeKeys keys = rope_keys(fields_, config_);
+    put_integer("rope.dimension_count", keys.turned);
     put_number("rope.freq_base", keys.theta);
     put_number("rope.freq_base_swa", keys.local_theta);
     if (!keys.type.empty()) writer_.add(key("rope.scaling.type"), keys.type);
@@ -97,41 +85,9 @@ class KeyWriter {
     }
   }
 
-  /// What readers of GGUF derive from the architecture must be what this configuration says.
-  void refuse_what_is_derived() const {
-    const std::string_view name = family_.architecture;
-    const std::int64_t layers = fields_.require_integer("num_hidden_layers");
-    if (name == "gemma2" || name == "gemma3") {
-      const bool largest = layers == (name == "gemma2" ? 46 : 62);
-      const std::int64_t derived =
-          largest ? fields_.require_integer("hidden_size") / fields_.require_integer("num_attention_heads")
-                  : head_dim();
-      if (fields_.number("query_pre_attn_scalar").value_or(256) != static_cast<double>(derived))
-        fields_.fail("query_pre_attn_scalar", fmt::format("is not {}, and GGUF has no key for it", derived));
-      require_types(name == "gemma2" ? 2 : 6, layers);
-    }
-    if (name == "smollm3") {
-      const std::vector<std::int64_t> rotated = fields_.integers("no_rope_layers");
-      for (std::size_t i = 0; i < rotated.size(); ++i)
-        if ((rotated[i] != 0) != ((i + 1) % 4 != 0))
-          fields_.fail("no_rope_layers", "is not every fourth layer, and GGUF has no key for it");
-    }
-  }
-
-  void require_types(std::int64_t full_every, std::int64_t layers) const {
-    if (const auto pattern = fields_.integer("sliding_window_pattern"); pattern && *pattern != full_every)
-      fields_.fail("sliding_window_pattern",
-                   fmt::format("is not {}, and GGUF has no key for it", full_every));
-    const std::vector<std::string> types = fields_.strings("layer_types");
-    for (std::size_t i = 0; i < types.size() && i < static_cast<std::size_t>(layers); ++i) {
-      const bool full = static_cast<std::int64_t>(i + 1) % full_every == 0;
-      if (types[i] != (full ? "full_attention" : "sliding_attention"))
-        fields_.fail("layer_types", "is not the family's usual pattern, and GGUF has no key for it");
-    }
-  }
-
   GgufWriter& writer_;
   const JsonFields& fields_;
+  const ModelConfig& config_;
   const GgufFamily& family_;
 };
 
@@ -162,15 +118,14 @@ const GgufFamily& gguf_family_of(const JsonFields& fields) {
   return *family;
 }
 
-void add_configuration(GgufWriter& writer, const ModelFiles& files, const std::string& type) {
-  const JsonDocument document(files.config(), files.config_where());
-  const GgufFamily& family = gguf_family_of(document.fields());
-  writer.add("general.architecture", std::string(family.architecture));
+void add_configuration(GgufWriter& writer, const GgufExport& model) {
+  refuse_what_gguf_cannot_say(model);
+  writer.add("general.architecture", std::string(model.family.architecture));
   writer.add("general.type", std::string("model"));
-  writer.add("general.name", files.path().filename().string());
-  writer.add("general.file_type", file_type(type));
-  if (type.starts_with('q')) writer.add("general.quantization_version", std::uint32_t{2});
-  KeyWriter(writer, document.fields(), family).write();
+  writer.add("general.name", model.files.path().filename().string());
+  writer.add("general.file_type", file_type(model.type));
+  if (model.type.starts_with('q')) writer.add("general.quantization_version", std::uint32_t{2});
+  KeyWriter(writer, model).write();
 }
 
 }  // namespace caldera::detail

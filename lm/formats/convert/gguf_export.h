@@ -1,17 +1,36 @@
-// A model as a GGUF file, as llama.cpp's converter and quantiser would make it. Private to lm/formats/.
+// A model as a GGUF file, as llama.cpp's converter and quantiser would make it. Private to
+// lm/formats/convert.
 #pragma once
 
 #include <string>
 
+#include "lm/base/json_file.h"
+#include "lm/formats/config/model_config.h"
+#include "lm/formats/gguf/gguf_family.h"
 #include "lm/formats/gguf/gguf_writer.h"
 #include "lm/formats/model_files.h"
 
 namespace caldera::detail {
 
-/// Adds the keys that config.json's fields become, and the weights as `type`. Keeps a reference to `files`.
-/// Throws FileError for a family that has no GGUF form here, and for a field or a weight that GGUF cannot
-/// hold.
-void add_configuration(GgufWriter& writer, const ModelFiles& files, const std::string& type);
-void add_weights(GgufWriter& writer, const ModelFiles& files, const std::string& type);
+/// Holds what is exported, and in what type. Everything outlives the writer.
+struct GgufExport {
+  const ModelFiles& files;
+  const JsonFields& fields;  ///< of a config.json that leaves nothing to the family's defaults
+  const ModelConfig& config;
+  const GgufFamily& family;
+  std::string type;
+};
+
+/// Finds the family of a configuration. Throws FileError, naming those that can be written, for a model_type
+/// that cannot.
+const GgufFamily& gguf_family_of(const JsonFields& fields);
+
+/// Throws FileError naming the first field that says what GGUF files of the family have no key for.
+void refuse_what_gguf_cannot_say(const GgufExport& model);
+
+/// Adds the keys that config.json's fields become, and the weights as its type. Throws FileError for a field
+/// or a weight that GGUF cannot hold.
+void add_configuration(GgufWriter& writer, const GgufExport& model);
+void add_weights(GgufWriter& writer, const GgufExport& model);
 
 }  // namespace caldera::detail

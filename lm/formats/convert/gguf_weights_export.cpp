@@ -2,12 +2,9 @@
 // choose types.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/formats/convert/gguf_export.h"
-#include "lm/formats/convert/gguf_family_of.h"
 #include "lm/formats/convert/weight_bytes.h"
 #include "lm/formats/gguf/ggml_type.h"
 #include "lm/formats/quantize/encoders.h"
@@ -46,14 +43,19 @@ Target choose(const std::string& type, const std::string& name, const Shape& sha
 
 class Exporter {
  public:
-  Exporter(GgufWriter& writer, const ModelFiles& files, const JsonFields& fields, const std::string& type)
-      : writer_(writer), files_(files), fields_(fields), family_(gguf_family_of(fields)), type_(type) {}
+  Exporter(GgufWriter& writer, const GgufExport& model)
+      : writer_(writer),
+        files_(model.files),
+        config_(model.config),
+        family_(model.family),
+        type_(model.type) {}
 
   void write() {
-    const bool tied = fields_.boolean("tie_word_embeddings").value_or(!files_.contains("lm_head.weight"));
+    const bool tied = config_.tie_word_embeddings;
     for (const std::string& name : files_.names()) {
       if (name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight")) continue;
-      const auto gguf = to_gguf(family_, name);
+      auto gguf = to_gguf(family_, name);
+      if (!gguf) gguf = to_gguf(family_, "model." + name);  // files of the model without its head
       const StoredWeight& weight = files_.weight(name);
       if (!gguf || !weight.is_floating())
         throw FileError(fmt::format("{}: tensor {} has no form in GGUF files of {}", files_.path().string(),
@@ -72,17 +74,15 @@ class Exporter {
       for (float& value : values) value += static_cast<float>(shift);
       if (heads > 0) values = interleaved(values, weight.shape()[0], heads, name);
       if (!target.format) return float_bytes(values, target.dtype, name);
-      return encode_blocks(*target.format, values, weight.shape()[weight.shape().rank() - 1]);
+      return encode_blocks(*target.format, values, weight.shape()[weight.shape().rank() - 1], name);
     });
   }
 
   std::int64_t interleaved_heads(const std::string& gguf) const {
     if (!family_.interleaved_rotary || !gguf.starts_with("blk.")) return 0;
     const std::string_view part = std::string_view(gguf).substr(gguf.find('.', 4) + 1);
-    const std::int64_t heads = fields_.require_integer("num_attention_heads");
-    if (part == "attn_q.weight" || part == "attn_q.bias") return heads;
-    if (part == "attn_k.weight" || part == "attn_k.bias")
-      return fields_.integer("num_key_value_heads").value_or(heads);
+    if (part == "attn_q.weight" || part == "attn_q.bias") return config_.num_attention_heads;
+    if (part == "attn_k.weight" || part == "attn_k.bias") return config_.num_key_value_heads;
     return 0;
   }
 
@@ -107,16 +107,13 @@ class Exporter {
 
   GgufWriter& writer_;
   const ModelFiles& files_;
-  const JsonFields& fields_;
+  const ModelConfig& config_;
   const GgufFamily& family_;
   const std::string& type_;
 };
 
 }  // namespace
 
-void add_weights(GgufWriter& writer, const ModelFiles& files, const std::string& type) {
-  const JsonDocument document(files.config(), files.config_where());
-  Exporter(writer, files, document.fields(), type).write();
-}
+void add_weights(GgufWriter& writer, const GgufExport& model) { Exporter(writer, model).write(); }
 
 }  // namespace caldera::detail

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
+#include "lm/formats/folders/scheme_options.h"
 #include "lm/formats/folders/schemes.h"
 #include "lm/formats/weights/computed_weight.h"
 #include "lm/formats/weights/float8.h"
@@ -50,8 +51,12 @@ Found find_scheme(const nlohmann::json& config, const std::string& where) {
     std::string method = options.string("quant_method").value_or(options.has("group_size") ? "mlx" : "");
     if (method == "compressed-tensors" && options.string("format") != "float-quantized")
       method += " with format " + options.string("format").value_or("none");
-    for (const Scheme& scheme : kSchemes)
-      if (scheme.method == method) return {&scheme, fields.find(name)};
+    for (const Scheme& scheme : kSchemes) {
+      if (scheme.method != method) continue;
+      const std::string options_where = fmt::format("{}: {}", where, name);
+      check_scheme_options(method, fields.object(name, options_where));
+      return {&scheme, fields.find(name)};
+    }
     fields.fail(name,
                 fmt::format("names the method '{}', which is not supported (supported: bitsandbytes, gptq, "
                             "awq, fp8, mxfp4, compressed-tensors with format float-quantized, and MLX's)",

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "engine/base/error.h"
+#include "lm/formats/folders/gptq_rules.h"
 #include "lm/formats/folders/schemes.h"
 #include "lm/formats/weights/computed_weight.h"
 #include "lm/formats/weights/packed_weight.h"
@@ -86,22 +87,8 @@ struct Module {
   }
 };
 
-struct Options {
-  std::int64_t bits = 4;
-  std::int64_t group = 128;  ///< -1: all inputs
-};
-
-Options read_options(const JsonFields& options, const char* bits_name, const char* group_name) {
-  Options read{options.integer(bits_name).value_or(4), options.integer(group_name).value_or(128)};
-  if (read.bits != 4 && read.bits != 8)
-    options.fail(bits_name, fmt::format("is {}, which is not supported (supported: 4, 8)", read.bits));
-  if (read.group != -1 && (read.group < 1 || read.group > 1 << 24))
-    options.fail(group_name, "is out of range");
-  return read;
-}
-
 /// The tensors of a module, checked against one another.
-Module read_module(FolderReader& reader, const std::string& name, const Options& options, bool is_awq) {
+Module read_module(FolderReader& reader, const std::string& name, const GptqSettings& options, bool is_awq) {
   Module m;
   m.is_awq = is_awq;
   m.bits = static_cast<std::size_t>(options.bits);
@@ -176,24 +163,24 @@ void for_each_module(const FolderReader& reader, const Use& use) {
 }  // namespace
 
 void read_gptq(FolderReader& reader, const JsonFields& options) {
-  const Options read = read_options(options, "bits", "group_size");
-  const std::string format = options.string("checkpoint_format").value_or("gptq");
+  const GptqRules rules(options, read_gptq_settings(options, "bits", "group_size"));
+  const std::string format =
+      options.string("checkpoint_format").value_or(options.string("format").value_or("gptq"));
   if (format != "gptq" && format != "gptq_v2")
     options.fail(
         "checkpoint_format",
         fmt::format("is '{}', which is not supported (supported: gptq, gptq_v2)", printable(format)));
   for_each_module(reader, [&](const std::string& name) {
-    Module module = read_module(reader, name, read, false);
+    Module module = read_module(reader, name, rules.settings_of(name), false);
     module.zero_added = format == "gptq" ? 1 : 0;
     if (reader.has(name + ".g_idx")) module.group_of = read_groups(reader, name + ".g_idx", module);
-    // All-zero biases that AutoGPTQ writes for layers without one are the family's to judge.
     add(reader, name + ".weight", std::move(module));
   });
 }
 
 void read_awq(FolderReader& reader, const JsonFields& options) {
-  const Options read = read_options(options, options.has("bits") ? "bits" : "w_bit",
-                                    options.has("group_size") ? "group_size" : "q_group_size");
+  const GptqSettings read = read_gptq_settings(options, options.has("bits") ? "bits" : "w_bit",
+                                               options.has("group_size") ? "group_size" : "q_group_size");
   const std::string version = options.string("version").value_or("gemm");
   if (version != "gemm" && version != "GEMM")
     options.fail("version",

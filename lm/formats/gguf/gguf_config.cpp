@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/formats/gguf/gguf_keys.h"
+#include "lm/formats/gguf/gguf_known_keys.h"
 #include "lm/formats/gguf/gguf_rope.h"
 
 namespace caldera::detail {
@@ -22,6 +24,7 @@ class Translator {
   Translator(const GgufFile& file, const GgufFamily& family) : file_(file), family_(family) {}
 
   Json translate() {
+    check_keys(file_, family_);
     json_["architectures"] = {family_.hugging_face};
     json_["model_type"] = family_.model_type;
     for (const GgufKey& row : kGgufKeys) shared(row);
@@ -30,6 +33,7 @@ class Translator {
     vocabulary();
     json_["hidden_act"] = family_.hidden_act;
     own();
+    biases();
     return std::move(json_);
   }
 
@@ -50,18 +54,10 @@ class Translator {
     }
     if (row.kind == GgufKeyKind::number)
       json_[row.field] = *file_.number(full);
-    else if (row.kind == GgufKeyKind::per_layer && value->is_list())
-      json_[row.field] = same_for_all_layers(full, *value);
+    else if (row.kind == GgufKeyKind::per_layer)
+      json_[row.field] = *file_.integer_of_layers(full);
     else
       json_[row.field] = *file_.integer(full);
-  }
-
-  std::int64_t same_for_all_layers(const std::string& full, const GgufValue& value) const {
-    const auto list = value.integers();
-    if (!list || list->empty()) file_.fail(full, "must be an integer, or a list of them");
-    if (std::ranges::any_of(*list, [&](std::int64_t v) { return v != list->front(); }))
-      file_.fail(full, "differs from layer to layer, which is not supported");
-    return list->front();
   }
 
   void widths() {
@@ -101,22 +97,47 @@ class Translator {
 
   bool has_bias(const char* module) const { return tensor(fmt::format("blk.0.{}.bias", module)) != nullptr; }
 
+  /// Which layers slide: the key says it one by one, or after how many comes one that does not; else the
+  /// family does.
   std::vector<std::string> layer_types(std::int64_t full_every) const {
+    const std::string pattern = key("attention.sliding_window_pattern");
+    const GgufValue* value = file_.find(pattern);
+    const auto listed = value == nullptr ? std::nullopt : value->booleans();
+    if (!listed) full_every = file_.integer(pattern).value_or(full_every);
+    if (full_every < 1) file_.fail(pattern, "must be positive");
+    const auto layers = std::min(json_["num_hidden_layers"].get<std::int64_t>(), kMostLayers);
+    if (listed && static_cast<std::int64_t>(listed->size()) != layers)
+      file_.fail(pattern, fmt::format("has {} values for {} layers", listed->size(), layers));
     std::vector<std::string> types;
-    for (std::int64_t i = 0; i < json_["num_hidden_layers"].get<std::int64_t>() && i < kMostLayers; ++i)
-      types.emplace_back((i + 1) % full_every == 0 ? "full_attention" : "sliding_attention");
+    for (std::int64_t i = 0; i < layers; ++i) {
+      const bool slides = listed ? (*listed)[static_cast<std::size_t>(i)] : (i + 1) % full_every != 0;
+      types.emplace_back(slides ? "sliding_attention" : "full_attention");
+    }
     return types;
+  }
+
+  /// Biases that the family may have: files say it by having them.
+  void biases() {
+    constexpr std::array<std::string_view, 9> kOfAttention{
+        "llama", "granite", "smollm3", "qwen3", "qwen3moe", "gemma2", "gemma3", "gemma-embedding", "olmo2"};
+    const std::string_view name = family_.architecture;
+    if (std::ranges::find(kOfAttention, name) != kOfAttention.end())
+      json_["attention_bias"] = has_bias("attn_q");
+    if (name == "llama" || name == "granite" || name == "smollm3") json_["mlp_bias"] = has_bias("ffn_down");
+    if (name == "gpt-oss") json_["attention_bias"] = has_bias("attn_q");
+    if (name == "modern-bert") {
+      json_["attention_bias"] = has_bias("attn_qkv");
+      json_["mlp_bias"] = has_bias("ffn_up");
+      json_["norm_bias"] = tensor("output_norm.bias") != nullptr;
+    }
   }
 
   /// What llama.cpp derives from the architecture's name, or keeps under keys of the family's own.
   void own() {
     const std::string_view name = family_.architecture;
-    if (name == "llama" || name == "granite" || name == "smollm3") {
-      if (integer("expert_count").value_or(0) > 0)
-        file_.fail(key("expert_count"), "says that layers have experts (Mixtral), which is not supported");
-      json_["attention_bias"] = has_bias("attn_q");
-      json_["mlp_bias"] = has_bias("ffn_down");
-    }
+    if (name != "qwen3moe" && name != "gpt-oss" && integer("expert_count").value_or(0) > 0)
+      file_.fail(key("expert_count"),
+                 "says that layers have experts, as Mixtral's, which the family does not compute");
     // llama.cpp leaves out the rotation of every fourth layer, whatever the file says.
     if (name == "smollm3") json_["no_rope_layer_interval"] = 4;
     if (name == "qwen3moe") {
@@ -131,7 +152,6 @@ class Translator {
     if (name == "gpt-oss") {
       json_["num_local_experts"] = required("expert_count");
       json_["intermediate_size"] = required("expert_feed_forward_length");
-      json_["attention_bias"] = true;
       json_["layer_types"] = layer_types(2);
     }
     if (name == "llama" &&
@@ -144,12 +164,21 @@ class Translator {
       json_["model_type"] = "olmo3";
       json_["layer_types"] = layer_types(4);
     }
+    // Where the key is missing, llama.cpp scales scores as others do; Granite's class does not scale them.
+    if (name == "granite" && !json_.contains("attention_multiplier"))
+      json_["attention_multiplier"] = 1 / std::sqrt(static_cast<double>(head_dim()));
     if (name == "gpt2") gpt2();
     if (name == "bert") {
       json_["layer_norm_eps"] = number("attention.layer_norm_epsilon");
       const GgufTensor* types = tensor("token_types.weight");
       if (types != nullptr && types->shape.rank() == 2) json_["type_vocab_size"] = types->shape[0];
     }
+  }
+
+  std::int64_t head_dim() const {
+    const std::int64_t heads = json_["num_attention_heads"];
+    return json_.value("head_dim",
+                       json_["hidden_size"].get<std::int64_t>() / std::max<std::int64_t>(heads, 1));
   }
 
   void gemma() {
@@ -166,10 +195,7 @@ class Translator {
       json_["query_pre_attn_scalar"] = std::round(1 / (*scale * *scale));
       json_.erase("attention_multiplier");
     }
-    const std::int64_t pattern =
-        integer("attention.sliding_window_pattern").value_or(family_.architecture == "gemma2" ? 2 : 6);
-    if (pattern < 1) file_.fail(key("attention.sliding_window_pattern"), "must be positive");
-    json_["layer_types"] = layer_types(pattern);
+    json_["layer_types"] = layer_types(family_.architecture == "gemma2" ? 2 : 6);
   }
 
   void move(const char* from, const char* to) {

@@ -109,10 +109,11 @@ constexpr std::array kFamilies{
     GgufFamily{"granite", "granite", "GraniteForCausalLM", "silu", {}, true, true},
     GgufFamily{"gpt-oss", "gpt_oss", "GptOssForCausalLM", "silu", kGptOssNames},
     GgufFamily{"gpt2", "gpt2", "GPT2LMHeadModel", "gelu_new", kGpt2Names, false, false, 0, true},
-    GgufFamily{"bert", "bert", "BertModel", "gelu", kBertNames, false},
-    GgufFamily{"modern-bert", "modernbert", "ModernBertModel", "gelu", kModernBertNames, false},
+    GgufFamily{"bert", "bert", "BertModel", "gelu", kBertNames, false, false, 0, false, true},
+    GgufFamily{"modern-bert", "modernbert", "ModernBertModel", "gelu", kModernBertNames, false, false, 0,
+               false, true},
     GgufFamily{"gemma-embedding", "gemma3_text", "Gemma3TextModel", "gelu_pytorch_tanh", kGemmaNames, true,
-               false, 1},
+               false, 1, false, true},
 };
 
 /// `name` under `pattern`, whose '*' is a number: what to put for the '*' of the other one.

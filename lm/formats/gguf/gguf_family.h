@@ -32,6 +32,8 @@ struct GgufFamily {
   double norm_shift = 0;
   /// Matrices of layers are transposed: GPT-2's Conv1D.
   bool transposed = false;
+  /// Positions look at later ones too.
+  bool bidirectional = false;
 };
 
 /// The family of a general.architecture, or of a model_type; null for an unknown one.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 
@@ -41,6 +43,15 @@ auto checked(const GgufFile& file, const std::string& key, const char* wanted, c
 
 std::optional<std::int64_t> GgufFile::integer(const std::string& key) const {
   return checked(*this, key, "an integer", [](const GgufValue& v) { return v.integer(); });
+}
+std::optional<std::int64_t> GgufFile::integer_of_layers(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr || !value->is_list()) return integer(key);
+  const auto list = value->integers();
+  if (!list || list->empty()) fail(key, "must be an integer, or a list of them");
+  if (std::ranges::any_of(*list, [&](std::int64_t v) { return v != list->front(); }))
+    fail(key, "differs from layer to layer, which is not supported");
+  return list->front();
 }
 std::optional<double> GgufFile::number(const std::string& key) const {
   return checked(*this, key, "a number", [](const GgufValue& v) { return v.number(); });

@@ -27,24 +27,6 @@ std::vector<float> factors(const GgufFile& file, const char* name) {
   return values;
 }
 
-/// The factors of Llama 3's rule (transformers' _compute_llama3_parameters), by which the file's were made.
-std::vector<double> llama3_factors(std::size_t count, double theta, double factor, double low, double high,
-                                   double original) {
-  std::vector<double> out(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double wavelength =
-        2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(count));
-    if (wavelength < original / high)
-      out[i] = 1;
-    else if (wavelength > original / low)
-      out[i] = factor;
-    else
-      out[i] = 1 / ((1 - (original / wavelength - low) / (high - low)) / factor +
-                    (original / wavelength - low) / (high - low));
-  }
-  return out;
-}
-
 /// Llama 3.x's parameters, if they give exactly these factors.
 std::optional<Json> as_llama3(const std::vector<float>& file, double theta) {
   constexpr double kLow = 1;
@@ -90,10 +72,17 @@ class RopeReader {
   }
 
   void scaling(double theta) {
-    const std::string type = file_.string(key("rope.scaling.type")).value_or("none");
+    const std::string type = file_.string(key("rope.scaling.type")).value_or("linear");
+    // The first files have a linear factor alone, under this name.
+    const double factor = number("rope.scaling.factor").value_or(number("rope.scale_linear").value_or(1));
+    const bool stretched = factor != 1 && factor != 0;
     const auto long_factors = factors(file_, "rope_factors_long.weight");
     const auto short_factors = factors(file_, "rope_factors_short.weight");
     const auto all_factors = factors(file_, "rope_freqs.weight");
+    const bool by_pairs = !long_factors.empty() || !short_factors.empty() || !all_factors.empty();
+    if (by_pairs && stretched && (type == "linear" || type == "yarn"))
+      file_.fail(key("rope.scaling.type"),
+                 "asks for a scaling beside factors of frequencies, which is not supported");
     if (!long_factors.empty() || !short_factors.empty()) return longrope(short_factors, long_factors);
     if (!all_factors.empty()) {
       const auto llama3 = as_llama3(all_factors, theta);
@@ -106,10 +95,9 @@ class RopeReader {
                         {"original_max_position_embeddings", config_["max_position_embeddings"]}};
       return;
     }
-    const double factor = number("rope.scaling.factor").value_or(1);
-    if (type == "none" || (type == "linear" && (factor == 1 || factor == 0))) return;
+    if (type == "none" || (type == "linear" && !stretched)) return;
     if (type == "linear")
-      config_["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
+      linear(factor);
     else if (type == "yarn")
       yarn(factor);
     else
@@ -119,14 +107,24 @@ class RopeReader {
   void longrope(const std::vector<float>& short_factors, const std::vector<float>& long_factors) {
     Json rope{{"rope_type", "longrope"}, {"short_factor", short_factors}, {"long_factor", long_factors}};
     if (const auto factor = number("rope.scaling.attn_factor")) rope["attention_factor"] = *factor;
-    if (const auto original = file_.integer(key("rope.scaling.original_context_length"))) {
+    // As llama.cpp has it; Phi-3's class has another length by default.
+    const std::int64_t original = file_.integer(key("rope.scaling.original_context_length"))
+                                      .value_or(config_["max_position_embeddings"]);
+    rope["original_max_position_embeddings"] = original;
+    config_["original_max_position_embeddings"] = original;
+    config_["rope_scaling"] = std::move(rope);
+  }
+
+  void linear(double factor) {
+    Json rope{{"rope_type", "linear"}, {"factor", factor}};
+    if (const auto original = file_.integer(key("rope.scaling.original_context_length")))
       rope["original_max_position_embeddings"] = *original;
-      config_["original_max_position_embeddings"] = *original;
-    }
     config_["rope_scaling"] = std::move(rope);
   }
 
   void yarn(double factor) {
+    if (const auto attention = number("rope.scaling.attn_factor"); attention && *attention != 1)
+      file_.fail(key("rope.scaling.attn_factor"), "is not 1, which is not supported with yarn");
     Json rope{{"rope_type", "yarn"}, {"factor", factor}};
     if (const auto original = file_.integer(key("rope.scaling.original_context_length")))
       rope["original_max_position_embeddings"] = *original;
@@ -141,72 +139,23 @@ class RopeReader {
   const GgufFamily& family_;
 };
 
-std::vector<float> as_floats(const JsonFields& object, const char* field) {
-  std::vector<float> values;
-  for (const auto& item : object.require_array(field)) {
-    if (!item.is_number()) object.fail(field, "must be a list of numbers");
-    values.push_back(item.get<float>());
-  }
-  return values;
-}
-
-/// What one object of parameters says.
-void write_scaling(RopeKeys& keys, const JsonFields& config, const JsonFields& rope, std::int64_t head_dim) {
-  keys.theta = rope.number("rope_theta").has_value() ? rope.number("rope_theta") : keys.theta;
-  const std::string type = rope.string("rope_type").value_or(rope.string("type").value_or("default"));
-  auto original = rope.number("original_max_position_embeddings");
-  if (!original) original = config.number("original_max_position_embeddings");
-  if (original) keys.original = static_cast<std::int64_t>(*original);
-  const auto factor = rope.number("factor");
-  if (type == "default") {
-    keys.original.reset();
-  } else if (type == "linear" || type == "yarn") {
-    keys.type = type;
-    keys.factor = factor;
-    if (type == "linear") keys.original.reset();
-    keys.beta_fast = rope.number("beta_fast");
-    keys.beta_slow = rope.number("beta_slow");
-    if (rope.has("mscale") || rope.has("mscale_all_dim") || rope.has("attention_factor"))
-      rope.fail("attention_factor", "(or mscale) of yarn cannot be written as GGUF");
-  } else if (type == "llama3") {
-    const auto half = static_cast<std::size_t>(head_dim / 2);
-    const auto exact = llama3_factors(half, keys.theta.value_or(10000), factor.value_or(1),
-                                      rope.number("low_freq_factor").value_or(1),
-                                      rope.number("high_freq_factor").value_or(4), original.value_or(8192));
-    keys.factors.emplace_back("rope_freqs.weight", std::vector<float>(exact.begin(), exact.end()));
-    keys.original.reset();
-  } else if (type == "longrope" || type == "su") {
-    keys.factors.emplace_back("rope_factors_long.weight", as_floats(rope, "long_factor"));
-    keys.factors.emplace_back("rope_factors_short.weight", as_floats(rope, "short_factor"));
-    const double most = static_cast<double>(config.require_integer("max_position_embeddings"));
-    const double from = original.value_or(most);
-    const double scale = factor.value_or(most / from);
-    keys.attention_factor = rope.number("attention_factor")
-                                .value_or(scale <= 1 ? 1 : std::sqrt(1 + std::log(scale) / std::log(from)));
-  } else {
-    rope.fail("rope_type", fmt::format("'{}' cannot be written as GGUF", printable(type)));
-  }
-}
-
 }  // namespace
 
-RopeKeys rope_keys(const JsonFields& config, std::int64_t head_dim) {
-  RopeKeys keys;
-  keys.theta = config.number("rope_theta");
-  keys.local_theta = config.number("rope_local_base_freq");
-  for (const char* field : {"rope_scaling", "rope_parameters"}) {
-    if (config.kind(field) != JsonKind::object) continue;
-    const std::string where = fmt::format("{}: {}", config.where(), field);
-    const JsonFields rope = config.object(field, where);
-    if (rope.kind("full_attention") != JsonKind::object) {
-      write_scaling(keys, config, rope, head_dim);
-      continue;
-    }
-    write_scaling(keys, config, rope.object("full_attention", where), head_dim);
-    if (rope.kind("sliding_attention") == JsonKind::object)
-      keys.local_theta = rope.object("sliding_attention", where).number("rope_theta");
+std::vector<double> llama3_factors(std::size_t count, double theta, double factor, double low, double high,
+                                   double original) {
+  std::vector<double> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double wavelength =
+        2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(count));
+    if (wavelength < original / high)
+      out[i] = 1;
+    else if (wavelength > original / low)
+      out[i] = factor;
+    else
+      out[i] = 1 / ((1 - (original / wavelength - low) / (high - low)) / factor +
+                    (original / wavelength - low) / (high - low));
   }
-  return keys;
+  return out;
 }
 
 void add_rope(Json& config, const GgufFile& file, const GgufFamily& family) {

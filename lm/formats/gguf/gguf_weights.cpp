@@ -111,8 +111,8 @@ class Reader {
     const bool is_k = name == "attn_k.weight" || name == "attn_k.bias";
     if (!is_q && !is_k) return 0;
     const std::string prefix = std::string(family_.architecture) + ".attention.";
-    const auto heads = files_.front().integer(prefix + "head_count").value_or(0);
-    return is_q ? heads : files_.front().integer(prefix + "head_count_kv").value_or(heads);
+    const auto heads = files_.front().integer_of_layers(prefix + "head_count").value_or(0);
+    return is_q ? heads : files_.front().integer_of_layers(prefix + "head_count_kv").value_or(heads);
   }
 
   /// Where the file has each row. Hugging Face's row j*d/2 + i of a head is row 2i + j there.

@@ -19,17 +19,27 @@ constexpr std::size_t kSubs = kSuper / kSmall;
 
 std::byte byte(unsigned value) { return static_cast<std::byte>(value & 255); }
 
+/// A scale that no f16 holds: encode_blocks() says of which weight.
+struct TooLarge {};
+
 void put_half(std::byte* to, float value) {
-  const std::uint16_t bits = to_half(value).bits;
-  std::memcpy(to, &bits, sizeof(bits));
+  const Half half = to_half(value);
+  if (!std::isfinite(to_float(half))) throw TooLarge{};
+  std::memcpy(to, &half.bits, sizeof(half.bits));
 }
 
 /// 1 / d; 0 where that is no number.
 float inverse_of(float d) { return std::isnormal(1.0F / d) ? 1.0F / d : 0.0F; }
 
-void check_finite(std::span<const float> values) {
+void check_finite(std::span<const float> values, const std::string& weight) {
   if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); }))
-    throw ValueError("a weight is infinite or no number: it cannot be quantised");
+    throw ValueError(
+        fmt::format("weight {} holds a value that is infinite or no number: it cannot be quantised", weight));
+}
+
+[[noreturn]] void fail_too_large(const std::string& weight, std::string_view format) {
+  throw ValueError(fmt::format(
+      "weight {} holds values that are too large for the scales of {}; use f32 or bf16", weight, format));
 }
 
 /// d is what makes the largest magnitude 127; codes are rounded, halves away from zero.
@@ -114,12 +124,12 @@ void encode_all(std::span<const float> values, std::byte* to, std::size_t bytes,
 }  // namespace
 
 std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
-                                     std::int64_t columns) {
+                                     std::int64_t columns, const std::string& weight) try {
   const QuantizedFacts& f = facts(format);
   if (f.block == 0 || columns < 1 || columns % f.block != 0 ||
       values.size() % static_cast<std::size_t>(columns) != 0)
     throw ValueError(fmt::format("rows of {} are no whole blocks of {}", columns, f.name));
-  check_finite(values);
+  check_finite(values, weight);
   const auto block = static_cast<std::size_t>(f.block);
   const auto bytes = static_cast<std::size_t>(f.block_bytes);
   std::vector<std::byte> out(values.size() / block * bytes);
@@ -132,16 +142,18 @@ std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const flo
   else
     throw ValueError(fmt::format("no encoder for {} (there are: q8_0, q4_0, q4_k)", f.name));
   return out;
+} catch (const TooLarge&) {
+  fail_too_large(weight, name(format));
 }
 
 // mlx/ops.cpp: the end of the range that is farther from zero is met exactly, by a code that is a whole
 // number.
 AffineCodes encode_affine(std::span<const float> values, std::int64_t columns, std::int64_t group,
-                          std::int64_t bits) {
+                          std::int64_t bits, const std::string& weight) {
   if (group < 1 || columns < 1 || columns % group != 0 ||
       values.size() % static_cast<std::size_t>(columns) != 0)
     throw ValueError(fmt::format("rows of {} are no whole groups of {}", columns, group));
-  check_finite(values);
+  check_finite(values, weight);
   const auto size = static_cast<std::size_t>(group);
   const auto per_word = static_cast<std::size_t>(32 / bits);
   const auto bins = static_cast<float>((1 << bits) - 1);
@@ -150,6 +162,7 @@ AffineCodes encode_affine(std::span<const float> values, std::int64_t columns, s
   for (std::size_t begin = 0; begin < values.size(); begin += size) {
     const auto x = values.subspan(begin, size);
     const auto [low, high] = std::ranges::minmax(x);
+    if (!std::isfinite(high - low)) fail_too_large(weight, "affine codes");
     const bool low_is_far = std::abs(low) > std::abs(high);
     const float magnitude = std::max((high - low) / bins, 1e-7F);
     float scale = low_is_far ? magnitude : -magnitude;

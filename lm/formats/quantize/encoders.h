@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/tensor/quantized_format.h"
@@ -12,9 +13,10 @@ namespace caldera::detail {
 
 /// Rows of `columns` floats as ggml's blocks of `format`. Q8_0 and Q4_0 round as ggml's reference does, bit
 /// for bit; Q4_K searches scales and minima that make the weighted squared error small, as ggml's does.
-/// Throws ValueError for another format, and for columns that are no whole blocks.
+/// Throws ValueError for another format, for columns that are no whole blocks, and, naming `weight`, for
+/// values that are infinite, no numbers, or so large that the scale of their block is.
 std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
-                                     std::int64_t columns);
+                                     std::int64_t columns, const std::string& weight);
 
 /// Affine codes as MLX packs them: see parts_of() of affine formats.
 struct AffineCodes {
@@ -23,8 +25,9 @@ struct AffineCodes {
   std::vector<float> biases;
 };
 
-/// Rows as mlx.core.quantize encodes them with 4 or 8 bits. Throws ValueError unless groups divide columns.
+/// Rows as mlx.core.quantize encodes them with 4 or 8 bits. Throws ValueError unless groups divide columns,
+/// and as encode_blocks() for values.
 AffineCodes encode_affine(std::span<const float> values, std::int64_t columns, std::int64_t group,
-                          std::int64_t bits);
+                          std::int64_t bits, const std::string& weight);
 
 }  // namespace caldera::detail

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "lm/formats/model_files.h"
 #include "lm/formats/safetensors/safetensors.h"
@@ -65,6 +68,84 @@ TEST(QuantizedWeights, StayQuantized) {
   const auto order = ModelFiles::open(kGolden / "gptq-order");
   EXPECT_FALSE(
       order.weight("model.layers.0.self_attn.q_proj.weight").read_quantized(Device::cpu()).has_value());
+}
+
+/// A golden folder whose quantization_config is another one.
+void copy_with(const std::filesystem::path& to, const char* form, const nlohmann::json& options) {
+  std::filesystem::remove_all(to);
+  std::filesystem::create_directories(to);
+  std::filesystem::copy(kGolden / form / "model.safetensors", to / "model.safetensors");
+  std::ofstream(to / "config.json") << nlohmann::json{
+      {"model_type", "none"},
+      {"quantization_config", options}}.dump();
+}
+
+/// GPTQModel's `dynamic`: settings of single modules, by expressions over their names.
+TEST(QuantizedWeights, GptqSettingsOfSingleModules) {
+  const TempFolder folder;
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  const auto golden = SafetensorsFile::open(kGolden / "gptq" / "golden.safetensors").read_f32(name);
+  const auto with = [&](const nlohmann::json& rules, int bits = 8, int group = 64) {
+    copy_with(folder / "model", "gptq",
+              {{"quant_method", "gptq"}, {"bits", bits}, {"group_size", group}, {"dynamic", rules}});
+    return ModelFiles::open(folder / "model").weight(name).values();
+  };
+  const nlohmann::json settings{{"bits", 4}, {"group_size", 32}, {"sym", false}};
+  for (const char* pattern : {"+:model\\.layers\\.0\\.", R"(.*q_proj$)", "+:.*\\.(q|k)_proj", "model"})
+    EXPECT_EQ(with({{pattern, settings}}), golden) << pattern;
+  EXPECT_EQ(with({{".*down_proj", {{"bits", 8}}}, {"-:.*lm_head", nlohmann::json::object()}}, 4, 32), golden);
+  EXPECT_EQ(with({{"q_proj", {{"bits", 8}}}}, 4, 32), golden) << "names are matched from their beginning";
+  EXPECT_EQ(with(nullptr, 4, 32), golden);
+  EXPECT_EQ(with(nlohmann::json::object(), 4, 32), golden);
+
+  const auto refused = [&](const nlohmann::json& rules) {
+    return error_of<FileError>([&] { with(rules, 4, 32); });
+  };
+  EXPECT_CONTAINS(refused({{"-:.*q_proj", nlohmann::json::object()}}), "q_proj has codes");
+  EXPECT_CONTAINS(refused({{"+:.*q_proj", {{"bits", 3}}}}), "bits");
+  EXPECT_CONTAINS(refused({{"+:.*q_proj", {{"adapter", {{"name", "eora"}}}}}}), "'adapter'");
+  EXPECT_CONTAINS(refused({{".*q_proj", settings}, {"model", {{"bits", 8}}}}), "contradict");
+  EXPECT_CONTAINS(refused({{".*(q_proj", settings}}), "dynamic");
+  EXPECT_CONTAINS(refused({{".*q_proj", 4}}), "must be an object");
+  EXPECT_CONTAINS(refused({"q_proj"}), "'dynamic'");
+}
+
+/// What is not known of how a folder is quantised may change what its weights are.
+TEST(QuantizedWeights, UnknownOptionsAreRefused) {
+  const TempFolder folder;
+  const auto open = [&](const char* form, nlohmann::json options, const nlohmann::json& more) {
+    options.update(more);
+    copy_with(folder / "model", form, options);
+    (void)ModelFiles::open(folder / "model");
+  };
+  const nlohmann::json gptq{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}};
+  const nlohmann::json awq{{"quant_method", "awq"}, {"bits", 4}, {"group_size", 32}};
+  const nlohmann::json fp8{{"quant_method", "fp8"}, {"weight_block_size", {4, 32}}};
+  const nlohmann::json compressed{
+      {"quant_method", "compressed-tensors"}, {"format", "float-quantized"}, {"weight_block_size", {4, 32}}};
+  const nlohmann::json nf4{{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}};
+  const nlohmann::json mlx{{"group_size", 64}, {"bits", 4}};
+  for (const auto& [form, options, more] :
+       std::vector<std::tuple<const char*, nlohmann::json, nlohmann::json>>{
+           {"gptq", gptq, {{"adapter", {{"name", "eora"}}}}},
+           {"gptq", gptq, {{"is_marlin_format", true}}},
+           {"gptq", gptq, {{"pack_dtype", "int16"}}},
+           {"awq", awq, {{"rotation", "hadamard"}}},
+           {"fp8", fp8, {{"transform_config", {{"config_groups", 1}}}}},
+           {"fp8", compressed, {{"transform_config", {{"config_groups", 1}}}}},
+           {"fp8", compressed, {{"sparsity_config", {{"format", "sparse-24-bitmask"}}}}},
+           {"nf4", nf4, {{"bnb_4bit_new", 3}}},
+           {"mlx", mlx, {{"scale_dtype", "u8"}}}})
+    EXPECT_CONTAINS(
+        error_of<FileError>([&, form = form, options = options, more = more] { open(form, options, more); }),
+        "'" + more.begin().key() + "'");
+  open("gptq", gptq,
+       {{"adapter", nullptr},
+        {"is_marlin_format", false},
+        {"damp_percent", 0.01},
+        {"meta", {{"quantizer", "x"}}}});
+  open("fp8", compressed, {{"sparsity_config", {{"format", "dense"}}}, {"kv_cache_scheme", nullptr}});
+  open("awq", awq, {{"modules_to_not_convert", {"lm_head"}}, {"version", "gemm"}});
 }
 
 TEST(QuantizedWeights, RefusesWhatDoesNotFit) {
