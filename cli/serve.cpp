@@ -4,37 +4,21 @@
 
 #if CALDERA_HAS_SERVE
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/arguments/domains.h"
 #include "cli/files/inputs.h"
 #include "cli/generation/speculation_flags.h"
-#include "lm/models/registry.h"
-#include "lm/serve/engine/batch_engine.h"
-#include "lm/serve/engine/model_embedder.h"
-#include "lm/serve/http/server.h"
-#include "lm/serve/http/stop_signal.h"
-#include "lm/serve/service/load_model.h"
+#include "lm/serve/model_server.h"
 #endif
 
 namespace caldera::cli {
 namespace {
 
 #if CALDERA_HAS_SERVE
-
-// cpp-httplib may wait by select(), which knows no more sockets.
-constexpr rlim_t kMostFiles = 1024;
-
-void limit_files() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kMostFiles) return;
-  limit.rlim_cur = kMostFiles;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 class ServeCommand : public Command {
  public:
@@ -46,41 +30,41 @@ class ServeCommand : public Command {
     args.option("--adapter", adapters_, "LoRA adapter to load; requests name it as their model (repeatable)")
         .type_name("NAME=DIR")
         .repeatable();
-    args.option("--name", name_, "What requests call the model (default: its folder's name)")
+    args.option("--name", options_.name, "What requests call the model (default: its folder's name)")
         .type_name("NAME");
-    args.option("--host", options_.host, "Address to listen at; 0.0.0.0 for all")
+    args.option("--host", options_.http.host, "Address to listen at; 0.0.0.0 for all")
         .type_name("ADDRESS")
         .show_default();
-    args.option("--port", options_.port, "Port; 0 takes a free one")
+    args.option("--port", options_.http.port, "Port; 0 takes a free one")
         .type_name("N")
         .check(integer_in(0, 65535))
         .show_default();
-    args.option("--api-key", options_.api_key,
+    args.option("--api-key", options_.http.api_key,
                 "Key that requests must carry (default: $CALDERA_API_KEY, else none)")
         .type_name("KEY");
-    args.option("--allow-origin", options_.origins,
+    args.option("--allow-origin", options_.http.origins,
                 "Site whose pages may send requests, as https://example.org; * for any (repeatable)")
         .type_name("ORIGIN")
         .repeatable();
-    args.option("--max-clients", limits_.max_clients,
+    args.option("--max-clients", options_.limits.max_clients,
                 "Requests answered at once; more are told to come later")
         .type_name("N")
         .check(integer_in(1, 256))
         .show_default();
-    args.option("--max-batch", batch_.max_batch, "Texts computed at once")
+    args.option("--max-batch", options_.batch.max_batch, "Texts computed at once")
         .type_name("N")
         .check(integer_in(1, 256))
         .show_default();
-    args.option("--context", batch_.max_context,
+    args.option("--context", options_.batch.max_context,
                 "Tokens of a prompt and its answer together at most (default: what the model has)")
         .type_name("N")
         .check(integer_in(1, 1 << 24));
-    args.option("--cache-positions", batch_.cache_positions,
+    args.option("--cache-positions", options_.batch.cache_positions,
                 "Tokens whose keys and values are kept, of all texts together (default: --max-batch times "
                 "--context, 2048 at most)")
         .type_name("N")
         .check(integer_in(1, std::int64_t{1} << 32));
-    args.option("--timeout", limits_.request_seconds, "Seconds after which an answer is broken off")
+    args.option("--timeout", options_.limits.request_seconds, "Seconds after which an answer is broken off")
         .type_name("N")
         .check(integer_in(1, 86400))
         .show_default();
@@ -92,52 +76,40 @@ class ServeCommand : public Command {
         .type_name("F")
         .one_of({"deepseek", "none"})
         .show_default();
-    args.flag("--embeddings", embeddings_,
+    args.flag("--embeddings", options_.embeddings,
               "Serve /v1/embeddings alone, also with a model that generates text (models made for embeddings "
               "need no flag)");
     pooling_option_ = declare_pooling(args, pooling_);
     args.flag(
-        "--matryoshka", matryoshka_,
+        "--matryoshka", options_.matryoshka,
         "Let requests shorten embeddings (\"dimensions\"): for models that were trained for it and whose "
         "config.json does not say so");
     add_memory_limit(args);
   }
 
   void run() override {
-    const auto adapters = parse_adapters();
-    if (options_.api_key.empty())
-      if (const char* key = std::getenv("CALDERA_API_KEY")) options_.api_key = key;
-    const Device device = open_device();
-    if (embeddings_ || SentenceModules::from_folder(model_).pooling || is_encoder(model_))
-      return serve_embeddings(device);
-    if (pooling_option_.given() || matryoshka_)
-      throw UsageError("--pooling and --matryoshka are for models of embeddings (or --embeddings)");
-    const std::unique_ptr<CausalLM> model = load_model(model_, {}, device, parse_dtype(dtype_));
-    std::string problem;
-    serve::ServedModel served = serve::load_served_model(model_, model->config(), problem);
-    if (!problem.empty()) note(fmt::format("no chat: {}", problem));
-    if (!name_.empty()) served.name = name_;
-    served.split_thinking = reasoning_ == "deepseek";
-    speculation_.load(*model);
-    BatchGenerator generator(*model, batch_);
-    for (const auto& [name, dir] : adapters) {
-      if (name == served.name) throw UsageError("--adapter: '" + name + "' is the model's own name");
-      generator.load_adapter(name, dir);
-      served.adapters.push_back(name);
-    }
-    const std::int64_t context = generator.limits().max_context;
-    serve::BatchEngine engine(generator, context);
-    serve::Service service(served, engine, limits_);
-    if (speculation_.drafts())
-      service.set_drafting(
-          {[this](const SamplingOptions& sampling) { return speculation_.drafter(sampling); },
-           speculation_.tokens()});
-    serve_until_told(service, context);
+    options_.adapters = parse_adapters();
+    if (options_.http.api_key.empty())
+      if (const char* key = std::getenv("CALDERA_API_KEY")) options_.http.api_key = key;
+    options_.speculation = speculation_.options();
+    options_.split_thinking = reasoning_ == "deepseek";
+    if (pooling_option_.given()) options_.pooling = pooling_of(pooling_);
+    options_.device = open_device();
+    check_kind();
+    options_.dtype = parse_dtype(dtype_);
+    options_.http.log = [this](const std::string& line) { note(line); };
+    serve::ModelServer server(model_, options_);
+    if (!server.chat_problem().empty()) note(fmt::format("no chat: {}", server.chat_problem()));
+    server.run([&] { tell_start(server); },
+               [this] {
+                 note("stopping: no new requests; those under way may end (a second signal breaks them off)");
+               });
+    note("stopped");
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> parse_adapters() const {
-    std::vector<std::pair<std::string, std::string>> result;
+  std::vector<std::pair<std::string, std::filesystem::path>> parse_adapters() const {
+    std::vector<std::pair<std::string, std::filesystem::path>> result;
     for (const std::string& text : adapters_) {
       const std::size_t equals = text.find('=');
       if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -147,64 +119,38 @@ class ServeCommand : public Command {
     return result;
   }
 
-  void serve_embeddings(Device device) {
+  /// Refuses flags of the other kind of models.
+  void check_kind() const {
+    if (!options_.embeddings && !is_embedding_model(model_)) {
+      if (pooling_option_.given() || options_.matryoshka)
+        throw UsageError("--pooling and --matryoshka are for models of embeddings (or --embeddings)");
+      return;
+    }
     if (!adapters_.empty()) throw UsageError("--adapter: embeddings are made without adapters");
     if (const std::string flag = speculation_.given(); !flag.empty())
       throw UsageError(flag + ": embeddings are made without guesses");
-    serve::ServedModel served = serve::load_served_embedder(model_);
-    if (!name_.empty()) served.name = name_;
-    serve::ModelEmbedder::Options options{{}, matryoshka_};
-    if (pooling_option_.given()) options.pooling = pooling_of(pooling_);
-    serve::ModelEmbedder embedder(EmbeddingModel::from_pretrained(model_, device, parse_dtype(dtype_)),
-                                  served.name, options);
-    serve::Service service(served, embedder, limits_);
-    serve_until_told(service, embedder.max_tokens());
   }
 
-  void serve_until_told(serve::Service& service, std::int64_t context) {
-    limit_files();
-
-    const serve::StopSignal signal;
-    const serve::ServedModel& served = service.served();
-    options_.log = [this](const std::string& line) { note(line); };
-    serve::HttpServer server(service, options_);
-    const int port = server.bind();
-    server.start();
-    const std::string host =
-        options_.host.find(':') == std::string::npos ? options_.host : "[" + options_.host + "]";
-    const std::string url = fmt::format("http://{}:{}", host, port);
+  void tell_start(const serve::ModelServer& server) const {
     if (json()) {
-      print_json({{"url", url}, {"model", served.name}, {"adapters", served.adapters}, {"context", context}});
+      print_json({{"url", server.url()},
+                  {"model", server.name()},
+                  {"adapters", server.adapters()},
+                  {"context", server.context()}});
       std::fflush(stdout);
     }
-    note(fmt::format("serving {} at {} ({}the API is under /v1)", served.name, url,
-                     service.generates() ? "a page to chat; " : "embeddings; "));
-
-    signal.wait();
-    note("stopping: no new requests; those under way may end (a second signal breaks them off)");
-    std::thread second([&] {
-      signal.wait();
-      server.hurry();
-    });
-    server.stop();
-    signal.wake();
-    second.join();
-    note("stopped");
+    note(fmt::format("serving {} at {} ({}the API is under /v1)", server.name(), server.url(),
+                     server.generates() ? "a page to chat; " : "embeddings; "));
   }
 
   std::string model_;
   std::vector<std::string> adapters_;
-  std::string name_;
   std::string dtype_ = "f32";
   std::string reasoning_ = "deepseek";
   std::string pooling_;
-  bool embeddings_ = false;
-  bool matryoshka_ = false;
   Option pooling_option_;
-  serve::ServerOptions options_;
-  serve::ServeLimits limits_;
-  BatchLimits batch_;
   SpeculationFlags speculation_;
+  serve::ModelServerOptions options_;
 };
 
 #else

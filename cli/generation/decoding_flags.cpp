@@ -32,7 +32,7 @@ void DecodingFlags::declare(Arguments& args) {
               "With --json: tell the log-probability of each token, and those of the N most likely ones")
       .type_name("N")
       .check(integer_in(0, 1000));
-  speculation_.declare(args);
+  speculation_flags_.declare(args);
 }
 
 void DecodingFlags::check(bool json) const {
@@ -45,8 +45,8 @@ void DecodingFlags::prepare(const CausalLM& model, const std::shared_ptr<const T
   options.logprobs = logprobs_;
   options.text.tokenizer = tokenizer;
   options.text.stop = stop_;
-  options.draft_tokens = speculation_.tokens();
-  speculation_.load(model);
+  speculation_.emplace(model, speculation_flags_.options());
+  options.draft_tokens = speculation_->options().tokens;
   if (tokenizer == nullptr && !stop_.empty()) throw ValueError("--stop: the model has no tokenizer");
   if (schema_.empty()) return;
   if (tokenizer == nullptr) throw ValueError("--json-schema: the model has no tokenizer");
@@ -59,7 +59,7 @@ void DecodingFlags::prepare(const CausalLM& model, const std::shared_ptr<const T
 }
 
 void DecodingFlags::begin(DecodingOptions& options) const {
-  options.drafter = speculation_.drafter(options.sampling);
+  options.drafter = speculation_->drafter(options.sampling);
   if (grammar_) options.constraint = grammar_->constraint();
 }
 

@@ -35,7 +35,8 @@ class DecodingFlags {
   std::string schema_;
   std::vector<std::string> stop_;
   std::optional<std::int64_t> logprobs_;
-  SpeculationFlags speculation_;
+  SpeculationFlags speculation_flags_;
+  std::optional<Speculation> speculation_;
   std::optional<Grammar> grammar_;
 };
 

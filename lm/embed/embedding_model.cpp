@@ -38,6 +38,10 @@ EmbeddingModel::EmbeddingModel(std::unique_ptr<CausalLM> model, std::unique_ptr<
   read_dense();
 }
 
+bool is_embedding_model(const std::filesystem::path& path) {
+  return SentenceModules::from_folder(path).pooling || is_encoder(path);
+}
+
 EmbeddingModel EmbeddingModel::from_pretrained(const std::filesystem::path& dir, Device device, DType dtype) {
   SentenceModules modules = SentenceModules::from_folder(dir);
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(dir);

@@ -29,6 +29,10 @@ struct EncodedTexts {
   std::vector<std::int64_t> tokens;  ///< of each text, special ones and a prompt's among them
 };
 
+/// Whether the files of a model, a folder or a .gguf file, say that it is made for embeddings: an encoder, or
+/// one with a modules.json that pools. Throws FileError.
+bool is_embedding_model(const std::filesystem::path& path);
+
 /// One thread at a time uses a model.
 class EmbeddingModel {
  public:

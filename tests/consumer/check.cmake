@@ -20,6 +20,6 @@ endfunction()
 step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
 step("${CMAKE_COMMAND}" -S "${CONSUMER}" -B "${WORK}/build" -G "${GENERATOR}"
      "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_PREFIX_PATH=${prefix}"
-     "-DCaldera_DIR=${prefix}/${LIBDIR}/cmake/Caldera")
+     "-DCaldera_DIR=${prefix}/${LIBDIR}/cmake/Caldera" "-DEXAMPLES=${CONSUMER}/../../examples")
 step("${CMAKE_COMMAND}" --build "${WORK}/build")
 step("${WORK}/build/consumer")

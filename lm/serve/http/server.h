@@ -2,21 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "lm/serve/http/request_log.h"
+#include "lm/serve/http/server_options.h"
+#include "lm/serve/service/metrics.h"
 #include "lm/serve/service/service.h"
 
 namespace caldera::serve {
-
-struct ServerOptions {
-  std::string host = "127.0.0.1";
-  int port = 8080;  ///< 0: one that is free
-  std::string api_key;
-  std::vector<std::string> origins;  ///< see GuardOptions
-  RequestLog::Print log;             ///< receives a line a request, from any thread; none: no log
-};
 
 /// Listens, answers, and stops. Answers are of OpenAI's API (docs/guide/serving.md).
 class HttpServer {

@@ -168,8 +168,10 @@ void Service::add_choices(const CompletionOptions& options, const JobText& text,
     copy.counts_prompt = choice == 0;
     // A constraint and a drafter follow one text.
     copy.request.constraint = constrain();
-    copy.request.draft_tokens = drafting_.tokens;
-    if (drafting_.make) copy.request.drafter = drafting_.make(copy.request.sampling);
+    if (speculation_ != nullptr) {
+      copy.request.draft_tokens = speculation_->options().tokens;
+      copy.request.drafter = speculation_->drafter(copy.request.sampling);
+    }
     texts.push_back(std::move(copy));
   }
 }

@@ -1,13 +1,12 @@
 // Service: what the server does, whatever carries the requests: it makes prompts of them and starts them.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "lm/generate/speculation.h"
 #include "lm/serve/engine/embedder.h"
 #include "lm/serve/engine/engine.h"
 #include "lm/serve/protocol/chat_request.h"
@@ -18,13 +17,6 @@
 #include "lm/serve/service/served_model.h"
 
 namespace caldera::serve {
-
-/// Says how texts are drafted: each has a drafter of its own.
-struct Drafting {
-  /// Makes one for a text that is sampled like this; from any thread.
-  std::function<std::shared_ptr<Drafter>(const SamplingOptions&)> make;
-  std::int64_t tokens = 4;  ///< at a time
-};
 
 /// May be used from any thread.
 class Service {
@@ -40,8 +32,8 @@ class Service {
   /// Answers a request for vectors; null once `go_on` says no, which is asked every now and then. Throws
   /// ApiError where it is refused.
   Json embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on);
-  /// Drafts every text from now on. Before any request.
-  void set_drafting(Drafting drafting) { drafting_ = std::move(drafting); }
+  /// Drafts every text from now on; `speculation` must outlive the service. Before any request.
+  void set_speculation(const Speculation& speculation) { speculation_ = &speculation; }
   /// Makes vectors with this from now on; it must outlive the service. Before any request.
   void set_embedder(Embedder& embedder) { embedder_ = &embedder; }
 
@@ -73,7 +65,7 @@ class Service {
   Embedder* embedder_ = nullptr;
   ServeLimits limits_;
   Constraints constraints_;
-  Drafting drafting_;
+  const Speculation* speculation_ = nullptr;
 };
 
 }  // namespace caldera::serve
