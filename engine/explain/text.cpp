@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "engine/explain/explained_plan.h"
@@ -17,16 +16,15 @@ std::string to_text(const Explanation& e, std::size_t most_steps) {
   StepCost total;
   for (const StepCost& cost : costs) total += cost;
   std::string text;
-  const auto out = std::back_inserter(text);
-  fmt::format_to(out, "{} on {}: {} nodes -> {} dispatches, {} barriers (depth {})", e.title,
-                 plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
-                 depth_of(plan));
-  if (e.executed) fmt::format_to(out, ", {} submits, plan cache {}", e.submits, e.cache_hit ? "hit" : "miss");
+  text += fmt::format("{} on {}: {} nodes -> {} dispatches, {} barriers (depth {})", e.title,
+                      plan.device.to_string(), plan.node_count, plan.dispatch_count(), plan.barrier_count(),
+                      depth_of(plan));
+  if (e.executed) text += fmt::format(", {} submits, plan cache {}", e.submits, e.cache_hit ? "hit" : "miss");
   text += "\n";
-  if (e.executed) fmt::format_to(out, "{:.1f} us; ", e.seconds * 1e6);
-  fmt::format_to(out, "{:.2f} MFLOP, {} read and written; arena {}, peak {}\n\n",
-                 static_cast<double>(total.flops) * 1e-6, format_bytes(total.bytes()),
-                 format_bytes(plan.arena_bytes), format_bytes(plan.peak_bytes));
+  if (e.executed) text += fmt::format("{:.1f} us; ", e.seconds * 1e6);
+  text += fmt::format("{:.2f} MFLOP, {} read and written; arena {}, peak {}\n\n",
+                      static_cast<double>(total.flops) * 1e-6, format_bytes(total.bytes()),
+                      format_bytes(plan.arena_bytes), format_bytes(plan.peak_bytes));
 
   std::vector<std::size_t> order(plan.steps.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -34,15 +32,16 @@ std::string to_text(const Explanation& e, std::size_t most_steps) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return timed ? e.step_seconds[a] > e.step_seconds[b] : costs[a].bytes() > costs[b].bytes();
   });
-  fmt::format_to(out, "{:>5} {:>10} {:>5} {:>12} {:>12}  kernel, {} first\n", "step", "us", "ops", "flop",
-                 "bytes", timed ? "slowest" : "widest");
+  text += fmt::format("{:>5} {:>10} {:>5} {:>12} {:>12}  kernel, {} first\n", "step", "us", "ops", "flop",
+                      "bytes", timed ? "slowest" : "widest");
   for (std::size_t k = 0; k < std::min(most_steps, order.size()); ++k) {
     const std::size_t i = order[k];
-    fmt::format_to(out, "{:>5} {:>10} {:>5} {:>12} {:>12}  {} {}\n", i,
-                   timed ? fmt::format("{:.1f}", e.step_seconds[i] * 1e6) : "-", costs[i].ops, costs[i].flops,
-                   costs[i].bytes(), plan.steps[i].name(), plan.steps[i].dims.to_string());
+    text +=
+        fmt::format("{:>5} {:>10} {:>5} {:>12} {:>12}  {} {}\n", i,
+                    timed ? fmt::format("{:.1f}", e.step_seconds[i] * 1e6) : "-", costs[i].ops,
+                    costs[i].flops, costs[i].bytes(), plan.steps[i].name(), plan.steps[i].dims.to_string());
   }
-  if (order.size() > most_steps) fmt::format_to(out, "and {} more\n", order.size() - most_steps);
+  if (order.size() > most_steps) text += fmt::format("and {} more\n", order.size() - most_steps);
   return text;
 }
 

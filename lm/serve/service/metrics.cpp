@@ -14,15 +14,14 @@ void Histogram::add(double seconds) {
 }
 
 void Histogram::print(const std::string& name, const std::string& help, std::string& out) const {
-  fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
+  out += fmt::format("# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kBounds.size(); ++i) {
     sum += counts_[i];
-    fmt::format_to(std::back_inserter(out), "{}_bucket{{le=\"{:g}\"}} {}\n", name, kBounds[i], sum);
+    out += fmt::format("{}_bucket{{le=\"{:g}\"}} {}\n", name, kBounds[i], sum);
   }
   sum += counts_.back();
-  fmt::format_to(std::back_inserter(out), "{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name,
-                 sum, sum_);
+  out += fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name, sum, sum_);
 }
 
 void Metrics::count_request(const std::string& endpoint, int status, double seconds) {
@@ -61,13 +60,12 @@ std::string Metrics::text(const BatchStatus& engine) const {
   const std::lock_guard lock(mutex_);
   std::string out;
   const auto line = [&](const char* name, const char* type, const char* help, auto value) {
-    fmt::format_to(std::back_inserter(out), "# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help,
-                   value);
+    out += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help, value);
   };
   out += "# HELP caldera_requests_total Requests answered.\n# TYPE caldera_requests_total counter\n";
   for (const auto& [key, count] : requests_)
-    fmt::format_to(std::back_inserter(out), "caldera_requests_total{{endpoint=\"{}\",status=\"{}\"}} {}\n",
-                   key.first, key.second, count);
+    out += fmt::format("caldera_requests_total{{endpoint=\"{}\",status=\"{}\"}} {}\n", key.first, key.second,
+                       count);
   durations_.print("caldera_request_seconds", "Time from a request to the end of its answer.", out);
   first_tokens_.print("caldera_time_to_first_token_seconds", "Time from a request to its first text.", out);
   line("caldera_prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens_);
