@@ -53,7 +53,7 @@ class GgufFile {
   /// Values by key; nothing where there is none. Throw FileError, naming the key, for a value of another
   /// kind.
   std::optional<std::int64_t> integer(const std::string& key) const;
-  /// Of a key that has a value for each layer as well: all must be the same.
+  /// Returns the value of a key that may have one for each layer: all must be the same then.
   std::optional<std::int64_t> integer_of_layers(const std::string& key) const;
   std::optional<double> number(const std::string& key) const;
   std::optional<bool> boolean(const std::string& key) const;
