@@ -20,7 +20,11 @@ Json parse_body(const std::string& body, int max_depth) {
   try {
     document = detail::parse_whole_integers(body);
   } catch (const Json::exception& error) {
-    throw bad_request(fmt::format("the body is not JSON: {}", error.what()));
+    // Without the library's name for it.
+    const std::string_view what = error.what();
+    const std::size_t name_end = what.find("] ");
+    throw bad_request(
+        fmt::format("the body is not JSON: {}", what.substr(name_end == what.npos ? 0 : name_end + 2)));
   }
   if (!document.is_object()) throw bad_request("the body must be a JSON object");
   return document;

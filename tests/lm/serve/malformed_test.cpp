@@ -101,6 +101,7 @@ TEST(ServeMalformed, BodiesAreRefusedNotAnswered) {
         << result->status << " " << body << "\n"
         << result->body;
     if (result->status == 200) continue;
+    EXPECT_EQ(result->body.find("json.exception"), std::string::npos) << result->body;
     ++refused;
     const serve::Json error = serve::Json::parse(result->body, nullptr, false);
     ASSERT_FALSE(error.is_discarded()) << result->body;
