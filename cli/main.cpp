@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <string>
@@ -71,6 +72,8 @@ int execute(Command& command) {
     return fail(kBadArguments, who, fmt::format("{} (see {} --help)", error.what(), who));
   } catch (const std::bad_alloc&) {
     return fail(kFailed, who, "out of memory; try a smaller --batch-size or --seq-len, or a smaller model");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(kFailed, who, fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
     return fail(kFailed, who, error.what());
   }

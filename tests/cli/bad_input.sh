@@ -97,6 +97,12 @@ fails empty.txt "$CALDERA_BIN" evaluate --json --device cpu --model "$work/base"
 fails empty.txt "$CALDERA_BIN" pretrain --json --device cpu --config "$work/config.json" --data "$work/empty.txt" \
   --out "$work/base" --iterations 1
 
+# ---- Names that lead nowhere -------------------------------------------------------------------------------------
+
+ln -s loop "$work/loop"
+fails "loop[^:]*: Too many levels of symbolic links" "$CALDERA_BIN" generate --device cpu --model "$work/loop" --prompt-ids 1
+grep -q 'filesystem error' "$work/stderr" && fail "the library speaks, not the program: $(cat "$work/stderr")"
+
 # ---- Tokens and lengths ------------------------------------------------------------------------------------------
 
 generate="$CALDERA_BIN generate --json --device cpu --model $work/base --max-tokens 2"
