@@ -84,7 +84,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
   const TrainingFlags& training = flags.training;
   const std::int64_t batch = training.options.batch_size;
   const DatasetOptions options{
-      .seq_len = choose_seq_len(training.seq_len, training.data.empty() ? kDefaultTokens : 256, config),
+      .seq_len =
+          choose_seq_len(training.seq_len, training.data.empty() ? kDefaultTokens : kTrainingSeqLen, config),
       .mask_prompt = training.mask_prompt};
   if (training.data.empty()) {
     const auto length = static_cast<std::size_t>(options.seq_len) + 1;

@@ -17,6 +17,7 @@
 #include "engine/explain/explanation.h"
 #include "engine/explain/records.h"
 #include "engine/runtime/survey.h"
+#include "engine/survey/cards.h"
 #include "engine/survey/roofline.h"
 #include "lm/generate/generator.h"
 #include "lm/models/llama.h"
@@ -110,6 +111,12 @@ LlamaConfig small_model() {
   return config;
 }
 
+std::vector<std::string> card_names() {
+  std::vector<std::string> names;
+  for (const Card& card : cards()) names.emplace_back(card.name);
+  return names;
+}
+
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.0f}", *value) : "-"; }
 
 class KernelsCommand : public Command {
@@ -135,8 +142,9 @@ class KernelsCommand : public Command {
                 "Of the model: train: a LoRA step; decode: a token; forward: a prompt (default: train)")
         .one_of({"forward", "decode", "train"})
         .type_name("T");
-    args.option("--card", card_, "Reckon the time on this card: rtx4090, 7900xtx, 9070xt or h100")
-        .one_of({"rtx4090", "7900xtx", "9070xt", "h100"})
+    args.option("--card", card_,
+                "Estimate the time on this card: " + fmt::format("{}", fmt::join(card_names(), ", ")))
+        .one_of(card_names())
         .type_name("NAME");
     declare_dtype(args, flags_.training.dtype, "What the model computes in");
     train_ = {args.option("--batch-size", flags_.training.options.batch_size, "Sequences of a step")

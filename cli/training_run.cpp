@@ -20,8 +20,6 @@
 namespace caldera::cli {
 namespace {
 
-constexpr std::int64_t kTrainingSeqLen = 256;
-
 // Moves the end of `train` into a validation part; nothing if there is too little to share.
 std::optional<ExampleSet> hold_out(ExampleSet& train, std::int64_t batch_size, std::int64_t seq_len) {
   if (train.examples.empty()) return std::nullopt;

@@ -15,6 +15,9 @@
 
 namespace caldera::cli {
 
+/// Tokens of a sequence where neither --seq-len nor the model says otherwise.
+inline constexpr std::int64_t kTrainingSeqLen = 256;
+
 /// The training flags' values; a command sets its own defaults before it declares them.
 struct TrainingFlags {
   std::string data;

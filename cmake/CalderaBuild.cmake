@@ -33,6 +33,9 @@ if(CALDERA_SANITIZE)
   add_link_options(-fsanitize=${CALDERA_SANITIZE})
 endif()
 
+# For code that runs once a program, behind the options of the build type.
+set(CALDERA_OPTIMISED_ONCE $<$<CONFIG:Release>:-O1>)
+
 # Linked by every target of this repository, never exported.
 add_library(caldera_private INTERFACE)
 target_compile_options(caldera_private INTERFACE

@@ -3,6 +3,28 @@
 #
 # The generated file defines the functions of engine/device/vulkan/pipelines/embedded_shaders.h; a
 # shader's name is its stem, so stems are unique.
+#
+# Shaders name the values of an enumeration of C++ by what this makes of the header that declares it: the file
+# <name>.glsl with a constant for each, in capitals (caldera_shader_enum).
+function(caldera_shader_enum folder name header type)
+  set(path "${PROJECT_SOURCE_DIR}/${header}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(READ "${path}" text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  if(NOT text MATCHES "enum class ${type} : std::uint8_t {([^}=]*)}")
+    message(FATAL_ERROR "${header}: no enumeration ${type} of consecutive values")
+  endif()
+  string(REGEX MATCHALL "[A-Za-z_0-9]+" values "${CMAKE_MATCH_1}")
+  set(lines "// Made by CMake from ${type} of ${header}.\n")
+  set(number 0)
+  foreach(value IN LISTS values)
+    string(TOUPPER "${value}" value)
+    string(APPEND lines "const int ${value} = ${number};\n")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  file(CONFIGURE OUTPUT "${folder}/${name}.glsl" CONTENT "${lines}" @ONLY)
+endfunction()
+
 function(caldera_compile_shaders out_var)
   set(dir "${PROJECT_SOURCE_DIR}/shaders")
   set(work "${PROJECT_BINARY_DIR}/shaders")
@@ -13,6 +35,11 @@ function(caldera_compile_shaders out_var)
   # Any change to an included file recompiles every shader: they are few, and it is never wrong.
   file(GLOB_RECURSE includes CONFIGURE_DEPENDS "${dir}/*.glsl")
 
+  set(made "${work}/made")
+  caldera_shader_enum("${made}" quantized_formats engine/tensor/quantized_format.h QuantizedFormat)
+  caldera_shader_enum("${made}" scatter_ways engine/graph/op.h Scatter)
+  set(made_files "${made}/quantized_formats.glsl" "${made}/scatter_ways.glsl")
+
   set(binaries)
   foreach(shader IN LISTS shaders)
     get_filename_component(stem "${shader}" NAME_WE)
@@ -21,9 +48,9 @@ function(caldera_compile_shaders out_var)
     set(optimise "${VulkanToolchain_SPIRV_OPT}" --target-env=vulkan1.2 -O "${raw}" -o "${binary}")
     add_custom_command(
       OUTPUT "${binary}" BYPRODUCTS "${raw}"
-      COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 -o "${raw}" "${shader}"
+      COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 "-I${made}" -o "${raw}" "${shader}"
       COMMAND ${optimise}
-      DEPENDS "${shader}" ${includes}
+      DEPENDS "${shader}" ${includes} ${made_files}
       COMMENT "Compiling shader ${stem}"
       VERBATIM)
     list(APPEND binaries "${binary}")

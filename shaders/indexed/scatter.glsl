@@ -2,16 +2,17 @@
 // the indices in order: no atomics, and the same result every time. The includer also defines VALUE, the type to compute
 // in, and IS_NAN, which tells by bits: drivers and optimisers may assume that there is no NaN.
 #include "indexed.glsl"
+#include "scatter_ways.glsl"
 
-layout(constant_id = 0) const int kHow = 0;  // Scatter of engine/graph/op.h: add, set, maximum, minimum
+layout(constant_id = 0) const int kHow = 0;  // Scatter of engine/graph/op.h
 
 const int STEP = 4;
 
 VALUE combined(VALUE old, VALUE update) {
-  if (kHow == 0) return old + update;
-  if (kHow == 1 || IS_NAN(update)) return update;
+  if (kHow == ADD) return old + update;
+  if (kHow == SET || IS_NAN(update)) return update;
   if (IS_NAN(old)) return old;
-  return kHow == 2 ? max(old, update) : min(old, update);
+  return kHow == MAXIMUM ? max(old, update) : min(old, update);
 }
 
 void main() {

@@ -1,17 +1,14 @@
 // Arguments of the kernels over quantised matrices, and eight weights at a time of every format. What the bits mean
-// says engine/tensor/quantized_format.h, whose numbers FORMAT has.
+// says engine/tensor/quantized_format.h, whose numbers FORMAT has (quantized_formats.glsl is made of it).
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_control_flow_attributes : require
 #include "../memory/words.glsl"
+#include "quantized_formats.glsl"
 
 layout(constant_id = 1) const int FORMAT = 0;
 layout(constant_id = 2) const int SCALE_TYPE = 0;  // 0 f32, 1 f16, 2 bf16
 layout(constant_id = 3) const int BIAS_TYPE = 0;
-
-const int Q4_0 = 0, Q4_1 = 1, Q5_0 = 2, Q5_1 = 3, Q8_0 = 4, Q2_K = 5, Q3_K = 6, Q4_K = 7, Q5_K = 8, Q6_K = 9;
-const int IQ4_NL = 10, MXFP4 = 11, AFFINE2 = 12, AFFINE4 = 13, AFFINE8 = 14, CODEBOOK4 = 15, FP8_E4M3 = 16;
-const int F32 = 17, F16 = 18, BF16 = 19;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Indices { int v[]; };

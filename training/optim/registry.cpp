@@ -20,7 +20,7 @@ CALDERA_OPTIMIZERS(CALDERA_DECLARE_OPTIMIZER)
 
 namespace {
 
-const std::vector<detail::OptimizerKind>& kinds() {
+const std::vector<detail::OptimizerKind>& optimizer_kinds() {
 #define CALDERA_CALL_OPTIMIZER(name) name##_optimizer(),
   static const std::vector<detail::OptimizerKind> kKinds{CALDERA_OPTIMIZERS(CALDERA_CALL_OPTIMIZER)};
 #undef CALDERA_CALL_OPTIMIZER
@@ -31,14 +31,14 @@ const std::vector<detail::OptimizerKind>& kinds() {
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const detail::OptimizerKind& kind : kinds()) names.push_back(kind.name);
+  for (const detail::OptimizerKind& kind : optimizer_kinds()) names.push_back(kind.name);
   return names;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters,
                                           const OptimizerOptions& options) {
-  const auto kind = std::ranges::find(kinds(), options.name, &detail::OptimizerKind::name);
-  if (kind == kinds().end())
+  const auto kind = std::ranges::find(optimizer_kinds(), options.name, &detail::OptimizerKind::name);
+  if (kind == optimizer_kinds().end())
     throw ValueError(fmt::format("there is no optimizer '{}' (valid: {})", options.name,
                                  fmt::join(optimizer_names(), ", ")));
   for (const auto& [option, value] : options.more)
