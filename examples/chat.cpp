@@ -9,7 +9,7 @@
 #include <string_view>
 
 int main(int argc, char** argv) {
-  using namespace caldera;
+  using namespace caldera;  // NOLINT(google-build-using-namespace): an example may
   if (argc != 2) {
     std::fprintf(stderr, "usage: chat MODEL\n");
     return 2;

@@ -8,7 +8,7 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  using namespace caldera;
+  using namespace caldera;  // NOLINT(google-build-using-namespace): an example may
   if (argc < 4) {
     std::fprintf(stderr, "usage: embed MODEL TEXT TEXT...\n");
     return 2;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 int main(int argc, char** argv) {
-  using namespace caldera;
+  using namespace caldera;  // NOLINT(google-build-using-namespace): an example may
   if (argc != 3) {
     std::fprintf(stderr, "usage: generate MODEL TEXT\n");
     return 2;

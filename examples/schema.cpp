@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 int main(int argc, char** argv) {
-  using namespace caldera;
+  using namespace caldera;  // NOLINT(google-build-using-namespace): an example may
   constexpr const char* kSchema = R"({
     "type": "object",
     "properties": {"city": {"type": "string", "maxLength": 12}, "people": {"type": "integer", "minimum": 0, "maximum": 99999999}},

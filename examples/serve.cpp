@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  using namespace caldera;
+  using namespace caldera;  // NOLINT(google-build-using-namespace): an example may
   if (argc < 2) {
     std::fprintf(stderr, "usage: serve MODEL [PORT]\n");
     return 2;

@@ -8,6 +8,7 @@
 #include "lm/base/json_file.h"
 #include "lm/formats/convert/gguf_export.h"
 #include "lm/formats/convert/gguf_rope_export.h"
+#include "lm/formats/gguf/ggml_type.h"
 #include "lm/formats/gguf/gguf_keys.h"
 
 namespace caldera::detail {
