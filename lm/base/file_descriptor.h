@@ -1,4 +1,4 @@
-// A POSIX file descriptor with an owner. Private to lm/base/.
+// A POSIX file descriptor with an owner. Private to lm/.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Writes JSON: objects of plain values, in the order in which they are given. Private to training/.
+// Writes JSON: objects of plain values, in the order in which they are given. Private to lm/.
 #pragma once
 
 #include <cstddef>

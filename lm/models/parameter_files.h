@@ -1,4 +1,4 @@
-// Writes the parameters of a model or an adapter to files. Private to training/.
+// Writes the parameters of a model or an adapter to files. Private to lm/models/.
 #pragma once
 
 #include <filesystem>

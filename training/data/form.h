@@ -1,5 +1,5 @@
 // DataForm: what a line of a .jsonl file may say. A form is a file beside this one and a line in forms.cpp.
-// Private to training/data.
+// Private to training/data/.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// data_forms(): all forms that a line of a .jsonl file may have. Private to training/data.
+// data_forms(): all forms that a line of a .jsonl file may have. Private to training/data/.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Says what an objective's file tells the registry. Private to training/objectives.
+// Says what an objective's file tells the registry. Private to training/objectives/.
 #pragma once
 
 #include <functional>

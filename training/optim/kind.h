@@ -1,4 +1,4 @@
-// OptimizerKind: describes an optimiser to the registry. Private to training/optim.
+// OptimizerKind: describes an optimiser to the registry. Private to training/optim/.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// OptionCheck: refuses options that are out of their domain. Private to training/optim.
+// OptionCheck: refuses options that are out of their domain. Private to training/optim/.
 #pragma once
 
 namespace caldera::detail {

@@ -1,4 +1,4 @@
-// Rewrites character classes from the syntax of Oniguruma to that of PCRE2. Private to lm/base/.
+// Rewrites character classes from the syntax of Oniguruma to that of PCRE2. Private to lm/.
 #pragma once
 
 #include <string>

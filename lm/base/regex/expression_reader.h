@@ -1,4 +1,4 @@
-// Reads a regular expression from left to right. Private to lm/base/.
+// Reads a regular expression from left to right. Private to lm/.
 #pragma once
 
 #include <cstddef>

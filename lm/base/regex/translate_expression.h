@@ -1,5 +1,5 @@
 // Rewrites regular expressions from the syntax of Oniguruma, which tokenizer.json uses, to that of PCRE2.
-// Private to lm/base/.
+// Private to lm/.
 #pragma once
 
 #include <string>

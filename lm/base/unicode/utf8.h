@@ -1,4 +1,4 @@
-// UTF-8, as the Unicode standard defines it. Private to training/.
+// UTF-8, as the Unicode standard defines it. Private to lm/.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// FamilyFields: which fields of a config.json a family of models reads. Private to training/.
+// FamilyFields: which fields of a config.json a family of models reads. Private to lm/.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

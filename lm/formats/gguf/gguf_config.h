@@ -1,4 +1,4 @@
-// The metadata of a GGUF file as the config.json that the model has at Hugging Face. Private to training/.
+// The metadata of a GGUF file as the config.json that the model has at Hugging Face. Private to lm/formats/.
 #pragma once
 
 #include <string>

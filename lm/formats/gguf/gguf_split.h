@@ -1,4 +1,4 @@
-// GGUF files that were split into parts. Private to training/.
+// GGUF files that were split into parts. Private to lm/formats/.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// GgufValue: one value of a GGUF file's metadata. Private to training/.
+// GgufValue: one value of a GGUF file's metadata. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>

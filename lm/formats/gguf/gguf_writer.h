@@ -1,4 +1,4 @@
-// Writes GGUF files, version 3. Private to training/.
+// Writes GGUF files, version 3. Private to lm/formats/.
 #pragma once
 
 #include <cstddef>
