@@ -38,7 +38,7 @@ function(caldera_compile_shaders out_var)
   set(made "${work}/made")
   caldera_shader_enum("${made}" quantized_formats engine/tensor/quantized_format.h QuantizedFormat)
   caldera_shader_enum("${made}" scatter_ways engine/graph/op.h Scatter)
-  set(made_files "${made}/quantized_formats.glsl" "${made}/scatter_ways.glsl")
+  list(APPEND includes "${made}/quantized_formats.glsl" "${made}/scatter_ways.glsl")
 
   set(binaries)
   foreach(shader IN LISTS shaders)
@@ -50,7 +50,7 @@ function(caldera_compile_shaders out_var)
       OUTPUT "${binary}" BYPRODUCTS "${raw}"
       COMMAND "${VulkanToolchain_GLSLANG}" --quiet -V --target-env vulkan1.2 "-I${made}" -o "${raw}" "${shader}"
       COMMAND ${optimise}
-      DEPENDS "${shader}" ${includes} ${made_files}
+      DEPENDS "${shader}" ${includes}
       COMMENT "Compiling shader ${stem}"
       VERBATIM)
     list(APPEND binaries "${binary}")
