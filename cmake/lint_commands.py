@@ -80,9 +80,9 @@ def direct(path):
 def files_of(sources, flags):
     """The sources and all that they include of the repository and of what the build makes, whatever the conditions."""
     folders = ["."] + [flag[2:] for flag in flags if flag.startswith("-I")]
-    found, todo = set(), list(sources)
-    while todo:
-        path = os.path.normpath(todo.pop())
+    found, left = set(), list(sources)
+    while left:
+        path = os.path.normpath(left.pop())
         if path in found:
             continue
         found.add(path)
@@ -90,7 +90,7 @@ def files_of(sources, flags):
             for folder in [os.path.dirname(path)] + folders:
                 candidate = os.path.join(folder, name)
                 if os.path.isfile(candidate):
-                    todo.append(os.path.relpath(candidate))
+                    left.append(os.path.relpath(candidate))
                     break
     return sorted(found)
 

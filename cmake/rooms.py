@@ -74,12 +74,12 @@ def edges_of_tree():
 
 
 def reachable(edges, start):
-    seen, todo = set(), [start]
-    while todo:
-        for room in edges[todo.pop()]:
+    seen, left = set(), [start]
+    while left:
+        for room in edges[left.pop()]:
             if room not in seen:
                 seen.add(room)
-                todo.append(room)
+                left.append(room)
     return seen
 
 

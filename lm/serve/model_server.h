@@ -49,8 +49,8 @@ class ModelServer {
   ModelServer(const ModelServer&) = delete;
   ModelServer& operator=(const ModelServer&) = delete;
 
-  /// Listens and answers from now on; returns the port. Once. Throws FileError where the address cannot be
-  /// had.
+  /// Listens and answers from now on; returns the port. Once. Lowers the process's limit of open
+  /// files to 1024, as cpp-httplib may wait by select(). Throws FileError where the address cannot be had.
   int start();
   /// Says where it listens: "http://127.0.0.1:8080". After start().
   const std::string& url() const;

@@ -11,26 +11,6 @@
 namespace caldera::reference {
 namespace {
 
-std::string text_of(DType type, Number n) {
-  if (!is_floating(type)) return std::to_string(n.i);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.9g", n.f);
-  return text;
-}
-
-/// |got - want|; infinite where a NaN or an infinity is on one side only.
-double difference(DType type, Number got, Number want) {
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  if (!is_floating(type)) {
-    // Of large i64 that are close the difference in f64 may be 0.
-    const double apart = std::fabs(static_cast<double>(got.i) - static_cast<double>(want.i));
-    return got.i == want.i ? 0 : std::max(apart, 1.0);
-  }
-  if (std::isnan(want.f)) return std::isnan(got.f) ? 0 : kInfinite;
-  if (got.f == want.f) return 0;
-  return std::isfinite(got.f) && std::isfinite(want.f) ? std::fabs(got.f - want.f) : kInfinite;
-}
-
 /// A difference in units of what the tolerance allows.
 double in_tolerances(DType type, double difference, Number want, Tolerance tolerance) {
   if (difference == 0) return 0;
@@ -257,8 +237,8 @@ Comparison PlanCase::compare_output(const DeviceRun& run, const PlanMemory& expe
     if (ratio <= 1 || ++result.differing > kMostComplaints) continue;
     const std::string step = plan_->steps.empty() ? "the plan" : plan_->steps.back().name();
     result.complaints.push_back("output " + std::to_string(number) + " of " + step + ", element " +
-                                std::to_string(i) + ": got " + text_of(type, got) + ", want " +
-                                text_of(type, want));
+                                std::to_string(i) + ": got " + to_text(type, got) + ", want " +
+                                to_text(type, want));
   }
   if (result.differing > kMostComplaints)
     result.complaints.push_back(std::to_string(result.differing) + " elements of output " +

@@ -1,5 +1,7 @@
 #include "engine/check/reference/scalar_reference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -306,6 +308,22 @@ Number convert(DType from, DType to, Number x) {
     return rounded(to, floating(static_cast<double>(static_cast<float>(x.i))));
   }
   return integer(is_floating(from) ? saturated(to, x.f) : wrap(to, x.i));
+}
+
+double difference(DType type, Number got, Number want) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (!is_floating(type)) {
+    // Of large i64 that are close the difference in f64 may be 0.
+    const double apart = std::fabs(static_cast<double>(got.i) - static_cast<double>(want.i));
+    return got.i == want.i ? 0 : std::max(apart, 1.0);
+  }
+  if (std::isnan(want.f)) return std::isnan(got.f) ? 0 : kInfinite;
+  if (got.f == want.f) return 0;
+  return std::isfinite(got.f) && std::isfinite(want.f) ? std::fabs(got.f - want.f) : kInfinite;
+}
+
+std::string to_text(DType type, Number number) {
+  return is_floating(type) ? fmt::format("{:.9g}", number.f) : std::to_string(number.i);
 }
 
 Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_t element) {

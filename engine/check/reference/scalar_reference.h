@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/graph/scalar_op.h"
@@ -19,6 +20,12 @@ struct Number {
 
 inline Number floating(double f) { return {f, 0}; }
 inline Number integer(std::int64_t i) { return {0, i}; }
+
+/// Returns |got - want| of two numbers of a type; 0 where both are NaN, infinite where only one is NaN or an
+/// infinity. Of integers that differ it is at least 1.
+double difference(DType type, Number got, Number want);
+/// Writes a number for people.
+std::string to_text(DType type, Number number);
 
 Number read_number(const std::vector<std::byte>& buffer, DType type, std::int64_t element);
 void write_number(std::vector<std::byte>& buffer, DType type, std::int64_t element, Number value);

@@ -80,13 +80,6 @@ void move_operands(const Plan& plan, double distance, std::mt19937& random, Plan
   }
 }
 
-double apart(Number a, Number b) {
-  if (std::isnan(a.f) && std::isnan(b.f)) return 0;
-  if (a.f == b.f) return 0;
-  const double difference = std::fabs(a.f - b.f);
-  return std::isnan(difference) ? kInfinite : difference;
-}
-
 /// The last step that writes each buffer.
 std::vector<std::optional<std::size_t>> writers(const Plan& plan) {
   std::vector<std::optional<std::size_t>> last(plan.buffers.size());
@@ -127,7 +120,7 @@ class Expected {
       const Number is = reference::read_number(got, type, i);
       const Number want = reference::read_number(exact_.buffers[buffer], type, i);
       const double bound = is_floating(type) ? bound_of(buffer, type, i, want, largest) : 0;
-      const double beyond = is_floating(type) ? apart(is, want) : is.i == want.i ? 0 : kInfinite;
+      const double beyond = reference::difference(type, is, want);
       if (!(beyond > bound) || (!is_floating(type) && is_undecided(buffer, type, i, want))) continue;
       found.count += 1;
       const double ratio = bound > 0 ? beyond / bound : kInfinite;
@@ -156,7 +149,8 @@ class Expected {
   double bound_of(std::size_t buffer, DType type, std::int64_t i, Number want, double largest) const {
     double moved_by = 0;
     for (const PlanMemory& moved : moved_)
-      moved_by = std::max(moved_by, apart(reference::read_number(moved.buffers[buffer], type, i), want));
+      moved_by = std::max(moved_by, reference::difference(
+                                        type, reference::read_number(moved.buffers[buffer], type, i), want));
     // Below the smallest normal number a device may have 0.
     constexpr double kFlushed = 0x1p-126;
     return 4 * rounding(type) * std::fabs(want.f) + kRoundings * rounding_ * (moved_by / distance_) +

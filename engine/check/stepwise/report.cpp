@@ -14,10 +14,6 @@ namespace {
 
 using reference::Number;
 
-std::string text_of(DType type, Number number) {
-  return is_floating(type) ? fmt::format("{:.9g}", number.f) : std::to_string(number.i);
-}
-
 /// The words of the process's command, as a shell takes them; a placeholder where the system does not tell.
 std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
@@ -47,7 +43,7 @@ std::string values_of(const std::vector<std::byte>& bytes, DType type) {
   std::int64_t odd = 0;
   for (std::int64_t i = 0; i < elements; ++i) {
     const Number number = reference::read_number(bytes, type, i);
-    if (i < kShown) text += (i == 0 ? "" : " ") + text_of(type, number);
+    if (i < kShown) text += (i == 0 ? "" : " ") + reference::to_text(type, number);
     odd += is_floating(type) && !std::isfinite(number.f) ? 1 : 0;
   }
   if (elements > kShown) text += fmt::format(" ... ({} elements)", elements);
@@ -66,7 +62,8 @@ std::string summary(const CheckedStep& checked, const Deviation& deviation) {
       checked.evaluation, checked.number, checked.step_count, step.name(), step.dims.to_string(),
       checked.plan.device.to_string(), deviation.count,
       buffer.bytes / static_cast<std::int64_t>(size_of(buffer.dtype)), deviation.element,
-      text_of(buffer.dtype, deviation.got), text_of(buffer.dtype, deviation.want), deviation.bound);
+      reference::to_text(buffer.dtype, deviation.got), reference::to_text(buffer.dtype, deviation.want),
+      deviation.bound);
 }
 
 std::string details(const CheckedStep& checked, const reference::PlanMemory& memory) {

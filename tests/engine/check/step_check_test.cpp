@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/caldera.h"
 #include "engine/check/stepwise/dispatch_plan.h"
+#include "engine/check/stepwise/left_out_parts.h"
 #include "tests/support/devices.h"
 #include "tests/support/idle_backend.h"
 #include "tests/support/plans/plan_case.h"
@@ -102,6 +106,15 @@ class StepCheck : public ::testing::TestWithParam<Device> {
     settings().check.on = false;
   }
 
+  /// What is reported of step 0 of every evaluation of a program.
+  static std::string reports_of(const std::function<LazyTensor()>& program) {
+    settings().check = {.on = true, .step = 0};
+    ::testing::internal::CaptureStderr();
+    program().eval();
+    settings().check = {};
+    return ::testing::internal::GetCapturedStderr();
+  }
+
  private:
   const Settings saved_ = settings();
 };
@@ -149,7 +162,15 @@ TEST_P(StepCheck, OneStepAloneIsPrintedAndTheOthersAreNotChecked) {
   EXPECT_NE(report.find("within its bounds"), std::string::npos) << report;
 }
 
-TEST_P(StepCheck, ProgramsOfEveryKindOfStepPass) {
+TEST_P(StepCheck, EvaluationsAreChecked) {
+  const Device device = GetParam();
+  const LazyTensor x = LazyTensor::from_vector(std::vector<float>{1, 2, 3, 4}, {2, 2}, device);
+  const std::string report = reports_of([&] { return softmax(x + 1.0); });
+  EXPECT_NE(report.find("within its bounds"), std::string::npos) << report;
+  EXPECT_EQ(reports_of([&] { return x; }), "");  // nothing runs
+}
+
+TEST_P(StepCheck, ProgramsPass) {
   const Device device = GetParam();
   const auto values = [&](const Shape& shape, double scale) {
     std::vector<float> data(static_cast<std::size_t>(shape.numel()));
@@ -173,11 +194,66 @@ TEST_P(StepCheck, ProgramsOfEveryKindOfStepPass) {
   expect_passes([&] {
     const LazyTensor q = values({2, 5, 8}, 1.5);
     const LazyTensor loss = sum(scaled_dot_product_attention(q, q * 0.5, q + 1.0));
-    return std::vector<LazyTensor>{loss, grad(loss, {q})[0]};
+    const LazyTensor ids = LazyTensor::from_vector(std::vector<std::int32_t>{1, 0, 1}, {3}, device);
+    const LazyTensor scattered = grad(sum(square(take(q, ids, 0))), {q})[0];
+    return std::vector<LazyTensor>{loss, grad(loss, {q})[0], scattered};
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepCheck, ::testing::ValuesIn(tested_devices()), device_test_name);
+
+/// One row of queries of width 2, whose results are o, the highest score and the total.
+struct PartOfKeys {
+  static constexpr float kFill = -1e30F;
+  PartOfKeys() {
+    const int q = c.input(DType::f32, 2), k = c.input(DType::f32, 4), v = c.input(DType::f32, 4);
+    const int o = c.output(DType::f32, 2), highest = c.output(DType::f32, 1), total = c.output(DType::f32, 1);
+    const int fill = c.scalar(DType::f32, floating(static_cast<double>(kFill)));
+    Step step;
+    step.dims = {1, 1, 2, 2, 2};
+    step.operands = {view(q, {0, 0, 0, 1, 0}), view(k, {0, 0, 2, 1, 0}),       view(v, {0, 0, 2, 0, 1}),
+                     view(o, {0, 0, 0, 0, 1}), view(highest, {0, 0, 0, 0, 0}), view(total, {0, 0, 0, 0, 0})};
+    step.work = AttentionStep{.causal = {.fill = fill, .in_parts = true}};
+    c.plan().steps = {step};
+    expected.scalars = {std::bit_cast<std::uint32_t>(kFill)};
+    for (const PlanBuffer& buffer : c.plan().buffers)
+      expected.buffers.emplace_back(static_cast<std::size_t>(buffer.bytes));
+    set(expected.buffers, kO, {3, 4});
+    set(expected.buffers, kHighest, {kFill});
+    set(expected.buffers, kTotal, {2});
+    got = expected.buffers;
+    set(got, kO, {0, 0});
+    set(got, kHighest, {-std::numeric_limits<float>::infinity()});
+    set(got, kTotal, {0});
+  }
+  static void set(std::vector<std::vector<std::byte>>& buffers, std::size_t b,
+                  const std::vector<float>& values) {
+    std::memcpy(buffers[b].data(), values.data(), values.size() * sizeof(float));
+  }
+  bool accepts() {
+    check::accept_left_out_parts(c.plan(), c.plan().steps[0], got, expected);
+    return expected.buffers == got;
+  }
+
+  static constexpr std::size_t kO = 3, kHighest = 4, kTotal = 5;
+  PlanCase c{Device::cpu()};
+  PlanMemory expected;
+  std::vector<std::vector<std::byte>> got;
+};
+
+TEST(LeftOutParts, AreAcceptedWhereNobodySeesThem) { EXPECT_TRUE(PartOfKeys().accepts()); }
+
+TEST(LeftOutParts, AreMistakesWhereAKeyIsSeen) {
+  PartOfKeys part;
+  PartOfKeys::set(part.expected.buffers, PartOfKeys::kHighest, {-5});
+  EXPECT_FALSE(part.accepts());
+}
+
+TEST(LeftOutParts, AreMistakesInAStepWithoutParts) {
+  PartOfKeys part;
+  part.c.plan().steps[0].as<AttentionStep>().causal.in_parts = false;
+  EXPECT_FALSE(part.accepts());
+}
 
 TEST(DispatchPlan, TakesWhatRunsWithTheFirstStep) {
   PlanCase c(Device::cpu());
