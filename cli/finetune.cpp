@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments/model_flags.h"
+#include "cli/arguments/objective_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training_run.h"
@@ -11,7 +12,6 @@
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"
-#include "training/objectives/registry.h"
 
 namespace caldera::cli {
 namespace {
@@ -24,16 +24,18 @@ class FinetuneCommand : public Command {
   void add_options(Arguments& args) override {
     declare_model(args, model_);
     flags_.declare(args);
-    args.option("--objective", flags_.objective.name, "What the training minimises")
-        .one_of(objective_names())
-        .type_name("NAME")
-        .show_default();
+    objective_.declare(args);
+    args.option("--reference-model", reference_,
+                "What dpo and its like compare with: a model with the same tokens (default: the model without "
+                "its adapter)")
+        .type_name("PATH");
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
     for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
   }
 
   void run() override {
+    flags_.objective = objective_.options();
     flags_.check({"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
@@ -44,16 +46,32 @@ class FinetuneCommand : public Command {
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 
+    const std::unique_ptr<CausalLM> reference = load_reference(*model);
+
     note(data.remark);
     note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
                      model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
                      device.to_string()));
-    const nlohmann::ordered_json trained = run_training(*model, flags_, data);
+    const nlohmann::ordered_json trained = run_training(ObjectiveModels(*model, reference.get()), flags_, data);
     save_adapter(*model, flags_.out, model_);
     report(trained);
   }
 
  private:
+  // Null where --reference-model is not given.
+  std::unique_ptr<CausalLM> load_reference(const CausalLM& model) const {
+    if (reference_.empty()) return nullptr;
+    std::unique_ptr<CausalLM> reference =
+        load_model(reference_, {}, model.device(), parse_dtype(flags_.dtype));
+    if (reference->config().vocab_size != model.config().vocab_size)
+      throw ValueError(
+          fmt::format("--reference-model {}: a vocabulary of {}, where the model has {}; give a model with the "
+                      "same tokenizer",
+                      reference_, reference->config().vocab_size, model.config().vocab_size));
+    reference->freeze();
+    return reference;
+  }
+
   void report(const nlohmann::ordered_json& trained) const {
     nlohmann::ordered_json document = trained;
     document["adapter"] = flags_.out;
@@ -66,7 +84,9 @@ class FinetuneCommand : public Command {
   }
 
   std::string model_;
+  std::string reference_;
   TrainingFlags flags_;
+  ObjectiveFlags objective_;
   LoRAOptions lora_;
   std::vector<std::string> targets_{"q_proj", "v_proj"};
 };

@@ -50,7 +50,7 @@ class PretrainCommand : public Command {
 
     note(data.remark);
     note(fmt::format("training {} parameters, on {}", model->parameter_count(), device.to_string()));
-    const nlohmann::ordered_json trained = run_training(*model, flags_, data);
+    const nlohmann::ordered_json trained = run_training(ObjectiveModels(*model), flags_, data);
     fs::create_directories(flags_.out);
     StagedFiles files;
     copy_tokenizer(files);

@@ -186,7 +186,9 @@ TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tok
   return data;
 }
 
-nlohmann::ordered_json run_training(CausalLM& model, TrainingFlags& flags, const TrainingData& data) {
+nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
+                                    const TrainingData& data) {
+  CausalLM& model = models.policy();
   TrainOptions& options = flags.options;
   if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
 
@@ -194,11 +196,12 @@ nlohmann::ordered_json run_training(CausalLM& model, TrainingFlags& flags, const
   std::vector<TrainObserver*> observers{&progress};
   std::optional<JsonLogObserver> log;
   if (!flags.log.empty()) observers.push_back(&log.emplace(flags.log));
-  const TrainResult result = train(ObjectiveModels(model), *make_objective(flags.objective), data.train,
+  const TrainResult result = train(models, *make_objective(flags.objective), data.train,
                                    data.valid ? &*data.valid : nullptr, options, observers);
 
   nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
   summary["val_loss"] = or_null(result.final_val_loss);
+  for (const Metric& metric : result.final_val_metrics) summary["val_" + metric.name] = metric.value;
   summary["initial_val_loss"] = or_null(result.initial_val_loss);
   summary["final_val_loss"] = or_null(result.final_val_loss);
   summary["trainable_parameters"] = model.trainable_parameter_count();

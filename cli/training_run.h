@@ -57,8 +57,9 @@ TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tok
                                 const ModelConfig& config, ChatFormat* chat = nullptr);
 
 /// Trains with progress on standard error and the log, if asked for. Returns the summary's fields: the last
-/// step's, "val_loss", and "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters",
-/// "peak_bytes".
-nlohmann::ordered_json run_training(CausalLM& model, TrainingFlags& flags, const TrainingData& data);
+/// step's, "val_loss" and the objective's "val_NAME" of the last validation, "initial_val_loss",
+/// "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes".
+nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
+                                    const TrainingData& data);
 
 }  // namespace caldera::cli

@@ -6,6 +6,7 @@
 #include "training/data/dataset.h"
 #include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
+#include "training/objectives/batch_scores.h"
 #include "training/objectives/loss.h"
 #include "training/objectives/next_token.h"
 #include "training/objectives/objective.h"

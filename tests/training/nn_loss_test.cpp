@@ -139,7 +139,7 @@ TEST_P(NnLossTest, TheHeadMayTakeTheRowsInParts) {
       return matmul(rows, w);
     };
     const CrossEntropySum sums = head_cross_entropy_sum(x, kClasses, head, targets(targets_),
-                                                        weights(weights_), {}, rows_at_a_time * 4 * kClasses);
+                                                        weights(weights_), {}, rows_at_a_time);
     EXPECT_LE(most_rows, rows_at_a_time);
     EXPECT_NEAR(sums.loss.item<double>(), total, 1e-4);
     EXPECT_NEAR(sums.weight.item<double>(), weight, 1e-6);

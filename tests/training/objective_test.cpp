@@ -10,10 +10,10 @@
 
 #include "engine/caldera.h"
 #include "lm/adapters/adapter_switch.h"
-#include "lm/adapters/lora.h"
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/lm/base/io_test_support.h"
+#include "tests/training/objective_setup.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
 #include "training/trainer/json_log.h"
@@ -22,33 +22,11 @@
 namespace caldera {
 namespace {
 
+using testing::answer_pairs;
 using testing::error_of;
+using testing::objective_config;
 
-ModelConfig objective_config() {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.head_dim = 8;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
-}
-
-std::unique_ptr<Llama> adapted_model() {
-  auto model = std::make_unique<Llama>(objective_config(), Device::cpu(), /*seed=*/5);
-  apply_lora(*model, {.rank = 2, .alpha = 4, .dropout = 0.1}, {"all-linear"}, 1);
-  // B is zero at first, and the adapter would change nothing.
-  std::uint64_t seed = 70;
-  model->visit_projections([&](const std::string&, const std::string&, std::unique_ptr<Projection>& slot) {
-    if (auto* lora = dynamic_cast<LoRALinear*>(slot.get()))
-      lora->lora_b() = random_normal(lora->lora_b().shape(), seed++) * 0.3;
-  });
-  return model;
-}
+std::unique_ptr<Llama> adapted_model() { return testing::adapted_model(Device::cpu(), /*dropout=*/0.1); }
 
 // The sum over pairs of (log p(chosen) - log p(rejected)) - the reference's, squared: has pairs, a reference
 // and metrics.
@@ -75,15 +53,6 @@ class MarginSquared final : public Objective {
     return sum(rows * LazyTensor::from_vector<float>({1, -1}, Shape{2}, model.device()), {1});
   }
 };
-
-TokenDataset pairs(int n) {
-  ExampleSet set;
-  for (int i = 0; i < n; ++i)
-    set.examples.push_back({.prompt = "q" + std::to_string(i),
-                            .text = std::string(static_cast<std::size_t>(2 + i % 3), 'a'),
-                            .rejected = std::string(static_cast<std::size_t>(1 + i % 4), 'b')});
-  return TokenDataset(set, ByteTokenizer(), {.seq_len = 32});
-}
 
 struct RunRecords {
   std::vector<StepRecord> steps;
@@ -126,7 +95,7 @@ TEST(AdapterSwitch, TheModelIsItsBaseForAScope) {
 TEST(Objective, TheReferenceIsTheModelWithoutItsAdapterAndHasNoGradient) {
   const auto model = adapted_model();
   model->set_training(true);
-  const TokenDataset data = pairs(4);
+  const TokenDataset data = answer_pairs(4);
   const std::vector<Batch> batches = batches_for_evaluation(data, 4);
   const ObjectiveModels models(*model);
   const MarginSquared objective;
@@ -152,7 +121,7 @@ TEST(Objective, TheReferenceIsTheModelWithoutItsAdapterAndHasNoGradient) {
 }
 
 TEST(Objective, MetricsAreMeansOverTheStepHoweverItIsDivided) {
-  const TokenDataset data = pairs(6);
+  const TokenDataset data = answer_pairs(6);
   const auto run = [&](std::int64_t batch_size, std::int64_t accumulation) {
     const auto model = adapted_model();
     RunRecords steps;
@@ -189,7 +158,7 @@ TEST(Objective, MetricsAreMeansOverTheStepHoweverItIsDivided) {
 
 TEST(Objective, RefusesWhatItCannotTrainOn) {
   Llama plain(objective_config(), Device::cpu(), 5);
-  const TokenDataset data = pairs(3);
+  const TokenDataset data = answer_pairs(3);
   const auto error = [&](const Objective& objective, const TokenDataset& set) {
     return error_of<ValueError>(
         [&] { train(ObjectiveModels(plain), objective, set, nullptr, {.iterations = 1}); });
@@ -206,7 +175,7 @@ TEST(Objective, RefusesWhatItCannotTrainOn) {
 
 TEST(Objective, TheRegistryMakesThemByName) {
   EXPECT_EQ(make_objective()->name(), "sft");
-  EXPECT_CONTAINS(error_of<ValueError>([] { make_objective({.name = "nonsense"}); }), "valid: sft");
+  EXPECT_CONTAINS(error_of<ValueError>([] { make_objective({.name = "nonsense"}); }), "valid: sft, dpo");
   EXPECT_CONTAINS(error_of<ValueError>([] {
                     make_objective({.name = "sft", .more = {{"beta", 1}}});
                   }),

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/custom_vjp.h"
 #include "lm/nn/precision.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
@@ -13,6 +17,7 @@
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/loss/cross_entropy.h"
+#include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {
@@ -39,6 +44,47 @@ CrossEntropyTerms weighted_terms(const LazyTensor& logits, const LazyTensor& tar
   return terms;
 }
 
+// The rows of hidden states and of what belongs to them, in parts of nearly one length.
+class RowParts {
+ public:
+  RowParts(const char* op, const LazyTensor& hidden, const LazyTensor& targets, std::int64_t classes,
+           std::int64_t at_most)
+      : rows_(targets.shape().numel()) {
+    const Shape& shape = hidden.shape();
+    if (shape.rank() != targets.rank() + 1 ||
+        !std::ranges::equal(shape.span().first(static_cast<std::size_t>(targets.rank())),
+                            targets.shape().span()))
+      throw ShapeError(fmt::format(
+          "{}: hidden states {} do not fit the targets {}; give hidden states "
+          "the shape of the targets and one more axis, the features that the head reads",
+          op, shape.to_string(), targets.shape().to_string()));
+    const std::int64_t at_a_time = at_most > 0 ? at_most : rows_at_a_time(classes, hidden.shape(-1));
+    count_ = std::max<std::int64_t>(1, (rows_ + at_a_time - 1) / at_a_time);
+    hidden_ = reshape(hidden, Shape{rows_, hidden.shape(-1)});
+  }
+
+  std::int64_t count() const { return count_; }
+  LazyTensor hidden(std::int64_t i) const { return part(hidden_, i); }
+  /// The part of a tensor of the targets' shape.
+  LazyTensor of(const LazyTensor& x, std::int64_t i) const {
+    return part(x.rank() == 1 ? x : reshape(x, Shape{rows_}), i);
+  }
+
+ private:
+  LazyTensor part(const LazyTensor& x, std::int64_t i) const {
+    return count_ == 1 ? x : slice(x, 0, rows_ * i / count_, rows_ * (i + 1) / count_);
+  }
+
+  std::int64_t rows_;
+  std::int64_t count_ = 1;
+  LazyTensor hidden_;
+};
+
+LazyTensor wide_logits(const Head& head, const LazyTensor& rows) {
+  const LazyTensor logits = head(rows);
+  return is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits;
+}
+
 }  // namespace
 
 CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& targets,
@@ -47,35 +93,46 @@ CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& ta
   return {sum(terms.losses), sum(terms.weights)};
 }
 
+std::int64_t rows_at_a_time(std::int64_t classes, std::int64_t features) {
+  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
+  return std::max({std::int64_t{1}, kBytes / std::max<std::int64_t>(1, 4 * classes), features / 8});
+}
+
 CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t classes, const Head& head,
                                        const LazyTensor& targets, const LazyTensor& weights,
-                                       const CrossEntropyOptions& options, std::int64_t most_bytes) {
-  const Shape& shape = hidden.shape();
-  if (shape.rank() != targets.rank() + 1 ||
-      !std::ranges::equal(shape.span().first(static_cast<std::size_t>(targets.rank())),
-                          targets.shape().span()))
-    throw ShapeError(
-        fmt::format("head_cross_entropy_sum: hidden states {} do not fit the targets {}; give hidden states "
-                    "the shape of the targets and one more axis, the features that the head reads",
-                    shape.to_string(), targets.shape().to_string()));
+                                       const CrossEntropyOptions& options, std::int64_t rows) {
   check_weights("head_cross_entropy_sum", weights, targets);
-  const std::int64_t rows = targets.shape().numel();
-  const std::int64_t at_a_time =
-      std::max<std::int64_t>(1, most_bytes / std::max<std::int64_t>(1, 4 * classes));
-  const std::int64_t parts = std::max<std::int64_t>(1, (rows + at_a_time - 1) / at_a_time);
-  const auto flat = [&](const LazyTensor& x) { return x.rank() == 1 ? x : reshape(x, Shape{rows}); };
-  const LazyTensor all = reshape(hidden, Shape{rows, hidden.shape(-1)});
+  const RowParts parts("head_cross_entropy_sum", hidden, targets, classes, rows);
   CrossEntropySum sums;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    const std::int64_t begin = rows * i / parts, end = rows * (i + 1) / parts;
-    const auto part = [&](const LazyTensor& x) { return parts == 1 ? x : slice(x, 0, begin, end); };
-    const LazyTensor logits = head(part(all));
+  for (std::int64_t i = 0; i < parts.count(); ++i) {
     const CrossEntropySum own =
-        cross_entropy_sum(is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits,
-                          part(flat(targets)), weights.defined() ? part(flat(weights)) : weights, options);
+        cross_entropy_sum(wide_logits(head, parts.hidden(i)), parts.of(targets, i),
+                          weights.defined() ? parts.of(weights, i) : weights, options);
     sums = i == 0 ? own : CrossEntropySum{sums.loss + own.loss, sums.weight + own.weight};
   }
   return sums;
+}
+
+LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
+                                     const LazyTensor& targets, bool head_is_trained,
+                                     std::int64_t rows) {
+  const RowParts parts("log_probabilities_of_head", hidden, targets, classes, rows);
+  std::vector<LazyTensor> results;
+  for (std::int64_t i = 0; i < parts.count(); ++i) {
+    const LazyTensor own = parts.of(targets, i);
+    const auto log_p = [head, own](std::span<const LazyTensor> x) {
+      return -cross_entropy_terms(wide_logits(head, x[0]), own).losses;
+    };
+    const auto slope = [log_p](std::span<const LazyTensor> x, const LazyTensor& /*result*/,
+                               const LazyTensor& along) -> std::vector<LazyTensor> {
+      return {grad(sum(log_p(x)), x[0]) * expand_dims(along, -1)};
+    };
+    const TensorFunction part = head_is_trained ? checkpoint(TensorFunction(log_p))
+                                                : custom_vjp(log_p, slope, "log_probabilities_of_head");
+    const LazyTensor x = parts.hidden(i);
+    results.push_back(part({&x, 1}));
+  }
+  return reshape(results.size() == 1 ? results[0] : concatenate(results), targets.shape());
 }
 
 LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,

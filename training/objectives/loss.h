@@ -25,17 +25,36 @@ CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& ta
 /// Maps rows (n, hidden) to logits (n, classes), row by row.
 using Head = std::function<LazyTensor(const LazyTensor& rows)>;
 
-/// Bytes of f32 logits that are computed at a time.
-inline constexpr std::int64_t kMostLogitsBytes = std::int64_t{256} << 20;
+/// Rows whose logits are computed at a time: as many as have f32 logits of 32 MiB, but at least an eighth of
+/// the features that the head reads. So a part reads the head's matrix for so many rows that their products,
+/// not the reading, take the time; and its logits are at most half as large as that matrix in f32, or 32 MiB.
+std::int64_t rows_at_a_time(std::int64_t classes, std::int64_t features);
 
 /// cross_entropy_sum(head(hidden), targets, weights) in f32 or wider, for hidden (..., hidden) and a number
-/// of classes that head gives: as many rows at a time as have logits of at most `most_bytes`, in parts of
-/// (nearly) one length. So neither the logits nor their gradient ever are one tensor of all rows. The same to
-/// rounding: sums of parts are added up. Throws as cross_entropy_sum does.
+/// of classes that head gives: at most `rows` rows at a time, in parts of (nearly) one length; 0 is
+/// rows_at_a_time(). So neither the logits nor their gradient ever are one tensor of all rows. The same to rounding: sums of parts are
+/// added up. Throws as cross_entropy_sum does.
+///
+/// What comes to the loss of a row from what is made of the sums is known beforehand where those are only
+/// scaled; then a part's logits are gone before the next part's are made. Losses that are no sum over rows
+/// have log_probabilities_of_head.
 CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t classes, const Head& head,
                                        const LazyTensor& targets, const LazyTensor& weights = {},
-                                       const CrossEntropyOptions& options = {},
-                                       std::int64_t most_bytes = kMostLogitsBytes);
+                                       const CrossEntropyOptions& options = {}, std::int64_t rows = 0);
+
+/// The log-probability of each target, in nats: hidden (..., hidden), targets (...) i32 to (...), f32 or
+/// wider. Computed at most `rows` rows at a time, forward and backward, whatever is made of the result:
+///
+/// - The gradient of `hidden` is that of the sum of the part's log-probabilities, row by row, times what comes
+///   to the row; all but the product is computed while the part's logits are there. It takes no more time
+///   than with the logits of all rows.
+/// - Where something that the head captures is to be differentiated, `head_is_trained`, the backward pass
+///   makes each part's logits again (checkpoint()). Without it such a gradient is a GradientError.
+///
+/// A target outside of [0, classes) gives NaN. Throws as cross_entropy_sum does.
+LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
+                                     const LazyTensor& targets, bool head_is_trained,
+                                     std::int64_t rows = 0);
 
 /// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Weights of classes, or none:
 /// cross_entropy() of ops/loss/cross_entropy.h.)

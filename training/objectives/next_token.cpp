@@ -2,17 +2,16 @@
 
 #include <memory>
 
+#include "training/objectives/batch_scores.h"
 #include "training/objectives/objective_kind.h"
 
 namespace caldera {
 
 CrossEntropySum batch_loss(CausalLM& model, const Batch& batch) {
-  const Shape shape{batch.batch_size, batch.seq_len};
-  const LazyTensor hidden = model.hidden_states(model.make_ids(batch.inputs, batch.batch_size), nullptr);
   return head_cross_entropy_sum(
-      hidden, model.config().vocab_size, [&](const LazyTensor& rows) { return model.logits(rows); },
-      LazyTensor::from_vector(batch.targets, shape, model.device()),
-      LazyTensor::from_vector(batch.weights, shape, model.device()));
+      batch_hidden_states(model, batch), model.config().vocab_size,
+      [&](const LazyTensor& rows) { return model.logits(rows); }, batch_targets(model, batch),
+      batch_weights(model, batch));
 }
 
 ObjectiveSums NextToken::sums(const ObjectiveModels& models, const Batch& batch) const {
@@ -20,7 +19,7 @@ ObjectiveSums NextToken::sums(const ObjectiveModels& models, const Batch& batch)
 }
 
 detail::ObjectiveKind next_token_objective() {
-  return {.name = "sft", .more = {}, .make = [](const ObjectiveOptions&) {
+  return {.name = "sft", .options = {}, .make = [](const ObjectiveOptions&) {
             return std::make_unique<NextToken>();
           }};
 }

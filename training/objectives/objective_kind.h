@@ -13,7 +13,8 @@ namespace caldera::detail {
 
 struct ObjectiveKind {
   std::string name;
-  std::vector<std::string> more;  ///< names of its options
+  std::vector<ObjectiveOption> options;
+  /// Gets options that have passed the registry's checks: every number and word of `options` is there.
   std::function<std::unique_ptr<Objective>(const ObjectiveOptions&)> make;
 };
 

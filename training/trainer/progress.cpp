@@ -26,6 +26,13 @@ std::string duration(double seconds) {
                   : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
+// What stands behind the loss: "  rewards/margins 0.1234".
+std::string shown(const std::vector<Metric>& metrics) {
+  std::string text;
+  for (const Metric& metric : metrics) text += fmt::format("  {} {:.4g}", metric.name, metric.value);
+  return text;
+}
+
 }  // namespace
 
 ProgressObserver::ProgressObserver(std::FILE* stream)
@@ -52,7 +59,8 @@ void ProgressObserver::on_step(const StepRecord& record) {
 
 void ProgressObserver::on_validation(const ValidationRecord& record) {
   erase_bar();
-  fmt::print(stream_, "step {}/{}  validation loss {:.4f}\n", record.step, total_, record.loss);
+  fmt::print(stream_, "step {}/{}  validation loss {:.4f}{}\n", record.step, total_, record.loss,
+             shown(record.metrics));
   std::fflush(stream_);
   line_time_ = Clock::now();  // the time that validation took is not training's
   tokens_ = 0;
@@ -72,8 +80,8 @@ std::string ProgressObserver::remaining(std::int64_t step, Clock::time_point now
 
 void ProgressObserver::write_line(const StepRecord& record, Clock::time_point now) {
   const double seconds = std::max(Seconds(now - line_time_).count(), 1e-9);
-  fmt::print(stream_, "step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step, total_,
-             record.loss, record.learning_rate, static_cast<double>(tokens_) / seconds,
+  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step,
+             total_, record.loss, shown(record.metrics), record.learning_rate, static_cast<double>(tokens_) / seconds,
              remaining(record.step, now));
   std::fflush(stream_);
   line_time_ = now;

@@ -57,13 +57,13 @@ class Run {
     model_.set_random_seed(mix_seed(options_.seed, kDropoutStream));
 
     TrainResult result;
-    result.initial_val_loss = validate(0);
-    result.final_val_loss = result.initial_val_loss;
+    validate(0, result);
+    result.initial_val_loss = result.final_val_loss;
     for (std::int64_t step = 1; step <= options_.iterations; ++step) {
       result.last_step = train_step(step);
       for (TrainObserver* observer : observers_) observer->on_step(result.last_step);
       const bool due = options_.val_every > 0 && step % options_.val_every == 0;
-      if (due || step == options_.iterations) result.final_val_loss = validate(step);
+      if (due || step == options_.iterations) validate(step, result);
     }
     model_.set_training(false);
     result.peak_bytes = peak_bytes();
@@ -91,12 +91,13 @@ class Run {
     double device_ms = 0;
   };
 
-  std::optional<double> validate(std::int64_t step) {
-    if (validation_.empty()) return std::nullopt;
+  void validate(std::int64_t step, TrainResult& to) {
+    if (validation_.empty()) return;
     const Evaluation result = evaluate(models_, objective_, validation_);
     if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, step);
     for (TrainObserver* observer : observers_) observer->on_validation({step, result.loss, result.metrics});
-    return result.loss;
+    to.final_val_loss = result.loss;
+    to.final_val_metrics = result.metrics;
   }
 
   StepRecord train_step(std::int64_t step) {

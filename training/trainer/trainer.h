@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lm/models/causal_lm.h"
 #include "training/data/dataset.h"
@@ -36,6 +37,7 @@ struct TrainOptions {
 struct TrainResult {
   std::optional<double> initial_val_loss;  ///< nothing without validation data
   std::optional<double> final_val_loss;
+  std::vector<Metric> final_val_metrics = {};  ///< the objective's, of the last validation
   StepRecord last_step;
   std::uint64_t peak_bytes = 0;  ///< most memory in use on the device, in the life of the process
 };

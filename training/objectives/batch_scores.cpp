@@ -1,0 +1,69 @@
+#include "training/objectives/batch_scores.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/selection.h"
+#include "ops/core/slicing.h"
+#include "ops/core/sum.h"
+#include "training/objectives/loss.h"
+
+namespace caldera {
+
+LazyTensor batch_hidden_states(CausalLM& model, const Batch& batch) {
+  return model.hidden_states(model.make_ids(batch.inputs, batch.batch_size), nullptr);
+}
+
+LazyTensor batch_targets(const CausalLM& model, const Batch& batch) {
+  return LazyTensor::from_vector(batch.targets, Shape{batch.batch_size, batch.seq_len}, model.device());
+}
+
+LazyTensor batch_weights(const CausalLM& model, const Batch& batch) {
+  return LazyTensor::from_vector(batch.weights, Shape{batch.batch_size, batch.seq_len}, model.device());
+}
+
+LazyTensor token_log_probabilities(CausalLM& model, const Batch& batch) {
+  const LazyTensor log_p = log_probabilities_of_head(
+      batch_hidden_states(model, batch), model.config().vocab_size,
+      [&model](const LazyTensor& rows) { return model.logits(rows); }, batch_targets(model, batch),
+      is_head_trained(model));
+  const LazyTensor weights = batch_weights(model, batch);
+  // Selected and not only multiplied: padding may be anything.
+  return where(equal(weights, 0.0), zeros_like(log_p), log_p * weights);
+}
+
+LazyTensor row_log_probabilities(CausalLM& model, const Batch& batch) {
+  return sum(token_log_probabilities(model, batch), {1});
+}
+
+LazyTensor row_lengths(const CausalLM& model, const Batch& batch) {
+  std::vector<float> lengths;
+  for (std::int64_t row = 0; row < batch.batch_size; ++row) {
+    const auto first = batch.weights.begin() + static_cast<std::ptrdiff_t>(row * batch.seq_len);
+    const auto counted = std::count_if(first, first + static_cast<std::ptrdiff_t>(batch.seq_len),
+                                       [](float weight) { return weight != 0; });
+    lengths.push_back(static_cast<float>(std::max<std::ptrdiff_t>(1, counted)));
+  }
+  return LazyTensor::from_vector(lengths, Shape{batch.batch_size}, model.device());
+}
+
+LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride) {
+  return slice(rows, 0, first, std::nullopt, stride);
+}
+
+bool is_head_trained(CausalLM& model) {
+  std::set<const Node*> trained;
+  for (const Parameter& parameter : model.trainable_parameters())
+    trained.insert(&parameter.tensor->node());
+  const LazyTensor row = LazyTensor::zeros(Shape{1, model.config().hidden_size}, model.dtype(), model.device());
+  const Graph graph({model.logits(row)});
+  return std::ranges::any_of(graph.entries(), [&](const Graph::Entry& entry) {
+    return trained.contains(entry.node.get());
+  });
+}
+
+}  // namespace caldera
