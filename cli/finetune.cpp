@@ -25,9 +25,10 @@ class FinetuneCommand : public Command {
     declare_model(args, model_);
     flags_.declare(args);
     objective_.declare(args);
-    args.option("--reference-model", reference_,
-                "What dpo and its like compare with: a model with the same tokens (default: the model without "
-                "its adapter)")
+    args.option(
+            "--reference-model", reference_,
+            "What dpo and its like compare with: a model with the same tokens (default: the model without "
+            "its adapter)")
         .type_name("PATH");
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
@@ -52,7 +53,8 @@ class FinetuneCommand : public Command {
     note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
                      model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
                      device.to_string()));
-    const nlohmann::ordered_json trained = run_training(ObjectiveModels(*model, reference.get()), flags_, data);
+    const nlohmann::ordered_json trained =
+        run_training(ObjectiveModels(*model, reference.get()), flags_, data);
     save_adapter(*model, flags_.out, model_);
     report(trained);
   }
@@ -64,10 +66,10 @@ class FinetuneCommand : public Command {
     std::unique_ptr<CausalLM> reference =
         load_model(reference_, {}, model.device(), parse_dtype(flags_.dtype));
     if (reference->config().vocab_size != model.config().vocab_size)
-      throw ValueError(
-          fmt::format("--reference-model {}: a vocabulary of {}, where the model has {}; give a model with the "
-                      "same tokenizer",
-                      reference_, reference->config().vocab_size, model.config().vocab_size));
+      throw ValueError(fmt::format(
+          "--reference-model {}: a vocabulary of {}, where the model has {}; give a model with the "
+          "same tokenizer",
+          reference_, reference->config().vocab_size, model.config().vocab_size));
     reference->freeze();
     return reference;
   }

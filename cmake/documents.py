@@ -85,6 +85,9 @@ class Tree:
             text = without_comments(file)
             self.words.update(IDENTIFIER.findall(text))
             self.flags.update(FLAG.findall(text))
+            if file.startswith("training/objectives/"):  # an option of an objective is a flag
+                self.flags.update("--" + name.replace("_", "-")
+                                  for name in re.findall(r'\.name = "(\w+)",\s*\.help', text))
             self.switches.update(SWITCH.findall(text))
             if file.startswith(("engine/", "ops/", "eager/", "lm/", "training/", "cli/", "benches/")):
                 for name in re.findall(r'"(CALDERA_[A-Z_]+)"', text):

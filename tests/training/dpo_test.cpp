@@ -1,5 +1,5 @@
-// DPO: its losses and metrics against the formulas of Rafailov et al. 2023 and Azar et al. 2023 in double, its
-// gradient against central differences.
+// DPO: its losses and metrics against the formulas of Rafailov et al. 2023 and Azar et al. 2023 in double,
+// its gradient against central differences.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -104,9 +104,8 @@ TEST(DpoTest, OptionsOutsideOfTheirDomainAreRefused) {
   EXPECT_MENTIONS(error({.name = "dpo", .more = {{"label_smoothing", 0.6}}}), "at most 0.5");
   EXPECT_MENTIONS(error({.name = "dpo", .more = {}, .words = {{"loss_type", "simpo"}}}),
                   "loss_type is 'simpo' (valid: sigmoid, ipo, hinge)");
-  EXPECT_MENTIONS(
-      error({.name = "dpo", .more = {{"label_smoothing", 0.1}}, .words = {{"loss_type", "ipo"}}}),
-      "label_smoothing goes with loss_type sigmoid alone");
+  EXPECT_MENTIONS(error({.name = "dpo", .more = {{"label_smoothing", 0.1}}, .words = {{"loss_type", "ipo"}}}),
+                  "label_smoothing goes with loss_type sigmoid alone");
 }
 
 TEST(BatchScores, TheHeadIsTrainedWhereAGradientReachesItsParameters) {

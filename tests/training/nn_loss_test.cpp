@@ -138,8 +138,8 @@ TEST_P(NnLossTest, TheHeadMayTakeTheRowsInParts) {
       most_rows = std::max(most_rows, rows.shape(0));
       return matmul(rows, w);
     };
-    const CrossEntropySum sums = head_cross_entropy_sum(x, kClasses, head, targets(targets_),
-                                                        weights(weights_), {}, rows_at_a_time);
+    const CrossEntropySum sums =
+        head_cross_entropy_sum(x, kClasses, head, targets(targets_), weights(weights_), {}, rows_at_a_time);
     EXPECT_LE(most_rows, rows_at_a_time);
     EXPECT_NEAR(sums.loss.item<double>(), total, 1e-4);
     EXPECT_NEAR(sums.weight.item<double>(), weight, 1e-6);

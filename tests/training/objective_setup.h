@@ -1,5 +1,5 @@
-// What tests of objectives share: a small model with an adapter, data, and log-probabilities by plain loops in
-// double.
+// What tests of objectives share: a small model with an adapter, data, and log-probabilities by plain loops
+// in double.
 #pragma once
 
 #include <gtest/gtest.h>

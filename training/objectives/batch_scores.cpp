@@ -57,13 +57,12 @@ LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride
 
 bool is_head_trained(CausalLM& model) {
   std::set<const Node*> trained;
-  for (const Parameter& parameter : model.trainable_parameters())
-    trained.insert(&parameter.tensor->node());
-  const LazyTensor row = LazyTensor::zeros(Shape{1, model.config().hidden_size}, model.dtype(), model.device());
+  for (const Parameter& parameter : model.trainable_parameters()) trained.insert(&parameter.tensor->node());
+  const LazyTensor row =
+      LazyTensor::zeros(Shape{1, model.config().hidden_size}, model.dtype(), model.device());
   const Graph graph({model.logits(row)});
-  return std::ranges::any_of(graph.entries(), [&](const Graph::Entry& entry) {
-    return trained.contains(entry.node.get());
-  });
+  return std::ranges::any_of(graph.entries(),
+                             [&](const Graph::Entry& entry) { return trained.contains(entry.node.get()); });
 }
 
 }  // namespace caldera

@@ -64,19 +64,20 @@ class DirectPreference final : public Objective {
 }  // namespace
 
 detail::ObjectiveKind dpo_objective() {
-  return {.name = "dpo",
-          .options = {{.name = "beta",
-                       .help = "How strongly the model is held to the reference",
-                       .otherwise = 0.1,
-                       .low_is_out = true},
-                      {.name = "label_smoothing",
-                       .help = "Share of pairs that are taken to be labelled the wrong way round",
-                       .high = 0.5},
-                      {.name = "loss_type",
-                       .help = "The loss of a pair's margin",
-                       .kind = ObjectiveOption::Kind::word,
-                       .words = {"sigmoid", "ipo", "hinge"}}},
-          .make = [](const ObjectiveOptions& options) { return std::make_unique<DirectPreference>(options); }};
+  return {
+      .name = "dpo",
+      .options = {{.name = "beta",
+                   .help = "How strongly the model is held to the reference",
+                   .otherwise = 0.1,
+                   .low_is_out = true},
+                  {.name = "label_smoothing",
+                   .help = "Share of pairs that are taken to be labelled the wrong way round",
+                   .high = 0.5},
+                  {.name = "loss_type",
+                   .help = "The loss of a pair's margin",
+                   .kind = ObjectiveOption::Kind::word,
+                   .words = {"sigmoid", "ipo", "hinge"}}},
+      .make = [](const ObjectiveOptions& options) { return std::make_unique<DirectPreference>(options); }};
 }
 
 }  // namespace caldera

@@ -54,10 +54,10 @@ class RowParts {
     if (shape.rank() != targets.rank() + 1 ||
         !std::ranges::equal(shape.span().first(static_cast<std::size_t>(targets.rank())),
                             targets.shape().span()))
-      throw ShapeError(fmt::format(
-          "{}: hidden states {} do not fit the targets {}; give hidden states "
-          "the shape of the targets and one more axis, the features that the head reads",
-          op, shape.to_string(), targets.shape().to_string()));
+      throw ShapeError(
+          fmt::format("{}: hidden states {} do not fit the targets {}; give hidden states "
+                      "the shape of the targets and one more axis, the features that the head reads",
+                      op, shape.to_string(), targets.shape().to_string()));
     const std::int64_t at_a_time = at_most > 0 ? at_most : rows_at_a_time(classes, hidden.shape(-1));
     count_ = std::max<std::int64_t>(1, (rows_ + at_a_time - 1) / at_a_time);
     hidden_ = reshape(hidden, Shape{rows_, hidden.shape(-1)});
@@ -114,8 +114,7 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
 }
 
 LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
-                                     const LazyTensor& targets, bool head_is_trained,
-                                     std::int64_t rows) {
+                                     const LazyTensor& targets, bool head_is_trained, std::int64_t rows) {
   const RowParts parts("log_probabilities_of_head", hidden, targets, classes, rows);
   std::vector<LazyTensor> results;
   for (std::int64_t i = 0; i < parts.count(); ++i) {

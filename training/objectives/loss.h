@@ -32,8 +32,8 @@ std::int64_t rows_at_a_time(std::int64_t classes, std::int64_t features);
 
 /// cross_entropy_sum(head(hidden), targets, weights) in f32 or wider, for hidden (..., hidden) and a number
 /// of classes that head gives: at most `rows` rows at a time, in parts of (nearly) one length; 0 is
-/// rows_at_a_time(). So neither the logits nor their gradient ever are one tensor of all rows. The same to rounding: sums of parts are
-/// added up. Throws as cross_entropy_sum does.
+/// rows_at_a_time(). So neither the logits nor their gradient ever are one tensor of all rows. The same to
+/// rounding: sums of parts are added up. Throws as cross_entropy_sum does.
 ///
 /// What comes to the loss of a row from what is made of the sums is known beforehand where those are only
 /// scaled; then a part's logits are gone before the next part's are made. Losses that are no sum over rows
@@ -45,7 +45,8 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
 /// The log-probability of each target, in nats: hidden (..., hidden), targets (...) i32 to (...), f32 or
 /// wider. Computed at most `rows` rows at a time, forward and backward, whatever is made of the result:
 ///
-/// - The gradient of `hidden` is that of the sum of the part's log-probabilities, row by row, times what comes
+/// - The gradient of `hidden` is that of the sum of the part's log-probabilities, row by row, times what
+/// comes
 ///   to the row; all but the product is computed while the part's logits are there. It takes no more time
 ///   than with the logits of all rows.
 /// - Where something that the head captures is to be differentiated, `head_is_trained`, the backward pass
@@ -53,8 +54,7 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
 ///
 /// A target outside of [0, classes) gives NaN. Throws as cross_entropy_sum does.
 LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
-                                     const LazyTensor& targets, bool head_is_trained,
-                                     std::int64_t rows = 0);
+                                     const LazyTensor& targets, bool head_is_trained, std::int64_t rows = 0);
 
 /// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Weights of classes, or none:
 /// cross_entropy() of ops/loss/cross_entropy.h.)

@@ -80,8 +80,8 @@ std::string ProgressObserver::remaining(std::int64_t step, Clock::time_point now
 
 void ProgressObserver::write_line(const StepRecord& record, Clock::time_point now) {
   const double seconds = std::max(Seconds(now - line_time_).count(), 1e-9);
-  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step,
-             total_, record.loss, shown(record.metrics), record.learning_rate, static_cast<double>(tokens_) / seconds,
+  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step, total_,
+             record.loss, shown(record.metrics), record.learning_rate, static_cast<double>(tokens_) / seconds,
              remaining(record.step, now));
   std::fflush(stream_);
   line_time_ = now;
