@@ -2,7 +2,6 @@
 // reaches.
 #include "cli/arguments/domains.h"
 #include "cli/command.h"
-#include "engine/device/backend.h"
 
 #if CALDERA_HAS_BENCHMARK
 #include <fmt/chrono.h>
@@ -21,7 +20,6 @@
 #include "benches/report.h"
 #include "benches/runner.h"
 #include "benches/suites/suites.h"
-#include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/runtime/runtime.h"
 #endif
@@ -125,7 +123,7 @@ nlohmann::ordered_json variable(const char* name) {
 }
 
 nlohmann::ordered_json describe_environment(Device device) {
-  const DeviceInfo& info = backend(device).info();
+  const DeviceInfo& info = device_info(device);
   return {{"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
           {"cpu", cpu_name()},
           {"machine", bench::machine_json()},
@@ -169,7 +167,7 @@ void BenchCommand::run() {
   const bool wanted =
       std::any_of(cases.begin(), cases.end(), [](const bench::Case& c) { return !c.peer.is_null(); });
   if (peer_ != "none" && wanted) {
-    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads(), backend(device).info().type.ends_with("-gpu"));
+    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads(), device_info(device).type.ends_with("-gpu"));
     note(peer->available() ? fmt::format("bench: beside {}", peer->library())
                            : fmt::format("bench: without a peer: {}", peer->error()));
     // What was opened for the peer has chosen OpenBLAS's kernels by now, if this program had not before.
@@ -184,7 +182,7 @@ void BenchCommand::run() {
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     note(fmt::format("bench: {}/{} {}", i + 1, cases.size(), cases[i].name));
-    if (!backend(device).supports(cases[i].dtype)) {
+    if (!supports(device, cases[i].dtype)) {
       note(fmt::format("bench: {}: skipped, {} does not compute with {}", cases[i].name, device.to_string(),
                        caldera::name(cases[i].dtype)));
       continue;

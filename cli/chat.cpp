@@ -18,7 +18,6 @@
 #include "cli/files/inputs.h"
 #include "cli/generation/decoding_flags.h"
 #include "lm/base/atomic_file.h"
-#include "lm/base/json_file.h"
 #include "lm/chat/conversation.h"
 #include "lm/formats/config/generation_config.h"
 #include "lm/generate/batch/batch_generator.h"
@@ -88,7 +87,7 @@ class ChatCommand : public Command {
   Conversation make_conversation() const {
     nlohmann::ordered_json variables = nlohmann::ordered_json::object();
     if (!variables_.empty()) {
-      variables = detail::parse_ordered_json(variables_, "--chat-template-kwargs");
+      variables = parse_chat_json(variables_, "--chat-template-kwargs");
       if (!variables.is_object()) throw UsageError("--chat-template-kwargs: must be a JSON object");
     }
     const ModelChatTemplates stored = load_chat_templates(model_);

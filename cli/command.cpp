@@ -7,7 +7,7 @@
 
 #include "cli/arguments/choose_device.h"
 #include "cli/arguments/domains.h"
-#include "engine/device/byte_size.h"
+#include "engine/base/byte_size.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {
@@ -27,7 +26,7 @@ std::string device_id(Device device) {
 /// still listed.
 nlohmann::ordered_json memory_of(Device device) {
   try {
-    const DeviceCounters counters = backend(device).counters();
+    const DeviceCounters counters = device_counters(device);
     return {{"live_bytes", counters.live_bytes},
             {"reserved_bytes", counters.reserved_bytes},
             {"limit_bytes", counters.limit_bytes > 0 ? nlohmann::ordered_json(counters.limit_bytes)

@@ -1,17 +1,14 @@
 // caldera doctor: what is right, wrong and missing on this machine's device.
+#include "engine/runtime/doctor.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "engine/check/doctor/families.h"
-#include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
-#if CALDERA_HAS_VULKAN
-#include "engine/device/vulkan/vulkan_backend.h"
-#endif
 
 namespace caldera::cli {
 namespace {
@@ -22,34 +19,6 @@ using doctor::Report;
 constexpr std::size_t kWorst = 10;
 /// Lines a failed check in the report for people.
 constexpr std::size_t kMostComplaints = 4;
-
-/// The switches are read while a device is opened.
-class SwitchedOn {
- public:
-  SwitchedOn(const char* variable, const char* value) : variable_(variable) {
-    if (const char* before = std::getenv(variable)) before_ = before;
-    setenv(variable, value, 1);
-  }
-  ~SwitchedOn() { before_.empty() ? unsetenv(variable_) : setenv(variable_, before_.c_str(), 1); }
-  SwitchedOn(const SwitchedOn&) = delete;
-  SwitchedOn& operator=(const SwitchedOn&) = delete;
-
- private:
-  const char* variable_;
-  std::string before_;
-};
-
-doctor::OpenWith open_again([[maybe_unused]] Device device) {
-#if CALDERA_HAS_VULKAN
-  if (device.kind == DeviceKind::vulkan) {
-    return [device](const char* variable, const char* value) {
-      const SwitchedOn on(variable, value);
-      return make_vulkan_backend(device.index);
-    };
-  }
-#endif
-  return {};
-}
 
 nlohmann::ordered_json to_json(const Check& check) {
   return {{"name", check.name}, {"error", check.error}, {"tolerance", check.tolerance}};
@@ -68,8 +37,7 @@ class DoctorCommand : public Command {
   void run() override {
     const Device device = open_device();
     const auto start = std::chrono::steady_clock::now();
-    Backend& examined = backend(device);
-    const DeviceInfo& info = examined.info();
+    const DeviceInfo& info = device_info(device);
     note(fmt::format("doctor: {} ({}, {})", info.name, info.type, info.driver));
     if (settings().memory_limit > 0) {
       // The checks have a size; too little room for them says nothing about the device.
@@ -80,20 +48,17 @@ class DoctorCommand : public Command {
     bool ran = false;  // one family or more
     std::size_t checks = 0;
     std::int64_t failed = 0;
-    const Report report = doctor::examine(
-        examined, {.filter = filter_,
-                   .progress =
-                       [&](const doctor::Family& family, const Report& so_far) {
-                         ran = true;
-                         note(fmt::format("doctor: {}: {} checks, {} failed", family.name,
-                                          so_far.checks.size() - checks, so_far.failed() - failed));
-                         checks = so_far.checks.size();
-                         failed = so_far.failed();
-                       },
-                   .open_with = open_again(device)});
+    const Report report =
+        doctor::examine(device, filter_, [&](const std::string& family, const Report& so_far) {
+          ran = true;
+          note(fmt::format("doctor: {}: {} checks, {} failed", family, so_far.checks.size() - checks,
+                           so_far.failed() - failed));
+          checks = so_far.checks.size();
+          failed = so_far.failed();
+        });
     if (!ran)
       throw UsageError(fmt::format("--filter: no family of checks is called '{}'; there are {}", filter_,
-                                   names(examined)));
+                                   fmt::join(doctor::family_names(device), ", ")));
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (json())
       print_document(device, report);
@@ -107,13 +72,6 @@ class DoctorCommand : public Command {
   }
 
  private:
-  static std::string names(const Backend& examined) {
-    std::string all;
-    for (const doctor::Family& family : doctor::families(examined))
-      all += (all.empty() ? "" : ", ") + family.name;
-    return all;
-  }
-
   void print_document(Device device, const Report& report) const {
     nlohmann::ordered_json document{
         {"device", device.to_string()}, {"checks", report.checks.size()}, {"failed", report.failed()}};

@@ -13,12 +13,8 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
-#include "engine/explain/explained_plan.h"
-#include "engine/explain/explanation.h"
-#include "engine/explain/records.h"
+#include "engine/base/byte_size.h"
 #include "engine/runtime/survey.h"
-#include "engine/survey/cards.h"
-#include "engine/survey/roofline.h"
 #include "lm/generate/generator.h"
 #include "lm/models/llama.h"
 #include "lm/models/registry.h"
@@ -48,7 +44,7 @@ Row row_of(const KernelReport& report, const Card* card) {
     row.barriers += d.barrier_before ? 1 : 0;
     row.most_groups = std::max(row.most_groups, d.workgroups);
     if (card == nullptr) continue;
-    const Reckoned time = reckon(*card, report, d);
+    const TimeEstimate time = estimate_time(*card, report, d);
     row.seconds += time.seconds();
     by_bound[time.bound()] += time.seconds();
   }
@@ -177,7 +173,7 @@ class KernelsCommand : public Command {
     // Plans and the choice of kernels follow the card's width; drivers without their cards know none.
     if (card != nullptr) setenv("CALDERA_VULKAN_UNITS", std::to_string(card->units).c_str(), 0);
     const Device device = open_survey();
-    const std::vector<KernelReport> reports = survey_kernels(device, plans(device));
+    const std::vector<KernelReport> reports = survey_kernels(device, runs(device));
     std::vector<Row> rows;
     rows.reserve(reports.size());
     for (const KernelReport& report : reports) rows.push_back(row_of(report, card));
@@ -193,7 +189,7 @@ class KernelsCommand : public Command {
 
  private:
   /// What the tasks evaluate from one step or token to the next.
-  std::vector<std::shared_ptr<const Plan>> plans(Device device) {
+  std::vector<std::shared_ptr<const RunRecord>> runs(Device device) {
     const std::filesystem::path config =
         config_.empty() ? std::filesystem::path(flags_.model) : std::filesystem::path(config_);
     flags_.make_random = [&](Device on) -> std::unique_ptr<CausalLM> {
@@ -202,7 +198,7 @@ class KernelsCommand : public Command {
       check_context(model->config());
       return model;
     };
-    std::vector<std::shared_ptr<const Plan>> plans;
+    std::vector<std::shared_ptr<const RunRecord>> runs;
     for (const char* task : {"train", "decode", "forward"}) {
       if (task != task_ && !task_.empty()) continue;
       ExplainFlags flags = flags_;
@@ -213,10 +209,10 @@ class KernelsCommand : public Command {
       const SteadyRun steady = std::string_view(task) == "forward"  ? explain_forward(flags, device)
                                : std::string_view(task) == "decode" ? explain_decode(flags, device)
                                                                     : explain_train(flags, device);
-      for (const auto& run : steady.runs) plans.push_back(run->plan);
+      runs.insert(runs.end(), steady.runs.begin(), steady.runs.end());
       cache_positions_ = std::max(cache_positions_, steady.cache_positions);
     }
-    return plans;
+    return runs;
   }
 
   bool has_model() const { return !flags_.model.empty() || !config_.empty(); }

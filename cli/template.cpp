@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "lm/base/atomic_file.h"
-#include "lm/base/json_file.h"
+#include "lm/chat/conversation.h"
 #include "lm/chat/model_chat_templates.h"
 
 namespace caldera::cli {
@@ -45,34 +45,6 @@ std::chrono::local_time<std::chrono::microseconds> parse_time(const std::string&
     throw UsageError(fmt::format("--now: '{}' is no time like \"2026-11-22 12:00:00\"", text));
   return std::chrono::local_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
          std::chrono::seconds(second);
-}
-
-/// Takes `name` out of `object`; null where it is not there.
-ordered_json take(ordered_json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end()) return {};
-  ordered_json value = std::move(*it);
-  object.erase(it);
-  return value;
-}
-
-ChatTemplateInput read_conversation(const std::string& path) {
-  ordered_json root = detail::parse_ordered_json(read_text_file(path), path);
-  if (root.is_array()) root = ordered_json{{"messages", std::move(root)}};
-  if (!root.is_object())
-    throw FileError(fmt::format("{}: must be an object with 'messages', or a list of messages", path));
-  ChatTemplateInput input;
-  input.messages = take(root, "messages");
-  if (!input.messages.is_array())
-    throw FileError(fmt::format("{}: field 'messages' must be a list of messages", path));
-  input.tools = take(root, "tools");
-  input.documents = take(root, "documents");
-  const ordered_json prompt = take(root, "add_generation_prompt");
-  if (!prompt.is_null() && !prompt.is_boolean())
-    throw FileError(fmt::format("{}: field 'add_generation_prompt' must be true or false", path));
-  input.add_generation_prompt = prompt.is_boolean() && prompt.get<bool>();
-  input.variables = std::move(root);
-  return input;
 }
 
 class TemplateCommand : public Command {

@@ -44,6 +44,7 @@ python3 cmake/alone.py "$build" "$clang" || failed=1
 
 echo "lint: structure"
 python3 cmake/cycles.py "$build/symbols" || failed=1
+python3 cmake/public.py || failed=1
 python3 cmake/sizes.py || failed=1
 python3 cmake/names.py || failed=1
 python3 cmake/comments.py || failed=1

@@ -11,6 +11,7 @@
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/error.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/graph/default_device.h"

@@ -41,5 +41,6 @@
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "lm/tokenizers/sources/gguf_vocabulary.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
+#include "lm/tokenizers/sources/tokenizer_json.h"
 #include "lm/tokenizers/stream_decoder.h"
 #include "lm/tokenizers/tokenizer.h"

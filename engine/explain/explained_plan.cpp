@@ -36,15 +36,6 @@ std::vector<StepCost> costs_of(const Plan& plan) {
   return costs;
 }
 
-std::string format_bytes(std::int64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
-}
-
 std::vector<std::vector<std::uint32_t>> step_dependencies(const Plan& plan) {
   std::vector<std::vector<std::uint32_t>> result(plan.steps.size());
   std::vector<std::vector<std::uint32_t>> writers(plan.buffers.size());

@@ -21,9 +21,6 @@ std::vector<GeneratedCode> generated_code(const Step& step, CodeWriter code);
 /// Returns the costs of the plan's steps.
 std::vector<StepCost> costs_of(const Plan& plan);
 
-/// Writes a number of bytes as "12.5 KiB".
-std::string format_bytes(std::int64_t bytes);
-
 /// Lists for each step the earlier steps that wrote what it reads, each once, ascending.
 std::vector<std::vector<std::uint32_t>> step_dependencies(const Plan& plan);
 

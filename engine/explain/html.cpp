@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/byte_size.h"
 #include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
 #include "engine/explain/page.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/base/byte_size.h"
 #include "engine/explain/explained_plan.h"
 #include "engine/explain/explanation.h"
 #include "engine/plan/dependencies.h"

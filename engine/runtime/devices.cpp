@@ -13,6 +13,7 @@
 #include "engine/device/backend.h"
 #include "engine/device/cpu/cpu_backend.h"
 #include "engine/device/null/null_backend.h"
+#include "engine/explain/records.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/runtime.h"
 #include "engine/runtime/survey.h"
@@ -121,12 +122,20 @@ void open_for_survey(Device device) {
   r.devices.emplace(key, r.open(std::move(surveyor)));
 }
 
-std::vector<KernelReport> survey_kernels(Device device, std::span<const std::shared_ptr<const Plan>> plans) {
+std::vector<KernelReport> survey_kernels(Device device,
+                                         std::span<const std::shared_ptr<const RunRecord>> runs) {
   auto* const surveyor = dynamic_cast<Surveyor*>(&backend(device));
   if (surveyor == nullptr)
     throw Error(fmt::format("{} was not opened by open_for_survey()", device.to_string()));
+  std::vector<std::shared_ptr<const Plan>> plans;
+  plans.reserve(runs.size());
+  for (const auto& run : runs) plans.push_back(run->plan);
   return surveyor->survey(plans);
 }
+
+const DeviceInfo& device_info(Device device) { return backend(device).info(); }
+
+bool supports(Device device, DType type) { return backend(device).supports(type); }
 
 DeviceCounters device_counters(Device device) { return backend(device).counters(); }
 

@@ -8,6 +8,7 @@
 #include "engine/device/cache_stats.h"
 #include "engine/device/device_info.h"
 #include "engine/runtime/settings.h"
+#include "engine/tensor/dtype.h"
 
 namespace caldera {
 
@@ -23,6 +24,13 @@ Backend& backend(Device device);
 /// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be
 /// opened.
 void reopen_device(Device device);
+
+/// Says what the device is. Opens it if need be; throws as backend() does. Valid until reopen_device.
+/// Thread-safe.
+const DeviceInfo& device_info(Device device);
+/// Says whether the device computes with the type. Opens it if need be; throws as backend() does.
+/// Thread-safe.
+bool supports(Device device, DType type);
 
 /// Counts what the device has done since it was opened. Opens it if need be; throws as backend() does.
 /// Thread-safe.

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <vector>
 
+#include "engine/base/byte_size.h"
 #include "engine/base/error.h"
 #include "engine/compile/compile.h"
-#include "engine/device/byte_size.h"
 #include "engine/device/environment.h"
 
 namespace caldera {

@@ -65,13 +65,13 @@ CodeStretch executed(const KernelReport& kernel, const DispatchFacts& dispatch, 
 
 }  // namespace
 
-double Reckoned::seconds() const {
+double TimeEstimate::seconds() const {
   const double computing = std::max(arithmetic, issue);
   const double longest = std::max({memory, computing, shared});
   return longest + (memory + computing + shared - longest) / workgroups + fixed;
 }
 
-std::string_view Reckoned::bound() const {
+std::string_view TimeEstimate::bound() const {
   struct Bound {
     double seconds;
     std::string_view name;
@@ -84,8 +84,8 @@ std::string_view Reckoned::bound() const {
   return std::ranges::max_element(all, {}, &Bound::seconds)->name;
 }
 
-Reckoned reckon(const Card& card, const KernelReport& kernel, const DispatchFacts& dispatch) {
-  Reckoned r;
+TimeEstimate estimate_time(const Card& card, const KernelReport& kernel, const DispatchFacts& dispatch) {
+  TimeEstimate r;
   r.fixed = kDispatchSeconds + (dispatch.barrier_before ? kBarrierSeconds : 0);
   if (dispatch.workgroups < 1) return r;
   const Fill fill = fill_of(card, kernel, dispatch);

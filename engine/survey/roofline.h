@@ -37,7 +37,7 @@ inline constexpr double kDispatchSeconds = 1e-6;
 inline constexpr double kBarrierSeconds = 2e-6;
 
 /// Seconds of one dispatch, by each bound.
-struct Reckoned {
+struct TimeEstimate {
   double memory = 0;
   double arithmetic = 0;
   double issue = 0;
@@ -50,6 +50,6 @@ struct Reckoned {
   std::string_view bound() const;
 };
 
-Reckoned reckon(const Card& card, const KernelReport& kernel, const DispatchFacts& dispatch);
+TimeEstimate estimate_time(const Card& card, const KernelReport& kernel, const DispatchFacts& dispatch);
 
 }  // namespace caldera

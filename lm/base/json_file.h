@@ -1,5 +1,5 @@
 // Parses JSON from untrusted files, with a limit on nesting, and reads its fields by type, with errors that
-// name the file and the field. Private to lm/: public headers do not include it.
+// name the file and the field. Private to lm/ and training/: public headers do not include it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Writes JSON: objects of plain values, in the order in which they are given. Private to lm/.
+// Writes JSON: objects of plain values, in the order in which they are given. Private to lm/ and training/.
 #pragma once
 
 #include <cstddef>

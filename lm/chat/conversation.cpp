@@ -16,6 +16,15 @@ namespace {
 
 bool is_by(const ordered_json& message, const char* role) { return message.value("role", "") == role; }
 
+/// Takes `name` out of `object`; null where it is not there.
+ordered_json take(ordered_json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end()) return {};
+  ordered_json value = std::move(*it);
+  object.erase(it);
+  return value;
+}
+
 }  // namespace
 
 Conversation::Conversation(const std::string& source, const ModelChatTemplates& model, ordered_json variables)
@@ -72,6 +81,30 @@ void Conversation::load(const std::filesystem::path& path) {
           fmt::format("{}: holds a message that is no object with 'role' and 'content'", path.string()));
   }
   messages_ = std::move(root);
+}
+
+ordered_json parse_chat_json(std::string_view text, const std::string& where) {
+  return detail::parse_ordered_json(text, where);
+}
+
+ChatTemplateInput read_conversation(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  ordered_json root = parse_chat_json(read_text_file(path), where);
+  if (root.is_array()) root = ordered_json{{"messages", std::move(root)}};
+  if (!root.is_object())
+    throw FileError(fmt::format("{}: must be an object with 'messages', or a list of messages", where));
+  ChatTemplateInput input;
+  input.messages = take(root, "messages");
+  if (!input.messages.is_array())
+    throw FileError(fmt::format("{}: field 'messages' must be a list of messages", where));
+  input.tools = take(root, "tools");
+  input.documents = take(root, "documents");
+  const ordered_json prompt = take(root, "add_generation_prompt");
+  if (!prompt.is_null() && !prompt.is_boolean())
+    throw FileError(fmt::format("{}: field 'add_generation_prompt' must be true or false", where));
+  input.add_generation_prompt = prompt.is_boolean() && prompt.get<bool>();
+  input.variables = std::move(root);
+  return input;
 }
 
 }  // namespace caldera

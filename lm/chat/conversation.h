@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "lm/chat/model_chat_templates.h"
 
@@ -39,5 +40,13 @@ class Conversation {
   ChatTemplateInput special_;  // without messages
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
 };
+
+/// Parses JSON that a template is to see: members in the order in which they are written, integers with all
+/// their digits. `where` begins every error message. Throws FileError for text that is not JSON.
+nlohmann::ordered_json parse_chat_json(std::string_view text, const std::string& where);
+
+/// Reads a conversation as chat templates take it: an object with messages, and tools, documents,
+/// add_generation_prompt and other variables; or the list of messages alone. Throws FileError.
+ChatTemplateInput read_conversation(const std::filesystem::path& path);
 
 }  // namespace caldera

@@ -89,7 +89,7 @@ class CausalLM : public Module {
   explicit CausalLM(Device device) : device_(device) {}
 
   /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
-  virtual detail::JsonMembers own_fields() const { return {}; }
+  virtual ConfigFields own_fields() const { return {}; }
   /// Another name that files may have for a parameter; the same where there is none.
   virtual std::string stored_name(const std::string& parameter) const { return module_ + parameter; }
   const std::string& module_in_files() const { return module_; }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lm/base/atomic_file.h"
+#include "lm/formats/config/read_config.h"
 #include "lm/formats/model_files.h"
 #include "lm/formats/safetensors/tensor_problems.h"
 #include "lm/models/causal_lm.h"

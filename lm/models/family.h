@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lm/base/json_file.h"
-#include "lm/formats/config/model_config.h"
+#include "lm/formats/config/read_config.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera::detail {

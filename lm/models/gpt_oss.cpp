@@ -48,7 +48,7 @@ ModelConfig read_gpt_oss(const detail::JsonFields& fields) {
                        .ignored = {"experts_per_token", "initial_context_length"},
                        .sliding = true});
   if (!fields.has("num_local_experts") && !fields.has("num_experts"))
-    config.kept.fields.emplace_back("num_local_experts", std::int64_t{128});
+    config.kept.fields.emplace_back("num_local_experts", "128");
   detail::set_layers(fields, config, [](std::int64_t layer) { return layer % 2 == 0; });
   return config;
 }

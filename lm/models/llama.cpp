@@ -29,8 +29,9 @@ DecoderTraits traits_of(const LlamaConfig& config) {
   return {.biases = {attention, attention, attention, attention, config.mlp_bias}};
 }
 
-detail::JsonMembers own(const LlamaConfig& config) {
-  return {{"attention_bias", config.attention_bias}, {"mlp_bias", config.mlp_bias}};
+ConfigFields own(const LlamaConfig& config) {
+  const auto json = [](bool value) { return value ? "true" : "false"; };
+  return {{"attention_bias", json(config.attention_bias)}, {"mlp_bias", json(config.mlp_bias)}};
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ std::unique_ptr<Llama> Llama::load(const std::filesystem::path& dir, Device devi
   return model;
 }
 
-detail::JsonMembers Llama::own_fields() const { return own(config_); }
+ConfigFields Llama::own_fields() const { return own(config_); }
 
 detail::ModelFamily llama_family() {
   return {

@@ -48,7 +48,7 @@ class Llama final : public Decoder {
   const LlamaConfig& config() const override { return config_; }
 
  protected:
-  detail::JsonMembers own_fields() const override;
+  ConfigFields own_fields() const override;
 
  private:
   struct Lazily {};

@@ -1,4 +1,4 @@
-// Writes the parameters of a model or an adapter to files. Private to lm/models/.
+// Writes the parameters of a model or an adapter to files. Private to lm/.
 #pragma once
 
 #include <filesystem>

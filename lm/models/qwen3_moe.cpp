@@ -92,7 +92,7 @@ std::unique_ptr<CausalLM> make_qwen3_moe(const detail::JsonFields& fields, Devic
   detail::set_equal_layers(fields, config);
   const Experts experts = read_experts(fields);
   if (!fields.has("num_experts") && !fields.has("num_local_experts"))
-    config.kept.fields.emplace_back("num_experts", experts.count);
+    config.kept.fields.emplace_back("num_experts", std::to_string(experts.count));
   const bool bias = fields.boolean("attention_bias").value_or(false);
   const DecoderTraits traits{.biases = {bias, bias, bias, bias},
                              .head_norm = DecoderTraits::HeadNorm::each_head};

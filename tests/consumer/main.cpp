@@ -1,5 +1,8 @@
 #include <caldera/caldera.h>
 #include <caldera/chat.h>
+#include <caldera/doctor.h>
+#include <caldera/explain.h>
+#include <caldera/survey.h>
 #include <caldera/training.h>
 #include <caldera/v1.h>
 
@@ -32,6 +35,14 @@ bool renders() {
   return chat.render({.messages = {{{"role", "user"}, {"content", "grün"}}}}).text == "GRÜN";
 }
 
+/// Whether this device adds right, and a graph says what it would become.
+bool looks_inside() {
+  using namespace caldera;
+  const LazyTensor sum = random_normal({4}, /*seed=*/1) + 1.0;
+  return doctor::examine(Device::cpu(), "casts").failed() == 0 && !to_text(explain({sum})).empty() &&
+         find_card("no such card") == nullptr;
+}
+
 }  // namespace
 
 int main() {
@@ -47,5 +58,5 @@ int main() {
   // 32 rows of probabilities; adding one vector to all columns of w changes no softmax: dw sums to 0.
   const bool right = std::abs(total.item() - 32) < 1e-3 && loss.item() > 0 && loss.item() < 0.11 &&
                      std::abs(sum(dw).item()) < 1e-5 && sum(square(dw)).item() > 0;
-  return right && renders() && passes(1) && !passes(0.5) ? 0 : 1;
+  return right && renders() && looks_inside() && passes(1) && !passes(0.5) ? 0 : 1;
 }

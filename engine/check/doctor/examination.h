@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/check/doctor/report.h"
 #include "engine/check/reference/plan_case.h"
 #include "engine/device/backend.h"
 
@@ -21,33 +22,6 @@ namespace caldera::doctor {
 using reference::Allowed;
 using reference::PlanCase;
 using reference::Tolerance;
-
-struct Check {
-  std::string name;
-  // The element that is worst for its tolerance: its relative error where a relative one is allowed, else its
-  // absolute error. At most the largest double, also where a NaN or an infinity is on one side only.
-  double error = 0;
-  double tolerance = 0;
-  std::string source;
-  std::vector<std::string> complaints;  // lines for people; none if the check is passed
-
-  bool good() const { return complaints.empty(); }
-};
-
-/// Names what this device cannot be checked for.
-struct Skip {
-  std::string name;
-  std::string reason;
-};
-
-struct Report {
-  std::vector<Check> checks;
-  std::vector<Skip> skipped;
-
-  std::int64_t failed() const;
-  /// The failed checks, then those nearest to their tolerance; `count` at the most. Pointers into `checks`.
-  std::vector<const Check*> worst(std::size_t count) const;
-};
 
 /// A second backend of the same device with an environment switch set while it is opened
 /// (CALDERA_VULKAN_WIDE=1, for one).

@@ -61,7 +61,7 @@ Report examine(Backend& backend, const Options& options) {
       const std::string what = error.what();
       x.check(family.name + ": the rest of its checks", "", [&] { return std::vector<std::string>{what}; });
     }
-    if (options.progress) options.progress(family, x.report());
+    if (options.progress) options.progress(family.name, x.report());
   }
   return x.take_report();
 }

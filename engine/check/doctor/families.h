@@ -10,6 +10,7 @@
 
 namespace caldera::doctor {
 
+/// A named part of an examination.
 struct Family {
   std::string name;
   std::function<void(Examination&)> run;
@@ -18,11 +19,11 @@ struct Family {
 /// <name>" for each variant that it has of them.
 std::vector<Family> families(const Backend& backend);
 
+/// Says what to examine.
 struct Options {
   /// Families whose name contains it; empty: all.
   std::string filter;
-  /// Called after each family.
-  std::function<void(const Family& family, const Report& so_far)> progress;
+  Progress progress;
   OpenWith open_with;
 };
 

@@ -181,17 +181,17 @@ void check_fields(const JsonFields& fields, const FamilyFields& family) {
   }
 }
 
-JsonMembers fields_to_keep(const JsonFields& fields, const FamilyFields& family) {
-  JsonMembers kept;
+ConfigFields fields_to_keep(const JsonFields& fields, const FamilyFields& family) {
+  ConfigFields kept;
   const auto keep = [&](const OwnField& field) {
     const std::string key(field.name);
     if (contains(shared(), field.name)) return;
     if (const nlohmann::json* value = fields.find(key.c_str()); value != nullptr)
-      kept.emplace_back(key, RawJson{value->dump()});
+      kept.emplace_back(key, value->dump());
     else if (fields.names_field(key.c_str()))
-      kept.emplace_back(key, nullptr);
+      kept.emplace_back(key, "null");
     else if (!field.otherwise.empty())
-      kept.emplace_back(key, RawJson{std::string(field.otherwise)});
+      kept.emplace_back(key, field.otherwise);
   };
   for (const std::string_view name : positional(family)) keep({name});
   for (const OwnField& field : family.own) keep(field);

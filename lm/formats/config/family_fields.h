@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lm/base/json_text.h"
+#include "lm/formats/config/model_config.h"
 
 namespace caldera::detail {
 
@@ -46,6 +46,6 @@ void check_fields(const JsonFields& fields, const FamilyFields& family);
 /// The fields that the shared part of a config.json does not hold: those of rotary positions and of layers'
 /// types, and the family's own ones, with what stands for those that the file does not name: who reads them
 /// without the family's defaults need not guess. Nulls stay null.
-JsonMembers fields_to_keep(const JsonFields& fields, const FamilyFields& family);
+ConfigFields fields_to_keep(const JsonFields& fields, const FamilyFields& family);
 
 }  // namespace caldera::detail

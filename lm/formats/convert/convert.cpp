@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/json_file.h"
-#include "lm/formats/config/model_config.h"
+#include "lm/formats/config/read_config.h"
 #include "lm/formats/convert/gguf_export.h"
 #include "lm/formats/convert/tokenizer_files.h"
 #include "lm/formats/convert/weight_bytes.h"

@@ -1,5 +1,5 @@
 // The weights of a Hugging Face folder, in whichever way config.json says that they are quantised. Private to
-// training/io.
+// lm/formats/.
 #pragma once
 
 #include <string>

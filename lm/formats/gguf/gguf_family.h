@@ -1,6 +1,6 @@
 // Says how the GGUF files of a family differ from its Hugging Face folders: names and content. What
 // convert_hf_to_gguf.py of llama.cpp does is in these tables, for reading and for writing. Private to
-// training/io.
+// lm/formats/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Reads GGUF files (format: ggml's docs/gguf.md), versions 2 and 3, little-endian. Private to lm/formats/.
+// Reads GGUF files (format: ggml's docs/gguf.md), versions 2 and 3, little-endian. Private to lm/.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The keys of a GGUF file that say what fields of config.json say, for reading and for writing. Private to
-// training/.
+// lm/formats/.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The JSON header of a safetensors file (format: https://github.com/huggingface/safetensors). Private to
-// training/io.
+// lm/formats/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// TensorProblems: what is wrong with the tensors of a file, in one error. Private to lm/formats/.
+// TensorProblems: what is wrong with the tensors of a file, in one error. Private to lm/.
 #pragma once
 
 #include <string>

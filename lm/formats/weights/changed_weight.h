@@ -1,5 +1,5 @@
 // ChangedWeight: a weight whose values a file holds in another form than Hugging Face's. Private to
-// training/io.
+// lm/formats/.
 #pragma once
 
 #include "lm/formats/weights/stored_weight.h"

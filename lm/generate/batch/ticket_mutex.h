@@ -1,5 +1,5 @@
 // TicketMutex: a mutex that threads get in the order in which they asked for it. Private to
-// training/generate.
+// lm/generate/.
 #pragma once
 
 #include <condition_variable>

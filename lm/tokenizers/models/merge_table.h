@@ -1,5 +1,5 @@
 // The merges of byte-pair encoding: which pairs of tokens join, to what, and in which order. Private to
-// training/text.
+// lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

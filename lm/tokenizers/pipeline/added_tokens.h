@@ -1,5 +1,5 @@
 // Added tokens: texts that become one token each before the tokenizer's model sees the rest. Private to
-// training/text.
+// lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The second stage of a tokenizer: cutting the text into words that the model sees one at a time. Private to
-// training/text.
+// lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

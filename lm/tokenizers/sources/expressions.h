@@ -1,5 +1,5 @@
 // The regular expressions by which BPE models cut texts, by the name that GGUF files have for them. Private
-// to training/text.
+// to lm/.
 #pragma once
 
 #include <cstdint>

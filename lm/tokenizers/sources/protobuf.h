@@ -1,5 +1,5 @@
 // Reads the wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding/). Private to
-// training/text.
+// lm/tokenizers/.
 #pragma once
 
 #include <cstdint>

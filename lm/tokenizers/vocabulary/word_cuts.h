@@ -1,5 +1,5 @@
 // Finds where a text without a pre-tokenizer falls into parts that a model may see one at a time. Private to
-// training/text.
+// lm/tokenizers/.
 #pragma once
 
 #include <cstddef>

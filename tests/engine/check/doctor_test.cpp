@@ -1,5 +1,7 @@
 // The doctor's own health: it passes the CPU device, and whatever goes wrong on a device, it says so. A
 // backend that does wrong on purpose stands between it and the CPU device.
+#include "engine/runtime/doctor.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,6 +117,18 @@ TEST(Doctor, PassesTheCpu) {
   EXPECT_EQ(report.failed(), 0);
 }
 
+TEST(Doctor, ExaminesADeviceByItsName) {
+  const std::vector<std::string> names = doctor::family_names(Device::cpu());
+  EXPECT_EQ(std::count(names.begin(), names.end(), "casts"), 1);
+  std::vector<std::string> seen;
+  const Report report = doctor::examine(
+      Device::cpu(), "casts", [&](const std::string& family, const Report&) { seen.push_back(family); });
+  EXPECT_EQ(seen, (std::vector<std::string>{"casts"}));
+  EXPECT_GT(report.checks.size(), 20U);
+  EXPECT_EQ(report.failed(), 0);
+  EXPECT_TRUE(doctor::examine(Device::cpu(), "of no such name").checks.empty());
+}
+
 TEST(Doctor, ToleratedErrorsAreMeasured) {
   const Report report = examine_family({}, doctor::check_rows);
   const Check* softmax = find(report, "softmax of float32");
@@ -167,15 +181,14 @@ TEST(Doctor, ExaminesEveryWayToComputeProducts) {
   SickBackend backend(sickness);
   std::vector<std::string> families;
   const Report report = doctor::examine(
-      backend,
-      {.filter = "products",
-       .progress = [&](const doctor::Family& family, const Report&) { families.push_back(family.name); },
-       .open_with =
-           [&](const char* variable, const char* value) {
-             EXPECT_STREQ(variable, "CALDERA_TUNE");
-             opened = std::string_view(value) == "first" ? "first" : "second";
-             return std::make_unique<SickBackend>(sickness);
-           }});
+      backend, {.filter = "products",
+                .progress = [&](const std::string& family, const Report&) { families.push_back(family); },
+                .open_with =
+                    [&](const char* variable, const char* value) {
+                      EXPECT_STREQ(variable, "CALDERA_TUNE");
+                      opened = std::string_view(value) == "first" ? "first" : "second";
+                      return std::make_unique<SickBackend>(sickness);
+                    }});
   EXPECT_EQ(families,
             (std::vector<std::string>{"products", "products: first", "products: second", "products: third"}));
   EXPECT_EQ(report.failed(), 0);

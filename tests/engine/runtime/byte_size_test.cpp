@@ -1,5 +1,5 @@
 // Sizes in bytes as people write them.
-#include "engine/device/byte_size.h"
+#include "engine/base/byte_size.h"
 
 #include <gtest/gtest.h>
 

@@ -205,7 +205,7 @@ KernelReport kernel_of(const char* family) {
 TEST(Survey, FullCardTakesWhatTheBoundsSay) {
   // 800 workgroups of 256: eight for each unit, all of which fit; 200,000 invocations keep 3.2 MB under way.
   const DispatchFacts dispatch{.workgroups = 800, .bytes = 5'000'000'000, .flops = 20'000'000'000};
-  const Reckoned time = reckon(kCard, kernel_of("elementwise"), dispatch);
+  const TimeEstimate time = estimate_time(kCard, kernel_of("elementwise"), dispatch);
   EXPECT_DOUBLE_EQ(time.memory, 5e-3);
   EXPECT_DOUBLE_EQ(time.arithmetic, 2e-3);
   EXPECT_EQ(time.issue, 0);  // no listing
@@ -218,7 +218,7 @@ TEST(Survey, FullCardTakesWhatTheBoundsSay) {
 TEST(Survey, FewWorkgroupsReachNeitherBandwidthNorRate) {
   // One workgroup: 256 * 16 bytes under way in 600 ns; one unit of a hundred.
   const DispatchFacts dispatch{.workgroups = 1, .bytes = 4096, .flops = 1'000'000, .barrier_before = true};
-  const Reckoned time = reckon(kCard, kernel_of("row"), dispatch);
+  const TimeEstimate time = estimate_time(kCard, kernel_of("row"), dispatch);
   EXPECT_NEAR(time.memory, 600e-9, 1e-15);
   EXPECT_NEAR(time.arithmetic, 1e6 / 1e11, 1e-15);
   EXPECT_DOUBLE_EQ(time.fixed, 3e-6);
@@ -229,10 +229,10 @@ TEST(Survey, FewWorkgroupsReachNeitherBandwidthNorRate) {
   // two where two of them fit.
   KernelReport narrow = kernel_of("row");
   narrow.workgroup_size = 32;
-  EXPECT_NEAR(reckon(kCard, narrow, {.workgroups = 150, .flops = 1'000'000}).arithmetic,
+  EXPECT_NEAR(estimate_time(kCard, narrow, {.workgroups = 150, .flops = 1'000'000}).arithmetic,
               1e6 / (1e13 * 0.75 * 0.5), 1e-15);
   narrow.statistics.resident_invocations = 32;
-  EXPECT_NEAR(reckon(kCard, narrow, {.workgroups = 150, .flops = 1'000'000}).arithmetic,
+  EXPECT_NEAR(estimate_time(kCard, narrow, {.workgroups = 150, .flops = 1'000'000}).arithmetic,
               1e6 / (1e13 * 0.75 * 0.25), 1e-15);
 }
 
@@ -244,7 +244,7 @@ TEST(Survey, WalksTakeTheirTurns) {
   row.code = CodeFacts{.whole = whole, .turn = whole, .walks = walks};
   // 800 workgroups of 8 subgroups on 400 schedulers, each for three rows of 11 turns.
   const DispatchFacts dispatch{.workgroups = 800, .iterations = 1000, .rounds = 3, .turns = 11};
-  EXPECT_NEAR(reckon(kCard, row, dispatch).issue, 800 * 8 * 3 * (500 + 10 * 200) / (400 * 1e9), 1e-12);
+  EXPECT_NEAR(estimate_time(kCard, row, dispatch).issue, 800 * 8 * 3 * (500 + 10 * 200) / (400 * 1e9), 1e-12);
 }
 
 TEST(Survey, ProductsTakeWhatTheirLoopTakes) {
@@ -259,7 +259,7 @@ TEST(Survey, ProductsTakeWhatTheirLoopTakes) {
   // 2^40 flops are 2^26 turns of a subgroup.
   const DispatchFacts dispatch{.workgroups = 800, .bytes = 1000, .flops = std::int64_t{1} << 40};
   const double turns = 67108864;
-  const Reckoned time = reckon(kCard, product, dispatch);
+  const TimeEstimate time = estimate_time(kCard, product, dispatch);
   EXPECT_NEAR(time.arithmetic, 1099511627776.0 / 1e14, 1e-9);
   EXPECT_NEAR(time.issue, turns * 60 / (400 * 1e9), 1e-9);
   EXPECT_NEAR(time.shared, turns * 64 * 32 / (100 * 128 * 1e9), 1e-9);
@@ -267,7 +267,7 @@ TEST(Survey, ProductsTakeWhatTheirLoopTakes) {
   // Where matrix instructions keep the port from others, their time comes on top.
   Card amd = kCard;
   amd.matrices_block = true;
-  EXPECT_NEAR(reckon(amd, product, dispatch).issue, time.issue + time.arithmetic, 1e-9);
+  EXPECT_NEAR(estimate_time(amd, product, dispatch).issue, time.issue + time.arithmetic, 1e-9);
 }
 
 TEST(Survey, CardsAgreeWithThemselves) {

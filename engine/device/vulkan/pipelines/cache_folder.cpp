@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/byte_size.h"
+#include "engine/base/byte_size.h"
 
 namespace caldera::vulkan {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/device/byte_size.h"
+#include "engine/base/byte_size.h"
 
 #include <fmt/core.h>
 
@@ -52,6 +52,15 @@ std::uint64_t parse_bytes(std::string_view text, std::string_view name) {
         fmt::format("{}: '{}' is no size in bytes; write for example 512MiB, 2GB or 1048576", name, text));
   }
   return static_cast<std::uint64_t>(bytes);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
 }
 
 }  // namespace caldera
