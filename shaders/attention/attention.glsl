@@ -123,7 +123,12 @@ int row_of(Matrix x, int row) { return x.at + min(row, x.last_row) * x.rows; }
 #define BLOCK_PITCH (BLOCK_COLUMNS + 1)
 #endif
 #define BLOCK_SIZE (BLOCK_ROWS * BLOCK_PITCH)
+#ifdef COOPERATIVE
+shared struct AlignedBlocks { uvec4 aligned; float v[BLOCKS * BLOCK_SIZE]; } block_memory;
+#define blocks block_memory.v
+#else
 shared float blocks[BLOCKS * BLOCK_SIZE];
+#endif
 
 int in_block(int row, int column) { return row * BLOCK_PITCH + column; }
 

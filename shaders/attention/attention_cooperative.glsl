@@ -1,10 +1,10 @@
 // The forward pass by cooperative matrices (attention_matrices.glsl): weights are rounded to f16.
 #include "attention_matrices.glsl"
 
-const int Q_PITCH = D_PAD + PAD, KV_PITCH = (D_PAD > E_PAD ? D_PAD : E_PAD) + PAD;
-shared float16_t q_tile[BLOCK_ROWS * Q_PITCH];
-shared float16_t kv_tile[BLOCK_COLUMNS * KV_PITCH];
-shared float16_t p_tile[BLOCK_ROWS * P_PITCH];
+const int Q_PITCH = PITCH_OF(D_PAD), KV_PITCH = PITCH_OF(D_PAD > E_PAD ? D_PAD : E_PAD);
+shared uvec4 q_tile[BLOCK_ROWS * Q_PITCH];
+shared uvec4 kv_tile[BLOCK_COLUMNS * KV_PITCH];
+shared AlignedWeights p_tile;
 shared float scale_of_row[BLOCK_ROWS];  // what the outputs are to be multiplied with
 shared uint rescaled;                   // whether that is other than 1 anywhere
 
@@ -49,7 +49,7 @@ void scale_outputs() {
 void accumulate_outputs(int count, Matrix y, int first, int length) {
   STAGE(kv_tile, KV_PITCH, y, first, BLOCK_COLUMNS, count, E_PAD, length)
   SYNC();
-  ACCUMULATE(outputs, COUNT_E, p_tile, kv_tile, KV_PITCH)
+  ACCUMULATE(outputs, COUNT_E, p_tile.v, kv_tile, KV_PITCH)
 }
 
 // Stores the rows, multiplied with scale_of_row, as the rows first, ... of a result with `length` columns.

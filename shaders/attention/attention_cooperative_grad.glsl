@@ -3,15 +3,15 @@
 // are multiplied with a power of two that brings the largest of the task to some 2^10, and the sums follow it.
 #include "attention_matrices.glsl"
 
-const int D_PITCH = D_PAD + PAD, E_PITCH = E_PAD + PAD;
+const int D_PITCH = PITCH_OF(D_PAD), E_PITCH = PITCH_OF(E_PAD);
 const float WEIGHT_FACTOR = 1024.0;  // P is at most 1
-shared float16_t own_d[BLOCK_ROWS * D_PITCH];       // q or k
-shared float16_t own_e[BLOCK_ROWS * E_PITCH];       // go or v
-shared float16_t other_d[BLOCK_COLUMNS * D_PITCH];  // k or q
-shared float16_t other_e[BLOCK_COLUMNS * E_PITCH];  // v or go
-shared float16_t r_tile[BLOCK_ROWS * P_PITCH];      // gradients of raw scores
+shared uvec4 own_d[BLOCK_ROWS * D_PITCH];       // q or k
+shared uvec4 own_e[BLOCK_ROWS * E_PITCH];       // go or v
+shared uvec4 other_d[BLOCK_COLUMNS * D_PITCH];  // k or q
+shared uvec4 other_e[BLOCK_COLUMNS * E_PITCH];  // v or go
+shared AlignedWeights r_tile;                   // gradients of raw scores
 #ifdef OF_KEYS
-shared float16_t p_tile[BLOCK_ROWS * P_PITCH];
+shared AlignedWeights p_tile;
 MATRIX_C e_sums[COUNT_M * COUNT_E];
 #endif
 MATRIX_C d_sums[COUNT_M * COUNT_D];
@@ -59,15 +59,15 @@ void accumulate_both() {
   [[dont_unroll]] for (int i = 0; i < TILE_ROWS; ++i)
     [[unroll]] for (int j = 0; j < TILE_COLUMNS; ++j) {
       const int r = LANE_ROW * TILE_ROWS + i, column = LANE_COLUMN + j * LANE_COLUMNS;
-      r_tile[r * P_PITCH + column] = float16_t(blocks[in_block(r, column)] * factor);
+      r_tile.v[r * P_PITCH + column] = float16_t(blocks[in_block(r, column)] * factor);
 #ifdef OF_KEYS
-      p_tile[r * P_PITCH + column] = float16_t(blocks[BLOCK_SIZE + in_block(r, column)] * WEIGHT_FACTOR);
+      p_tile.v[r * P_PITCH + column] = float16_t(blocks[BLOCK_SIZE + in_block(r, column)] * WEIGHT_FACTOR);
 #endif
     }
   SYNC();
-  ACCUMULATE(d_sums, COUNT_D, r_tile, other_d, D_PITCH)
+  ACCUMULATE(d_sums, COUNT_D, r_tile.v, other_d, D_PITCH)
 #ifdef OF_KEYS
-  ACCUMULATE(e_sums, COUNT_E, p_tile, other_e, E_PITCH)
+  ACCUMULATE(e_sums, COUNT_E, p_tile.v, other_e, E_PITCH)
 #endif
 }
 

@@ -45,7 +45,7 @@ bool agreed(bool own) {
 // The outputs of the block of queries. Cooperative matrices have them in their own way.
 #ifdef COOPERATIVE
 #define OUTPUTS
-#define KEEP_WEIGHT(r, column, weight) p_tile[(r) * P_PITCH + (column)] = float16_t(weight)
+#define KEEP_WEIGHT(r, column, weight) p_tile.v[(r) * P_PITCH + (column)] = float16_t(weight)
 #define KEEP_SCALE(i, scale)                                   \
   scale_of_row[LANE_ROW * TILE_ROWS + i] = scale;              \
   if (scale != 1.0) atomicOr(rescaled, 1u)

@@ -21,8 +21,12 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Si
 
 const int COUNT_M = SUB_ROWS / MATRIX_M, COUNT_COLUMNS = BLOCK_COLUMNS / MATRIX_N;
 const int COUNT_D = D_PAD / MATRIX_N, COUNT_E = E_PAD / MATRIX_N;
-const int PAD = 8;  // rows of tiles start at multiples of 16 bytes
-const int P_PITCH = BLOCK_COLUMNS + PAD;
+// Vulkan asks that a matrix in memory, and each of its rows, begins at a multiple of 16 bytes. So tiles are arrays of
+// eights, rows of which are padded by one against conflicts of banks; what single invocations write by elements, weights
+// and blocks, is behind an eight in a structure.
+#define PITCH_OF(width) ((width) / 8 + 1)
+const int P_PITCH = BLOCK_COLUMNS + 8;
+struct AlignedWeights { uvec4 aligned; float16_t v[BLOCK_ROWS * P_PITCH]; };
 
 #define SUB_ROW (int(gl_SubgroupID) * SUB_ROWS)
 
@@ -36,20 +40,21 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
 // Rows first, ... of x as a tile of `rows` times `width`, with zeros from row `count` and column `length` on.
 #define STAGE(tile, pitch, matrix_, first, rows, count, width, length)                                       \
   [[dont_unroll]] for (int q_ = int(gl_LocalInvocationID.x); q_ < (rows) * (width) / 8; q_ += LANES) {       \
-    const int row_ = q_ / ((width) / 8), from_ = q_ % ((width) / 8) * 8, to_ = row_ * (pitch) + from_;       \
-    const int at_ = row_of(matrix_, (first) + row_) + from_ * COLUMN_STEP(matrix_);                            \
+    const int row_ = q_ / ((width) / 8), from_ = q_ % ((width) / 8) * 8;                                     \
+    const int at_ = row_of(matrix_, (first) + row_) + from_ * COLUMN_STEP(matrix_);                          \
     const int there_ = row_ < (count) ? (length) - from_ : 0;                                                \
-    if (there_ >= 8 && (matrix_).columns == kWideColumns) {                                                                     \
-      const uvec4 bits_ = sixteen_bytes((matrix_).address, at_);                                             \
-      [[unroll]] for (int h_ = 0; h_ < 4; ++h_) {                                                            \
-        const f16vec2 two_ = unpackFloat2x16(bits_[h_]);                                                     \
-        tile[to_ + 2 * h_] = two_.x;                                                                         \
-        tile[to_ + 2 * h_ + 1] = two_.y;                                                                     \
-      }                                                                                                      \
+    uvec4 eight_;                                                                                            \
+    if (there_ >= 8 && (matrix_).columns == kWideColumns) {                                                  \
+      eight_ = sixteen_bytes((matrix_).address, at_);                                                        \
     } else {                                                                                                 \
-      [[unroll]] for (int e_ = 0; e_ < 8; ++e_)                                                              \
-        tile[to_ + e_] = e_ < there_ ? float16_t(LOADED((matrix_).address, at_ + e_ * COLUMN_STEP(matrix_))) : float16_t(0.0); \
+      [[unroll]] for (int e_ = 0; e_ < 4; ++e_)                                                              \
+        eight_[e_] = packFloat2x16(f16vec2(                                                                  \
+            2 * e_ < there_ ? float16_t(LOADED((matrix_).address, at_ + 2 * e_ * COLUMN_STEP(matrix_)))      \
+                            : float16_t(0.0),                                                                \
+            2 * e_ + 1 < there_ ? float16_t(LOADED((matrix_).address, at_ + (2 * e_ + 1) * COLUMN_STEP(matrix_))) \
+                                : float16_t(0.0)));                                                          \
     }                                                                                                        \
+    tile[row_ * (pitch) + from_ / 8] = eight_;                                                               \
   }
 
 // A block: the rows of one tile times those of another, over `width` columns.
@@ -60,10 +65,10 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
     COLUMN_LOOP for (int s_ = 0; s_ < width; s_ += MATRIX_K) {                                                  \
       MATRIX_A a_[COUNT_M];                                                                                    \
       [[unroll]] for (int i_ = 0; i_ < COUNT_M; ++i_)                                                          \
-        coopMatLoadNV(a_[i_], own, uint((SUB_ROW + i_ * MATRIX_M) * own_pitch + s_), uint(own_pitch), false);  \
+        coopMatLoadNV(a_[i_], own, uint((SUB_ROW + i_ * MATRIX_M) * own_pitch + s_ / 8), uint(own_pitch), false); \
       [[unroll]] for (int j_ = 0; j_ < COUNT_COLUMNS; ++j_) {                                                  \
         MATRIX_B b_;                                                                                           \
-        coopMatLoadNV(b_, other, uint(j_ * MATRIX_N * other_pitch + s_), uint(other_pitch), true);             \
+        coopMatLoadNV(b_, other, uint(j_ * MATRIX_N * other_pitch + s_ / 8), uint(other_pitch), true);         \
         [[unroll]] for (int i_ = 0; i_ < COUNT_M; ++i_)                                                        \
           score_[i_ * COUNT_COLUMNS + j_] = coopMatMulAddNV(a_[i_], b_, score_[i_ * COUNT_COLUMNS + j_]);      \
       }                                                                                                        \
@@ -74,7 +79,7 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
                        uint(block + in_block(SUB_ROW + i_ * MATRIX_M, j_ * MATRIX_N)), uint(BLOCK_PITCH), false); \
   }
 
-// Adds the weights of a block times the rows of a tile to `sums`, COUNT_M times `count` matrices.
+// Adds the weights (halves, P_PITCH a row) of a block times the rows of a tile to `sums`, COUNT_M times `count` matrices.
 #define ACCUMULATE(sums, count, weights, other, other_pitch)                                                   \
   COLUMN_LOOP for (int s_ = 0; s_ < BLOCK_COLUMNS; s_ += MATRIX_K) {                                            \
     MATRIX_A a_[COUNT_M];                                                                                      \
@@ -82,7 +87,7 @@ uvec4 sixteen_bytes(uvec2 address, int element) {
       coopMatLoadNV(a_[i_], weights, uint((SUB_ROW + i_ * MATRIX_M) * P_PITCH + s_), uint(P_PITCH), false);    \
     [[unroll]] for (int j_ = 0; j_ < count; ++j_) {                                                            \
       MATRIX_B b_;                                                                                             \
-      coopMatLoadNV(b_, other, uint(s_ * other_pitch + j_ * MATRIX_N), uint(other_pitch), false);              \
+      coopMatLoadNV(b_, other, uint(s_ * other_pitch + j_ * MATRIX_N / 8), uint(other_pitch), false);          \
       [[unroll]] for (int i_ = 0; i_ < COUNT_M; ++i_)                                                          \
         sums[i_ * count + j_] = coopMatMulAddNV(a_[i_], b_, sums[i_ * count + j_]);                            \
     }                                                                                                          \

@@ -47,7 +47,9 @@ const int B_TURNS = (B_LINES * B_EIGHTS + LANES - 1) / LANES;
 
 shared uvec4 a_tile[A_LINES * (A_EIGHTS + 1)];
 shared uvec4 b_tile[B_LINES * (B_EIGHTS + 1)];
-shared float c_tile[SUBGROUPS * SLAB];
+// Vulkan asks that a matrix in memory begins at a multiple of 16 bytes.
+shared struct AlignedSlabs { uvec4 aligned; float v[SUBGROUPS * SLAB]; } c_memory;
+#define c_tile c_memory.v
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer EightOfThem { uvec4 v; };
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer SixteenBits { uint16_t v[]; };

@@ -122,7 +122,8 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
     case ScalarOp::mul:
       return wrapped(type, x + " * " + y);
     case ScalarOp::div:
-      if (f32 || f64) return fmt::format("({} / {})", x, y);
+      if (f32) return call(calls, "f_div", x, y);
+      if (f64) return fmt::format("({} / {})", x, y);
       break;
     case ScalarOp::floor_div:
       if (f32 || f64) return call(calls, f32 ? "f_floor_div" : "d_floor_div", x, y);

@@ -131,16 +131,16 @@ std::int64_t AttentionBlocking::shared_bytes(const AttentionStep& attention) con
   const bool forward = attention.pass == AttentionPass::forward;
   const std::int64_t vote = forward && attention.causal.fill >= 0 ? 1 : 0;
   if (cooperative) {
-    constexpr std::int64_t kPad = 8;
+    constexpr std::int64_t kPad = 8, kAligned = 16;  // elements; bytes ahead of blocks and weights
     if (!forward) {  // both factors of two products, two blocks of scores, what goes through the matrices
       const std::int64_t tiles = attention.pass == AttentionPass::grad_kv ? 2 : 1;
       const std::int64_t halves =
           (rows() + columns()) * (d_pad + kPad + e_pad + kPad) + tiles * rows() * (columns() + kPad);
-      return 4 * (2 * rows() * (columns() + 4) + 1) + 2 * halves;
+      return 4 * (2 * rows() * (columns() + 4) + 1) + 2 * halves + kAligned * (1 + tiles);
     }
     const std::int64_t halves =
         rows() * (d_pad + kPad) + columns() * (std::max(d_pad, e_pad) + kPad) + rows() * (columns() + kPad);
-    return 4 * (rows() * (columns() + 4) + rows() * lane_columns + rows() + 1 + vote) + 2 * halves;
+    return 4 * (rows() * (columns() + 4) + rows() * lane_columns + rows() + 1 + vote) + 2 * halves + 2 * kAligned;
   }
   const std::int64_t blocks = (forward ? 1 : 2) * rows() * (columns() + 1);
   const std::int64_t states = forward ? (variant.staged ? 1 : 4) * rows() * lane_columns : 0;

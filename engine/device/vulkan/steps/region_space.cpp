@@ -160,7 +160,8 @@ Together common_neighbours(const Kernel& kernel, std::span<const RegionSpace> sp
     const bool index = k >= inputs && k < first_output;
     std::optional<Neighbours> n = one_a_row[k] ? Neighbours::one : neighbours_of(spaces, k, access[k]);
     // What is otherwise is read element by element, as it would be alone.
-    if (index || (!n && !rows && k < inputs)) n = Neighbours::each;
+    const bool moves = access[k] != Access::scalar;
+    if ((index && moves) || (!n && !rows && k < inputs)) n = Neighbours::each;
     if (!n || (k >= first_output && *n != Neighbours::together && !one_a_row[k])) return {};
     together.neighbours.push_back(*n);
     if (*n != Neighbours::together) continue;

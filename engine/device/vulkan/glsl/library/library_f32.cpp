@@ -320,6 +320,14 @@ float f_remainder(float a, float b) {
   return (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 )"},
+    {"f_div", {}, R"(
+// Of divisors above 2^126 Vulkan says nothing: the reciprocal that a driver multiplies by is 0 there, and an infinite
+// dividend would give NaN.
+float f_div(float a, float b) {
+  float scale = abs(b) > 8.5e37 ? 0.25 : 1.0;
+  return (a * scale) / (b * scale);
+}
+)"},
     {"f_floor_div", {"f_fmod", "f_copysign", "constants"}, R"(
 // The quotient may round up to an integer that it does not reach: it is taken from the exact remainder.
 float f_floor_div(float a, float b) {

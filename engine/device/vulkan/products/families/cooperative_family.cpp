@@ -120,7 +120,7 @@ class CooperativeFamily final : public ProductFamily {
             .rows = v.block_m,
             .columns = v.block_n,
             .shared_bytes = tile_bytes(shape.a_layout, v.block_m, v.block_k) +
-                            tile_bytes(shape.b_layout, v.block_n, v.block_k) + 4 * slab * grid.subgroups(),
+                            tile_bytes(shape.b_layout, v.block_n, v.block_k) + 4 * slab * grid.subgroups() + 16,
             .loops = 12 * shape.segments + 12 + matrices_each * (ceil_div(slab, can.subgroup_size) + 1) +
                      (shape.k / v.block_k + 2 * shape.segments) * (8 * eights + 2)};
   }
