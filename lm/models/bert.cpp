@@ -119,7 +119,7 @@ std::unique_ptr<CausalLM> make_bert(const detail::JsonFields& fields, ModelConfi
   traits.norms = {"", "attention.output.LayerNorm", "", "output.LayerNorm", /*of_sums=*/true};
   traits.biases = {true, true, true, true};
   traits.rotary = false;
-  traits.bidirectional = true;
+  traits.attention.bidirectional = true;
   return std::make_unique<Bert>(config, BertParts(config, device, traits), tables,
                                 roberta ? "roberta." : "bert.", seed);
 }

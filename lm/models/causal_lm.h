@@ -48,7 +48,7 @@ class CausalLM : public Module {
   /// config().max_positions().
   std::unique_ptr<KVCache> make_cache(std::int64_t capacity, std::int64_t batch = 1) const;
 
-  /// The window of each layer's attention (AttentionSpec::window), so that caches need not keep more; none
+  /// The window of each layer's attention (AttentionForm::window), so that caches need not keep more; none
   /// where a layer looks at everything. By default that of ModelConfig::layers.
   virtual std::vector<std::optional<std::int64_t>> attention_windows() const;
 

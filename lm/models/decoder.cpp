@@ -60,10 +60,8 @@ AttentionConfig DecoderParts::attention_config(std::int64_t layer) const {
   AttentionConfig attention{c.hidden_size, c.num_attention_heads, c.num_key_value_heads, c.head_dim};
   attention.rotary.reset();
   if (traits_.rotary && place.rotary) attention.rotary = place.sliding && c.local_rope ? 1 : 0;
-  if (place.sliding) attention.window = c.sliding_window;
-  attention.scale = traits_.attention_scale;
-  attention.softcap = traits_.attention_softcap;
-  attention.bidirectional = traits_.bidirectional;
+  attention.form = traits_.attention;
+  if (place.sliding) attention.form.window = c.sliding_window;
   return attention;
 }
 
@@ -73,7 +71,7 @@ std::unique_ptr<SelfAttention> DecoderParts::make_attention(std::int64_t layer, 
   const std::int64_t q_width = c.num_attention_heads * c.head_dim;
   const std::int64_t kv_width = c.num_key_value_heads * c.head_dim;
   AttentionExtras extras;
-  if (traits_.attention_sinks)
+  if (traits_.attention.sinks)
     extras.sinks = LazyTensor::zeros(Shape{c.num_attention_heads}, DType::f32, device_);
   if (traits_.head_norm != DecoderTraits::HeadNorm::none) {
     extras.whole_width = traits_.head_norm == DecoderTraits::HeadNorm::all_heads;

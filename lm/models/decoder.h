@@ -52,15 +52,12 @@ struct DecoderTraits {
   DecoderNames names = {};
   NormWeight norm_weight = NormWeight::plain;
   enum class HeadNorm : std::uint8_t { none, each_head, all_heads } head_norm = HeadNorm::none;
-  double embedding_multiplier = 1;             ///< of the embeddings that the first layer gets
-  bool rounded_multiplier = false;             ///< that one is rounded to the model's dtype
-  double residual_multiplier = 1;              ///< of what attention and feed-forward module add
-  double logits_divisor = 1;                   ///< what logits are divided by
-  std::optional<double> logits_softcap = {};   ///< logits l become c tanh(l / c)
-  std::optional<double> attention_scale = {};  ///< of q k^T; else 1 / sqrt(head_dim)
-  std::optional<double> attention_softcap = {};
-  bool attention_sinks = false;
-  bool bidirectional = false;  ///< positions look at later ones too: an encoder
+  double embedding_multiplier = 1;            ///< of the embeddings that the first layer gets
+  bool rounded_multiplier = false;            ///< that one is rounded to the model's dtype
+  double residual_multiplier = 1;             ///< of what attention and feed-forward module add
+  double logits_divisor = 1;                  ///< what logits are divided by
+  std::optional<double> logits_softcap = {};  ///< logits l become c tanh(l / c)
+  AttentionForm attention = {};               ///< its window is that of the configuration's layers
   bool rotary = true;
 };
 

@@ -39,8 +39,8 @@ std::unique_ptr<CausalLM> make_gemma2(const detail::JsonFields& fields, Device d
   traits.norm_weight = NormWeight::plus_one;
   traits.embedding_multiplier = std::sqrt(static_cast<double>(config.hidden_size));
   traits.rounded_multiplier = true;
-  traits.attention_scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
-  traits.attention_softcap = detail::optional_positive(fields, "attn_logit_softcapping", 50);
+  traits.attention.scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
+  traits.attention.softcap = detail::optional_positive(fields, "attn_logit_softcapping", 50);
   traits.logits_softcap = detail::optional_positive(fields, "final_logit_softcapping", 30);
   return make_decoder(config, traits, device, seed);
 }

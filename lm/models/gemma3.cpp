@@ -56,8 +56,8 @@ DecoderTraits traits_of(const detail::JsonFields& fields, const ModelConfig& con
   traits.head_norm = DecoderTraits::HeadNorm::each_head;
   traits.embedding_multiplier = std::sqrt(static_cast<double>(config.hidden_size));
   traits.rounded_multiplier = true;
-  traits.attention_scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
-  traits.attention_softcap = detail::optional_positive(fields, "attn_logit_softcapping", {});
+  traits.attention.scale = 1 / std::sqrt(detail::positive_number(fields, "query_pre_attn_scalar", 256));
+  traits.attention.softcap = detail::optional_positive(fields, "attn_logit_softcapping", {});
   traits.logits_softcap = detail::optional_positive(fields, "final_logit_softcapping", {});
   return traits;
 }
@@ -77,9 +77,9 @@ std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device 
   config = read_gemma3(fields, config, true);
   DecoderTraits traits = traits_of(fields, config);
   traits.names = {"embed_tokens", "layers", "norm"};
-  traits.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
+  traits.attention.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
   // Half the window is before a position, half behind it.
-  if (traits.bidirectional) config.sliding_window = *config.sliding_window / 2 + 1;
+  if (traits.attention.bidirectional) config.sliding_window = *config.sliding_window / 2 + 1;
   return std::make_unique<Encoder>(config, DecoderParts(config, device, traits), seed, "model.");
 }
 

@@ -63,7 +63,7 @@ std::unique_ptr<CausalLM> make_gpt_oss(const detail::JsonFields& fields, Device 
   if (experts.chosen < 1 || experts.chosen > experts.experts)
     fields.fail("num_experts_per_tok", "must be positive, and no more than num_local_experts");
   const bool bias = fields.boolean("attention_bias").value_or(true);
-  const DecoderTraits traits{.biases = {bias, bias, bias, bias}, .attention_sinks = true};
+  const DecoderTraits traits{.biases = {bias, bias, bias, bias}, .attention = {.sinks = true}};
   const double limit = detail::positive_number(fields, "swiglu_limit", 7);
   return std::make_unique<detail::ConfiguredDecoder>(
       config, GptOssParts(config, device, traits, experts, limit), seed);

@@ -21,7 +21,7 @@ std::unique_ptr<CausalLM> make_granite(const detail::JsonFields& fields, Device 
   DecoderTraits traits;
   traits.biases = {bias, bias, bias, bias, fields.boolean("mlp_bias").value_or(false)};
   traits.embedding_multiplier = detail::positive_number(fields, "embedding_multiplier", 1);
-  traits.attention_scale = detail::positive_number(fields, "attention_multiplier", 1);
+  traits.attention.scale = detail::positive_number(fields, "attention_multiplier", 1);
   traits.residual_multiplier = detail::positive_number(fields, "residual_multiplier", 1);
   traits.logits_divisor = detail::positive_number(fields, "logits_scaling", 1);
   return make_decoder(config, traits, device, seed);

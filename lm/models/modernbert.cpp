@@ -115,7 +115,7 @@ std::unique_ptr<CausalLM> make_modernbert(const detail::JsonFields& fields, Devi
   const auto bias = [&](const char* field) { return fields.boolean(field).value_or(false); };
   DecoderTraits traits;
   traits.names = {"embeddings.tok_embeddings", "layers", "final_norm", "attn", "mlp"};
-  traits.bidirectional = true;
+  traits.attention.bidirectional = true;
   const Biases biases{bias("norm_bias"), bias("attention_bias"), bias("mlp_bias")};
   return std::make_unique<ModernBert>(config, ModernBertParts(config, device, traits, biases), seed);
 }

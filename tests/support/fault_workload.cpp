@@ -61,7 +61,7 @@ class Workload {
     const LazyTensor q = matmul(x, frozen) + lora_delta(x, p[1], p[2], 2.0);
     const LazyTensor mask = causal_mask(kLength, kLength, 0, device_);
     const LazyTensor mixed =
-        grouped_query_attention(heads(q), heads(x), heads(x), mask, 1 / std::sqrt(double{kHeadSize}));
+        scaled_dot_product_attention(heads(q), heads(x), heads(x), {.mask = mask, .enable_gqa = true});
     const LazyTensor h = x + reshape(permute_dims(mixed, {0, 2, 1, 3}), Shape{kLength, kWidth});
     return mean_cross_entropy(matmul(rms_norm(h, 1e-5), transpose(p[0])), targets);
   }

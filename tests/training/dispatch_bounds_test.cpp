@@ -196,7 +196,8 @@ Tensors attention_step(std::int64_t length, bool by_hand) {
     const LazyTensor seen = arange(length, DType::i32, kDevice) <= i;
     out = matmul(hand_softmax(where(seen, matmul(q, transpose(k)) * 0.25, -1e9)), v);
   } else {
-    out = grouped_query_attention(q, k, v, causal_mask(length, length, 0, kDevice), 0.25);
+    out = scaled_dot_product_attention(
+        q, k, v, {.mask = causal_mask(length, length, 0, kDevice), .scale = 0.25, .enable_gqa = true});
   }
   Tensors outputs = grad(sum(square(out)), {q, k, v});
   outputs.push_back(out);

@@ -3,49 +3,29 @@
 #include <algorithm>
 
 namespace caldera::detail {
-namespace {
 
-struct Scan {
-  std::size_t length = 0;  ///< bytes that belong together
-  std::size_t needed = 0;  ///< bytes a whole character would have; 0 if no character begins like this
-};
-
-/// Table 3-7 of the Unicode standard: the first byte gives the length and the range of the second.
-Scan scan(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {1, 1};
-  std::size_t needed = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xBF;
-  if (first >= 0xC2 && first <= 0xDF) {
-    needed = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    needed = 3;
-    if (first == 0xE0) low = 0xA0;   // overlong
-    if (first == 0xED) high = 0x9F;  // surrogates
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    needed = 4;
-    if (first == 0xF0) low = 0x90;   // overlong
-    if (first == 0xF4) high = 0x8F;  // above U+10FFFF
-  } else {
-    return {1, 0};
+Character last_character(std::string_view text) {
+  for (std::size_t n = 1; n <= std::min<std::size_t>(U8_MAX_LENGTH, text.size()); ++n) {
+    const Character c = first_character(text.substr(text.size() - n));
+    if (c.valid && c.bytes == n) return c;
   }
-  std::size_t length = 1;
-  while (length < needed && length < text.size() && byte(length) >= low && byte(length) <= high) {
-    ++length;
-    low = 0x80;
-    high = 0xBF;
-  }
-  return {length, needed};
+  return first_character(text.substr(text.size() - std::min<std::size_t>(1, text.size())));
 }
 
-}  // namespace
+void append_character(std::string& text, char32_t c) {
+  std::uint8_t bytes[U8_MAX_LENGTH];
+  std::size_t size = 0;
+  U8_APPEND_UNSAFE(bytes, size, c);
+  text.append(bytes, bytes + size);
+}
+
+std::size_t character_count(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+}
 
 std::size_t utf8_character(std::string_view text) {
-  if (text.empty()) return 0;
-  const Scan s = scan(text);
-  return s.length == s.needed ? s.length : 0;
+  const Character c = first_character(text);
+  return c.valid ? c.bytes : 0;
 }
 
 bool is_utf8(std::string_view text) {
@@ -58,25 +38,23 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string to_utf8(std::string_view text) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
-    const Scan s = scan(text);
-    out += s.length == s.needed ? text.substr(0, s.length) : kReplacementCharacter;
-    text.remove_prefix(s.length);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    UChar32 value = 0;
+    U8_NEXT(bytes, at, text.size(), value);
+    out += value < 0 ? kReplacementCharacter : text.substr(begin, at - begin);
   }
   return out;
 }
 
 std::size_t incomplete_tail(std::string_view text) {
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
-    const auto tail = text.substr(text.size() - back);
-    if ((static_cast<unsigned char>(tail.front()) & 0xC0) == 0x80)
-      continue;  // a continuation byte: look further
-    const Scan s = scan(tail);
-    return s.length == back && s.needed > back ? back : 0;
-  }
-  return 0;
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  std::size_t end = text.size();
+  U8_TRUNCATE_IF_INCOMPLETE(bytes, 0, end);
+  return text.size() - end;
 }
 
 }  // namespace caldera::detail

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lm/base/unicode/utf8.h"
+
 namespace caldera::grammar {
 namespace {
 
@@ -14,13 +16,9 @@ constexpr int kMostIndent = 24;
 constexpr int kMostDigits = 17;
 
 std::string utf8(char32_t code) {
-  const auto byte = [](char32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
-  if (code < 0x80) return {byte(code)};
-  if (code < 0x800) return {byte(0xC0 | (code >> 6)), byte(0x80 | (code & 63))};
-  if (code < 0x10000)
-    return {byte(0xE0 | (code >> 12)), byte(0x80 | ((code >> 6) & 63)), byte(0x80 | (code & 63))};
-  return {byte(0xF0 | (code >> 18)), byte(0x80 | ((code >> 12) & 63)), byte(0x80 | ((code >> 6) & 63)),
-          byte(0x80 | (code & 63))};
+  std::string text;
+  detail::append_character(text, code);
+  return text;
 }
 
 // The bytes between those of two code points of equal length, from byte `at` on.
@@ -208,14 +206,6 @@ RuleId JsonText::other_key(const std::vector<std::string>& names) {
     std::size_t first, last;  // names with this beginning
     std::size_t at;
   };
-  const auto code_at = [](const std::string& text, std::size_t at) {
-    const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    char32_t code = length == 1 ? lead : lead & (0x7F >> length);
-    for (std::size_t i = 1; i < length && at + i < text.size(); ++i)
-      code = (code << 6) | (static_cast<unsigned char>(text[at + i]) & 63U);
-    return std::pair(code, length);
-  };
   std::vector<Branch> open{{begin, 0, sorted.size(), 0}};
   while (!open.empty()) {
     const Branch branch = open.back();
@@ -226,14 +216,15 @@ RuleId JsonText::other_key(const std::vector<std::string>& names) {
     if (!is_name) rules_.text(branch.state, "\"", end);
     std::vector<char32_t> taken;
     while (i < branch.last) {
-      const auto [code, length] = code_at(sorted[i], branch.at);
+      const detail::Character c = detail::first_character(std::string_view(sorted[i]).substr(branch.at));
       std::size_t last = i;
-      while (last < branch.last && sorted[last].compare(branch.at, length, sorted[i], branch.at, length) == 0)
+      while (last < branch.last &&
+             sorted[last].compare(branch.at, c.bytes, sorted[i], branch.at, c.bytes) == 0)
         ++last;
       const StateId next = rules_.add_state();
-      add_utf8(rules_, branch.state, {code, code}, next);
-      open.push_back({next, i, last, branch.at + length});
-      taken.push_back(code);
+      add_utf8(rules_, branch.state, {c.value, c.value}, next);
+      open.push_back({next, i, last, branch.at + c.bytes});
+      taken.push_back(c.value);
       i = last;
     }
     std::sort(taken.begin(), taken.end());

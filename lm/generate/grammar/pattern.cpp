@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/base/error.h"
+#include "lm/base/unicode/utf8.h"
 
 namespace caldera::grammar {
 namespace {
@@ -63,14 +64,10 @@ const Ranges kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 class Parser {
  public:
   Parser(std::string_view text, const std::string& where) : where_(where) {
-    for (std::size_t i = 0; i < text.size();) {
-      const auto lead = static_cast<unsigned char>(text[i]);
-      const std::size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-      char32_t code = length == 1 ? lead : lead & (0x7FU >> length);
-      for (std::size_t k = 1; k < length && i + k < text.size(); ++k)
-        code = (code << 6) | (static_cast<unsigned char>(text[i + k]) & 63U);
-      codes_.push_back(code);
-      i += length;
+    while (!text.empty()) {
+      const detail::Character c = detail::first_character(text);
+      codes_.push_back(c.value);
+      text.remove_prefix(c.bytes);
     }
   }
 

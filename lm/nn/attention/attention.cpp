@@ -46,16 +46,6 @@ AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t ba
   return make_attention_context({&rotary, 1}, batch, length, cache);
 }
 
-LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                                   const LazyTensor& mask, double scale) {
-  const bool ranks = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && mask.rank() == 2;
-  if (!ranks || k.shape() != v.shape() || q.shape(0) != k.shape(0) || q.shape(3) != k.shape(3) ||
-      k.shape(1) == 0 || q.shape(1) % k.shape(1) != 0 || mask.shape() != Shape{q.shape(2), k.shape(2)})
-    throw ShapeError(fmt::format("attention: q {}, k {}, v {} and mask {} do not fit", q.shape().to_string(),
-                                 k.shape().to_string(), v.shape().to_string(), mask.shape().to_string()));
-  return scaled_dot_product_attention(q, k, v, {.mask = mask, .scale = scale, .enable_gqa = true});
-}
-
 LazyTensor split_heads(const LazyTensor& x, std::int64_t heads) {
   return permute_dims(reshape(x, Shape{x.shape(0), x.shape(1), heads, x.shape(2) / heads}), {0, 2, 1, 3});
 }
@@ -65,24 +55,23 @@ LazyTensor merge_heads(const LazyTensor& x) {
 }
 
 LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                  const AttentionContext& context, std::int64_t layer, const AttentionSpec& spec) {
-  const AttentionReach reach{
-      .window = spec.window, .bidirectional = spec.bidirectional, .sinks = spec.sinks.defined()};
-  const AttendedKeys to = context.cache != nullptr ? context.cache->attended(layer, k, v, reach)
+                  const AttentionContext& context, std::int64_t layer, const AttentionForm& form,
+                  const LazyTensor& sinks) {
+  const AttendedKeys to = context.cache != nullptr ? context.cache->attended(layer, k, v, form)
                                                    : AttendedKeys{.keys = k, .values = v};
-  AttentionOptions options{.mask = to.mask, .scale = spec.scale, .enable_gqa = true};
-  options.softcap = spec.softcap;
-  options.sinks = spec.sinks;
+  AttentionOptions options{.mask = to.mask, .scale = form.scale, .enable_gqa = true};
+  options.softcap = form.softcap;
+  options.sinks = sinks;
   options.sink_key = to.sink_key;
   if (context.present.defined()) {
     const LazyTensor within =
-        banded_mask(q.shape(2), k.shape(2), 0, !spec.bidirectional, spec.window, q.device());
+        banded_mask(q.shape(2), k.shape(2), 0, !form.bidirectional, form.window, q.device());
     const LazyTensor present =
         reshape(context.present, Shape{context.present.shape(0), 1, 1, context.present.shape(1)});
     options.mask = within.defined() ? logical_and(within, present) : present;
   } else if (!to.mask.defined()) {
-    options.is_causal = !spec.bidirectional;
-    options.window = spec.window;
+    options.is_causal = !form.bidirectional;
+    options.window = form.window;
     options.offset = to.offset;
   }
   return scaled_dot_product_attention(q, to.keys, to.values, options);
@@ -97,6 +86,8 @@ AttentionHeads::AttentionHeads(const AttentionConfig& config, AttentionExtras ex
   if (config.heads < 1 || config.kv_heads < 1 || config.heads % config.kv_heads != 0)
     throw ValueError(fmt::format("Attention: {} heads are no multiple of {} key-value heads", config.heads,
                                  config.kv_heads));
+  if (config.form.sinks != sinks_.tensor.defined())
+    throw ValueError("Attention: sinks belong to a form that has them, and to no other");
 }
 
 LazyTensor AttentionHeads::prepared(const LazyTensor& x, std::int64_t heads, Layer* norm,
@@ -113,14 +104,8 @@ LazyTensor AttentionHeads::forward(const LazyTensor& q, const LazyTensor& k, con
   LazyTensor queries = prepared(q, config_.heads, q_norm_.get(), context);
   if (config_.rotary && context.angles.at(*config_.rotary).query_scale.defined())
     queries = queries * cast_like(context.angles[*config_.rotary].query_scale, queries);
-  const AttentionSpec spec{
-      .scale = config_.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim))),
-      .window = config_.window,
-      .softcap = config_.softcap,
-      .sinks = sinks_.tensor,
-      .bidirectional = config_.bidirectional};
   return merge_heads(attend(queries, prepared(k, config_.kv_heads, k_norm_.get(), context),
-                            split_heads(v, config_.kv_heads), context, layer, spec));
+                            split_heads(v, config_.kv_heads), context, layer, config_.form, sinks_.tensor));
 }
 
 void AttentionHeads::visit(const std::string& prefix, ParameterVisitor& visitor) {

@@ -31,35 +31,17 @@ AttentionContext make_attention_context(std::span<RotaryEmbedding> rotaries, std
 AttentionContext make_attention_context(RotaryEmbedding& rotary, std::int64_t batch, std::int64_t length,
                                         AttentionCache* cache);
 
-/// Says what a layer's attention computes beside softmax(q k^T * scale) v.
-struct AttentionSpec {
-  double scale = 1;  ///< of the products
-  /// A query at position i looks at the keys j with i - window < j, itself among them; where attention is
-  /// bidirectional, also j < i + window.
-  std::optional<std::int64_t> window = {};
-  /// Scaled products s become softcap * tanh(s / softcap), before they are masked.
-  std::optional<double> softcap = {};
-  /// (heads): a score of each head's own that takes part in the softmax, without a value (gpt-oss). May be
-  /// undefined.
-  LazyTensor sinks = {};
-  bool bidirectional = false;  ///< queries look at later keys too
-};
-
-/// softmax(q k^T * scale, masked) v. q (B, H, T, D), k and v (B, K, S, D) with H a multiple of K: query head
-/// h reads head h / (H / K). mask (T, S). Returns (B, H, T, D). A row without any permitted key gives the
-/// mean of v, not NaN.
-LazyTensor grouped_query_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                                   const LazyTensor& mask, double scale);
-
 /// (B, T, heads * D) to (B, heads, T, D), and back.
 LazyTensor split_heads(const LazyTensor& x, std::int64_t heads);
 LazyTensor merge_heads(const LazyTensor& x);
 
 /// The heart of an attention layer: q (B, H, T, D), and k and v (B, K, T, D) of the call's own positions, q
-/// and k already rotated. Hands k and v to the context's cache, if it has one, and attends to the positions
-/// that context and `spec` permit. `layer` is the layer's place in the cache. Returns (B, H, T, D).
+/// and k already rotated; H is a multiple of K, and query head h reads head h / (H / K). Hands k and v to the
+/// context's cache, if it has one, and attends to the positions that context and `form` permit. `layer` is
+/// the layer's place in the cache, `sinks` (H) what the form's sinks are. Returns (B, H, T, D).
 LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
-                  const AttentionContext& context, std::int64_t layer, const AttentionSpec& spec);
+                  const AttentionContext& context, std::int64_t layer, const AttentionForm& form,
+                  const LazyTensor& sinks = {});
 
 /// The interface of a decoder layer to its attention.
 class SelfAttention : public Module {
@@ -68,6 +50,7 @@ class SelfAttention : public Module {
   virtual LazyTensor forward(const LazyTensor& x, const AttentionContext& context, std::int64_t layer) = 0;
 };
 
+/// Says how large an attention layer is, and what it computes.
 struct AttentionConfig {
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;
@@ -75,10 +58,7 @@ struct AttentionConfig {
   std::int64_t head_dim = 0;  ///< hidden_size need not be heads * head_dim
   /// The place of its angles in AttentionContext::angles; none where positions do not turn anything.
   std::optional<std::size_t> rotary = 0;
-  std::optional<double> scale = {};  ///< of the products; 1 / sqrt(head_dim) by default
-  std::optional<std::int64_t> window = {};
-  std::optional<double> softcap = {};
-  bool bidirectional = false;
+  AttentionForm form = {};
 };
 
 /// Lists what an attention layer may have beside its projections.
@@ -86,7 +66,7 @@ struct AttentionExtras {
   std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are rotated; or null
   std::unique_ptr<Layer> k_norm = {};  ///< "k_norm"
   bool whole_width = false;            ///< norms are over all heads together, not each head by itself
-  LazyTensor sinks = {};               ///< parameter "sinks" (heads): AttentionSpec::sinks; may be undefined
+  LazyTensor sinks = {};               ///< parameter "sinks" (heads), where the form has them
 };
 
 /// Computes what attention does between its projections, whatever these are.

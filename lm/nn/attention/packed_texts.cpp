@@ -52,11 +52,11 @@ TokenPositions PackedTexts::positions() const {
 }
 
 AttendedKeys PackedTexts::attended(std::int64_t /*layer*/, const LazyTensor& k, const LazyTensor& v,
-                                   const AttentionReach& reach) {
+                                   const AttentionForm& form) {
   const auto by_query = [&](const LazyTensor& x) { return reshape(x, Shape{x.shape(0), 1, length_, 1}); };
   const auto by_key = [&](const LazyTensor& x) { return reshape(x, Shape{x.shape(0), 1, 1, length_}); };
   LazyTensor mask = equal(by_query(texts_), by_key(texts_));
-  const LazyTensor within = visible_by_position(by_query(positions_), by_key(positions_), reach);
+  const LazyTensor within = visible_by_position(by_query(positions_), by_key(positions_), form);
   if (within.defined()) mask = logical_and(mask, within);
   return {.keys = k, .values = v, .mask = std::move(mask)};
 }

@@ -25,7 +25,7 @@ class PackedTexts final : public AttentionCache {
   void begin(std::int64_t batch, std::int64_t length) override;
   TokenPositions positions() const override;
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                        const AttentionReach& reach) override;
+                        const AttentionForm& form) override;
   void finish() override {}
 
   /// Boolean (batch, length): tokens that belong to a sequence.

@@ -5,15 +5,14 @@
 
 namespace caldera {
 
-LazyTensor visible_by_position(const LazyTensor& queries, const LazyTensor& keys,
-                               const AttentionReach& reach) {
-  const auto window = static_cast<std::int32_t>(reach.window.value_or(0));
+LazyTensor visible_by_position(const LazyTensor& queries, const LazyTensor& keys, const AttentionForm& form) {
+  const auto window = static_cast<std::int32_t>(form.window.value_or(0));
   LazyTensor mask;
-  if (!reach.bidirectional)
+  if (!form.bidirectional)
     mask = less_equal(keys, queries);
-  else if (reach.window)
+  else if (form.window)
     mask = less(keys, queries + window);
-  if (!reach.window) return mask;
+  if (!form.window) return mask;
   const LazyTensor near = greater(keys, queries - window);
   return mask.defined() ? logical_and(mask, near) : near;
 }

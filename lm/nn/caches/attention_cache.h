@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "engine/graph/lazy_tensor.h"
+#include "lm/nn/attention_form.h"
 
 namespace caldera {
 
@@ -19,19 +19,11 @@ struct TokenPositions {
   std::int64_t longest = 0;
 };
 
-/// Which keys a query at position i may look at: j <= i, unless bidirectional; with a window, i - window < j,
-/// and, where attention is bidirectional, j < i + window.
-struct AttentionReach {
-  std::optional<std::int64_t> window = {};
-  bool bidirectional = false;
-  bool sinks = false;  ///< the layer's softmax has sinks: a key of zeros before the others is welcome
-};
-
 /// Holds what the queries of a call attend to: keys and values (B, K, S, D).
 struct AttendedKeys {
   LazyTensor keys;
   LazyTensor values;
-  /// Boolean, broadcasts to (B, 1, T, S). Undefined: that of the reach, with query 0 beside key `offset`.
+  /// Boolean, broadcasts to (B, 1, T, S). Undefined: that of the form, with query 0 beside key `offset`.
   LazyTensor mask = {};
   std::int64_t offset = 0;
   bool sink_key = false;  ///< whether key 0 is the key of zeros (AttentionOptions::sink_key)
@@ -51,9 +43,10 @@ class AttentionCache {
   /// Returns the positions of the call that has begun.
   virtual TokenPositions positions() const = 0;
   /// Takes in k and v (batch, heads, length, head_dim) of one layer, and gives what its queries attend to.
-  /// Throws ShapeError unless they fit.
+  /// With sinks a key of zeros before the others is welcome (AttendedKeys::sink_key). Throws ShapeError
+  /// unless they fit.
   virtual AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                                const AttentionReach& reach) = 0;
+                                const AttentionForm& form) = 0;
   virtual void finish() = 0;
 
  protected:
@@ -63,7 +56,6 @@ class AttentionCache {
 };
 
 /// The mask of queries and keys whose positions are given, i32 tensors that broadcast to one another.
-LazyTensor visible_by_position(const LazyTensor& queries, const LazyTensor& keys,
-                               const AttentionReach& reach);
+LazyTensor visible_by_position(const LazyTensor& queries, const LazyTensor& keys, const AttentionForm& form);
 
 }  // namespace caldera

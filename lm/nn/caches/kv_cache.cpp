@@ -60,12 +60,12 @@ TokenPositions KVCache::positions() const {
 }
 
 AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                               const AttentionReach& reach) {
+                               const AttentionForm& form) {
   write(layer, k, v);
   const auto i = static_cast<std::size_t>(layer);
   LazyTensor keys = keys_[i], values = values_[i];
   // Before the first query of the call are window - 1 keys that it looks at.
-  const std::int64_t span = reach.window ? std::min(*reach.window - 1 + length_, capacity()) : capacity();
+  const std::int64_t span = form.window ? std::min(*form.window - 1 + length_, capacity()) : capacity();
   const std::int64_t first = std::max<std::int64_t>(position_ + length_ - span, 0);
   if (span < capacity()) {
     const Shape& shape = keys.shape();

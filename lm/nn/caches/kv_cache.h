@@ -44,7 +44,7 @@ class KVCache final : public AttentionCache {
   /// Writes, and gives the buffers, or, of a layer with a window that is smaller, the part of them that a
   /// query of the call may look at: where that begins is an argument of the plan.
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                        const AttentionReach& reach) override;
+                        const AttentionForm& form) override;
   /// Writes k and v (batch, kv_heads, length, head_dim) of one layer at [position, position + length). Throws
   /// ShapeError unless they fit the cache.
   void write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v);

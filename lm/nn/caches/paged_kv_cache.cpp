@@ -130,7 +130,7 @@ TokenPositions PagedKVCache::positions() const {
 }
 
 AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                                    const AttentionReach& reach) {
+                                    const AttentionForm& form) {
   const auto i = static_cast<std::size_t>(layer);
   const Located& at = located_.at(group_of_.at(i));
   const std::int64_t width = keys_[i].shape(1);
@@ -148,7 +148,7 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
 
   // The zeros of row 0 stand for sinks, before the others.
   LazyTensor rows = at.rows, key_positions = at.positions;
-  if (reach.sinks) {
+  if (form.sinks) {
     const auto behind = [&](const LazyTensor& x) {
       Shape one = x.shape();
       one[x.rank() - 1] = 1;
@@ -168,9 +168,9 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
   const LazyTensor query_positions = reshape(positions_, Shape{batch_, 1, length_, 1});
   return {.keys = by_head(take(keys_[i], rows)),
           .values = by_head(own_values),
-          .mask = visible_by_position(query_positions, key_positions, reach),
+          .mask = visible_by_position(query_positions, key_positions, form),
           .offset = 0,
-          .sink_key = reach.sinks};
+          .sink_key = form.sinks};
 }
 
 std::vector<LazyTensor> PagedKVCache::state() const {

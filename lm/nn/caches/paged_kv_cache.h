@@ -57,7 +57,7 @@ class PagedKVCache final : public AttentionCache {
   void begin(std::int64_t batch, std::int64_t length) override;
   TokenPositions positions() const override;
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
-                        const AttentionReach& reach) override;
+                        const AttentionForm& form) override;
   void finish() override;
 
   /// Every buffer: what is to be evaluated with the logits of a call.

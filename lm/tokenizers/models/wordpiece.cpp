@@ -36,7 +36,7 @@ void WordPieceModel::encode(std::string_view word, std::vector<std::int32_t>& id
     std::int32_t id = -1;
     for (std::size_t i = 0; begun && i < rest.size() && trie_.step(position, rest[i]); ++i) {
       // Tokens are cut between characters, also where the vocabulary holds parts of them.
-      const bool whole = i + 1 == rest.size() || (static_cast<unsigned char>(rest[i + 1]) & 0xC0) != 0x80;
+      const bool whole = i + 1 == rest.size() || !is_continuation(rest[i + 1]);
       const auto found = trie_.value(position);
       if (found < 0 || !whole) continue;
       longest = i + 1;

@@ -73,13 +73,12 @@ class Charsmap {
       const auto end = replacements_.find('\0', at);
       const auto bytes = (end == std::string::npos ? replacements_.size() : end) - at;
       // A place within a character is no replacement's.
-      if ((static_cast<unsigned char>(replacements_[at]) & 0xC0) == 0x80) break;
+      if (is_continuation(replacements_[at])) break;
       found = {i + 1, std::string_view(replacements_).substr(at, bytes)};
       if (!longest) break;
     }
     // An entry that ends within a character is none.
-    if (found && found->bytes < text.size() &&
-        (static_cast<unsigned char>(text[found->bytes]) & 0xC0) == 0x80) {
+    if (found && found->bytes < text.size() && is_continuation(text[found->bytes])) {
       return std::nullopt;
     }
     return found;

@@ -97,9 +97,9 @@ TEST_P(NnTest, GroupedQueryAttention) {
     const Doubles v = random_doubles(s.batch * s.kv_heads * s.keys * s.dim, 3, -2, 2);
     const Shape kv{s.batch, s.kv_heads, s.keys, s.dim};
     for (const std::int64_t offset : {std::int64_t{0}, s.keys - s.queries}) {
-      const LazyTensor out = grouped_query_attention(
+      const LazyTensor out = scaled_dot_product_attention(
           tensor(q, Shape{s.batch, s.heads, s.queries, s.dim}), tensor(k, kv), tensor(v, kv),
-          causal_mask(s.queries, s.keys, offset, GetParam()), 1 / std::sqrt(static_cast<double>(s.dim)));
+          {.mask = causal_mask(s.queries, s.keys, offset, GetParam()), .enable_gqa = true});
       expect_close(out, attention_reference(q, k, v, s, offset), kTolerance);
     }
   }
@@ -109,8 +109,8 @@ TEST_P(NnTest, FullyMaskedRowIsTheMeanAndNotNan) {
   const Doubles v = random_doubles(3 * 2, 1);
   const LazyTensor k = tensor(random_doubles(3 * 2, 2), Shape{1, 1, 3, 2});
   const LazyTensor q = tensor(random_doubles(2 * 2, 3), Shape{1, 1, 2, 2});
-  const LazyTensor out =
-      grouped_query_attention(q, k, tensor(v, Shape{1, 1, 3, 2}), causal_mask(2, 3, -1, GetParam()), 1);
+  const LazyTensor out = scaled_dot_product_attention(
+      q, k, tensor(v, Shape{1, 1, 3, 2}), {.mask = causal_mask(2, 3, -1, GetParam()), .scale = 1});
   const Doubles values = to_doubles(out);
   EXPECT_NEAR(values[0], (v[0] + v[2] + v[4]) / 3, 1e-6);  // query 0 sees nothing
   EXPECT_NEAR(values[2], v[0], 1e-6);                      // query 1 sees key 0

@@ -18,7 +18,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   std::string plain;
   char before = '\0';
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     char now = c.value < 0x80 ? static_cast<char>(c.value) : '?';
     if (c.value >= 0x80 && is_decimal(c.value)) now = static_cast<char>('0' + digit_value(c.value));
     const auto alphanumeric = [](char x) { return std::isalnum(static_cast<unsigned char>(x)) != 0; };

@@ -71,7 +71,7 @@ void escape_character(std::string_view& rest, std::string& out) {
   }
   if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
     fail("a string has an escape that is no character");
-  append_utf8(out, value);
+  append_character(out, value);
 }
 
 }  // namespace

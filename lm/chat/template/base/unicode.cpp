@@ -2,11 +2,11 @@
 
 #include <unicode/uchar.h>
 #include <unicode/ustring.h>
+#include <unicode/utf16.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "lm/base/unicode/utf8.h"
 #include "lm/chat/template/base/budget.h"
 
 namespace caldera::chat {
@@ -18,10 +18,10 @@ std::u16string to_utf16(std::string_view text) {
   std::u16string units;
   units.reserve(text.size());
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     if (c.value > 0xFFFF) {
-      units.push_back(static_cast<char16_t>(0xD7C0 + (c.value >> 10)));
-      units.push_back(static_cast<char16_t>(0xDC00 + (c.value & 0x3FF)));
+      units.push_back(U16_LEAD(c.value));
+      units.push_back(U16_TRAIL(c.value));
     } else {
       units.push_back(c.valid ? static_cast<char16_t>(c.value) : u'\xFFFD');
     }
@@ -34,8 +34,9 @@ std::string from_utf16(std::u16string_view units) {
   std::string text;
   for (std::size_t i = 0; i < units.size(); ++i) {
     char32_t c = units[i];
-    if (c >= 0xD800 && c < 0xDC00 && i + 1 < units.size()) c = ((c - 0xD7C0) << 10) + (units[++i] - 0xDC00);
-    append_utf8(text, c);
+    if (U16_IS_LEAD(c) && i + 1 < units.size())
+      c = static_cast<char32_t>(U16_GET_SUPPLEMENTARY(c, units[++i]));
+    append_character(text, c);
   }
   return text;
 }
@@ -79,14 +80,14 @@ int32_t folded(UChar* to, int32_t room, const UChar* from, int32_t size, UErrorC
 
 /// The title case of one character. Full, as Python's: "ß" becomes "Ss".
 std::string title_of(std::string_view character) {
-  const char32_t c = first_code_point(character).value;
+  const char32_t c = first_character(character).value;
   std::string upper = to_upper(character);
   if (code_point_count(upper) > 1) {
-    const std::size_t first = first_code_point(upper).bytes;
+    const std::size_t first = first_character(upper).bytes;
     return upper.substr(0, first) + to_lower(std::string_view(upper).substr(first));
   }
   std::string title;
-  append_utf8(title, static_cast<char32_t>(u_totitle(static_cast<UChar32>(c))));
+  append_character(title, static_cast<char32_t>(u_totitle(static_cast<UChar32>(c))));
   return title;
 }
 
@@ -94,15 +95,15 @@ bool is_cased(char32_t c);
 
 /// Lower case of the character of `text` at `at`: a capital sigma becomes the final one at the end of a word.
 std::string lower_at(std::string_view text, std::size_t at) {
-  const CodePoint c = first_code_point(text.substr(at));
+  const Character c = first_character(text.substr(at));
   if (c.value != 0x3A3) return to_lower(text.substr(at, c.bytes));
   const auto ignorable = [](char32_t x) {
     return u_hasBinaryProperty(static_cast<UChar32>(x), UCHAR_CASE_IGNORABLE) != 0;
   };
   bool cased_before = false;
   for (std::string_view before = text.substr(0, at); !before.empty();) {
-    const std::size_t bytes = last_code_point_bytes(before);
-    const char32_t x = first_code_point(before.substr(before.size() - bytes)).value;
+    const std::size_t bytes = last_character(before).bytes;
+    const char32_t x = first_character(before.substr(before.size() - bytes)).value;
     before.remove_suffix(bytes);
     step();
     if (ignorable(x)) continue;
@@ -110,7 +111,7 @@ std::string lower_at(std::string_view text, std::size_t at) {
     break;
   }
   for (std::string_view behind = text.substr(at + c.bytes); cased_before && !behind.empty();) {
-    const CodePoint x = first_code_point(behind);
+    const Character x = first_character(behind);
     behind.remove_prefix(x.bytes);
     step();
     if (ignorable(x.value)) continue;
@@ -124,47 +125,11 @@ bool is_cased(char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), 
 
 }  // namespace
 
-CodePoint first_code_point(std::string_view text) {
-  if (text.empty()) return {};
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {byte(0), 1, true};
-  const std::size_t size = detail::utf8_character(text);
-  if (size == 0) return {0xFFFD, 1, false};
-  char32_t value = byte(0) & (0x7Fu >> size);
-  for (std::size_t i = 1; i < size; ++i) value = (value << 6) | (byte(i) & 0x3Fu);
-  return {value, size, true};
-}
-
-std::size_t last_code_point_bytes(std::string_view text) {
-  for (std::size_t n = 1; n <= std::min<std::size_t>(4, text.size()); ++n) {
-    if (detail::utf8_character(text.substr(text.size() - n)) == n) return n;
-  }
-  return text.empty() ? 0 : 1;
-}
-
-void append_utf8(std::string& text, char32_t value) {
-  if (value < 0x80) {
-    text.push_back(static_cast<char>(value));
-  } else if (value < 0x800) {
-    text.push_back(static_cast<char>(0xC0 | (value >> 6)));
-    text.push_back(static_cast<char>(0x80 | (value & 0x3F)));
-  } else if (value < 0x10000) {
-    text.push_back(static_cast<char>(0xE0 | (value >> 12)));
-    text.push_back(static_cast<char>(0x80 | ((value >> 6) & 0x3F)));
-    text.push_back(static_cast<char>(0x80 | (value & 0x3F)));
-  } else {
-    text.push_back(static_cast<char>(0xF0 | (value >> 18)));
-    text.push_back(static_cast<char>(0x80 | ((value >> 12) & 0x3F)));
-    text.push_back(static_cast<char>(0x80 | ((value >> 6) & 0x3F)));
-    text.push_back(static_cast<char>(0x80 | (value & 0x3F)));
-  }
-}
-
 std::size_t code_point_count(std::string_view text) {
   std::size_t count = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    at += static_cast<unsigned char>(text[at]) < 0x80 ? 1 : first_code_point(text.substr(at)).bytes;
+    at += static_cast<unsigned char>(text[at]) < 0x80 ? 1 : first_character(text.substr(at)).bytes;
     ++count;
   }
   return count;
@@ -173,7 +138,7 @@ std::size_t code_point_count(std::string_view text) {
 std::size_t byte_offset(std::string_view text, std::size_t index) {
   std::size_t at = 0;
   for (; index > 0 && at < text.size(); --index) {
-    at += static_cast<unsigned char>(text[at]) < 0x80 ? 1 : first_code_point(text.substr(at)).bytes;
+    at += static_cast<unsigned char>(text[at]) < 0x80 ? 1 : first_character(text.substr(at)).bytes;
   }
   return at;
 }
@@ -233,7 +198,7 @@ std::string fold_case(std::string_view text) { return map_case(text, folded); }
 std::string swap_case(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = first_code_point(text.substr(at));
+    const Character c = first_character(text.substr(at));
     const std::string_view here = text.substr(at, c.bytes);
     step();
     const bool upper = c.valid && is_upper(c.value);
@@ -246,7 +211,7 @@ std::string swap_case(std::string_view text) {
 
 std::string capitalize(std::string_view text) {
   if (text.empty()) return {};
-  const std::size_t first = first_code_point(text).bytes;
+  const std::size_t first = first_character(text).bytes;
   return title_of(text.substr(0, first)) + to_lower(text).substr(to_lower(text.substr(0, first)).size());
 }
 
@@ -254,7 +219,7 @@ std::string title_case(std::string_view text) {
   std::string out;
   bool inside = false;  // after a cased character
   for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = first_code_point(text.substr(at));
+    const Character c = first_character(text.substr(at));
     const std::string_view here = text.substr(at, c.bytes);
     step();
     const bool cased = c.valid && is_cased(c.value);
@@ -267,7 +232,7 @@ std::string title_case(std::string_view text) {
 
 std::string_view strip_left(std::string_view text) {
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     if (!c.valid || !is_space(c.value)) break;
     text.remove_prefix(c.bytes);
   }
@@ -276,8 +241,8 @@ std::string_view strip_left(std::string_view text) {
 
 std::string_view strip_right(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t bytes = last_code_point_bytes(text);
-    const CodePoint c = first_code_point(text.substr(text.size() - bytes));
+    const std::size_t bytes = last_character(text).bytes;
+    const Character c = first_character(text.substr(text.size() - bytes));
     if (!c.valid || !is_space(c.value)) break;
     text.remove_suffix(bytes);
   }

@@ -9,19 +9,14 @@
 #include <string>
 #include <string_view>
 
+#include "lm/base/unicode/utf8.h"
+
 namespace caldera::chat {
 
-/// The code point that `text` begins with and its length in bytes (1 or more; 0 for no text).
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t bytes = 0;
-  bool valid = true;
-};
-CodePoint first_code_point(std::string_view text);
-/// The bytes of the code point that `text` ends with.
-std::size_t last_code_point_bytes(std::string_view text);
-
-void append_utf8(std::string& text, char32_t value);
+using detail::append_character;
+using detail::Character;
+using detail::first_character;
+using detail::last_character;
 
 std::size_t code_point_count(std::string_view text);
 /// The byte at which code point `index` begins; the size of the text where it has no more than `index`.

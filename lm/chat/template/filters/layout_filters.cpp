@@ -70,7 +70,7 @@ ViewList pieces_of(View line, bool at_hyphens) {
       ++end;
       const bool hyphen = at_hyphens && !blank && end >= 3 && end + 1 < line.size() && line[end - 1] == '-';
       const auto letter = [&](std::size_t i) {
-        return is_alpha(first_code_point(line.substr(i)).value) || static_cast<signed char>(line[i]) < 0;
+        return is_alpha(first_character(line.substr(i)).value) || static_cast<signed char>(line[i]) < 0;
       };
       if (hyphen && letter(end - 2) && letter(end - 3) && letter(end) && letter(end + 1)) break;
     }

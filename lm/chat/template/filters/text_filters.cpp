@@ -31,7 +31,7 @@ std::string titled(std::string_view text) {
     word = end;
   };
   for (std::size_t at = 0; at < text.size();) {
-    const CodePoint c = first_code_point(text.substr(at));
+    const Character c = first_character(text.substr(at));
     const bool separates =
         (c.valid && is_space(c.value)) ||
         (c.value < 0x80 && std::string_view("-({[<").find(text[at]) != std::string_view::npos);
@@ -86,7 +86,7 @@ Value word_count(const Value& subject, Arguments& arguments) {
   std::int64_t count = 0;
   bool inside = false;
   for (std::string_view rest = text; !rest.empty();) {
-    const CodePoint c = first_code_point(rest);
+    const Character c = first_character(rest);
     const bool word = c.valid && is_word(c.value);
     count += static_cast<std::int64_t>(word && !inside);
     inside = word;
@@ -205,8 +205,8 @@ Value strip_tags(const Value& subject, Arguments& arguments) {
   std::string_view rest = strip_right(plain);
   while (!(rest = strip_left(rest)).empty()) {
     std::size_t end = 0;
-    while (end < rest.size() && !is_space(first_code_point(rest.substr(end)).value)) {
-      end += first_code_point(rest.substr(end)).bytes;
+    while (end < rest.size() && !is_space(first_character(rest.substr(end)).value)) {
+      end += first_character(rest.substr(end)).bytes;
     }
     if (out.size() > 0) out.add(' ');
     out.add(rest.substr(0, end));

@@ -34,7 +34,7 @@ Value every(const Value& self, Arguments& arguments) {
   step(text.size() / 16);
   const bool any = !text.empty();
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     if (!c.valid || !Is(c.value)) return false;
     text.remove_prefix(c.bytes);
   }
@@ -61,7 +61,7 @@ Value cased(const Value& self, Arguments& arguments) {
   std::string_view text = self.bytes();
   step(text.size() / 16);
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     if (IsOther(c.value) || is_title(c.value)) return false;
     any = any || (c.valid && Is(c.value));
     text.remove_prefix(c.bytes);
@@ -76,7 +76,7 @@ Value is_title_text(const Value& self, Arguments& arguments) {
   std::string_view text = self.bytes();
   step(text.size() / 16);
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     const bool starts = c.valid && (is_upper(c.value) || is_title(c.value));
     const bool goes_on = c.valid && is_lower(c.value);
     if ((starts && inside) || (goes_on && !inside)) return false;
@@ -88,7 +88,7 @@ Value is_title_text(const Value& self, Arguments& arguments) {
 }
 
 Value is_identifier(const Value& self, Arguments& arguments) {
-  if (self.bytes().empty() || !is_identifier_start(first_code_point(self.bytes()).value)) return false;
+  if (self.bytes().empty() || !is_identifier_start(first_character(self.bytes()).value)) return false;
   return every<is_identifier_part>(self, arguments);
 }
 
@@ -164,7 +164,7 @@ Value expand_tabs(const Value& self, Arguments& arguments) {
   std::int64_t column = 0;
   std::string_view text = self.bytes();
   while (!text.empty()) {
-    const std::size_t bytes = first_code_point(text).bytes;
+    const std::size_t bytes = first_character(text).bytes;
     const char c = text[0];
     if (c == '\t') {
       const std::int64_t spaces = size > 0 ? size - column % size : 0;
@@ -194,12 +194,12 @@ Value strip(const Value& text, const Value& chars, Ends ends) {
       step(set.size() / 64);
       return set.find(c) != std::string_view::npos;
     };
-    while (ends != Ends::right && !rest.empty() && in_set(rest.substr(0, first_code_point(rest).bytes))) {
-      rest.remove_prefix(first_code_point(rest).bytes);
+    while (ends != Ends::right && !rest.empty() && in_set(rest.substr(0, first_character(rest).bytes))) {
+      rest.remove_prefix(first_character(rest).bytes);
     }
     while (ends != Ends::left && !rest.empty() &&
-           in_set(rest.substr(rest.size() - last_code_point_bytes(rest)))) {
-      rest.remove_suffix(last_code_point_bytes(rest));
+           in_set(rest.substr(rest.size() - last_character(rest).bytes))) {
+      rest.remove_suffix(last_character(rest).bytes);
     }
   }
   if (rest.size() == text.bytes().size()) return text;
@@ -221,7 +221,7 @@ Value replace(std::string_view text, std::string_view old, std::string_view with
     if (old.empty()) {  // before each character and at the end
       out.add(with);
       if (text.empty()) return out.finish();
-      at = first_code_point(text).bytes;
+      at = first_character(text).bytes;
       out.add(text.substr(0, at));
       text.remove_prefix(at);
     } else {
@@ -257,7 +257,7 @@ ViewList lines_of(std::string_view text, bool keep_ends) {
     std::size_t end = at;
     std::size_t newline = 0;
     while (end < text.size()) {
-      const CodePoint c = first_code_point(text.substr(end));
+      const Character c = first_character(text.substr(end));
       if (c.valid && ends_line(c.value)) {
         newline =
             c.bytes + static_cast<std::size_t>(c.value == '\r' && text.substr(end + 1).starts_with('\n'));

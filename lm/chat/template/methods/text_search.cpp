@@ -16,19 +16,19 @@ ViewList split_whitespace(View text, std::int64_t most, bool from_right) {
   ViewList pieces;
   text = strip_left(strip_right(text));
   const auto space_at = [&](std::size_t at) {
-    const CodePoint c = first_code_point(text.substr(at));
+    const Character c = first_character(text.substr(at));
     return c.valid && is_space(c.value);
   };
   while (!text.empty()) {
     std::size_t cut = from_right ? text.size() : 0;
     if (most != 0 && from_right) {
       while (cut > 0) {
-        const std::size_t before = cut - last_code_point_bytes(text.substr(0, cut));
+        const std::size_t before = cut - last_character(text.substr(0, cut)).bytes;
         if (space_at(before)) break;
         cut = before;
       }
     } else if (most != 0) {
-      while (cut < text.size() && !space_at(cut)) cut += first_code_point(text.substr(cut)).bytes;
+      while (cut < text.size() && !space_at(cut)) cut += first_character(text.substr(cut)).bytes;
     } else {
       cut = from_right ? 0 : text.size();
     }

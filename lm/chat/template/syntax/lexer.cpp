@@ -55,7 +55,7 @@ class Lexer {
       const bool newline = source_[counted_] == '\n';
       here_.column = newline ? 1 : here_.column + 1;
       here_.line += static_cast<std::uint32_t>(newline);
-      counted_ += first_code_point(rest(counted_)).bytes;
+      counted_ += first_character(rest(counted_)).bytes;
     }
     return here_;
   }
@@ -186,7 +186,7 @@ class Lexer {
   }
 
   void token(std::string& open) {
-    const CodePoint c = first_code_point(rest(at_));
+    const Character c = first_character(rest(at_));
     if (is_ascii_digit(source_[at_])) return number();
     if (c.valid && is_identifier_start(c.value)) return name();
     if (source_[at_] == '\'' || source_[at_] == '"') return string();
@@ -196,7 +196,7 @@ class Lexer {
   void name() {
     std::size_t end = at_;
     while (end < source_.size()) {
-      const CodePoint c = first_code_point(rest(end));
+      const Character c = first_character(rest(end));
       if (!c.valid || !is_identifier_part(c.value)) break;
       end += c.bytes;
     }
@@ -275,7 +275,7 @@ class Lexer {
     for (const std::string_view symbol : kLong) size = begins(at_, symbol) ? 2 : size;
     const char c = source_[at_];
     if (size == 1 && kShort.find(c) == std::string_view::npos) {
-      error(at_, "unexpected char " + std::string(rest(at_).substr(0, first_code_point(rest(at_)).bytes)));
+      error(at_, "unexpected char " + std::string(rest(at_).substr(0, first_character(rest(at_)).bytes)));
     }
     if (c == '(') open.push_back(')');
     if (c == '[') open.push_back(']');

@@ -124,7 +124,7 @@ std::string digits_in_base(std::uint64_t value, unsigned base, bool upper) {
 
 FormatSpec parse_format_spec(std::string_view spec) {
   FormatSpec parsed;
-  const std::size_t first = first_code_point(spec).bytes;
+  const std::size_t first = first_character(spec).bytes;
   if (spec.size() > first && first > 0 && is_align(spec[first])) {
     parsed.fill = spec.substr(0, first);
     parsed.align = spec[first];
@@ -164,7 +164,7 @@ std::string format_integer(std::int64_t value, const FormatSpec& spec) {
       if (value < 0 || value > 0x10FFFF) fail("%c arg not in range(0x110000)");
       if (value >= 0xD800 && value < 0xE000) fail("a surrogate is no character");
       std::string text;
-      append_utf8(text, static_cast<char32_t>(value));
+      append_character(text, static_cast<char32_t>(value));
       return padded("", text, spec, '<');
     }
     case 'b':

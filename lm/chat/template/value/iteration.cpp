@@ -37,7 +37,7 @@ bool Iteration::next(Value& item) {
     case Value::Kind::text: {
       const std::string_view rest = std::string_view(over_.bytes()).substr(at_);
       if (rest.empty()) return false;
-      const std::size_t size = first_code_point(rest).bytes;
+      const std::size_t size = first_character(rest).bytes;
       at_ += size;
       item = Value(rest.substr(0, size));
       return true;

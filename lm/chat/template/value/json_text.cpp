@@ -108,7 +108,7 @@ class JsonWriter {
       out_.add(text.substr(0, plain));
       text.remove_prefix(plain);
       if (text.empty()) break;
-      const CodePoint c = first_code_point(text);
+      const Character c = first_character(text);
       add_escape(c.value);
       text.remove_prefix(c.bytes);
     }

@@ -85,7 +85,7 @@ void add_text_repr(TextBuilder& out, std::string_view text, bool ascii) {
   const char quote = single ? '"' : '\'';
   out.add(quote);
   while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
+    const Character c = first_character(text);
     if (c.value == '\\' || c.value == static_cast<unsigned char>(quote)) {
       out.add('\\');
       out.add(text.substr(0, 1));

@@ -57,7 +57,7 @@ Value slice_text(const Text& text, const Bounds& bounds) {
   Charge charge((text.length + 1) * sizeof(std::size_t));
   step(text.length);
   begins.reserve(text.length + 1);
-  for (std::size_t at = 0; at < bytes.size(); at += first_code_point(bytes.substr(at)).bytes)
+  for (std::size_t at = 0; at < bytes.size(); at += first_character(bytes.substr(at)).bytes)
     begins.push_back(at);
   begins.push_back(bytes.size());
   TextBuilder out;
