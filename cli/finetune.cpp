@@ -1,6 +1,7 @@
 // caldera finetune: trains a LoRA adapter for a model.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments/model_flags.h"
@@ -32,7 +33,7 @@ class FinetuneCommand : public Command {
         .type_name("PATH");
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
-    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
+    add_refused(args, "--report");
   }
 
   void run() override {
@@ -53,10 +54,11 @@ class FinetuneCommand : public Command {
     note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
                      model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
                      device.to_string()));
-    const nlohmann::ordered_json trained =
-        run_training(ObjectiveModels(*model, reference.get()), flags_, data);
-    save_adapter(*model, flags_.out, model_);
-    report(trained);
+    report(run_training(ObjectiveModels(*model, reference.get()), flags_, data,
+                        {.marker = "adapter_config.json",
+                         .write = [&](const std::filesystem::path& folder, StagedFiles& files) {
+                           save_adapter(*model, folder, files, model_);
+                         }}));
   }
 
  private:
@@ -78,11 +80,7 @@ class FinetuneCommand : public Command {
     nlohmann::ordered_json document = trained;
     document["adapter"] = flags_.out;
     if (json()) return print_json(document);
-    if (!trained["initial_val_loss"].is_null()) {
-      fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
-                 trained["final_val_loss"].get<double>());
-    }
-    fmt::print("adapter: {}\n", flags_.out);
+    print_trained(trained, "adapter", flags_.out);
   }
 
   std::string model_;

@@ -36,7 +36,7 @@ class PretrainCommand : public Command {
         .type_name("FILE.json");
     flags_.declare(args);
     add_memory_limit(args);
-    for (const char* flag : {"--save-every", "--resume", "--report"}) add_refused(args, flag);
+    add_refused(args, "--report");
   }
 
   void run() override {
@@ -50,13 +50,11 @@ class PretrainCommand : public Command {
 
     note(data.remark);
     note(fmt::format("training {} parameters, on {}", model->parameter_count(), device.to_string()));
-    const nlohmann::ordered_json trained = run_training(ObjectiveModels(*model), flags_, data);
-    fs::create_directories(flags_.out);
-    StagedFiles files;
-    copy_tokenizer(files);
-    model->save(flags_.out, files);
-    files.commit();
-    report(trained);
+    report(run_training(ObjectiveModels(*model), flags_, data,
+                        {.marker = "config.json", .write = [&](const fs::path& folder, StagedFiles& files) {
+                           copy_tokenizer(folder, files);
+                           model->save(folder, files);
+                         }}));
   }
 
  private:
@@ -86,11 +84,11 @@ class PretrainCommand : public Command {
     return std::make_unique<ByteTokenizer>(config.vocab_size == 258);
   }
 
-  void copy_tokenizer(StagedFiles& files) const {
+  void copy_tokenizer(const fs::path& folder, StagedFiles& files) const {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       // A tokenizer_config.json alone describes no tokenizer of ours.
       if (fs::exists(beside_config("tokenizer.json")) && fs::exists(beside_config(name)))
-        files.add_text(fs::path(flags_.out) / name, read_text_file(beside_config(name)));
+        files.add_text(folder / name, read_text_file(beside_config(name)));
     }
   }
 
@@ -98,11 +96,7 @@ class PretrainCommand : public Command {
     nlohmann::ordered_json document = trained;
     document["model"] = flags_.out;
     if (json()) return print_json(document);
-    if (!trained["initial_val_loss"].is_null()) {
-      fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
-                 trained["final_val_loss"].get<double>());
-    }
-    fmt::print("model: {}\n", flags_.out);
+    print_trained(trained, "model", flags_.out);
   }
 
   std::string config_;

@@ -10,6 +10,7 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/outputs.h"
+#include "cli/training/run_control.h"
 #include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
@@ -19,6 +20,8 @@
 
 namespace caldera::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Moves the end of `train` into a validation part; nothing if there is too little to share.
 std::optional<ExampleSet> hold_out(ExampleSet& train, std::int64_t batch_size, std::int64_t seq_len) {
@@ -50,8 +53,26 @@ std::string plural(std::int64_t n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
+/// Whether a path is inside of a folder (or is it), be they there or not.
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const fs::path outer = fs::weakly_canonical(folder);
+  const fs::path inner = fs::weakly_canonical(path);
+  return std::ranges::mismatch(outer, inner).in1 == outer.end();
+}
+
 nlohmann::ordered_json or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// About what a run's folder takes at most: the checkpoints that are kept and the one that is being written,
+/// each with the model or adapter, the parameters and two moments of each.
+std::uint64_t bytes_of_checkpoints(CausalLM& model, const TrainingFlags& flags) {
+  const TrainOptions& options = flags.options;
+  const std::int64_t saves = options.save_every > 0 ? options.iterations / options.save_every + 1 : 1;
+  std::int64_t bytes = 0;
+  for (const Parameter& p : model.trainable_parameters())
+    bytes += p.tensor->numel() * static_cast<std::int64_t>(size_of(p.tensor->dtype())) * 4;
+  return static_cast<std::uint64_t>(bytes * (std::min(saves, flags.keep) + 1));
 }
 
 }  // namespace
@@ -123,16 +144,63 @@ void TrainingFlags::declare(Arguments& args) {
   declare_dtype(args, dtype, "What is computed in; what is trained stays f32, and f16 scales the loss");
   args.option("--log", log,
               "Write a JSON object a step and validation there, as they come; an "
-              "earlier file is replaced when the training begins")
+              "earlier file is replaced when the training begins, or gone on with")
       .type_name("FILE.jsonl");
+  args.option("--save-every", options.save_every,
+              "Steps between checkpoints, --out/checkpoint-STEP; 0 writes one at the end only")
+      .type_name("N")
+      .check(integer_in(0, most))
+      .show_default();
+  args.option("--keep", keep, "Checkpoints that are kept: the newest, and the best")
+      .type_name("N")
+      .check(integer_in(1, most))
+      .show_default();
+  resume_option_ =
+      args.option(
+              "--resume", resume_,
+              "Go on from the newest checkpoint in --out, or in PATH, bit for bit (on the CPU) as if the run "
+              "had not stopped; where --out holds none, begin")
+          .type_name("[PATH]")
+          .optional_value();
+  args.flag("--overwrite", overwrite,
+            "Replace what another run left in --out, once there is a checkpoint to do it with");
+  args.flag("--best", best, "Hand out what had the lowest validation loss, not the last");
+  args.option("--patience", options.patience,
+              "End after so many validations in a row without a lower loss, and hand out the best; 0 is off")
+      .type_name("N")
+      .check(integer_in(0, most))
+      .show_default();
 }
 
 void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (options.val_batches == 0)
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   options.schedule = parse_schedule(schedule);
+  best = best || options.patience > 0;
+  if (best && options.val_every == 0)
+    throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
+  options.save_best = best;
   check_output_folder(out, outputs, "--out");
-  if (!log.empty()) check_output_file(log, "--log");
+  // A log within --out, which may not be there yet.
+  if (!log.empty() && !is_within(log, out)) check_output_file(log, "--log");
+  find_resumed_state(outputs.front());
+}
+
+void TrainingFlags::find_resumed_state(const char* marker) {
+  if (resume_option_.given()) {
+    resumed_state = find_train_state(resume_.empty() ? out : resume_);
+    if (!resumed_state && !resume_.empty())
+      throw FileError(
+          fmt::format("--resume {}: there is no checkpoint (a folder with {})", resume_, kTrainStateFile));
+  }
+  const bool in_place = resume_option_.given() && (resume_.empty() || is_within(resume_, out));
+  if (in_place || overwrite) return;
+  std::error_code error;
+  if (fs::exists(fs::path(out) / marker, error) || !checkpoint_steps(out).empty())
+    throw FileError(fmt::format(
+        "--out {}: holds what another run has trained; give --overwrite to replace it, --resume to "
+        "go on with it, or name another folder",
+        out));
 }
 
 std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
@@ -187,27 +255,62 @@ TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tok
 }
 
 nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
-                                    const TrainingData& data) {
+                                    const TrainingData& data, const RunOutput& output) {
   CausalLM& model = models.policy();
   TrainOptions& options = flags.options;
   if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
+  const auto note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+
+  RunFolder folder(flags.out,
+                   {.marker = output.marker, .keep = flags.keep, .replace = flags.overwrite, .notes = {}},
+                   output.write);
+  folder.open();
+  folder.check_space(bytes_of_checkpoints(model, flags));
+  std::optional<TrainState> from;
+  if (flags.resumed_state) {
+    from = read_train_state(*flags.resumed_state, model.device());
+    note(fmt::format("going on after step {} of {}", from->step, options.iterations));
+  }
+  RunControl control(folder, output.write, std::move(from), flags.best, note);
 
   ProgressObserver progress;
   std::vector<TrainObserver*> observers{&progress};
   std::optional<JsonLogObserver> log;
   if (!flags.log.empty()) observers.push_back(&log.emplace(flags.log));
   const TrainResult result = train(models, *make_objective(flags.objective), data.train,
-                                   data.valid ? &*data.valid : nullptr, options, observers);
+                                   data.valid ? &*data.valid : nullptr, options, observers, &control);
 
+  const bool hands_out_best = flags.best && result.best;
   nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
   summary["val_loss"] = or_null(result.final_val_loss);
   for (const Metric& metric : result.final_val_metrics) summary["val_" + metric.name] = metric.value;
   summary["initial_val_loss"] = or_null(result.initial_val_loss);
-  summary["final_val_loss"] = or_null(result.final_val_loss);
+  summary["final_val_loss"] =
+      or_null(hands_out_best ? std::optional(result.best->loss) : result.final_val_loss);
+  if (result.best) {
+    summary["best_step"] = result.best->step;
+    summary["best_val_loss"] = result.best->loss;
+  }
+  summary["iterations"] = options.iterations;
+  if (result.end == TrainEnd::stopped) summary["stopped"] = "interrupted";
+  if (result.end == TrainEnd::no_progress) summary["stopped"] = "no progress";
   summary["trainable_parameters"] = model.trainable_parameter_count();
   summary["total_parameters"] = model.parameter_count();
   summary["peak_bytes"] = result.peak_bytes;
   return summary;
+}
+
+void print_trained(const nlohmann::ordered_json& trained, const char* what, const std::string& out) {
+  const std::string stopped = trained.value("stopped", "");
+  if (!stopped.empty())
+    fmt::print("stopped after step {} of {}{}\n", trained["step"].get<std::int64_t>(),
+               trained["iterations"].get<std::int64_t>(),
+               stopped == "interrupted" ? "; go on with the same flags and --resume"
+                                        : ": the validation loss no longer falls");
+  if (!trained["initial_val_loss"].is_null() && stopped != "interrupted")
+    fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
+               trained["final_val_loss"].get<double>());
+  fmt::print("{}: {}\n", what, out);
 }
 
 }  // namespace caldera::cli

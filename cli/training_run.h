@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/arguments/arguments.h"
+#include "training/checkpoints/run_folder.h"
 #include "training/data/chat_format.h"
 #include "training/data/dataset.h"
 #include "training/objectives/objective_options.h"
@@ -22,7 +24,11 @@ inline constexpr std::int64_t kTrainingSeqLen = 256;
 struct TrainingFlags {
   std::string data;
   std::string out;
-  TrainOptions options{.optimizer = {.learning_rate = 1e-4}, .val_every = 200, .val_batches = 25};
+  TrainOptions options{.optimizer = {.learning_rate = 1e-4},
+                       .val_every = 200,
+                       .val_batches = 25,
+                       .save_every = 100,
+                       .try_longest = true};
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
   std::string schedule = "constant";
@@ -30,12 +36,24 @@ struct TrainingFlags {
   ObjectiveOptions objective;
   std::string dtype = "f32";
   std::string log;
+  std::int64_t keep = 2;
+  bool overwrite = false;
+  bool best = false;
+  /// The state to go on from; nothing where the run begins. check() finds it.
+  std::optional<std::filesystem::path> resumed_state;
 
   /// Declares the flags that this version supports.
   void declare(Arguments& args);
-  /// Checks what needs neither model nor data: dtype, schedule, output paths; `outputs` are the files that
-  /// will be written to --out. Throws UsageError or FileError.
+  /// Checks what needs neither model nor data: dtype, schedule, output paths, and what to go on from;
+  /// `outputs` are the files that will be written to --out, the one that makes it a model first. Throws
+  /// UsageError or FileError.
   void check(const std::vector<const char*>& outputs);
+
+ private:
+  void find_resumed_state(const char* marker);
+
+  std::string resume_;
+  Option resume_option_;
 };
 
 /// The sequence length to use: the one asked for, else `otherwise` or the model's positions if those are
@@ -56,10 +74,20 @@ struct TrainingData {
 TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
                                 const ModelConfig& config, ChatFormat* chat = nullptr);
 
-/// Trains with progress on standard error and the log, if asked for. Returns the summary's fields: the last
-/// step's, "val_loss" and the objective's "val_NAME" of the last validation, "initial_val_loss",
-/// "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes".
+/// Says what a command puts into its run's folder.
+struct RunOutput {
+  std::string marker;  ///< see RunFolderOptions
+  RunFolder::WriteModel write;
+};
+
+/// Trains with progress on standard error and the log, if asked for, into the folder --out. Returns the
+/// summary's fields: the last step's, "val_loss" and the objective's "val_NAME" of the last validation,
+/// "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes"; "stopped"
+/// where the run ended early, and the best validation as "best_step", "best_val_loss".
 nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
-                                    const TrainingData& data);
+                                    const TrainingData& data, const RunOutput& output);
+
+/// Prints for people what `trained`, the summary of run_training(), says; `what` was written to `out`.
+void print_trained(const nlohmann::ordered_json& trained, const char* what, const std::string& out);
 
 }  // namespace caldera::cli

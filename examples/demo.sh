@@ -132,7 +132,7 @@ step() { printf '\n== %s\n' "$*" >&2; }
 start=$(date +%s)
 
 step "1/4 pre-training a small Llama on bytes ($pretrain_iterations iterations)"
-caldera "$out/pretrain.json" pretrain --config examples/demo_config.json --data "$out/pretrain-data" --out "$out/base" \
+caldera "$out/pretrain.json" pretrain --config examples/demo_config.json --data "$out/pretrain-data" --out "$out/base" --overwrite \
   --iterations "$pretrain_iterations" --batch-size "$batch_size" --seq-len "$seq_len" --learning-rate 2e-3 \
   --schedule cosine --warmup 20 --seed 1
 
@@ -141,7 +141,7 @@ evaluate "$out/before.json"
 sample "$out/sample-before.json"
 
 step "3/4 LoRA fine-tuning, rank 8 on every linear layer ($finetune_iterations iterations)"
-caldera "$out/finetune.json" finetune --model "$out/base" --data "$out/finetune-data" --out "$out/adapter" \
+caldera "$out/finetune.json" finetune --model "$out/base" --data "$out/finetune-data" --out "$out/adapter" --overwrite \
   --rank 8 --alpha 16 --target-modules all-linear --iterations "$finetune_iterations" --batch-size "$batch_size" \
   --seq-len "$seq_len" --learning-rate 2e-3 --schedule cosine --warmup 10 --seed 2 --log "$out/finetune.jsonl"
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "lm/lm.h"
+#include "training/checkpoints/run_folder.h"
+#include "training/checkpoints/train_state.h"
 #include "training/data/chat_format.h"
 #include "training/data/dataset.h"
 #include "training/data/example_files.h"
@@ -17,6 +19,7 @@
 #include "training/optim/registry.h"
 #include "training/optim/schedule.h"
 #include "training/optim/sgd.h"
+#include "training/trainer/control.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/observer.h"
 #include "training/trainer/progress.h"

@@ -31,6 +31,10 @@ Option Option::required(bool required) const {
   option_->required(required);
   return *this;
 }
+Option Option::optional_value() const {
+  option_->expected(0, 1);
+  return *this;
+}
 Option Option::excludes(Option other) const {
   option_->excludes(other.option_);
   return *this;

@@ -35,6 +35,8 @@ class Option {
   /// Refuses any other value.
   Option one_of(const std::vector<std::string>& values) const;
   Option required(bool required = true) const;
+  /// Lets the option stand without a value.
+  Option optional_value() const;
   /// Refuses both options together.
   Option excludes(Option other) const;
   /// Splits a value into a list at this character.

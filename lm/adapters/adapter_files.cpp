@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 
 #include "lm/adapters/adapter_config.h"
 #include "lm/adapters/lora.h"
 #include "lm/base/atomic_file.h"
+#include "lm/base/staged_folder.h"
 #include "lm/base/unicode/utf8.h"
 #include "lm/formats/safetensors/safetensors.h"
 #include "lm/formats/safetensors/tensor_problems.h"
@@ -37,7 +39,8 @@ std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, int
 
 }  // namespace
 
-void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model) {
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles& files,
+                  const std::string& base_model) {
   AdapterConfig config;
   // A path may hold any bytes, JSON may not; the field is a note to people.
   config.base_model_name_or_path = detail::to_utf8(base_model);
@@ -55,11 +58,23 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::
   std::vector<Parameter> factors = model.parameters();
   std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p); });
   detail::create_folder(dir);
-  StagedFiles files;
   detail::write_parameters(files, dir / kWeightsFile, factors, kPrefix);
   // Last: a folder without it is no adapter, so that a kill in between leaves a new folder that is refused.
   files.add_text(dir / kConfigFile, config.to_json());
-  files.commit();
+}
+
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model) {
+  const auto write = [&](const std::filesystem::path& folder) {
+    StagedFiles files;
+    save_adapter(model, folder, files, base_model);
+    files.commit();
+  };
+  std::error_code error;
+  if (!std::filesystem::exists(dir / kConfigFile, error)) return write(dir);
+  // Both files at once: new weights with the old configuration would load, with a wrong scale.
+  StagedFolder folder(std::filesystem::canonical(dir));
+  write(folder.path());
+  folder.commit();
 }
 
 AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {

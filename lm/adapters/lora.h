@@ -14,6 +14,7 @@
 namespace caldera {
 
 class CausalLM;
+class StagedFiles;
 
 struct LoRAOptions {
   int rank = 8;
@@ -74,10 +75,14 @@ std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector
 std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed);
 
-/// Writes adapter_config.json and adapter_model.safetensors as PEFT reads them: both are written before
-/// either is replaced. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws
-/// ValueError when the model has no adapter, FileError when writing fails.
+/// Writes adapter_config.json and adapter_model.safetensors as PEFT reads them. An adapter that is there is
+/// replaced in one step, with what else is in its folder kept: a kill at any moment leaves the old or the new
+/// one. `base_model` is recorded as base_model_name_or_path. Creates the folder. Throws ValueError when the
+/// model has no adapter, FileError when writing fails.
 void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model = {});
+/// Writes them together with other files: the caller commits `files`.
+void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles& files,
+                  const std::string& base_model = {});
 
 /// An adapter as its files have it.
 struct AdapterFactors {

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "lm/base/file_descriptor.h"
+#include "lm/base/temporary_name.h"
 
 namespace caldera {
 namespace {
@@ -78,13 +78,12 @@ void write_stream(const std::filesystem::path& path, const Produce& produce) {
 class StagedFiles::TemporaryFile {
  public:
   TemporaryFile(const std::filesystem::path& target, const Produce& produce) : target_(target) {
-    static std::atomic<std::uint64_t> counter{0};
     // O_EXCL and a fresh name: never write through a link or into a file that a killed process left behind.
     // Mode 0666 lets the user's umask decide, as for any other file a program writes.
     constexpr int kAttempts = 10000;
     FileDescriptor fd;
     for (int attempt = 0; attempt < kAttempts && !fd; ++attempt) {
-      path_ = folder() / fmt::format(".caldera-{}-{}.tmp", ::getpid(), counter.fetch_add(1));
+      path_ = folder() / detail::temporary_name();
       fd = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (!fd && errno != EEXIST) break;
     }

@@ -1,4 +1,4 @@
-// A POSIX file descriptor with an owner. Private to lm/.
+// A POSIX file descriptor with an owner. Private to lm/ and training/.
 #pragma once
 
 #include <unistd.h>

@@ -3,7 +3,7 @@
 . tests/support/tiny_model.sh
 
 make_model
-finetune="$CALDERA_BIN finetune --json --data $work/data --out $work/adapter --iterations 2"
+finetune="$CALDERA_BIN finetune --json --data $work/data --out $work/adapter --iterations 2 --overwrite"
 expect_exit 0 $finetune --model "$work/base" --device cpu
 before=$(fingerprint "$work/adapter")
 base_before=$(fingerprint "$work/base")
@@ -65,7 +65,7 @@ for field in hidden_size num_attention_heads vocab_size num_hidden_layers interm
   sed -e "s/\"$field\"/\"no_$field\"/" "$work/base/config.json" >"$broken/config.json"
   fails_everywhere "$field"
   fails "$field" "$CALDERA_BIN" pretrain --json --device cpu --config "$broken/config.json" --data "$work/data" \
-    --out "$work/adapter" --iterations 1
+    --out "$work/adapter" --iterations 1 --overwrite
 done
 
 break_model
@@ -81,7 +81,7 @@ fails_everywhere broken
 
 # ---- Data --------------------------------------------------------------------------------------------------------
 
-finetune_on="$CALDERA_BIN finetune --json --device cpu --model $work/base --out $work/adapter --iterations 1"
+finetune_on="$CALDERA_BIN finetune --json --device cpu --model $work/base --out $work/adapter --iterations 1 --overwrite"
 : >"$work/empty.txt"
 : >"$work/empty.jsonl"
 echo '{"text": ' >"$work/torn.jsonl"
@@ -95,7 +95,7 @@ fails nothing $finetune_on --data "$work/nothing"
 fails absent.txt $finetune_on --data "$work/absent.txt"
 fails empty.txt "$CALDERA_BIN" evaluate --json --device cpu --model "$work/base" --data "$work/empty.txt"
 fails empty.txt "$CALDERA_BIN" pretrain --json --device cpu --config "$work/config.json" --data "$work/empty.txt" \
-  --out "$work/base" --iterations 1
+  --out "$work/base" --iterations 1 --overwrite
 
 # ---- Names that lead nowhere -------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ tail -n 1 "$work/stderr" | grep -q 'caldera finetune: .*nothing was saved' || fa
 fails config.json "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" --data "$work/data" \
   --out "$work/config.json" --iterations 1
 fails log "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" --data "$work/data" \
-  --out "$work/adapter" --iterations 1 --log "$work/absent/log.jsonl"
+  --out "$work/adapter" --iterations 1 --overwrite --log "$work/absent/log.jsonl"
 
 # Outputs that could not be written in the end are refused before the work.
 mkdir -p "$work/blocked/adapter_config.json"

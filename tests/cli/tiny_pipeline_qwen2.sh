@@ -23,7 +23,7 @@ done
 
 for flags in "" "--dtype bf16"; do
   expect_exit 0 "$CALDERA_BIN" finetune --json --device "$device" --model "$work/base" --data "$work/data" \
-    --out "$work/adapter" --target-modules all-linear --rank 4 --iterations 10 --seed 1 $flags
+    --out "$work/adapter" --target-modules all-linear --rank 4 --iterations 10 --seed 1 --overwrite $flags
   less "$(json_number final_val_loss "$work/stdout")" "$(json_number initial_val_loss "$work/stdout")" ||
     fail "fine-tuning did not help: $(cat "$work/stdout")"
 done

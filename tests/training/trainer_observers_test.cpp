@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "tests/support/temp_folder.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
 
@@ -93,9 +94,37 @@ TEST(JsonLog, ReplacesTheFileWhenTheRunBegins) {
   log.on_end();
   EXPECT_EQ(content(), "{\"step\":0,\"val_loss\":1.5}\n" + to_json_line(step_record(1)) + "\n");
   std::filesystem::remove(path);
+}
 
-  JsonLogObserver nowhere("/nonexistent/folder/log.jsonl");
-  EXPECT_THROW(nowhere.on_begin(1), FileError);
+TEST(JsonLog, WarnsOnceWhereItCannotWrite) {
+  for (const char* path : {"/nonexistent/folder/log.jsonl", "/dev/full"}) {
+    std::vector<std::string> warnings;
+    JsonLogObserver log(path, [&](const std::string& line) { warnings.push_back(line); });
+    log.on_begin(2);
+    log.on_step(step_record(1));
+    log.on_step(step_record(2));
+    log.on_end();
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find(path), std::string::npos);
+  }
+}
+
+TEST(JsonLog, OfARunThatGoesOnKeepsTheLinesUpToItsStep) {
+  const testing::TempFolder temp;
+  const std::string one = to_json_line(step_record(1));
+  const std::string validation = to_json_line(ValidationRecord{2, 1.5});
+  const std::string two = to_json_line(step_record(2));
+  const auto path =
+      temp.put("log", one + "\n" + two + "\n" + validation + "\n" + to_json_line(step_record(3)) + "\n" +
+                          to_json_line(step_record(4)).substr(0, 20));
+  JsonLogObserver log(path);
+  log.on_resume(2);
+  log.on_begin(4);
+  log.on_step(step_record(3));
+  log.on_end();
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}),
+            one + "\n" + two + "\n" + validation + "\n" + to_json_line(step_record(3)) + "\n");
 }
 
 }  // namespace

@@ -48,6 +48,13 @@ void LossScaler::update(bool finite) {
 
 bool LossScaler::is_exhausted() const { return scale_ < kSmallestScale; }
 
+void LossScaler::restore(const State& state) {
+  const detail::OptionCheck require{"LossScaler"};
+  require(state.scale > 0 && state.scale <= kLargestScale, "scale", state.scale, "above 0 and at most 2^64");
+  scale_ = state.scale;
+  good_steps_ = state.good_steps;
+}
+
 // x - x is 0 for finite x, and NaN otherwise.
 LazyTensor is_finite_scalar(const LazyTensor& norm) { return equal(norm - norm, 0.0); }
 

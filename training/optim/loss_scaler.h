@@ -47,6 +47,15 @@ class LossScaler {
   /// is wrong.
   bool is_exhausted() const;
 
+  /// Holds what changes from step to step: a checkpoint saves it.
+  struct State {
+    double scale = 1;
+    std::int64_t good_steps = 0;
+  };
+  State state() const { return {.scale = scale_, .good_steps = good_steps_}; }
+  /// Goes on from a saved state. Throws ValueError for a scale that no scaler has.
+  void restore(const State& state);
+
  private:
   LossScalerOptions options_;
   double scale_;

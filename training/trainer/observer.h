@@ -41,6 +41,8 @@ class TrainObserver {
   TrainObserver(const TrainObserver&) = delete;
   TrainObserver& operator=(const TrainObserver&) = delete;
 
+  /// Before on_begin, where the run goes on after `step` steps of an earlier one.
+  virtual void on_resume(std::int64_t step) { static_cast<void>(step); }
   /// Before anything is computed. `total_steps` steps will follow.
   virtual void on_begin(std::int64_t total_steps) { static_cast<void>(total_steps); }
   virtual void on_step(const StepRecord& record) { static_cast<void>(record); }

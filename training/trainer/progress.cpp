@@ -51,10 +51,10 @@ void ProgressObserver::on_step(const StepRecord& record) {
   tokens_ += record.tokens;
   if (terminal_) {
     if (record.step == total_ || now - drawn_ >= kRedraw) draw_bar(record, now);
-  } else if (record.step == 1 || record.step == total_ || record.step % every_ == 0) {
+  } else if (record.step == first_step_ || record.step == total_ || record.step % every_ == 0) {
     write_line(record, now);
   }
-  if (record.step == 1) start_ = now;
+  if (record.step == first_step_) start_ = now;
 }
 
 void ProgressObserver::on_validation(const ValidationRecord& record) {
@@ -73,8 +73,8 @@ void ProgressObserver::on_end() {
 }
 
 std::string ProgressObserver::remaining(std::int64_t step, Clock::time_point now) const {
-  if (step < 2) return "-:--";
-  const double a_step = Seconds(now - start_).count() / static_cast<double>(step - 1);
+  if (step <= first_step_) return "-:--";
+  const double a_step = Seconds(now - start_).count() / static_cast<double>(step - first_step_);
   return duration(a_step * static_cast<double>(total_ - step));
 }
 

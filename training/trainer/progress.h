@@ -17,6 +17,7 @@ class ProgressObserver : public TrainObserver {
   /// `terminal` says what the stream is instead of asking the system.
   ProgressObserver(std::FILE* stream, bool terminal);
 
+  void on_resume(std::int64_t step) override { first_step_ = step + 1; }
   void on_begin(std::int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_validation(const ValidationRecord& record) override;
@@ -34,6 +35,7 @@ class ProgressObserver : public TrainObserver {
   bool terminal_;
   bool bar_visible_ = false;
   std::int64_t total_ = 0;
+  std::int64_t first_step_ = 1;
   std::int64_t every_ = 1;
   std::int64_t tokens_ = 0;      // since the line before
   Clock::time_point line_time_;  // of the line before

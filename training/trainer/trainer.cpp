@@ -11,6 +11,7 @@
 #include "engine/runtime/runtime.h"
 #include "ops/core/cast.h"
 #include "ops/shape/joining.h"
+#include "training/checkpoints/data_fingerprint.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/next_token.h"
 #include "training/optim/clip.h"
@@ -36,12 +37,15 @@ const char* kind_of_data(std::int64_t sequences_per_example) {
 class Run {
  public:
   Run(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
-      const TokenDataset* valid, const TrainOptions& options, std::span<TrainObserver* const> observers)
+      const TokenDataset* valid, const TrainOptions& options, std::span<TrainObserver* const> observers,
+      TrainControl* control)
       : models_(models),
         objective_(objective),
         model_(models.policy()),
+        data_(data),
         options_(options),
         observers_(observers),
+        control_(control),
         optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
         schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations},
         batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)) {
@@ -51,21 +55,44 @@ class Run {
   }
 
   TrainResult operator()() {
+    if (control_ != nullptr) {
+      state_.data_fingerprint = data_fingerprint(data_);
+      if (const TrainState* from = control_->resumed(); from != nullptr) resume(*from);
+    }
     const EndNotice end_notice(observers_);
-    for (TrainObserver* observer : observers_) observer->on_begin(options_.iterations);
+    for (TrainObserver* observer : observers_) {
+      if (resumed_step_ > 0) observer->on_resume(resumed_step_);
+      observer->on_begin(options_.iterations);
+    }
     model_.set_training(true);
-    model_.set_random_seed(mix_seed(options_.seed, kDropoutStream));
+    if (options_.try_longest) try_longest();
 
     TrainResult result;
-    validate(0, result);
-    result.initial_val_loss = result.final_val_loss;
-    for (std::int64_t step = 1; step <= options_.iterations; ++step) {
-      result.last_step = train_step(step);
+    result.last_step.step = state_.step;
+    if (state_.step == 0) validate();
+    bool stopped = false;
+    while (!stopped) {
+      // What was due when a run was stopped comes first when it goes on.
+      if (is_validation_due()) validate();
+      const bool out_of_patience = options_.patience > 0 && state_.misses >= options_.patience;
+      if (out_of_patience) result.end = TrainEnd::no_progress;
+      stopped = out_of_patience || state_.step == options_.iterations;
+      if (control_ != nullptr && !stopped && control_->stop_requested()) {
+        result.end = TrainEnd::stopped;
+        stopped = true;
+      }
+      save_if_due(stopped);
+      if (stopped) break;
+      result.last_step = train_step(state_.step + 1);
+      ++state_.step;
+      state_.tokens += result.last_step.tokens;
       for (TrainObserver* observer : observers_) observer->on_step(result.last_step);
-      const bool due = options_.val_every > 0 && step % options_.val_every == 0;
-      if (due || step == options_.iterations) validate(step, result);
     }
     model_.set_training(false);
+    result.initial_val_loss = state_.initial_val_loss;
+    result.final_val_loss = state_.val_loss;
+    result.final_val_metrics = state_.val_metrics;
+    result.best = state_.best;
     result.peak_bytes = peak_bytes();
     return result;
   }
@@ -91,17 +118,102 @@ class Run {
     double device_ms = 0;
   };
 
-  void validate(std::int64_t step, TrainResult& to) {
+  bool is_validation_due() const {
+    const bool due = options_.val_every > 0 && state_.step % options_.val_every == 0;
+    return state_.step > 0 && (due || state_.step == options_.iterations) &&
+           state_.validated_step < state_.step;
+  }
+
+  void validate() {
     if (validation_.empty()) return;
     const Evaluation result = evaluate(models_, objective_, validation_);
-    if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, step);
-    for (TrainObserver* observer : observers_) observer->on_validation({step, result.loss, result.metrics});
-    to.final_val_loss = result.loss;
-    to.final_val_metrics = result.metrics;
+    if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, state_.step);
+    for (TrainObserver* observer : observers_)
+      observer->on_validation({state_.step, result.loss, result.metrics});
+    state_.val_loss = result.loss;
+    state_.val_metrics = result.metrics;
+    state_.validated_step = state_.step;
+    if (state_.step == 0) {
+      state_.initial_val_loss = result.loss;
+    } else if (!state_.best || result.loss < state_.best->loss) {
+      state_.best = BestValidation{.step = state_.step, .loss = result.loss};
+      state_.misses = 0;
+    } else {
+      ++state_.misses;
+    }
+  }
+
+  void save_if_due(bool last) {
+    if (control_ == nullptr) return;
+    const bool due = options_.save_every > 0 && state_.step % options_.save_every == 0;
+    const bool is_best = options_.save_best && state_.best && state_.best->step == state_.step;
+    const bool requested = control_->save_requested();
+    const bool changed = state_.step > resumed_step_ || last;
+    if (!requested && !(changed && state_.step > 0 && (last || due || is_best))) return;
+    TrainState state = state_;
+    for (const Parameter& p : optimizer_->parameters()) state.parameters.emplace(p.name, *p.tensor);
+    state.optimizer = optimizer_->state();
+    state.data = batches_.position();
+    if (scaler_) state.loss_scaler = scaler_->state();
+    control_->save(state, last);
+  }
+
+  void resume(const TrainState& from) {
+    if (from.data_fingerprint != state_.data_fingerprint)
+      throw ValueError(
+          "the run to go on with trained on other data, or with another tokenizer, sequence length or mask: "
+          "go "
+          "on with what it began with");
+    const auto refuse = [](const std::string& what) {
+      throw ValueError(
+          fmt::format("the run to go on with {}: go on with the options that it began with", what));
+    };
+    for (const Parameter& p : optimizer_->parameters()) {
+      const auto found = from.parameters.find(p.name);
+      if (found == from.parameters.end()) refuse(fmt::format("did not train {}", p.name));
+      if (found->second.shape() != p.tensor->shape() || found->second.dtype() != p.tensor->dtype())
+        refuse(fmt::format("has {} as {} {}, this one as {} {}", p.name, name(found->second.dtype()),
+                           found->second.shape().to_string(), name(p.tensor->dtype()),
+                           p.tensor->shape().to_string()));
+    }
+    if (from.parameters.size() != optimizer_->parameters().size()) refuse("trained further parameters");
+    if (from.loss_scaler.has_value() != scaler_.has_value()) refuse("computed in another dtype");
+    if (from.step > options_.iterations)
+      refuse(fmt::format("has done {} steps of {}", from.step, options_.iterations));
+    for (const Parameter& p : optimizer_->parameters()) *p.tensor = from.parameters.at(p.name);
+    optimizer_->restore(from.optimizer);
+    batches_.restore(from.data);
+    if (scaler_) scaler_->restore(*from.loss_scaler);
+    state_ = from;
+    state_.parameters.clear();
+    state_.optimizer = {};
+    resumed_step_ = from.step;
+  }
+
+  // Evaluates the gradients of a batch of the longest examples, and forgets them: what does not fit the
+  // memory fails now and not in hours.
+  void try_longest() {
+    const auto length = [&](std::int64_t i) {
+      std::size_t longest = 0;
+      for (std::int64_t which = 0; which < data_.sequences_per_example(); ++which)
+        longest = std::max(longest, data_.tokens(i, which).size());
+      return longest;
+    };
+    std::int64_t longest = 0;
+    for (std::int64_t i = 1; i < data_.size(); ++i)
+      if (length(i) > length(longest)) longest = i;
+    const std::vector<std::int64_t> indices(static_cast<std::size_t>(options_.batch_size), longest);
+    const ObjectiveSums sums = objective_.sums(models_, data_.batch(indices));
+    std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
+    outputs.push_back(sums.loss);
+    eval(outputs);
   }
 
   StepRecord train_step(std::int64_t step) {
     const Clock::time_point start = Clock::now();
+    // Of the step alone, so that a run that goes on draws what it would have drawn.
+    model_.set_random_seed(
+        mix_seed(mix_seed(options_.seed, kDropoutStream), static_cast<std::uint64_t>(step)));
     const double learning_rate = schedule_.learning_rate(step - 1);
     std::vector<Batch> micro_batches;
     std::int64_t tokens = 0;
@@ -196,10 +308,10 @@ class Run {
   }
 
   [[noreturn]] void diverged(const char* what, double value, std::int64_t step) const {
-    throw Error(
-        fmt::format("the {} became {} in step {} of {}; training has stopped and nothing was saved: try a "
-                    "lower learning rate, a longer warm-up or a smaller max-grad-norm",
-                    what, value, step, options_.iterations));
+    throw Error(fmt::format(
+        "the {} became {} in step {} of {}; training has stopped and nothing was saved of it: try "
+        "a lower learning rate, a longer warm-up or a smaller max-grad-norm",
+        what, value, step, options_.iterations));
   }
 
   std::uint64_t peak_bytes() const { return device_counters(model_.device()).peak_bytes; }
@@ -207,8 +319,14 @@ class Run {
   const ObjectiveModels& models_;
   const Objective& objective_;
   CausalLM& model_;  // the one that is trained
+  const TokenDataset& data_;
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
+  TrainControl* control_;
+  // Without parameters, optimiser, data position and loss scaler, which are in their places until it is
+  // saved.
+  TrainState state_;
+  std::int64_t resumed_step_ = 0;
   std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
   BatchIterator batches_;
@@ -228,6 +346,8 @@ void TrainOptions::validate() const {
   require(warmup >= 0, "training: warmup must not be negative");
   require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
   require(val_every >= 0, "training: val_every must not be negative");
+  require(save_every >= 0, "training: save_every must not be negative");
+  require(patience >= 0, "training: patience must not be negative");
   require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
   loss_scaling.validate();
 }
@@ -239,7 +359,7 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 
 TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
                   const TokenDataset* valid, const TrainOptions& options,
-                  std::span<TrainObserver* const> observers) {
+                  std::span<TrainObserver* const> observers, TrainControl* control) {
   options.validate();
   if (objective.needs_reference()) models.require_reference(objective.name());
   for (const TokenDataset* part : {&data, valid}) {
@@ -250,12 +370,13 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
                                    kind_of_data(objective.sequences_per_example()),
                                    kind_of_data(part->sequences_per_example())));
   }
-  return Run(models, objective, data, valid, options, observers)();
+  return Run(models, objective, data, valid, options, observers, control)();
 }
 
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
-                  const TrainOptions& options, std::span<TrainObserver* const> observers) {
-  return train(ObjectiveModels(model), NextToken(), data, valid, options, observers);
+                  const TrainOptions& options, std::span<TrainObserver* const> observers,
+                  TrainControl* control) {
+  return train(ObjectiveModels(model), NextToken(), data, valid, options, observers, control);
 }
 
 }  // namespace caldera

@@ -12,6 +12,7 @@
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer_options.h"
 #include "training/optim/schedule.h"
+#include "training/trainer/control.h"
 #include "training/trainer/observer.h"
 
 namespace caldera {
@@ -22,23 +23,36 @@ struct TrainOptions {
   std::int64_t batch_size = 4;         ///< sequences evaluated together
   std::int64_t grad_accumulation = 1;  ///< batches a step
   ScheduleKind schedule = ScheduleKind::constant;
-  std::int64_t warmup = 0;           ///< steps; see Schedule
-  OptimizerOptions optimizer{};      ///< which one; its learning rate is the schedule's peak
-  double max_grad_norm = 1;          ///< 0 does not clip
-  std::int64_t val_every = 0;        ///< validate after so many steps; 0: only before and after the training
-  std::int64_t val_batches = -1;     ///< batches a validation; -1: all
-  std::uint64_t seed = 0;            ///< of the data's order and of dropout
+  std::int64_t warmup = 0;        ///< steps; see Schedule
+  OptimizerOptions optimizer{};   ///< which one; its learning rate is the schedule's peak
+  double max_grad_norm = 1;       ///< 0 does not clip
+  std::int64_t val_every = 0;     ///< validate after so many steps; 0: only before and after the training
+  std::int64_t val_batches = -1;  ///< batches a validation; -1: all
+  std::int64_t save_every = 0;    ///< save after so many steps; 0: only at the end. Needs a TrainControl
+  std::int64_t patience = 0;      ///< stop after so many validations without a best one; 0: never
+  bool save_best = false;         ///< save after each validation that is the best so far
+  bool try_longest = false;  ///< compute the longest batch's gradients first: memory is short now or never
+  std::uint64_t seed = 0;    ///< of the data's order and of dropout
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
   /// Throws ValueError naming the option that is outside of its domain.
   void validate() const;
 };
 
+/// Why a run ended.
+enum class TrainEnd : std::uint8_t {
+  finished,     ///< all steps are done
+  stopped,      ///< its control asked for it
+  no_progress,  ///< the validation loss did not improve for long enough (TrainOptions::patience)
+};
+
 struct TrainResult {
   std::optional<double> initial_val_loss;  ///< nothing without validation data
   std::optional<double> final_val_loss;
-  std::vector<Metric> final_val_metrics = {};  ///< the objective's, of the last validation
-  StepRecord last_step;
+  std::vector<Metric> final_val_metrics;  ///< the objective's, of that validation
+  std::optional<BestValidation> best;     ///< of the validations after the first step
+  StepRecord last_step;  ///< its step is the number of steps done, those before a resume included
+  TrainEnd end = TrainEnd::finished;
   std::uint64_t peak_bytes = 0;  ///< most memory in use on the device, in the life of the process
 };
 
@@ -56,15 +70,21 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 /// a loss scale (loss_scaler.h): a step whose gradients overflow changes nothing but the scale. On the CPU
 /// the same seed gives bit-identical losses.
 ///
+/// `control`, which may be null, says from which state to go on, is given the states to save, and may stop
+/// the run between two steps. On the CPU a run that is stopped and gone on with is bit for bit the one that
+/// was not, whatever the step. Of a state it throws ValueError where it is of other data, another optimiser
+/// or other parameters.
+///
 /// Throws ValueError for bad options, data that do not fit the model or the objective, and an objective that
 /// has no reference model; and Error when a loss or gradient
 /// norm is not finite; the parameters are then of no use.
 TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
                   const TokenDataset* valid, const TrainOptions& options,
-                  std::span<TrainObserver* const> observers = {});
+                  std::span<TrainObserver* const> observers = {}, TrainControl* control = nullptr);
 
 /// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
-                  const TrainOptions& options, std::span<TrainObserver* const> observers = {});
+                  const TrainOptions& options, std::span<TrainObserver* const> observers = {},
+                  TrainControl* control = nullptr);
 
 }  // namespace caldera

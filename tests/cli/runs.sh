@@ -1,0 +1,136 @@
+# The folder of a run, and signals to it: what is saved, what is refused, what survives.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+
+make_model
+
+train() {
+  out=$1
+  shift
+  exec "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$out" --rank 4 \
+    --batch-size 2 --seed 3 --val-every 0 "$@"
+}
+# begin OUT [FLAGS]: a run that goes on until it is told to stop; waits until it trains.
+begin() {
+  : >"$work/stderr"
+  (train "$@" --iterations 100000000) >"$work/stdout" 2>"$work/stderr" &
+  process=$!
+  tries=0
+  until grep -q '^step 1/' "$work/stderr"; do
+    tries=$((tries + 1))
+    [ $tries -lt 200 ] || fail "the run does not begin: $(cat "$work/stderr")"
+    sleep 0.05
+  done
+}
+# ends CODE: the run ends with it.
+ends() {
+  code=0
+  wait $process || code=$?
+  [ $code -eq "$1" ] || fail "exit code $code, not $1: $(cat "$work/stdout" "$work/stderr")"
+}
+await() { # await PATH
+  tries=0
+  until [ -e "$1" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 200 ] || fail "$1 does not come: $(ls -a "$work"/*)"
+    sleep 0.05
+  done
+}
+loads() { # loads FOLDER
+  expect_exit 0 "$CALDERA_BIN" generate --device cpu --model "$work/base" --adapter "$1" --prompt-ids 1 --max-tokens 0
+}
+
+# ---- Signals -----------------------------------------------------------------------------------------------------
+
+for signal in INT TERM; do
+  begin "$work/$signal" --save-every 0
+  kill -$signal $process
+  ends 0
+  grep -q 'stopped after step [0-9]* of 100000000; go on with' "$work/stdout" || fail "not said: $(cat "$work/stdout")"
+  loads "$work/$signal"
+done
+
+begin "$work/usr1" --save-every 0
+kill -USR1 $process
+await "$work/usr1/adapter_config.json"
+loads "$work/usr1"
+[ "$(find "$work/usr1" -name 'checkpoint-*' | wc -l)" -eq 1 ] || fail "not one checkpoint: $(ls "$work/usr1")"
+
+# ---- One run a folder --------------------------------------------------------------------------------------------
+
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/usr1" \
+  --iterations 1 --overwrite
+grep -q "another run (process [0-9]*) writes there" "$work/stderr" || fail "not locked: $(cat "$work/stderr")"
+kill -INT $process
+ends 0
+[ ! -e "$work/usr1/.caldera.lock" ] || fail "the lock stays"
+
+# ---- What is there is not replaced without a word ----------------------------------------------------------------
+
+before=$(fingerprint "$work/usr1")
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/usr1" --iterations 1
+expect_one_error_line
+grep -q -e '--overwrite.*--resume' "$work/stderr" || fail "no way out is named: $(cat "$work/stderr")"
+[ "$(fingerprint "$work/usr1")" = "$before" ] || fail "the folder changed"
+echo mine >"$work/usr1/notes.txt"
+expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/usr1" \
+  --iterations 3 --overwrite --rank 2 --log "$work/usr1/log.jsonl"
+grep -q '"r": 2' "$work/usr1/adapter_config.json" || fail "not replaced: $(cat "$work/usr1/adapter_config.json")"
+[ "$(cd "$work/usr1" && echo *)" = "adapter_config.json adapter_model.safetensors checkpoint-3 log.jsonl notes.txt" ] ||
+  fail "not the new run alone: $(ls "$work/usr1")"
+[ "$(grep -c '"loss"' "$work/usr1/log.jsonl")" -eq 3 ] || fail "the log is not whole"
+loads "$work/usr1"
+
+# A log within a folder that is not there yet.
+expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/fresh/run" \
+  --iterations 2 --log "$work/fresh/run/log.jsonl"
+[ "$(grep -c '"loss"' "$work/fresh/run/log.jsonl")" -eq 2 ] || fail "no log: $(ls "$work/fresh/run")"
+
+# ---- Disks -------------------------------------------------------------------------------------------------------
+
+if [ -c /dev/full ]; then
+  expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/full-log" \
+    --iterations 4 --log /dev/full
+  [ "$(grep -c 'warning: /dev/full' "$work/stderr")" -eq 1 ] || fail "not one warning: $(cat "$work/stderr")"
+  loads "$work/full-log"
+fi
+
+# No room for the checkpoints is known before the work (a file may have 1 kB here).
+(
+  trap '' XFSZ
+  ulimit -f 2
+  expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/no-room" --iterations 4
+  grep -q 'no room' "$work/stderr" || fail "not told: $(cat "$work/stderr")"
+  ! grep -q '^step' "$work/stderr" || fail "told after the work: $(cat "$work/stderr")"
+) || exit 1
+
+# The folder goes away under a run: checkpoints are warned of, and the end is in a folder that is named.
+begin "$work/gone" --save-every 500
+rm -rf "$work/gone"
+tries=0
+until grep -q 'warning: no checkpoint of step' "$work/stderr"; do
+  tries=$((tries + 1))
+  [ $tries -lt 400 ] || fail "no warning: $(cat "$work/stderr")"
+  sleep 0.05
+done
+kill -INT $process
+ends 1
+saved=$(sed -n 's/.*what was trained is in \([^:]*\): .*/\1/p' "$work/stderr")
+[ -d "$saved" ] || fail "no folder is named: $(cat "$work/stderr")"
+loads "$saved"
+[ -s "$saved/training_state.safetensors" ] || fail "no state"
+rm -rf "$saved"
+
+# ---- The best, and patience --------------------------------------------------------------------------------------
+
+expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" --data "$work/data" --out "$work/best" \
+  --iterations 400 --val-every 5 --patience 2 --learning-rate 0.05 --batch-size 4 --save-every 0 --target-modules all-linear
+grep -q '"stopped":"no progress"' "$work/stdout" || fail "it did not stop: $(cat "$work/stdout")"
+best=$(json_number best_step "$work/stdout")
+cmp "$work/best/adapter_model.safetensors" "$work/best/checkpoint-$best/adapter_model.safetensors" ||
+  fail "it does not hand out step $best: $(ls "$work/best")"
+given=$(json_number final_val_loss "$work/stdout")
+expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$work/base" --data "$work/data/valid.jsonl" \
+  --adapter "$work/best" --batch-size 4
+awk -v a="$given" -v b="$(json_number loss "$work/stdout")" 'BEGIN { d = a - b; exit !(d < 1e-6 && d > -1e-6) }' ||
+  fail "the adapter has another loss than $given: $(cat "$work/stdout")"
