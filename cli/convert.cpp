@@ -22,6 +22,13 @@ struct FormatName {
 constexpr std::array<FormatName, 3> kFormats{
     {{"safetensors", ModelFormat::safetensors}, {"gguf", ModelFormat::gguf}, {"mlx", ModelFormat::mlx}}};
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  names.reserve(kFormats.size());
+  for (const FormatName& format : kFormats) names.emplace_back(format.name);
+  return names;
+}
+
 class ConvertCommand : public Command {
  public:
   ConvertCommand() : Command("convert", "Write a model in another format or type of weights") {}
@@ -30,16 +37,17 @@ class ConvertCommand : public Command {
   void add_options(Arguments& args) override {
     declare_model(args, model_);
     args.option("--out", out_, "Folder to write; of GGUF a file").required().type_name("PATH");
-    args.option("--to", to_, "Format to write")
-        .required()
-        .type_name("FORMAT")
-        .one_of({"safetensors", "gguf", "mlx"});
-    args.option(
-            "--type", type_,
-            "What matrices are stored as: f32 (default), f16, bf16 of safetensors; f16 (default), f32, bf16, "
-            "q8_0, q4_0, q4_k of gguf; affine4 (default), affine8 of mlx")
-        .type_name("TYPE")
-        .one_of({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "affine4", "affine8"});
+    args.option("--to", to_, "Format to write").required().type_name("FORMAT").one_of(format_names());
+    std::string help;
+    std::vector<std::string> all;
+    for (const auto& [name, format] : kFormats) {
+      std::vector<std::string> types = weight_types(format);
+      for (const std::string& type : types)
+        if (std::ranges::find(all, type) == all.end()) all.push_back(type);
+      types.front() += " (default)";
+      help += fmt::format("{}{} of {}", help.empty() ? "" : "; ", fmt::join(types, ", "), name);
+    }
+    args.option("--type", type_, "What matrices are stored as: " + help).type_name("TYPE").one_of(all);
   }
 
   void run() override {

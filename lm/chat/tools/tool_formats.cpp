@@ -3,15 +3,14 @@
 namespace caldera {
 
 const std::vector<ToolFormat>& tool_formats() {
-  using enum ToolPayload;
   // Sources: the chat templates of the families on the Hugging Face Hub.
   static const std::vector<ToolFormat> kFormats{
-      {"qwen3-coder", "<function=", "<tool_call>", "</tool_call>", xml, "arguments"},
-      {"hermes", "<tool_call>", "<tool_call>", "</tool_call>", call, "arguments"},
-      {"mistral", "[TOOL_CALLS]", "[TOOL_CALLS]", "", named, "arguments"},
-      {"phi4", "<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", calls, "arguments"},
-      {"llama3", "\"parameters\": dictionary of argument name", "", "", call, "parameters"},
-      {"llama3-tag", "<|python_tag|>", "<|python_tag|>", "", call, "parameters"},
+      {"qwen3-coder", "<function=", "<tool_call>", "</tool_call>", "xml", "arguments"},
+      {"hermes", "<tool_call>", "<tool_call>", "</tool_call>", "call", "arguments"},
+      {"mistral", "[TOOL_CALLS]", "[TOOL_CALLS]", "", "named", "arguments"},
+      {"phi4", "<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", "calls", "arguments"},
+      {"llama3", "\"parameters\": dictionary of argument name", "", "", "call", "parameters"},
+      {"llama3-tag", "<|python_tag|>", "<|python_tag|>", "", "call", "parameters"},
   };
   return kFormats;
 }

@@ -1,7 +1,6 @@
 // ToolFormat: how a family of models writes calls of tools into its text.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,20 +11,15 @@ namespace caldera {
 /// Characters that may stand around calls and between them.
 inline constexpr std::string_view kToolBlanks = " \t\r\n";
 
-/// Names what stands between the marks.
-enum class ToolPayload : std::uint8_t {
-  call,   ///< {"name", "arguments"}, or several such objects one after another
-  calls,  ///< a list of such objects, or one object
-  named,  ///< NAME[ARGS]{arguments}, or `calls`
-  xml,    ///< <function=NAME><parameter=KEY>VALUE</parameter>…</function>, or `call`
-};
-
+/// Says how calls are written: a row of the table in tool_formats.cpp.
 struct ToolFormat {
   std::string_view name;
   std::string_view sign;   ///< a chat template that has this text writes calls so
   std::string_view open;   ///< begins calls; empty: the whole text is calls, where it begins with {
   std::string_view close;  ///< ends them; empty: the end of the text
-  ToolPayload payload;
+  /// Names what stands between the marks: "call", objects with a name and arguments; "calls", a list of them;
+  /// "named", NAME[ARGS]{arguments}; "xml", <function=NAME><parameter=KEY>VALUE</parameter>...</function>.
+  std::string_view payload;
   std::string_view arguments;  ///< the name of the arguments: "arguments" or "parameters"
 };
 

@@ -1,9 +1,12 @@
+#include "lm/chat/tools/tool_payloads.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
+#include "engine/base/error.h"
 #include "lm/base/json_nesting.h"
-#include "lm/chat/tools/tool_call_parser.h"
 
 namespace caldera {
 namespace {
@@ -63,8 +66,12 @@ std::vector<ToolCall> read_json_calls(std::string_view text, const ToolFormat& f
   return calls;
 }
 
-// NAME[ARGS]{...}, where the mark between them may be left out; several begin with the opening mark each.
+bool is_json(std::string_view text) { return text.starts_with('{') || text.starts_with('['); }
+
+// NAME[ARGS]{...}, where the mark between them may be left out; several begin with the opening mark each. Or
+// a list of objects.
 std::vector<ToolCall> read_named_calls(std::string_view text, const ToolFormat& format) {
+  if (is_json(text)) return read_json_calls(text, format);
   constexpr std::string_view kArguments = "[ARGS]";
   std::vector<ToolCall> calls;
   while (!(text = trim(text)).empty()) {
@@ -96,7 +103,9 @@ std::optional<std::string_view> between(std::string_view& text, std::string_view
   return inner;
 }
 
-std::vector<ToolCall> read_xml_calls(std::string_view text) {
+// <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or objects.
+std::vector<ToolCall> read_xml_calls(std::string_view text, const ToolFormat& format) {
+  if (is_json(text)) return read_json_calls(text, format);
   std::vector<ToolCall> calls;
   while (auto function = between(text, "<function=", "</function>")) {
     const std::size_t name_end = function->find('>');
@@ -120,14 +129,45 @@ std::vector<ToolCall> read_xml_calls(std::string_view text) {
   return calls;
 }
 
+std::string object_head(std::string_view name, const ToolFormat& format) {
+  return fmt::format("{{\"name\": {}, \"{}\": ", name, format.arguments);
+}
+
+std::optional<detail::ToolCallFrame> object_frame(std::string_view name, const ToolFormat& format) {
+  const char* const blank = format.close.empty() ? "" : "\n";
+  return {{fmt::format("{}{}{}", format.open, blank, object_head(name, format)),
+           fmt::format("}}{}{}", blank, format.close)}};
+}
+
+std::optional<detail::ToolCallFrame> list_frame(std::string_view name, const ToolFormat& format) {
+  return {{fmt::format("{}[{}", format.open, object_head(name, format)), fmt::format("}}]{}", format.close)}};
+}
+
+std::optional<detail::ToolCallFrame> no_frame(std::string_view /*name*/, const ToolFormat& /*format*/) {
+  return std::nullopt;
+}
+
+/// The kinds of payloads, by the names that rows of tool_formats.cpp have for them.
+constexpr detail::ToolPayload kPayloads[] = {
+    {"call", read_json_calls, object_frame},  // {"name", "arguments"}, or several one after another
+    {"calls", read_json_calls, list_frame},   // a list of such objects, or one object
+    {"named", read_named_calls, list_frame},  // NAME[ARGS]{arguments}, or as "calls"
+    {"xml", read_xml_calls,
+     no_frame},  // <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or as "call"
+};
+
 }  // namespace
 
+const detail::ToolPayload& detail::payload_of(const ToolFormat& format) {
+  const auto* const found = std::ranges::find(kPayloads, format.payload, &ToolPayload::name);
+  if (found == std::ranges::end(kPayloads))
+    throw ValueError(fmt::format("tools: the format {} has a payload '{}', which is not known", format.name,
+                                 format.payload));
+  return *found;
+}
+
 std::vector<ToolCall> parse_tool_calls(std::string_view text, const ToolFormat& format) {
-  text = trim(text);
-  const bool is_json = text.starts_with('{') || text.starts_with('[');
-  if (format.payload == ToolPayload::named && !is_json) return read_named_calls(text, format);
-  if (format.payload == ToolPayload::xml && !is_json) return read_xml_calls(text);
-  return read_json_calls(text, format);
+  return detail::payload_of(format).read(trim(text), format);
 }
 
 }  // namespace caldera

@@ -181,7 +181,7 @@ Converted write_gguf(const ModelFiles& files, const CompleteConfig& complete, co
 }  // namespace
 
 std::vector<std::string> weight_types(ModelFormat format) {
-  if (format == ModelFormat::gguf) return {"f16", "f32", "bf16", "q8_0", "q4_0", "q4_k"};
+  if (format == ModelFormat::gguf) return detail::gguf_weight_types();
   if (format == ModelFormat::mlx) return {"affine4", "affine8"};
   return {"f32", "f16", "bf16"};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lm/base/json_file.h"
 #include "lm/formats/config/model_config.h"
@@ -32,5 +33,7 @@ void refuse_what_gguf_cannot_say(const GgufExport& model);
 /// or a weight that GGUF cannot hold.
 void add_configuration(GgufWriter& writer, const GgufExport& model);
 void add_weights(GgufWriter& writer, const GgufExport& model);
+/// Lists what GgufExport::type may be, the default first.
+std::vector<std::string> gguf_weight_types();
 
 }  // namespace caldera::detail

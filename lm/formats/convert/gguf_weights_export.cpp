@@ -2,6 +2,8 @@
 // choose types.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/formats/convert/gguf_export.h"
@@ -14,18 +16,26 @@ namespace {
 
 /// What bytes of a type are made by: a float, or a format of blocks.
 struct Target {
+  std::string_view name = "f32";
   std::uint32_t ggml = ggml::kF32;
   DType dtype = DType::f32;
   std::optional<QuantizedFormat> format;
 };
 
-Target target_of(const std::string& type) {
-  if (type == "f16") return {ggml::kF16, DType::f16, {}};
-  if (type == "bf16") return {ggml::kBF16, DType::bf16, {}};
-  if (type == "q8_0") return {ggml::kQ8_0, DType::f32, QuantizedFormat::q8_0};
-  if (type == "q4_0") return {ggml::kQ4_0, DType::f32, QuantizedFormat::q4_0};
-  if (type == "q4_k") return {ggml::kQ4_K, DType::f32, QuantizedFormat::q4_k};
-  return {};
+/// The types that matrices can be stored as; the first is the default.
+constexpr Target kTargets[] = {
+    {"f16", ggml::kF16, DType::f16, {}},
+    {"f32", ggml::kF32, DType::f32, {}},
+    {"bf16", ggml::kBF16, DType::bf16, {}},
+    {"q8_0", ggml::kQ8_0, DType::f32, QuantizedFormat::q8_0},
+    {"q4_0", ggml::kQ4_0, DType::f32, QuantizedFormat::q4_0},
+    {"q4_k", ggml::kQ4_K, DType::f32, QuantizedFormat::q4_k},
+};
+
+const Target& target_of(std::string_view type) {
+  const auto* const found = std::ranges::find(kTargets, type, &Target::name);
+  if (found == std::ranges::end(kTargets)) throw ValueError(fmt::format("GGUF: no type {} is written", type));
+  return *found;
 }
 
 /// Vectors stay f32. Of the types of few bits the output matrix gets eight, as it says which token comes
@@ -113,6 +123,12 @@ class Exporter {
 };
 
 }  // namespace
+
+std::vector<std::string> gguf_weight_types() {
+  std::vector<std::string> names;
+  for (const Target& target : kTargets) names.emplace_back(target.name);
+  return names;
+}
 
 void add_weights(GgufWriter& writer, const GgufExport& model) { Exporter(writer, model).write(); }
 

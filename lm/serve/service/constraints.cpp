@@ -1,8 +1,11 @@
 #include "lm/serve/service/constraints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "lm/chat/tools/tool_payloads.h"
 #include "lm/generate/grammar/tokenizer_vocabulary.h"
 #include "lm/serve/service/after_mark.h"
 
@@ -13,18 +16,11 @@ constexpr std::size_t kMostGrammars = 32;
 
 GrammarPart text_part(std::string text) { return {GrammarPart::Kind::text, std::move(text)}; }
 
-// One call as the format writes it.
-std::vector<GrammarPart> call_parts(const ToolFormat& format, const Json& function) {
-  const std::string name = dump(function["name"]);
-  const GrammarPart arguments{GrammarPart::Kind::json_schema,
-                              function.contains("parameters") && function["parameters"].is_object()
-                                  ? dump(function["parameters"])
-                                  : R"({"type":"object","additionalProperties":false})"};
-  const std::string head = "{\"name\": " + name + ", \"" + std::string(format.arguments) + "\": ";
-  const bool list = format.payload == ToolPayload::calls || format.payload == ToolPayload::named;
-  const std::string blank = format.close.empty() || list ? "" : "\n";
-  return {text_part(std::string(format.open) + blank + (list ? "[" : "") + head), arguments,
-          text_part(std::string("}") + (list ? "]" : "") + blank + std::string(format.close))};
+// The arguments of a function, as its schema has them.
+GrammarPart arguments_part(const Json& function) {
+  const bool has_schema = function.contains("parameters") && function["parameters"].is_object();
+  return {GrammarPart::Kind::json_schema,
+          has_schema ? dump(function["parameters"]) : R"({"type":"object","additionalProperties":false})"};
 }
 
 }  // namespace
@@ -38,15 +34,22 @@ std::shared_ptr<TokenConstraint> Constraints::format(const CompletionOptions& op
 }
 
 std::shared_ptr<TokenConstraint> Constraints::tool_call(const Json& tools, const std::string& name) {
-  if (!model_.tools || model_.tools->payload == ToolPayload::xml) {
+  if (!model_.tools)
     throw bad_request(
         "calls cannot be demanded of this model: how its chat template writes them is not known",
         "tool_choice");
-  }
+  const caldera::detail::ToolPayload& payload = caldera::detail::payload_of(*model_.tools);
   Alternatives alternatives;
   for (const Json& tool : tools) {
     const Json& function = tool["function"];
-    if (name.empty() || function["name"] == name) alternatives.push_back(call_parts(*model_.tools, function));
+    if (!name.empty() && function["name"] != name) continue;
+    const auto frame = payload.frame(dump(function["name"]), *model_.tools);
+    if (!frame)
+      throw bad_request(fmt::format("calls cannot be demanded of this model: it writes them as '{}', whose "
+                                    "arguments are no JSON",
+                                    payload.name),
+                        "tool_choice");
+    alternatives.push_back({text_part(frame->before), arguments_part(function), text_part(frame->after)});
   }
   return make(alternatives, "tools");
 }

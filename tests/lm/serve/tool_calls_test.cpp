@@ -1,9 +1,12 @@
 // Calls of tools in the forms that families of models write.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
+#include "engine/base/error.h"
 #include "lm/chat/tools/tool_call_parser.h"
+#include "lm/chat/tools/tool_payloads.h"
 
 namespace caldera {
 namespace {
@@ -85,6 +88,36 @@ TEST(ToolCalls, AreFoundInEveryForm) {
       EXPECT_EQ(parser.has_calls(), !c.calls.empty());
     }
   }
+}
+
+TEST(ToolFormats, WhatIsDemandedIsReadAsACall) {
+  const std::string arguments = R"({"city": "Oslo", "days": [1, 2]})";
+  std::size_t framed = 0;
+  for (const ToolFormat& format : tool_formats()) {
+    SCOPED_TRACE(format.name);
+    const auto frame = detail::payload_of(format).frame(R"("weather")", format);
+    if (!frame) {
+      EXPECT_EQ(format.payload, "xml") << "arguments that are JSON have a frame";
+      continue;
+    }
+    ++framed;
+    ToolCallParser parser(format);
+    const ToolCallParser::Output said = parser.push(frame->before + arguments + frame->after);
+    const ToolCallParser::Output rest = parser.finish();
+    std::vector<ToolCall> calls = said.calls;
+    calls.insert(calls.end(), rest.calls.begin(), rest.calls.end());
+    ASSERT_EQ(calls.size(), 1U);
+    EXPECT_EQ(calls[0].name, "weather");
+    EXPECT_EQ(nlohmann::json::parse(calls[0].arguments), nlohmann::json::parse(arguments));
+    EXPECT_EQ(said.content + rest.content, "");
+  }
+  EXPECT_GE(framed, 4U);
+}
+
+TEST(ToolFormats, APayloadThatIsNotKnownIsRefused) {
+  ToolFormat format = tool_formats().front();
+  format.payload = "smoke";
+  EXPECT_THROW(detail::payload_of(format), ValueError);
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+// ToolPayload: what stands between the marks of a call, read and written. Private to lm/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lm/chat/tools/tool_call_parser.h"
+#include "lm/chat/tools/tool_formats.h"
+
+namespace caldera::detail {
+
+/// Holds what stands around the arguments of a call, which are JSON.
+struct ToolCallFrame {
+  std::string before;
+  std::string after;
+};
+
+/// Describes one kind of payload: a row of the table in tool_payloads.cpp.
+struct ToolPayload {
+  std::string_view name;  ///< ToolFormat::payload
+  /// Reads a trimmed text. No calls where it is not what the format says.
+  std::vector<ToolCall> (*read)(std::string_view text, const ToolFormat& format);
+  /// Writes the frame of one call of a function, whose name is given as JSON; none where the arguments are
+  /// not written as JSON, so that no grammar demands a call.
+  std::optional<ToolCallFrame> (*frame)(std::string_view name, const ToolFormat& format);
+};
+
+/// Finds a format's payload. Throws ValueError for a name that none has.
+const ToolPayload& payload_of(const ToolFormat& format);
+
+}  // namespace caldera::detail
