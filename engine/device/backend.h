@@ -31,6 +31,8 @@ struct ProductVariantInfo {
 struct AttentionVariantInfo {
   std::string name;     // that pins it: CALDERA_VULKAN_ATTENTION=<name>, read while the device is opened
   std::string why_not;  // what the device lacks for it; empty: nothing
+  // Whether weights are rounded to the type of the operands before they are multiplied with values.
+  bool rounds_weights = false;
 };
 
 /// The variant by which a step is computed.

@@ -7,7 +7,7 @@
 //   SYNC                               the barrier of a workgroup, which may be a single subgroup
 //   WEIGHT(x)                          exp(x)
 //   STAGED, or else                    if matrices go through shared memory: see attention_staged.glsl, which is for
-//                                      GPUs, and asks for more; attention_direct.glsl reads them where they lie
+//                                      GPUs, and asks for more; attention_direct.glsl reads them where they are stored
 //   COOPERATIVE                        if they go through cooperative matrices: see attention_cooperative.glsl
 //   SMALL_CODE                         if short code is worth more than unrolled loops
 //   VECTOR_LOADS                       if rows of q, k, v and go are contiguous f32 and vectors are faster
@@ -19,7 +19,8 @@
 //   KERNEL_BEGIN, KERNEL_BATCH(batch)  what they need once, and in each batch
 //   SCORE(raw, query, key)             the score
 //   GRADIENT(d_score, raw, query, key) the gradient of the raw product
-// and f_exp, infinity and quiet_nan of the function library.
+// and f_exp, infinity and quiet_nan of the function library. In the place of attention_family.glsl stands the text of
+// the family (engine/device/vulkan/attention/families/) that computes the step.
 //
 // A workgroup takes a block of BLOCK_ROWS rows of an output and walks over all that these rows are combined with, in
 // blocks of BLOCK_COLUMNS: queries against keys, or keys against queries. Scores exist for one such block at a time. An
@@ -132,15 +133,7 @@ shared float blocks[BLOCKS * BLOCK_SIZE];
 
 int in_block(int row, int column) { return row * BLOCK_PITCH + column; }
 
-#if defined(COOPERATIVE) && defined(GRADIENTS)
-#include "attention_cooperative_grad.glsl"
-#elif defined(COOPERATIVE)
-#include "attention_cooperative.glsl"
-#elif defined(STAGED)
-#include "attention_staged.glsl"
-#else
-#include "attention_direct.glsl"
-#endif
+#include "attention_family.glsl"
 
 #ifndef COOPERATIVE
 #ifndef STAGED

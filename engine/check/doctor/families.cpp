@@ -22,7 +22,7 @@ Family attention_by(const AttentionVariantInfo& variant) {
             if (!variant.why_not.empty()) return x.skip(name, variant.why_not);
             x.on_other_backend(
                 name, "CALDERA_VULKAN_ATTENTION", variant.name.c_str(),
-                [&](Examination& other) { check_attention_variant(other, variant.name == "cooperative"); });
+                [&](Examination& other) { check_attention_variant(other, variant.rounds_weights); });
           }};
 }
 

@@ -8,11 +8,11 @@
 
 #include "engine/base/error.h"
 #include "engine/device/backend.h"
+#include "engine/device/vulkan/attention/attention_families.h"
 #include "engine/device/vulkan/memory/transfer.h"
 #include "engine/device/vulkan/open/instance.h"
 #include "engine/device/vulkan/open/physical_device.h"
 #include "engine/device/vulkan/replay/executable.h"
-#include "engine/device/vulkan/steps/attention_variants.h"
 #include "engine/device/vulkan/steps/context.h"
 #include "engine/device/vulkan/steps/step_code.h"
 #include "engine/device/vulkan/survey/survey.h"
@@ -52,13 +52,10 @@ class VulkanBackend : public Backend {
   }
 
   std::vector<AttentionVariantInfo> attention_variants() const override {
-    const auto has_matrices = static_cast<bool>(context_->device->capabilities().matrix_f16);
     std::vector<AttentionVariantInfo> variants;
-    for (const vulkan::AttentionVariant& v : vulkan::attention_variants())
-      variants.push_back(
-          {v.name, v.cooperative && !has_matrices
-                       ? "needs cooperative matrices (VK_KHR_cooperative_matrix) of f16 with sums of f32"
-                       : ""});
+    for (const vulkan::AttentionFamily* family : vulkan::attention_families())
+      variants.push_back({std::string(family->name()), family->why_not(context_->device->capabilities()),
+                          family->rounds_weights()});
     return variants;
   }
 

@@ -126,10 +126,10 @@ TEST_P(LoweredAttention, ValuesThatAreNotNumbers) {
 TEST_P(LoweredAttention, EveryVariant) {
   if (GetParam().kind != DeviceKind::vulkan) GTEST_SKIP() << "the CPU has one way";
   for (const AttentionVariantInfo& variant : shared_backend(GetParam()).attention_variants()) {
-    if (variant.name == "direct" || !variant.why_not.empty()) continue;
+    if (!variant.why_not.empty()) continue;
     const ScopedVariable pinned("CALDERA_VULKAN_ATTENTION", variant.name);
     const auto backend = make_backend(GetParam());
-    const bool halves = variant.name == "cooperative";  // rounds weights to f16
+    const bool halves = variant.rounds_weights;
     AttentionSetting s = kDecoding;
     s.group = 20;
     s.score = ScoreKind::causal;

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/device/vulkan/attention/attention_families.h"
 #include "engine/device/vulkan/glsl/epilogue.h"
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
-#include "engine/device/vulkan/steps/attention_problem.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 
 namespace caldera::vulkan {
@@ -90,31 +90,6 @@ const char* shader_name(AttentionPass pass) {
   return "attention_forward";
 }
 
-/// Definitions that shaders/attention/attention_staged.glsl asks for, and how exp is computed there: a GPU's
-/// exp2 is off by a few ulp and by what its argument is rounded, which is the score's own error.
-std::string staged_text(const AttentionBlocking& b, DType memory) {
-  if (!b.variant.staged) return "#define WEIGHT(x) f_exp(x)\n";
-  const std::string common =
-      fmt::format("#define WEIGHT(x) exp2((x) * 1.44269504)\n#define WIDE {}\n", b.wide);
-  if (b.cooperative)
-    return common + fmt::format(
-                        "#define COOPERATIVE\n#define MATRIX_M {}\n#define MATRIX_N {}\n#define MATRIX_K {}\n"
-                        "#define SUBGROUPS {}\n#define SUB_ROWS {}\n#define D_PAD {}\n#define E_PAD {}\n",
-                        b.matrices.m, b.matrices.n, b.matrices.k, b.subgroups, b.sub_rows, b.d_pad, b.e_pad);
-  const char* values = "uintBitsToFloat(bits)";
-  if (memory == DType::f16)
-    values = "vec4(unpackHalf2x16((h) == 0 ? bits.x : bits.z), unpackHalf2x16((h) == 0 ? bits.y : bits.w))";
-  if (memory == DType::bf16)
-    values =
-        "uintBitsToFloat(uvec4(((h) == 0 ? bits.x : bits.z) << 16, ((h) == 0 ? bits.x : bits.z) & "
-        "0xffff0000u, ((h) == 0 ? bits.y : bits.w) << 16, ((h) == 0 ? bits.y : bits.w) & 0xffff0000u))";
-  return common + fmt::format(
-                      "#define STAGED\n#define WIDE_VALUES(bits, h) {}\n#define SLICE {}\n#define PIECE "
-                      "{}\n#define FOURS {}\n#define STAGE "
-                      "{}\n",
-                      values, b.slice, b.piece, b.fours, b.stage());
-}
-
 /// Definitions that shaders/attention/attention.glsl asks for, and the functions of the kernels.
 std::string make_text(const AttentionStep& attention, const MatrixTypes& types, const AttentionSpace& space,
                       const std::vector<Part>& parts, const AttentionBlocking& b, bool vector_loads,
@@ -148,7 +123,7 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   text += fmt::format("#define TILE_ROWS {}\n#define TILE_COLUMNS {}\n", b.tile_rows, b.tile_columns);
   text += fmt::format("#define EACH {}\n", b.each);
   text += fmt::format("#define SYNC {}\n", b.one_subgroup ? "subgroupBarrier" : "barrier");
-  text += staged_text(b, types.operands);
+  text += b.family->definitions(b, types.operands);
   if (b.small_code) text += "#define SMALL_CODE\n";
   if (vector_loads) text += "#define VECTOR_LOADS\n";
   if (attention.causal.fill >= 0) text += "#define CAUSAL\n";
@@ -160,7 +135,8 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
   text += fmt::format("#define SCORE(raw, query, key) score_of(raw, {}query, key)\n", batch.names);
   text += fmt::format("#define GRADIENT(d_score, raw, query, key) gradient_of(d_score, raw, {}query, key)\n",
                       batch.names);
-  return text + whole_shader_text(shader_name(attention.pass));
+  return text +
+         whole_shader_text(shader_name(attention.pass), {"attention_family", b.family->text(attention.pass)});
 }
 
 /// The argument block, as shaders/attention/attention.glsl declares it.
@@ -214,6 +190,13 @@ std::uint32_t write_attention_block(TableWriter& table, const Step& step, const 
 
 }  // namespace
 
+AttentionBlocking blocking_of(const Context& context, const AttentionStep& attention,
+                              const AttentionSpace& space, DType memory) {
+  return share_attention(*context.attention,
+                         {attention, space, memory, context.device->capabilities(), context.few_cores},
+                         context.glsl.exact_subgroup_size ? context.glsl.subgroup_size : 0);
+}
+
 void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& attention) {
   Context& context = encoder.context;
   const AttentionSpace space(step);
@@ -223,13 +206,13 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
   if (std::max(d, e) > kMaxHeadSize)
     throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHeadSize));
   const MatrixTypes types = matrix_types(encoder.plan, step);
-  const AttentionBlocking b(context, attention, space, types.operands);
+  const AttentionBlocking b = blocking_of(context, attention, space, types.operands);
   if (b.tasks == 0) return;
   TableWriter::check_fits(b.tasks, step);
 
   const std::vector<AttentionOperand> named = attention_operands(step, attention);
   const std::vector<Part> parts = kernels(step, attention);
-  bool vector_loads = !b.variant.staged && types.operands == DType::f32 &&
+  bool vector_loads = b.family->loads_vectors() && types.operands == DType::f32 &&
                       !(context.device->capabilities().scalar_loads && context.few_cores);
   for (std::size_t i = 0; i < named.size(); ++i) {
     const bool multiplied = named[i].operand < static_cast<std::size_t>(step.named_operands());
@@ -238,12 +221,12 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
   }
 
   Hash128 key;
-  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", b.variant.name, b.slice,
+  key.mix(fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", b.family->name(), b.slice,
                       b.piece, b.fours, static_cast<int>(attention.pass), name(types.operands),
                       name(types.results), b.lane_rows, b.lane_columns, b.tile_rows, b.tile_columns, b.each,
                       b.small_code, vector_loads, attention.causal.fill >= 0, attention.causal.in_parts));
-  key.mix(fmt::format("{} {} {} {} {} {} {} {} {}", b.cooperative, b.matrices.m, b.matrices.n, b.matrices.k,
-                      b.subgroups, b.sub_rows, b.d_pad, b.e_pad, b.wide));
+  key.mix(fmt::format("{} {} {} {} {} {} {} {}", b.matrices.m, b.matrices.n, b.matrices.k, b.subgroups,
+                      b.sub_rows, b.d_pad, b.e_pad, b.wide));
   for (const Part& part : parts) {
     for (const Hash128& h : {part.kernel->hash, shape(space, part).hash()}) {
       key.mix(h.lo);
@@ -251,7 +234,7 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
     }
   }
   const PipelinePtr pipeline = context.pipelines.generated(
-      key, step.name(), b.one_subgroup || b.cooperative,
+      key, step.name(), b.one_subgroup || b.family->full_subgroups(),
       [&] { return make_text(attention, types, space, parts, b, vector_loads, context.glsl); });
 
   const std::uint32_t block = write_attention_block(encoder.table, step, attention, space, named, parts);

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "engine/device/environment.h"
+#include "engine/device/vulkan/attention/attention_families.h"
 #include "engine/device/vulkan/open/device_identity.h"
-#include "engine/device/vulkan/steps/attention_variants.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -72,8 +72,7 @@ Context::Context(const PhysicalDevice& physical, DeviceUse use)
       glsl(glsl_options(device->capabilities())),
       few_cores(physical.profile.few_cores && !environment_flag("CALDERA_VULKAN_WIDE")),
       product_rates(rates_of(physical.profile, device->capabilities(), few_cores)),
-      attention(&attention_variant(few_cores, static_cast<bool>(device->capabilities().matrix_f16),
-                                   pinned_attention())),
+      attention(&attention_family(few_cores, device->capabilities(), pinned_attention())),
       compute_units(units_of(physical.profile)),
       arena_(tensors) {}
 

@@ -17,7 +17,7 @@
 
 namespace caldera::vulkan {
 
-struct AttentionVariant;
+class AttentionFamily;
 
 /// One open device.
 class Context {
@@ -38,7 +38,7 @@ class Context {
   const bool few_cores;
   const ProductRates product_rates;
   /// Says how attention is computed. Debugging: CALDERA_VULKAN_ATTENTION names it.
-  const AttentionVariant* const attention;
+  const AttentionFamily* const attention;
   /// DeviceTraits::compute_units. Debugging: CALDERA_VULKAN_UNITS.
   const std::int32_t compute_units;
 

@@ -16,7 +16,7 @@
 #include "engine/device/vulkan/memory/storage.h"
 #include "engine/device/vulkan/open/device.h"
 #include "engine/device/vulkan/open/physical_device.h"
-#include "engine/device/vulkan/steps/attention_problem.h"
+#include "engine/device/vulkan/steps/attention_step.h"
 #include "engine/device/vulkan/steps/encode.h"
 #include "engine/device/vulkan/vulkan_backend.h"
 #include "tests/support/devices.h"
@@ -127,8 +127,9 @@ TEST_F(VulkanLimits, AttentionOfEveryHeadSizeFitsIntoLittleSharedMemory) {
           step.work = AttentionStep{.pass = pass, .score = nullptr, .gradient = nullptr, .causal = {}};
           step.dims = Shape{queries, 1000, head, head};
           const vulkan::AttentionSpace space(step);
-          const vulkan::AttentionBlocking b(*context, step.as<AttentionStep>(), space, DType::f32);
-          ASSERT_LE(b.shared_bytes(step.as<AttentionStep>()), kLeast)
+          const auto& attention = step.as<AttentionStep>();
+          const vulkan::AttentionBlocking b = blocking_of(*context, attention, space, DType::f32);
+          ASSERT_LE(b.family->shared_bytes(b, attention), kLeast)
               << "heads of " << head << ", queries " << queries;
           ASSERT_GE(b.tile_rows, 1);
         }
@@ -147,8 +148,9 @@ TEST_F(VulkanLimits, AttentionDeclaresTheSharedMemoryThatItSays) {
     std::vector<std::uint32_t> declared = shared_of(plan, *context), said;
     for (const Step& step : plan.steps) {
       const auto& attention = step.as<AttentionStep>();
-      const vulkan::AttentionBlocking b(*context, attention, vulkan::AttentionSpace(step), DType::f32);
-      said.push_back(static_cast<std::uint32_t>(b.shared_bytes(attention)));
+      const vulkan::AttentionBlocking b =
+          blocking_of(*context, attention, vulkan::AttentionSpace(step), DType::f32);
+      said.push_back(static_cast<std::uint32_t>(b.family->shared_bytes(b, attention)));
     }
     std::ranges::sort(declared);  // threads make pipelines side by side
     std::ranges::sort(said);

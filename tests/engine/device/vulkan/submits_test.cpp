@@ -144,7 +144,7 @@ TEST(VulkanShaders, ShareOutTheirWorkAmongAllSlices) {
   for (const char* name :
        {"matmul_tile", "matmul_shared", "matmul_vector", "matmul_subgroup", "matmul_cooperative",
         "attention_forward", "attention_grad_q", "attention_grad_kv", "gather", "scatter", "transpose"}) {
-    const std::string text = vulkan::whole_shader_text(name);
+    const std::string text = vulkan::whole_shader_text(name, {"attention_family", "attention_direct"});
     EXPECT_EQ(text.find(std::string("gl_Num") + "WorkGroups.x"), std::string::npos) << name;
     EXPECT_NE(text.find("all_groups"), std::string::npos) << name;
   }
