@@ -25,6 +25,7 @@
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/memory_watch.h"
+#include "tests/support/tiny_llama.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::testing {
@@ -84,19 +85,7 @@ SoakOptions parse(int argc, char** argv) {
   return options;
 }
 
-ModelConfig small_model() {
-  ModelConfig config;
-  config.hidden_size = 64;
-  config.intermediate_size = 96;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 16;
-  config.vocab_size = ByteTokenizer().vocab_size();
-  config.max_position_embeddings = 128;
-  config.tie_word_embeddings = true;
-  return config;
-}
+ModelConfig small_model() { return testing::tiny_llama({.hidden = 64, .positions = 128}); }
 
 /// What a round trains on.
 struct Setting {

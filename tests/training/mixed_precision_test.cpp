@@ -13,6 +13,7 @@
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "ops/ops.h"
 #include "tests/support/devices.h"
+#include "tests/support/tiny_llama.h"
 #include "training/evaluate/evaluate.h"
 #include "training/optim/clip.h"
 #include "training/optim/loss_scaler.h"
@@ -22,18 +23,7 @@ namespace caldera {
 namespace {
 
 ModelConfig small_config() {
-  ModelConfig config;
-  config.hidden_size = 24;
-  config.intermediate_size = 40;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 6;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  config.initializer_range = 0.1;
-  return config;
+  return testing::tiny_llama({.hidden = 24, .intermediate = 40, .initializer_range = 0.1});
 }
 
 TokenDataset small_data() {

@@ -14,6 +14,7 @@
 #include "lm/adapters/lora.h"
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
+#include "tests/support/tiny_llama.h"
 #include "training/data/dataset.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/objective.h"
@@ -22,17 +23,7 @@ namespace caldera::testing {
 
 /// One layer, 16 features, the tokens of ByteTokenizer, tied embeddings.
 inline ModelConfig objective_config() {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.head_dim = 8;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
+  return testing::tiny_llama({.layers = 1, .heads = 2, .kv_heads = 1});
 }
 
 inline std::unique_ptr<Llama> plain_model(Device device = Device::cpu(), std::uint64_t seed = 5) {

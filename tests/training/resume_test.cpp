@@ -14,6 +14,7 @@
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tiny_llama.h"
 #include "training/checkpoints/data_fingerprint.h"
 #include "training/checkpoints/train_state.h"
 #include "training/optim/registry.h"
@@ -24,19 +25,7 @@ namespace {
 
 using testing::TempFolder;
 
-ModelConfig resumed_config() {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 4;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
-}
+ModelConfig resumed_config() { return testing::tiny_llama(); }
 
 TokenDataset resumed_data(int examples) {
   ExampleSet set;

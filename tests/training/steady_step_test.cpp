@@ -11,6 +11,7 @@
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/devices.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/tiny_llama.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::testing {
@@ -46,16 +47,7 @@ TEST_P(SteadyStep, OneSubmitNoMissNoAllocationOneRead) {
   ExampleSet set;
   for (int i = 0; i < 12; ++i) set.examples.push_back({"", "a line of always the same length"});
   const TokenDataset data(set, ByteTokenizer(), {.seq_len = 48});
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 4;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
+  const ModelConfig config = testing::tiny_llama();
   Llama model(config, GetParam(), 1);
   LoRAOptions lora;
   lora.rank = 2;

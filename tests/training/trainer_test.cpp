@@ -10,24 +10,13 @@
 #include "lm/adapters/lora.h"
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
+#include "tests/support/tiny_llama.h"
 #include "training/evaluate/evaluate.h"
 
 namespace caldera {
 namespace {
 
-ModelConfig trained_config() {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 4;
-  config.vocab_size = 258;
-  config.max_position_embeddings = 64;
-  config.tie_word_embeddings = true;
-  return config;
-}
+ModelConfig trained_config() { return testing::tiny_llama(); }
 
 // Sentences of different lengths, so that batches differ in tokens and padding.
 TokenDataset tiny_data(int examples, std::int64_t seq_len = 48) {

@@ -9,6 +9,7 @@
 #include "lm/generate/batch/batch_generator.h"
 #include "lm/generate/generator.h"
 #include "lm/models/llama.h"
+#include "tests/support/tiny_llama.h"
 
 namespace caldera::testing {
 
@@ -16,17 +17,8 @@ using Ids = std::vector<std::int32_t>;
 
 /// Two layers, 61 tokens, 256 positions; logits differ much, so that an error shows.
 inline ModelConfig batch_config() {
-  ModelConfig config;
-  config.hidden_size = 32;
-  config.intermediate_size = 48;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 8;
-  config.vocab_size = 61;
-  config.max_position_embeddings = 256;
-  config.initializer_range = 0.4;
-  return config;
+  return testing::tiny_llama(
+      {.hidden = 32, .vocabulary = 61, .positions = 256, .tied = false, .initializer_range = 0.4});
 }
 
 inline Ids random_ids(std::int64_t count, std::uint64_t seed, std::int32_t vocabulary = 61) {

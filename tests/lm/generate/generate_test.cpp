@@ -17,22 +17,13 @@
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/support/devices.h"
 #include "tests/support/test_data.h"
+#include "tests/support/tiny_llama.h"
 
 namespace caldera {
 namespace {
 
 ModelConfig tiny_config() {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 4;
-  config.vocab_size = 33;
-  config.max_position_embeddings = 24;
-  config.initializer_range = 0.5;  // far enough from uniform that an error shows
-  return config;
+  return testing::tiny_llama({.vocabulary = 33, .positions = 24, .tied = false, .initializer_range = 0.5});
 }
 
 using Rows = std::vector<std::vector<float>>;

@@ -12,22 +12,19 @@
 #include "lm/generate/generator.h"
 #include "lm/generate/model_drafter.h"
 #include "lm/models/llama.h"
+#include "tests/support/tiny_llama.h"
 
 namespace caldera {
 namespace {
 
 ModelConfig config_with_layers(std::int64_t layers) {
-  ModelConfig config;
-  config.hidden_size = 16;
-  config.intermediate_size = 24;
-  config.num_hidden_layers = layers;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.head_dim = 8;
-  config.vocab_size = 7;
-  config.max_position_embeddings = 96;
-  config.initializer_range = 0.5;
-  return config;
+  return testing::tiny_llama({.layers = layers,
+                              .heads = 2,
+                              .kv_heads = 1,
+                              .vocabulary = 7,
+                              .positions = 96,
+                              .tied = false,
+                              .initializer_range = 0.5});
 }
 
 /// Guesses what it is told to, drawn from nothing.

@@ -12,6 +12,7 @@
 #include "engine/device/vulkan/glsl/memory.h"
 #include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/pipelines/shader_parts.h"
+#include "engine/device/vulkan/record/argument_block.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 
 namespace caldera::vulkan {
@@ -19,7 +20,7 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr int kMostAttentionBatches = 4;  // as in shaders/attention/attention.glsl: kMaxRank less M, N, D, E
+constexpr int kMostAttentionBatches = 4;  // kMaxRank less M, N, D, E
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
 struct Part {
@@ -139,11 +140,12 @@ std::string make_text(const AttentionStep& attention, const MatrixTypes& types, 
          whole_shader_text(shader_name(attention.pass), {"attention_family", b.family->text(attention.pass)});
 }
 
-/// The argument block, as shaders/attention/attention.glsl declares it.
 std::uint32_t write_attention_block(TableWriter& table, const Step& step, const AttentionStep& attention,
                                     const AttentionSpace& space, const std::vector<AttentionOperand>& named,
                                     const std::vector<Part>& parts) {
-  const std::uint32_t block = table.begin();
+  static const DeclaredBlock kDeclared("attention", shader_text("attention"));
+  const std::uint32_t begin = table.begin();
+  ArgumentBlock block(table, step, kDeclared);
   std::vector<std::int64_t> biases;
   for (const AttentionOperand& operand : named) {
     Dims extents = space.batch, strides = space.batch_strides(operand.operand);
@@ -156,36 +158,42 @@ std::uint32_t write_attention_block(TableWriter& table, const Step& step, const 
       reach += std::abs(strides[i]) * std::max<std::int64_t>(extents[i] - 1, 0);
     TableWriter::check_fits(reach, step);
     biases.push_back(bias(extents, strides));
-    table.address(step.operands[operand.operand], biases.back());
+    block.address("memory", step.operands[operand.operand], biases.back());
   }
-  for (std::int32_t scalar : {attention.causal.fill, attention.causal.offset_scalar}) {
-    if (scalar >= 0) {
-      table.scalar(scalar);
-    } else {
-      table.integer(0, step);
-      table.integer(0, step);
-    }
-  }
+  const auto scalar = [&](const char* name, std::int32_t index) {
+    if (index >= 0)
+      block.scalar(name, index);
+    else
+      block.integers(name, {0, 0});
+  };
+  scalar("fill", attention.causal.fill);
+  scalar("offset_scalar", attention.causal.offset_scalar);
   for (const Part& part : parts)
     arguments(step, space, part)
-        .write_slots(table, std::span(step.scalars).subspan(part.first_scalar, part.kernel->scalars.size()));
-  for (std::int64_t value : {space.batches(), space.size(Axis::queries), space.size(Axis::keys),
-                             space.size(Axis::d), space.size(Axis::e), std::int64_t{space.batch.rank()}})
-    table.integer(value, step);
+        .write_slots(block.generated("KERNEL_SLOTS"),
+                     std::span(step.scalars).subspan(part.first_scalar, part.kernel->scalars.size()));
+  block.integer("batches", space.batches());
+  block.integer("queries", space.size(Axis::queries));
+  block.integer("keys", space.size(Axis::keys));
+  block.integer("d", space.size(Axis::d));
+  block.integer("e", space.size(Axis::e));
+  block.integer("batch_rank", space.batch.rank());
   for (int i = 0; i < kMostAttentionBatches; ++i)
-    table.integer(i < space.batch.rank() ? space.batch[i] : 1, step);
-  table.integer(attention.causal.offset, step);
-  table.integer(attention.causal.one_query ? 0 : 1, step);
-  table.integer(attention.causal.in_parts ? space.batches() / space.batch[0] : 1, step);
+    block.integer("batch_extents", i < space.batch.rank() ? space.batch[i] : 1);
+  block.integer("offset", attention.causal.offset);
+  block.integer("query_step", attention.causal.one_query ? 0 : 1);
+  block.integer("part_batches", attention.causal.in_parts ? space.batches() / space.batch[0] : 1);
   for (std::size_t i = 0; i < named.size(); ++i) {
     const Dims strides = space.batch_strides(named[i].operand);
-    table.integer(biases[i], step);
-    table.integer(space.stride(named[i].operand, named[i].rows), step);
-    table.integer(space.stride(named[i].operand, named[i].columns), step);
-    for (int k = 0; k < kMostAttentionBatches; ++k) table.integer(k < strides.rank() ? strides[k] : 0, step);
+    block.integers("views", {biases[i], space.stride(named[i].operand, named[i].rows),
+                             space.stride(named[i].operand, named[i].columns)});
+    for (int k = 0; k < kMostAttentionBatches; ++k)
+      block.integer("views", k < strides.rank() ? strides[k] : 0);
   }
-  for (const Part& part : parts) arguments(step, space, part).write_integers(table);
-  return block;
+  for (const Part& part : parts)
+    arguments(step, space, part).write_integers(block.generated("KERNEL_INTEGERS"));
+  block.end();
+  return begin;
 }
 
 }  // namespace

@@ -8,25 +8,24 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
 #include "engine/device/vulkan/products/product_problem.h"
 #include "engine/device/vulkan/products/product_text.h"
 #include "engine/device/vulkan/products/product_variants.h"
+#include "engine/device/vulkan/record/argument_block.h"
 #include "engine/device/vulkan/steps/kernel_arguments.h"
 #include "engine/device/vulkan/steps/region_step.h"
 
 namespace caldera::vulkan {
 namespace {
 
-// As in shaders/matmul/matmul.glsl.
 constexpr int kMostProductBatches = 5;  // kMaxRank less M, N, K
 
-/// Writes one operand's View of shaders/matmul/matmul.glsl.
-void write_view(TableWriter& table, const Step& step, const ProductProblem::View& view, std::int64_t bias) {
-  table.integer(bias, step);
-  table.integer(view.rows, step);
-  table.integer(view.columns, step);
+/// Writes one operand's View.
+void write_view(ArgumentBlock& block, const ProductProblem::View& view, std::int64_t bias) {
+  block.integers("views", {bias, view.rows, view.columns});
   for (int d = 0; d < kMostProductBatches; ++d)
-    table.integer(d < view.batch.rank() ? view.batch[d] : 0, step);
+    block.integer("views", d < view.batch.rank() ? view.batch[d] : 0);
 }
 
 /// The operands behind those of the segments.
@@ -205,8 +204,7 @@ struct Text {
   }
 };
 
-/// The product's arguments, as shaders/matmul/matmul.glsl declares them. `epilogues`: the products whose
-/// epilogues the text has.
+/// Writes the product's arguments. `epilogues`: the products whose epilogues the text has.
 void write_product_block(TableWriter& table, const Product& product, const ProductForm& form,
                          std::span<const Product* const> epilogues) {
   const Step& step = *product.step;
@@ -219,30 +217,38 @@ void write_product_block(TableWriter& table, const Product& product, const Produ
     biases.push_back(
         view_bias(i % 2 == 0 ? view_extents(p, p.m, k) : view_extents(p, k, p.n), p.views[i], step));
   }
+  static const DeclaredBlock kDeclared("matmul", shader_text("matmul"), "Block");
+  ArgumentBlock block(table, step, kDeclared);
   for (std::size_t s = 0; s < form.segments(); ++s) {
-    table.address(step.operands[2 * s], biases[2 * s]);
-    table.address(step.operands[2 * s + 1], biases[2 * s + 1]);
-    if (contract.segments[s].scale >= 0) {
-      table.scalar(contract.segments[s].scale);
-    } else {
-      table.integer(unit_scale(form.scale).low, step);
-      table.integer(unit_scale(form.scale).high, step);
-    }
+    block.address("segments", step.operands[2 * s], biases[2 * s]);
+    block.address("segments", step.operands[2 * s + 1], biases[2 * s + 1]);
+    if (contract.segments[s].scale >= 0)
+      block.scalar("segments", contract.segments[s].scale);
+    else
+      block.integers("segments", {unit_scale(form.scale).low, unit_scale(form.scale).high});
   }
+  TableWriter& slots = block.generated("KERNEL_SLOTS");
   if (contract.epilogue) {
     for (const Product* one : epilogues)
-      epilogue_arguments(*one->step, one->problem).write_slots(table, one->step->scalars);
+      epilogue_arguments(*one->step, one->problem).write_slots(slots, one->step->scalars);
   } else {
     biases.push_back(view_bias(view_extents(p, p.m, p.n), p.views[named], step));
-    table.address(step.operands[named], biases[named]);
+    slots.address(step.operands[named], biases[named]);
   }
-  for (std::int64_t value : {p.batches(), p.m, p.n, std::int64_t{p.batch.rank()}}) table.integer(value, step);
-  for (int d = 0; d < kMostProductBatches; ++d) table.integer(d < p.batch.rank() ? p.batch[d] : 1, step);
-  for (const Segment& segment : contract.segments) table.integer(segment.k, step);
-  for (std::size_t i = 0; i < biases.size(); ++i) write_view(table, step, p.views[i], biases[i]);
+  block.integer("batches", p.batches());
+  block.integer("m", p.m);
+  block.integer("n", p.n);
+  block.integer("batch_rank", p.batch.rank());
+  for (int d = 0; d < kMostProductBatches; ++d)
+    block.integer("batch_extents", d < p.batch.rank() ? p.batch[d] : 1);
+  for (const Segment& segment : contract.segments) block.integer("k", segment.k);
+  for (std::size_t i = 0; i < biases.size(); ++i) write_view(block, p.views[i], biases[i]);
+  TableWriter& integers = block.generated("KERNEL_INTEGERS");
   if (contract.epilogue) {
-    for (const Product* one : epilogues) epilogue_arguments(*one->step, one->problem).write_integers(table);
+    for (const Product* one : epilogues)
+      epilogue_arguments(*one->step, one->problem).write_integers(integers);
   }
+  block.end();
   table.align();
 }
 

@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/base/error.h"
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/record/argument_block.h"
 
 namespace caldera::vulkan {
 namespace {
@@ -39,34 +42,41 @@ struct BlockNumbers {
   std::int64_t parts = 1, part_extent = 0;
 };
 
-/// Writes the block that shaders/indexed/indexed.glsl declares. `first` and `last` are the operands before
-/// and after the index; `axis_is_first` says which of them is addressed through it.
+/// Writes the block. `first` and `last` are the operands before and after the index; `axis_is_first` says
+/// which of them is addressed through it.
 std::uint32_t write_indexed_block(Encoder& encoder, const Step& step, const IndexedAxis& indexed,
                                   bool axis_is_first, const BlockNumbers& numbers) {
-  TableWriter& table = encoder.table;
   const AxisView axis = axis_view(step, indexed, step.operands[axis_is_first ? 0 : 2]);
   std::int64_t biases[3];
-  const std::uint32_t block = table.begin();
-  for (int k = 0; k < 3; ++k) {
+  static const DeclaredBlock kDeclared("indexed", shader_text("indexed"));
+  constexpr std::array kNames{"first", "index", "last"}, kViews{"first_view", "index_view", "last_view"};
+  const std::uint32_t begin = encoder.table.begin();
+  ArgumentBlock block(encoder.table, step, kDeclared);
+  for (std::size_t k = 0; k < 3; ++k) {
     const bool through_axis = k == (axis_is_first ? 0 : 2);
-    const Operand& operand = step.operands[static_cast<std::size_t>(k)];
+    const Operand& operand = step.operands[k];
     const Dims& dims = through_axis ? axis.dims : static_cast<const Dims&>(step.dims);
     const Dims& strides = through_axis ? axis.strides : operand.strides;
     biases[k] = bias(dims, strides);
     TableWriter::check_fits(indexed_reach(dims, strides), step);
-    table.address(operand, biases[k]);
+    block.address(kNames[k], operand, biases[k]);
   }
-  table.integer(numbers.points, step);
-  for (int d = 0; d < 3; ++d) table.integer(step.dims[d], step);
-  table.integer(indexed.extent, step);
-  table.integer(indexed.stride, step);
-  for (int k = 0; k < 3; ++k) {
-    table.integer(biases[k], step);
-    for (int d = 0; d < 3; ++d) table.integer(step.operands[static_cast<std::size_t>(k)].strides[d], step);
+  block.integer("points", numbers.points);
+  block.integer("outer", step.dims[0]);
+  block.integer("indices", step.dims[1]);
+  block.integer("inner", step.dims[2]);
+  block.integer("axis_extent", indexed.extent);
+  block.integer("axis_stride", indexed.stride);
+  for (std::size_t k = 0; k < 3; ++k) {
+    const Dims& strides = step.operands[k].strides;
+    block.integers(kViews[k], {biases[k], strides[0], strides[1], strides[2]});
   }
-  for (const std::int64_t value : {numbers.fill_low, numbers.fill_high, numbers.parts, numbers.part_extent})
-    table.integer(value, step);
-  return block;
+  block.integer("fill_low", numbers.fill_low);
+  block.integer("fill_high", numbers.fill_high);
+  block.integer("parts", numbers.parts);
+  block.integer("part_extent", numbers.part_extent);
+  block.end();
+  return begin;
 }
 
 /// The bytes of a row of the result where gather_rows may copy it, as GPUs like it: neighbours on both sides,

@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdlib>
 
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/record/argument_block.h"
+
 namespace caldera::vulkan {
 namespace {
 
@@ -32,8 +35,7 @@ std::int64_t quantized_reach(const Dims& extents, const Dims& strides) {
   return sum;
 }
 
-/// Writes the block that shaders/quantized/quantized.glsl declares. What a step lacks has the address of the
-/// codes.
+/// Writes the block of all kernels. What a step lacks has the address of the codes.
 std::uint32_t write_quantized_block(Encoder& encoder, const Step& step, const QuantizedStep& quantized) {
   const QuantizedNode& what = quantized.what;
   const std::size_t first = quantized.first_part();
@@ -42,7 +44,6 @@ std::uint32_t write_quantized_block(Encoder& encoder, const Step& step, const Qu
   const Operand& out = step.operands.back();
   const Operand& x = quantized.has_x() ? step.operands[0] : codes;
   const Operand& which = quantized.has_which() ? step.operands[first - 1] : codes;
-  TableWriter& table = encoder.table;
   const bool across = what.work == QuantizedWork::transposed_product;
   const std::int64_t x_row = x.strides[0], x_column = x.strides[across ? 1 : 2];
   // Element numbers are never negative: addresses are lowered where strides are.
@@ -50,11 +51,16 @@ std::uint32_t write_quantized_block(Encoder& encoder, const Step& step, const Qu
   const Dims which_extents{step.dims[0]}, which_strides{which.strides[0]};
   const std::int64_t x_bias = quantized.has_x() ? bias(x_extents, x_strides) : 0;
   const std::int64_t which_bias = quantized.has_which() ? bias(which_extents, which_strides) : 0;
-  const std::uint32_t block = table.begin();
-  table.address(x, x_bias);
-  table.address(which, which_bias);
-  for (std::size_t i = 0; i < 3; ++i) table.address(i < parts.size() ? step.operands[first + i] : codes);
-  table.address(out);
+  static const DeclaredBlock kDeclared("quantized", shader_text("quantized"));
+  const std::uint32_t begin = encoder.table.begin();
+  ArgumentBlock block(encoder.table, step, kDeclared);
+  block.address("x", x, x_bias);
+  block.address("which", which, which_bias);
+  const auto part = [&](std::size_t i) { return i < parts.size() ? step.operands[first + i] : codes; };
+  block.address("codes", codes);
+  block.address("scales", part(1));
+  block.address("biases", part(2));
+  block.address("result", out);
   const std::int64_t width = what.work == QuantizedWork::product ? what.rows : what.columns;
   if (quantized.has_x()) TableWriter::check_fits(quantized_reach(x_extents, x_strides), step);
   if (quantized.has_which()) TableWriter::check_fits(quantized_reach(which_extents, which_strides), step);
@@ -62,12 +68,25 @@ std::uint32_t write_quantized_block(Encoder& encoder, const Step& step, const Qu
                           step);
   const bool grouped = parts.size() > 1;
   const std::int64_t code_bytes = parts[0].columns * static_cast<std::int64_t>(size_of(parts[0].dtype));
-  for (const std::int64_t value :
-       {step.dims[0], step.dims[1], step.dims[2], what.matrices, what.rows, grouped ? what.layout.group : 1,
-        what.layout.group_rows, code_bytes, grouped ? parts[1].columns : 0, grouped ? parts[1].rows : 0,
-        x_row, x_column, which.strides[0], width, std::int64_t{quantized.has_which()}, x_bias, which_bias})
-    table.integer(value, step);
-  return block;
+  block.integer("m", step.dims[0]);
+  block.integer("n", step.dims[1]);
+  block.integer("k", step.dims[2]);
+  block.integer("matrices", what.matrices);
+  block.integer("rows", what.rows);
+  block.integer("group", grouped ? what.layout.group : 1);
+  block.integer("group_rows", what.layout.group_rows);
+  block.integer("code_bytes", code_bytes);
+  block.integer("groups", grouped ? parts[1].columns : 0);
+  block.integer("scale_rows", grouped ? parts[1].rows : 0);
+  block.integer("x_row", x_row);
+  block.integer("x_column", x_column);
+  block.integer("which_stride", which.strides[0]);
+  block.integer("result_row", width);
+  block.integer("indexed", quantized.has_which() ? 1 : 0);
+  block.integer("x_bias", x_bias);
+  block.integer("which_bias", which_bias);
+  block.end();
+  return begin;
 }
 
 /// quantized_tile with TILE 64 needs more than the least that Vulkan lets a device have: two parts of

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "engine/device/vulkan/pipelines/embedded_shaders.h"
+#include "engine/device/vulkan/record/argument_block.h"
+
 namespace caldera::vulkan {
 namespace {
 
@@ -71,17 +74,25 @@ bool encode_transpose(Encoder& encoder, const Kernel& kernel, const Step& step, 
 
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("transpose_{}", 8 * size_of(kernel.inputs[0])));
-  TableWriter& table = encoder.table;
-  const std::uint32_t block = table.begin();
-  table.address(step.operands[0]);
-  table.address(step.operands[1]);
-  for (std::int64_t value :
-       {space.kept[row], space.kept[column], from[row], to[column], batches, std::int64_t{extents.rank()}})
-    table.integer(value, step);
-  for (const Dims& list : {extents, strides[0], strides[1]}) {
-    for (int d = 0; d < kMostTransposeBatches; ++d) table.integer(d < list.rank() ? list[d] : 1, step);
-  }
-  encoder.dispatch(step, pipeline, block, groups, iterations);
+  static const DeclaredBlock kDeclared("transpose", shader_text("transpose"));
+  const std::uint32_t begin = encoder.table.begin();
+  ArgumentBlock block(encoder.table, step, kDeclared);
+  block.address("from", step.operands[0]);
+  block.address("to", step.operands[1]);
+  block.integer("rows", space.kept[row]);
+  block.integer("columns", space.kept[column]);
+  block.integer("row_stride", from[row]);
+  block.integer("column_stride", to[column]);
+  block.integer("batches", batches);
+  block.integer("batch_rank", extents.rank());
+  const auto of_batches = [&](const char* name, const Dims& list) {
+    for (int d = 0; d < kMostTransposeBatches; ++d) block.integer(name, d < list.rank() ? list[d] : 1);
+  };
+  of_batches("batch_extents", extents);
+  of_batches("from_strides", strides[0]);
+  of_batches("to_strides", strides[1]);
+  block.end();
+  encoder.dispatch(step, pipeline, begin, groups, iterations);
   return true;
 }
 
