@@ -30,7 +30,7 @@ void Command::declare(Arguments& args) {
 void Command::execute() {
   for (const auto& [flag, option] : refused_)
     if (option.given()) throw UsageError(flag + " is not available in this version");
-  if (threads_ > 0) set_cpu_threads(threads_);
+  if (threads_) set_cpu_threads(static_cast<int>(*threads_));
   run();
 }
 

@@ -1,8 +1,11 @@
 // Command: the base of every command of the program.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +15,9 @@
 #include "engine/tensor/device.h"
 
 namespace caldera::cli {
+
+/// The program's version.
+inline constexpr const char* kVersion = "0.1.0";
 
 /// One command. The program makes all of them, lets each declare its options, and runs the one that was asked
 /// for.
@@ -24,6 +30,14 @@ class Command {
 
   const std::string& name() const { return name_; }
   const std::string& summary() const { return summary_; }
+
+  /// Finds the file that gives flags besides the command line, whose arguments after the command's name are
+  /// `arguments`; nothing where there is none.
+  virtual std::optional<std::filesystem::path> settings_file(
+      const std::vector<std::string>& arguments) const {
+    static_cast<void>(arguments);
+    return std::nullopt;
+  }
 
   /// Adds the command's options and those that all commands have.
   void declare(Arguments& args);
@@ -62,7 +76,7 @@ class Command {
   std::string device_;
   std::string memory_limit_;
   bool json_ = false;
-  int threads_ = 0;
+  std::optional<std::int64_t> threads_;
   std::vector<std::pair<std::string, Option>> refused_;
 };
 

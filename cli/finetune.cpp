@@ -3,11 +3,13 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/objective_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
+#include "cli/training/run_settings.h"
 #include "cli/training_run.h"
 #include "lm/adapters/lora.h"
 #include "lm/chat/model_chat_templates.h"
@@ -21,8 +23,14 @@ class FinetuneCommand : public Command {
  public:
   FinetuneCommand() : Command("finetune", "Train a LoRA adapter for a model") {}
 
+  std::optional<std::filesystem::path> settings_file(
+      const std::vector<std::string>& arguments) const override {
+    return find_settings(arguments, "--config");
+  }
+
  protected:
   void add_options(Arguments& args) override {
+    flags_.declare_settings(args, "--config,--settings");
     declare_model(args, model_);
     flags_.declare(args);
     objective_.declare(args);
@@ -80,7 +88,7 @@ class FinetuneCommand : public Command {
     nlohmann::ordered_json document = trained;
     document["adapter"] = flags_.out;
     if (json()) return print_json(document);
-    print_trained(trained, "adapter", flags_.out);
+    print_trained(trained, "finetune", "adapter", flags_.out);
   }
 
   std::string model_;

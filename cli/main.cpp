@@ -103,10 +103,13 @@ int run(int argc, const char* const* argv) {
   const std::vector<CommandPtr> commands = make_commands();
   ArgumentParser parser(
       "Caldera fine-tunes, evaluates and samples language models, on Vulkan GPUs and on CPUs.", "caldera",
-      "caldera 0.1.0");
+      fmt::format("caldera {}", kVersion));
   for (const CommandPtr& command : commands) {
     Arguments arguments = parser.add_command(command->name(), command->summary());
     command->declare(arguments);
+    parser.read_settings_of(command->name(), [&](const std::vector<std::string>& given) {
+      return command->settings_file(given);
+    });
   }
   const auto named = [&](std::string_view name) {
     return std::find_if(commands.begin(), commands.end(),
@@ -132,6 +135,8 @@ int run(int argc, const char* const* argv) {
     asked = parser.parse(argc, argv);
   } catch (const UsageError& error) {
     return fail(kBadArguments, who, fmt::format("{} (see {} --help)", one_line(error.what()), who));
+  } catch (const FileError& error) {  // the settings file
+    return fail(kFailed, who, one_line(error.what()));
   }
   return asked ? execute(**named(*asked)) : 0;
 }

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/files/inputs.h"
+#include "cli/training/run_settings.h"
 #include "cli/training_run.h"
 #include "lm/base/atomic_file.h"
 #include "lm/models/registry.h"
@@ -27,8 +29,13 @@ class PretrainCommand : public Command {
     flags_.options.optimizer.learning_rate = 1e-3;
   }
 
+  std::optional<fs::path> settings_file(const std::vector<std::string>& arguments) const override {
+    return find_settings(arguments, nullptr);
+  }
+
  protected:
   void add_options(Arguments& args) override {
+    flags_.declare_settings(args, "--settings");
     args.option("--config", config_,
                 "The model's config.json. A tokenizer.json beside it is used and copied; without one, a "
                 "vocab_size of 258 (bytes, bos, eos) or 256 makes the tokens bytes")
@@ -96,7 +103,7 @@ class PretrainCommand : public Command {
     nlohmann::ordered_json document = trained;
     document["model"] = flags_.out;
     if (json()) return print_json(document);
-    print_trained(trained, "model", flags_.out);
+    print_trained(trained, "pretrain", "model", flags_.out);
   }
 
   std::string config_;

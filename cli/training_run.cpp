@@ -11,6 +11,9 @@
 #include "cli/command.h"
 #include "cli/files/outputs.h"
 #include "cli/training/run_control.h"
+#include "cli/training/run_settings.h"
+#include "engine/device/cpu_threads.h"
+#include "training/checkpoints/data_fingerprint.h"
 #include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
@@ -75,9 +78,32 @@ std::uint64_t bytes_of_checkpoints(CausalLM& model, const TrainingFlags& flags) 
   return static_cast<std::uint64_t>(bytes * (std::min(saves, flags.keep) + 1));
 }
 
+/// What the numbers of a run depend on besides its flags.
+std::string environment_of(const CausalLM& model, const TrainingFlags& flags, const TrainingData& data) {
+  const auto part = [](const TokenDataset& set) {
+    return nlohmann::ordered_json{
+        {"fingerprint", data_fingerprint(set)}, {"sequences", set.size()}, {"predictions", set.counted()}};
+  };
+  nlohmann::ordered_json environment{{"caldera", kVersion},
+                                     {"device", model.device().to_string()},
+                                     {"threads", cpu_threads()},
+                                     {"seed", flags.options.seed},
+                                     {"data", {{"train", part(data.train)}}}};
+  if (data.valid) environment["data"]["valid"] = part(*data.valid);
+  return environment.dump(2) + "\n";
+}
+
 }  // namespace
 
+void TrainingFlags::declare_settings(Arguments& args, const std::string& name) {
+  args.option(name, settings_file_,
+              "Read flags from there, under their names (rank: 8); those of the command line win. Each run "
+              "writes such a file, run.yaml, into --out, and --resume reads it")
+      .type_name("FILE.yaml");
+}
+
 void TrainingFlags::declare(Arguments& args) {
+  args_ = args;
   const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
   args.option("--data", data,
               "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
@@ -175,6 +201,7 @@ void TrainingFlags::declare(Arguments& args) {
 void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (options.val_batches == 0)
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
+  settings = settings_of(args_);
   options.schedule = parse_schedule(schedule);
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
@@ -262,7 +289,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   const auto note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
 
   RunFolder folder(flags.out,
-                   {.marker = output.marker, .keep = flags.keep, .replace = flags.overwrite, .notes = {}},
+                   {.marker = output.marker,
+                    .keep = flags.keep,
+                    .replace = flags.overwrite,
+                    .notes = {{kSettingsFile, write_settings(flags.settings, "The flags of this run")},
+                              {"environment.json", environment_of(model, flags, data)}}},
                    output.write);
   folder.open();
   folder.check_space(bytes_of_checkpoints(model, flags));
@@ -270,6 +301,8 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   if (flags.resumed_state) {
     from = read_train_state(*flags.resumed_state, model.device());
     note(fmt::format("going on after step {} of {}", from->step, options.iterations));
+    for (const std::string& change : changed_settings(fs::path(flags.out) / kSettingsFile, flags.settings))
+      note(fmt::format("note: {}: the run is no longer the one that began", change));
   }
   RunControl control(folder, output.write, std::move(from), flags.best, note);
 
@@ -300,13 +333,15 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   return summary;
 }
 
-void print_trained(const nlohmann::ordered_json& trained, const char* what, const std::string& out) {
+void print_trained(const nlohmann::ordered_json& trained, const char* command, const char* what,
+                   const std::string& out) {
   const std::string stopped = trained.value("stopped", "");
   if (!stopped.empty())
     fmt::print("stopped after step {} of {}{}\n", trained["step"].get<std::int64_t>(),
                trained["iterations"].get<std::int64_t>(),
-               stopped == "interrupted" ? "; go on with the same flags and --resume"
-                                        : ": the validation loss no longer falls");
+               stopped == "interrupted"
+                   ? fmt::format("; to go on: caldera {} --out {} --resume", command, out)
+                   : std::string(": the validation loss no longer falls"));
   if (!trained["initial_val_loss"].is_null() && stopped != "interrupted")
     fmt::print("validation loss {:.4f} before, {:.4f} after\n", trained["initial_val_loss"].get<double>(),
                trained["final_val_loss"].get<double>());

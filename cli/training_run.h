@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
+#include "cli/arguments/settings_file.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/data/chat_format.h"
 #include "training/data/dataset.h"
@@ -42,6 +43,8 @@ struct TrainingFlags {
   /// The state to go on from; nothing where the run begins. check() finds it.
   std::optional<std::filesystem::path> resumed_state;
 
+  /// Declares the flag `name` that names a file with settings (Command::settings_file finds it).
+  void declare_settings(Arguments& args, const std::string& name);
   /// Declares the flags that this version supports.
   void declare(Arguments& args);
   /// Checks what needs neither model nor data: dtype, schedule, output paths, and what to go on from;
@@ -49,9 +52,14 @@ struct TrainingFlags {
   /// UsageError or FileError.
   void check(const std::vector<const char*>& outputs);
 
+  /// All flags as they were given, or as they are by default; check() sets it.
+  std::vector<Setting> settings;
+
  private:
   void find_resumed_state(const char* marker);
 
+  Arguments args_;
+  std::string settings_file_;
   std::string resume_;
   Option resume_option_;
 };
@@ -87,7 +95,9 @@ struct RunOutput {
 nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
                                     const TrainingData& data, const RunOutput& output);
 
-/// Prints for people what `trained`, the summary of run_training(), says; `what` was written to `out`.
-void print_trained(const nlohmann::ordered_json& trained, const char* what, const std::string& out);
+/// Prints for people what `trained`, the summary of run_training(), says; `command` has written `what` to
+/// `out`.
+void print_trained(const nlohmann::ordered_json& trained, const char* command, const char* what,
+                   const std::string& out);
 
 }  // namespace caldera::cli

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,8 +51,13 @@ class Option {
 
   /// Tells whether the option was given, once the command line is parsed.
   bool given() const;
+  /// Returns what was given, or else the default, as text; several values of a list. "true" or "false" of a
+  /// flag; nothing where there is neither.
+  std::vector<std::string> values() const;
   /// "--seed".
   std::string name() const;
+  /// Tells whether --help leaves the option out.
+  bool is_hidden() const;
 
   bool operator==(const Option&) const = default;
 
@@ -62,6 +69,7 @@ class Option {
 /// given; it must outlive the parser. An option given twice takes the last value.
 class Arguments {
  public:
+  Arguments() = default;
   explicit Arguments(CLI::App* app) : app_(app) {}
 
   Option option(const std::string& name, std::string& value, const std::string& help);
@@ -85,7 +93,7 @@ class Arguments {
   std::vector<Option> all() const;
 
  private:
-  CLI::App* app_;
+  CLI::App* app_ = nullptr;
 };
 
 /// The command line of the program: commands, each with options of its own.
@@ -97,12 +105,20 @@ class ArgumentParser {
   ArgumentParser& operator=(const ArgumentParser&) = delete;
 
   Arguments add_command(const std::string& name, const std::string& summary);
+  /// Finds the file with the settings of a command, in the arguments after its name.
+  using FindSettings = std::function<std::optional<std::filesystem::path>(const std::vector<std::string>&)>;
+  /// Lets a command read flags from a file (settings_file.h): those that are given, and those that exclude
+  /// them, win.
+  void read_settings_of(const std::string& command, FindSettings find);
+
   /// The name of the command that was given, with its variables set; nothing where --help or --version was
-  /// asked for and has been answered. Throws UsageError.
+  /// asked for and has been answered. Throws UsageError, which suggests what a flag that there is not may
+  /// have meant.
   std::optional<std::string> parse(int argc, const char* const* argv);
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::map<std::string, FindSettings> find_settings_;
 };
 
 }  // namespace caldera::cli

@@ -46,7 +46,7 @@ for signal in INT TERM; do
   begin "$work/$signal" --save-every 0
   kill -$signal $process
   ends 0
-  grep -q 'stopped after step [0-9]* of 100000000; go on with' "$work/stdout" || fail "not said: $(cat "$work/stdout")"
+  grep -q 'stopped after step [0-9]* of 100000000; to go on: caldera finetune --out [^ ]* --resume' "$work/stdout" || fail "not said: $(cat "$work/stdout")"
   loads "$work/$signal"
 done
 
@@ -76,7 +76,7 @@ echo mine >"$work/usr1/notes.txt"
 expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/usr1" \
   --iterations 3 --overwrite --rank 2 --log "$work/usr1/log.jsonl"
 grep -q '"r": 2' "$work/usr1/adapter_config.json" || fail "not replaced: $(cat "$work/usr1/adapter_config.json")"
-[ "$(cd "$work/usr1" && echo *)" = "adapter_config.json adapter_model.safetensors checkpoint-3 log.jsonl notes.txt" ] ||
+[ "$(cd "$work/usr1" && echo *)" = "adapter_config.json adapter_model.safetensors checkpoint-3 environment.json log.jsonl notes.txt run.yaml" ] ||
   fail "not the new run alone: $(ls "$work/usr1")"
 [ "$(grep -c '"loss"' "$work/usr1/log.jsonl")" -eq 3 ] || fail "the log is not whole"
 loads "$work/usr1"
