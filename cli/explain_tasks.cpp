@@ -164,10 +164,11 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
   const TokenDataset data = load_one_batch(flags, model->config());
   if (!random) load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
-  options.schedule = parse_schedule(flags.training.schedule);
+  flags.training.optimizer.apply(options);
   if (flags.adapter.empty()) apply_lora(*model, flags.lora, targets, options.seed);
   options.iterations = 3;
   options.val_every = 0;
+  options.try_longest = false;
   const Profiler profiler;
   StepMarks marks(profiler);
   const std::array<TrainObserver*, 1> observers{&marks};

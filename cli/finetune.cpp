@@ -33,6 +33,7 @@ class FinetuneCommand : public Command {
     flags_.declare_settings(args, "--config,--settings");
     declare_model(args, model_);
     flags_.declare(args);
+    flags_.optimizer.declare_lora_plus(args);
     objective_.declare(args);
     args.option(
             "--reference-model", reference_,
@@ -41,7 +42,6 @@ class FinetuneCommand : public Command {
         .type_name("PATH");
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
-    add_refused(args, "--report");
   }
 
   void run() override {

@@ -43,7 +43,6 @@ class PretrainCommand : public Command {
         .type_name("FILE.json");
     flags_.declare(args);
     add_memory_limit(args);
-    add_refused(args, "--report");
   }
 
   void run() override {

@@ -17,7 +17,7 @@
 #include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
-#include "training/optim/registry.h"
+#include "training/report/report_observer.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
 
@@ -79,7 +79,8 @@ std::uint64_t bytes_of_checkpoints(CausalLM& model, const TrainingFlags& flags) 
 }
 
 /// What the numbers of a run depend on besides its flags.
-std::string environment_of(const CausalLM& model, const TrainingFlags& flags, const TrainingData& data) {
+nlohmann::ordered_json environment_of(const CausalLM& model, const TrainingFlags& flags,
+                                      const TrainingData& data) {
   const auto part = [](const TokenDataset& set) {
     return nlohmann::ordered_json{
         {"fingerprint", data_fingerprint(set)}, {"sequences", set.size()}, {"predictions", set.counted()}};
@@ -90,7 +91,40 @@ std::string environment_of(const CausalLM& model, const TrainingFlags& flags, co
                                      {"seed", flags.options.seed},
                                      {"data", {{"train", part(data.train)}}}};
   if (data.valid) environment["data"]["valid"] = part(*data.valid);
-  return environment.dump(2) + "\n";
+  return environment;
+}
+
+std::unique_ptr<TrainObserver> make_log(const std::string& path) {
+  if (path.empty()) return nullptr;
+  if (fs::path(path).extension() == ".csv") return std::make_unique<CsvLogObserver>(path);
+  return std::make_unique<JsonLogObserver>(path);
+}
+
+LengthHistogram lengths_of(const TokenDataset& data) {
+  constexpr std::int64_t kBins = 40;
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    for (std::int64_t which = 0; which < data.sequences_per_example(); ++which)
+      lengths.push_back(std::ssize(data.tokens(i, which)));
+  const std::int64_t longest = *std::ranges::max_element(lengths);
+  LengthHistogram histogram{.width = longest / kBins + 1, .counts = {}};
+  histogram.counts.resize(static_cast<std::size_t>(longest / histogram.width + 1));
+  for (const std::int64_t length : lengths)
+    ++histogram.counts[static_cast<std::size_t>(length / histogram.width)];
+  return histogram;
+}
+
+/// The part of the report that is known before the run.
+RunReport begin_report(const TrainingFlags& flags, const TrainingData& data,
+                       const nlohmann::ordered_json& environment) {
+  RunReport report{.title = fs::path(flags.out).lexically_normal().string(),
+                   .lengths = lengths_of(data.train)};
+  for (const Setting& setting : flags.settings) report.settings.emplace_back(setting.name, setting.text());
+  const nlohmann::ordered_json flat = environment.flatten();
+  for (const auto& [name, value] : flat.items())
+    report.environment.emplace_back(name.substr(1),
+                                    value.is_string() ? value.get<std::string>() : value.dump());
+  return report;
 }
 
 }  // namespace
@@ -132,30 +166,7 @@ void TrainingFlags::declare(Arguments& args) {
       .type_name("N")
       .check(integer_in(1, 1 << 20))
       .show_default();
-  args.option("--learning-rate", options.optimizer.learning_rate, "Learning rate, the schedule's peak")
-      .type_name("R")
-      .check(positive_number())
-      .show_default(fmt::format("{}", options.optimizer.learning_rate.value()));
-  args.option("--schedule", schedule, "Learning rate over time: constant, linear or cosine (both fall to 0)")
-      .one_of({"constant", "linear", "cosine"})
-      .type_name("S")
-      .show_default();
-  args.option("--warmup", options.warmup, "Steps in which the learning rate rises from 0")
-      .type_name("N")
-      .check(integer_in(0, most))
-      .show_default();
-  args.option("--optimizer", options.optimizer.name, "What updates the parameters")
-      .one_of(optimizer_names())
-      .type_name("NAME")
-      .show_default();
-  args.option("--weight-decay", options.optimizer.weight_decay,
-              "Weight decay (default: the optimizer's own; 0.01 of adamw)")
-      .type_name("R")
-      .check(non_negative_number());
-  args.option("--max-grad-norm", options.max_grad_norm, "Clip the gradients' global norm; 0 is off")
-      .type_name("R")
-      .check(non_negative_number())
-      .show_default();
+  optimizer.declare(args, options);
   args.flag("--mask-prompt", mask_prompt, "Train on completions only, not on prompts");
   args.option("--val-every", options.val_every,
               "Steps between validations; 0 validates before and after only")
@@ -168,10 +179,16 @@ void TrainingFlags::declare(Arguments& args) {
       .show_default();
   declare_seed(args, options.seed, "Seed of weights, data order and dropout");
   declare_dtype(args, dtype, "What is computed in; what is trained stays f32, and f16 scales the loss");
-  args.option("--log", log,
-              "Write a JSON object a step and validation there, as they come; an "
-              "earlier file is replaced when the training begins, or gone on with")
-      .type_name("FILE.jsonl");
+  args.option(
+          "--log", log,
+          "Write a JSON object a step and validation there, as they come, or rows of CSV; an earlier file is "
+          "replaced when the training begins, or gone on with")
+      .type_name("FILE.jsonl|FILE.csv");
+  args.option("--report", report,
+              "Write a page with the run's charts, settings and environment there; it is kept up to date "
+              "while the "
+              "run goes on")
+      .type_name("FILE.html");
   args.option("--save-every", options.save_every,
               "Steps between checkpoints, --out/checkpoint-STEP; 0 writes one at the end only")
       .type_name("N")
@@ -202,14 +219,15 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (options.val_batches == 0)
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
-  options.schedule = parse_schedule(schedule);
+  optimizer.apply(options);
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
   options.save_best = best;
   check_output_folder(out, outputs, "--out");
-  // A log within --out, which may not be there yet.
+  // What is within --out may have no folder yet.
   if (!log.empty() && !is_within(log, out)) check_output_file(log, "--log");
+  if (!report.empty() && !is_within(report, out)) check_output_file(report, "--report");
   find_resumed_state(outputs.front());
 }
 
@@ -286,14 +304,16 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   CausalLM& model = models.policy();
   TrainOptions& options = flags.options;
   if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
+  flags.optimizer.apply_warmup(options);
   const auto note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
 
+  const nlohmann::ordered_json environment = environment_of(model, flags, data);
   RunFolder folder(flags.out,
                    {.marker = output.marker,
                     .keep = flags.keep,
                     .replace = flags.overwrite,
                     .notes = {{kSettingsFile, write_settings(flags.settings, "The flags of this run")},
-                              {"environment.json", environment_of(model, flags, data)}}},
+                              {"environment.json", environment.dump(2) + "\n"}}},
                    output.write);
   folder.open();
   folder.check_space(bytes_of_checkpoints(model, flags));
@@ -308,8 +328,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
 
   ProgressObserver progress;
   std::vector<TrainObserver*> observers{&progress};
-  std::optional<JsonLogObserver> log;
-  if (!flags.log.empty()) observers.push_back(&log.emplace(flags.log));
+  const std::unique_ptr<TrainObserver> log = make_log(flags.log);
+  if (log) observers.push_back(log.get());
+  std::optional<ReportObserver> report;
+  if (!flags.report.empty())
+    observers.push_back(&report.emplace(flags.report, begin_report(flags, data, environment)));
   const TrainResult result = train(models, *make_objective(flags.objective), data.train,
                                    data.valid ? &*data.valid : nullptr, options, observers, &control);
 

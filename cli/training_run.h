@@ -10,6 +10,7 @@
 
 #include "cli/arguments/arguments.h"
 #include "cli/arguments/settings_file.h"
+#include "cli/training/optimizer_flags.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/data/chat_format.h"
 #include "training/data/dataset.h"
@@ -32,11 +33,12 @@ struct TrainingFlags {
                        .try_longest = true};
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
-  std::string schedule = "constant";
+  OptimizerFlags optimizer;
   bool mask_prompt = false;
   ObjectiveOptions objective;
   std::string dtype = "f32";
   std::string log;
+  std::string report;
   std::int64_t keep = 2;
   bool overwrite = false;
   bool best = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lm/lm.h"
+#include "training/checkpoints/data_fingerprint.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/checkpoints/train_state.h"
 #include "training/data/chat_format.h"
@@ -16,9 +17,13 @@
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"
 #include "training/optim/optimizer.h"
+#include "training/optim/parameter_group.h"
 #include "training/optim/registry.h"
 #include "training/optim/schedule.h"
 #include "training/optim/sgd.h"
+#include "training/optim/weight_average.h"
+#include "training/report/report_observer.h"
+#include "training/report/run_report.h"
 #include "training/trainer/control.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/observer.h"

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace caldera::cli {
 namespace {

@@ -9,7 +9,7 @@ make_model
 # About a second, with all that a checkpoint must hold.
 flags="finetune --json --device cpu --model $work/base --data $work/data --rank 4 --iterations 300 --batch-size 3
   --grad-accumulation 2 --dropout 0.1 --seed 3 --schedule cosine --warmup 20 --learning-rate 5e-3 --val-every 25
-  --save-every 7 --keep 2"
+  --save-every 2 --keep 2 --optimizer adamw_8bit --optimizer-option min_8bit_size=1 --ema 0.9"
 # train OUT [FLAGS]
 train() {
   out=$1
@@ -59,14 +59,38 @@ for leftover in "$work"/.*caldera-*; do
 done
 
 # From an earlier checkpoint, into another folder.
-expect_exit 0 train "$work/onward" --resume "$work/whole/checkpoint-294"
-grep -q 'after step 294 of 300' "$work/stderr" || fail "not resumed: $(cat "$work/stderr")"
+expect_exit 0 train "$work/onward" --resume "$work/whole/checkpoint-298"
+grep -q 'after step 298 of 300' "$work/stderr" || fail "not resumed: $(cat "$work/stderr")"
 cmp "$work/whole/adapter_model.safetensors" "$work/onward/adapter_model.safetensors" || fail "resumed to another adapter"
 
+# Killed while it replaces an adapter of another scale: the old one stands, or the new one, never parts of both.
+replace="$CALDERA_BIN finetune --device cpu --model $work/base --data $work/data --out $work/replaced --rank 4 --seed 5
+  --save-every 1 --val-every 0"
+expect_exit 0 $replace --iterations 2 --alpha 16
+cp -r "$work/replaced" "$work/old"
+delays=$(awk -v n="$kills" -v seed="$$" 'BEGIN { srand(seed + 1); while (n-- > 0) printf "%.3f ", 0.03 + 0.1 * rand() }')
+for delay in $delays; do
+  rm -rf "$work/replaced"
+  cp -r "$work/old" "$work/replaced"
+  $replace --iterations 1000000 --alpha 32 --overwrite >/dev/null 2>&1 &
+  process=$!
+  sleep "$delay"
+  kill -9 $process
+  wait $process || true
+  expect_exit 0 "$CALDERA_BIN" generate --device cpu --model "$work/base" --adapter "$work/replaced" --prompt-ids 1 --max-tokens 0
+  if grep -q '"lora_alpha": 16' "$work/replaced/adapter_config.json"; then
+    cmp "$work/old/adapter_model.safetensors" "$work/replaced/adapter_model.safetensors" || fail "new weights with the old scale"
+    [ -s "$work/replaced/checkpoint-2/training_state.safetensors" ] || fail "the old run lost its checkpoint"
+  else
+    ! cmp -s "$work/old/adapter_model.safetensors" "$work/replaced/adapter_model.safetensors" || fail "old weights with the new scale"
+    [ ! -e "$work/replaced/run.yaml" ] || grep -q 'alpha: 32' "$work/replaced/run.yaml" || fail "the new adapter with the old flags"
+  fi
+done
+
 # Other data, other parameters, no checkpoint: refused.
-for other in "--seq-len 8" "--data $work/text.txt" "--rank 3" "--optimizer sgd"; do
+for other in "--seq-len 8" "--data $work/text.txt" "--rank 3" "--optimizer adamw"; do
   # shellcheck disable=SC2086
-  expect_exit 1 train "$work/refused" --resume "$work/whole/checkpoint-294" $other
+  expect_exit 1 train "$work/refused" --resume "$work/whole/checkpoint-298" $other
 done
 expect_exit 1 train "$work/refused" --resume "$work/data"
 grep -q 'there is no checkpoint' "$work/stderr" || fail "no clear error: $(cat "$work/stderr")"

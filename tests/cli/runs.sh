@@ -134,3 +134,32 @@ expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$work/base" -
   --adapter "$work/best" --batch-size 4
 awk -v a="$given" -v b="$(json_number loss "$work/stdout")" 'BEGIN { d = a - b; exit !(d < 1e-6 && d > -1e-6) }' ||
   fail "the adapter has another loss than $given: $(cat "$work/stdout")"
+
+# ---- Optimisers and rates ----------------------------------------------------------------------------------------
+
+for flags in "--optimizer adamw_8bit --optimizer-option min_8bit_size=1" "--optimizer muon" "--optimizer lion --lora-plus-ratio 4" \
+  "--optimizer adafactor --parameter-group lora_A:learning-rate=0.5,weight-decay=0" "--ema 0.9 --max-grad-value 0.1" \
+  "--schedule wsd --schedule-decay 0.5 --warmup 0.25" "--schedule cosine_with_restarts --schedule-cycles 2 --schedule-end 0.1"; do
+  expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" --data "$work/data" --out "$work/kinds" \
+    --iterations 8 --overwrite --log "$work/kinds.jsonl" $flags
+done
+# Two cycles of four steps: the second has the rates of the first.
+rates=$(sed -n 's/.*"learning_rate":\([^,]*\),.*/\1/p' "$work/kinds.jsonl" | tr '\n' ' ')
+echo "$rates" | awk '{ exit !($1 == $5 && $2 == $6 && $4 == $8 && $1 > $2 && $2 > $4) }' || fail "no restart: $rates"
+for flags in "--optimizer-option beta2" "--optimizer-option beta2=x" "--parameter-group lora_B" "--parameter-group lora_B:rank=3" \
+  "--warmup 2.5" "--schedule-decay 0" "--ema 1"; do
+  expect_exit 2 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/none" $flags
+done
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/none" \
+  --parameter-group no-such:learning-rate=2
+grep -q "no parameter's name has 'no-such'" "$work/stderr" || fail "no clear error: $(cat "$work/stderr")"
+
+# ---- Report and CSV ----------------------------------------------------------------------------------------------
+
+expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/told" \
+  --iterations 4 --report "$work/told/report.html" --log "$work/told/log.csv"
+grep -q '"step":\[1,2,3,4\]' "$work/told/report.html" || fail "the report has not every step"
+grep -q '\["rank","8"\]' "$work/told/report.html" || fail "the report has not the settings"
+[ "$(wc -l <"$work/told/log.csv")" -eq 7 ] || fail "not names, four steps and two validations: $(cat "$work/told/log.csv")"
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/none" \
+  --report "$work/absent/report.html"

@@ -66,8 +66,6 @@ for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dro
   "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags
 done
-refused $finetune --report F.html
-says 'not available in this version'
 # What may be adapted is the model's to say.
 make_config
 for model in llama qwen2; do

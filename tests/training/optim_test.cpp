@@ -7,6 +7,7 @@
 #include "training/optim/adamw.h"
 #include "training/optim/clip.h"
 #include "training/optim/schedule.h"
+#include "training/optim/weight_average.h"
 
 namespace caldera::testing {
 namespace {
@@ -103,6 +104,36 @@ TEST_P(OptimTest, ClippingScalesByTheGlobalNorm) {
   EXPECT_THROW(clip_grad_norm(zero, 0.0), ValueError);
 }
 
+TEST_P(OptimTest, ClippingByValueBoundsEachElement) {
+  const Doubles values{-3, -0.5, 0, 0.25, 0.5, 7};
+  std::vector<LazyTensor> grads{make_tensor(values, Shape{2, 3}, DType::f32, GetParam())};
+  clip_grad_value(grads, 0.5);
+  EXPECT_EQ(to_doubles(grads[0]), (Doubles{-0.5, -0.5, 0, 0.25, 0.5, 0.5}));
+  EXPECT_THROW(clip_grad_value(grads, 0), ValueError);
+}
+
+TEST_P(OptimTest, WeightAverageFollowsItsClosedForm) {
+  LazyTensor x = make_tensor({1, -2}, Shape{2}, DType::f32, GetParam());
+  WeightAverage average({{"x", &x, true}}, 0.75);
+  double expected = 1;
+  for (int step = 1; step <= 5; ++step) {
+    x = make_tensor({1.0 + step, -2}, Shape{2}, DType::f32, GetParam());
+    average.update();
+    eval(average.outputs());
+    expected = 0.75 * expected + 0.25 * (1.0 + step);
+    expect_close(average.outputs()[0], {expected, -2}, 1e-6);
+  }
+  average.exchange();
+  expect_close(x, {expected, -2}, 1e-6);
+  average.exchange();
+  expect_close(x, {6, -2}, 1e-6);
+  WeightAverage another({{"x", &x, true}}, 0.75);
+  another.restore(average.state());
+  expect_close(another.outputs()[0], {expected, -2}, 1e-6);
+  EXPECT_THROW(another.restore({}), ValueError);
+  EXPECT_THROW(WeightAverage({}, 1.0), ValueError);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, OptimTest, ::testing::ValuesIn(tested_devices()), device_test_name);
 
 TEST(OptimArgumentsTest, AreChecked) {
@@ -160,9 +191,39 @@ TEST(ScheduleTest, FollowsClosedForms) {
   EXPECT_DOUBLE_EQ(cold.learning_rate(0), 0.5);
 }
 
+// The formulas of transformers/optimization.py: get_polynomial_decay_schedule_with_warmup,
+// get_cosine_with_hard_restarts_schedule_with_warmup, get_wsd_schedule,
+// get_cosine_with_min_lr_schedule_with_warmup.
+TEST(ScheduleTest, FollowsHuggingFacesFormulas) {
+  constexpr double kPi = std::numbers::pi;
+  const Schedule polynomial{ScheduleKind::polynomial, 0.5, 4, 20, {.power = 2, .end = 0.1}};
+  const Schedule restarts{ScheduleKind::cosine_with_restarts, 0.5, 4, 20, {.cycles = 3}};
+  const Schedule wsd{ScheduleKind::wsd, 0.5, 4, 20, {.decay = 0.3}};
+  const Schedule floored{ScheduleKind::cosine, 0.5, 4, 20, {.end = 0.2}};
+  for (int step = 0; step < 26; ++step) {
+    const double progress = (step - 4) / 16.0;
+    const auto rate = [&](double at) { return step < 4 ? 0.5 * step / 4 : 0.5 * at; };
+    const double remaining = std::max(0.0, 1 - progress);
+    EXPECT_NEAR(polynomial.learning_rate(step), rate((1 - 0.1) * remaining * remaining + 0.1), 1e-15) << step;
+    const double cycle = std::fmod(3 * progress, 1.0);
+    EXPECT_NEAR(restarts.learning_rate(step), rate(progress >= 1 ? 0 : 0.5 * (1 + std::cos(kPi * cycle))),
+                1e-15)
+        << step;
+    const double decayed = step >= 20 ? 0 : 0.5 * (1 + std::cos(kPi * (step - 14) / 6));
+    EXPECT_NEAR(wsd.learning_rate(step), rate(step <= 14 ? 1 : decayed), 1e-15) << step;
+    const double cosine = progress >= 1 ? 0 : 0.5 * (1 + std::cos(kPi * progress));
+    EXPECT_NEAR(floored.learning_rate(step), rate(cosine * (1 - 0.2) + 0.2), 1e-15) << step;
+  }
+}
+
 TEST(ScheduleTest, Names) {
   for (const char* text : {"constant", "linear", "cosine"}) EXPECT_EQ(name(parse_schedule(text)), text);
-  EXPECT_THROW(parse_schedule("polynomial"), ValueError);
+  for (const std::string& text : schedule_names()) EXPECT_EQ(name(parse_schedule(text)), text);
+  EXPECT_THROW(parse_schedule("sine"), ValueError);
+  EXPECT_THROW((Schedule{ScheduleKind::polynomial, 1, 0, 5, {.power = 0}}.validate()), ValueError);
+  EXPECT_THROW((Schedule{ScheduleKind::wsd, 1, 0, 5, {.decay = 1.5}}.validate()), ValueError);
+  EXPECT_THROW((Schedule{ScheduleKind::cosine, 1, 0, 5, {.end = -0.1}}.validate()), ValueError);
+  EXPECT_THROW((Schedule{ScheduleKind::cosine_with_restarts, 1, 0, 5, {.cycles = 0}}.validate()), ValueError);
   EXPECT_THROW((Schedule{ScheduleKind::linear, 1, -1, 5}.validate()), ValueError);
 }
 

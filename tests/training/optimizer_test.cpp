@@ -118,9 +118,11 @@ TEST_P(OptimizerTest, AStepThatIsNotAppliedChangesNothing) {
     eval({}, *optimizer);
     const Doubles before = to_doubles(x);
     const OptimizerState state = optimizer->state();
+    const std::vector<LazyTensor> others{make_tensor(random_doubles(5, 3), Shape{5}, DType::f32, GetParam())};
     for (const bool apply : {false, true}) {
       optimizer->update_if(
-          equal(LazyTensor::from_vector<float>({apply ? 1.0F : 0.0F}, Shape{}, GetParam()), 1.0), grads, 0.1);
+          equal(LazyTensor::from_vector<float>({apply ? 1.0F : 0.0F}, Shape{}, GetParam()), 1.0), others,
+          0.1);
       eval({}, *optimizer);
       if (!apply) optimizer->skip_update();
       EXPECT_EQ(to_doubles(x) == before, !apply) << name;

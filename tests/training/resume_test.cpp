@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -35,9 +36,12 @@ TokenDataset resumed_data(int examples) {
   return TokenDataset(set, ByteTokenizer(), {.seq_len = 32});
 }
 
-std::map<std::string, std::vector<float>> values_of(const std::map<std::string, LazyTensor>& tensors) {
-  std::map<std::string, std::vector<float>> values;
-  for (const auto& [name, tensor] : tensors) values[name] = tensor.to_vector<float>();
+std::map<std::string, std::vector<std::byte>> values_of(const std::map<std::string, LazyTensor>& tensors) {
+  std::map<std::string, std::vector<std::byte>> values;
+  for (const auto& [name, tensor] : tensors) {
+    values[name].resize(static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+    tensor.copy_to_host(values[name].data());
+  }
   return values;
 }
 
@@ -60,8 +64,8 @@ class FileControl : public TrainControl {
   }
 
   std::vector<std::int64_t> steps;
-  std::map<std::string, std::vector<float>> parameters;
-  std::map<std::string, std::vector<float>> moments;
+  std::map<std::string, std::vector<std::byte>> parameters;
+  std::map<std::string, std::vector<std::byte>> moments;
 
  private:
   std::filesystem::path path_;
@@ -73,6 +77,7 @@ struct Variant {
   DType dtype = DType::f32;
   std::string optimizer = "adamw";
   double loss_scale = 65536;
+  double ema_decay = 0;
 };
 
 TrainOptions resumed_options(const Variant& variant) {
@@ -81,6 +86,9 @@ TrainOptions resumed_options(const Variant& variant) {
   options.batch_size = 3;
   options.grad_accumulation = 2;
   options.optimizer.name = variant.optimizer;
+  options.ema_decay = variant.ema_decay;
+  if (variant.optimizer == "adamw_8bit") options.optimizer.more["min_8bit_size"] = 1;
+  if (variant.optimizer == "sgd") options.optimizer.more["momentum"] = 0.9;
   options.optimizer.learning_rate = 1e-2;
   options.schedule = ScheduleKind::cosine;
   options.warmup = 3;
@@ -130,6 +138,7 @@ TEST(Resume, IsExact) { expect_resumes_exactly({}); }
 TEST(Resume, IsExactInBf16) { expect_resumes_exactly({.dtype = DType::bf16}); }
 // So high a scale overflows at first: steps are skipped, and the scale falls and grows.
 TEST(Resume, IsExactWithALossScale) { expect_resumes_exactly({.dtype = DType::f16, .loss_scale = 0x1p30}); }
+TEST(Resume, IsExactWithAMovingAverage) { expect_resumes_exactly({.ema_decay = 0.9}); }
 TEST(Resume, IsExactForEveryOptimizer) {
   for (const std::string& name : optimizer_names()) expect_resumes_exactly({.optimizer = name});
 }

@@ -20,6 +20,7 @@ constexpr const char* kMetadataKey = "training_state";
 constexpr int kVersion = 1;
 constexpr std::string_view kParameter = "parameter.";
 constexpr std::string_view kOptimizer = "optimizer.";
+constexpr std::string_view kAverage = "average.";
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -97,6 +98,7 @@ void write_train_state(StagedFiles& files, const std::filesystem::path& path, co
   };
   add(kParameter, state.parameters);
   add(kOptimizer, state.optimizer.tensors);
+  add(kAverage, state.averages);
   write_safetensors(files, path, tensors, {{kMetadataKey, numbers_of(state).dump()}});
 }
 
@@ -117,13 +119,15 @@ TrainState read_train_state(const std::filesystem::path& path, Device device) {
     throw refuse("its numbers are damaged");
   }
   for (const std::string& name : file.names()) {
-    const bool is_parameter = name.starts_with(kParameter);
-    if (!is_parameter && !name.starts_with(kOptimizer))
-      throw refuse(fmt::format("tensor '{}' is none of a training state", name));
+    const std::size_t prefix = name.find('.') + 1;
+    auto* const into = name.starts_with(kParameter)   ? &state.parameters
+                       : name.starts_with(kOptimizer) ? &state.optimizer.tensors
+                       : name.starts_with(kAverage)   ? &state.averages
+                                                      : nullptr;
+    if (into == nullptr) throw refuse(fmt::format("tensor '{}' is none of a training state", name));
     const TensorInfo& info = file.info(name);
     const std::span<const std::byte> bytes = file.bytes(name);
-    auto& into = is_parameter ? state.parameters : state.optimizer.tensors;
-    into[name.substr(is_parameter ? kParameter.size() : kOptimizer.size())] =
+    (*into)[name.substr(prefix)] =
         LazyTensor::from_bytes(bytes.data(), bytes.size(), info.dtype, info.shape, device);
   }
   return state;

@@ -30,6 +30,7 @@ struct TrainState {
   std::int64_t step = 0;                         ///< steps done
   std::map<std::string, LazyTensor> parameters;  ///< those that are trained, in the dtype of training
   OptimizerState optimizer;
+  std::map<std::string, LazyTensor> averages;  ///< of the parameters, where the run keeps them
   BatchPosition data;
   std::string data_fingerprint;  ///< of the tokens, to notice other data
   std::optional<LossScaler::State> loss_scaler;
@@ -45,8 +46,8 @@ struct TrainState {
 /// The name of the file in a checkpoint's folder.
 inline constexpr const char* kTrainStateFile = "training_state.safetensors";
 
-/// Adds `path`, a safetensors file, to `files`: "parameter.NAME", "optimizer.NAME.SLOT", and all numbers as
-/// JSON in its metadata, where they lose no bit. Throws FileError.
+/// Adds `path`, a safetensors file, to `files`: "parameter.NAME", "optimizer.NAME.SLOT", "average.NAME", and
+/// all numbers as JSON in its metadata, where they lose no bit. Throws FileError.
 void write_train_state(StagedFiles& files, const std::filesystem::path& path, const TrainState& state);
 
 /// Reads such a file, with its tensors on `device`. Throws FileError for a file that is missing, damaged or

@@ -19,18 +19,19 @@ void AdamWOptions::validate() const {
 }
 
 AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)
-    : Optimizer("AdamW", std::move(parameters), {"exp_avg", "exp_avg_sq"}, options.learning_rate),
+    : Optimizer("AdamW", std::move(parameters), std::vector<std::string>{"exp_avg", "exp_avg_sq"},
+                options.learning_rate, options.weight_decay),
       options_(options) {
   options_.validate();
 }
 
-void AdamW::prepare(double learning_rate, std::int64_t number) {
-  step_.emplace(AdamWScalars{.learning_rate = learning_rate,
+void AdamW::prepare(const Numbers& numbers) {
+  step_.emplace(AdamWScalars{.learning_rate = numbers.learning_rate,
                              .beta1 = options_.beta1,
                              .beta2 = options_.beta2,
                              .eps = options_.eps,
-                             .weight_decay = options_.weight_decay,
-                             .step = number});
+                             .weight_decay = numbers.weight_decay,
+                             .step = numbers.step});
 }
 
 Optimizer::Updated AdamW::updated(const Step& step) const {
@@ -38,17 +39,21 @@ Optimizer::Updated AdamW::updated(const Step& step) const {
   return {std::move(update.param), {std::move(update.m), std::move(update.v)}};
 }
 
+AdamWOptions detail::adamw_options(const OptimizerOptions& named, double weight_decay) {
+  AdamWOptions options;
+  options.learning_rate = named.learning_rate.value_or(options.learning_rate);
+  options.beta1 = named.number("beta1", options.beta1);
+  options.beta2 = named.number("beta2", options.beta2);
+  options.eps = named.number("eps", options.eps);
+  options.weight_decay = named.weight_decay.value_or(weight_decay);
+  return options;
+}
+
 detail::OptimizerKind adamw_optimizer() {
   return {"adamw",
           {"beta1", "beta2", "eps"},
           [](std::vector<Parameter> parameters, const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
-            AdamWOptions options;
-            options.learning_rate = o.learning_rate.value_or(options.learning_rate);
-            options.beta1 = o.number("beta1", options.beta1);
-            options.beta2 = o.number("beta2", options.beta2);
-            options.eps = o.number("eps", options.eps);
-            options.weight_decay = o.weight_decay.value_or(options.weight_decay);
-            return std::make_unique<AdamW>(std::move(parameters), options);
+            return std::make_unique<AdamW>(std::move(parameters), detail::adamw_options(o));
           }};
 }
 

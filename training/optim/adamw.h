@@ -8,6 +8,7 @@
 
 #include "ops/nn/optimizer_updates.h"
 #include "training/optim/optimizer.h"
+#include "training/optim/optimizer_options.h"
 
 namespace caldera {
 
@@ -31,11 +32,17 @@ class AdamW final : public Optimizer {
 
  protected:
   Updated updated(const Step& step) const override;
-  void prepare(double learning_rate, std::int64_t number) override;
+  void prepare(const Numbers& numbers) override;
 
  private:
   AdamWOptions options_;
   std::optional<AdamWStep> step_;  // the present one
 };
 
+namespace detail {
+
+/// Takes AdamW's options out of those by name.
+AdamWOptions adamw_options(const OptimizerOptions& named, double weight_decay = AdamWOptions().weight_decay);
+
+}  // namespace detail
 }  // namespace caldera

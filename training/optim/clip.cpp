@@ -27,4 +27,12 @@ LazyTensor clip_grad_norm(std::vector<LazyTensor>& grads, double max_norm) {
   return norm;
 }
 
+void clip_grad_value(std::vector<LazyTensor>& grads, double max_value) {
+  if (!(max_value > 0))
+    throw ValueError(fmt::format("clip_grad_value: max_value {} is not positive", max_value));
+  const LazyTensor most = max_value;
+  const LazyTensor least = -max_value;
+  for (LazyTensor& g : grads) g = minimum(maximum(g, least), most);
+}
+
 }  // namespace caldera

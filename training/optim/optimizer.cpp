@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "engine/autodiff/autodiff.h"
+#include "lm/base/regex/regex.h"
 #include "lm/nn/precision.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
@@ -26,20 +28,25 @@ void check_rate(const std::string& optimizer, double rate) {
                                          "finite and at least 0");
 }
 
-/// Throws unless `saved`, the state called `state`, is what the optimiser itself would keep for `parameter`.
+/// Throws unless `saved`, the state called `state`, is what the optimiser itself would keep.
 void check_saved(const std::string& optimizer, const std::string& state, const LazyTensor& saved,
-                 const LazyTensor& parameter) {
+                 const Shape& shape, DType dtype, Device device) {
   if (!saved.defined()) throw ValueError(fmt::format("{}: {} of the saved state is empty", optimizer, state));
-  if (saved.shape() != parameter.shape())
-    throw ShapeError(fmt::format("{}: {} has shape {}, the parameter {}", optimizer, state,
-                                 saved.shape().to_string(), parameter.shape().to_string()));
-  const DType dtype = state_dtype(parameter.dtype());
+  if (saved.shape() != shape)
+    throw ShapeError(fmt::format("{}: {} has shape {}, this optimiser's {}", optimizer, state,
+                                 saved.shape().to_string(), shape.to_string()));
   if (saved.dtype() != dtype)
     throw DTypeError(fmt::format("{}: {} is {}, but the state of this parameter is {}; convert it", optimizer,
                                  state, name(saved.dtype()), name(dtype)));
-  if (saved.device() != parameter.device())
+  if (saved.device() != device)
     throw DeviceError(fmt::format("{}: {} lies on {}, the parameter on {}; move it there", optimizer, state,
-                                  saved.device().to_string(), parameter.device().to_string()));
+                                  saved.device().to_string(), device.to_string()));
+}
+
+detail::Regex compiled_pattern(const std::string& optimizer, const std::string& pattern) try {
+  return detail::Regex(pattern, detail::Regex::Syntax::pcre, "");
+} catch (const FileError& error) {
+  throw ValueError(fmt::format("{}: '{}' is no regular expression{}", optimizer, pattern, error.what()));
 }
 
 std::vector<LazyTensor> tensors_of(const std::vector<Parameter>& parameters) {
@@ -51,15 +58,61 @@ std::vector<LazyTensor> tensors_of(const std::vector<Parameter>& parameters) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters, std::vector<std::string> slots,
-                     double learning_rate)
+std::vector<Optimizer::Slot> Optimizer::slots_like(const LazyTensor& parameter,
+                                                   const std::vector<std::string>& names) {
+  std::vector<Slot> slots;
+  slots.reserve(names.size());
+  for (const std::string& name : names)
+    slots.push_back({name, parameter.shape(), state_dtype(parameter.dtype())});
+  return slots;
+}
+
+Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters,
+                     const std::vector<std::string>& slots, double learning_rate, double weight_decay)
+    : Optimizer(
+          std::move(name), std::move(parameters),
+          [&](const LazyTensor& parameter) { return slots_like(parameter, slots); }, learning_rate,
+          weight_decay) {}
+
+Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters, const Slots& slots,
+                     double learning_rate, double weight_decay)
     : name_(std::move(name)),
       parameters_(std::move(parameters)),
-      slot_names_(std::move(slots)),
-      learning_rate_(learning_rate) {
+      groups_(1),
+      group_of_(parameters_.size(), 0),
+      learning_rate_(learning_rate),
+      weight_decay_(weight_decay) {
   check_rate(name_, learning_rate);
   check_parameters();
+  for (const Parameter& p : parameters_) slot_kinds_.push_back(slots(*p.tensor));
   reset();
+}
+
+void Optimizer::set_groups(const std::vector<ParameterGroup>& groups) {
+  std::vector<std::size_t> group_of(parameters_.size(), 0);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const ParameterGroup& group = groups[g];
+    const detail::OptionCheck require{name_.c_str()};
+    const auto is_rate = [](double value) { return value >= 0 && std::isfinite(value); };
+    require(is_rate(group.learning_rate_factor), "a group's learning_rate_factor", group.learning_rate_factor,
+            "finite and at least 0");
+    require(is_rate(group.weight_decay.value_or(0)), "a group's weight_decay", group.weight_decay.value_or(0),
+            "finite and at least 0");
+    const detail::Regex pattern = compiled_pattern(name_, group.pattern);
+    bool found = false;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      bool matches = false;
+      pattern.for_each_match(parameters_[i].name, [&](const detail::Regex::Match&) { matches = true; });
+      found = found || matches;
+      if (matches && group_of[i] == 0) group_of[i] = g + 1;
+    }
+    if (!found)
+      throw ValueError(fmt::format("{}: no parameter's name has '{}' (the first is '{}')", name_,
+                                   group.pattern, parameters_.front().name));
+  }
+  groups_.assign(1, {});
+  groups_.insert(groups_.end(), groups.begin(), groups.end());
+  group_of_ = std::move(group_of);
 }
 
 void Optimizer::check_parameters() const {
@@ -107,22 +160,21 @@ void Optimizer::check_grads(std::span<const LazyTensor> grads) const {
 std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grads, double learning_rate) {
   check_rate(name_, learning_rate);
   check_grads(grads);
-  prepare(learning_rate, step_ + 1);
-  std::vector<Updated> results;
-  results.reserve(parameters_.size());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const LazyTensor& parameter = *parameters_[i].tensor;
-    const DType dtype = state_dtype(parameter.dtype());
-    Step step{.parameter = in_dtype(parameter, dtype),
-              .grad = in_dtype(grads[i], dtype),
-              .slots = {},
-              .learning_rate = learning_rate,
-              .number = step_ + 1};
-    for (const std::vector<LazyTensor>& slot : slots_) step.slots.push_back(slot[i]);
-    results.push_back(updated(step));
+  std::vector<Updated> results(parameters_.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (std::ranges::find(group_of_, g) == group_of_.end()) continue;
+    prepare({.learning_rate = learning_rate * groups_[g].learning_rate_factor,
+             .weight_decay = groups_[g].weight_decay.value_or(weight_decay_),
+             .step = step_ + 1});
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (group_of_[i] != g) continue;
+      const LazyTensor& parameter = *parameters_[i].tensor;
+      const DType dtype = state_dtype(parameter.dtype());
+      results[i] = updated(
+          {.parameter = in_dtype(parameter, dtype), .grad = in_dtype(grads[i], dtype), .slots = slots_[i]});
+      results[i].parameter = in_dtype(results[i].parameter, parameter.dtype());
+    }
   }
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    results[i].parameter = in_dtype(results[i].parameter, parameters_[i].tensor->dtype());
   return results;
 }
 
@@ -130,7 +182,7 @@ std::vector<Optimizer::Updated> Optimizer::next(std::span<const LazyTensor> grad
 void Optimizer::commit(std::vector<Updated> results) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     *parameters_[i].tensor = stop_gradient(results[i].parameter);
-    for (std::size_t s = 0; s < slots_.size(); ++s) slots_[s][i] = stop_gradient(results[i].slots[s]);
+    for (std::size_t s = 0; s < slots_[i].size(); ++s) slots_[i][s] = stop_gradient(results[i].slots[s]);
   }
   ++step_;
 }
@@ -150,8 +202,8 @@ void Optimizer::update_if(const LazyTensor& apply, std::span<const LazyTensor> g
   std::vector<Updated> results = next(grads, learning_rate);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     results[i].parameter = where(apply, results[i].parameter, *parameters_[i].tensor);
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-      results[i].slots[s] = where(apply, results[i].slots[s], slots_[s][i]);
+    for (std::size_t s = 0; s < slots_[i].size(); ++s)
+      results[i].slots[s] = where(apply, results[i].slots[s], slots_[i][s]);
   }
   commit(std::move(results));
 }
@@ -163,15 +215,15 @@ void Optimizer::skip_update() {
 
 std::vector<LazyTensor> Optimizer::outputs() const {
   std::vector<LazyTensor> all = inputs();
-  for (const std::vector<LazyTensor>& slot : slots_) all.insert(all.end(), slot.begin(), slot.end());
+  for (const std::vector<LazyTensor>& slots : slots_) all.insert(all.end(), slots.begin(), slots.end());
   return all;
 }
 
 OptimizerState Optimizer::state() const {
   OptimizerState state{.step = step_, .tensors = {}};
-  for (std::size_t s = 0; s < slots_.size(); ++s)
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-      state.tensors.emplace(join_name(parameters_[i].name, slot_names_[s]), slots_[s][i]);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (std::size_t s = 0; s < slots_[i].size(); ++s)
+      state.tensors.emplace(join_name(parameters_[i].name, slot_kinds_[i][s].name), slots_[i][s]);
   return state;
 }
 
@@ -179,33 +231,35 @@ void Optimizer::restore(const OptimizerState& state) {
   if (state.step < 0 || state.step > kLastStep)
     throw ValueError(
         fmt::format("{}: cannot continue from step {}: it must lie in 0..2^53", name_, state.step));
-  std::vector<std::vector<LazyTensor>> slots(slots_.size());
-  for (std::size_t s = 0; s < slots_.size(); ++s)
-    for (const Parameter& p : parameters_) {
-      const auto found = state.tensors.find(join_name(p.name, slot_names_[s]));
+  std::vector<std::vector<LazyTensor>> slots(parameters_.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (const Slot& slot : slot_kinds_[i]) {
+      const Parameter& p = parameters_[i];
+      const auto found = state.tensors.find(join_name(p.name, slot.name));
       if (found == state.tensors.end())
-        throw ValueError(fmt::format("{}: the saved state lacks {} of {}", name_, slot_names_[s], p.name));
-      check_saved(name_, found->first, found->second, *p.tensor);
-      slots[s].push_back(found->second);
+        throw ValueError(fmt::format("{}: the saved state lacks {} of {}", name_, slot.name, p.name));
+      check_saved(name_, found->first, found->second, slot.shape, slot.dtype, p.tensor->device());
+      slots[i].push_back(found->second);
+      ++count;
     }
-  if (state.tensors.size() != slots_.size() * parameters_.size())
+  if (state.tensors.size() != count)
     throw ValueError(
         fmt::format("{}: the saved state holds {} tensors, the parameters have {}; is it another "
                     "optimiser's, or another model's?",
-                    name_, state.tensors.size(), slots_.size() * parameters_.size()));
+                    name_, state.tensors.size(), count));
   step_ = state.step;
   slots_ = std::move(slots);
 }
 
 void Optimizer::reset() {
   step_ = 0;
-  slots_.assign(slot_names_.size(), {});
+  slots_.assign(parameters_.size(), {});
   std::vector<LazyTensor> all;
-  for (std::vector<LazyTensor>& slot : slots_)
-    for (const Parameter& p : parameters_) {
-      const DType dtype = state_dtype(p.tensor->dtype());
-      slot.push_back(LazyTensor::zeros(p.tensor->shape(), dtype, p.tensor->device()));
-      all.push_back(slot.back());
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (const Slot& slot : slot_kinds_[i]) {
+      slots_[i].push_back(LazyTensor::zeros(slot.shape, slot.dtype, parameters_[i].tensor->device()));
+      all.push_back(slots_[i].back());
     }
   // Leaves from the start, so that the first step has the plan of all later ones.
   caldera::eval(all);

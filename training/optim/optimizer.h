@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "lm/nn/module.h"
+#include "training/optim/parameter_group.h"
 
 namespace caldera {
 
@@ -42,6 +44,11 @@ class Optimizer {
   /// Returns the rate that update() uses when none is given.
   double learning_rate() const { return learning_rate_; }
 
+  /// Gives some parameters rates and weight decays of their own: a parameter belongs to the first group whose
+  /// pattern is found in its name. Throws ValueError for a pattern that is no regular expression or is found
+  /// in no parameter's name, and numbers that are negative or not finite; nothing is changed then.
+  void set_groups(const std::vector<ParameterGroup>& groups);
+
   /// Replaces the parameters and the state by their updated values. Throws ShapeError unless there is one
   /// gradient of the parameter's shape for each, ValueError for an empty gradient (PyTorch skips a parameter
   /// whose grad is None) and for a rate that is negative or not finite; nothing is changed then.
@@ -69,37 +76,53 @@ class Optimizer {
   std::int64_t step_count() const { return step_; }
   OptimizerState state() const;
   /// Continues a saved run. Throws ValueError for a tensor that is missing, empty or unexpected and for a
-  /// step outside of [0, 2^53], ShapeError, DTypeError or DeviceError for a tensor unlike what state() would
-  /// give: of its parameter's shape and device, f64 where the parameter is f64 and f32 otherwise; nothing is
-  /// changed then.
+  /// step outside of [0, 2^53], ShapeError, DTypeError or DeviceError for a tensor of another shape, type or
+  /// device than that of state(); nothing is changed then.
   void restore(const OptimizerState& state);
   /// Back to step 0 and a state of zeros.
   void reset();
 
  protected:
-  /// `name` begins messages; `slots` are the names of the tensors kept for each parameter, all of its shape
-  /// and zero at first. Keeps the pointers of `parameters`. Throws ValueError for an empty list, a parameter
-  /// without a tensor, a name or a tensor that is listed twice and a rate that is negative or not finite,
-  /// DTypeError for a parameter that is not floating.
-  Optimizer(std::string name, std::vector<Parameter> parameters, std::vector<std::string> slots,
-            double learning_rate);
+  /// A tensor that is kept for a parameter, zero at first.
+  struct Slot {
+    std::string name;
+    Shape shape;
+    DType dtype = DType::f32;
+  };
+  /// Says what is kept for a parameter.
+  using Slots = std::function<std::vector<Slot>(const LazyTensor& parameter)>;
+
+  /// `name` begins messages. Keeps the pointers of `parameters`. Throws ValueError for an empty list, a
+  /// parameter without a tensor, a name or a tensor that is listed twice and a rate that is negative or not
+  /// finite, DTypeError for a parameter that is not floating.
+  Optimizer(std::string name, std::vector<Parameter> parameters, const Slots& slots, double learning_rate,
+            double weight_decay);
+  /// Keeps tensors of these names for each parameter, all of its shape, and f32 unless the parameter is f64.
+  Optimizer(std::string name, std::vector<Parameter> parameters, const std::vector<std::string>& slots,
+            double learning_rate, double weight_decay);
+  /// Makes slots of these names, all of the parameter's shape, and f32 unless the parameter is f64.
+  static std::vector<Slot> slots_like(const LazyTensor& parameter, const std::vector<std::string>& names);
 
   /// One parameter's update. All tensors have the dtype that the update is computed in.
   struct Step {
     LazyTensor parameter;
     LazyTensor grad;
     std::vector<LazyTensor> slots;
-    double learning_rate = 0;
-    std::int64_t number = 1;  ///< counts from 1
   };
   struct Updated {
     LazyTensor parameter;
     std::vector<LazyTensor> slots;
   };
   virtual Updated updated(const Step& step) const = 0;
-  /// Called once an update, before updated() is for each parameter: makes what all of them share, the numbers
-  /// of the step above all. A number is a node of the graph like any other.
-  virtual void prepare([[maybe_unused]] double learning_rate, [[maybe_unused]] std::int64_t number) {}
+  /// The numbers of an update.
+  struct Numbers {
+    double learning_rate = 0;
+    double weight_decay = 0;
+    std::int64_t step = 1;  ///< counts from 1
+  };
+  /// Called once an update and group of parameters, before updated() is for each of them: makes what they
+  /// share. A number is a node of the graph like any other.
+  virtual void prepare([[maybe_unused]] const Numbers& numbers) {}
 
  private:
   void check_parameters() const;
@@ -110,9 +133,13 @@ class Optimizer {
 
   std::string name_;
   std::vector<Parameter> parameters_;
-  std::vector<std::string> slot_names_;
-  std::vector<std::vector<LazyTensor>> slots_;  // of each name, a tensor a parameter
+  // Numbers of the groups, the first for parameters of no other, and the group of each parameter.
+  std::vector<ParameterGroup> groups_;
+  std::vector<std::size_t> group_of_;
+  std::vector<std::vector<Slot>> slot_kinds_;   // of each parameter
+  std::vector<std::vector<LazyTensor>> slots_;  // likewise
   double learning_rate_;
+  double weight_decay_;
   std::int64_t step_ = 0;
 };
 

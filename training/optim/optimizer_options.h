@@ -4,6 +4,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "training/optim/parameter_group.h"
 
 namespace caldera {
 
@@ -13,6 +16,7 @@ struct OptimizerOptions {
   std::optional<double> weight_decay;   ///< else the optimiser's own default
   /// Options that not every optimiser has, by name: {"momentum", 0.9}. A flag is on unless it is 0.
   std::map<std::string, double> more{};
+  std::vector<ParameterGroup> groups{};  ///< parameters with rates of their own
 
   double number(const std::string& option, double otherwise) const {
     const auto found = more.find(option);

@@ -10,7 +10,12 @@
 // A line an optimiser: F(NAME) stands for `detail::OptimizerKind NAME_optimizer()` of optim/NAME.cpp.
 #define CALDERA_OPTIMIZERS(F) \
   F(adamw)                    \
-  F(sgd)
+  F(adamw_8bit)               \
+  F(adam)                     \
+  F(sgd)                      \
+  F(lion)                     \
+  F(adafactor)                \
+  F(muon)
 
 namespace caldera {
 
@@ -45,7 +50,9 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters,
     if (std::ranges::find(kind->more, option) == kind->more.end())
       throw ValueError(fmt::format("{}: there is no option '{}' (valid: learning_rate, weight_decay, {})",
                                    kind->name, option, fmt::join(kind->more, ", ")));
-  return kind->make(std::move(parameters), options);
+  std::unique_ptr<Optimizer> optimizer = kind->make(std::move(parameters), options);
+  if (!options.groups.empty()) optimizer->set_groups(options.groups);
+  return optimizer;
 }
 
 }  // namespace caldera

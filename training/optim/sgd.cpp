@@ -22,25 +22,28 @@ SGD::SGD(std::vector<Parameter> parameters, const SGDOptions& options)
     : Optimizer(
           "SGD", std::move(parameters),
           options.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"},
-          options.learning_rate),
+          options.learning_rate, options.weight_decay),
       options_(options) {
   options_.validate();
 }
 
-void SGD::prepare(double learning_rate, std::int64_t number) {
+void SGD::prepare(const Numbers& numbers) {
+  rate_ = numbers.learning_rate;
+  decay_ = numbers.weight_decay;
+  decays_ = numbers.weight_decay != 0;
+  momentum_ = options_.momentum;
   // The buffer begins as zeros. A factor and not a case, so that the first step has the plan of all later
   // ones.
-  const double fresh = number == 1 ? 1 : 1 - options_.dampening;
-  numbers_ = {learning_rate, options_.weight_decay, options_.momentum, fresh};
+  fresh_ = numbers.step == 1 ? 1 : 1 - options_.dampening;
 }
 
 Optimizer::Updated SGD::updated(const Step& step) const {
-  const LazyTensor g = options_.weight_decay == 0 ? step.grad : step.grad + step.parameter * numbers_.decay;
-  if (options_.momentum == 0) return {step.parameter - g * numbers_.rate, {}};
-  LazyTensor buffer = step.slots[0] * numbers_.momentum;
-  buffer = buffer + (options_.dampening == 0 ? g : g * numbers_.fresh);
-  const LazyTensor direction = options_.nesterov ? g + buffer * numbers_.momentum : buffer;
-  return {step.parameter - direction * numbers_.rate, {buffer}};
+  const LazyTensor g = decays_ ? step.grad + step.parameter * decay_ : step.grad;
+  if (options_.momentum == 0) return {step.parameter - g * rate_, {}};
+  LazyTensor buffer = step.slots[0] * momentum_;
+  buffer = buffer + (options_.dampening == 0 ? g : g * fresh_);
+  const LazyTensor direction = options_.nesterov ? g + buffer * momentum_ : buffer;
+  return {step.parameter - direction * rate_, {buffer}};
 }
 
 detail::OptimizerKind sgd_optimizer() {

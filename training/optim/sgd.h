@@ -30,16 +30,12 @@ class SGD final : public Optimizer {
 
  protected:
   Updated updated(const Step& step) const override;
-  void prepare(double learning_rate, std::int64_t number) override;
+  void prepare(const Numbers& numbers) override;
 
  private:
-  /// The numbers of the present step.
-  struct Numbers {
-    LazyTensor rate, decay, momentum, fresh;
-  };
-
   SGDOptions options_;
-  Numbers numbers_;
+  LazyTensor rate_, decay_, momentum_, fresh_;  // of the present step
+  bool decays_ = false;
 };
 
 }  // namespace caldera

@@ -1,106 +1,99 @@
 #include "training/trainer/json_log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <fstream>
+#include <charconv>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <optional>
 
-#include "lm/base/file_descriptor.h"
 #include "lm/base/json_text.h"
+#include "training/trainer/line_file.h"
 
 namespace caldera {
 namespace {
 
-/// The whole lines of a log up to a step. A line that a crash tore is none.
-std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
-  std::ifstream file(path);
-  std::string kept;
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
-    if (record["step"].get<std::int64_t>() <= step) kept += line + '\n';
-  }
-  return kept;
+constexpr const char* kWhat = "the training log";
+constexpr const char* kColumns =
+    "step,loss,learning_rate,grad_norm,tokens,tokens_per_second,host_ms,device_ms,peak_bytes,val_loss";
+
+double nine_digits(double value) { return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr); }
+
+bool is_json_until(const std::string& line, std::int64_t step) {
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
+         record["step"].get<std::int64_t>() <= step;
+}
+
+bool is_row_until(const std::string& line, std::int64_t step) {
+  std::int64_t of_line = 0;
+  const auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), of_line);
+  return error == std::errc() && *stopped == ',' && of_line <= step;
 }
 
 }  // namespace
 
 std::string to_json_line(const StepRecord& record) {
   detail::JsonMembers line{{"step", record.step},
-                           {"loss", record.loss},
-                           {"learning_rate", record.learning_rate},
-                           {"grad_norm", record.grad_norm},
+                           {"loss", nine_digits(record.loss)},
+                           {"learning_rate", nine_digits(record.learning_rate)},
+                           {"grad_norm", nine_digits(record.grad_norm)},
                            {"tokens", record.tokens},
-                           {"tokens_per_second", record.tokens_per_second},
-                           {"host_ms", record.host_ms},
-                           {"device_ms", record.device_ms},
+                           {"tokens_per_second", nine_digits(record.tokens_per_second)},
+                           {"host_ms", nine_digits(record.host_ms)},
+                           {"device_ms", nine_digits(record.device_ms)},
                            {"peak_bytes", record.peak_bytes}};
   if (record.loss_scale != 1) {
     line.emplace_back("loss_scale", record.loss_scale);
     line.emplace_back("skipped", record.skipped);
   }
-  for (const Metric& metric : record.metrics) line.emplace_back(metric.name, metric.value);
+  for (const Metric& metric : record.metrics) line.emplace_back(metric.name, nine_digits(metric.value));
   return detail::to_json(line);
 }
 
 std::string to_json_line(const ValidationRecord& record) {
-  detail::JsonMembers line{{"step", record.step}, {"val_loss", record.loss}};
-  for (const Metric& metric : record.metrics) line.emplace_back("val_" + metric.name, metric.value);
+  detail::JsonMembers line{{"step", record.step}, {"val_loss", nine_digits(record.loss)}};
+  for (const Metric& metric : record.metrics)
+    line.emplace_back("val_" + metric.name, nine_digits(metric.value));
   return detail::to_json(line);
 }
 
-struct JsonLogObserver::File : detail::FileDescriptor {
-  using FileDescriptor::FileDescriptor;
-};
-
 JsonLogObserver::JsonLogObserver(std::filesystem::path path, Warn warn)
-    : path_(std::move(path)), warn_(std::move(warn)) {
-  if (!warn_) warn_ = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-}
-
+    : file_(std::make_unique<detail::LineFile>(std::move(path), kWhat, std::move(warn))) {}
 JsonLogObserver::~JsonLogObserver() = default;
 
-void JsonLogObserver::on_end() { file_.reset(); }
-
 void JsonLogObserver::on_begin(std::int64_t) {
-  const std::string kept = resumed_step_ > 0 ? lines_until(path_, resumed_step_) : std::string();
-  file_ = std::make_unique<File>(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!*file_) {
-    file_.reset();
-    return fail(errno);
-  }
-  size_ = 0;
-  if (!kept.empty()) write(kept.substr(0, kept.size() - 1));
+  if (resumed_step_ == 0) return file_->begin({});
+  file_->begin([&](const std::string& line) { return is_json_until(line, resumed_step_); });
 }
+void JsonLogObserver::on_step(const StepRecord& record) { file_->write(to_json_line(record)); }
+void JsonLogObserver::on_validation(const ValidationRecord& record) { file_->write(to_json_line(record)); }
+void JsonLogObserver::on_end() { file_->close(); }
 
-void JsonLogObserver::write(const std::string& line) {
-  if (!file_) return;
-  const std::string text = line + '\n';
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t wrote = ::write(file_->get(), text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      fail(wrote < 0 ? errno : ENOSPC);
-      // No half line stays. A pipe has no length to cut; what it took, it took.
-      if (::ftruncate(file_->get(), size_) == 0) ::lseek(file_->get(), size_, SEEK_SET);
-      return;
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
-  size_ += static_cast<std::int64_t>(text.size());
-}
+CsvLogObserver::CsvLogObserver(std::filesystem::path path, Warn warn)
+    : file_(std::make_unique<detail::LineFile>(std::move(path), kWhat, std::move(warn))) {}
+CsvLogObserver::~CsvLogObserver() = default;
 
-void JsonLogObserver::fail(int error) {
-  if (warned_) return;
-  warned_ = true;
-  warn_(fmt::format("warning: {}: cannot write the training log there ({}); the training goes on without it",
-                    path_.string(), std::generic_category().message(error)));
+void CsvLogObserver::on_begin(std::int64_t) {
+  bool has_names = false;
+  if (resumed_step_ == 0) {
+    file_->begin({});
+  } else {
+    file_->begin([&](const std::string& line) {
+      has_names = has_names || line == kColumns;
+      return line == kColumns || is_row_until(line, resumed_step_);
+    });
+  }
+  if (!has_names) file_->write(kColumns);
 }
+void CsvLogObserver::on_step(const StepRecord& r) {
+  file_->write(fmt::format("{},{:.9g},{:.9g},{:.9g},{},{:.9g},{:.9g},{:.9g},{},", r.step, r.loss,
+                           r.learning_rate, r.grad_norm, r.tokens, r.tokens_per_second, r.host_ms,
+                           r.device_ms, r.peak_bytes));
+}
+void CsvLogObserver::on_validation(const ValidationRecord& r) {
+  file_->write(fmt::format("{},,,,,,,,,{:.9g}", r.step, r.loss));
+}
+void CsvLogObserver::on_end() { file_->close(); }
 
 }  // namespace caldera

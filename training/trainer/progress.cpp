@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/byte_size.h"
+
 namespace caldera {
 namespace {
 
@@ -27,6 +29,13 @@ std::string duration(double seconds) {
 }
 
 // What stands behind the loss: "  rewards/margins 0.1234".
+/// "12.3 ms", "4.56 s": three digits.
+std::string short_time(double seconds) {
+  const double value = seconds < 1 ? seconds * 1000 : seconds;
+  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, seconds < 1 ? "ms" : "s");
+}
+
 std::string shown(const std::vector<Metric>& metrics) {
   std::string text;
   for (const Metric& metric : metrics) text += fmt::format("  {} {:.4g}", metric.name, metric.value);
@@ -42,19 +51,24 @@ ProgressObserver::ProgressObserver(std::FILE* stream, bool terminal) : stream_(s
 void ProgressObserver::on_begin(std::int64_t total_steps) {
   total_ = total_steps;
   every_ = std::max<std::int64_t>(1, total_steps / kPlainLines);
-  tokens_ = 0;
-  start_ = drawn_ = line_time_ = Clock::now();
+  start_ = drawn_ = Clock::now();
+  begin_line(start_);
 }
 
 void ProgressObserver::on_step(const StepRecord& record) {
   const Clock::time_point now = Clock::now();
+  constexpr double kKept = 0.9;
+  const bool first = record.step == first_step_;
+  smooth_loss_ = first ? record.loss : kKept * smooth_loss_ + (1 - kKept) * record.loss;
   tokens_ += record.tokens;
+  loss_sum_ += record.loss;
+  ++steps_;
   if (terminal_) {
     if (record.step == total_ || now - drawn_ >= kRedraw) draw_bar(record, now);
-  } else if (record.step == first_step_ || record.step == total_ || record.step % every_ == 0) {
+  } else if (first || record.step == total_ || record.step % every_ == 0) {
     write_line(record, now);
   }
-  if (record.step == first_step_) start_ = now;
+  if (first) start_ = now;
 }
 
 void ProgressObserver::on_validation(const ValidationRecord& record) {
@@ -62,8 +76,7 @@ void ProgressObserver::on_validation(const ValidationRecord& record) {
   fmt::print(stream_, "step {}/{}  validation loss {:.4f}{}\n", record.step, total_, record.loss,
              shown(record.metrics));
   std::fflush(stream_);
-  line_time_ = Clock::now();  // the time that validation took is not training's
-  tokens_ = 0;
+  begin_line(Clock::now());  // the time that validation took is not training's
 }
 
 void ProgressObserver::on_end() {
@@ -78,19 +91,28 @@ std::string ProgressObserver::remaining(std::int64_t step, Clock::time_point now
   return duration(a_step * static_cast<double>(total_ - step));
 }
 
+void ProgressObserver::begin_line(Clock::time_point now) {
+  line_time_ = now;
+  tokens_ = steps_ = 0;
+  loss_sum_ = 0;
+}
+
 void ProgressObserver::write_line(const StepRecord& record, Clock::time_point now) {
   const double seconds = std::max(Seconds(now - line_time_).count(), 1e-9);
-  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  ETA {}\n", record.step, total_,
-             record.loss, shown(record.metrics), record.learning_rate, static_cast<double>(tokens_) / seconds,
-             remaining(record.step, now));
+  const auto steps = static_cast<double>(steps_);
+  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  {}/step  {}  ETA {}\n",
+             record.step, total_, loss_sum_ / steps, shown(record.metrics), record.learning_rate,
+             static_cast<double>(tokens_) / seconds, short_time(seconds / steps),
+             format_bytes(static_cast<std::int64_t>(record.peak_bytes)), remaining(record.step, now));
   std::fflush(stream_);
-  line_time_ = now;
-  tokens_ = 0;
+  begin_line(now);
 }
 
 void ProgressObserver::draw_bar(const StepRecord& record, Clock::time_point now) {
-  const std::string tail = fmt::format(" {}/{}  loss {:.4f}  {:.0f} tok/s  ETA {}", record.step, total_,
-                                       record.loss, record.tokens_per_second, remaining(record.step, now));
+  const std::string tail =
+      fmt::format(" {}/{}  loss {:.4f}  {:.0f} tok/s  {}/step  {}  ETA {}", record.step, total_, smooth_loss_,
+                  record.tokens_per_second, short_time((record.host_ms + record.device_ms) / 1000),
+                  format_bytes(static_cast<std::int64_t>(record.peak_bytes)), remaining(record.step, now));
   // One column stays free: a full last column wraps on some terminals.
   const int room = terminal_width(stream_) - static_cast<int>(tail.size()) - 3;
   const int width = std::clamp(room, 0, 40);

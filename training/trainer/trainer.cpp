@@ -16,6 +16,7 @@
 #include "training/objectives/next_token.h"
 #include "training/optim/clip.h"
 #include "training/optim/registry.h"
+#include "training/optim/weight_average.h"
 
 namespace caldera {
 namespace {
@@ -47,9 +48,12 @@ class Run {
         observers_(observers),
         control_(control),
         optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
-        schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations},
+        schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations,
+                  options.schedule_shape},
         batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)) {
     if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
+    schedule_.validate();
+    if (options.ema_decay > 0) average_.emplace(optimizer_->parameters(), options.ema_decay);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
   }
@@ -89,6 +93,7 @@ class Run {
       for (TrainObserver* observer : observers_) observer->on_step(result.last_step);
     }
     model_.set_training(false);
+    if (average_) average_->exchange();
     result.initial_val_loss = state_.initial_val_loss;
     result.final_val_loss = state_.val_loss;
     result.final_val_metrics = state_.val_metrics;
@@ -112,6 +117,22 @@ class Run {
     std::span<TrainObserver* const> observers_;
   };
 
+  // The model has the averaged parameters for a scope, where there are such.
+  class Averaged {
+   public:
+    explicit Averaged(std::optional<WeightAverage>& average) : average_(average) {
+      if (average_) average_->exchange();
+    }
+    ~Averaged() {
+      if (average_) average_->exchange();
+    }
+    Averaged(const Averaged&) = delete;
+    Averaged& operator=(const Averaged&) = delete;
+
+   private:
+    std::optional<WeightAverage>& average_;
+  };
+
   // Times of one step so far, summed over its batches.
   struct Times {
     double host_ms = 0;
@@ -126,6 +147,7 @@ class Run {
 
   void validate() {
     if (validation_.empty()) return;
+    const Averaged averaged(average_);
     const Evaluation result = evaluate(models_, objective_, validation_);
     if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, state_.step);
     for (TrainObserver* observer : observers_)
@@ -155,6 +177,8 @@ class Run {
     state.optimizer = optimizer_->state();
     state.data = batches_.position();
     if (scaler_) state.loss_scaler = scaler_->state();
+    if (average_) state.averages = average_->state();
+    const Averaged averaged(average_);
     control_->save(state, last);
   }
 
@@ -178,14 +202,18 @@ class Run {
     }
     if (from.parameters.size() != optimizer_->parameters().size()) refuse("trained further parameters");
     if (from.loss_scaler.has_value() != scaler_.has_value()) refuse("computed in another dtype");
+    if (from.averages.empty() == average_.has_value())
+      refuse(average_ ? "kept no moving average" : "kept a moving average");
     if (from.step > options_.iterations)
       refuse(fmt::format("has done {} steps of {}", from.step, options_.iterations));
     for (const Parameter& p : optimizer_->parameters()) *p.tensor = from.parameters.at(p.name);
     optimizer_->restore(from.optimizer);
     batches_.restore(from.data);
     if (scaler_) scaler_->restore(*from.loss_scaler);
+    if (average_) average_->restore(from.averages);
     state_ = from;
     state_.parameters.clear();
+    state_.averages.clear();
     state_.optimizer = {};
     resumed_step_ = from.step;
   }
@@ -242,6 +270,7 @@ class Run {
         add_metrics(record.metrics, sums.metrics, {values.begin() + 1, values.end()}, count);
       } else {
         if (scaler_) scaler_->unscale(grads);
+        if (options_.max_grad_value > 0) clip_grad_value(grads, options_.max_grad_value);
         LazyTensor norm =
             options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
         if (scaler_)
@@ -249,6 +278,10 @@ class Run {
         else
           optimizer_->update(grads, learning_rate);
         std::vector<LazyTensor> outputs = optimizer_->outputs();
+        if (average_) {
+          average_->update();
+          outputs.insert(outputs.end(), average_->outputs().begin(), average_->outputs().end());
+        }
         outputs.push_back(figures({loss, norm}, sums));
         // These could be computed again only from the parameters as they were. Without them, the new
         // parameters take the memory of the old ones.
@@ -331,6 +364,7 @@ class Run {
   Schedule schedule_;
   BatchIterator batches_;
   std::vector<Batch> validation_;
+  std::optional<WeightAverage> average_;
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 
@@ -345,6 +379,9 @@ void TrainOptions::validate() const {
   require(grad_accumulation >= 1, "training: grad_accumulation must be at least 1");
   require(warmup >= 0, "training: warmup must not be negative");
   require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
+  require(std::isfinite(max_grad_value) && max_grad_value >= 0,
+          "training: max_grad_value must not be negative");
+  require(ema_decay >= 0 && ema_decay < 1, "training: ema_decay must be in [0, 1)");
   require(val_every >= 0, "training: val_every must not be negative");
   require(save_every >= 0, "training: save_every must not be negative");
   require(patience >= 0, "training: patience must not be negative");

@@ -23,9 +23,13 @@ struct TrainOptions {
   std::int64_t batch_size = 4;         ///< sequences evaluated together
   std::int64_t grad_accumulation = 1;  ///< batches a step
   ScheduleKind schedule = ScheduleKind::constant;
-  std::int64_t warmup = 0;        ///< steps; see Schedule
-  OptimizerOptions optimizer{};   ///< which one; its learning rate is the schedule's peak
-  double max_grad_norm = 1;       ///< 0 does not clip
+  ScheduleShape schedule_shape{};
+  std::int64_t warmup = 0;       ///< steps; see Schedule
+  OptimizerOptions optimizer{};  ///< which one; its learning rate is the schedule's peak
+  double max_grad_norm = 1;      ///< 0 does not clip
+  double max_grad_value = 0;     ///< clips each element of a gradient, before the norm is; 0 does not
+  double ema_decay =
+      0;  ///< of the parameters' moving average, which is validated and saved in their place; 0: none
   std::int64_t val_every = 0;     ///< validate after so many steps; 0: only before and after the training
   std::int64_t val_batches = -1;  ///< batches a validation; -1: all
   std::int64_t save_every = 0;    ///< save after so many steps; 0: only at the end. Needs a TrainControl

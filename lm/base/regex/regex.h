@@ -1,4 +1,4 @@
-// Regular expressions, run by PCRE2. Private to lm/.
+// Regular expressions, run by PCRE2. Private to lm/ and training/.
 #pragma once
 
 #include <cstddef>

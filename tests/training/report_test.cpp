@@ -1,0 +1,174 @@
+// The report of a run: what its page holds, whatever is in it, and how long runs fit.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "lm/base/atomic_file.h"
+#include "tests/support/temp_folder.h"
+#include "training/report/report_observer.h"
+#include "training/report/run_report.h"
+#include "training/trainer/json_log.h"
+
+namespace caldera {
+namespace {
+
+using testing::TempFolder;
+
+ReportPoint point(std::int64_t step) {
+  return {.step = step,
+          .loss = static_cast<double>(step),
+          .learning_rate = 1e-3,
+          .grad_norm = 0.5,
+          .tokens_per_second = 100,
+          .step_ms = 8,
+          .peak_bytes = static_cast<double>(step % 10)};
+}
+
+TEST(ReportSeries, KeepsShortRunsAsTheyAre) {
+  ReportSeries series;
+  for (std::int64_t step = 1; step <= 100; ++step) series.add(point(step));
+  const std::vector<ReportPoint> points = series.points();
+  ASSERT_EQ(points.size(), 100U);
+  EXPECT_EQ(points[41].step, 42);
+  EXPECT_EQ(points[41].loss, 42);
+}
+
+// Each point of a long run is the mean of 2^k steps in a row, and no step is left out.
+TEST(ReportSeries, MeansOfLongRunsLoseNoStep) {
+  ReportSeries series;
+  constexpr std::int64_t kSteps = 123457;
+  for (std::int64_t step = 1; step <= kSteps; ++step) series.add(point(step));
+  const std::vector<ReportPoint> points = series.points();
+  EXPECT_LT(points.size(), ReportSeries::kMostPoints + 1);
+  EXPECT_GE(points.size(), ReportSeries::kMostPoints / 2);
+  EXPECT_EQ(points.back().step, kSteps);
+  double sum = 0;
+  std::int64_t before = 0;
+  for (const ReportPoint& p : points) {
+    const std::int64_t count = p.step - before;
+    EXPECT_DOUBLE_EQ(p.loss, static_cast<double>(before + 1 + p.step) / 2);  // of before + 1 ... step
+    sum += p.loss * static_cast<double>(count);
+    before = p.step;
+  }
+  EXPECT_NEAR(sum, 0.5 * kSteps * (kSteps + 1), 1e-3);
+  EXPECT_EQ(points.front().peak_bytes, 9);
+}
+
+RunReport a_report() {
+  RunReport report{.title = "runs/</script><b>&\"", .total_steps = 3, .seconds = 12.5, .tokens = 640};
+  report.points = {point(1), point(2), point(3)};
+  report.validations = {{0, 2.5}, {3, 1.25}};
+  report.lengths = {.width = 4, .counts = {1, 0, 7}};
+  report.settings = {{"model", "</script><script>alert(1)</script>"}, {"rank", "8"}};
+  report.environment = {{"device", "cpu"}};
+  return report;
+}
+
+TEST(RunReport, ItsPageHoldsItAndNeedsNoNetwork) {
+  const std::string page = to_html(a_report());
+  EXPECT_EQ(page.find("http-equiv"), std::string::npos);
+  EXPECT_EQ(page.find("https://"), std::string::npos);
+  EXPECT_EQ(page.find("src="), std::string::npos);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos) << "a setting became a part of the page";
+  EXPECT_NE(page.find("\\u003c/script>\\u003cscript>alert(1)"), std::string::npos);
+  RunReport running = a_report();
+  running.running = true;
+  EXPECT_NE(to_html(running).find("<meta http-equiv=\"refresh\""), std::string::npos);
+
+  const auto read = report_of_page(page);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->title, a_report().title);
+  EXPECT_EQ(read->total_steps, 3);
+  EXPECT_EQ(read->seconds, 12.5);
+  EXPECT_EQ(read->tokens, 640);
+  ASSERT_EQ(read->points.size(), 3U);
+  EXPECT_EQ(read->points[1].loss, 2);
+  EXPECT_EQ(read->points[1].step_ms, 8);
+  ASSERT_EQ(read->validations.size(), 2U);
+  EXPECT_EQ(read->validations[1].step, 3);
+  EXPECT_EQ(read->validations[1].loss, 1.25);
+}
+
+TEST(RunReport, AnotherTextIsNoReport) {
+  EXPECT_EQ(report_of_page(""), std::nullopt);
+  EXPECT_EQ(report_of_page("<html><script type=\"application/json\" id=\"run\">{}</script>"), std::nullopt);
+  EXPECT_EQ(report_of_page("<script type=\"application/json\" id=\"run\">{\"title\": "), std::nullopt);
+}
+
+StepRecord step_of_report(std::int64_t step) {
+  return {.step = step,
+          .loss = 2.5,
+          .learning_rate = 1e-3,
+          .grad_norm = 0.75,
+          .tokens = 10,
+          .tokens_per_second = 99};
+}
+
+TEST(ReportObserver, GoesOnWithTheEarlierPage) {
+  const TempFolder temp;
+  {
+    ReportObserver first(temp / "run.html", {.title = "run"});
+    first.on_begin(10);
+    first.on_validation({0, 3});
+    for (std::int64_t step = 1; step <= 6; ++step) first.on_step(step_of_report(step));
+    first.on_end();
+  }
+  ReportObserver second(temp / "run.html", {.title = "run"});
+  second.on_resume(4);
+  second.on_begin(10);
+  for (std::int64_t step = 5; step <= 10; ++step) second.on_step(step_of_report(step));
+  second.on_validation({10, 2});
+  second.on_end();
+  const auto report = report_of_page(read_text_file(temp / "run.html"));
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->points.size(), 10U);
+  for (std::int64_t step = 1; step <= 10; ++step)
+    EXPECT_EQ(report->points[static_cast<std::size_t>(step - 1)].step, step);
+  EXPECT_EQ(report->validations.size(), 2U);
+  EXPECT_FALSE(report->running);
+}
+
+TEST(ReportObserver, WarnsOnceWhereItCannotWrite) {
+  std::vector<std::string> warnings;
+  ReportObserver report("/nonexistent/run.html", {},
+                        [&](const std::string& line) { warnings.push_back(line); });
+  report.on_begin(1);
+  report.on_validation({0, 1});
+  report.on_end();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("/nonexistent/run.html"), std::string::npos);
+}
+
+TEST(CsvLog, HasARowARecordAndGoesOn) {
+  const TempFolder temp;
+  const auto lines = [&] {
+    std::ifstream file(temp / "log.csv");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string names =
+      "step,loss,learning_rate,grad_norm,tokens,tokens_per_second,host_ms,device_ms,peak_bytes,val_loss\n";
+  {
+    CsvLogObserver log(temp / "log.csv");
+    log.on_begin(3);
+    log.on_validation({0, 3.5});
+    for (std::int64_t step = 1; step <= 3; ++step) log.on_step(step_of_report(step));
+    log.on_end();
+  }
+  EXPECT_EQ(lines(), names +
+                         "0,,,,,,,,,3.5\n1,2.5,0.001,0.75,10,99,0,0,0,\n2,2.5,0.001,0.75,10,99,0,0,0,\n"
+                         "3,2.5,0.001,0.75,10,99,0,0,0,\n");
+  CsvLogObserver log(temp / "log.csv");
+  log.on_resume(2);
+  log.on_begin(3);
+  log.on_validation({3, 3});
+  log.on_end();
+  EXPECT_EQ(lines(), names +
+                         "0,,,,,,,,,3.5\n1,2.5,0.001,0.75,10,99,0,0,0,\n2,2.5,0.001,0.75,10,99,0,0,0,\n"
+                         "3,,,,,,,,,3\n");
+}
+
+}  // namespace
+}  // namespace caldera

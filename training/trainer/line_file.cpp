@@ -1,0 +1,72 @@
+#include "training/trainer/line_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <system_error>
+
+#include "lm/base/file_descriptor.h"
+
+namespace caldera::detail {
+
+struct LineFile::File : FileDescriptor {
+  using FileDescriptor::FileDescriptor;
+};
+
+LineFile::LineFile(std::filesystem::path path, std::string what, Warn warn)
+    : path_(std::move(path)), what_(std::move(what)), warn_(std::move(warn)) {
+  if (!warn_) warn_ = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+}
+
+LineFile::~LineFile() = default;
+
+void LineFile::close() { file_.reset(); }
+
+void LineFile::begin(const std::function<bool(const std::string& line)>& keep) {
+  std::string kept;
+  if (keep) {
+    std::ifstream before(path_);
+    // The last line is none unless it ends: a crash tore it.
+    for (std::string line; std::getline(before, line) && !before.eof();)
+      if (keep(line)) kept += line + '\n';
+  }
+  file_ = std::make_unique<File>(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!*file_) {
+    file_.reset();
+    return fail(errno);
+  }
+  size_ = 0;
+  write_text(kept);
+}
+
+void LineFile::write(const std::string& line) { write_text(line + '\n'); }
+
+void LineFile::write_text(const std::string& text) {
+  if (!file_) return;
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(file_->get(), text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      fail(wrote < 0 ? errno : ENOSPC);
+      // No half line stays. A pipe has no length to cut; what it took, it took.
+      if (::ftruncate(file_->get(), size_) == 0) ::lseek(file_->get(), size_, SEEK_SET);
+      return;
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  size_ += static_cast<std::int64_t>(text.size());
+}
+
+void LineFile::fail(int error) {
+  if (warned_) return;
+  warned_ = true;
+  warn_(fmt::format("warning: {}: cannot write {} there ({}); the training goes on without it",
+                    path_.string(), what_, std::generic_category().message(error)));
+}
+
+}  // namespace caldera::detail
