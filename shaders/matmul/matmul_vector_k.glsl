@@ -1,5 +1,7 @@
 // Few rows of C, A and B contiguous along K: a subgroup computes ROWS x COLUMNS elements, and its invocations share K,
 // 16 bytes of each operand at a time. No invocation waits for another subgroup, and nothing goes through shared memory.
+// With SUBGROUPS, all of a workgroup share K, for products that have too few columns to keep a large GPU busy otherwise:
+// each subgroup's sums go through shared memory and are added in the order of the subgroups.
 #include "matmul.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -29,18 +31,28 @@ const int AHEAD = 8 / COLUMNS;  // turns whose loads of B are on their way toget
   }
 #define RAW_OF(turn, j, w) raw[((turn) * COLUMNS + (j)) * (STEPS / B_WIDE) + (w)]
 
+#ifdef SUBGROUPS
+shared VALUE partial[SUBGROUPS * ROWS * COLUMNS];
+#endif
+
 void main() {
   const int m = args.m, n = args.n;
   const uint tiles_m = uint(m + ROWS - 1) / uint(ROWS);
   const uint tiles_n = uint(n + COLUMNS - 1) / uint(COLUMNS);
   const uint tiles = tiles_m * tiles_n * uint(args.batches);
+#ifdef SUBGROUPS
+  const int lanes = int(gl_WorkGroupSize.x), lane = int(gl_LocalInvocationIndex);
+  const uint first_tile = gl_WorkGroupID.x, all_tiles = all_groups;
+#else
   // A subgroup may have fewer invocations than its size says.
   const int lanes = subgroupAdd(1), lane = subgroupExclusiveAdd(1);
+  const uint first_tile = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID, all_tiles = all_groups * gl_NumSubgroups;
+#endif
 #if SEGMENTS > 1
   const int segments = SEGMENT_COUNT(m);
 #endif
   KERNEL_BEGIN
-  for (uint t = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; t < tiles; t += all_groups * gl_NumSubgroups) {
+  for (uint t = first_tile; t < tiles; t += all_tiles) {
     const int first_column = int(t % tiles_n) * COLUMNS;
     const uint q = t / tiles_n;
     const int first_row = int(q % tiles_m) * ROWS;
@@ -112,14 +124,28 @@ void main() {
     }
 
     [[unroll]] for (int i = 0; i < ROWS * COLUMNS; ++i) total[i] = subgroupAdd(total[i]);
+#ifdef SUBGROUPS
+    if (subgroupElect()) {
+      [[unroll]] for (int i = 0; i < ROWS * COLUMNS; ++i) partial[int(gl_SubgroupID) * ROWS * COLUMNS + i] = total[i];
+    }
+    barrier();
+#endif
     KERNEL_BATCH(batch)
     [[dont_unroll]] for (int e = lane; e < ROWS * COLUMNS; e += lanes) {
+#ifdef SUBGROUPS
+      VALUE p = partial[e];
+      [[unroll]] for (int other = 1; other < SUBGROUPS; ++other) p += partial[other * ROWS * COLUMNS + e];
+#else
       VALUE p = total[0];
       [[unroll]] for (int i = 1; i < ROWS * COLUMNS; ++i) p = e == i ? total[i] : p;
+#endif
       const int r = first_row + e / COLUMNS, column_e = first_column + e % COLUMNS;
       if (r < m && column_e < n) {
         KERNEL_STORE(p, r, column_e)
       }
     }
+#ifdef SUBGROUPS
+    barrier();  // before the next tile's sums
+#endif
   }
 }

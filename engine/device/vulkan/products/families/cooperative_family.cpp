@@ -1,4 +1,4 @@
-// "cooperative-32" to "cooperative-128" and "cooperative-32x16", "cooperative-16x32": the units that GPUs
+// "cooperative-32" to "cooperative-256x128" and "cooperative-32x16", "cooperative-16x32": the units that GPUs
 // have for products of small matrices (shaders/matmul/matmul_cooperative.glsl).
 #include <fmt/core.h>
 
@@ -21,7 +21,10 @@ const MatrixShape& matrices(const ProductShape& shape, const Capabilities& can) 
   return shape.a == DType::bf16 ? can.matrix_bf16 : can.matrix_f16;
 }
 
-bool is_narrow(const ProductVariant& v) { return v.block_m != v.block_n; }
+bool is_narrow(const ProductVariant& v) { return std::min(v.block_m, v.block_n) < kNarrow; }
+
+/// Larger tiles are taken only where a measurement says so.
+constexpr int kMostUnmeasured = 128;
 
 /// How many subgroups share a tile: along M, along N, and steps of K.
 struct Grid {
@@ -63,14 +66,16 @@ class CooperativeFamily final : public ProductFamily {
                                {16, 32, 128, 256, "16x32"},
                                {32, 32, 32, 128, "32"},
                                {64, 64, 32, 128, "64"},
-                               {128, 128, 32, 256, "128"}};
+                               {128, 128, 32, 256, "128"},
+                               // Parts of 64 x 64 a subgroup: half the reads of shared memory for a product.
+                               {256, 128, 32, 256, "256x128"}};
     std::vector<ProductVariant> all;
     for (const Tile& t : kTiles)
       all.push_back(
           {.name = fmt::format("cooperative-{}", t.name),
            .purpose = fmt::format("f16 or bf16 matrices{}: tiles of {} x {} by subgroups with cooperative "
                                   "matrices, sums in f32",
-                                  t.m != t.n ? " with a narrow side" : "", t.m, t.n),
+                                  std::min(t.m, t.n) < kNarrow ? " with a narrow side" : "", t.m, t.n),
            .lanes = t.lanes,
            .block_m = t.m,
            .block_n = t.n,
@@ -120,7 +125,8 @@ class CooperativeFamily final : public ProductFamily {
             .rows = v.block_m,
             .columns = v.block_n,
             .shared_bytes = tile_bytes(shape.a_layout, v.block_m, v.block_k) +
-                            tile_bytes(shape.b_layout, v.block_n, v.block_k) + 4 * slab * grid.subgroups() + 16,
+                            tile_bytes(shape.b_layout, v.block_n, v.block_k) + 4 * slab * grid.subgroups() +
+                            16,
             .loops = 12 * shape.segments + 12 + matrices_each * (ceil_div(slab, can.subgroup_size) + 1) +
                      (shape.k / v.block_k + 2 * shape.segments) * (8 * eights + 2)};
   }
@@ -147,6 +153,7 @@ class CooperativeFamily final : public ProductFamily {
   double cost(const ProductVariant& v, const ProductShape& shape, const Capabilities& can,
               const ProductRates& rates) const override {
     if (shape.k < kShortSum || shape.n <= kFewRows || shape.m <= kFewRows) return kNotMeant;
+    if (v.block_m > kMostUnmeasured) return kNotMeant;
     // Eights from memory, and matrices from shared memory.
     const double per = 1.0 / v.block_m + 1.0 / v.block_n;
     const double each = 1 / rates.matrix_speed + per * (rates.load + 2 * rates.shared_load) / 8 +
