@@ -145,7 +145,7 @@ class Attention {
 
 }  // namespace
 
-void run_attention(const StepMemory& memory, const AttentionStep& attention) {
+void run_step(const StepMemory& memory, const AttentionStep& attention) {
   Attention(memory, attention).run();
 }
 

@@ -30,7 +30,7 @@ std::optional<std::int64_t> along_axis(const StepMemory& memory, const IndexedAx
 
 }  // namespace
 
-void run_gather(const StepMemory& memory, const GatherStep& gather) {
+void run_step(const StepMemory& memory, const GatherStep& gather) {
   const DType type = memory.step().dtype;
   for_each_point(memory.leading_dims(0), [&](const Point& at) {
     Number value{std::numeric_limits<double>::quiet_NaN(), 0};
@@ -40,7 +40,7 @@ void run_gather(const StepMemory& memory, const GatherStep& gather) {
   });
 }
 
-void run_scatter(const StepMemory& memory, const ScatterStep& scatter) {
+void run_step(const StepMemory& memory, const ScatterStep& scatter) {
   const DType type = memory.step().dtype;
   for_each_point(memory.leading_dims(0), [&](const Point& at) {
     const auto along = along_axis(memory, scatter.axis, at);

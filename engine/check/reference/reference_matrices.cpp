@@ -314,7 +314,7 @@ std::vector<double> results(const LinalgStep& linalg, const Matrix& a, const Mat
 
 }  // namespace
 
-void run_linalg(const StepMemory& memory, const LinalgStep& linalg) {
+void run_step(const StepMemory& memory, const LinalgStep& linalg) {
   const Step& step = memory.step();
   const MatrixRoutine routine = linalg.routine;
   const double tolerance = has_tolerance(routine) ? memory.scalar(step.scalars[0], step.dtype).f : 0;

@@ -33,7 +33,7 @@ Number product(const StepMemory& memory, std::size_t a, std::size_t b, std::int6
 
 }  // namespace
 
-void run_contract(const StepMemory& memory, const ContractStep& contract) {
+void run_step(const StepMemory& memory, const ContractStep& contract) {
   const Step& step = memory.step();
   for_each_point(memory.leading_dims(1), [&](const Point& at) {
     Number total;

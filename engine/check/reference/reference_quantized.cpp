@@ -179,7 +179,7 @@ class Weights {
 
 }  // namespace
 
-void run_quantized(const StepMemory& memory, const QuantizedStep& quantized) {
+void run_step(const StepMemory& memory, const QuantizedStep& quantized) {
   const QuantizedNode& what = quantized.what;
   const Weights weights(memory, quantized);
   const std::size_t out = memory.step().operands.size() - 1;

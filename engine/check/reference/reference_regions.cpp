@@ -119,7 +119,7 @@ void run_rows(const StepMemory& memory, const KernelUse& use, std::size_t inner)
 
 }  // namespace
 
-void run_region(const StepMemory& memory, const RegionStep& region) {
+void run_step(const StepMemory& memory, const RegionStep& region) {
   const KernelUse use{*region.kernel};
   const auto inner = static_cast<std::size_t>(int{region.reduce_rank});
   const auto& code = use.kernel.code;

@@ -6,13 +6,13 @@
 
 namespace caldera::reference {
 
-void run_region(const StepMemory& memory, const RegionStep& region);
-void run_contract(const StepMemory& memory, const ContractStep& contract);
-void run_gather(const StepMemory& memory, const GatherStep& gather);
-void run_scatter(const StepMemory& memory, const ScatterStep& scatter);
-void run_attention(const StepMemory& memory, const AttentionStep& attention);
+void run_step(const StepMemory& memory, const RegionStep& region);
+void run_step(const StepMemory& memory, const ContractStep& contract);
+void run_step(const StepMemory& memory, const GatherStep& gather);
+void run_step(const StepMemory& memory, const ScatterStep& scatter);
+void run_step(const StepMemory& memory, const AttentionStep& attention);
 /// Throws std::domain_error for a matrix that has no result.
-void run_linalg(const StepMemory& memory, const LinalgStep& linalg);
-void run_quantized(const StepMemory& memory, const QuantizedStep& quantized);
+void run_step(const StepMemory& memory, const LinalgStep& linalg);
+void run_step(const StepMemory& memory, const QuantizedStep& quantized);
 
 }  // namespace caldera::reference

@@ -24,8 +24,7 @@ struct Converted {
   std::uint64_t bytes = 0;  ///< of the weights' file
 };
 
-/// Lists the types that a format can store matrices as, the default first: f32, f16, bf16 of safetensors;
-/// these, q8_0, q4_0 and q4_k of GGUF; affine4 and affine8 of MLX.
+/// Lists the types that a format can store matrices as, the default first.
 std::vector<std::string> weight_types(ModelFormat format);
 
 /// Reads the model at `path` (see ModelFiles) and writes it at `out`: a folder, or a file of GGUF. With it go

@@ -92,16 +92,6 @@ class KeyWriter {
   const GgufFamily& family_;
 };
 
-/// llama.cpp's llama_ftype.
-std::uint32_t file_type(const std::string& type) {
-  if (type == "f32") return 0;
-  if (type == "f16") return 1;
-  if (type == "q4_0") return 2;
-  if (type == "q8_0") return 7;
-  if (type == "q4_k") return 14;
-  return 32;  // bf16
-}
-
 }  // namespace
 
 const GgufFamily& gguf_family_of(const JsonFields& fields) {
@@ -124,7 +114,7 @@ void add_configuration(GgufWriter& writer, const GgufExport& model) {
   writer.add("general.architecture", std::string(model.family.architecture));
   writer.add("general.type", std::string("model"));
   writer.add("general.name", model.files.path().filename().string());
-  writer.add("general.file_type", file_type(model.type));
+  writer.add("general.file_type", gguf_file_type(model.type));
   if (model.type.starts_with('q')) writer.add("general.quantization_version", std::uint32_t{2});
   KeyWriter(writer, model).write();
 }

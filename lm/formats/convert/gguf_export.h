@@ -2,6 +2,7 @@
 // lm/formats/convert.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ void refuse_what_gguf_cannot_say(const GgufExport& model);
 /// or a weight that GGUF cannot hold.
 void add_configuration(GgufWriter& writer, const GgufExport& model);
 void add_weights(GgufWriter& writer, const GgufExport& model);
+/// Returns the number that "general.file_type" has for a type.
+std::uint32_t gguf_file_type(const std::string& type);
 /// Lists what GgufExport::type may be, the default first.
 std::vector<std::string> gguf_weight_types();
 

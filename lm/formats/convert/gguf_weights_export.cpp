@@ -17,19 +17,24 @@ namespace {
 /// What bytes of a type are made by: a float, or a format of blocks.
 struct Target {
   std::string_view name = "f32";
-  std::uint32_t ggml = ggml::kF32;
+  std::uint32_t file_type = 0;  // llama.cpp's llama_ftype
   DType dtype = DType::f32;
   std::optional<QuantizedFormat> format;
+
+  std::uint32_t ggml() const {
+    if (format) return static_cast<std::uint32_t>(facts(*format).ggml_type);
+    return dtype == DType::f16 ? ggml::kF16 : dtype == DType::bf16 ? ggml::kBF16 : ggml::kF32;
+  }
 };
 
 /// The types that matrices can be stored as; the first is the default.
 constexpr Target kTargets[] = {
-    {"f16", ggml::kF16, DType::f16, {}},
-    {"f32", ggml::kF32, DType::f32, {}},
-    {"bf16", ggml::kBF16, DType::bf16, {}},
-    {"q8_0", ggml::kQ8_0, DType::f32, QuantizedFormat::q8_0},
-    {"q4_0", ggml::kQ4_0, DType::f32, QuantizedFormat::q4_0},
-    {"q4_k", ggml::kQ4_K, DType::f32, QuantizedFormat::q4_k},
+    {"f16", 1, DType::f16, {}},
+    {"f32", 0, DType::f32, {}},
+    {"bf16", 32, DType::bf16, {}},
+    {"q8_0", 7, DType::f32, QuantizedFormat::q8_0},
+    {"q4_0", 2, DType::f32, QuantizedFormat::q4_0},
+    {"q4_k", 14, DType::f32, QuantizedFormat::q4_k},
 };
 
 const Target& target_of(std::string_view type) {
@@ -79,7 +84,7 @@ class Exporter {
            const Target& target) {
     const std::int64_t heads = interleaved_heads(gguf);
     const double shift = gguf.ends_with("norm.weight") ? family_.norm_shift : 0;
-    writer_.add_tensor(gguf, target.ggml, weight.shape(), [&weight, name, target, heads, shift] {
+    writer_.add_tensor(gguf, target.ggml(), weight.shape(), [&weight, name, target, heads, shift] {
       std::vector<float> values = weight.values();
       for (float& value : values) value += static_cast<float>(shift);
       if (heads > 0) values = interleaved(values, weight.shape()[0], heads, name);
@@ -123,6 +128,8 @@ class Exporter {
 };
 
 }  // namespace
+
+std::uint32_t gguf_file_type(const std::string& type) { return target_of(type).file_type; }
 
 std::vector<std::string> gguf_weight_types() {
   std::vector<std::string> names;

@@ -15,8 +15,8 @@ struct GgmlType {
 };
 
 namespace ggml {
-inline constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14,
-                               kI8 = 24, kI16 = 25, kI32 = 26, kI64 = 27, kF64 = 28, kBF16 = 30, kMXFP4 = 39;
+inline constexpr std::uint32_t kF32 = 0, kF16 = 1, kI8 = 24, kI16 = 25, kI32 = 26, kI64 = 27, kF64 = 28,
+                               kBF16 = 30, kMXFP4 = 39;
 }  // namespace ggml
 
 /// The type of this number; null for one that ggml has not.
