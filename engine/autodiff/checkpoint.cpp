@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/barrier.h"
 #include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"
@@ -21,22 +22,6 @@ const OpDef kArgument{.name = "checkpoint argument",
                       .kind = OpClass::identity,
                       .vjp = ops::pass_cotangent,
                       .jvp = ops::linear_jvp};
-
-void barrier_jvp(JvpContext& c) {
-  c.tangent = c.tangents[0].defined() ? c.tangents[0] : zeros_like(c.inputs[0]);
-}
-// Differentiation knows that only the first input of a barrier has to do with its value.
-const OpDef kBarrier{
-    .name = "barrier", .kind = OpClass::barrier, .vjp = ops::pass_cotangent, .jvp = barrier_jvp};
-
-/// `x`, for what is to be computed once `after` are there.
-LazyTensor behind_barrier(const LazyTensor& x, std::span<const LazyTensor> after) {
-  std::vector<Node*> inputs{&x.node()};
-  for (const LazyTensor& y : after) {
-    if (y.defined() && y.device() == x.device() && !y.node().is_scalar_leaf()) inputs.push_back(&y.node());
-  }
-  return LazyTensor(Node::make(kBarrier, x.shape(), x.dtype(), x.device(), inputs));
-}
 
 LazyTensor argument_of(const LazyTensor& x) { return ops::make(kArgument, x.shape(), x.dtype(), {x}); }
 

@@ -20,6 +20,12 @@ namespace caldera {
 class ModelFiles;
 class StagedFiles;
 
+/// A head that multiplies with one matrix: logits = finish(hidden weight^T), element by element.
+struct LinearHead {
+  LazyTensor weight;                                             ///< (vocabulary, hidden)
+  std::function<LazyTensor(const LazyTensor& products)> finish;  ///< scales and caps; keeps the shape
+};
+
 /// A family derives from it and says how ids become hidden states and those become logits. Parameter names
 /// are Hugging Face's. Activations have the model's dtype: see set_dtype. One thread at a time uses a model.
 class CausalLM : public Module {
@@ -33,6 +39,9 @@ class CausalLM : public Module {
   virtual LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) = 0;
   /// Maps any of the hidden states (..., hidden) to logits (..., vocabulary).
   virtual LazyTensor logits(const LazyTensor& hidden) = 0;
+  /// The head as one matrix, so that losses may read some of its classes at a time (logits() multiplies with
+  /// all of it); nothing where it is none that is kept as floats.
+  virtual std::optional<LinearHead> linear_head() const { return std::nullopt; }
   /// Maps ids (B, T) to logits (B, T, vocabulary).
   LazyTensor forward(const LazyTensor& ids, AttentionCache* cache = nullptr) {
     return logits(hidden_states(ids, cache));

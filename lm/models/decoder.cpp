@@ -178,11 +178,22 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) 
   return norm_ ? norm_->forward(x) : x;
 }
 
-LazyTensor Decoder::logits(const LazyTensor& hidden) {
-  LazyTensor logits = lm_head_ ? lm_head_->forward(hidden) : embed_tokens_.project(hidden);
-  if (traits_.logits_divisor != 1) logits = logits / traits_.logits_divisor;
-  if (traits_.logits_softcap) logits = tanh(logits / *traits_.logits_softcap) * *traits_.logits_softcap;
+LazyTensor Decoder::finished(const LazyTensor& products, const DecoderTraits& traits) {
+  LazyTensor logits = products;
+  if (traits.logits_divisor != 1) logits = logits / traits.logits_divisor;
+  if (traits.logits_softcap) logits = tanh(logits / *traits.logits_softcap) * *traits.logits_softcap;
   return logits;
+}
+
+LazyTensor Decoder::logits(const LazyTensor& hidden) {
+  return finished(lm_head_ ? lm_head_->forward(hidden) : embed_tokens_.project(hidden), traits_);
+}
+
+std::optional<LinearHead> Decoder::linear_head() const {
+  const LazyTensor& weight = lm_head_ ? lm_head_->weight() : embed_tokens_.weight();
+  if (!weight.defined()) return std::nullopt;
+  return LinearHead{weight,
+                    [traits = traits_](const LazyTensor& products) { return finished(products, traits); }};
 }
 
 std::string Decoder::stored_name(const std::string& name) const {

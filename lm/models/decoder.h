@@ -139,6 +139,7 @@ class Decoder : public CausalLM {
  public:
   LazyTensor hidden_states(const LazyTensor& ids, AttentionCache* cache = nullptr) override;
   LazyTensor logits(const LazyTensor& hidden) override;
+  std::optional<LinearHead> linear_head() const override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
   std::vector<std::optional<std::int64_t>> attention_windows() const override;
 
@@ -153,6 +154,9 @@ class Decoder : public CausalLM {
   std::string stored_name(const std::string& name) const override;
 
  private:
+  /// Logits from products of hidden states with the head's matrix.
+  static LazyTensor finished(const LazyTensor& products, const DecoderTraits& traits);
+
   DecoderTraits traits_;
   std::vector<RotaryEmbedding> rotaries_;
   Embedding embed_tokens_;

@@ -17,6 +17,7 @@ class Encoder : public Decoder {
   const ModelConfig& config() const override { return config_; }
   /// Throws ValueError: there is no head.
   LazyTensor logits(const LazyTensor& hidden) override;
+  std::optional<LinearHead> linear_head() const override { return std::nullopt; }
 
  protected:
   std::string stored_name(const std::string& name) const override { return module_ + name; }

@@ -30,7 +30,7 @@ LazyTensor token_log_probabilities(CausalLM& model, const Batch& batch) {
   const LazyTensor log_p = log_probabilities_of_head(
       batch_hidden_states(model, batch), model.config().vocab_size,
       [&model](const LazyTensor& rows) { return model.logits(rows); }, batch_targets(model, batch),
-      is_head_trained(model));
+      {.is_trained = is_head_trained(model), .matrix = model.linear_head()});
   const LazyTensor weights = batch_weights(model, batch);
   // Selected and not only multiplied: padding may be anything.
   return where(equal(weights, 0.0), zeros_like(log_p), log_p * weights);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/barrier.h"
 #include "engine/autodiff/checkpoint.h"
 #include "engine/autodiff/custom_vjp.h"
 #include "lm/nn/precision.h"
@@ -18,6 +22,7 @@
 #include "ops/core/views.h"
 #include "ops/loss/cross_entropy.h"
 #include "ops/shape/joining.h"
+#include "training/objectives/online_log_probabilities.h"
 
 namespace caldera {
 namespace {
@@ -85,6 +90,36 @@ LazyTensor wide_logits(const Head& head, const LazyTensor& rows) {
   return is_16bit_float(logits.dtype()) ? astype(logits, DType::f32) : logits;
 }
 
+// Blocks of logits of 4 MiB, which stay in a processor's caches from one product to the next.
+constexpr std::int64_t kBlockRows = 512;
+constexpr std::int64_t kBlockClasses = 2048;
+
+/// A function of rows: a number a row, and its derivative with respect to the row.
+using ValueAndSlope = std::function<std::pair<LazyTensor, LazyTensor>(const LazyTensor& rows)>;
+
+/// The value, with the slope as its derivative. The slope waits for nothing, so that what it is made of need
+/// not be kept until it is known what the values are for. It is not differentiated again: GradientError.
+LazyTensor with_slope(const ValueAndSlope& function, const LazyTensor& x) {
+  const auto refuse = [](std::span<const LazyTensor>, const LazyTensor&,
+                         const LazyTensor&) -> std::vector<LazyTensor> {
+    throw GradientError(
+        "log_probabilities_of_head: the gradient of a head that is not trained cannot be differentiated "
+        "again; say that it is trained");
+  };
+  CustomVjp rule{.name = "log_probabilities_of_head", .forward = {}, .backward = {}};
+  rule.forward = [function](std::span<const LazyTensor> in) {
+    auto [value, slope] = function(in[0]);
+    return std::vector<LazyTensor>{value, slope};
+  };
+  rule.backward = [refuse](std::span<const LazyTensor>, std::span<const LazyTensor> results,
+                           std::span<const LazyTensor> along) -> std::vector<LazyTensor> {
+    const auto once = custom_vjp([](std::span<const LazyTensor> in) { return behind_barrier(in[0], {}); },
+                                 refuse, "log_probabilities_of_head");
+    return {once({&results[1], 1}) * expand_dims(along[0], -1)};
+  };
+  return custom_vjp(std::move(rule))({&x, 1})[0];
+}
+
 }  // namespace
 
 CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& targets,
@@ -114,22 +149,34 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
 }
 
 LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
-                                     const LazyTensor& targets, bool head_is_trained, std::int64_t rows) {
+                                     const LazyTensor& targets, const HeadTraits& traits) {
+  const std::int64_t features = hidden.rank() == 0 ? 1 : hidden.shape(-1);
+  const bool in_blocks = !traits.is_trained && traits.matrix &&
+                         (traits.classes > 0 || targets.shape().numel() > rows_at_a_time(classes, features));
+  const std::int64_t rows = traits.rows > 0 ? traits.rows : in_blocks ? kBlockRows : 0;
+  const std::int64_t block = traits.classes > 0 ? traits.classes : kBlockClasses;
   const RowParts parts("log_probabilities_of_head", hidden, targets, classes, rows);
   std::vector<LazyTensor> results;
   for (std::int64_t i = 0; i < parts.count(); ++i) {
-    const LazyTensor own = parts.of(targets, i);
-    const auto log_p = [head, own](std::span<const LazyTensor> x) {
-      return -cross_entropy_terms(wide_logits(head, x[0]), own).losses;
+    const LazyTensor own = parts.of(targets, i), x = parts.hidden(i);
+    const TensorFunction log_p = [head, own](std::span<const LazyTensor> in) {
+      return -cross_entropy_terms(wide_logits(head, in[0]), own).losses;
     };
-    const auto slope = [log_p](std::span<const LazyTensor> x, const LazyTensor& /*result*/,
-                               const LazyTensor& along) -> std::vector<LazyTensor> {
-      return {grad(sum(log_p(x)), x[0]) * expand_dims(along, -1)};
-    };
-    const TensorFunction part = head_is_trained ? checkpoint(TensorFunction(log_p))
-                                                : custom_vjp(log_p, slope, "log_probabilities_of_head");
-    const LazyTensor x = parts.hidden(i);
-    results.push_back(part({&x, 1}));
+    if (parts.count() == 1 && !in_blocks) {
+      results.push_back(log_p({&x, 1}));
+    } else if (traits.is_trained) {
+      results.push_back(checkpoint(log_p)({&x, 1}));
+    } else if (in_blocks) {
+      const detail::OnlineLogProbabilities online(*traits.matrix, own, block);
+      results.push_back(with_slope([online](const LazyTensor& in) { return online.of(in); }, x));
+    } else {
+      results.push_back(with_slope(
+          [log_p](const LazyTensor& in) {
+            const LazyTensor value = log_p({&in, 1});
+            return std::pair(value, grad(sum(value), in));
+          },
+          x));
+    }
   }
   return reshape(results.size() == 1 ? results[0] : concatenate(results), targets.shape());
 }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
+#include "lm/models/causal_lm.h"
 #include "ops/loss/cross_entropy.h"
 
 namespace caldera {
@@ -25,6 +27,18 @@ CrossEntropySum cross_entropy_sum(const LazyTensor& logits, const LazyTensor& ta
 /// Maps rows (n, hidden) to logits (n, classes), row by row.
 using Head = std::function<LazyTensor(const LazyTensor& rows)>;
 
+/// Tells log_probabilities_of_head about a head.
+struct HeadTraits {
+  /// Whether something that the head captures is differentiated. Where it is false such a gradient is a
+  /// GradientError.
+  bool is_trained = true;
+  /// The head as one matrix, where it is one (CausalLM::linear_head).
+  std::optional<LinearHead> matrix = {};
+  /// Rows whose logits are computed at a time, and of them classes at a time; 0: chosen for the sizes.
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+};
+
 /// Rows whose logits are computed at a time: as many as have f32 logits of 32 MiB, but at least an eighth of
 /// the features that the head reads. So a part reads the head's matrix for so many rows that their products,
 /// not the reading, take the time; and its logits are at most half as large as that matrix in f32, or 32 MiB.
@@ -37,24 +51,25 @@ std::int64_t rows_at_a_time(std::int64_t classes, std::int64_t features);
 ///
 /// What comes to the loss of a row from what is made of the sums is known beforehand where those are only
 /// scaled; then a part's logits are gone before the next part's are made. Losses that are no sum over rows
-/// have log_probabilities_of_head.
+/// have log_probabilities_of_head(), which is the faster one for a head that is not trained, too.
 CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t classes, const Head& head,
                                        const LazyTensor& targets, const LazyTensor& weights = {},
                                        const CrossEntropyOptions& options = {}, std::int64_t rows = 0);
 
 /// The log-probability of each target, in nats: hidden (..., hidden), targets (...) i32 to (...), f32 or
-/// wider. Computed at most `rows` rows at a time, forward and backward, whatever is made of the result:
+/// wider. The logits of all rows are never there at once, forward or backward, whatever is made of the
+/// result, unless they are few (32 MiB):
 ///
-/// - The gradient of `hidden` is that of the sum of the part's log-probabilities, row by row, times what
-/// comes
-///   to the row; all but the product is computed while the part's logits are there. It takes no more time
-///   than with the logits of all rows.
-/// - Where something that the head captures is to be differentiated, `head_is_trained`, the backward pass
-///   makes each part's logits again (checkpoint()). Without it such a gradient is a GradientError.
+/// - A head that is not trained and is a matrix is read some classes at a time; sums of exponentials, and of
+///   the gradient of `hidden`, go on from block to block with the largest logit so far (Milakov and
+///   Gimelshein 2018, "Online normalizer calculation for softmax"). Nothing is computed twice.
+/// - Another head that is not trained is read some rows at a time. The gradient of their log-probabilities is
+///   computed while their logits are there, and multiplied later by what comes to each row.
+/// - Of a head that is trained the backward pass makes the logits of some rows again (checkpoint()).
 ///
 /// A target outside of [0, classes) gives NaN. Throws as cross_entropy_sum does.
 LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
-                                     const LazyTensor& targets, bool head_is_trained, std::int64_t rows = 0);
+                                     const LazyTensor& targets, const HeadTraits& traits = {});
 
 /// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Weights of classes, or none:
 /// cross_entropy() of ops/loss/cross_entropy.h.)

@@ -128,8 +128,9 @@ bool Joining::try_join(Id a, Id b, const std::function<bool(Id, Id)>& has_detour
 bool Joining::is_aligned_with(const Group& g, Id reader, Id producer) const {
   for (std::size_t k = 0; k < placement_.operand_count(reader); ++k) {
     const Source s = placement_.operand(reader, k);
-    if (drafts_.has_group(s.root) && drafts_.group_of(s.root) == producer && !is_aligned(g, reader, s))
-      return false;
+    if (!drafts_.has_group(s.root) || drafts_.group_of(s.root) != producer) continue;
+    // What is read behind a barrier is not computed with its reader, which has others to wait for.
+    if (placement_.is_behind_barrier(s.shape_of) || !is_aligned(g, reader, s)) return false;
   }
   return true;
 }

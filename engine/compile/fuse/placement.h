@@ -46,6 +46,10 @@ class Placement {
       for (std::uint32_t input : program_->inputs_of(b).subspan(1)) visit(root_[input]);
     }
   }
+  /// Whether a barrier is between node i and its root.
+  bool is_behind_barrier(std::uint32_t i) const {
+    return !last_barrier_.empty() && last_barrier_[i] != kNoRoot;
+  }
   std::size_t operand_count(std::uint32_t root) const { return node(root).input_count; }
   /// A root that some output needs.
   bool is_live(std::uint32_t i) const { return live_[i]; }

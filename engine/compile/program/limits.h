@@ -17,6 +17,10 @@ inline constexpr std::size_t kMaxConcatParts = 4;
 /// Most pairs of operands that one contraction sums: x W + (x A) B has two, the gradient of an x that three
 /// such products read has six.
 inline constexpr int kMaxSegments = 8;
+
+/// Bounds the elements of computed operands that segments keep, besides those of the longest: 16 MiB of f32.
+/// Reading and writing the sum once more is little beside products of so much.
+inline constexpr std::int64_t kMaxKeptBySegments = std::int64_t{1} << 22;
 /// Most element-wise operations that an attention step applies to its scores, or to their gradient, and most
 /// tensors that they may read.
 inline constexpr std::size_t kMaxScoreOperations = 24;

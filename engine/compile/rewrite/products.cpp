@@ -1,5 +1,6 @@
 #include "engine/compile/rewrite/products.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <unordered_map>
@@ -20,6 +21,8 @@ const OpDef kProducts{.name = "matmul", .kind = OpClass::contract};
 struct Term {
   Id product = kNoRoot;
   Id scale = kNoRoot;  // scalar leaf
+  /// Elements of its operands that are computed: they have to be there until all segments are.
+  std::int64_t computed = 0;
 };
 
 /// Finds sums of products and nothing else, as ((P1 + P2) + P3) + P4: a contraction adds its segments up in
@@ -64,6 +67,7 @@ class ProductSums {
             !fits(*last, terms[0], inputs[1 - k], i))
           continue;
         terms.push_back(*last);
+        if (kept_beside_longest(terms) > kMaxKeptBySegments) continue;
         sums_.erase(inputs[k]);
         sums_.emplace(i, std::move(terms));
         break;
@@ -84,6 +88,26 @@ class ProductSums {
            node(t.product).dtype == node(first.product).dtype;
   }
 
+  /// Elements of the computed operands of all terms but the one that has the most.
+  static std::int64_t kept_beside_longest(const Terms& terms) {
+    std::int64_t all = 0, most = 0;
+    for (const Term& t : terms) {
+      all += t.computed;
+      most = std::max(most, t.computed);
+    }
+    return all - most;
+  }
+  std::int64_t computed_elements(Id product) const {
+    std::int64_t elements = 0;
+    for (Id input : program_.inputs_of(node(product))) {
+      Id of = input;
+      while (node(of).op->kind == OpClass::permute || node(of).op->kind == OpClass::reshape)
+        of = program_.inputs_of(node(of))[0];
+      if (!build_.is_leaf(of)) elements += node(input).shape.numel();
+    }
+    return elements;
+  }
+
   std::optional<Term> term(Id i) const {
     Term t;
     while (uses_[i] == 1) {
@@ -91,6 +115,7 @@ class ProductSums {
       const auto inputs = program_.inputs_of(n);
       if (n.op->kind == OpClass::contract && n.input_count == 2) {
         t.product = i;
+        t.computed = computed_elements(i);
         return t;
       }
       if (n.op->kind == OpClass::reshape) {

@@ -3,7 +3,8 @@
 // A low-rank update is the case in mind: x W + s ((x A) B) is one contraction, over K of x and W and then
 // over the rank of x A and B, with any operand transposed. So are the gradients of a tensor that several
 // products read. Sums stay in the order in which they are written: a bias between the two products is added
-// to the first before the second is.
+// to the first before the second is. Products of large operands that are computed stay apart: all segments
+// would have to be there at once, while a sum takes them one by one.
 #pragma once
 
 #include "engine/compile/program/program.h"

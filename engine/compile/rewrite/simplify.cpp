@@ -99,7 +99,27 @@ class Simplifier {
     if (n.op->scalar == ScalarOp::cast && build_.node(input(i, 0)).dtype == n.dtype) return input(i, 0);
     if (const auto pads = pads_.of.find(i); pads != pads_.of.end()) return sum_of_pads(n, pads->second);
     if (const auto moved = behind_parts(i)) return *moved;
+    if (const auto sum = sum_of_permuted(i)) return *sum;
     return build_.copy(i);
+  }
+
+  /// The sum of two tensors with axes in another order: that of the tensors, whose axes are put in the other
+  /// order then. So the gradient of a transposed weight that is used in several places is the sum of products
+  /// as they are computed, and each addition may follow its product.
+  std::optional<Id> sum_of_permuted(Id i) {
+    const Program::Node& n = old(i);
+    if (n.op->scalar != ScalarOp::add) return {};
+    const Id a = input(i, 0), b = input(i, 1);
+    const Program::Node first = build_.node(a), second = build_.node(b);
+    if (first.op->kind != OpClass::permute || second.op->kind != OpClass::permute || !has_one_use(a) ||
+        !has_one_use(b) || !std::ranges::equal(first.attributes, second.attributes))
+      return {};
+    const Id x = build_.inputs(a)[0], y = build_.inputs(b)[0];
+    if (build_.node(x).dtype != n.dtype || build_.node(y).dtype != n.dtype) return {};
+    const Shape shape = build_.node(x).shape;
+    if (shape != build_.node(y).shape) return {};
+    const Id sum = build_.make(*n.op, n.dtype, shape, n.attributes, std::vector<Id>{x, y}, n.origin);
+    return build_.make(*first.op, n.dtype, n.shape, first.attributes, {{sum}}, first.origin);
   }
 
   // ---- sums of numbers ----
