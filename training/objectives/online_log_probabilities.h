@@ -19,9 +19,9 @@ class OnlineLogProbabilities {
   OnlineLogProbabilities(LinearHead head, LazyTensor targets, std::int64_t block)
       : head_(std::move(head)), targets_(std::move(targets)), block_(block) {}
 
-  /// Of rows (n, hidden): the log-probabilities (n), f32 or wider, and the gradient of each with respect to
-  /// its row (n, hidden), which costs nothing where it is not evaluated. A target outside of [0, classes)
-  /// gives NaN.
+  /// Returns, of rows (n, hidden), the log-probabilities (n), f32 or wider, and the gradient of each with
+  /// respect to its row (n, hidden), which costs nothing where it is not evaluated. A target outside of [0,
+  /// classes) gives NaN.
   std::pair<LazyTensor, LazyTensor> of(const LazyTensor& rows) const;
 
  private:
