@@ -9,6 +9,7 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
+#include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
