@@ -25,7 +25,8 @@ class Feeder {
   /// Feeds ids[from] and later ones, those before being fed; what follows them is logits() or choice(). They
   /// are fed in pieces of three lengths, so that prompts of all lengths share their plans; the last piece
   /// goes back over tokens that were fed before, or, where there are not enough of those, is filled up with
-  /// tokens that nothing reads. All of them are turned as the whole text asks for, as if it were fed at once.
+  /// tokens that nothing reads. All of them are rotated as the whole text asks for, as if it were fed at
+  /// once.
   void feed_prompt(std::span<const std::int32_t> ids, std::int64_t from = 0);
   /// Feeds one more token.
   void feed_token(std::int32_t id);
@@ -70,7 +71,7 @@ class Feeder {
   std::unique_ptr<KVCache> cache_;
   TextFrequencies frequencies_;
   std::int64_t text_length_ = 0;  // that the keys in the cache were computed for
-  // Holds what was fed, and choices behind that, where the sequence may have to be computed anew.
+  // Holds what was fed, and choices behind that, where the sequence may have to be computed again.
   std::vector<std::int32_t> ids_;
   std::vector<LazyTensor> unread_;
   std::vector<float> host_;

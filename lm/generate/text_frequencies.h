@@ -14,12 +14,12 @@ namespace caldera {
 /// Chooses the frequencies of a sequence that is continued, as generate() of Hugging Face's transformers
 /// does. With type dynamic a prompt is rotated as its own length asks for, each token behind it as the last
 /// of its text, and keys stay as they were turned. With longrope a text that grows beyond the original length
-/// is computed anew, all of it, as its keys and its queries are to have the same factors.
+/// is computed again, all of it, as its keys and its queries are to have the same factors.
 class TextFrequencies {
  public:
   explicit TextFrequencies(const ModelConfig& config);
 
-  /// The length that `prompt` tokens and those behind them, `tokens` in all, are turned for
+  /// Returns the length that `prompt` tokens and those behind them, `tokens` in all, are rotated for
   /// (TokenPositions::longest).
   std::int64_t text_length(std::int64_t prompt, std::int64_t tokens) const {
     return switch_ ? tokens : prompt;
@@ -27,10 +27,10 @@ class TextFrequencies {
   /// Texts of these text lengths have equal keys for equal tokens where this is equal; "" where no frequency
   /// depends on the length, or both texts are short.
   std::string kind(std::int64_t text_length) const;
-  /// The length beyond which texts are computed anew; none where they never are.
+  /// The length beyond which texts are computed again; none where they never are.
   std::optional<std::int64_t> switches_behind() const { return switch_; }
   /// Returns how many tokens behind the one at `position` may be fed together with it, before it is known
-  /// that they are of the sequence: less than any number where the sequence would be computed anew between
+  /// that they are of the sequence: less than any number where the sequence would be computed again between
   /// them.
   std::int64_t most_drafts(std::int64_t position) const {
     if (!switch_ || position > *switch_) return max_positions_;

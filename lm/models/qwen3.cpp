@@ -1,5 +1,5 @@
 // Qwen3, dense: Hugging Face's Qwen3ForCausalLM. As Qwen2, with an RMSNorm of each head of queries and keys
-// before they are turned, and biases on all of attention's projections or on none.
+// before they are rotated, and biases on all of attention's projections or on none.
 #include "lm/models/decoder.h"
 #include "lm/models/family.h"
 

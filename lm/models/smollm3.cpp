@@ -26,7 +26,7 @@ std::unique_ptr<CausalLM> make_smollm3(const detail::JsonFields& fields, Device 
   const auto count = static_cast<std::size_t>(config.num_hidden_layers);
   const std::int64_t interval = fields.integer("no_rope_layer_interval").value_or(4);
   if (interval < 1) fields.fail("no_rope_layer_interval", "must be positive");
-  const std::vector<std::int64_t> turned = fields.integers("no_rope_layers");  // 1: it turns them
+  const std::vector<std::int64_t> turned = fields.integers("no_rope_layers");  // 1: it rotates them
   if (!turned.empty() && turned.size() != count)
     fields.fail("no_rope_layers", "has " + std::to_string(turned.size()) +
                                       " entries, but num_hidden_layers is " + std::to_string(count));

@@ -1,4 +1,4 @@
-// Products of attention for processors that pose as GPUs: operands are read where they lie.
+// Products of attention for processors that act as GPUs: operands are read where they are.
 #ifdef VECTOR_LOADS
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Four { vec4 v; };
 

@@ -1,4 +1,4 @@
-// out[o, i, j] = x[o, idx[i], j]; what lies outside of the axis is FILL.
+// out[o, i, j] = x[o, idx[i], j]; what is outside of the axis is FILL.
 #include "indexed.glsl"
 
 void main() {

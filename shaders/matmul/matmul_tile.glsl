@@ -135,7 +135,7 @@ void main() {
       const int r = min(row + i / BLOCK * BLOCK, max(m - BLOCK, 0)) + i % BLOCK;
       [[unroll]] for (int j = 0; j < 4; ++j) {
         const int column_j = min(column, max(n - 4, 0)) + j;
-        // Not what lies outside, nor what a neighbour has computed (rows of a block wholly outside included).
+        // Not what is outside, nor what a neighbour has computed (rows of a block wholly outside included).
         if (r >= row + i / BLOCK * BLOCK && r < m && column_j >= column && column_j < n) {
           KERNEL_STORE(p[j], r, column_j)
         }

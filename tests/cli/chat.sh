@@ -25,7 +25,7 @@ printf 'hi\nyo\n' | chat --json --system S
 [ "$(wc -l <"$work/stdout")" -eq 2 ] || fail "$(cat "$work/stdout")"
 grep -q '^{"role":"assistant","content":".*","finish_reason":"length","prompt_tokens":5,.*"tokens":6,' "$work/stdout" ||
   fail "$(cat "$work/stdout")"
-# The same conversation gives the same answers, whatever of it is computed anew.
+# The same conversation gives the same answers, whatever of it is computed again.
 cp "$work/stdout" "$work/first"
 printf 'no\n/reset\nhi\nyo\n/undo\nyo\n' | chat --json --system S
 sed -n '2,3p' "$work/stdout" | cut -d , -f 1-4 >"$work/second"

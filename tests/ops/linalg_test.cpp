@@ -265,7 +265,7 @@ TEST(LinalgPlans, OneFactorisationForAllOfItsResults) {
   const auto plan = plan_for({u, s, vh});
   EXPECT_EQ(routines_in(*plan), 1);
   EXPECT_EQ(plan->steps[0].name(), "svd: linalg");
-  // Transposed matrices are read where they lie, and results are read out of the packed ones.
+  // Transposed matrices are read where they are, and results are read out of the packed ones.
   EXPECT_EQ(plan_for({inv(transpose(eye(x, 3) + x.numel()))})->steps.size(), 2U);
   // What is held of a routine's results is stored too; here nothing is.
   const auto pseudo_inverse = [&] {

@@ -1,4 +1,4 @@
-// New shapes make a compiled function trace anew, once each; new numbers and positions do not.
+// New shapes make a compiled function trace again, once each; new numbers and positions do not.
 #include <gtest/gtest.h>
 
 #include "engine/caldera.h"

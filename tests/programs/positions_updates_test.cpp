@@ -22,7 +22,7 @@ TEST_P(PositionsUpdates, AreWrittenInPlace) {
     const std::int64_t at = step * 5 % 16;
     ring = dynamic_update_slice(ring, LazyTensor::full({2, 2, 3}, step + 0.5), {0, at, 0});
     eval({ring});
-    // A window that would reach over the end lies at the end.
+    // A window that would reach over the end ends at the end.
     const std::int64_t first = at < 14 ? at : 14;
     for (std::int64_t i = 0; i < 96; ++i) {
       const std::int64_t row = i / 3 % 16;

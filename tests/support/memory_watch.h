@@ -41,7 +41,7 @@ struct Growth {
 
 /// The quantities that must not grow: rss, heap, device_live, device_held. Samples are in order of time; work
 /// goes in rounds of changing size, so what counts as settled is the most of the window [settle - window,
-/// settle], and it is compared with the most after it. Throws std::invalid_argument when no sample lies in
+/// settle], and it is compared with the most after it. Throws std::invalid_argument when no sample is in
 /// the window or none after it.
 std::vector<Growth> growth_after(const std::vector<MemorySample>& samples, double settle, double window);
 

@@ -245,9 +245,9 @@ void check_tuner(Examination& x, double rate) {
   constexpr std::int64_t kM = 4096, kN = 8192, kK = 2048;
   constexpr double kPatience = 30;
   const std::string name = "large: the tuner, " + Shape({kM, kN, kK}).to_string();
-  const double reckoned = 2.0 * kM * kN * kK / rate;
-  if (reckoned > kPatience)
-    return x.skip(name, fmt::format("one such product would take this device {:.0f} s", reckoned));
+  const double estimated = 2.0 * kM * kN * kK / rate;
+  if (estimated > kPatience)
+    return x.skip(name, fmt::format("one such product would take this device {:.0f} s", estimated));
   x.on_other_backend(name, "CALDERA_TUNE", "1", [&](Examination& tuned) {
     tuned.check("the product", kWholeNumbers, [&] {
       RepeatedProduct product(tuned.device(), kM, kN, kK);

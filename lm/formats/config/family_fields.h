@@ -27,7 +27,7 @@ struct FamilyFields {
   const char* activation_field = "hidden_act";
   bool sliding = false;         ///< has layers of type "sliding_attention"
   bool local_rope = false;      ///< rope_parameters may be nested by type of layer
-  bool partial_rotary = false;  ///< part of a head's width may be turned
+  bool partial_rotary = false;  ///< part of a head's width may be rotated
   bool rotary = true;           ///< has rotary positions
   bool scales_queries = false;  ///< by their position, with llama_4_scaling_beta
   /// Other names that the family's files have for shared fields: {"hidden_size", "n_embd"}.

@@ -20,7 +20,7 @@ using ConfigFields = std::vector<std::pair<std::string, std::string>>;
 /// Says what distinguishes one layer of a decoder from another.
 struct LayerConfig {
   bool sliding = false;  ///< looks at the last sliding_window positions only
-  bool rotary = true;    ///< turns queries and keys by their positions
+  bool rotary = true;    ///< rotates queries and keys by their positions
 
   bool operator==(const LayerConfig&) const = default;
 };

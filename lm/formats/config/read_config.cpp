@@ -19,7 +19,7 @@ using detail::JsonFields;
 using detail::JsonKind;
 using detail::printable;
 
-/// A field of config.json, or of one of its objects, that says which part of a head's width is turned.
+/// A field of config.json, or of one of its objects, that says which part of a head's width is rotated.
 void check_partial(const JsonFields& fields, const char* field, double factor, const FamilyFields& family) {
   if (factor == 1 || (family.partial_rotary && factor < 1)) return;
   fields.fail(field, family.partial_rotary

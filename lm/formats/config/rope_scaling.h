@@ -15,7 +15,7 @@ enum class RopeType : std::uint8_t { plain, linear, dynamic, llama3, yarn, longr
 /// The fields of `rope_scaling` or `rope_parameters`, under their names there. A type reads its own ones.
 struct RopeScaling {
   RopeType type = RopeType::plain;    ///< "default" in a file
-  double partial_rotary_factor = 1;   ///< the part of a head's width that is turned
+  double partial_rotary_factor = 1;   ///< the part of a head's width that is rotated
   std::optional<double> factor = {};  ///< linear, dynamic, llama3, yarn, longrope
   /// llama3, yarn, longrope: else max_position_embeddings.
   std::optional<std::int64_t> original_max_position_embeddings = {};

@@ -85,8 +85,8 @@ bool is_quantizable(const std::string& name, const Shape& shape) {
          !name.ends_with("wpe.weight");
 }
 
-/// Codes, scales and biases. Each encodes the matrix anew: one pass through the file for each of the three is
-/// what keeping no more than one weight in memory costs.
+/// Codes, scales and biases. Each encodes the matrix again: one pass through the file for each of the three
+/// is what keeping no more than one weight in memory costs.
 void add_affine(std::vector<TensorToMake>& tensors, const ModelFiles& files, const std::string& name,
                 std::int64_t bits) {
   const StoredWeight& weight = floating_weight(files, name);

@@ -32,7 +32,7 @@ struct GgufHeader {
 };
 
 /// Parses and checks `file`, on whose bytes the result keeps views: every value is whole, keys and names are
-/// unique, every tensor lies aligned within the data, has exactly the bytes of its shape and type, and
+/// unique, every tensor is aligned within the data, has exactly the bytes of its shape and type, and
 /// overlaps no other. Memory is bounded by the file's size, whatever it claims. Throws FileError, beginning
 /// with `where`, for anything else.
 GgufHeader parse_gguf(std::span<const std::byte> file, const std::string& where);

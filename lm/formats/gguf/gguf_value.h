@@ -22,7 +22,7 @@ constexpr std::size_t size_of(GgufType type) {
 }
 std::string_view name(GgufType type);
 
-/// A value that lies in a mapped file, which must outlive it. The file's reader has checked it: every length
+/// A value that is in a mapped file, which must outlive it. The file's reader has checked it: every length
 /// in it fits, and its strings and lists are whole. Getters give nothing for a value of another kind.
 class GgufValue {
  public:

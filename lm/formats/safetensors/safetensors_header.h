@@ -27,7 +27,7 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses and validates a header in front of `data_bytes` bytes of tensor data. On return every entry lies
+/// Parses and validates a header in front of `data_bytes` bytes of tensor data. On return every entry is
 /// within the data, its length is exactly shape * dtype, names are unique, and the entries tile the data
 /// without holes or overlaps. Throws FileError, beginning with `where`, for anything else.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,

@@ -12,7 +12,7 @@ std::vector<std::byte> ByteParts::joined() const {
 }
 
 void ByteParts::release() const {
-  // Rows lie beside one another: what lies between the first and the last of them is one range.
+  // Rows lie beside one another: what is between the first and the last of them is one range.
   if (parts_.empty()) return;
   for (const auto& part : parts_)
     if (part.size() >= 4096) release_pages(part);

@@ -10,7 +10,7 @@
 
 namespace caldera::detail {
 
-/// The bytes of a row-major tensor as pieces of mapped files, in order: one piece where it lies whole, as
+/// The bytes of a row-major tensor as pieces of mapped files, in order: one piece where it is whole, as
 /// tensors mostly do, or its rows, where a file has them in another order or in several tensors.
 class ByteParts {
  public:

@@ -94,7 +94,7 @@ void BatchScheduler::open() {
   update_status();
 }
 
-/// Opens the cache anew. Where that fails, as it does while a device has no memory, nobody can be served:
+/// Opens the cache again. Where that fails, as it does while a device has no memory, nobody can be served:
 /// those that wait are told, and the next step tries again.
 bool BatchScheduler::reopen() {
   std::string why;

@@ -64,7 +64,7 @@ std::int64_t longest_row(std::span<const PagedRow> rows) {
   return longest;
 }
 
-/// What all tokens are turned for. Those that are the last of their text go with every other one.
+/// The length that all tokens are rotated for. Those that are the last of their text go with every other one.
 std::int64_t common_text_length(std::span<const PagedRow> rows) {
   std::int64_t common = 0;
   for (const PagedRow& row : rows) {

@@ -37,7 +37,7 @@ struct SamplingOptions {
   }
   /// Whether the choice is most_likely() of the logits.
   bool is_greedy() const { return temperature == 0 && keeps_logits(); }
-  /// Throws ValueError naming the option that lies outside of its domain.
+  /// Throws ValueError naming the option that is outside of its domain.
   void validate() const;
 };
 

@@ -99,7 +99,7 @@ TEST_P(Ties, OfInfinitiesGoToTheFirst) {
   EXPECT_EQ(values_in(grad(sum(amax(x, 1)), x)), (Doubles{1.0F / 3, 1.0F / 3, 1.0F / 3, 0.5, 0, 0.5}));
 }
 
-/// What lies ahead of the first element wins no tie: not even with the least number there is.
+/// What is ahead of the first element wins no tie: not even with the least number there is.
 TEST_P(Ties, OfScansGoToTheFirstWhateverTheValue) {
   const float inf = std::numeric_limits<float>::infinity();
   const LazyTensor x = floats({-inf, -inf, 2, inf, inf, 3}, {2, 3});

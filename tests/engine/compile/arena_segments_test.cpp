@@ -1,4 +1,4 @@
-// Arenas in segments: no block lies across a cut, no segment is larger than it may be, and what lies there
+// Arenas in segments: no block crosses a cut, no segment is larger than it may be, and what is there
 // costs little more than it would in one piece.
 #include <gtest/gtest.h>
 

@@ -20,8 +20,8 @@ std::int64_t offset_of(const Plan& plan, int buffer) {
   return plan.buffers[static_cast<std::size_t>(buffer)].arena_offset;
 }
 
-/// Whether the middle step's output lies over its operand. Buffer 2 is made, goes through the step to buffer
-/// 3, and ends there.
+/// Whether the middle step's output is stored over its operand. Buffer 2 is made, goes through the step to
+/// buffer 3, and ends there.
 bool goes_in_place(Step middle, DType type = DType::f32) {
   Plan plan = empty_plan(2);
   plan.buffers[3].dtype = type;

@@ -3,7 +3,7 @@
 //
 // What is compared, element by element, for the graph evaluated fused at once, fused output by output, and
 // unfused with every node read:
-//   - where the bounds of tests/support/plans/range_graph.h are finite, the result lies within them. They
+//   - where the bounds of tests/support/plans/range_graph.h are finite, the result is within them. They
 //     hold for any evaluation of the program as written, so a result outside is infinite, NaN, lost or wrong
 //     where none of the program's own operations makes it so;
 //   - elsewhere, where every value on the way is finite unfused, the plain f64 value fits the type, and no

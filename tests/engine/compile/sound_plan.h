@@ -7,14 +7,14 @@
 
 namespace caldera::testing {
 
-/// Buffers of the sound plan, by name. d lies where a was.
+/// Buffers of the sound plan, by name. d is stored where a was.
 enum SoundBuffer : std::int32_t { kX, kIndices, kTotal, kPicked, kOut, kA, kB, kC, kD };
 
 enum SoundStep : std::size_t {
   kScale,    // a = x * s
   kRamp,     // b = a + index            needs a: read after write
   kProduct,  // c = a @ b                needs b: read after write
-  kSquare,   // d = x * x                d lies over a, which kProduct reads: write after read
+  kSquare,   // d = x * x                d is stored over a, which kProduct reads: write after read
   kFill,     // out = s                  independent
   kWindow,   // out[1:7, 1:7] = x[...]   over kFill's elements: write after write
   kGather,   // picked = c[indices]      independent

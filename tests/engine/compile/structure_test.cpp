@@ -189,7 +189,7 @@ TEST(PlanStructure, RowsJoinThoseThatTheyReadHoweverFarAway) {
   ASSERT_EQ(steps({e / total, loss}), 1U);
   const LazyTensor between = far(other);
   EXPECT_EQ(steps({e / total, between, loss}), 1 + steps({between}));
-  // Not where what lies between depends on the first and feeds the second.
+  // Not where what is between depends on the first and feeds the second.
   const LazyTensor m = program_input({32, 32}, n, 2);
   const auto through = [&](const LazyTensor& y) { return matmul(m, far(matmul(m, y))); };
   EXPECT_EQ(steps({e / total, sum(e * through(total), -1, true)}), 2 + steps({through(other)}));

@@ -65,7 +65,7 @@ TEST(CpuBlocks, AScoreIsComputedInPlaceForAnyStretchOfARow) {
   }
 }
 
-/// Two given inputs, operands of all kinds, an output that lies transposed and one that is given.
+/// Two given inputs, operands of all kinds, an output that is stored transposed and one that is given.
 TEST(CpuBlocks, OperandsOfThePlanAreReadAndWrittenAtTheirPoints) {
   Kernel k;
   k.name = "epilogue";

@@ -325,7 +325,7 @@ TEST_P(PlanEpilogue, Coordinates) {
   }
 }
 
-/// The result lies where the residual was: each element is read just before it is written.
+/// The result is stored where the residual was: each element is read just before it is written.
 TEST_P(PlanEpilogue, InThePlaceOfTheResidual) {
   const auto epilogue = bias_silu_residual();
   const auto copy = one_op_kernel(ScalarOp::neg, kEpilogueType, kEpilogueType);

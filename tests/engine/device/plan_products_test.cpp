@@ -94,7 +94,7 @@ TEST_P(PlanProducts, BatchesSharedAndMerged) {
     c.contract(DType::f32, {2, 3, t, e, d},
                {view(x, {0, t * d, d, 0, 1}), view(w, {0, d * e, 0, 1, e}),
                 view(z, {3 * t * e, t * e, e, 1, 0}, 2 * out)});
-    // Heads as attention lays them out: the batch lies between the rows and the columns.
+    // Heads as attention lays them out: the batch is between the rows and the columns.
     c.contract(DType::f32, {2, 3, t, e, d},
                {view(x, {3 * t * d, d, 3 * d, 0, 1}), view(w, {3 * d * e, d * e, 0, d, 1}),
                 view(z, {3 * t * e, e, 3 * e, 1, 0}, 3 * out)});

@@ -208,8 +208,8 @@ TEST_P(PlanRowLayouts, InThePlaceOfAnOperand) {
   }
 }
 
-/// Of two outputs one lies over an operand that the other needs too; of two for each row one lies over the
-/// row operand that both read.
+/// Of two outputs one is stored over an operand that the other needs too; of two for each row one is stored
+/// over the row operand that both read.
 TEST_P(PlanRowLayouts, SeveralOutputsInThePlaceOfOperands) {
   KernelBuilder b("running");
   const auto x = b.load(kRowType);

@@ -58,7 +58,7 @@ TEST_P(Caches, KernelsAreBoundedWhateverHowManyDifferentOnesThereAre) {
   EXPECT_GT(after.entries, 1U);
   EXPECT_LE(after.bytes, after.limit);
   EXPECT_GE(after.misses, before.misses + static_cast<std::uint64_t>(count) - 4);
-  // Plans keep the kernels that they run; what is compiled anew finds them gone.
+  // Plans keep the kernels that they run; what is compiled again finds them gone.
   evaluate(0, is_cpu ? 100 : 4);
   clear_plan_cache();
   evaluate(0, is_cpu ? 100 : 4);

@@ -116,7 +116,7 @@ TEST(Explain, AttentionCountsWhatTheMaskLeaves) {
 }
 
 TEST(Explain, LivesAndLiveBytesOfTheArena) {
-  // in -> a -> b -> out, where b lies in the memory of a; c lives beside b.
+  // in -> a -> b -> out, where b is in the memory of a; c lives beside b.
   Plan plan = plan_with({{BufferRole::input, 64},
                          {BufferRole::output, 64},
                          {BufferRole::arena, 64},

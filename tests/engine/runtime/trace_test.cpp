@@ -167,7 +167,7 @@ TEST_P(Traces, HasHostAndDeviceTracksWithASliceForEachKernel) {
   }
 }
 
-/// What `steps` is for: the time of a run, told apart. Long kernels, so that what lies between them is
+/// What `steps` is for: the time of a run, told apart. Long kernels, so that what is between them is
 /// little.
 TEST_P(Traces, TheTimesOfTheStepsSumToAboutTheWhole) {
   const Device device = GetParam();

@@ -1,4 +1,4 @@
-// What is made of drivers' statistics and listings, and the times that are reckoned from them, against
+// What is made of drivers' statistics and listings, and the times that are estimated from them, against
 // numbers worked out by hand.
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ TEST(Survey, ListingOfNvk) {
   EXPECT_FALSE(read_code("NIR shader", kNak).has_value());
 }
 
-// A walk along a row, in whole words where they lie so, and what a workgroup adds up in shared memory behind
+// A walk along a row, in whole words where they are so, and what a workgroup adds up in shared memory behind
 // it.
 constexpr const char* kWalk = R"(BB0:
 	s_load_b128 s[8:11], s[4:5], 0x30                           ; f4080202 f8000030

@@ -3,7 +3,7 @@
 original context.
 
 Hugging Face's LlamaForCausalLM: h = x + o(attention(rms_norm(x))), y = h + down(silu(gate(n)) * up(n)) with
-n = rms_norm(h); queries and keys are turned in the rotate_half convention with the frequencies of rope.py; scores are
+n = rms_norm(h); queries and keys are rotated in the rotate_half convention with the frequencies of rope.py; scores are
 divided by sqrt(head_dim); no biases.
 """
 

@@ -3,7 +3,7 @@
 
 Hugging Face's Phi3ForCausalLM: Llama's layer (llama.py) with qkv_proj, whose outputs are queries, then keys, then
 values, and gate_up_proj, whose outputs are the gate, then what it multiplies. Of each head the first head_dim *
-partial_rotary_factor features are turned; with longrope their frequencies are divided by short_factor, or by
+partial_rotary_factor features are rotated; with longrope their frequencies are divided by short_factor, or by
 long_factor for texts longer than original_max_position_embeddings, and cosines and sines are multiplied by
 sqrt(1 + ln(max_position_embeddings / original) / ln(original)).
 """

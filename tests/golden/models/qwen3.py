@@ -2,7 +2,7 @@
 """Makes tests/golden/models/qwen3*: Qwen3, dense, plain and with layers that slide.
 
 Hugging Face's Qwen3ForCausalLM: Llama's layer (llama.py) with an RMSNorm over each head of queries and keys before they
-are turned; head_dim is given. With use_sliding_window the layers from max_window_layers on look at the last
+are rotated; head_dim is given. With use_sliding_window the layers from max_window_layers on look at the last
 sliding_window positions.
 """
 

@@ -8,7 +8,7 @@ import torch
 
 
 def frequencies(width, theta, rope=None, max_positions=None, length=None):
-    """Of `width` features that are turned, and what cosines and sines are multiplied by. `rope` is rope_scaling or
+    """Of `width` features that are rotated, and what cosines and sines are multiplied by. `rope` is rope_scaling or
     rope_parameters of a configuration, `length` that of the text."""
     rope = rope or {}
     kind = rope.get("rope_type", rope.get("type", "default"))

@@ -2,7 +2,7 @@
 """Makes tests/golden/models/smollm3.
 
 Hugging Face's SmolLM3ForCausalLM: Llama (llama.py); in the layers whose entry of no_rope_layers is 0 neither queries nor
-keys are turned, and these layers slide where use_sliding_window says so.
+keys are rotated, and these layers slide where use_sliding_window says so.
 """
 
 import math

@@ -129,7 +129,7 @@ TEST(Gguf, RefusesHostileFiles) {
   for (const auto& [file, problem] : cases) EXPECT_CONTAINS(refusal(file), problem);
 }
 
-/// Whatever bytes change, a file is read or refused; what is read lies inside of it.
+/// Whatever bytes change, a file is read or refused; what is read is inside of it.
 TEST(Gguf, SurvivesMutations) {
   const std::string good = good_file().bytes();
   std::mt19937 random(16);

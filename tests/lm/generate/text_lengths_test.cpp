@@ -52,7 +52,7 @@ std::int32_t best(const Doubles& logits, std::int64_t vocabulary) {
   return static_cast<std::int32_t>(std::max_element(row, logits.end()) - row);
 }
 
-/// What transformers' generate() says: a prompt is turned for its own length, each token behind it as the
+/// What transformers' generate() says: a prompt is rotated for its own length, each token behind it as the
 /// last one, and keys stay.
 Ids dynamic_reference(Llama& model, Ids ids, std::int64_t tokens) {
   LlamaReference reference(model);

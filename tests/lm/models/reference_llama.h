@@ -95,7 +95,7 @@ class LlamaReference {
 
  public:
   double lora_scaling = 0;
-  /// The theta that tokens of a position are turned with; none: that of the configuration.
+  /// The theta that tokens of a position are rotated with; none: that of the configuration.
   std::function<double(std::int64_t)> theta_at;
 };
 

@@ -93,7 +93,7 @@ TEST_P(Halves, NumbersAreRoundedToNearestEven) {
     std::vector<float> numbers;
     numbers.reserve(std::size_t{1} << 21);
     std::mt19937 random(1);
-    // Any pattern at all, numbers of the type's own range, and what lies half way between two neighbours.
+    // Any pattern at all, numbers of the type's own range, and what is half way between two neighbours.
     for (int i = 0; i < 1 << 19; ++i)
       numbers.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
     std::uniform_int_distribution<std::uint32_t> near(0x32000000, 0x48000000);

@@ -56,7 +56,7 @@ TEST_P(Numbers, BeyondATypeLimitNothingInClip) {
   EXPECT_EQ(held(clip(bytes(), -1, 300)), (Values{0, 44, 255}));
   EXPECT_EQ(held(clip(bytes(), 20, 300)), (Values{20, 44, 255}));
   EXPECT_EQ(held(clip(ints(), -(1LL << 40), 7)), (Values{-2147483648.0, -1, 0, 7}));
-  // Nothing of the type lies between such bounds: the nearest that does.
+  // Nothing of the type is between such bounds: the nearest that does.
   EXPECT_EQ(held(clip(bytes(), 300, std::nullopt)), (Values{255, 255, 255}));
   EXPECT_EQ(held(clip(bytes(), std::nullopt, -7)), (Values{0, 0, 0}));
 }

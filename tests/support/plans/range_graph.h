@@ -94,7 +94,7 @@ class RangeGraph {
 /// The elements as doubles.
 std::vector<double> values_of(const LazyTensor& x);
 
-/// Whether `got` lies within the bounds of a node. `must_be_finite`: where the bounds say nothing, finite
+/// Whether `got` is within the bounds of a node. `must_be_finite`: where the bounds say nothing, finite
 /// reference values still ask for finite ones.
 ::testing::AssertionResult lies_within(const std::vector<double>& got, const RangeGraph::Node& node,
                                        bool must_be_finite);

@@ -26,9 +26,9 @@ enum Buffer : std::int32_t {
   kUpdated,   // 24 + 10 + 8
   kLargest,   // 4
   kSoft,      // 4 x 8
-  kTotals,    // 4; lies where kLargest was
+  kTotals,    // 4; is stored where kLargest was
   kResidual,  // 4 x 6
-  kSum,       // 4 x 6; lies where kResidual was
+  kSum,       // 4 x 6; is stored where kResidual was
   kQ,         // 2 x 4 x 3
   kO,         // 2 x 4 x 2
   kHighest,   // 2 x 4

@@ -48,19 +48,19 @@ void Schedule::learn(std::span<const Part> parts, std::span<const double> took,
     measured += took[p];
     if (!part.ends_dispatch()) continue;
     Work work;
-    double reckoned = 0;
+    double estimated = 0;
     bool waits = false;
     const auto has_run = [&](std::size_t i) { return i >= spared.size() || !spared[i]; };
     for (std::size_t i = part.first; i < part.last; ++i) {
       if (!has_run(i)) continue;
       work.bytes += work_[i].bytes;
       work.flops += work_[i].flops;
-      reckoned += seconds_[i];
+      estimated += seconds_[i];
       waits = waits || pace_.waits(work_[i], recording_.dispatches[i]);
     }
-    if (reckoned > 0) {
+    if (estimated > 0) {
       if (!waits) pace_.learn(work, measured);
-      double factor = measured / reckoned;
+      double factor = measured / estimated;
       if (is_measured_ && factor < 1) factor = kFaster * factor + (1 - kFaster);
       for (std::size_t i = part.first; i < part.last; ++i) {
         if (has_run(i)) seconds_[i] *= factor;

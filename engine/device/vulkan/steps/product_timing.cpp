@@ -205,16 +205,16 @@ std::optional<double> time_product(Context& context, const Plan& plan, const Ste
     if (first.flops() > kLongestTrial * kMostTrialFlops) return std::nullopt;
     std::optional<double> seconds = time(first, stop_at * share_of(first));
     if (!seconds) return std::nullopt;
-    const double reckoned = *seconds / share_of(first);
+    const double estimated = *seconds / share_of(first);
     // A device that does so little in no time gets more to do: variants differ by how they fill it, too.
     const Step further = trial_step(step, further_flops(first.flops(), *seconds));
-    if (reckoned > stop_at || further.flops() < 2 * first.flops()) return reckoned;
+    if (estimated > stop_at || further.flops() < 2 * first.flops()) return estimated;
     try {
       seconds = time(further, stop_at * share_of(further));
     } catch (const DeviceError&) {  // no memory for more than the first
-      return reckoned;
+      return estimated;
     }
-    return seconds ? *seconds / share_of(further) : reckoned;
+    return seconds ? *seconds / share_of(further) : estimated;
   } catch (const DeviceError&) {
     // No memory to spare: the table's choice, untimed. Whatever else is wrong, the step's own run will say.
     return std::nullopt;

@@ -197,7 +197,7 @@ TEST(VulkanGlsl, SeedsNeedNoInt64) {
   EXPECT_EQ(validate(kernel, variant, kRich), "");
 }
 
-/// y = relu(x0 * s + bias) and whether the point lies on the diagonal, with the second input a parameter too.
+/// y = relu(x0 * s + bias) and whether the point is on the diagonal, with the second input a parameter too.
 Kernel two_output_epilogue() {
   Kernel kernel;
   kernel.name = "epilogue";

@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Sites, LostDevice,
                          site_name);
 
 /// Lost at every call in turn: the error says so, and again at every further use, until the device is opened
-/// anew.
+/// again.
 TEST_P(LostDevice, IsAnErrorUntilItIsOpenedAnew) { lose_at_each_in_turn(); }
 TEST_P(LostDeviceWithCopyQueue, IsAnErrorUntilItIsOpenedAnew) { lose_at_each_in_turn(); }
 void LostDevice::lose_at_each_in_turn() {
@@ -272,7 +272,7 @@ void LostDevice::lose_at_each_in_turn() {
 }
 
 /// Values of a lost device are gone, whichever way one asks for them, and dropping them is safe after the
-/// device was opened anew.
+/// device was opened again.
 TEST_F(Injected, ValuesOfALostDeviceAreErrors) {
   const LazyTensor x = LazyTensor::ones({4}, DType::f32, kDevice).eval();
   const LazyTensor lazy = x * 2.0;

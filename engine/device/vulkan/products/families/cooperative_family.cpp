@@ -158,8 +158,8 @@ class CooperativeFamily final : public ProductFamily {
     const double per = 1.0 / v.block_m + 1.0 / v.block_n;
     const double each = 1 / rates.matrix_speed + per * (rates.load + 2 * rates.shared_load) / 8 +
                         rates.barrier / (v.block_k * 16.0);
-    return reckoned_time(extents(v, shape, can), shape, rates, ceil_div(shape.k, v.block_k) * v.block_k,
-                         each);
+    return estimated_time(extents(v, shape, can), shape, rates, ceil_div(shape.k, v.block_k) * v.block_k,
+                          each);
   }
 
   bool is_candidate(const ProductVariant& v, const ProductShape& shape) const override {

@@ -23,8 +23,8 @@ std::int64_t ProductExtents::iterations(const ProductShape& shape, std::int64_t 
   return ceil_div(tiles(shape), groups * units) * loops;
 }
 
-double reckoned_time(const ProductExtents& extents, const ProductShape& shape, const ProductRates& rates,
-                     std::int64_t steps, double each) {
+double estimated_time(const ProductExtents& extents, const ProductShape& shape, const ProductRates& rates,
+                      std::int64_t steps, double each) {
   const auto area = static_cast<double>(extents.rows * extents.columns);
   const double all = static_cast<double>(extents.tiles(shape)) * area / rates.busy_lanes;
   const double one = area * static_cast<double>(extents.units) / static_cast<double>(extents.lanes);

@@ -128,8 +128,8 @@ inline constexpr std::int64_t kShortSum = 16;
 
 /// Time of `steps` of K in all units of a product where every multiplication takes `each`, on a device that
 /// is busy from rates.busy_lanes invocations on.
-double reckoned_time(const ProductExtents& extents, const ProductShape& shape, const ProductRates& rates,
-                     std::int64_t steps, double each);
+double estimated_time(const ProductExtents& extents, const ProductShape& shape, const ProductRates& rates,
+                      std::int64_t steps, double each);
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -80,8 +80,8 @@ class SharedFamily final : public ProductFamily {
     const double barriers = 2.0 / (v.block_k * v.thread_m * v.thread_n);
     const double each = 1 + per(v.thread_m, v.thread_n) * rates.shared_load +
                         per(v.block_m, v.block_n) * rates.load + barriers * rates.barrier;
-    return reckoned_time(extents(v, shape, can), shape, rates, ceil_div(shape.k, v.block_k) * v.block_k,
-                         each);
+    return estimated_time(extents(v, shape, can), shape, rates, ceil_div(shape.k, v.block_k) * v.block_k,
+                          each);
   }
 
   bool is_candidate(const ProductVariant& v, const ProductShape& shape) const override {

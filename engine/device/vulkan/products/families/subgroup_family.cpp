@@ -66,7 +66,7 @@ class SubgroupFamily final : public ProductFamily {
     const ProductExtents e = extents(variant, shape, can);
     // A broadcast a row and step, and loads as four for eight steps of columns.
     const double loads = 1.0 / static_cast<double>(e.rows) + 1.0 / static_cast<double>(4 * kSteps);
-    return reckoned_time(e, shape, rates, shape.k, 2 + loads * rates.load);
+    return estimated_time(e, shape, rates, shape.k, 2 + loads * rates.load);
   }
 
   std::string text() const override { return whole_shader_text("matmul_subgroup"); }

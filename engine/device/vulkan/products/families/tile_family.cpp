@@ -56,7 +56,7 @@ class TileFamily final : public ProductFamily {
     e.columns *= 8;
     e.units /= 8;
     const double loads = 1 / static_cast<double>(e.rows) + 1.0 / kColumns;
-    return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load);
+    return estimated_time(e, shape, rates, shape.k, 1 + loads * rates.load);
   }
 
   bool is_last_resort() const override { return true; }

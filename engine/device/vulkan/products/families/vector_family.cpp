@@ -59,8 +59,8 @@ class VectorFamily final : public ProductFamily {
     // Elements of A are in a cache (along K, four at once); those of B come once.
     const double loads =
         (meant ? 0.25 : kScatteredLoads) / static_cast<double>(e.rows) + (along_k ? 0.25 : 0.5);
-    return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
-           reckoned_time(e, shape, rates, 1, 8 * rates.barrier);
+    return estimated_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
+           estimated_time(e, shape, rates, 1, 8 * rates.barrier);
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {

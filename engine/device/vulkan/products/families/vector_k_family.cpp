@@ -90,8 +90,8 @@ class VectorKFamily final : public ProductFamily {
     const double a = 0.5 / static_cast<double>(e.columns), b = 1 / static_cast<double>(e.rows);
     const double loads = (a + b) * (!meant ? kScatteredLoadsAlongK : rates.vector_loads ? 0.25 : kApart);
     // Sums that are shared cost two barriers.
-    return reckoned_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
-           (is_shared(v) ? reckoned_time(e, shape, rates, 1, 2 * rates.barrier + 64) : 0);
+    return estimated_time(e, shape, rates, shape.k, 1 + loads * rates.load) +
+           (is_shared(v) ? estimated_time(e, shape, rates, 1, 2 * rates.barrier + 64) : 0);
   }
 
   bool is_candidate(const ProductVariant& /*variant*/, const ProductShape& shape) const override {
