@@ -15,8 +15,8 @@ using caldera::LazyTensor;
 /// Returns the value as a leaf of a lazy graph, without copying.
 inline LazyTensor from_tensor(const Tensor& tensor) { return tensor.lazy(); }
 
-/// A tensor as an operand beside `lazy`. Graphs need no joining: any tensor combines with any other on its
-/// device. Kept so that programs that say it still compile.
+/// Gives a tensor as an operand next to `lazy`. Graphs need no joining: any tensor combines with any other on
+/// its device. Kept so that programs that say it still compile.
 inline LazyTensor add_tensor_to_graph(const LazyTensor& /*lazy*/, const Tensor& tensor) {
   return tensor.lazy();
 }

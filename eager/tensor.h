@@ -17,7 +17,8 @@
 
 namespace caldera::v1 {
 
-/// A number beside a tensor: it takes the tensor's dtype where the kinds agree, as a Python number does.
+/// Stands for a number next to a tensor: it takes the tensor's dtype where the kinds agree, as a Python
+/// number does.
 class Scalar {
  public:
   Scalar(double value) : value_(value) {}  // NOLINT(google-explicit-constructor): t * 2 is the point of it

@@ -33,8 +33,8 @@ class MapAxes {
 /// The function over a mapped axis: arguments have one axis more than `function` expects, at `in_axes`, and
 /// results one more than it gives, at `out_axes` (an axis of the result, so -1 is its last). Arguments at
 /// kUnmapped are passed as they are. A result that does not depend on a mapped argument is repeated; a bare
-/// number becomes a tensor on the device of the mapped arguments, with the dtype that it has beside the first
-/// of them.
+/// number becomes a tensor on the device of the mapped arguments, with the dtype that it has next to the
+/// first of them.
 ///
 /// Inside `function` every operation and every other transform may be used, vmap too; nothing that depends
 /// on a mapped argument may be evaluated there, as it has no value: that is a ValueError. Random tensors do

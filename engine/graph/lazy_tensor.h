@@ -49,7 +49,7 @@ class LazyTensor {
   LazyTensor() = default;
   explicit LazyTensor(NodePtr node) : node_(std::move(node)) {}
   /// A scalar constant of rank 0. Its dtype is f32 for floating and i32 for integer arguments; as an operand
-  /// beside a tensor it takes that tensor's dtype where the kinds agree (a Python scalar of the Array API).
+  /// next to a tensor it takes that tensor's dtype where the kinds agree (a Python scalar of the Array API).
   /// Throws ValueError for an unsigned integer that std::int64_t does not hold.
   LazyTensor(double value);
   LazyTensor(float value) : LazyTensor(static_cast<double>(value)) {}
@@ -185,7 +185,7 @@ class LazyTensor {
   /// x[{2, {1, 5}, kEllipsis}]: indices, slices, an ellipsis and new axes (engine/tensor/slice.h). A view.
   LazyTensor operator[](std::initializer_list<Index> entries) const;
   /// x[indices]: the slices along axis 0 at these indices, integers of any shape, which replaces that axis:
-  /// index(). A mask is refused (ValueError): use masked_select(), which is told a size, or where().
+  /// index(). A mask is refused (ValueError): use masked_select(), which takes a size, or where().
   LazyTensor operator[](const LazyTensor& indices) const;
 
   // The names of caldera::v1 that are no operators or members above.

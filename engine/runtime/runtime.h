@@ -18,7 +18,7 @@ class Backend;
 /// when there is no such device.
 Backend& backend(Device device);
 
-/// Opens the device again beside what was open before, and drops its plans: the way on after the device was
+/// Opens the device again, next to what was open before, and drops its plans: the way on after the device was
 /// lost. What is scheduled on the former opening ends first. Tensors whose values are in Vulkan memory of the
 /// former opening give a DeviceError where they are used; those of a device that was not lost should be
 /// copied to the host before. Thread-safe. Throws DeviceError, and changes nothing, when the device cannot be

@@ -9,8 +9,8 @@
 //   issue       instructions / (schedulers * clock * busy), one a cycle. Of products and attention, the loop
 //               with the multiply-adds is run as often as the flops say; of others, the whole code once an
 //               invocation, and its walks over points as often as the dispatch says. On AMD only vector
-//               instructions count, which scalar ones and loads go beside, and matrix instructions take their
-//               time on the same port. Without a listing of the code there is no such bound.
+//               instructions count, which scalar ones and loads run along with, and matrix instructions take
+//               their time on the same port. Without a listing of the code there is no such bound.
 //   shared      bytes loaded from and stored to shared memory, counted likewise, at 128 a cycle and unit.
 //
 // Busy is the share of the card's schedulers that have a subgroup to run: workgroups spread over the units

@@ -1,4 +1,4 @@
-// Axes: what reductions are told to reduce.
+// Axes: what reductions reduce.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// LoRA (Hu et al. 2021): low-rank adapters beside frozen linear layers, in PEFT's conventions.
+// LoRA (Hu et al. 2021): low-rank adapters next to frozen linear layers, in PEFT's conventions.
 #pragma once
 
 #include <cstdint>

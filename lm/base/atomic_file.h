@@ -29,7 +29,7 @@ class StagedFiles {
   StagedFiles(const StagedFiles&) = delete;
   StagedFiles& operator=(const StagedFiles&) = delete;
 
-  /// Writes the concatenation of `parts` to a temporary file beside `path`, flushed to the disk. The folder
+  /// Writes the concatenation of `parts` to a temporary file next to `path`, flushed to the disk. The folder
   /// must exist; where `path` is a symbolic link, what it points to is meant. A pipe or a character device is
   /// not replaced but written to, at once. Throws FileError.
   void add(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);

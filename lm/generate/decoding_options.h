@@ -35,11 +35,11 @@ struct DecodingOptions {
   /// Tokens that end the text (see stop_tokens in generator.h).
   std::vector<std::int32_t> stop_ids;
   TextOptions text;
-  /// Says how many of the most likely tokens are reported beside each one, with the log-probabilities of
+  /// Says how many of the most likely tokens are reported with each one, with the log-probabilities of
   /// these and of the token itself: those of the model, before penalties and filters. Absent: none, which is
   /// cheaper.
   std::optional<std::int64_t> logprobs;
-  /// Says which tokens may come next, and is told of each that was chosen. It follows one sequence. May be
+  /// Says which tokens may come next, and learns of each that was chosen. It follows one sequence. May be
   /// null.
   std::shared_ptr<TokenConstraint> constraint;
   /// Guesses the next tokens, which the model checks in one call (see Continuation::check): faster where most

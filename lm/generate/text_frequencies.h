@@ -13,8 +13,8 @@ namespace caldera {
 
 /// Chooses the frequencies of a sequence that is continued, as generate() of Hugging Face's transformers
 /// does. With type dynamic a prompt is rotated as its own length asks for, each token behind it as the last
-/// of its text, and keys stay as they were turned. With longrope a text that grows beyond the original length
-/// is computed again, all of it, as its keys and its queries are to have the same factors.
+/// of its text, and keys stay as they were rotated. With longrope a text that grows beyond the original
+/// length is computed again, all of it, as its keys and its queries are to have the same factors.
 class TextFrequencies {
  public:
   explicit TextFrequencies(const ModelConfig& config);

@@ -97,7 +97,8 @@ class CausalLM : public Module {
  protected:
   explicit CausalLM(Device device) : device_(device) {}
 
-  /// The fields that the family's config.json has beside those of ModelConfig and those that it keeps.
+  /// Returns the fields that the family's config.json has besides those of ModelConfig and those that it
+  /// keeps.
   virtual ConfigFields own_fields() const { return {}; }
   /// Another name that files may have for a parameter; the same where there is none.
   virtual std::string stored_name(const std::string& parameter) const { return module_ + parameter; }

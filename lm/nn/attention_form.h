@@ -1,4 +1,4 @@
-// AttentionForm: what a model's attention computes, told once for its families, layers and caches.
+// AttentionForm: what a model's attention computes, said once for its families, layers and caches.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace caldera {
 
-/// Says what attention computes beside softmax(q k^T * scale) v.
+/// Says what attention computes besides softmax(q k^T * scale) v.
 struct AttentionForm {
   std::optional<double> scale = {};  ///< of the products; 1 / sqrt(head_dim) by default
   /// Scaled products s become softcap * tanh(s / softcap), before they are masked.

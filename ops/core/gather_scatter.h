@@ -20,8 +20,8 @@ LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const 
 
 namespace caldera::ops {
 
-/// Which indices a place beside the axis has: all places the same ones, whose shape replaces the axis; or
-/// each its own, in a tensor of x's rank with x's extents but along the axis.
+/// Which indices a position along the other axes has: all places the same ones, whose shape replaces the
+/// axis; or each its own, in a tensor of x's rank with x's extents but along the axis.
 enum class Indices : std::uint8_t { shared, aligned };
 
 /// Throws DTypeError naming `op` unless the indices are integers.

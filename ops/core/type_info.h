@@ -13,7 +13,7 @@ namespace caldera {
 DType result_type(std::initializer_list<DType> types);
 /// The type of an operation on two tensors, or on a tensor and a number.
 DType result_type(const LazyTensor& a, const LazyTensor& b);
-/// Whether promotion leads from one type to the other: whether values of `from` may stand beside those of
+/// Whether promotion leads from one type to the other: whether values of `from` may stand next to those of
 /// `to` without changing their type.
 bool can_cast(DType from, DType to);
 bool can_cast(const LazyTensor& from, DType to);

@@ -59,7 +59,7 @@ LazyTensor index_put(const LazyTensor& x, const std::vector<LazyTensor>& indices
                      Scatter how = Scatter::set);
 
 /// The elements of a tensor that index tensors name, or that one mask chooses, whose axes are the first ones
-/// of the tensor. Values broadcast to the shape of index(), and beside a mask to the tensor's own, of which
+/// of the tensor. Values broadcast to the shape of index(), and with a mask to the tensor's own, of which
 /// those are taken for which the mask holds.
 class AtTensors {
  public:
@@ -71,7 +71,7 @@ class AtTensors {
   LazyTensor get() const;
   LazyTensor set(const LazyTensor& values) const;
   LazyTensor add(const LazyTensor& values) const;
-  /// Only beside a mask.
+  /// Only with a mask.
   LazyTensor multiply(const LazyTensor& values) const;
   LazyTensor minimum(const LazyTensor& values) const;
   LazyTensor maximum(const LazyTensor& values) const;
@@ -82,7 +82,7 @@ class AtTensors {
   LazyTensor spread(const LazyTensor& values, const LazyTensor& rest) const;
 
   LazyTensor x_;
-  std::vector<LazyTensor> indices_;  // none beside a mask
+  std::vector<LazyTensor> indices_;  // none with a mask
   LazyTensor mask_;                  // of x's rank
 };
 

@@ -23,8 +23,8 @@ LazyTensor scatter_max(const LazyTensor& base, const LazyTensor& indices, const 
 LazyTensor scatter_min(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
                        int axis = 0);
 
-/// x[..., indices[..., i, ...], ...]: each position beside the axis has indices of its own. Ranks are equal,
-/// and the other axes broadcast. Undoes argsort, and is gather of PyTorch (which does not broadcast).
+/// x[..., indices[..., i, ...], ...]: each position along the other axes has indices of its own. Ranks are
+/// equal, and the other axes broadcast. Undoes argsort, and is gather of PyTorch (which does not broadcast).
 LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int axis = -1);
 /// base with values where take_along_axis would read; `indices` broadcast to base but along the axis, values
 /// to `indices`, and they take base's dtype. Values with one index combine as those of scatter (set), and

@@ -17,7 +17,7 @@ struct AttentionOptions {
   /// Query i looks at keys j with i + offset - window < j, and j < i + offset + window (Beltagy et al. 2020;
   /// Mistral's and Gemma's sliding window with is_causal). Not together with a mask.
   std::optional<std::int64_t> window = {};
-  /// The key that query 0 stands beside, for is_causal and window. An argument of the plan.
+  /// The key that query 0 stands at, for is_causal and window. An argument of the plan.
   std::int64_t offset = 0;
   /// Scaled products s become softcap * tanh(s / softcap), before they are masked (Gemma 2).
   std::optional<double> softcap = {};
@@ -38,7 +38,7 @@ struct AttentionOptions {
 /// features), v (..., keys, width); leading axes broadcast. Runs without holding the scores in memory
 /// wherever the compiler takes it (docs/internals/compiler.md). Scores of 16-bit types are float32. A query
 /// that a boolean mask lets look at nothing gives the mean of v, where PyTorch gives NaN or 0; one whose
-/// every score is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask beside is_causal or
+/// every score is -inf gives NaN. Throws ShapeError, DTypeError, or ValueError for a mask with is_causal or
 /// a window, and for a window or softcap that is not positive.
 LazyTensor scaled_dot_product_attention(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
                                         const AttentionOptions& options = {});

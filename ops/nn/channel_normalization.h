@@ -2,7 +2,7 @@
 //
 // x is floating (DTypeError), of rank 2 or more where nothing else is said; axis 1 is that of the channels.
 // Weight and bias are (channels) or undefined (ShapeError otherwise). Statistics are computed in float32 at
-// least. The result has the type that x promotes to beside weight and bias.
+// least. The result has the type that x promotes to with weight and bias.
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"

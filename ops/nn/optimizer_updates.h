@@ -34,7 +34,7 @@ struct AdamWUpdate {
 ///   p' = p (1 - lr wd);  m' = b1 m + (1 - b1) g;  v' = b2 v + (1 - b2) g^2
 ///   p'' = p' - lr / (1 - b1^t) * m' / (sqrt(v') / sqrt(1 - b2^t) + eps)
 ///
-/// `m` and `v` start as zeros and set the dtype of the arithmetic: f32 moments beside a 16-bit parameter
+/// `m` and `v` start as zeros and set the dtype of the arithmetic: f32 moments of a 16-bit parameter
 /// give f32 arithmetic. All shapes are equal. Throws ShapeError when they differ, ValueError when step < 1.
 AdamWUpdate adamw_update(const LazyTensor& param, const LazyTensor& grad, const LazyTensor& m,
                          const LazyTensor& v, const AdamWScalars& scalars);

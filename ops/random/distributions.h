@@ -1,4 +1,4 @@
-// Random tensors beside the uniform and the normal ones (uniform_normal.h). All come from the same
+// Random tensors besides the uniform and the normal ones (uniform_normal.h). All come from the same
 // Philox4x32-10 stream: pure functions of seed and shape, alike on every device up to the rounding of its
 // elementary functions; a new seed or bound does not compile again. Without a seed a call takes the next one
 // of the global generator (generator.h). Part of ops/ops.h.

@@ -24,7 +24,7 @@ struct RunFolderOptions {
   std::int64_t keep = 2;
   /// Whether the first save replaces what another run left in the folder. Otherwise the run adds to it.
   bool replace = false;
-  /// Small files that the first save writes beside the model: a name, and the text.
+  /// Small files that the first save writes next to the model: a name, and the text.
   std::map<std::string, std::string> notes{};
 };
 

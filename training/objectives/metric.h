@@ -1,4 +1,4 @@
-// Metrics: the figures that an objective reports beside its loss.
+// Metrics: the figures that an objective reports besides its loss.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace caldera {
 
-/// A figure that an objective reports beside its loss, summed over what the batch counts.
+/// A figure that an objective reports besides its loss, summed over what the batch counts.
 struct MetricSum {
   std::string name;  ///< a key of the log's lines, such as "accuracy"
   LazyTensor sum;    ///< a scalar

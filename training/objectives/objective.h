@@ -1,5 +1,5 @@
 // Objective: what a training run minimises. The trainer knows objectives by this interface alone; each is a
-// file beside this one and a line in registry.cpp.
+// file next to this one and a line in registry.cpp.
 #pragma once
 
 #include <cstdint>

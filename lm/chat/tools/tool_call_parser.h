@@ -16,7 +16,7 @@ struct ToolCall {
   bool operator==(const ToolCall&) const = default;
 };
 
-/// Divides a growing text into calls and what is said beside them. Marks of a call are never shown; what
+/// Divides a growing text into calls and what is said around them. Marks of a call are never shown; what
 /// begins as a call and turns out not to be one is shown as it stands. Blanks around calls are dropped.
 class ToolCallParser {
  public:

@@ -1,4 +1,4 @@
-// Log-probabilities of tokens, as they are reported beside a generated text.
+// Log-probabilities of tokens, as they are reported with a generated text.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ struct TokenProbability {
   double probability = 0;
 };
 
-/// Holds what a draw depends on beside the logits.
+/// Holds what a draw depends on besides the logits.
 struct SamplingContext {
   /// The prompt and all tokens generated so far.
   std::span<const std::int32_t> seen;

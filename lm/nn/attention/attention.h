@@ -61,7 +61,7 @@ struct AttentionConfig {
   AttentionForm form = {};
 };
 
-/// Lists what an attention layer may have beside its projections.
+/// Lists what an attention layer may have besides its projections.
 struct AttentionExtras {
   std::unique_ptr<Layer> q_norm = {};  ///< "q_norm", before queries are rotated; or null
   std::unique_ptr<Layer> k_norm = {};  ///< "k_norm"

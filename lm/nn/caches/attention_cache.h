@@ -1,4 +1,4 @@
-// AttentionCache: what a forward call is told of the sequences that its tokens belong to.
+// AttentionCache: what a forward call knows of the sequences that its tokens belong to.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TokenPositions {
 struct AttendedKeys {
   LazyTensor keys;
   LazyTensor values;
-  /// Boolean, broadcasts to (B, 1, T, S). Undefined: that of the form, with query 0 beside key `offset`.
+  /// Boolean, broadcasts to (B, 1, T, S). Undefined: that of the form, with query 0 at key `offset`.
   LazyTensor mask = {};
   std::int64_t offset = 0;
   bool sink_key = false;  ///< whether key 0 is the key of zeros (AttentionOptions::sink_key)

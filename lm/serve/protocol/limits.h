@@ -22,7 +22,7 @@ struct ServeLimits {
   int request_seconds = 600;          ///< a request that takes longer is cancelled
   int read_seconds = 10;              ///< for a client that sends
   int write_seconds = 30;             ///< for a client that receives
-  int drain_seconds = 20;             ///< for requests under way once the server is told to stop
+  int drain_seconds = 20;             ///< for requests under way once the server is asked to stop
 };
 
 }  // namespace caldera::serve
