@@ -32,6 +32,7 @@
   C(embed)                  \
   C(pretrain)               \
   C(finetune)               \
+  C(compare)                \
   C(explain)                \
   C(serve)                  \
   C(kernels)                \

@@ -64,7 +64,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 }
 
 nlohmann::ordered_json or_null(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  return value ? nlohmann::ordered_json(nine_digits(*value)) : nlohmann::ordered_json(nullptr);
 }
 
 /// About what a run's folder takes at most: the checkpoints that are kept and the one that is being written,
@@ -339,13 +339,14 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   const bool hands_out_best = flags.best && result.best;
   nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
   summary["val_loss"] = or_null(result.final_val_loss);
-  for (const Metric& metric : result.final_val_metrics) summary["val_" + metric.name] = metric.value;
+  for (const Metric& metric : result.final_val_metrics)
+    summary["val_" + metric.name] = nine_digits(metric.value);
   summary["initial_val_loss"] = or_null(result.initial_val_loss);
   summary["final_val_loss"] =
       or_null(hands_out_best ? std::optional(result.best->loss) : result.final_val_loss);
   if (result.best) {
     summary["best_step"] = result.best->step;
-    summary["best_val_loss"] = result.best->loss;
+    summary["best_val_loss"] = nine_digits(result.best->loss);
   }
   summary["iterations"] = options.iterations;
   if (result.end == TrainEnd::stopped) summary["stopped"] = "interrupted";

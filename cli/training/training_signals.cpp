@@ -9,7 +9,7 @@
 namespace caldera::cli {
 namespace {
 
-constexpr std::array kSignals{SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 volatile std::sig_atomic_t stopping = 0;
 volatile std::sig_atomic_t saving = 0;
@@ -36,7 +36,12 @@ TrainingSignals::TrainingSignals() {
   action.sa_handler = remember_for_training;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &actions_before[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &actions_before[i]);
+    // nohup asks for it.
+    const bool stays_ignored = kSignals[i] == SIGHUP && actions_before[i].sa_handler == SIG_IGN;
+    if (!stays_ignored) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 TrainingSignals::~TrainingSignals() {

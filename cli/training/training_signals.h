@@ -3,8 +3,9 @@
 
 namespace caldera::cli {
 
-/// While one of these lives, SIGINT and SIGTERM are remembered, and so is SIGUSR1. A second SIGINT or SIGTERM
-/// ends the program at once, so that a step which takes too long can be left. One at a time.
+/// While one of these lives, SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) are
+/// remembered, and so is SIGUSR1. The second of those that ask for the end ends the program at once, so that
+/// a step which takes too long can be left. One at a time.
 class TrainingSignals {
  public:
   TrainingSignals();

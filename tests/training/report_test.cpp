@@ -8,6 +8,7 @@
 
 #include "lm/base/atomic_file.h"
 #include "tests/support/temp_folder.h"
+#include "training/report/read_log.h"
 #include "training/report/report_observer.h"
 #include "training/report/run_report.h"
 #include "training/trainer/json_log.h"
@@ -93,9 +94,9 @@ TEST(RunReport, ItsPageHoldsItAndNeedsNoNetwork) {
 }
 
 TEST(RunReport, AnotherTextIsNoReport) {
-  EXPECT_EQ(report_of_page(""), std::nullopt);
-  EXPECT_EQ(report_of_page("<html><script type=\"application/json\" id=\"run\">{}</script>"), std::nullopt);
-  EXPECT_EQ(report_of_page("<script type=\"application/json\" id=\"run\">{\"title\": "), std::nullopt);
+  EXPECT_FALSE(report_of_page("").has_value());
+  EXPECT_FALSE(report_of_page("<html><script type=\"application/json\" id=\"run\">{}</script>").has_value());
+  EXPECT_FALSE(report_of_page("<script type=\"application/json\" id=\"run\">{\"title\": ").has_value());
 }
 
 StepRecord step_of_report(std::int64_t step) {
@@ -140,6 +141,37 @@ TEST(ReportObserver, WarnsOnceWhereItCannotWrite) {
   report.on_end();
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("/nonexistent/run.html"), std::string::npos);
+}
+
+TEST(ReadLog, GivesTheSameCurvesOfEveryForm) {
+  const TempFolder temp;
+  {
+    JsonLogObserver json(temp / "log.jsonl");
+    CsvLogObserver csv(temp / "log.csv");
+    ReportObserver page(temp / "run.html", {});
+    for (TrainObserver* observer : std::initializer_list<TrainObserver*>{&json, &csv, &page}) {
+      observer->on_begin(3);
+      observer->on_validation({0, 3.5});
+      for (std::int64_t step = 1; step <= 3; ++step) observer->on_step(step_of_report(step));
+      observer->on_validation({3, 2.25});
+      observer->on_end();
+    }
+  }
+  for (const char* name : {"log.jsonl", "log.csv", "run.html"}) {
+    const auto report = read_log(temp / name);
+    ASSERT_TRUE(report.has_value()) << name;
+    ASSERT_EQ(report->points.size(), 3U) << name;
+    EXPECT_EQ(report->points[2].step, 3) << name;
+    EXPECT_EQ(report->points[2].loss, 2.5) << name;
+    EXPECT_EQ(report->points[2].grad_norm, 0.75) << name;
+    EXPECT_EQ(report->tokens, 30) << name;
+    ASSERT_EQ(report->validations.size(), 2U) << name;
+    EXPECT_EQ(report->validations[1].step, 3) << name;
+    EXPECT_EQ(report->validations[1].loss, 2.25) << name;
+  }
+  EXPECT_FALSE(read_log(temp / "absent.jsonl").has_value());
+  EXPECT_FALSE(read_log(temp.put("empty.csv", "")).has_value());
+  EXPECT_FALSE(read_log(temp.put("other.jsonl", "words\n[1]\n{\"step\": \"x\"}\n")).has_value());
 }
 
 TEST(CsvLog, HasARowARecordAndGoesOn) {

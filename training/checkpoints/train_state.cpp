@@ -79,6 +79,23 @@ TrainState from_numbers(const Json& numbers) {
   return state;
 }
 
+FileError refusal(const std::filesystem::path& path, const std::string& what) {
+  return FileError(fmt::format("{}: {}", path.string(), what));
+}
+
+TrainState numbers_in(const SafetensorsFile& file) {
+  const auto found = file.metadata().find(kMetadataKey);
+  if (found == file.metadata().end()) throw refusal(file.path(), "this is not the state of a training run");
+  try {
+    const Json numbers = Json::parse(found->second);
+    if (numbers.at("version") != kVersion)
+      throw refusal(file.path(), "another version of Caldera wrote it; go on with that version");
+    return from_numbers(numbers);
+  } catch (const Json::exception&) {
+    throw refusal(file.path(), "its numbers are damaged");
+  }
+}
+
 }  // namespace
 
 void write_train_state(StagedFiles& files, const std::filesystem::path& path, const TrainState& state) {
@@ -104,33 +121,24 @@ void write_train_state(StagedFiles& files, const std::filesystem::path& path, co
 
 TrainState read_train_state(const std::filesystem::path& path, Device device) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  const auto refuse = [&](const std::string& what) -> FileError {
-    return FileError(fmt::format("{}: {}", path.string(), what));
-  };
-  const auto found = file.metadata().find(kMetadataKey);
-  if (found == file.metadata().end()) throw refuse("this is not the state of a training run");
-  TrainState state;
-  try {
-    const Json numbers = Json::parse(found->second);
-    if (numbers.at("version") != kVersion)
-      throw refuse("another version of Caldera wrote it; go on with that version");
-    state = from_numbers(numbers);
-  } catch (const Json::exception&) {
-    throw refuse("its numbers are damaged");
-  }
+  TrainState state = numbers_in(file);
   for (const std::string& name : file.names()) {
     const std::size_t prefix = name.find('.') + 1;
     auto* const into = name.starts_with(kParameter)   ? &state.parameters
                        : name.starts_with(kOptimizer) ? &state.optimizer.tensors
                        : name.starts_with(kAverage)   ? &state.averages
                                                       : nullptr;
-    if (into == nullptr) throw refuse(fmt::format("tensor '{}' is none of a training state", name));
+    if (into == nullptr) throw refusal(path, fmt::format("tensor '{}' is none of a training state", name));
     const TensorInfo& info = file.info(name);
     const std::span<const std::byte> bytes = file.bytes(name);
     (*into)[name.substr(prefix)] =
         LazyTensor::from_bytes(bytes.data(), bytes.size(), info.dtype, info.shape, device);
   }
   return state;
+}
+
+TrainState read_train_numbers(const std::filesystem::path& path) {
+  return numbers_in(SafetensorsFile::open(path));
 }
 
 }  // namespace caldera

@@ -54,4 +54,7 @@ void write_train_state(StagedFiles& files, const std::filesystem::path& path, co
 /// of a later version.
 TrainState read_train_state(const std::filesystem::path& path, Device device);
 
+/// Reads it without its tensors.
+TrainState read_train_numbers(const std::filesystem::path& path);
+
 }  // namespace caldera

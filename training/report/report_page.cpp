@@ -1,5 +1,7 @@
 #include "training/report/report_page.h"
 
+#include <fmt/format.h>
+
 namespace caldera::report_page {
 
 const char* const kStyle = R"css(
@@ -26,14 +28,14 @@ p{margin:0}.soft{color:var(--soft)}
 svg{display:block;width:100%}
 svg text{fill:var(--soft);font:11px system-ui,sans-serif;font-variant-numeric:tabular-nums}
 .grid{stroke:var(--line);stroke-width:1}.axis{stroke:var(--soft);stroke-opacity:.5}
-.raw{fill:none;stroke:var(--a);stroke-opacity:.3}.main{fill:none;stroke:var(--a);stroke-width:1.8;stroke-linejoin:round}
-.val{fill:none;stroke:var(--b);stroke-width:1.8}.dot{fill:var(--b)}.bar{fill:var(--a)}
+.raw{fill:none;stroke-opacity:.3}.main{fill:none;stroke-width:1.8;stroke-linejoin:round}.bar{fill:var(--a)}
 .cross{stroke:var(--soft);stroke-dasharray:3 3}
 .tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px;margin-top:14px;align-items:start}
 .table{overflow:hidden}.table h2{padding:12px 16px;border-bottom:1px solid var(--line)}
 table{border-collapse:collapse;width:100%;font-size:13px}
 td{padding:4px 16px;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
-td:first-child{color:var(--soft);width:40%}tr:last-child td{border:0}
+td:first-child{color:var(--soft)}tr:last-child td{border:0}
+.all .table{grid-column:1/-1;overflow-x:auto}.all tr:first-child td{font-weight:650;color:var(--soft)}
 @media(max-width:480px){.charts,.tables{grid-template-columns:1fr}main{padding:16px 12px}}
 )css";
 
@@ -46,7 +48,7 @@ const char* const kBody = R"html(
 </main>
 )html";
 
-const char* const kScript = R"js(
+const char* const kCommonScript = R"js(
 const D = JSON.parse(document.getElementById('run').textContent);
 const $ = id => document.getElementById(id);
 const el = (tag, cls, text) => { const e = document.createElement(tag); if (cls) e.className = cls; if (text !== undefined) e.textContent = text; return e; };
@@ -61,27 +63,6 @@ const clock = s => { s = Math.round(s); const h = Math.floor(s / 3600), m = Math
 const mean = a => a.reduce((s, v) => s + v, 0) / a.length;
 const tail = a => a.slice(-Math.max(1, Math.round(a.length / 20)));
 
-// ---- Numbers
-const done = D.step.length ? last(D.step) : 0;
-$('title').textContent = D.title;
-document.title = D.title;
-$('subtitle').textContent = `step ${done} of ${D.total_steps}${D.running ? `, running; about ${clock(D.seconds / Math.max(done, 1) * (D.total_steps - done))} left` : ''}`;
-const cards = [];
-if (D.loss.length) cards.push([number(mean(tail(D.loss))), 'loss, mean of the last steps']);
-if (D.validations.length) {
-  const best = D.validations.reduce((a, b) => b[1] < a[1] ? b : a);
-  cards.push([number(last(D.validations)[1]), 'validation loss, last'], [number(best[1]), `validation loss, best: step ${best[0]}`]);
-}
-cards.push([count(D.tokens), 'tokens trained on']);
-if (D.step.length) cards.push([count(mean(tail(D.tokens_per_second))), 'tokens a second'], [millis(mean(tail(D.step_ms))), 'a step'], [bytes(Math.max(...D.peak_bytes)), 'most memory']);
-cards.push([clock(D.seconds), 'training time']);
-for (const [value, what] of cards) {
-  const card = el('div', 'card');
-  card.append(el('b', '', value), el('span', '', what));
-  $('cards').append(card);
-}
-
-// ---- Charts
 // About n round numbers in [low, high].
 function ticks(low, high, n) {
   const rough = (high - low) / n, power = 10 ** Math.floor(Math.log10(rough)), part = rough / power;
@@ -94,15 +75,16 @@ function ticksOf(low, high, name) {
   const unit = name === bytes ? 1024 ** Math.floor(Math.log(Math.max(high, 1)) / Math.log(1024)) : 1;
   return ticks(low / unit, high / unit, 4).map(v => v * unit);
 }
-const W = 430, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 24;
+const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 24;
 function frame(title, keys, wide) {
   const box = el('div', wide ? 'chart wide' : 'chart'), head = el('header'), now = el('span', 'now');
   head.append(el('h2', '', title));
-  for (const [name, colour] of keys) { const key = el('span', 'key'), i = el('i'); i.style.background = `var(--${colour})`; key.append(i, name); head.append(key); }
+  for (const [name, colour] of keys) { const key = el('span', 'key'), i = el('i'); i.style.background = colour; key.append(i, name); head.append(key); }
   head.append(now);
-  const width = wide ? 3 * W : W, height = wide ? 300 : 170, picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title});
-  box.append(head, picture);
+  box.append(head);
   $('charts').append(box);
+  const width = Math.max(head.clientWidth, 240), height = wide ? 300 : 170, picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title});
+  box.append(picture);
   return {picture, now, width, height};
 }
 function axes(f, x, y, xTicks, yTicks, xName, yName) {
@@ -119,31 +101,33 @@ function axes(f, x, y, xTicks, yTicks, xName, yName) {
   }
   f.picture.append(svg('line', {class: 'axis', x1: LEFT, x2: f.width - RIGHT, y1: f.height - BOTTOM, y2: f.height - BOTTOM}));
 }
-// Lines: [values, class, [steps]]; the first is named under the pointer, with `more` after it.
-function chart(title, lines, name, options = {}) {
+// Lines: {steps, values, cls, colour, name}. Those with a name are told under the pointer.
+function chart(title, lines, name, options) {
   const f = frame(title, options.keys || [], options.wide);
-  const values = lines.flatMap(l => l[0]).filter(Number.isFinite);
+  const values = lines.flatMap(l => l.values).filter(Number.isFinite);
   if (!values.length) return;
-  const robust = [...values].sort((a, b) => a - b), high0 = options.robust ? robust[Math.floor((robust.length - 1) * .995)] : last(robust);
-  let low = options.zero ? 0 : robust[0], high = high0;
+  const sorted = [...values].sort((a, b) => a - b);
+  let low = options.zero ? 0 : sorted[0], high = options.robust ? sorted[Math.floor((sorted.length - 1) * .995)] : last(sorted);
   if (high <= low) { high = low + Math.abs(low || 1) * .1; if (!options.zero) low -= Math.abs(low || 1) * .1; }
-  const room = (high - low) * .06;
+  const room = (high - low) * .06, end = Math.max(options.end, 1);
   high += room; if (!options.zero) low -= room;
-  const end = D.running ? done : D.total_steps, x = s => LEFT + (f.width - LEFT - RIGHT) * s / Math.max(end, 1);
+  const x = s => LEFT + (f.width - LEFT - RIGHT) * s / end;
   const y = v => TOP + (f.height - TOP - BOTTOM) * (1 - (Math.min(v, high) - low) / (high - low));
-  axes(f, x, y, ticks(0, Math.max(end, 1), options.wide ? 10 : 5).filter(Number.isInteger), ticksOf(low, high, name), count, name);
-  for (const [list, cls, steps = D.step] of lines) {
-    f.picture.append(svg('polyline', {class: cls, points: list.map((v, i) => Number.isFinite(v) ? `${x(steps[i]).toFixed(1)},${y(v).toFixed(1)}` : '').join(' ')}));
-    if (cls === 'val' || list.length === 1) list.forEach((v, i) => f.picture.append(svg('circle', {class: cls === 'val' ? 'dot' : 'bar', cx: x(steps[i]), cy: y(v), r: 3})));
+  axes(f, x, y, ticks(0, end, f.width / 80).filter(Number.isInteger), ticksOf(low, high, name), count, name);
+  for (const l of lines) {
+    const points = l.values.map((v, i) => Number.isFinite(v) ? `${x(l.steps[i]).toFixed(1)},${y(v).toFixed(1)}` : '').join(' ');
+    f.picture.append(svg('polyline', {class: l.cls, points, style: `stroke:${l.colour}`}));
+    if (l.dots || l.values.length === 1) l.values.forEach((v, i) => f.picture.append(svg('circle', {cx: x(l.steps[i]), cy: y(v), r: 3, style: `fill:${l.colour}`})));
   }
-  const cross = svg('line', {class: 'cross', y1: TOP, y2: f.height - BOTTOM, visibility: 'hidden'});
+  const cross = svg('line', {class: 'cross', y1: TOP, y2: f.height - BOTTOM, visibility: 'hidden'}), told = lines.filter(l => l.name !== undefined && l.steps.length);
   f.picture.append(cross);
   f.picture.addEventListener('pointermove', ev => {
     const box = f.picture.getBoundingClientRect(), at = ((ev.clientX - box.left) / box.width * f.width - LEFT) / (f.width - LEFT - RIGHT) * end;
-    let k = 0;
-    D.step.forEach((s, i) => { if (Math.abs(s - at) < Math.abs(D.step[k] - at)) k = i; });
-    cross.setAttribute('x1', x(D.step[k])); cross.setAttribute('x2', x(D.step[k])); cross.setAttribute('visibility', 'visible');
-    f.now.textContent = `step ${D.step[k]}: ${name(lines[0][0][k])}`;
+    const nearest = l => l.steps.reduce((k, s, i) => Math.abs(s - at) < Math.abs(l.steps[k] - at) ? i : k, 0);
+    if (!told.length) return;
+    const step = told[0].steps[nearest(told[0])];
+    cross.setAttribute('x1', x(step)); cross.setAttribute('x2', x(step)); cross.setAttribute('visibility', 'visible');
+    f.now.textContent = `step ${step}: ${told.map(l => `${l.name}${l.name ? ' ' : ''}${name(l.values[nearest(l)])}`).join(', ')}`;
   });
   f.picture.addEventListener('pointerleave', () => { cross.setAttribute('visibility', 'hidden'); f.now.textContent = ''; });
 }
@@ -153,32 +137,90 @@ function smooth(list) {
   let sum = 0, weight = 0;
   return list.map(v => { sum = keep * sum + (1 - keep) * v; weight = keep * weight + 1 - keep; return sum / weight; });
 }
-chart('Loss', [[D.loss, 'raw'], [smooth(D.loss), 'main'], [D.validations.map(v => v[1]), 'val', D.validations.map(v => v[0])]], number,
-  {wide: true, robust: true, keys: [['training', 'a'], ...(D.validations.length ? [['validation', 'b']] : [])]});
-chart('Learning rate', [[D.learning_rate, 'main']], v => digits(v, 3), {zero: true});
-chart('Gradient norm', [[D.grad_norm, 'raw'], [smooth(D.grad_norm), 'main']], number, {zero: true, robust: true});
-chart('Tokens a second', [[D.tokens_per_second, 'raw'], [smooth(D.tokens_per_second), 'main']], count, {zero: true});
-chart('Time of a step', [[D.step_ms, 'raw'], [smooth(D.step_ms), 'main']], millis, {zero: true, robust: true});
-chart('Memory, the most so far', [[D.peak_bytes, 'main']], bytes, {zero: true});
+function cards(list) {
+  for (const [value, what] of list) {
+    const card = el('div', 'card');
+    card.append(el('b', '', value), el('span', '', what));
+    $('cards').append(card);
+  }
+}
+function table(title, rows) {
+  if (!rows.length) return;
+  const box = el('div', 'table'), body = el('table');
+  for (const cells of rows) { const row = el('tr'); row.append(...cells.map(cell => el('td', '', cell))); body.append(row); }
+  box.append(el('h2', '', title), body);
+  $('tables').append(box);
+}
+)js";
+
+const char* const kRunScript = R"js(
+const done = D.step.length ? last(D.step) : 0, end = D.running ? done : D.total_steps, A = 'var(--a)', B = 'var(--b)';
+$('title').textContent = document.title = D.title;
+$('subtitle').textContent = `step ${done} of ${D.total_steps}${D.running ? `, running; about ${clock(D.seconds / Math.max(done, 1) * (D.total_steps - done))} left` : ''}`;
+if (D.loss.length) cards([[number(mean(tail(D.loss))), 'loss, mean of the last steps']]);
+if (D.validations.length) {
+  const best = D.validations.reduce((a, b) => b[1] < a[1] ? b : a);
+  cards([[number(last(D.validations)[1]), 'validation loss, last'], [number(best[1]), `validation loss, best: step ${best[0]}`]]);
+}
+cards([[count(D.tokens), 'tokens trained on']]);
+if (D.step.length) cards([[count(mean(tail(D.tokens_per_second))), 'tokens a second'], [millis(mean(tail(D.step_ms))), 'a step'], [bytes(Math.max(...D.peak_bytes)), 'most memory']]);
+cards([[clock(D.seconds), 'training time']]);
+
+const raw = values => ({steps: D.step, values, cls: 'raw', colour: A, name: ''}), main = values => ({steps: D.step, values, cls: 'main', colour: A});
+const both = values => [raw(values), main(smooth(values))], exact = values => [{...main(values), name: ''}];
+const validation = {steps: D.validations.map(v => v[0]), values: D.validations.map(v => v[1]), cls: 'main', colour: B, dots: true};
+chart('Loss', [...both(D.loss), validation], number, {end, wide: true, robust: true, keys: [['training', A], ...(D.validations.length ? [['validation', B]] : [])]});
+chart('Learning rate', exact(D.learning_rate), v => digits(v, 3), {end, zero: true});
+chart('Gradient norm', both(D.grad_norm), number, {end, zero: true, robust: true});
+chart('Tokens a second', both(D.tokens_per_second), count, {end, zero: true});
+chart('Time of a step', both(D.step_ms), millis, {end, zero: true, robust: true});
+chart('Memory, the most so far', exact(D.peak_bytes), bytes, {end, zero: true});
 if (D.lengths.counts.length) {
   const f = frame('Lengths of the training sequences, in tokens', []), n = D.lengths.counts.length, most = Math.max(...D.lengths.counts);
   const x = i => LEFT + (f.width - LEFT - RIGHT) * i / n, y = v => TOP + (f.height - TOP - BOTTOM) * (1 - v / (most * 1.06));
-  axes(f, v => x(v / D.lengths.width), y, ticks(0, n * D.lengths.width, 5), ticks(0, most, 4).filter(Number.isInteger), count, count);
+  axes(f, v => x(v / D.lengths.width), y, ticks(0, n * D.lengths.width, f.width / 80), ticks(0, most, 4).filter(Number.isInteger), count, count);
   D.lengths.counts.forEach((v, i) => {
     const bar = svg('rect', {class: 'bar', x: x(i) + .5, width: Math.max(x(i + 1) - x(i) - 1, .5), y: y(v), height: y(0) - y(v)});
     bar.addEventListener('pointerenter', () => f.now.textContent = `${i * D.lengths.width} to ${(i + 1) * D.lengths.width - 1} tokens: ${count(v)}`);
     f.picture.append(bar);
   });
 }
-
-// ---- Tables
-for (const [title, rows] of [['Settings', D.settings], ['Environment', D.environment]]) {
-  if (!rows.length) continue;
-  const box = el('div', 'table'), table = el('table');
-  for (const [name, value] of rows) { const row = el('tr'); row.append(el('td', '', name), el('td', '', value)); table.append(row); }
-  box.append(el('h2', '', title), table);
-  $('tables').append(box);
-}
+table('Settings', D.settings);
+table('Environment', D.environment);
 )js";
+
+const char* const kCompareScript = R"js(
+const COLOURS = ['#4f86e8', '#d64d78', '#2f9e6e', '#e58a2e', '#8a63d2', '#1f93a8', '#b8931c', '#8b97a6'], colour = i => COLOURS[i % COLOURS.length];
+$('title').textContent = document.title = `${D.runs.length} runs`;
+$('subtitle').textContent = D.runs.map(r => r.name).join(' \u00b7 ');
+const end = Math.max(...D.runs.flatMap(r => [...r.step, ...r.validations.map(v => v[0])]), 1), keys = D.runs.map((r, i) => [r.name, colour(i)]);
+const lines = values => D.runs.map((r, i) => ({steps: r.step, values: values(r), cls: 'main', colour: colour(i), name: r.name}));
+const validations = D.runs.map((r, i) => ({steps: r.validations.map(v => v[0]), values: r.validations.map(v => v[1]), cls: 'main', colour: colour(i), name: r.name, dots: true}));
+if (validations.some(l => l.values.length)) chart('Validation loss', validations, number, {end, wide: true, keys});
+if (D.runs.some(r => r.step.length)) {
+  chart('Training loss, smoothed', lines(r => smooth(r.loss)), number, {end, wide: true, robust: true, keys});
+  chart('Learning rate', lines(r => r.learning_rate), v => digits(v, 3), {end, zero: true});
+  chart('Gradient norm, smoothed', lines(r => smooth(r.grad_norm)), number, {end, zero: true, robust: true});
+  chart('Tokens a second, smoothed', lines(r => smooth(r.tokens_per_second)), count, {end, zero: true});
+}
+table('Runs', D.table);
+)js";
+
+std::string make_page(const std::string& data, const char* script, const char* head) {
+  // Nothing in the data ends its element.
+  std::string escaped;
+  for (const char c : data) {
+    if (c == '<')
+      escaped += "\\u003c";
+    else
+      escaped += c;
+  }
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{}"
+      "<title>Caldera: "
+      "run</title><style>{}</style></head><body>{}{}{}{}\n<script>{}{}</script></body></html>\n",
+      head, kStyle, kBody, kDataBegin, escaped, kDataEnd, kCommonScript, script);
+}
 
 }  // namespace caldera::report_page

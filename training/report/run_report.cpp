@@ -13,9 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDataBegin = "<script type=\"application/json\" id=\"run\">";
-constexpr std::string_view kDataEnd = "</script>";
-
 /// Six digits: more than a screen shows, and a third of the bytes.
 double six_digits(double value) { return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr); }
 
@@ -32,18 +29,13 @@ Json table(const ReportTable& rows) {
   return list;
 }
 
-Json data_of(const RunReport& report) {
+Json curves_of(const RunReport& report) {
   Json steps = Json::array();
   for (const ReportPoint& point : report.points) steps.push_back(point.step);
   Json validations = Json::array();
   for (const ValidationRecord& record : report.validations)
     validations.push_back({record.step, six_digits(record.loss)});
   return {
-      {"title", report.title},
-      {"total_steps", report.total_steps},
-      {"seconds", six_digits(report.seconds)},
-      {"tokens", report.tokens},
-      {"running", report.running},
       {"step", steps},
       {"loss", column(report.points, [](const ReportPoint& p) { return p.loss; })},
       {"learning_rate", column(report.points, [](const ReportPoint& p) { return p.learning_rate; })},
@@ -51,24 +43,23 @@ Json data_of(const RunReport& report) {
       {"tokens_per_second", column(report.points, [](const ReportPoint& p) { return p.tokens_per_second; })},
       {"step_ms", column(report.points, [](const ReportPoint& p) { return p.step_ms; })},
       {"peak_bytes", column(report.points, [](const ReportPoint& p) { return p.peak_bytes; })},
-      {"validations", validations},
-      {"lengths", {{"width", report.lengths.width}, {"counts", report.lengths.counts}}},
-      {"settings", table(report.settings)},
-      {"environment", table(report.environment)}};
+      {"validations", validations}};
 }
 
-/// JSON as it may stand in a page: nothing in it ends the element.
-std::string in_page(const Json& data) {
-  const std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '<')
-      escaped += "\\u003c";
-    else
-      escaped += c;
-  }
-  return escaped;
+Json data_of(const RunReport& report) {
+  Json data = curves_of(report);
+  data["title"] = report.title;
+  data["total_steps"] = report.total_steps;
+  data["seconds"] = six_digits(report.seconds);
+  data["tokens"] = report.tokens;
+  data["running"] = report.running;
+  data["lengths"] = {{"width", report.lengths.width}, {"counts", report.lengths.counts}};
+  data["settings"] = table(report.settings);
+  data["environment"] = table(report.environment);
+  return data;
 }
+
+std::string text_of(const Json& data) { return data.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 ReportPoint mean_of(const ReportPoint& sum, std::int64_t count) {
   const auto n = static_cast<double>(count);
@@ -121,20 +112,28 @@ std::vector<ReportPoint> ReportSeries::points() const {
 }
 
 std::string to_html(const RunReport& report) {
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{}"
-      "<title>Caldera: "
-      "run</title><style>{}</style></head><body>{}{}{}{}\n<script>{}</script></body></html>\n",
-      report.running ? "<meta http-equiv=\"refresh\" content=\"10\">" : "", report_page::kStyle,
-      report_page::kBody, kDataBegin, in_page(data_of(report)), kDataEnd, report_page::kScript);
+  return report_page::make_page(text_of(data_of(report)), report_page::kRunScript,
+                                report.running ? "<meta http-equiv=\"refresh\" content=\"10\">" : "");
+}
+
+std::string to_html(const RunComparison& comparison) {
+  Json runs = Json::array();
+  for (const RunReport& run : comparison.runs) {
+    Json of_run = curves_of(run);
+    of_run["name"] = run.title;
+    runs.push_back(std::move(of_run));
+  }
+  Json rows = Json::array();
+  for (const std::vector<std::string>& row : comparison.table) rows.push_back(row);
+  return report_page::make_page(text_of({{"runs", runs}, {"table", rows}}), report_page::kCompareScript);
 }
 
 std::optional<RunReport> report_of_page(std::string_view html) {
-  const std::size_t begin = html.find(kDataBegin);
+  const std::size_t begin = html.find(report_page::kDataBegin);
   if (begin == std::string_view::npos) return std::nullopt;
-  html.remove_prefix(begin + kDataBegin.size());
-  const Json data = Json::parse(html.substr(0, html.find(kDataEnd)), nullptr, /*allow_exceptions=*/false);
+  html.remove_prefix(begin + report_page::kDataBegin.size());
+  const Json data =
+      Json::parse(html.substr(0, html.find(report_page::kDataEnd)), nullptr, /*allow_exceptions=*/false);
   try {
     RunReport report;
     report.title = data.at("title");

@@ -68,6 +68,15 @@ struct RunReport {
 /// norm, tokens a second, time of a step, memory, lengths of the data), settings and environment.
 std::string to_html(const RunReport& report);
 
+/// Several runs, side by side.
+struct RunComparison {
+  std::vector<RunReport> runs;                  ///< their titles and curves
+  std::vector<std::vector<std::string>> table;  ///< rows of cells, the first the headings
+};
+
+/// Writes one HTML file, which needs no network: the curves of all runs in each chart, and the table.
+std::string to_html(const RunComparison& comparison);
+
 /// Reads the report that such a page shows, so that a run that goes on can go on with it; nothing where the
 /// text is no such page. Settings and environment are left out.
 std::optional<RunReport> report_of_page(std::string_view html);

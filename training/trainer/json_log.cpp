@@ -17,8 +17,6 @@ constexpr const char* kWhat = "the training log";
 constexpr const char* kColumns =
     "step,loss,learning_rate,grad_norm,tokens,tokens_per_second,host_ms,device_ms,peak_bytes,val_loss";
 
-double nine_digits(double value) { return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr); }
-
 bool is_json_until(const std::string& line, std::int64_t step) {
   const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   return record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
@@ -32,6 +30,8 @@ bool is_row_until(const std::string& line, std::int64_t step) {
 }
 
 }  // namespace
+
+double nine_digits(double value) { return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr); }
 
 std::string to_json_line(const StepRecord& record) {
   detail::JsonMembers line{{"step", record.step},

@@ -19,8 +19,11 @@ namespace detail {
 class LineFile;
 }
 
+/// Rounds to nine digits, which tell any two floats apart: as many as the logs have.
+double nine_digits(double value);
+
 /// {"step","loss","learning_rate","grad_norm","tokens","tokens_per_second","host_ms","device_ms","peak_bytes"},
-/// then the objective's metrics by their names. Numbers have nine digits, which tell any two floats apart.
+/// then the objective's metrics by their names.
 std::string to_json_line(const StepRecord& record);
 /// {"step","val_loss"}, then the objective's metrics as "val_NAME".
 std::string to_json_line(const ValidationRecord& record);

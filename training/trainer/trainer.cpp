@@ -231,10 +231,18 @@ class Run {
     for (std::int64_t i = 1; i < data_.size(); ++i)
       if (length(i) > length(longest)) longest = i;
     const std::vector<std::int64_t> indices(static_cast<std::size_t>(options_.batch_size), longest);
-    const ObjectiveSums sums = objective_.sums(models_, data_.batch(indices));
-    std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
-    outputs.push_back(sums.loss);
-    eval(outputs);
+    const Batch batch = data_.batch(indices);
+    try {
+      const ObjectiveSums sums = objective_.sums(models_, batch);
+      std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
+      outputs.push_back(sums.loss);
+      eval(outputs);
+    } catch (const OutOfMemoryError& error) {
+      throw OutOfMemoryError(fmt::format(
+          "the longest batch, {} rows of {} tokens, does not fit; lower the batch size or the sequence "
+          "length (gradient accumulation makes up for the first): {}",
+          batch.batch_size, batch.seq_len, error.what()));
+    }
   }
 
   StepRecord train_step(std::int64_t step) {

@@ -42,7 +42,7 @@ loads() { # loads FOLDER
 
 # ---- Signals -----------------------------------------------------------------------------------------------------
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
   begin "$work/$signal" --save-every 0
   kill -$signal $process
   ends 0
