@@ -61,7 +61,7 @@ std::vector<std::string> differing(const std::vector<FinishedRun>& runs) {
   std::set<std::string> names;
   for (const FinishedRun& run : runs)
     for (const auto& [name, value] : run.settings) names.insert(name);
-  for (const char* place : {"out", "log", "report"}) names.erase(place);
+  for (const char* place : {"out", "log", "report", "tensorboard"}) names.erase(place);
   const auto value_in = [](const FinishedRun& run, const std::string& name) {
     const auto found = run.settings.find(name);
     return found == run.settings.end() ? std::string() : found->second;

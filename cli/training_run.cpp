@@ -17,6 +17,7 @@
 #include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
+#include "training/report/event_log.h"
 #include "training/report/report_observer.h"
 #include "training/trainer/json_log.h"
 #include "training/trainer/progress.h"
@@ -184,6 +185,8 @@ void TrainingFlags::declare(Arguments& args) {
           "Write a JSON object a step and validation there, as they come, or rows of CSV; an earlier file is "
           "replaced when the training begins, or gone on with")
       .type_name("FILE.jsonl|FILE.csv");
+  args.option("--tensorboard", tensorboard, "Write event files for TensorBoard into this folder")
+      .type_name("DIR");
   args.option("--report", report,
               "Write a page with the run's charts, settings and environment there; it is kept up to date "
               "while the "
@@ -228,6 +231,8 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
   // What is within --out may have no folder yet.
   if (!log.empty() && !is_within(log, out)) check_output_file(log, "--log");
   if (!report.empty() && !is_within(report, out)) check_output_file(report, "--report");
+  if (!tensorboard.empty() && !is_within(tensorboard, out))
+    check_output_folder(tensorboard, {}, "--tensorboard");
   find_resumed_state(outputs.front());
 }
 
@@ -330,6 +335,8 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   std::vector<TrainObserver*> observers{&progress};
   const std::unique_ptr<TrainObserver> log = make_log(flags.log);
   if (log) observers.push_back(log.get());
+  std::optional<EventLogObserver> events;
+  if (!flags.tensorboard.empty()) observers.push_back(&events.emplace(flags.tensorboard));
   std::optional<ReportObserver> report;
   if (!flags.report.empty())
     observers.push_back(&report.emplace(flags.report, begin_report(flags, data, environment)));

@@ -39,6 +39,7 @@ struct TrainingFlags {
   std::string dtype = "f32";
   std::string log;
   std::string report;
+  std::string tensorboard;
   std::int64_t keep = 2;
   bool overwrite = false;
   bool best = false;

@@ -22,6 +22,7 @@
 #include "training/optim/schedule.h"
 #include "training/optim/sgd.h"
 #include "training/optim/weight_average.h"
+#include "training/report/event_log.h"
 #include "training/report/read_log.h"
 #include "training/report/report_observer.h"
 #include "training/report/run_report.h"

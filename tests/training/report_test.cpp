@@ -1,6 +1,8 @@
 // The report of a run: what its page holds, whatever is in it, and how long runs fit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -8,6 +10,8 @@
 
 #include "lm/base/atomic_file.h"
 #include "tests/support/temp_folder.h"
+#include "training/report/event_file.h"
+#include "training/report/event_log.h"
 #include "training/report/read_log.h"
 #include "training/report/report_observer.h"
 #include "training/report/run_report.h"
@@ -141,6 +145,58 @@ TEST(ReportObserver, WarnsOnceWhereItCannotWrite) {
   report.on_end();
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("/nonexistent/run.html"), std::string::npos);
+}
+
+// Vectors of RFC 3720, B.4, and the usual one.
+TEST(EventFile, HasCrc32c) {
+  EXPECT_EQ(detail::crc32c("123456789"), 0xe3069283U);
+  EXPECT_EQ(detail::crc32c(std::string(32, '\0')), 0x8a9136aaU);
+  EXPECT_EQ(detail::crc32c(std::string(32, '\xff')), 0x62a8ab43U);
+  EXPECT_EQ(detail::crc32c(""), 0U);
+}
+
+std::string hexadecimal(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+// Put together with Python's struct by the formats' descriptions; `protoc --decode_raw` reads the events in
+// them.
+TEST(EventFile, RecordsAreTensorFlows) {
+  constexpr double kTime = 1700000000.25;
+  EXPECT_EQ(hexadecimal(detail::first_event(kTime)),
+            "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9");
+  EXPECT_EQ(
+      hexadecimal(detail::scalars_event(kTime, 300, {{"train/loss", 2.5}})),
+      "2100000000000000017becf60900001040fc54d94110ac022a130a110a0a747261696e2f6c6f737315000020408dabcc7d");
+  EXPECT_EQ(hexadecimal(detail::restart_event(kTime, 40)),
+            "0f000000000000006d532b090900001040fc54d94110293a0208013eb6350d");
+}
+
+TEST(EventLog, HasARecordAStepAndValidation) {
+  const TempFolder temp;
+  EventLogObserver log(temp / "events");
+  log.on_resume(2);
+  log.on_begin(4);
+  log.on_step(step_of_report(3));
+  log.on_validation({3, 1.5, {{"accuracy", 0.5}}});
+  log.on_end();
+  const std::filesystem::directory_iterator files(temp / "events");
+  ASSERT_NE(files, std::filesystem::directory_iterator());
+  EXPECT_TRUE(files->path().filename().string().starts_with("events.out.tfevents."));
+  const std::string bytes = read_text_file(files->path());
+  std::vector<std::string> events;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto length = static_cast<std::size_t>(static_cast<unsigned char>(bytes[at])) +
+                        256 * static_cast<std::size_t>(static_cast<unsigned char>(bytes[at + 1]));
+    events.push_back(bytes.substr(at + 12, length));
+    at += 12 + length + 4;
+  }
+  ASSERT_EQ(events.size(), 4U);  // version, restart, step, validation
+  EXPECT_NE(events[2].find("train/grad_norm"), std::string::npos);
+  EXPECT_NE(events[3].find("val/loss"), std::string::npos);
+  EXPECT_NE(events[3].find("val/accuracy"), std::string::npos);
 }
 
 TEST(ReadLog, GivesTheSameCurvesOfEveryForm) {

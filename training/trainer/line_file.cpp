@@ -40,16 +40,16 @@ void LineFile::begin(const std::function<bool(const std::string& line)>& keep) {
     return fail(errno);
   }
   size_ = 0;
-  write_text(kept);
+  append(kept);
 }
 
-void LineFile::write(const std::string& line) { write_text(line + '\n'); }
+void LineFile::write(const std::string& line) { append(line + '\n'); }
 
-void LineFile::write_text(const std::string& text) {
+void LineFile::append(const std::string& bytes) {
   if (!file_) return;
   std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t wrote = ::write(file_->get(), text.data() + done, text.size() - done);
+  while (done < bytes.size()) {
+    const ssize_t wrote = ::write(file_->get(), bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
       fail(wrote < 0 ? errno : ENOSPC);
@@ -59,7 +59,7 @@ void LineFile::write_text(const std::string& text) {
     }
     done += static_cast<std::size_t>(wrote);
   }
-  size_ += static_cast<std::int64_t>(text.size());
+  size_ += static_cast<std::int64_t>(bytes.size());
 }
 
 void LineFile::fail(int error) {

@@ -1,4 +1,4 @@
-// LineFile: a file of lines that grows while a run goes on. Private to training/trainer/.
+// LineFile: a file of lines, or of other records, that grows while a run goes on. Private to training/.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,12 @@ class LineFile {
   /// empty.
   void begin(const std::function<bool(const std::string& line)>& keep);
   void write(const std::string& line);
+  /// Writes a record that is no line, whole or not at all.
+  void append(const std::string& bytes);
   void close();
 
  private:
   struct File;
-  void write_text(const std::string& text);
   void fail(int error);
 
   std::filesystem::path path_;

@@ -163,3 +163,6 @@ grep -q '\["rank","8"\]' "$work/told/report.html" || fail "the report has not th
 [ "$(wc -l <"$work/told/log.csv")" -eq 7 ] || fail "not names, four steps and two validations: $(cat "$work/told/log.csv")"
 expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/none" \
   --report "$work/absent/report.html"
+expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/board" \
+  --iterations 2 --tensorboard "$work/board/events"
+grep -q 'train/loss' "$work"/board/events/events.out.tfevents.* || fail "no events"
