@@ -52,17 +52,34 @@ struct QuantizedFacts {
   std::int8_t bits = 0;        // of a code
   bool has_offset = false;     // codes 0 and up stand for values that start at an offset of their group
   std::int8_t ggml_type = -1;  // of blocks in GGUF; -1: none
+  // Bytes of a block at which its scales of f16 are; -1: none. The largest number that one is multiplied
+  // with.
+  std::int16_t scale = -1, second_scale = -1;
+  std::int16_t largest = 1;
 };
 
 // In the order of QuantizedFormat.
 inline constexpr std::array<QuantizedFacts, kQuantizedFormatCount> kQuantizedFacts{{
-    {"q4_0", 32, 18, 4, false, 2},     {"q4_1", 32, 20, 4, true, 3},     {"q5_0", 32, 22, 5, false, 6},
-    {"q5_1", 32, 24, 5, true, 7},      {"q8_0", 32, 34, 8, false, 8},    {"q2_k", 256, 84, 2, true, 10},
-    {"q3_k", 256, 110, 3, false, 11},  {"q4_k", 256, 144, 4, true, 12},  {"q5_k", 256, 176, 5, true, 13},
-    {"q6_k", 256, 210, 6, false, 14},  {"iq4_nl", 32, 18, 4, false, 20}, {"mxfp4", 32, 17, 4, false, 39},
-    {"affine2", 0, 0, 2, true, -1},    {"affine4", 0, 0, 4, true, -1},   {"affine8", 0, 0, 8, true, -1},
-    {"codebook4", 0, 0, 4, false, -1}, {"fp8_e4m3", 0, 0, 8, false, -1}, {"f32", 0, 0, 32, false, -1},
-    {"f16", 0, 0, 16, false, -1},      {"bf16", 0, 0, 16, false, -1},
+    {"q4_0", 32, 18, 4, false, 2, 0, -1, 8},
+    {"q4_1", 32, 20, 4, true, 3, 0, 2, 16},
+    {"q5_0", 32, 22, 5, false, 6, 0, -1, 16},
+    {"q5_1", 32, 24, 5, true, 7, 0, 2, 32},
+    {"q8_0", 32, 34, 8, false, 8, 0, -1, 128},
+    {"q2_k", 256, 84, 2, true, 10, 80, 82, 64},
+    {"q3_k", 256, 110, 3, false, 11, 108, -1, 128},
+    {"q4_k", 256, 144, 4, true, 12, 0, 2, 1024},
+    {"q5_k", 256, 176, 5, true, 13, 0, 2, 2048},
+    {"q6_k", 256, 210, 6, false, 14, 208, -1, 4096},
+    {"iq4_nl", 32, 18, 4, false, 20, 0, -1, 128},
+    {"mxfp4", 32, 17, 4, false, 39},
+    {"affine2", 0, 0, 2, true, -1},
+    {"affine4", 0, 0, 4, true, -1},
+    {"affine8", 0, 0, 8, true, -1},
+    {"codebook4", 0, 0, 4, false, -1},
+    {"fp8_e4m3", 0, 0, 8, false, -1},
+    {"f32", 0, 0, 32, false, -1},
+    {"f16", 0, 0, 16, false, -1},
+    {"bf16", 0, 0, 16, false, -1},
 }};
 constexpr const QuantizedFacts& facts(QuantizedFormat f) {
   return kQuantizedFacts[static_cast<std::size_t>(f)];

@@ -19,21 +19,6 @@ constexpr std::int64_t kColumns = 256;
 constexpr std::int64_t kFewRows = 2, kManyRows = 41;  // of x
 constexpr std::int64_t kCounts[] = {1, kFewRows, 3, 8, kManyRows};
 
-/// Where the f16 scales of a block are (-1: none), and the largest number that one is multiplied with.
-struct BlockScales {
-  QuantizedFormat format;
-  int first = -1, second = -1;
-  double largest = 1;
-};
-constexpr BlockScales kScales[] = {
-    {QuantizedFormat::q4_0, 0, -1, 8},     {QuantizedFormat::q4_1, 0, 2, 16},
-    {QuantizedFormat::q5_0, 0, -1, 16},    {QuantizedFormat::q5_1, 0, 2, 32},
-    {QuantizedFormat::q8_0, 0, -1, 128},   {QuantizedFormat::q2_k, 80, 82, 64},
-    {QuantizedFormat::q3_k, 108, -1, 128}, {QuantizedFormat::q4_k, 0, 2, 1024},
-    {QuantizedFormat::q5_k, 0, 2, 2048},   {QuantizedFormat::q6_k, 208, -1, 4096},
-    {QuantizedFormat::iq4_nl, 0, -1, 128},
-};
-
 QuantizedLayout layout_of(QuantizedFormat format) {
   if (is_block_format(format) || is_plain(format)) return {format};
   if (format == QuantizedFormat::fp8_e4m3) return {format, 100, 10};
@@ -58,11 +43,8 @@ void fill_blocks(PlanCase& plan, int buffer, QuantizedFormat format, std::int64_
       plan.set(buffer, b * bytes + i, integer(static_cast<std::int64_t>(plan.random()() % 256)));
     if (format == QuantizedFormat::mxfp4)
       plan.set(buffer, b * bytes, integer(static_cast<std::int64_t>(118 + plan.random()() % 7)));
-    for (const BlockScales& s : kScales) {
-      if (s.format != format) continue;
-      put_half(b * bytes + s.first, magnitude(plan, s.largest));
-      if (s.second >= 0) put_half(b * bytes + s.second, magnitude(plan, s.largest));
-    }
+    for (const int scale : {facts(format).scale, facts(format).second_scale})
+      if (scale >= 0) put_half(b * bytes + scale, magnitude(plan, facts(format).largest));
   }
 }
 
