@@ -10,11 +10,11 @@
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
+#include "cli/training/data_flags.h"
 #include "cli/training_run.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"
-#include "training/data/example_files.h"
 
 namespace caldera::cli {
 namespace {
@@ -30,7 +30,11 @@ class EvaluateCommand : public Command {
   void add_options(Arguments& args) override {
     declare_model(args, model_);
     declare_adapter(args, adapter_);
-    args.option("--data", data_, "A .jsonl or .txt file").required().type_name("FILE");
+    data_.declare(args);
+    args.option("--part", part_, "The part of folders to evaluate on")
+        .one_of({"test", "valid", "train"})
+        .type_name("PART")
+        .show_default();
     args.option("--seq-len", seq_len_,
                 fmt::format("Most tokens a sequence (default: {}, or the model's positions if fewer)",
                             kEvaluationSeqLen))
@@ -50,7 +54,8 @@ class EvaluateCommand : public Command {
     const std::int64_t seq_len = choose_seq_len(seq_len_, kEvaluationSeqLen, config);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
-    const TokenDataset data(load_examples(data_, &chat), *tokenizer, {.seq_len = seq_len});
+    const std::vector<ExampleSet> files = read_part(chat);
+    const TokenDataset data(files, *tokenizer, data_.dataset_options(seq_len));
     check_fits(data, config);
     load_weights(*model, model_, adapter_);
 
@@ -58,8 +63,8 @@ class EvaluateCommand : public Command {
     if (!std::isfinite(result.loss))
       throw Error(fmt::format("{}: the loss is {}; the weights of the model or of the adapter are damaged",
                               model_, result.loss));
-    if (data.truncated() > 0)
-      note(fmt::format("{} sequences were cut to {} tokens", data.truncated(), seq_len));
+    const std::string remarks = describe_losses(data.losses(), seq_len) + describe_rows(files);
+    if (!remarks.empty()) note(fmt::format("data: {} sequences{}", data.size(), remarks));
     const double perplexity = std::exp(result.loss);
     if (json())
       return print_json({{"loss", result.loss}, {"perplexity", perplexity}, {"tokens", result.tokens}});
@@ -67,9 +72,24 @@ class EvaluateCommand : public Command {
   }
 
  private:
+  std::vector<ExampleSet> read_part(ChatFormat& chat) const {
+    const DataFileOptions options = data_.file_options(&chat);
+    DataSplits splits =
+        load_splits(data_.data_paths(), options,
+                    {.train = part_ == "train", .valid = part_ == "valid", .test = part_ == "test"});
+    // A file by itself is a part of its own.
+    std::vector<ExampleSet> files = std::move(splits.train);
+    for (std::vector<ExampleSet>* more : {&splits.valid, &splits.test})
+      for (ExampleSet& file : *more) files.push_back(std::move(file));
+    if (files.empty())
+      throw FileError(fmt::format("{}: holds no {} part; --part names another", data_.shown(), part_));
+    return files;
+  }
+
   std::string model_;
   std::string adapter_;
-  std::string data_;
+  DataFlags data_;
+  std::string part_ = "test";
   std::optional<std::int64_t> seq_len_;
   std::int64_t batch_size_ = 4;
 };

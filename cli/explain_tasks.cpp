@@ -85,16 +85,17 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
   const std::int64_t batch = training.options.batch_size;
   const DatasetOptions options{
       .seq_len =
-          choose_seq_len(training.seq_len, training.data.empty() ? kDefaultTokens : kTrainingSeqLen, config),
-      .mask_prompt = training.mask_prompt};
-  if (training.data.empty()) {
+          choose_seq_len(training.seq_len, training.data.paths.empty() ? kDefaultTokens : kTrainingSeqLen, config),
+      .loss_on = training.data.dataset_options(1).loss_on};
+  if (training.data.paths.empty()) {
     const auto length = static_cast<std::size_t>(options.seq_len) + 1;
     ExampleSet examples;
     for (std::int64_t i = 0; i < batch; ++i) examples.examples.push_back({"", std::string(length, '\1')});
     return {examples, ByteTokenizer(false), options};
   }
   ChatFormat chat(load_chat_templates(flags.model));
-  ExampleSet examples = load_splits(training.data, &chat).train;
+  ExampleSet examples =
+      load_splits(training.data.data_paths(), training.data.file_options(&chat), {.valid = false}).train.front();
   if (!examples.plain_text && static_cast<std::int64_t>(examples.examples.size()) > batch)
     examples.examples.resize(static_cast<std::size_t>(batch));
   return {examples, *load_tokenizer(flags.model), options};

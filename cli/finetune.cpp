@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/run_settings.h"
+#include "cli/training/dry_run.h"
 #include "cli/training_run.h"
 #include "lm/adapters/lora.h"
 #include "lm/chat/model_chat_templates.h"
@@ -53,6 +54,7 @@ class FinetuneCommand : public Command {
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
+    if (flags_.dry_run) return show(data, *tokenizer);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 
@@ -82,6 +84,11 @@ class FinetuneCommand : public Command {
           reference_, reference->config().vocab_size, model.config().vocab_size));
     reference->freeze();
     return reference;
+  }
+
+  void show(const TrainingData& data, const Tokenizer& tokenizer) const {
+    if (json()) return print_json(describe_dry_run(flags_, data, tokenizer));
+    print_dry_run(flags_, data, tokenizer);
   }
 
   void report(const nlohmann::ordered_json& trained) const {

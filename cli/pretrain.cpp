@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/run_settings.h"
+#include "cli/training/dry_run.h"
 #include "cli/training_run.h"
 #include "lm/base/atomic_file.h"
 #include "lm/models/registry.h"
@@ -51,6 +52,7 @@ class PretrainCommand : public Command {
     const std::unique_ptr<CausalLM> model = make_causal_lm(config_, device, flags_.options.seed);
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(model->config());
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config());
+    if (flags_.dry_run) return show(data, *tokenizer);
     model->materialize();
     model->set_dtype(parse_dtype(flags_.dtype));
 
@@ -96,6 +98,11 @@ class PretrainCommand : public Command {
       if (fs::exists(beside_config("tokenizer.json")) && fs::exists(beside_config(name)))
         files.add_text(folder / name, read_text_file(beside_config(name)));
     }
+  }
+
+  void show(const TrainingData& data, const Tokenizer& tokenizer) const {
+    if (json()) return print_json(describe_dry_run(flags_, data, tokenizer));
+    print_dry_run(flags_, data, tokenizer);
   }
 
   void report(const nlohmann::ordered_json& trained) const {

@@ -14,7 +14,6 @@
 #include "cli/training/run_settings.h"
 #include "engine/device/cpu_threads.h"
 #include "training/checkpoints/data_fingerprint.h"
-#include "training/data/example_files.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
 #include "training/report/event_log.h"
@@ -26,36 +25,6 @@ namespace caldera::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Moves the end of `train` into a validation part; nothing if there is too little to share.
-std::optional<ExampleSet> hold_out(ExampleSet& train, std::int64_t batch_size, std::int64_t seq_len) {
-  if (train.examples.empty()) return std::nullopt;
-  ExampleSet valid{.plain_text = train.plain_text, .examples = {}};
-  const auto share = [](std::int64_t all, std::int64_t a_batch) {
-    return std::min(std::max(all / 20, a_batch), all / 4);
-  };
-  if (!train.plain_text) {
-    const std::int64_t held = share(static_cast<std::int64_t>(train.examples.size()), batch_size);
-    if (held == 0) return std::nullopt;
-    const auto first = train.examples.end() - held;
-    valid.examples.assign(std::make_move_iterator(first), std::make_move_iterator(train.examples.end()));
-    train.examples.erase(first, train.examples.end());
-    return valid;
-  }
-  std::string& text = train.examples.back().text;
-  const std::int64_t held = share(static_cast<std::int64_t>(text.size()), batch_size * seq_len);
-  std::size_t cut = text.size() - static_cast<std::size_t>(held);
-  // Not within a character: continuation bytes of UTF-8 are 10xxxxxx.
-  while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) ++cut;
-  if (cut == text.size()) return std::nullopt;
-  valid.examples.push_back({"", text.substr(cut)});
-  text.resize(cut);
-  return valid;
-}
-
-std::string plural(std::int64_t n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
 
 /// Whether a path is inside of a folder (or is it), be they there or not.
 bool is_within(const fs::path& path, const fs::path& folder) {
@@ -140,11 +109,8 @@ void TrainingFlags::declare_settings(Arguments& args, const std::string& name) {
 void TrainingFlags::declare(Arguments& args) {
   args_ = args;
   const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
-  args.option("--data", data,
-              "Folder with train and valid (.jsonl or .txt), or one such file; without a validation part "
-              "the end of the training part is held out")
-      .required()
-      .type_name("PATH");
+  data.declare(args);
+  data.declare_split(args);
   args.option("--out", out, "Folder to write").required().type_name("DIR");
   const Option iterations = args.option("--iterations", options.iterations, "Optimiser steps")
                                 .type_name("N")
@@ -168,7 +134,10 @@ void TrainingFlags::declare(Arguments& args) {
       .check(integer_in(1, 1 << 20))
       .show_default();
   optimizer.declare(args, options);
-  args.flag("--mask-prompt", mask_prompt, "Train on completions only, not on prompts");
+  args.flag("--packing", packing,
+            "Fill rows of --seq-len with several sequences, which do not see one another, instead of padding");
+  args.flag("--dry-run", dry_run,
+            "Show the first examples, with what counts in colour, lengths and numbers of batches, and stop");
   args.option("--val-every", options.val_every,
               "Steps between validations; 0 validates before and after only")
       .type_name("N")
@@ -223,6 +192,7 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
   optimizer.apply(options);
+  options.packing = packing ? Packing::best_fit : Packing::none;
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
@@ -263,44 +233,13 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
   return *asked;
 }
 
-TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
-                                const ModelConfig& config, ChatFormat* chat) {
-  const DatasetOptions options{.seq_len = choose_seq_len(flags.seq_len, kTrainingSeqLen, config),
-                               .mask_prompt = flags.mask_prompt};
-  DataSplits splits = load_splits(flags.data, chat);
-  const auto has_prompt = [](const Example& e) { return !e.prompt.empty() || !e.learned.empty(); };
-  if (flags.mask_prompt && std::ranges::none_of(splits.train.examples, has_prompt))
-    throw ValueError(
-        fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
-                    "{{\"prompt\", \"completion\"}}",
-                    flags.data));
-  const bool held_out = !splits.valid;
-  if (held_out) splits.valid = hold_out(splits.train, flags.options.batch_size, options.seq_len);
-
-  TrainingData data{
-      .train = TokenDataset(splits.train, tokenizer, options), .valid = std::nullopt, .remark = {}};
-  // Names the part that is at fault; the training part's message needs no name.
-  if (splits.valid) {
-    try {
-      data.valid.emplace(*splits.valid, tokenizer, options);
-    } catch (const ValueError& error) {
-      throw ValueError(fmt::format("validation part of {}: {}", flags.data, error.what()));
-    }
-  }
+TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
+                                ChatFormat* chat) {
+  flags.data.least_held = flags.options.batch_size;
+  TrainingData data =
+      flags.data.load(tokenizer, choose_seq_len(flags.seq_len, kTrainingSeqLen, config), flags.options.seed, chat);
   check_fits(data.train, config);
   if (data.valid) check_fits(*data.valid, config);
-
-  data.remark = fmt::format("data: {} to train on", plural(data.train.size(), "sequence"));
-  if (!data.valid) {
-    data.remark += ", too few to hold any out for validation";
-  } else {
-    data.remark += fmt::format(", {} to validate on{}", data.valid->size(),
-                               held_out ? " (held out from the end: there is no valid split)" : "");
-  }
-  const std::int64_t cut = data.train.truncated() + (data.valid ? data.valid->truncated() : 0);
-  if (cut > 0) data.remark += fmt::format("; {} cut to {} tokens", cut, options.seq_len);
-  if (data.train.skipped() > 0)
-    data.remark += fmt::format("; {} left out as too short", data.train.skipped());
   return data;
 }
 

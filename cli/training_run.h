@@ -10,10 +10,10 @@
 
 #include "cli/arguments/arguments.h"
 #include "cli/arguments/settings_file.h"
+#include "cli/training/data_flags.h"
 #include "cli/training/optimizer_flags.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/data/chat_format.h"
-#include "training/data/dataset.h"
 #include "training/objectives/objective_options.h"
 #include "training/trainer/trainer.h"
 
@@ -24,7 +24,7 @@ inline constexpr std::int64_t kTrainingSeqLen = 256;
 
 /// The training flags' values; a command sets its own defaults before it declares them.
 struct TrainingFlags {
-  std::string data;
+  DataFlags data;
   std::string out;
   TrainOptions options{.optimizer = {.learning_rate = 1e-4},
                        .val_every = 200,
@@ -34,7 +34,8 @@ struct TrainingFlags {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
   OptimizerFlags optimizer;
-  bool mask_prompt = false;
+  bool packing = false;
+  bool dry_run = false;
   ObjectiveOptions objective;
   std::string dtype = "f32";
   std::string log;
@@ -72,18 +73,10 @@ struct TrainingFlags {
 std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
                             const ModelConfig& config);
 
-/// Data split and tokenised for training.
-struct TrainingData {
-  TokenDataset train;
-  std::optional<TokenDataset> valid;
-  std::string remark;  ///< on what was held out, cut or left out; for people
-};
-
-/// Reads --data. Where it holds no validation part, the end of the training part is held out: the last
-/// twentieth, or a batch if that is more, but at most a quarter.
-/// `chat` renders conversations; null refuses them.
-TrainingData load_training_data(const TrainingFlags& flags, const Tokenizer& tokenizer,
-                                const ModelConfig& config, ChatFormat* chat = nullptr);
+/// Reads the data (DataFlags::load) and checks that they fit the model. `chat` renders conversations; null refuses
+/// them.
+TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
+                                ChatFormat* chat = nullptr);
 
 /// Says what a command puts into its run's folder.
 struct RunOutput {

@@ -26,6 +26,18 @@ const char* type_of(const nlohmann::json& value) {
   return "an object";
 }
 
+/// Where the text is at fault, and why: the library's reason behind the place that it names first.
+std::string problem_of(std::string_view message, std::size_t byte, std::string_view text) {
+  const std::size_t place = message.find("column ");
+  const std::size_t colon = place == message.npos ? place : message.find(": ", place);
+  const std::string reason = colon == message.npos ? "" : ": " + printable(message.substr(colon + 2));
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const auto line = std::ranges::count(before, '\n');
+  // Of one line the caller has said which.
+  if (line == 0) return fmt::format("byte {}{}", byte, reason);
+  return fmt::format("line {}, byte {} of it{}", line + 1, before.size() - before.rfind('\n') - 1, reason);
+}
+
 template <typename Json>
 Json parse_as(std::string_view text, const std::string& where, Json (*parse)(std::string_view)) {
   if (nests_deeper(text, kMaxDepth)) {
@@ -38,9 +50,7 @@ Json parse_as(std::string_view text, const std::string& where, Json (*parse)(std
   try {
     return parse(text);
   } catch (const typename Json::parse_error& e) {
-    const std::size_t at = std::min(e.byte, text.size());
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    throw FileError(fmt::format("{}: not valid JSON (line {}, byte {})", where, line, e.byte));
+    throw FileError(fmt::format("{}: not valid JSON ({})", where, problem_of(e.what(), e.byte, text)));
   } catch (const typename Json::exception& e) {  // a number beyond double's range, say
     throw FileError(fmt::format("{}: not valid JSON ({})", where, printable(e.what())));
   }

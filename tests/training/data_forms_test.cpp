@@ -33,12 +33,12 @@ ChatFormat format(const std::string& source) {
 Example read(const std::string& line, const std::string& source = kPlain) {
   const TempFolder folder;
   ChatFormat chat = format(source);
-  return load_examples(folder.put("d.jsonl", line), &chat).examples.at(0);
+  return load_examples(folder.put("d.jsonl", line), {.chat = &chat}).examples.at(0);
 }
 
 // The bytes of the sequence whose predictions count.
-std::string counted(const ExampleSet& set, std::int64_t row = 0, bool mask_prompt = false) {
-  const TokenDataset data(set, ByteTokenizer(), {.seq_len = 200, .mask_prompt = mask_prompt});
+std::string counted(const ExampleSet& set, std::int64_t row = 0, LossOn loss_on = LossOn::usual) {
+  const TokenDataset data(set, ByteTokenizer(), {.seq_len = 200, .loss_on = loss_on});
   const std::int64_t all[] = {0};
   const Batch batch = data.batch(all);
   std::string text;
@@ -61,6 +61,60 @@ TEST(DataForms, OfAConversationWhatTheAssistantSaysCounts) {
   // Without marks an answer reaches to where the next message begins; nothing is added at the end.
   EXPECT_EQ(counted({.examples = {plain}}), "bc|ef|");
   EXPECT_EQ(counted({.examples = {read(kTalk, kMarked)}}), "bcef");
+}
+
+TEST(DataForms, TheLossMayBeOnMoreOrLess) {
+  const Example talk = read(kTalk, kMarked);
+  EXPECT_EQ(counted({.examples = {talk}}, 0, LossOn::last), "ef");
+  EXPECT_EQ(counted({.examples = {talk}}, 0, LossOn::completion), "bcef");
+  EXPECT_EQ(counted({.examples = {talk}}, 0, LossOn::all), "user>a|<assistant>bc|<user>d|<assistant>ef|");
+  const ExampleSet answer{.examples = {{.prompt = "ask", .text = "say"}}};
+  EXPECT_EQ(counted(answer), "asksay$");
+  EXPECT_EQ(counted(answer, 0, LossOn::completion), "say$");
+  EXPECT_EQ(counted(answer, 0, LossOn::last), "say$");
+}
+
+TEST(DataForms, MessagesMayBeMarkedAsNotLearned) {
+  const auto talk = [](const std::string& first, const std::string& second) {
+    return R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "bc")" +
+           first + R"(}, {"role": "user", "content": "d"}, {"role": "assistant", "content": "ef")" + second +
+           "}]}";
+  };
+  for (const std::string& source : {kPlain, kMarked}) {
+    const std::string bar = source == kPlain ? "|" : "";
+    EXPECT_EQ(counted({.examples = {read(talk(R"(, "train": false)", ""), source)}}), "ef" + bar);
+    EXPECT_EQ(counted({.examples = {read(talk(R"(, "train": true)", R"(, "weight": 0)"), source)}}),
+              "bc" + bar);
+    EXPECT_EQ(counted({.examples = {read(talk(R"(, "train": null)", R"(, "weight": 1)"), source)}}),
+              "bc" + bar + "ef" + bar);
+    const Example none = read(talk(R"(, "train": false)", R"(, "train": false)"), source);
+    EXPECT_TRUE(none.learned && none.learned->empty())
+        << "nothing of it counts, and that is no error of the row";
+    EXPECT_CONTAINS(error_of<FileError>([&] { read(talk(R"(, "train": 2)", ""), source); }),
+                    "must be true or false");
+    EXPECT_CONTAINS(error_of<FileError>([&] {
+                      read(R"({"messages": [{"role": "user", "content": "a", "train": true},)"
+                           R"( {"role": "assistant", "content": "b"}]})",
+                           source);
+                    }),
+                    "only what the assistant says");
+  }
+}
+
+TEST(DataForms, WhatIsLeftOutIsCountedByItsReason) {
+  ExampleSet set;
+  set.examples.push_back({.prompt = std::string(20, 'p'), .text = "x"});  // the prompt fills it
+  set.examples.push_back({.prompt = "p", .text = std::string(30, 'x')});  // cut
+  set.examples.push_back(
+      {.text = "abc", .learned = std::vector<TextSpan>{}, .rendered = true});  // nothing counts
+  set.examples.push_back({.text = "a", .rendered = true});                     // one token
+  const TokenDataset data(set, ByteTokenizer(false), {.seq_len = 16, .loss_on = LossOn::completion});
+  EXPECT_EQ(data.size(), 1);
+  EXPECT_EQ(data.losses().prompt_fills, 1);
+  EXPECT_EQ(data.losses().truncated, 1);
+  EXPECT_EQ(data.losses().masked, 1);
+  EXPECT_EQ(data.losses().too_short, 1);
+  EXPECT_EQ(data.skipped(), 3);
 }
 
 TEST(DataForms, CompletionsOfMessages) {
@@ -117,7 +171,8 @@ TEST(DataForms, TokensThatReachAcrossABoundaryMustBePredicted) {
     std::optional<std::int32_t> eos_id() const override { return std::nullopt; }
   };
   const ExampleSet set{
-      .examples = {{.prompt = {}, .text = "abcdefgh", .learned = {{3, 5}}, .rendered = true}}};
+      .examples = {
+          {.prompt = {}, .text = "abcdefgh", .learned = std::vector<TextSpan>{{3, 5}}, .rendered = true}}};
   const TokenDataset data(set, Twos(), {.seq_len = 16});
   EXPECT_EQ(data.counted(),
             1);  // "cd" begins before the span, reaches into it and counts; "ef" ends behind it

@@ -11,6 +11,7 @@
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "tests/lm/base/io_test_support.h"
 #include "tests/support/test_data.h"
+#include "training/data/batch_iterator.h"
 #include "training/data/example_files.h"
 
 namespace caldera {
@@ -79,7 +80,9 @@ TEST(LoadExamples, ErrorsNameFileAndLine) {
   EXPECT_CONTAINS(error("\n \n"), "no example");
   EXPECT_CONTAINS(error("{\"text\": \"\"}"), "no example");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder / "gone.jsonl"); }), "gone.jsonl");
-  EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder.put("d.csv", "a,b")); }), ".jsonl or .txt");
+  EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder.put("d.doc", "a,b")); }), ".jsonl, .json");
+  EXPECT_CONTAINS(error("{\"text\": null}"), "field 'text' is missing");
+  EXPECT_CONTAINS(error(ok + "{\"text\": \"x\""), "d.jsonl:2: not valid JSON (byte 13: syntax error");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder.put("e.txt", "")); }), "empty");
 }
 
@@ -88,18 +91,21 @@ TEST(LoadSplits, FoldersAndFiles) {
   EXPECT_CONTAINS(error_of<FileError>([&] { load_splits(folder.path()); }), "train.jsonl");
   folder.put("train.txt", "hello");
   auto splits = load_splits(folder.path());
-  EXPECT_TRUE(splits.train.plain_text);
-  EXPECT_EQ(splits.train.examples.at(0).text, "hello");
-  EXPECT_FALSE(splits.valid.has_value());
-  EXPECT_FALSE(splits.test.has_value());
+  EXPECT_TRUE(splits.train.at(0).plain_text);
+  EXPECT_EQ(splits.train.at(0).examples.at(0).text, "hello");
+  EXPECT_TRUE(splits.valid.empty());
+  EXPECT_TRUE(splits.test.empty());
   folder.put("valid.jsonl", "{\"text\": \"v\"}");
   folder.put("test.txt", "t");
   splits = load_splits(folder.path());
-  EXPECT_EQ(splits.valid.value().examples.at(0).text, "v");
-  EXPECT_EQ(splits.test.value().examples.at(0).text, "t");
+  EXPECT_EQ(splits.valid.at(0).examples.at(0).text, "v");
+  EXPECT_TRUE(splits.test.empty()) << "nobody asked for it";
+  splits = load_splits(folder.path(), {}, {.train = false, .valid = false, .test = true});
+  EXPECT_EQ(splits.test.at(0).examples.at(0).text, "t");
+  EXPECT_TRUE(splits.train.empty());
   splits = load_splits(folder / "valid.jsonl");
-  EXPECT_EQ(splits.train.examples.at(0).text, "v");
-  EXPECT_FALSE(splits.valid.has_value());
+  EXPECT_EQ(splits.train.at(0).examples.at(0).text, "v");
+  EXPECT_TRUE(splits.valid.empty());
   folder.put("train.jsonl", "{\"text\": \"x\"}");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_splits(folder.path()); }), "both");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_splits(folder / "gone"); }), "gone");
@@ -162,7 +168,7 @@ TEST(TokenDataset, PromptsCanBeMasked) {
   set.examples.push_back({"pq", "xy"});
   set.examples.push_back({"", "no"});
   set.examples.push_back({"a prompt that fills everything", "lost"});
-  const TokenDataset masked(set, tokenizer, {.seq_len = 16, .mask_prompt = true});
+  const TokenDataset masked(set, tokenizer, {.seq_len = 16, .loss_on = LossOn::completion});
   ASSERT_EQ(masked.size(), 2);
   EXPECT_EQ(masked.skipped(), 1) << "nothing is left to predict in the third";
   const auto batch = masked.batch(std::vector<std::int64_t>{0, 1});
@@ -174,7 +180,7 @@ TEST(TokenDataset, PromptsCanBeMasked) {
             (std::vector<float>{1, 1, 1, 0}));
   EXPECT_EQ(masked.counted(), 6);
 
-  const TokenDataset open(set, tokenizer, {.seq_len = 16, .mask_prompt = false});
+  const TokenDataset open(set, tokenizer, {.seq_len = 16, .loss_on = LossOn::usual});
   EXPECT_EQ(open.size(), 3);
   EXPECT_EQ(open.counted(), 5 + 3 + 16);
 }
@@ -200,7 +206,7 @@ TEST(TokenDataset, TokensAcrossThePromptsEndCountAsText) {
   const PairTokenizer tokenizer;
   ExampleSet set;
   set.examples.push_back({"abcde", "fgh"});  // ab cd ef gh; the prompt alone: ab cd e
-  const TokenDataset data(set, tokenizer, {.seq_len = 16, .mask_prompt = true});
+  const TokenDataset data(set, tokenizer, {.seq_len = 16, .loss_on = LossOn::completion});
   const auto batch = data.batch(std::vector<std::int64_t>{0});
   EXPECT_EQ(std::vector<float>(batch.weights.begin(), batch.weights.begin() + 4),
             (std::vector<float>{0, 1, 1, 0}));
@@ -330,16 +336,18 @@ TEST(BatchesForEvaluation, CoverEverythingOnceInOrder) {
 TEST(TokenDataset, RealData) {
   CALDERA_REQUIRE_DATA(dir, "wikisql");
   CALDERA_REQUIRE_DATA(model, "stories260K");
-  const auto splits = load_splits(dir);
+  const auto splits = load_splits(dir, {}, {.test = true});
   const auto tokenizer = load_tokenizer(model);
-  ASSERT_TRUE(splits.valid && splits.test);
-  EXPECT_GT(splits.train.examples.size(), splits.valid->examples.size());
+  ASSERT_EQ(splits.valid.size(), 1U);
+  ASSERT_EQ(splits.test.size(), 1U);
+  const ExampleSet& train = splits.train.at(0);
+  EXPECT_GT(train.examples.size(), splits.valid[0].examples.size());
   const TokenDataset data(splits.train, *tokenizer, {.seq_len = 256});
-  EXPECT_EQ(data.size(), static_cast<std::int64_t>(splits.train.examples.size()));
+  EXPECT_EQ(data.size(), static_cast<std::int64_t>(train.examples.size()));
   EXPECT_LT(data.max_token_id(), 512);
   EXPECT_EQ(data.tokens(0)[0], 1);
   const std::string text = tokenizer->decode(data.tokens(0));
-  EXPECT_TRUE(splits.train.examples[0].text.starts_with(text));
+  EXPECT_TRUE(train.examples[0].text.starts_with(text));
   BatchIterator batches(data, 4, 0);
   for (int i = 0; i < 50; ++i) {
     const auto batch = batches.next();

@@ -22,6 +22,7 @@ class Fnv1a {
 std::string data_fingerprint(const TokenDataset& data) {
   Fnv1a hash;
   hash.mix(static_cast<std::uint64_t>(data.counted()));
+  hash.mix(static_cast<std::uint64_t>(data.epoch_size()));
   for (std::int64_t i = 0; i < data.size(); ++i) {
     for (std::int64_t which = 0; which < data.sequences_per_example(); ++which) {
       const auto tokens = data.tokens(i, which);

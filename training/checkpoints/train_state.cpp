@@ -40,6 +40,7 @@ Json numbers_of(const TrainState& state) {
                  {"epoch", state.data.epoch},
                  {"index", state.data.index},
                  {"size", state.data.size},
+                 {"row", state.data.row},
                  {"fingerprint", state.data_fingerprint}}},
                {"loss_scaler", nullptr},
                {"initial_val_loss", or_null(state.initial_val_loss)},
@@ -62,8 +63,11 @@ TrainState from_numbers(const Json& numbers) {
   TrainState state;
   state.step = numbers.at("step");
   state.optimizer.step = numbers.at("optimizer_step");
-  state.data = {
-      .seed = data.at("seed"), .epoch = data.at("epoch"), .index = data.at("index"), .size = data.at("size")};
+  state.data = {.seed = data.at("seed"),
+                .epoch = data.at("epoch"),
+                .index = data.at("index"),
+                .size = data.at("size"),
+                .row = data.value("row", std::uint64_t{0})};
   state.data_fingerprint = data.at("fingerprint");
   if (const Json& scaler = numbers.at("loss_scaler"); !scaler.is_null())
     state.loss_scaler = LossScaler::State{.scale = scaler.at("scale"), .good_steps = scaler.at("good_steps")};

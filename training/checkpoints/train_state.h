@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
-#include "training/data/dataset.h"
+#include "training/data/batch_iterator.h"
 #include "training/objectives/metric.h"
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer.h"

@@ -17,6 +17,13 @@ struct Batch {
   /// Rows that belong to one example: of a pair 2, the preferred one first.
   std::int64_t sequences_per_example = 1;
 
+  /// Where rows are packed: the lengths of the sequences that stand one behind the other in each row, padding
+  /// following the last. Empty: each row is one sequence.
+  std::vector<std::vector<std::int64_t>> lengths;
+
+  bool packed() const { return !lengths.empty(); }
+  std::int64_t tokens = 0;  ///< inputs that are tokens, not padding
+
   /// Number of predictions that count.
   std::int64_t counted() const;
 };

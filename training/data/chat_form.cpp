@@ -16,7 +16,7 @@ Example read_chat(const DataLine& line) {
 
 DataForm chat_form() {
   return {.shown = "{\"messages\"}",
-          .is_that = [](const JsonFields& fields) { return fields.has("messages"); },
+          .is_that = [](const JsonFields& fields) { return fields.names_field("messages"); },
           .read = read_chat};
 }
 

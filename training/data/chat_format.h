@@ -20,9 +20,9 @@ class ChatFormat {
 
   /// Renders a whole conversation: what the assistant says is `learned`. The template's {% generation %}
   /// blocks say where that is; without them it is what each of the assistant's messages adds to the text that
-  /// asked for it. Throws ValueError where a template without such blocks writes a conversation differently
-  /// once it goes on, or where the model has no template; ChatTemplateError where the template does not
-  /// parse, fails or refuses.
+  /// asked for it. A message with "train": false (or "weight": 0) is not learned. Throws ValueError where a
+  /// template without such blocks writes a conversation differently once it goes on, or where the model has
+  /// no template; ChatTemplateError where the template does not parse, fails or refuses.
   Example conversation(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools);
 
   /// Renders `messages` and the beginning of an answer as the prompt, and what `answer` (more messages) adds

@@ -14,7 +14,7 @@ Example read_completion(const DataLine& line) {
     const nlohmann::ordered_json completion = chat_messages(line, "completion");
     Example example = line.chat->answer(prompt, completion, chat_tools(line));
     // Of a conversation only what the assistant says is learned.
-    example.learned = {{0, example.text.size()}};
+    example.learned.emplace({TextSpan{0, example.text.size()}});
     return example;
   }
   return {.prompt = fields.require_string("prompt"), .text = fields.require_string("completion")};
@@ -23,10 +23,12 @@ Example read_completion(const DataLine& line) {
 }  // namespace
 
 DataForm completion_form() {
-  return {
-      .shown = "{\"prompt\", \"completion\"}",
-      .is_that = [](const JsonFields& fields) { return fields.has("prompt") || fields.has("completion"); },
-      .read = read_completion};
+  return {.shown = "{\"prompt\", \"completion\"}",
+          .is_that =
+              [](const JsonFields& fields) {
+                return fields.names_field("prompt") || fields.names_field("completion");
+              },
+          .read = read_completion};
 }
 
 }  // namespace caldera::detail

@@ -3,40 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "engine/base/error.h"
 #include "engine/base/splitmix64.h"
+#include "training/data/shuffle.h"
 
 namespace caldera {
 namespace {
 
-/// The standard library's shuffle and distributions differ between implementations; an order of training data
-/// must not.
-class SplitMix64 {
- public:
-  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() { return splitmix64(state_ += kSplitMix64Step); }
-  /// Uniform in [0, bound): values from the incomplete last multiple of `bound` are drawn again.
-  std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t reject = (0 - bound) % bound;  // 2^64 mod bound
-    std::uint64_t value = next();
-    while (value < reject) value = next();
-    return value % bound;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::uint64_t epoch) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
-  std::iota(order.begin(), order.end(), 0);
-  // Seed and epoch pass through the mixer one after the other, so that (1, 0) and (0, 1) are unrelated.
-  SplitMix64 random(SplitMix64(seed).next() + epoch);
-  random = SplitMix64(random.next());
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-  return order;
+Batch empty_batch(std::int64_t rows, std::int64_t seq_len) {
+  Batch batch;
+  batch.batch_size = rows;
+  batch.seq_len = seq_len;
+  const auto elements = static_cast<std::size_t>(rows * seq_len);
+  batch.inputs.assign(elements, 0);
+  batch.targets.assign(elements, 0);
+  batch.weights.assign(elements, 0.0F);
+  return batch;
 }
 
 void check_batch_size(std::int64_t batch_size) {
@@ -51,29 +36,41 @@ std::int64_t Batch::counted() const {
 
 TokenDataset::TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer,
                            const DatasetOptions& options)
+    : TokenDataset(std::span(&examples, 1), tokenizer, options) {}
+
+TokenDataset::TokenDataset(std::span<const ExampleSet> files, const Tokenizer& tokenizer,
+                           const DatasetOptions& options)
     : options_(options) {
   if (options.seq_len < 1) {
     throw ValueError(fmt::format("sequence length {}: must be positive", options.seq_len));
   }
-  const auto is_pair = [](const Example& example) { return example.rejected.has_value(); };
-  const auto pairs = std::ranges::count_if(examples.examples, is_pair);
+  std::int64_t examples = 0, pairs = 0;
+  for (const ExampleSet& file : files) {
+    examples += std::ssize(file.examples);
+    pairs += std::ranges::count_if(file.examples, [](const Example& e) { return e.rejected.has_value(); });
+  }
   if (pairs > 0) {
-    if (pairs != std::ranges::ssize(examples.examples))
+    if (pairs != examples)
       throw ValueError(fmt::format("of {} examples {} are pairs and the others are not: train on one kind",
-                                   examples.examples.size(), pairs));
+                                   examples, pairs));
     sequences_per_example_ = 2;
   }
-  for (const auto& example : examples.examples) {
-    if (examples.plain_text)
-      add_windows(tokenizer.encode(example.prompt + example.text));
-    else
-      add_example(example, tokenizer);
+  for (const ExampleSet& file : files) {
+    const std::int64_t begin = size();
+    for (const Example& example : file.examples) {
+      if (file.plain_text)
+        add_windows(tokenizer.encode(example.prompt + example.text));
+      else
+        add_example(example, tokenizer);
+    }
+    parts_.push_back({begin, size(), file.weight});
   }
   if (sequences_.empty()) {
     throw ValueError(
-        fmt::format("the data hold no sequence with anything to predict ({} examples, all too short{})",
-                    examples.examples.size(),
-                    options.mask_prompt ? " or with prompts that fill the sequence length" : ""));
+        fmt::format("the data hold no sequence with anything to predict: of {} examples {} are too short, {} "
+                    "have prompts that "
+                    "fill the sequence length {}, and in {} nothing counts",
+                    examples, losses_.too_short, losses_.prompt_fills, options.seq_len, losses_.masked));
   }
 }
 
@@ -81,7 +78,7 @@ void TokenDataset::add_windows(const std::vector<std::int32_t>& stream) {
   const auto step = static_cast<std::size_t>(options_.seq_len);
   const std::size_t base = tokens_.size();
   if (stream.size() < 2) {
-    ++skipped_;
+    ++losses_.too_short;
     return;
   }
   tokens_.insert(tokens_.end(), stream.begin(), stream.end());
@@ -104,9 +101,14 @@ TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::
     return static_cast<std::size_t>(std::ranges::mismatch(part, ids).in1 - part.begin());
   };
   const bool pair = example.rejected.has_value();
-  if (!example.learned.empty() && !pair) {
+  const LossOn loss_on = pair ? LossOn::completion : options_.loss_on;
+  if (loss_on == LossOn::all) {
+    result.counts.assign(ids.size(), 1);
+  } else if (example.learned && !pair) {
     result.counts.assign(ids.size(), 0);
-    for (const TextSpan& span : example.learned) {
+    std::span<const TextSpan> learned = *example.learned;
+    if (loss_on == LossOn::last && !learned.empty()) learned = learned.last(1);
+    for (const TextSpan& span : learned) {
       const std::size_t begin = tokens_before(example.prompt.size() + span.begin);
       const std::size_t end = tokens_before(example.prompt.size() + span.end);
       std::fill(result.counts.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -114,7 +116,7 @@ TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::
     }
   } else {
     result.counts.assign(ids.size(), 1);
-    if ((options_.mask_prompt || pair) && !example.prompt.empty())
+    if (loss_on != LossOn::usual && !example.prompt.empty())
       std::fill_n(result.counts.begin(), tokens_before(example.prompt.size()), 0);
   }
   const auto eos = tokenizer.eos_id();
@@ -122,13 +124,14 @@ TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::
     ids.push_back(*eos);
     result.counts.push_back(1);
   }
+  if (!result.counts.empty()) result.counts[0] = 0;  // nothing predicts the first token
+  result.counts_whole = std::ranges::find(result.counts, 1) != result.counts.end();
   const auto limit = static_cast<std::size_t>(options_.seq_len) + 1;
   if (ids.size() > limit) {
     ids.resize(limit);
     result.counts.resize(limit);
     result.truncated = true;
   }
-  if (!result.counts.empty()) result.counts[0] = 0;  // nothing predicts the first token
   return result;
 }
 
@@ -138,11 +141,13 @@ void TokenDataset::add_example(const Example& example, const Tokenizer& tokenize
   const auto counts_nothing = [](const Tokens& tokens) {
     return std::ranges::find(tokens.counts, 1) == tokens.counts.end();
   };
-  if (std::ranges::any_of(sequences, &Tokens::truncated)) ++truncated_;
-  if (std::ranges::any_of(sequences, counts_nothing)) {
-    ++skipped_;
+  if (const auto empty = std::ranges::find_if(sequences, counts_nothing); empty != sequences.end()) {
+    ++(empty->counts_whole     ? losses_.prompt_fills
+       : empty->ids.size() < 2 ? losses_.too_short
+                               : losses_.masked);
     return;
   }
+  if (std::ranges::any_of(sequences, &Tokens::truncated)) ++losses_.truncated;
   for (const Tokens& tokens : sequences) {
     sequences_.push_back({tokens_.size(), tokens.ids.size()});
     tokens_.insert(tokens_.end(), tokens.ids.begin(), tokens.ids.end());
@@ -165,6 +170,14 @@ std::span<const std::int32_t> TokenDataset::tokens(std::int64_t index, std::int6
   return std::span(tokens_).subspan(found.begin, found.length);
 }
 
+std::vector<bool> TokenDataset::counts(std::int64_t index, std::int64_t which) const {
+  const Sequence& found = sequence(index, which);
+  const auto first = counts_.begin() + static_cast<std::ptrdiff_t>(found.begin);
+  std::vector<bool> counts(first, first + static_cast<std::ptrdiff_t>(found.length));
+  counts[0] = false;
+  return counts;
+}
+
 std::int64_t TokenDataset::counted() const {
   std::int64_t sum = 0;
   for (const auto& sequence : sequences_)
@@ -174,6 +187,43 @@ std::int64_t TokenDataset::counted() const {
 }
 
 std::int32_t TokenDataset::max_token_id() const { return *std::ranges::max_element(tokens_); }
+
+std::int64_t TokenDataset::epoch_size() const {
+  std::int64_t size = 0;
+  for (const Part& part : parts_)
+    size += std::llround(part.weight * static_cast<double>(part.end - part.begin));
+  return std::max<std::int64_t>(size, 1);
+}
+
+std::vector<std::int64_t> TokenDataset::epoch_order(std::uint64_t seed, std::uint64_t epoch) const {
+  std::vector<std::int64_t> order;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    const std::int64_t size = part.end - part.begin;
+    std::int64_t left = std::llround(part.weight * static_cast<double>(size));
+    // Whole passes, and of the last one examples that no other epoch is likely to draw alike.
+    for (; left >= size && size > 0; left -= size)
+      for (std::int64_t i = part.begin; i < part.end; ++i) order.push_back(i);
+    const std::vector<std::int64_t> drawn =
+        left > 0 ? shuffled(size, splitmix64(seed + p + 1), epoch) : std::vector<std::int64_t>();
+    for (std::int64_t i = 0; i < left; ++i) order.push_back(part.begin + drawn[static_cast<std::size_t>(i)]);
+  }
+  if (order.empty()) order.push_back(0);
+  std::vector<std::int64_t> result(order.size());
+  std::ranges::transform(shuffled(std::ssize(order), seed, epoch), result.begin(),
+                         [&](std::int64_t i) { return order[static_cast<std::size_t>(i)]; });
+  return result;
+}
+
+void TokenDataset::fill_row(Batch& batch, std::int64_t row, std::int64_t column, const Sequence& from) const {
+  const auto at = static_cast<std::size_t>(row * batch.seq_len + column);
+  batch.tokens += static_cast<std::int64_t>(from.length) - 1;
+  for (std::size_t i = 0; i + 1 < from.length; ++i) {
+    batch.inputs[at + i] = tokens_[from.begin + i];
+    batch.targets[at + i] = tokens_[from.begin + i + 1];
+    batch.weights[at + i] = counts_[from.begin + i + 1] != 0 ? 1.0F : 0.0F;
+  }
+}
 
 Batch TokenDataset::batch(std::span<const std::int64_t> indices) const {
   std::vector<Sequence> rows;
@@ -185,54 +235,32 @@ Batch TokenDataset::batch(std::span<const std::int64_t> indices) const {
     }
   }
   constexpr std::int64_t kRound = 16;
-  Batch batch;
+  Batch batch = empty_batch(
+      std::ssize(rows),
+      std::min((static_cast<std::int64_t>(longest) + kRound - 1) / kRound * kRound, options_.seq_len));
   batch.sequences_per_example = sequences_per_example_;
-  batch.batch_size = static_cast<std::int64_t>(rows.size());
-  batch.seq_len =
-      std::min((static_cast<std::int64_t>(longest) + kRound - 1) / kRound * kRound, options_.seq_len);
-  const auto width = static_cast<std::size_t>(batch.seq_len);
-  batch.inputs.assign(rows.size() * width, 0);
-  batch.targets.assign(rows.size() * width, 0);
-  batch.weights.assign(rows.size() * width, 0.0F);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const Sequence& from = rows[row];
-    for (std::size_t i = 0; i + 1 < from.length; ++i) {
-      batch.inputs[row * width + i] = tokens_[from.begin + i];
-      batch.targets[row * width + i] = tokens_[from.begin + i + 1];
-      batch.weights[row * width + i] = counts_[from.begin + i + 1] != 0 ? 1.0F : 0.0F;
-    }
-  }
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    fill_row(batch, static_cast<std::int64_t>(row), 0, rows[row]);
   return batch;
 }
 
-BatchIterator::BatchIterator(const TokenDataset& dataset, std::int64_t batch_size, std::uint64_t seed)
-    : dataset_(dataset), batch_size_(batch_size) {
-  check_batch_size(batch_size);
-  position_ = {.seed = seed, .epoch = 0, .index = 0, .size = static_cast<std::uint64_t>(dataset.size())};
-  order_ = shuffled(dataset.size(), seed, 0);
-}
-
-Batch BatchIterator::next() {
-  std::vector<std::int64_t> indices;
-  while (static_cast<std::int64_t>(indices.size()) < batch_size_) {
-    if (position_.index == position_.size) {
-      position_.index = 0;
-      order_ = shuffled(dataset_.size(), position_.seed, ++position_.epoch);
+Batch TokenDataset::packed_batch(std::span<const std::vector<std::int64_t>> rows) const {
+  if (sequences_per_example_ != 1) throw ValueError("packed_batch: pairs have a row for each answer");
+  Batch batch = empty_batch(std::ssize(rows), options_.seq_len);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::vector<std::int64_t>& lengths = batch.lengths.emplace_back();
+    std::int64_t column = 0;
+    for (const std::int64_t index : rows[row]) {
+      const Sequence& from = sequence(index, 0);
+      lengths.push_back(static_cast<std::int64_t>(from.length) - 1);
+      if (column + lengths.back() > options_.seq_len)
+        throw ValueError(
+            fmt::format("packed_batch: row {} holds more than {} tokens", row, options_.seq_len));
+      fill_row(batch, static_cast<std::int64_t>(row), column, from);
+      column += lengths.back();
     }
-    indices.push_back(order_[position_.index++]);
   }
-  return dataset_.batch(indices);
-}
-
-void BatchIterator::restore(const BatchPosition& position) {
-  if (position.size != static_cast<std::uint64_t>(dataset_.size()) || position.index > position.size) {
-    throw ValueError(
-        fmt::format("the saved data position (sequence {} of {}) does not fit a dataset of {}: "
-                    "resume with the data and the options that the run began with",
-                    position.index, position.size, dataset_.size()));
-  }
-  position_ = position;
-  order_ = shuffled(dataset_.size(), position.seed, position.epoch);
+  return batch;
 }
 
 std::vector<Batch> batches_for_evaluation(const TokenDataset& dataset, std::int64_t batch_size,

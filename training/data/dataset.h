@@ -1,4 +1,4 @@
-// Training data: from examples to token sequences, to batches in a reproducible order.
+// Training data: from examples to token sequences, and to batches of them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,26 @@
 
 namespace caldera {
 
+/// Says which tokens of an example count towards the loss.
+enum class LossOn : std::uint8_t {
+  usual,  ///< what the form of the data says: all of a text, a completion with its prompt, what an assistant
+          ///< says
+  all,    ///< every token, prompts and what users say among them
+  completion,  ///< completions, and what assistants say; not prompts
+  last         ///< of a conversation the last answer; of others as `completion`
+};
+
 struct DatasetOptions {
   std::int64_t seq_len = 512;  ///< most inputs in a row; a sequence has at most seq_len + 1 tokens
-  bool mask_prompt = false;    ///< leave predictions of prompt tokens out of the loss
+  LossOn loss_on = LossOn::usual;
+};
+
+/// Counts what became of the examples that are not whole in a dataset.
+struct DatasetLosses {
+  std::int64_t truncated = 0;     ///< cut to seq_len + 1 tokens
+  std::int64_t too_short = 0;     ///< left out: fewer than two tokens
+  std::int64_t prompt_fills = 0;  ///< left out: nothing that counts is within the first seq_len + 1 tokens
+  std::int64_t masked = 0;        ///< left out: nothing in it counts, whatever the length
 };
 
 /// Tokenised examples. Immutable once made; const methods may be called from several threads.
@@ -34,24 +51,39 @@ class TokenDataset {
   /// Throws ValueError when seq_len is not positive, no sequence is left, or some examples are pairs and some
   /// are not.
   TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer, const DatasetOptions& options);
+  /// The same of several files, each of which has a weight (ExampleSet::weight).
+  TokenDataset(std::span<const ExampleSet> files, const Tokenizer& tokenizer, const DatasetOptions& options);
 
   /// Number of examples.
   std::int64_t size() const { return static_cast<std::int64_t>(sequences_.size()) / sequences_per_example_; }
+  /// Returns the examples of an epoch in their order, which depends on `seed`, `epoch`, sizes and weights
+  /// alone: the same on every machine. A file of weight w is there floor(w) times, and a part of it that w
+  /// leaves over once, drawn anew in each epoch.
+  std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch) const;
+  /// Number of examples of an epoch.
+  std::int64_t epoch_size() const;
   /// 2 where the examples are pairs, else 1.
   std::int64_t sequences_per_example() const { return sequences_per_example_; }
   std::int64_t seq_len() const { return options_.seq_len; }
   /// The tokens of example `index`; of its sequence `which`, where it has several.
   std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const;
+  /// Whether predicting each of those tokens counts; never the first.
+  std::vector<bool> counts(std::int64_t index, std::int64_t which = 0) const;
   /// Number of predictions that count, over all sequences.
   std::int64_t counted() const;
   std::int32_t max_token_id() const;
-  std::int64_t skipped() const { return skipped_; }      ///< examples left out
-  std::int64_t truncated() const { return truncated_; }  ///< examples cut to seq_len + 1 tokens
+  const DatasetLosses& losses() const { return losses_; }
+  /// Number of examples left out.
+  std::int64_t skipped() const { return losses_.too_short + losses_.prompt_fills + losses_.masked; }
+  std::int64_t truncated() const { return losses_.truncated; }  ///< examples cut to seq_len + 1 tokens
 
   /// The examples `indices` as one batch, with the sequences of each behind one another. Rows are as long as
   /// the longest of them, rounded up to a multiple of 16 (so that few shapes occur, and plans repeat), but at
   /// most seq_len.
   Batch batch(std::span<const std::int64_t> indices) const;
+  /// The examples of each element of `rows` one behind the other in a row of seq_len inputs: see packing.h.
+  /// Throws ValueError for a row that holds more than that, and for pairs.
+  Batch packed_batch(std::span<const std::vector<std::int64_t>> rows) const;
 
  private:
   struct Sequence {
@@ -63,9 +95,17 @@ class TokenDataset {
     std::vector<std::int32_t> ids;
     std::vector<std::uint8_t> counts;  ///< of each token: whether predicting it counts; never of the first
     bool truncated = false;
+    bool counts_whole = false;  ///< whether anything counts, were nothing cut
+  };
+
+  /// Examples of one file, from `begin` to before `end`.
+  struct Part {
+    std::int64_t begin, end;
+    double weight;
   };
 
   void add_windows(const std::vector<std::int32_t>& stream);
+  void fill_row(Batch& batch, std::int64_t row, std::int64_t column, const Sequence& from) const;
   void add_example(const Example& example, const Tokenizer& tokenizer);
   Tokens tokens_of(const Example& example, const std::string& text, const Tokenizer& tokenizer) const;
   const Sequence& sequence(std::int64_t index, std::int64_t which) const;
@@ -75,43 +115,8 @@ class TokenDataset {
   std::vector<std::int32_t> tokens_;
   std::vector<std::uint8_t> counts_;  // of each of tokens_
   std::vector<Sequence> sequences_;
-  std::int64_t skipped_ = 0;
-  std::int64_t truncated_ = 0;
-};
-
-/// Holds the place that a BatchIterator has reached: a checkpoint saves it.
-struct BatchPosition {
-  std::uint64_t seed = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  ///< sequences of this epoch already given
-  std::uint64_t size = 0;   ///< of the dataset, to notice another one
-
-  bool operator==(const BatchPosition&) const = default;
-};
-
-/// An endless series of batches for training. Every epoch is a fresh permutation of the dataset, which
-/// depends on seed, epoch number and size alone: the same on every machine. Batches always have `batch_size`
-/// rows; where an epoch ends within a batch, the next one begins (so a dataset smaller than a batch repeats
-/// within it).
-class BatchIterator {
- public:
-  /// `dataset` must outlive the iterator. Throws ValueError if batch_size is not positive.
-  BatchIterator(const TokenDataset& dataset, std::int64_t batch_size, std::uint64_t seed);
-
-  Batch next();
-
-  /// Number of batches after which `epoch` grows by one, rounded up.
-  std::int64_t batches_per_epoch() const { return (dataset_.size() + batch_size_ - 1) / batch_size_; }
-  BatchPosition position() const { return position_; }
-  /// Goes on as the iterator did that gave `position`. Throws ValueError if that one had a dataset of another
-  /// size.
-  void restore(const BatchPosition& position);
-
- private:
-  const TokenDataset& dataset_;
-  std::int64_t batch_size_;
-  BatchPosition position_;
-  std::vector<std::int64_t> order_;  ///< of the epoch position_.epoch
+  std::vector<Part> parts_;
+  DatasetLosses losses_;
 };
 
 /// Every sequence once, in order; the last batch has fewer rows where they do not come out even. At most

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ struct Example {
   std::string text;
   /// Set in a pair: the text to which `text` was preferred as the answer to `prompt`.
   std::optional<std::string> rejected = {};
-  /// The parts of `text` that the model is to produce, in order; empty: all of it.
-  std::vector<TextSpan> learned = {};
+  /// The parts of `text` that the model is to produce, in order; nothing: all of it. (An empty list: none of
+  /// it.)
+  std::optional<std::vector<TextSpan>> learned = {};
   /// From a chat template: the special tokens are in the text, and none is added.
   bool rendered = false;
 };
@@ -33,6 +35,11 @@ struct ExampleSet {
   /// From a .txt: one long document, to be cut into windows. Otherwise each example is a sequence of its own.
   bool plain_text = false;
   std::vector<Example> examples;
+  /// How often an epoch passes over the file: 2 takes every example twice, 0.25 a fresh quarter of them.
+  double weight = 1;
+  std::int64_t empty_rows = 0;     ///< left out: nothing to learn in them
+  std::int64_t bad_rows = 0;       ///< left out on request: they could not be read
+  std::string first_bad_row = {};  ///< what the error of the first of those said
 };
 
 }  // namespace caldera

@@ -7,7 +7,7 @@ namespace caldera::detail {
 nlohmann::ordered_json chat_messages(const DataLine& line, const char* name) {
   if (line.chat == nullptr)
     line.fields.fail(name, "needs a chat template, and the model has none; use {\"prompt\", \"completion\"}");
-  nlohmann::ordered_json messages = parse_ordered_json(line.text, line.fields.where()).at(name);
+  nlohmann::ordered_json messages = line.object.at(name);
   if (!messages.is_array() || messages.empty()) line.fields.fail(name, "must be a list of messages");
   for (const auto& message : messages) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
@@ -18,7 +18,7 @@ nlohmann::ordered_json chat_messages(const DataLine& line, const char* name) {
 
 nlohmann::ordered_json chat_tools(const DataLine& line) {
   if (!line.fields.has("tools")) return {};
-  return parse_ordered_json(line.text, line.fields.where()).at("tools");
+  return line.object.at("tools");
 }
 
 }  // namespace caldera::detail

@@ -1,7 +1,8 @@
-// DataForm: what a line of a .jsonl file may say. A form is a file beside this one and a line in forms.cpp.
+// DataForm: what a row of a data file may say. A form is a file beside this one and a line in forms.cpp.
 // Private to training/data/.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -14,11 +15,11 @@ class ChatFormat;
 
 namespace detail {
 
-/// A line while it is read.
+/// A row of a file while it is read.
 struct DataLine {
   const JsonFields& fields;
-  std::string_view text;  ///< the line itself
-  ChatFormat* chat;       ///< null where there is no template
+  const nlohmann::ordered_json& object;  ///< the same fields, with members in the order of the file
+  ChatFormat* chat;                      ///< null where there is no template
 };
 
 struct DataForm {

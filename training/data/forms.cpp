@@ -1,5 +1,7 @@
 #include "training/data/forms.h"
 
+#include <algorithm>
+
 // A line a form: F(NAME) stands for `DataForm NAME_form()` of data/NAME_form.cpp. The more particular first.
 #define CALDERA_DATA_FORMS(F) \
   F(pair)                     \
@@ -18,6 +20,22 @@ const std::vector<DataForm>& data_forms() {
   static const std::vector<DataForm> kForms{CALDERA_DATA_FORMS(CALDERA_CALL_FORM)};
 #undef CALDERA_CALL_FORM
   return kForms;
+}
+
+std::vector<std::string> data_fields() {
+  std::vector<std::string> fields;
+  for (const DataForm& form : data_forms()) {
+    // The names are what stands in quotes in {"prompt", "completion"}.
+    std::string_view left = form.shown;
+    for (std::size_t begin = left.find('"'); begin != left.npos; begin = left.find('"')) {
+      const std::size_t end = left.find('"', begin + 1);
+      std::string name(left.substr(begin + 1, end - begin - 1));
+      if (std::ranges::find(fields, name) == fields.end()) fields.push_back(std::move(name));
+      left.remove_prefix(end + 1);
+    }
+  }
+  fields.emplace_back("tools");
+  return fields;
 }
 
 }  // namespace caldera::detail

@@ -5,7 +5,7 @@ namespace caldera::detail {
 
 DataForm text_form() {
   return {.shown = "{\"text\"}",
-          .is_that = [](const JsonFields& fields) { return fields.has("text"); },
+          .is_that = [](const JsonFields& fields) { return fields.names_field("text"); },
           .read =
               [](const DataLine& line) {
                 return Example{.prompt = {}, .text = line.fields.require_string("text")};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "lm/nn/attention/packed_texts.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
@@ -15,7 +16,10 @@
 namespace caldera {
 
 LazyTensor batch_hidden_states(CausalLM& model, const Batch& batch) {
-  return model.hidden_states(model.make_ids(batch.inputs, batch.batch_size), nullptr);
+  const LazyTensor ids = model.make_ids(batch.inputs, batch.batch_size);
+  if (!batch.packed()) return model.hidden_states(ids, nullptr);
+  PackedTexts packed(batch.lengths, batch.seq_len, model.device());
+  return model.hidden_states(ids, &packed);
 }
 
 LazyTensor batch_targets(const CausalLM& model, const Batch& batch) {

@@ -50,7 +50,7 @@ class Run {
         optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
         schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations,
                   options.schedule_shape},
-        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream)) {
+        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream), options.packing) {
     if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     schedule_.validate();
     if (options.ema_decay > 0) average_.emplace(optimizer_->parameters(), options.ema_decay);
@@ -230,8 +230,10 @@ class Run {
     std::int64_t longest = 0;
     for (std::int64_t i = 1; i < data_.size(); ++i)
       if (length(i) > length(longest)) longest = i;
-    const std::vector<std::int64_t> indices(static_cast<std::size_t>(options_.batch_size), longest);
-    const Batch batch = data_.batch(indices);
+    const auto rows = static_cast<std::size_t>(options_.batch_size);
+    const Batch batch = options_.packing == Packing::none
+                            ? data_.batch(std::vector<std::int64_t>(rows, longest))
+                            : data_.packed_batch(std::vector<std::vector<std::int64_t>>(rows, {longest}));
     try {
       const ObjectiveSums sums = objective_.sums(models_, batch);
       std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
@@ -399,7 +401,8 @@ void TrainOptions::validate() const {
 
 std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options) {
   const std::int64_t a_step = options.batch_size * options.grad_accumulation;
-  return (epochs * data.size() + a_step - 1) / a_step;
+  const BatchIterator batches(data, options.batch_size, mix_seed(options.seed, kDataStream), options.packing);
+  return (epochs * batches.rows_per_epoch() + a_step - 1) / a_step;
 }
 
 TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lm/models/causal_lm.h"
+#include "training/data/batch_iterator.h"
 #include "training/data/dataset.h"
 #include "training/objectives/objective.h"
 #include "training/optim/loss_scaler.h"
@@ -22,6 +23,7 @@ struct TrainOptions {
   std::int64_t iterations = 1000;      ///< optimiser steps
   std::int64_t batch_size = 4;         ///< sequences evaluated together
   std::int64_t grad_accumulation = 1;  ///< batches a step
+  Packing packing = Packing::none;     ///< whether rows hold several sequences; validation has one a row
   ScheduleKind schedule = ScheduleKind::constant;
   ScheduleShape schedule_shape{};
   std::int64_t warmup = 0;       ///< steps; see Schedule

@@ -1,0 +1,177 @@
+#include "cli/training/data_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/arguments/domains.h"
+#include "cli/command.h"
+#include "training/data/hold_out.h"
+
+namespace caldera::cli {
+namespace {
+
+struct LossOnName {
+  const char* name;
+  LossOn value;
+};
+constexpr std::array kLossOn{LossOnName{"usual", LossOn::usual}, LossOnName{"all", LossOn::all},
+                             LossOnName{"completion", LossOn::completion}, LossOnName{"last", LossOn::last}};
+
+bool has_prompts(const std::vector<ExampleSet>& files) {
+  return std::ranges::any_of(files, [](const ExampleSet& file) {
+    return std::ranges::any_of(file.examples,
+                               [](const Example& e) { return !e.prompt.empty() || e.learned; });
+  });
+}
+
+std::string plural(std::int64_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void DataFlags::declare(Arguments& args) {
+  args.option("--data", paths,
+              "Folder with train and valid (.jsonl, .json, .csv, .tsv or .txt), or one such file, or - for "
+              "lines of "
+              "JSON from standard input; PATH:WEIGHT passes over it WEIGHT times an epoch. May be given "
+              "several times; "
+              "without a validation part some of the training part is held out")
+      .required()
+      .type_name("PATH[:WEIGHT]");
+  args.option("--columns", columns,
+              "Columns that have other names than the fields: prompt=question,completion=answer")
+      .type_name("FIELD=COLUMN,...");
+  args.flag("--skip-bad-rows", skip_bad_rows, "Leave out rows that cannot be read, and count them");
+  std::vector<std::string> names;
+  for (const LossOnName& entry : kLossOn) names.emplace_back(entry.name);
+  const Option on = args.option("--loss-on", loss_on,
+                                "What counts: all of a text and what an assistant says (usual), everything, "
+                                "completions and answers only, or the last answer")
+                        .one_of(names)
+                        .type_name("WHAT")
+                        .show_default();
+  args.flag("--mask-prompt", mask_prompt, "The same as --loss-on completion").excludes(on);
+}
+
+void DataFlags::declare_split(Arguments& args) {
+  args.option(
+          "--valid-fraction", valid_fraction,
+          "Hold out this share of the training part, drawn by --seed (default: a twentieth, from its end)")
+      .type_name("R")
+      .check(positive_number());
+}
+
+DataFileOptions DataFlags::file_options(ChatFormat* chat) const {
+  DataFileOptions options{.columns = {}, .skip_bad_rows = skip_bad_rows, .chat = chat};
+  try {
+    options.columns = parse_columns(columns);
+  } catch (const ValueError& error) {
+    throw UsageError(fmt::format("--columns: {}", error.what()));
+  }
+  return options;
+}
+
+DatasetOptions DataFlags::dataset_options(std::int64_t seq_len) const {
+  const auto* const entry =
+      std::ranges::find_if(kLossOn, [&](const LossOnName& e) { return loss_on == e.name; });
+  return {.seq_len = seq_len, .loss_on = mask_prompt ? LossOn::completion : entry->value};
+}
+
+std::vector<DataPath> DataFlags::data_paths() const {
+  std::vector<DataPath> list;
+  for (const std::string& path : paths) {
+    try {
+      list.push_back(parse_data_path(path));
+    } catch (const ValueError& error) {
+      throw UsageError(fmt::format("--data {}", error.what()));
+    }
+  }
+  return list;
+}
+
+std::string DataFlags::shown() const { return fmt::format("{}", fmt::join(paths, ", ")); }
+
+TrainingData DataFlags::load(const Tokenizer& tokenizer, std::int64_t seq_len, std::uint64_t seed,
+                             ChatFormat* chat) const {
+  if (valid_fraction && *valid_fraction >= 1)
+    throw UsageError(fmt::format("--valid-fraction {}: must be below 1", *valid_fraction));
+  const DatasetOptions options = dataset_options(seq_len);
+  DataSplits splits = load_splits(data_paths(), file_options(chat));
+  const bool asks_for_prompts = options.loss_on == LossOn::completion || options.loss_on == LossOn::last;
+  if (asks_for_prompts && !has_prompts(splits.train))
+    throw ValueError(
+        fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
+                    "{{\"prompt\", \"completion\"}}",
+                    shown()));
+  const bool held_out = splits.valid.empty();
+  if (held_out) {
+    for (ExampleSet& file : splits.train) {
+      std::optional<ExampleSet> held = valid_fraction ? hold_out_drawn(file, *valid_fraction, seed)
+                                                      : hold_out_end(file, least_held, seq_len);
+      if (held) splits.valid.push_back(*std::move(held));
+    }
+  } else if (valid_fraction) {
+    throw ValueError(
+        fmt::format("--valid-fraction: {} holds a validation part; leave the flag out", shown()));
+  }
+
+  TrainingData data{
+      .train = TokenDataset(splits.train, tokenizer, options), .valid = std::nullopt, .remark = {}};
+  // Names the part that is at fault; the training part's message needs no name.
+  if (!splits.valid.empty()) {
+    try {
+      data.valid.emplace(splits.valid, tokenizer, options);
+    } catch (const ValueError& error) {
+      throw ValueError(fmt::format("validation part of {}: {}", shown(), error.what()));
+    }
+  }
+  data.remark = fmt::format("data: {} to train on", plural(data.train.size(), "sequence"));
+  if (!data.valid) {
+    data.remark += ", too few to hold any out for validation";
+  } else {
+    const char* how = !held_out        ? ""
+                      : valid_fraction ? " (drawn: there is no valid split)"
+                                       : " (held out from the end: there is no valid split)";
+    data.remark += fmt::format(", {} to validate on{}", data.valid->size(), how);
+  }
+  data.remark += describe_losses(data.train.losses(), seq_len);
+  if (data.valid) {
+    const std::string of_valid = describe_losses(data.valid->losses(), seq_len);
+    if (!of_valid.empty()) data.remark += "; of those to validate on" + of_valid.substr(1);
+  }
+  data.remark += describe_rows(splits.train);
+  // More than half is no accident of a few long rows.
+  if (2 * data.train.truncated() > data.train.size())
+    data.remark += "\nwarning: most examples are cut: a larger --seq-len keeps them whole";
+  return data;
+}
+
+std::string describe_losses(const DatasetLosses& losses, std::int64_t seq_len) {
+  std::string text;
+  if (losses.truncated > 0) text += fmt::format("; {} cut to {} tokens", losses.truncated, seq_len);
+  if (losses.too_short > 0) text += fmt::format("; {} left out as too short", losses.too_short);
+  if (losses.prompt_fills > 0)
+    text += fmt::format("; {} left out, whose prompts fill the {} tokens", losses.prompt_fills, seq_len);
+  if (losses.masked > 0) text += fmt::format("; {} left out, in which nothing counts", losses.masked);
+  return text;
+}
+
+std::string describe_rows(const std::vector<ExampleSet>& files) {
+  std::int64_t empty = 0, bad = 0;
+  std::string first;
+  for (const ExampleSet& file : files) {
+    empty += file.empty_rows;
+    bad += file.bad_rows;
+    if (first.empty()) first = file.first_bad_row;
+  }
+  std::string text;
+  if (empty > 0) text += fmt::format("; {} left out as empty", plural(empty, "row"));
+  if (bad > 0) text += fmt::format("; {} left out as bad, the first: {}", plural(bad, "row"), first);
+  return text;
+}
+
+}  // namespace caldera::cli
