@@ -17,7 +17,7 @@ struct Batch {
   /// Rows that belong to one example: of a pair 2, the preferred one first.
   std::int64_t sequences_per_example = 1;
 
-  /// Where rows are packed: the lengths of the sequences that stand one behind the other in each row, padding
+  /// Lengths of the sequences that stand one behind the other in each row, where rows are packed; padding
   /// following the last. Empty: each row is one sequence.
   std::vector<std::vector<std::int64_t>> lengths;
 

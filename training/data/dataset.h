@@ -51,14 +51,14 @@ class TokenDataset {
   /// Throws ValueError when seq_len is not positive, no sequence is left, or some examples are pairs and some
   /// are not.
   TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer, const DatasetOptions& options);
-  /// The same of several files, each of which has a weight (ExampleSet::weight).
+  /// Takes several files, each with its weight (ExampleSet::weight).
   TokenDataset(std::span<const ExampleSet> files, const Tokenizer& tokenizer, const DatasetOptions& options);
 
   /// Number of examples.
   std::int64_t size() const { return static_cast<std::int64_t>(sequences_.size()) / sequences_per_example_; }
   /// Returns the examples of an epoch in their order, which depends on `seed`, `epoch`, sizes and weights
   /// alone: the same on every machine. A file of weight w is there floor(w) times, and a part of it that w
-  /// leaves over once, drawn anew in each epoch.
+  /// leaves over once, drawn freshly in each epoch.
   std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch) const;
   /// Number of examples of an epoch.
   std::int64_t epoch_size() const;

@@ -35,7 +35,7 @@ struct ExampleSet {
   /// From a .txt: one long document, to be cut into windows. Otherwise each example is a sequence of its own.
   bool plain_text = false;
   std::vector<Example> examples;
-  /// How often an epoch passes over the file: 2 takes every example twice, 0.25 a fresh quarter of them.
+  /// Passes over the file that an epoch makes: 2 takes every example twice, 0.25 a fresh quarter of them.
   double weight = 1;
   std::int64_t empty_rows = 0;     ///< left out: nothing to learn in them
   std::int64_t bad_rows = 0;       ///< left out on request: they could not be read

@@ -66,7 +66,7 @@ struct DataParts {
 DataSplits load_splits(std::span<const DataPath> paths, const DataFileOptions& options = {},
                        DataParts parts = {});
 
-/// The same of one folder or file.
+/// Reads one folder or file.
 DataSplits load_splits(const std::filesystem::path& path, const DataFileOptions& options = {},
                        DataParts parts = {});
 

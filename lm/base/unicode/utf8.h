@@ -1,4 +1,4 @@
-// UTF-8, as the Unicode standard defines it and ICU reads and writes it. Private to lm/.
+// UTF-8, as the Unicode standard defines it and ICU reads and writes it. Private to lm/ and training/.
 #pragma once
 
 #include <unicode/utf8.h>
