@@ -84,8 +84,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
   const TrainingFlags& training = flags.training;
   const std::int64_t batch = training.options.batch_size;
   const DatasetOptions options{
-      .seq_len =
-          choose_seq_len(training.seq_len, training.data.paths.empty() ? kDefaultTokens : kTrainingSeqLen, config),
+      .seq_len = choose_seq_len(training.seq_len,
+                                training.data.paths.empty() ? kDefaultTokens : kTrainingSeqLen, config),
       .loss_on = training.data.dataset_options(1).loss_on};
   if (training.data.paths.empty()) {
     const auto length = static_cast<std::size_t>(options.seq_len) + 1;
@@ -95,7 +95,8 @@ TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config
   }
   ChatFormat chat(load_chat_templates(flags.model));
   ExampleSet examples =
-      load_splits(training.data.data_paths(), training.data.file_options(&chat), {.valid = false}).train.front();
+      load_splits(training.data.data_paths(), training.data.file_options(&chat), {.valid = false})
+          .train.front();
   if (!examples.plain_text && static_cast<std::int64_t>(examples.examples.size()) > batch)
     examples.examples.resize(static_cast<std::size_t>(batch));
   return {examples, *load_tokenizer(flags.model), options};

@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/files/inputs.h"
-#include "cli/training/run_settings.h"
 #include "cli/training/dry_run.h"
+#include "cli/training/run_settings.h"
 #include "cli/training_run.h"
 #include "lm/base/atomic_file.h"
 #include "lm/models/registry.h"

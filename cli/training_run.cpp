@@ -134,8 +134,9 @@ void TrainingFlags::declare(Arguments& args) {
       .check(integer_in(1, 1 << 20))
       .show_default();
   optimizer.declare(args, options);
-  args.flag("--packing", packing,
-            "Fill rows of --seq-len with several sequences, which do not see one another, instead of padding");
+  args.flag(
+      "--packing", packing,
+      "Fill rows of --seq-len with several sequences, which do not see one another, instead of padding");
   args.flag("--dry-run", dry_run,
             "Show the first examples, with what counts in colour, lengths and numbers of batches, and stop");
   args.option("--val-every", options.val_every,
@@ -236,8 +237,8 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
 TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
                                 ChatFormat* chat) {
   flags.data.least_held = flags.options.batch_size;
-  TrainingData data =
-      flags.data.load(tokenizer, choose_seq_len(flags.seq_len, kTrainingSeqLen, config), flags.options.seed, chat);
+  TrainingData data = flags.data.load(tokenizer, choose_seq_len(flags.seq_len, kTrainingSeqLen, config),
+                                      flags.options.seed, chat);
   check_fits(data.train, config);
   if (data.valid) check_fits(*data.valid, config);
   return data;

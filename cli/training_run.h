@@ -73,8 +73,8 @@ struct TrainingFlags {
 std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t otherwise,
                             const ModelConfig& config);
 
-/// Reads the data (DataFlags::load) and checks that they fit the model. `chat` renders conversations; null refuses
-/// them.
+/// Reads the data (DataFlags::load) and checks that they fit the model. `chat` renders conversations; null
+/// refuses them.
 TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
                                 ChatFormat* chat = nullptr);
 

@@ -8,10 +8,10 @@
 
 namespace caldera::cli {
 
-/// Returns what --dry-run shows: "examples" (the first three: "text", and "learned", the text of the tokens that
-/// count), "lengths" (of all sequences: "min", "median", "max"), "histogram" (pairs of a length and how many
-/// have at most that and more than the one before), "sequences", "predictions", "rows_an_epoch", "steps",
-/// "padding" (share of the first epoch's inputs).
+/// Returns what --dry-run shows: "examples" (the first three: "text", and "learned", the text of the tokens
+/// that count), "lengths" (of all sequences: "min", "median", "max"), "histogram" (pairs of a length and how
+/// many have at most that and more than the one before), "sequences", "predictions", "rows_an_epoch",
+/// "steps", "padding" (share of the first epoch's inputs).
 nlohmann::ordered_json describe_dry_run(const TrainingFlags& flags, const TrainingData& data,
                                         const Tokenizer& tokenizer);
 

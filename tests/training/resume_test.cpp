@@ -166,7 +166,8 @@ TEST(Resume, TheFingerprintIsOfTokensAndMasks) {
   EXPECT_NE(of_five, data_fingerprint(resumed_data(6)));
   const ExampleSet prompts{.plain_text = false, .examples = {{"ab", "cd"}}};
   EXPECT_NE(data_fingerprint(TokenDataset(prompts, ByteTokenizer(), {.seq_len = 32})),
-            data_fingerprint(TokenDataset(prompts, ByteTokenizer(), {.seq_len = 32, .loss_on = LossOn::completion})));
+            data_fingerprint(
+                TokenDataset(prompts, ByteTokenizer(), {.seq_len = 32, .loss_on = LossOn::completion})));
 }
 
 TEST(TrainState, NumbersLoseNoBit) {

@@ -9,7 +9,6 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <ranges>
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
@@ -38,6 +37,12 @@ void rename_columns(nlohmann::ordered_json& object, const std::map<std::string, 
   for (auto& [field, value] : renamed.items()) object[field] = std::move(value);
 }
 
+std::string forms_shown() {
+  std::vector<std::string_view> shown;
+  for (const DataForm& form : detail::data_forms()) shown.push_back(form.shown);
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
 Example parse_example(DataRow& row, const DataFileOptions& options) {
   nlohmann::ordered_json& object = row.json;
   if (!object.is_object()) throw FileError(fmt::format("{}: a JSON object was expected", row.where));
@@ -47,8 +52,7 @@ Example parse_example(DataRow& row, const DataFileOptions& options) {
   const auto& forms = detail::data_forms();
   const auto form = std::ranges::find_if(forms, [&](const DataForm& f) { return f.is_that(fields); });
   if (form == forms.end()) {
-    throw FileError(fmt::format("{}: none of the forms {}; it has the fields {}", row.where,
-                                fmt::join(forms | std::views::transform(&DataForm::shown), ", "),
+    throw FileError(fmt::format("{}: none of the forms {}; it has the fields {}", row.where, forms_shown(),
                                 fmt::join(fields.names(), ", ")));
   }
   try {
@@ -186,8 +190,8 @@ DataSplits load_splits(std::span<const DataPath> paths, const DataFileOptions& o
     if (parts.train) {
       auto train = load_part(data.path, "train", options);
       if (!train)
-        throw FileError(fmt::format("{}: the folder holds no train.jsonl (or {})", data.path.string(),
-                                    fmt::join(detail::data_extensions() | std::views::drop(1), ", ")));
+        throw FileError(fmt::format("{}: the folder holds no train.jsonl, nor a train of another kind: {}",
+                                    data.path.string(), fmt::join(detail::data_extensions(), ", ")));
       add(splits.train, std::move(train), data.weight);
     }
     if (parts.valid) add(splits.valid, load_part(data.path, "valid", options), 1);
