@@ -47,6 +47,7 @@ void DataFlags::declare(Arguments& args) {
       .type_name("FIELD=COLUMN,...");
   args.flag("--skip-bad-rows", skip_bad_rows, "Leave out rows that cannot be read, and count them");
   std::vector<std::string> names;
+  names.reserve(kLossOn.size());
   for (const LossOnName& entry : kLossOn) names.emplace_back(entry.name);
   const Option on = args.option("--loss-on", loss_on,
                                 "What counts: all of a text and what an assistant says (usual), everything, "
