@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 
 #include "lm/adapters/adapter_config.h"
 #include "lm/adapters/lora.h"
@@ -37,6 +39,21 @@ std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, int
   return factors;
 }
 
+/// A folder to put into the place of `dir`; nothing where none can be made next to it.
+std::optional<StagedFolder> staged_beside(const std::filesystem::path& dir) try {
+  return std::optional<StagedFolder>(std::in_place, std::filesystem::canonical(dir));
+} catch (const FileError&) {
+  return std::nullopt;
+}
+
+/// Puts a folder into its place; false where the file system cannot, as at a mount point.
+bool commits(StagedFolder& folder) try {
+  folder.commit();
+  return true;
+} catch (const FileError&) {
+  return false;
+}
+
 }  // namespace
 
 void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles& files,
@@ -64,17 +81,23 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles
 }
 
 void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::string& base_model) {
-  const auto write = [&](const std::filesystem::path& folder) {
-    StagedFiles files;
-    save_adapter(model, folder, files, base_model);
-    files.commit();
-  };
   std::error_code error;
-  if (!std::filesystem::exists(dir / kConfigFile, error)) return write(dir);
-  // Both files at once: new weights with the old configuration would load, with a wrong scale.
-  StagedFolder folder(std::filesystem::canonical(dir));
-  write(folder.path());
-  folder.commit();
+  const bool replaces = std::filesystem::is_regular_file(dir / kConfigFile, error);
+  if (replaces) {
+    // Both files at once: new weights with the old configuration would load, with a wrong scale.
+    std::optional<StagedFolder> folder = staged_beside(dir);
+    if (folder) {
+      StagedFiles files;
+      save_adapter(model, folder->path(), files, base_model);
+      files.commit();
+      if (commits(*folder)) return;
+    }
+  }
+  StagedFiles files;
+  save_adapter(model, dir, files, base_model);
+  // Rather no adapter for a moment than one of two.
+  if (replaces) std::filesystem::remove(dir / kConfigFile, error);
+  files.commit();
 }
 
 AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {

@@ -148,14 +148,19 @@ void RunFolder::write_notes(const fs::path& folder) const {
 void RunFolder::save(const TrainState& state, bool publish) {
   const fs::path folder = checkpoint_path(path_, state.step);
   if (!saved_ && (options_.replace || !fs::exists(path_ / options_.marker))) publish = true;
-  if (saved_ || !options_.replace || !replace_all(folder.filename(), state, publish)) {
-    // Those of a later step are of the run that this one turned away from.
-    if (!saved_)
-      for (const std::int64_t step : checkpoint_steps(path_))
-        if (step > state.step) retire(checkpoint_path(path_, step));
+  const bool replaces = !saved_ && options_.replace;
+  if (!replaces || !replace_all(folder.filename(), state, publish)) {
     StagedFolder staged(folder);
     fill(staged.path(), state);
     staged.commit([](const fs::path&) { return false; });
+    // The file system cannot exchange folders: the marker goes first, so that what is left is no model,
+    // rather than the weights of one with the configuration of another.
+    std::error_code error;
+    if (replaces) fs::remove(path_ / options_.marker, error);
+    // Checkpoints of a later step are of the run that this one turned away from.
+    if (!saved_)
+      for (const std::int64_t step : checkpoint_steps(path_))
+        if (step > state.step || (replaces && step != state.step)) retire(checkpoint_path(path_, step));
     if (!saved_) write_notes(path_);
     if (publish) this->publish(folder);
   }
@@ -180,11 +185,6 @@ bool RunFolder::replace_all(const fs::path& checkpoint, const TrainState& state,
     });
     return true;
   } catch (const FileError&) {
-    // The file system cannot exchange folders. The marker goes first: what is left is no model, rather than
-    // the weights of one with the configuration of another.
-    std::error_code error;
-    fs::remove(path_ / options_.marker, error);
-    for (const std::int64_t step : checkpoint_steps(path_)) retire(checkpoint_path(path_, step));
     return false;
   }
 }
@@ -197,7 +197,7 @@ void RunFolder::publish(const fs::path& checkpoint) const {
       StagedFolder staged(path_);
       for (const fs::path& file : files) put_file(checkpoint / file, staged.path() / file);
       return staged.commit();
-    } catch (const FileError&) {  // as in replace_all
+    } catch (const FileError&) {  // as in save()
       std::error_code error;
       fs::remove(path_ / options_.marker, error);
     }

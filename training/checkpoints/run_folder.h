@@ -67,7 +67,7 @@ class RunFolder {
  private:
   void fill(const std::filesystem::path& folder, const TrainState& state) const;
   void write_notes(const std::filesystem::path& folder) const;
-  /// False where the file system cannot; the folder holds no model then.
+  /// False where it cannot be done in one step; nothing is changed then.
   bool replace_all(const std::filesystem::path& checkpoint, const TrainState& state, bool publish);
   void publish(const std::filesystem::path& checkpoint) const;
   void drop_old(const TrainState& state) const;

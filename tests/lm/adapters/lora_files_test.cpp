@@ -110,6 +110,23 @@ TEST_F(LoraFilesTest, BothFilesAreReplacedOrNeither) {
   EXPECT_NE(content(), before);
 }
 
+TEST_F(LoraFilesTest, AnAdapterOfAnotherScaleReplacesTheFolderAsAWhole) {
+  const auto model = save_random({"q_proj"});
+  std::ofstream(dir_ / "notes.txt") << "mine";
+  const auto inode = fs::hard_link_count(dir_ / "notes.txt");
+  const auto other = make_model();
+  apply_lora(*other, {.rank = 2, .alpha = 9}, {"v_proj"}, 1);
+  save_adapter(*other, fs::path(dir_.string() + "/"));
+  const auto loaded = make_model();
+  load_adapter(*loaded, dir_);
+  EXPECT_EQ(AdapterConfig::from_file(dir_ / "adapter_config.json").alpha, 9);
+  EXPECT_EQ(loaded->trainable_parameters().size(), 4U);
+  EXPECT_TRUE(fs::exists(dir_ / "notes.txt"));
+  EXPECT_EQ(fs::hard_link_count(dir_ / "notes.txt"), inode);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 3);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "the old folder is left";
+}
+
 TEST_F(LoraFilesTest, ABaseModelWhosePathIsNoTextIsNoHindrance) {
   const auto model = save_random({"q_proj"});
   save_adapter(*model, dir_, "models/b\xE9r");
