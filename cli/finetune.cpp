@@ -66,9 +66,9 @@ class FinetuneCommand : public Command {
                      device.to_string()));
     report(run_training(ObjectiveModels(*model, reference.get()), flags_, data,
                         {.marker = "adapter_config.json",
-                         .write = [&](const std::filesystem::path& folder, StagedFiles& files) {
-                           save_adapter(*model, folder, files, model_);
-                         }}));
+                         .write = [&](const std::filesystem::path& folder,
+                                      StagedFiles& files) { save_adapter(*model, folder, files, model_); },
+                         .tokenizer = *tokenizer}));
   }
 
  private:

@@ -59,10 +59,13 @@ class PretrainCommand : public Command {
     note(data.remark);
     note(fmt::format("training {} parameters, on {}", model->parameter_count(), device.to_string()));
     report(run_training(ObjectiveModels(*model), flags_, data,
-                        {.marker = "config.json", .write = [&](const fs::path& folder, StagedFiles& files) {
-                           copy_tokenizer(folder, files);
-                           model->save(folder, files);
-                         }}));
+                        {.marker = "config.json",
+                         .write =
+                             [&](const fs::path& folder, StagedFiles& files) {
+                               copy_tokenizer(folder, files);
+                               model->save(folder, files);
+                             },
+                         .tokenizer = *tokenizer}));
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "cli/files/outputs.h"
 #include "cli/training/run_control.h"
 #include "cli/training/run_settings.h"
+#include "cli/training/sample_observer.h"
 #include "engine/device/cpu_threads.h"
 #include "training/checkpoints/data_fingerprint.h"
 #include "training/evaluate/evaluate.h"
@@ -155,6 +156,13 @@ void TrainingFlags::declare(Arguments& args) {
           "Write a JSON object a step and validation there, as they come, or rows of CSV; an earlier file is "
           "replaced when the training begins, or gone on with")
       .type_name("FILE.jsonl|FILE.csv");
+  args.option("--sample-prompt", sample_prompt,
+              "With each validation, show how the model continues this (and in --report)")
+      .type_name("S");
+  args.option("--sample-tokens", sample_tokens, "Most tokens of such a sample")
+      .type_name("N")
+      .check(integer_in(1, 1 << 20))
+      .show_default();
   args.option("--tensorboard", tensorboard, "Write event files for TensorBoard into this folder")
       .type_name("DIR");
   args.option("--report", report,
@@ -278,6 +286,13 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   std::optional<EventLogObserver> events;
   if (!flags.tensorboard.empty()) observers.push_back(&events.emplace(flags.tensorboard));
   std::optional<ReportObserver> report;
+  std::optional<SampleObserver> samples;
+  if (!flags.sample_prompt.empty())
+    observers.push_back(&samples.emplace(model, output.tokenizer, flags.sample_prompt, flags.sample_tokens,
+                                         [&](std::int64_t step, const std::string& text) {
+                                           note(fmt::format("sample after step {}: {}", step, text));
+                                           if (report) report->add_sample(step, text);
+                                         }));
   if (!flags.report.empty())
     observers.push_back(&report.emplace(flags.report, begin_report(flags, data, environment)));
   const TrainResult result = train(models, *make_objective(flags.objective), data.train,

@@ -41,6 +41,8 @@ struct TrainingFlags {
   std::string log;
   std::string report;
   std::string tensorboard;
+  std::string sample_prompt;
+  std::int64_t sample_tokens = 64;
   std::int64_t keep = 2;
   bool overwrite = false;
   bool best = false;
@@ -82,6 +84,7 @@ TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer
 struct RunOutput {
   std::string marker;  ///< see RunFolderOptions
   RunFolder::WriteModel write;
+  const Tokenizer& tokenizer;  ///< of the model, for samples
 };
 
 /// Trains with progress on standard error and the log, if asked for, into the folder --out. Returns the

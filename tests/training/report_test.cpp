@@ -66,6 +66,7 @@ RunReport a_report() {
   RunReport report{.title = "runs/</script><b>&\"", .total_steps = 3, .seconds = 12.5, .tokens = 640};
   report.points = {point(1), point(2), point(3)};
   report.validations = {{0, 2.5}, {3, 1.25}};
+  report.samples = {{3, "once </script>\nupon"}};
   report.lengths = {.width = 4, .counts = {1, 0, 7}};
   report.settings = {{"model", "</script><script>alert(1)</script>"}, {"rank", "8"}};
   report.environment = {{"device", "cpu"}};
@@ -95,6 +96,7 @@ TEST(RunReport, ItsPageHoldsItAndNeedsNoNetwork) {
   ASSERT_EQ(read->validations.size(), 2U);
   EXPECT_EQ(read->validations[1].step, 3);
   EXPECT_EQ(read->validations[1].loss, 1.25);
+  EXPECT_EQ(read->samples, a_report().samples);
 }
 
 TEST(RunReport, AnotherTextIsNoReport) {

@@ -35,6 +35,8 @@ void ReportObserver::on_resume(std::int64_t step) {
     if (point.step <= step) series_.add(point);
   for (const ValidationRecord& record : before->validations)
     if (record.step <= step) report_.validations.push_back(record);
+  for (const auto& sample : before->samples)
+    if (sample.first <= step) report_.samples.push_back(sample);
   seconds_before_ = before->seconds;
   report_.tokens = before->tokens;
 }
@@ -59,6 +61,10 @@ void ReportObserver::on_step(const StepRecord& record) {
 void ReportObserver::on_validation(const ValidationRecord& record) {
   report_.validations.push_back(record);
   write(/*running=*/true);
+}
+
+void ReportObserver::add_sample(std::int64_t step, const std::string& text) {
+  report_.samples.emplace_back(step, text);
 }
 
 void ReportObserver::on_end() { write(/*running=*/false); }

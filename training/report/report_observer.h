@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "training/report/run_report.h"
 #include "training/trainer/observer.h"
@@ -25,6 +26,9 @@ class ReportObserver : public TrainObserver {
   void on_step(const StepRecord& record) override;
   void on_validation(const ValidationRecord& record) override;
   void on_end() override;
+
+  /// Adds what the model wrote after a step.
+  void add_sample(std::int64_t step, const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -35,7 +35,8 @@ svg text{fill:var(--soft);font:11px system-ui,sans-serif;font-variant-numeric:ta
 table{border-collapse:collapse;width:100%;font-size:13px}
 td{padding:4px 16px;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
 td:first-child{color:var(--soft)}tr:last-child td{border:0}
-.all .table{grid-column:1/-1;overflow-x:auto}.all tr:first-child td{font-weight:650;color:var(--soft)}
+.all .table:first-child{grid-column:1/-1}.all .table:first-child td:first-child{white-space:nowrap}
+.all .table:first-child td:last-child{width:100%;white-space:pre-wrap}
 @media(max-width:480px){.charts,.tables{grid-template-columns:1fr}main{padding:16px 12px}}
 )css";
 
@@ -185,6 +186,8 @@ if (D.lengths.counts.length) {
     f.picture.append(bar);
   });
 }
+if (D.samples.length) $('tables').classList.add('all');
+table('Samples', D.samples.map(([step, text]) => [`step ${step}`, text]));
 table('Settings', D.settings);
 table('Environment', D.environment);
 )js";

@@ -53,6 +53,8 @@ Json data_of(const RunReport& report) {
   data["seconds"] = six_digits(report.seconds);
   data["tokens"] = report.tokens;
   data["running"] = report.running;
+  data["samples"] = Json::array();
+  for (const auto& [step, text] : report.samples) data["samples"].push_back({step, text});
   data["lengths"] = {{"width", report.lengths.width}, {"counts", report.lengths.counts}};
   data["settings"] = table(report.settings);
   data["environment"] = table(report.environment);
@@ -148,6 +150,8 @@ std::optional<RunReport> report_of_page(std::string_view html) {
                                .tokens_per_second = data.at("tokens_per_second").at(i),
                                .step_ms = data.at("step_ms").at(i),
                                .peak_bytes = data.at("peak_bytes").at(i)});
+    for (const Json& sample : data.at("samples"))
+      report.samples.emplace_back(sample.at(0).get<std::int64_t>(), sample.at(1).get<std::string>());
     for (const Json& record : data.at("validations"))
       report.validations.push_back({.step = record.at(0), .loss = record.at(1)});
     return report;

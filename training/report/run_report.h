@@ -56,10 +56,11 @@ struct RunReport {
   std::int64_t total_steps = 0;
   std::vector<ReportPoint> points;
   std::vector<ValidationRecord> validations;
-  double seconds = 0;       ///< of the run so far
-  std::int64_t tokens = 0;  ///< trained on so far
-  bool running = false;     ///< the page loads itself again
-  LengthHistogram lengths;  ///< of the training data
+  double seconds = 0;                                           ///< of the run so far
+  std::int64_t tokens = 0;                                      ///< trained on so far
+  bool running = false;                                         ///< the page loads itself again
+  std::vector<std::pair<std::int64_t, std::string>> samples{};  ///< what the model wrote after a step
+  LengthHistogram lengths;                                      ///< of the training data
   ReportTable settings;
   ReportTable environment;
 };

@@ -166,3 +166,13 @@ expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "
 expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/board" \
   --iterations 2 --tensorboard "$work/board/events"
 grep -q 'train/loss' "$work"/board/events/events.out.tfevents.* || fail "no events"
+
+# Samples change nothing of the training.
+for flags in "" "--sample-prompt 1+ --sample-tokens 8 --report $work/sampled.html"; do
+  expect_exit 0 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/data" --out "$work/sampled" \
+    --iterations 4 --val-every 2 --dropout 0.1 --overwrite $flags
+  cp "$work/sampled/adapter_model.safetensors" "$work/weights${flags:+-sampled}"
+done
+cmp "$work/weights" "$work/weights-sampled" || fail "samples changed the training"
+[ "$(grep -a -c '^sample after step [024]: 1+' "$work/stderr")" -eq 3 ] || fail "not three samples: $(cat "$work/stderr")"
+grep -a -q '"samples":\[\[0,"1+' "$work/sampled.html" || fail "no samples in the report"
