@@ -143,6 +143,23 @@ TEST(Resume, IsExactForEveryOptimizer) {
   for (const std::string& name : optimizer_names()) expect_resumes_exactly({.optimizer = name});
 }
 
+// A run that was complete says what it said.
+TEST(Resume, OfACompleteRunDoesNothing) {
+  const TempFolder temp;
+  FileControl whole(temp / "whole");
+  const TrainResult expected = run({}, whole, resumed_options({}));
+  FileControl second(temp / "second");
+  second.begin_with(temp / "whole");
+  const TrainResult result = run({}, second, resumed_options({}));
+  EXPECT_EQ(result.end, TrainEnd::finished);
+  EXPECT_EQ(result.last_step.step, 12);
+  EXPECT_EQ(result.last_step.loss, expected.last_step.loss);
+  EXPECT_EQ(result.last_step.grad_norm, expected.last_step.grad_norm);
+  EXPECT_EQ(result.last_step.learning_rate, expected.last_step.learning_rate);
+  EXPECT_EQ(result.final_val_loss, expected.final_val_loss);
+  EXPECT_EQ(read_text_file(temp / "second"), read_text_file(temp / "whole"));
+}
+
 TEST(Resume, RefusesAnotherRun) {
   const TempFolder temp;
   FileControl first(temp / "state", 4);

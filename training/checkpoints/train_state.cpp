@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,11 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+/// A step whose gradients overflowed has no number for their norm, and JSON has none for infinity.
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
 std::optional<double> number_or_nothing(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
@@ -42,6 +49,8 @@ Json numbers_of(const TrainState& state) {
                  {"size", state.data.size},
                  {"row", state.data.row},
                  {"fingerprint", state.data_fingerprint}}},
+               {"loss", state.loss},
+               {"grad_norm", or_null(finite(state.grad_norm))},
                {"loss_scaler", nullptr},
                {"initial_val_loss", or_null(state.initial_val_loss)},
                {"val_loss", or_null(state.val_loss)},
@@ -69,6 +78,9 @@ TrainState from_numbers(const Json& numbers) {
                 .size = data.at("size"),
                 .row = data.value("row", std::uint64_t{0})};
   state.data_fingerprint = data.at("fingerprint");
+  state.loss = numbers.at("loss");
+  state.grad_norm =
+      number_or_nothing(numbers.at("grad_norm")).value_or(std::numeric_limits<double>::infinity());
   if (const Json& scaler = numbers.at("loss_scaler"); !scaler.is_null())
     state.loss_scaler = LossScaler::State{.scale = scaler.at("scale"), .good_steps = scaler.at("good_steps")};
   state.initial_val_loss = number_or_nothing(numbers.at("initial_val_loss"));

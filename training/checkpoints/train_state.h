@@ -32,6 +32,8 @@ struct TrainState {
   OptimizerState optimizer;
   std::map<std::string, LazyTensor> averages;  ///< of the parameters, where the run keeps them
   BatchPosition data;
+  double loss = 0;               ///< of the last step
+  double grad_norm = 0;          ///< of the last step
   std::string data_fingerprint;  ///< of the tokens, to notice other data
   std::optional<LossScaler::State> loss_scaler;
   std::optional<double> initial_val_loss;

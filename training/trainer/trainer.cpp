@@ -72,7 +72,11 @@ class Run {
     if (options_.try_longest) try_longest();
 
     TrainResult result;
-    result.last_step.step = state_.step;
+    result.last_step = {.step = state_.step,
+                        .loss = state_.loss,
+                        .learning_rate = schedule_.learning_rate(std::max<std::int64_t>(0, state_.step - 1)),
+                        .grad_norm = state_.grad_norm,
+                        .metrics = {}};
     if (state_.step == 0) validate();
     bool stopped = false;
     while (!stopped) {
@@ -90,6 +94,8 @@ class Run {
       result.last_step = train_step(state_.step + 1);
       ++state_.step;
       state_.tokens += result.last_step.tokens;
+      state_.loss = result.last_step.loss;
+      state_.grad_norm = result.last_step.grad_norm;
       for (TrainObserver* observer : observers_) observer->on_step(result.last_step);
     }
     model_.set_training(false);
