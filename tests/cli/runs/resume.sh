@@ -9,7 +9,7 @@ make_model
 # About a second, with all that a checkpoint must hold.
 flags="finetune --json --device cpu --model $work/base --data $work/data --rank 4 --iterations 300 --batch-size 3
   --grad-accumulation 2 --dropout 0.1 --seed 3 --schedule cosine --warmup 20 --learning-rate 5e-3 --val-every 25
-  --save-every 2 --keep 2 --optimizer adamw_8bit --optimizer-option min_8bit_size=1 --ema 0.9"
+  --save-every 2 --keep 2 --optimizer adamw_8bit --optimizer-option min_8bit_size=1 --packing --ema 0.9"
 # train OUT [FLAGS]
 train() {
   out=$1
