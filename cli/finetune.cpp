@@ -16,6 +16,7 @@
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"
+#include "training/objectives/registry.h"
 
 namespace caldera::cli {
 namespace {
@@ -41,17 +42,22 @@ class FinetuneCommand : public Command {
             "What dpo and its like compare with: a model with the same tokens (default: the model without "
             "its adapter)")
         .type_name("PATH");
+    args.option("--teacher", teacher_, "The model that distillation learns from, with the same tokens")
+        .type_name("PATH")
+        .excludes(args.get("--reference-model"));
     add_memory_limit(args);
     declare_lora(args, lora_, targets_);
   }
 
   void run() override {
     flags_.objective = objective_.options();
+    const DataNeeds needs = make_objective(flags_.objective)->needs();
+    flags_.mask_prompt = flags_.mask_prompt || needs.completions_only;
     flags_.check({"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     targets_ = resolve_targets(*model, targets_);
-    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
+    const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
     if (flags_.dry_run) return show(data, *tokenizer);
@@ -64,7 +70,7 @@ class FinetuneCommand : public Command {
     note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
                      model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
                      device.to_string()));
-    report(run_training(ObjectiveModels(*model, reference.get()), flags_, data,
+    report(run_training(ObjectiveModels(*model, reference.get(), tokenizer), flags_, data,
                         {.marker = "adapter_config.json",
                          .write = [&](const std::filesystem::path& folder,
                                       StagedFiles& files) { save_adapter(*model, folder, files, model_); },
@@ -72,16 +78,18 @@ class FinetuneCommand : public Command {
   }
 
  private:
-  // Null where --reference-model is not given.
+  // Null where neither --reference-model nor --teacher is given.
   std::unique_ptr<CausalLM> load_reference(const CausalLM& model) const {
-    if (reference_.empty()) return nullptr;
-    std::unique_ptr<CausalLM> reference =
-        load_model(reference_, {}, model.device(), parse_dtype(flags_.dtype));
+    const bool is_teacher = !teacher_.empty();
+    const std::string& path = is_teacher ? teacher_ : reference_;
+    if (path.empty()) return nullptr;
+    std::unique_ptr<CausalLM> reference = load_model(path, {}, model.device(), parse_dtype(flags_.dtype));
     if (reference->config().vocab_size != model.config().vocab_size)
-      throw ValueError(fmt::format(
-          "--reference-model {}: a vocabulary of {}, where the model has {}; give a model with the "
-          "same tokenizer",
-          reference_, reference->config().vocab_size, model.config().vocab_size));
+      throw ValueError(
+          fmt::format("{} {}: a vocabulary of {}, where the model has {}; give a model with the "
+                      "same tokenizer",
+                      is_teacher ? "--teacher" : "--reference-model", path, reference->config().vocab_size,
+                      model.config().vocab_size));
     reference->freeze();
     return reference;
   }
@@ -100,6 +108,7 @@ class FinetuneCommand : public Command {
 
   std::string model_;
   std::string reference_;
+  std::string teacher_;
   TrainingFlags flags_;
   ObjectiveFlags objective_;
   LoRAOptions lora_;

@@ -13,6 +13,7 @@
 #include "training/data/packing.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/batch_scores.h"
+#include "training/objectives/grpo.h"
 #include "training/objectives/loss.h"
 #include "training/objectives/next_token.h"
 #include "training/objectives/objective.h"

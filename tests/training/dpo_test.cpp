@@ -15,13 +15,6 @@ namespace {
 
 double log_sigmoid_of(double x) { return -std::log1p(std::exp(-x)); }
 
-std::vector<double> lengths_of(const Batch& batch) {
-  std::vector<double> lengths(static_cast<std::size_t>(batch.batch_size), 0.0);
-  for (std::size_t at = 0; at < batch.weights.size(); ++at)
-    lengths[at / static_cast<std::size_t>(batch.seq_len)] += batch.weights[at];
-  return lengths;
-}
-
 class DpoTest : public ::testing::TestWithParam<Device> {
  protected:
   void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
@@ -33,7 +26,7 @@ TEST_P(DpoTest, LossesAndMetricsAreThoseOfTheFormulas) {
   const Batch batch = whole(answer_pairs(5));
   model->set_training(false);
   const std::vector<double> policy = row_log_p(*model, batch), reference = row_log_p(*base, batch);
-  const std::vector<double> lengths = lengths_of(batch);
+  const std::vector<double> lengths = row_lengths_of(batch);
 
   // The loss of a pair from the two ratios, and their means over tokens.
   using Loss = std::function<double(double margin, double mean_margin)>;

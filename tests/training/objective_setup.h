@@ -60,7 +60,8 @@ inline TokenDataset answer_pairs(int n) {
   for (int i = 0; i < n; ++i)
     set.examples.push_back({.prompt = "q" + std::to_string(i),
                             .text = std::string(static_cast<std::size_t>(2 + i % 3), 'a'),
-                            .rejected = std::string(static_cast<std::size_t>(1 + i % 4), 'b')});
+                            .rejected = std::string(static_cast<std::size_t>(1 + i % 4), 'b'),
+                            .kind = ExampleKind::preference});
   return TokenDataset(set, ByteTokenizer(), {.seq_len = 32});
 }
 
@@ -81,6 +82,21 @@ inline std::vector<double> row_log_p(CausalLM& model, const Batch& batch) {
     rows[at / static_cast<std::size_t>(batch.seq_len)] += own[batch.targets[at]] - std::log(total);
   }
   return rows;
+}
+
+/// The number of predictions of each row that count.
+inline std::vector<double> row_lengths_of(const Batch& batch) {
+  std::vector<double> lengths(static_cast<std::size_t>(batch.batch_size), 0.0);
+  for (std::size_t at = 0; at < batch.weights.size(); ++at)
+    lengths[at / static_cast<std::size_t>(batch.seq_len)] += batch.weights[at];
+  return lengths;
+}
+
+/// The metric of this name; NaN where there is none.
+inline double value_of(const std::vector<Metric>& metrics, const std::string& name) {
+  for (const Metric& metric : metrics)
+    if (metric.name == name) return metric.value;
+  return std::nan("");
 }
 
 /// Compares the gradient of the objective's loss, with respect to all that is trained, with central

@@ -2,9 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace caldera {
+
+/// Holds what is known of rows that the model itself has written; all empty for rows of data.
+struct Drawn {
+  std::vector<float> rewards;     ///< of each row
+  std::vector<float> advantages;  ///< of each row: by how much it is better than its like
+  std::vector<float> deviations;  ///< of each row: the standard deviation of its group's rewards
+  std::vector<float> log_p;       ///< of each target, by the model that drew it; empty: by the present one
+};
 
 /// Rows of tokens. The arrays are row-major (batch_size, seq_len): targets[i] is what follows inputs[i],
 /// weights[i] is 1 where that prediction counts and 0 on padding and masked prompts. Padding is id 0.
@@ -16,6 +25,9 @@ struct Batch {
   std::vector<float> weights;
   /// Rows that belong to one example: of a pair 2, the preferred one first.
   std::int64_t sequences_per_example = 1;
+  std::vector<float> labels = {};      ///< of each example; empty where they have none
+  std::vector<std::string> data = {};  ///< of each prompt, Example::row
+  Drawn drawn = {};
 
   /// Lengths of the sequences that stand one behind the other in each row, where rows are packed; padding
   /// following the last. Empty: each row is one sequence.

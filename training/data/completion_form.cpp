@@ -15,9 +15,12 @@ Example read_completion(const DataLine& line) {
     Example example = line.chat->answer(prompt, completion, chat_tools(line));
     // Of a conversation only what the assistant says is learned.
     example.learned.emplace({TextSpan{0, example.text.size()}});
+    example.label = label_of(line);
     return example;
   }
-  return {.prompt = fields.require_string("prompt"), .text = fields.require_string("completion")};
+  return {.prompt = fields.require_string("prompt"),
+          .text = fields.require_string("completion"),
+          .label = label_of(line)};
 }
 
 }  // namespace

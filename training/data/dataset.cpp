@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/splitmix64.h"
@@ -55,6 +56,16 @@ TokenDataset::TokenDataset(std::span<const ExampleSet> files, const Tokenizer& t
                                    examples, pairs));
     sequences_per_example_ = 2;
   }
+  bool all_labelled = examples > 0;
+  bool first = true;
+  for (const ExampleSet& file : files)
+    for (const Example& example : file.examples) {
+      all_labelled = all_labelled && example.label.has_value();
+      if (std::exchange(first, false)) kind_ = example.kind;
+      if (example.kind != kind_)
+        throw ValueError("some examples are prompts or pairs, and others are not: train on one kind");
+    }
+  labelled_ = all_labelled;
   for (const ExampleSet& file : files) {
     const std::int64_t begin = size();
     for (const Example& example : file.examples) {
@@ -120,7 +131,8 @@ TokenDataset::Tokens TokenDataset::tokens_of(const Example& example, const std::
       std::fill_n(result.counts.begin(), tokens_before(example.prompt.size()), 0);
   }
   const auto eos = tokenizer.eos_id();
-  if (eos && !example.rendered && (ids.empty() || ids.back() != *eos)) {
+  if (eos && !example.rendered && example.kind != ExampleKind::prompt &&
+      (ids.empty() || ids.back() != *eos)) {
     ids.push_back(*eos);
     result.counts.push_back(1);
   }
@@ -148,6 +160,8 @@ void TokenDataset::add_example(const Example& example, const Tokenizer& tokenize
     return;
   }
   if (std::ranges::any_of(sequences, &Tokens::truncated)) ++losses_.truncated;
+  if (labelled_) labels_.push_back(static_cast<float>(*example.label));
+  if (kind_ == ExampleKind::prompt) rows_.push_back(example.row);
   for (const Tokens& tokens : sequences) {
     sequences_.push_back({tokens_.size(), tokens.ids.size()});
     tokens_.insert(tokens_.end(), tokens.ids.begin(), tokens.ids.end());
@@ -239,6 +253,10 @@ Batch TokenDataset::batch(std::span<const std::int64_t> indices) const {
       std::ssize(rows),
       std::min((static_cast<std::int64_t>(longest) + kRound - 1) / kRound * kRound, options_.seq_len));
   batch.sequences_per_example = sequences_per_example_;
+  for (const auto index : indices) {
+    if (labelled_) batch.labels.push_back(labels_[static_cast<std::size_t>(index)]);
+    if (!rows_.empty()) batch.data.push_back(rows_[static_cast<std::size_t>(index)]);
+  }
   for (std::size_t row = 0; row < rows.size(); ++row)
     fill_row(batch, static_cast<std::int64_t>(row), 0, rows[row]);
   return batch;

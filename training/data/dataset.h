@@ -64,6 +64,9 @@ class TokenDataset {
   std::int64_t epoch_size() const;
   /// 2 where the examples are pairs, else 1.
   std::int64_t sequences_per_example() const { return sequences_per_example_; }
+  ExampleKind kind() const { return kind_; }
+  /// Whether every example has a label.
+  bool is_labelled() const { return labelled_; }
   std::int64_t seq_len() const { return options_.seq_len; }
   /// The tokens of example `index`; of its sequence `which`, where it has several.
   std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const;
@@ -112,6 +115,10 @@ class TokenDataset {
 
   DatasetOptions options_;
   std::int64_t sequences_per_example_ = 1;
+  ExampleKind kind_ = ExampleKind::text;
+  bool labelled_ = false;
+  std::vector<float> labels_;      // of each example, where all have one
+  std::vector<std::string> rows_;  // of each prompt
   std::vector<std::int32_t> tokens_;
   std::vector<std::uint8_t> counts_;  // of each of tokens_
   std::vector<Sequence> sequences_;

@@ -17,17 +17,31 @@ struct TextSpan {
   bool operator==(const TextSpan&) const = default;
 };
 
+/// Says what an example is, so that an objective gets what it trains on.
+enum class ExampleKind : std::uint8_t {
+  text,        ///< a text or a conversation, with or without a prompt
+  preference,  ///< an answer that was preferred to another one
+  similar,     ///< two texts that belong together
+  prompt,      ///< a prompt that the model is to answer
+};
+
 /// One example of a data file. The model sees `prompt` followed by `text`; `prompt` may be empty.
 struct Example {
   std::string prompt;
   std::string text;
-  /// Set in a pair: the text to which `text` was preferred as the answer to `prompt`.
+  /// Set in a pair: the text to which `text` was preferred as the answer to `prompt`; of similar texts the
+  /// other one.
   std::optional<std::string> rejected = {};
   /// The parts of `text` that the model is to produce, in order; nothing: all of it. (An empty list: none of
   /// it.)
   std::optional<std::vector<TextSpan>> learned = {};
   /// From a chat template: the special tokens are in the text, and none is added.
   bool rendered = false;
+  ExampleKind kind = ExampleKind::text;
+  /// Holds the label of the row: 1 for a good answer and 0 for a bad one, or the number of a class.
+  std::optional<double> label = {};
+  /// Holds the row of a prompt, a JSON object, for the program that judges answers.
+  std::string row = {};
 };
 
 /// The examples of one file.

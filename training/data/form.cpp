@@ -16,6 +16,14 @@ nlohmann::ordered_json chat_messages(const DataLine& line, const char* name) {
   return messages;
 }
 
+std::optional<double> label_of(const DataLine& line) {
+  const nlohmann::json* label = line.fields.find("label");
+  if (label == nullptr) return std::nullopt;
+  if (label->is_boolean()) return label->get<bool>() ? 1 : 0;
+  if (label->is_number_integer() && label->get<std::int64_t>() >= 0) return label->get<double>();
+  return std::nullopt;
+}
+
 nlohmann::ordered_json chat_tools(const DataLine& line) {
   if (!line.fields.has("tools")) return {};
   return line.object.at("tools");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,9 @@ struct DataForm {
 /// Returns the messages of field `name` of the line, in the order of their members. Throws FileError unless
 /// it is a list of objects, each with a "role", or where there is no chat template.
 nlohmann::ordered_json chat_messages(const DataLine& line, const char* name);
+/// Returns the line's "label": true and false are 1 and 0, a whole number of at least 0 is itself. Nothing
+/// where there is none or it is something else, which is no matter to objectives without labels.
+std::optional<double> label_of(const DataLine& line);
 /// Returns the line's "tools", null where it has none.
 nlohmann::ordered_json chat_tools(const DataLine& line);
 

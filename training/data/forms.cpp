@@ -5,6 +5,8 @@
 // A line a form: F(NAME) stands for `DataForm NAME_form()` of data/NAME_form.cpp. The more particular first.
 #define CALDERA_DATA_FORMS(F) \
   F(pair)                     \
+  F(similar)                  \
+  F(prompt)                   \
   F(chat)                     \
   F(completion)               \
   F(text)

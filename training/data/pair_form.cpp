@@ -40,6 +40,7 @@ Example read_chat_pair(const DataLine& line) {
   const nlohmann::ordered_json tools = chat_tools(line);
   Example example = line.chat->answer(prompt, chosen, tools);
   example.rejected = line.chat->answer(prompt, rejected, tools).text;
+  example.kind = ExampleKind::preference;
   return example;
 }
 
@@ -49,7 +50,8 @@ Example read_pair(const DataLine& line) {
     return read_chat_pair(line);
   return {.prompt = fields.require_string("prompt"),
           .text = fields.require_string("chosen"),
-          .rejected = fields.require_string("rejected")};
+          .rejected = fields.require_string("rejected"),
+          .kind = ExampleKind::preference};
 }
 
 }  // namespace

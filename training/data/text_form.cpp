@@ -8,7 +8,8 @@ DataForm text_form() {
           .is_that = [](const JsonFields& fields) { return fields.names_field("text"); },
           .read =
               [](const DataLine& line) {
-                return Example{.prompt = {}, .text = line.fields.require_string("text")};
+                return Example{
+                    .prompt = {}, .text = line.fields.require_string("text"), .label = label_of(line)};
               }};
 }
 

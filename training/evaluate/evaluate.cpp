@@ -9,13 +9,14 @@ namespace caldera {
 Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
                     std::span<const Batch> batches) {
   const EvaluationMode mode(models.policy());
-  std::int64_t count = 0;
-  for (const Batch& batch : batches) count += objective.count(batch);
-  if (count == 0) throw ValueError("evaluate: the data hold no token that counts");
-
   Evaluation result;
+  MetricTotals metrics;
   double sum = 0;
-  for (const Batch& batch : batches) {
+  std::int64_t counted = 0;
+  for (const Batch& given : batches) {
+    const Batch batch = objective.prepare(models, given, /*seed=*/static_cast<std::uint64_t>(counted));
+    const std::int64_t count = objective.count(batch);
+    counted += count;
     const ObjectiveSums sums = objective.sums(models, batch);
     std::vector<LazyTensor> outputs{sums.loss};
     for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
@@ -23,15 +24,42 @@ Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
     sum += sums.loss.item<double>();
     std::vector<double> values;
     for (const MetricSum& metric : sums.metrics) values.push_back(metric.sum.item<double>());
-    add_metrics(result.metrics, sums.metrics, values, count);
+    metrics.add(sums.metrics, values, count);
     result.tokens += batch.counted();
   }
-  result.loss = sum / static_cast<double>(count);
+  if (counted == 0) throw ValueError("evaluate: the data hold no token that counts");
+  result.loss = sum / static_cast<double>(counted);
+  result.metrics = metrics.means();
   return result;
 }
 
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {
   return evaluate(ObjectiveModels(model), NextToken(), batches);
+}
+
+void check_fits(const TokenDataset& data, const Objective& objective) {
+  const auto shown = [](ExampleKind kind) {
+    switch (kind) {
+      case ExampleKind::preference:
+        return "pairs ({\"prompt\", \"chosen\", \"rejected\"})";
+      case ExampleKind::similar:
+        return "texts that belong together ({\"anchor\", \"positive\"})";
+      case ExampleKind::prompt:
+        return "prompts alone ({\"prompt\"})";
+      case ExampleKind::text:
+        break;
+    }
+    return "texts, not pairs";
+  };
+  const DataNeeds needs = objective.needs();
+  if (data.kind() != needs.kind || data.sequences_per_example() != objective.sequences_per_example())
+    throw ValueError(fmt::format("{} trains on {}; the data hold {}", objective.name(), shown(needs.kind),
+                                 shown(data.kind())));
+  if (needs.labels && !data.is_labelled())
+    throw ValueError(
+        fmt::format("{} trains on labelled texts; give every line a \"label\" of true, false or a "
+                    "whole number",
+                    objective.name()));
 }
 
 void check_fits(const TokenDataset& data, const ModelConfig& config) {

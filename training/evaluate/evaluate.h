@@ -30,5 +30,7 @@ Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 /// Throws ValueError when a token of the dataset is outside of the model's vocabulary, or a sequence is
 /// longer than its positions.
 void check_fits(const TokenDataset& data, const ModelConfig& config);
+/// Throws ValueError when the dataset does not hold what the objective trains on.
+void check_fits(const TokenDataset& data, const Objective& objective);
 
 }  // namespace caldera

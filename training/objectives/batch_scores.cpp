@@ -55,6 +55,24 @@ LazyTensor row_lengths(const CausalLM& model, const Batch& batch) {
   return LazyTensor::from_vector(lengths, Shape{batch.batch_size}, model.device());
 }
 
+std::vector<std::int32_t> row_tokens(const Batch& batch, std::int64_t row) {
+  const std::int64_t begin = row * batch.seq_len;
+  std::int64_t last = batch.seq_len - 1;  // prediction that counts
+  while (last > 0 && batch.weights[static_cast<std::size_t>(begin + last)] == 0) --last;
+  const auto at = batch.inputs.begin() + static_cast<std::ptrdiff_t>(begin);
+  std::vector<std::int32_t> tokens(at, at + static_cast<std::ptrdiff_t>(last) + 1);
+  tokens.push_back(batch.targets[static_cast<std::size_t>(begin + last)]);
+  return tokens;
+}
+
+std::int64_t first_counted(const Batch& batch, std::int64_t row) {
+  std::int64_t first = 0;
+  while (first + 1 < batch.seq_len &&
+         batch.weights[static_cast<std::size_t>(row * batch.seq_len + first)] == 0)
+    ++first;
+  return first;
+}
+
 LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride) {
   return slice(rows, 0, first, std::nullopt, stride);
 }

@@ -1,6 +1,9 @@
 // Scores of a batch: the log-probabilities that a model gives to what counts in it.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "lm/models/causal_lm.h"
 #include "training/data/batch.h"
 
@@ -22,6 +25,12 @@ LazyTensor row_log_probabilities(CausalLM& model, const Batch& batch);
 
 /// Counts the predictions of each row that count: (rows) f32, on the model's device; at least 1.
 LazyTensor row_lengths(const CausalLM& model, const Batch& batch);
+
+/// Returns the tokens of a row, the last one included; padding is not.
+std::vector<std::int32_t> row_tokens(const Batch& batch, std::int64_t row);
+
+/// Returns the first prediction of a row that counts: the number of tokens before that one, less 1.
+std::int64_t first_counted(const Batch& batch, std::int64_t row);
 
 /// Returns every `stride`-th of `rows`, (rows), from `first` on: of pairs the chosen ones are 0, 2, 4, ...
 LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride);

@@ -20,7 +20,9 @@
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
+#include "ops/elementwise/exponential.h"
 #include "ops/loss/cross_entropy.h"
+#include "ops/nn/softmax.h"
 #include "ops/shape/joining.h"
 #include "training/objectives/online_log_probabilities.h"
 
@@ -66,6 +68,12 @@ class RowParts {
     const std::int64_t at_a_time = at_most > 0 ? at_most : rows_at_a_time(classes, hidden.shape(-1));
     count_ = std::max<std::int64_t>(1, (rows_ + at_a_time - 1) / at_a_time);
     hidden_ = reshape(hidden, Shape{rows_, hidden.shape(-1)});
+  }
+
+  /// In as many parts.
+  RowParts(const char* op, const LazyTensor& hidden, const LazyTensor& targets, std::int64_t parts)
+      : RowParts(op, hidden, targets, 1, std::max<std::int64_t>(1, targets.shape().numel())) {
+    count_ = parts;
   }
 
   std::int64_t count() const { return count_; }
@@ -179,6 +187,27 @@ LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t clas
     }
   }
   return reshape(results.size() == 1 ? results[0] : concatenate(results), targets.shape());
+}
+
+LazyTensor head_divergence_sum(const Headed& teacher, const Headed& student, std::int64_t classes,
+                               double temperature, const LazyTensor& weights, std::int64_t rows) {
+  const RowParts of_teacher("head_divergence_sum", teacher.hidden, weights, classes, rows);
+  const RowParts of_student("head_divergence_sum", student.hidden, weights, classes, rows);
+  const std::int64_t parts = std::max(of_teacher.count(), of_student.count());
+  const RowParts p_rows("head_divergence_sum", teacher.hidden, weights, parts);
+  const RowParts q_rows("head_divergence_sum", student.hidden, weights, parts);
+  LazyTensor total;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const auto log_probabilities = [&](const Headed& model, const LazyTensor& hidden) {
+      return log_softmax(wide_logits(model.head, hidden) / temperature, -1);
+    };
+    const LazyTensor p = log_probabilities(teacher, p_rows.hidden(i));
+    const LazyTensor q = log_probabilities(student, q_rows.hidden(i));
+    const LazyTensor weight = p_rows.of(weights, i), each = sum(exp(p) * (p - q), {-1});
+    const LazyTensor own = sum(where(equal(weight, 0.0), zeros_like(each), each * weight));
+    total = i == 0 ? own : total + own;
+  }
+  return total;
 }
 
 LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,

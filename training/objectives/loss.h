@@ -71,6 +71,18 @@ CrossEntropySum head_cross_entropy_sum(const LazyTensor& hidden, std::int64_t cl
 LazyTensor log_probabilities_of_head(const LazyTensor& hidden, std::int64_t classes, const Head& head,
                                      const LazyTensor& targets, const HeadTraits& traits = {});
 
+/// Hidden states (..., features), and the head that makes logits of them.
+struct Headed {
+  LazyTensor hidden;
+  Head head;
+};
+
+/// The sum over rows of weight * KL(p || q) in nats, a scalar, for p = softmax(teacher's logits /
+/// temperature) and q of the student's alike; weights (...), hidden states (..., features of each). Computed
+/// rows_at_a_time() rows at a time, as head_cross_entropy_sum() is; a row of weight 0 does not count.
+LazyTensor head_divergence_sum(const Headed& teacher, const Headed& student, std::int64_t classes,
+                               double temperature, const LazyTensor& weights, std::int64_t rows = 0);
+
 /// The mean: sum(w * nll) / sum(w), a scalar; 0 if no position counts. (Weights of classes, or none:
 /// cross_entropy() of ops/loss/cross_entropy.h.)
 LazyTensor weighted_cross_entropy(const LazyTensor& logits, const LazyTensor& targets,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace caldera {
 
 /// A figure that an objective reports besides its loss, summed over what the batch counts.
 struct MetricSum {
-  std::string name;  ///< a key of the log's lines, such as "accuracy"
-  LazyTensor sum;    ///< a scalar
+  std::string name;         ///< a key of the log's lines, such as "accuracy"
+  LazyTensor sum;           ///< a scalar
+  std::int64_t count = -1;  ///< what the sum is over, where that is not what the objective counts
 };
 
 /// A figure of a record: a mean over what counts.
@@ -23,8 +25,17 @@ struct Metric {
   bool operator==(const Metric&) const = default;
 };
 
-/// Adds values[i] / count to totals[i], with the names of `sums`. `totals` may be empty: it gets those names.
-void add_metrics(std::vector<Metric>& totals, const std::vector<MetricSum>& sums,
-                 const std::vector<double>& values, std::int64_t count);
+/// Adds metrics up over the batches of a step or a validation.
+class MetricTotals {
+ public:
+  /// `values` are those of the sums, `count` is what the objective counts in the batch.
+  void add(const std::vector<MetricSum>& sums, std::span<const double> values, std::int64_t count);
+  /// The means, in the order of the sums; 0 where nothing was counted.
+  std::vector<Metric> means() const;
+
+ private:
+  std::vector<Metric> totals_;
+  std::vector<std::int64_t> counts_;
+};
 
 }  // namespace caldera

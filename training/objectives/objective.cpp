@@ -15,6 +15,12 @@ void ObjectiveModels::require_reference(std::string_view objective) const {
         objective));
 }
 
+void ObjectiveModels::require_teacher(std::string_view objective) const {
+  if (reference_ == nullptr)
+    throw ValueError(
+        fmt::format("{} learns from a second model, and there is none: give a teacher", objective));
+}
+
 LazyTensor ObjectiveModels::reference(const std::function<LazyTensor(CausalLM& model)>& compute) const {
   CausalLM& model = reference_ != nullptr ? *reference_ : policy_;
   const EvaluationMode mode(model);

@@ -4,28 +4,39 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lm/models/causal_lm.h"
+#include "lm/tokenizers/tokenizer.h"
 #include "training/data/batch.h"
+#include "training/data/example.h"
 #include "training/objectives/metric.h"
 
 namespace caldera {
 
-/// Gives an objective the models that it computes with. Neither is owned; both must outlive it.
+/// Gives an objective the models that it computes with, and their tokenizer. None is owned; all must outlive
+/// it.
 class ObjectiveModels {
  public:
   /// `policy` is the model that is trained. `reference` is a model that is not; without one the reference is
   /// the policy with its adapter switched off.
-  explicit ObjectiveModels(CausalLM& policy, CausalLM* reference = nullptr)
-      : policy_(policy), reference_(reference) {}
+  /// The tokenizer is for objectives that write answers.
+  explicit ObjectiveModels(CausalLM& policy, CausalLM* reference = nullptr,
+                           std::shared_ptr<const Tokenizer> tokenizer = nullptr)
+      : policy_(policy), reference_(reference), tokenizer_(std::move(tokenizer)) {}
 
   CausalLM& policy() const { return policy_; }
+  /// May be null.
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
   /// Throws ValueError where there is no reference: no second model, and no adapter to switch off.
   void require_reference(std::string_view objective) const;
+  /// Throws ValueError where there is no second model.
+  void require_teacher(std::string_view objective) const;
 
   /// Returns what `compute` makes with the reference model, without a gradient. The model is in evaluation
   /// mode meanwhile, and is put back into the mode that it was in.
@@ -34,6 +45,15 @@ class ObjectiveModels {
  private:
   CausalLM& policy_;
   CausalLM* reference_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+/// Says what an objective needs of its data.
+struct DataNeeds {
+  ExampleKind kind = ExampleKind::text;
+  bool labels = false;            ///< each example has one
+  bool completions_only = false;  ///< predictions of prompts do not count
+  std::int64_t least_batch = 1;   ///< examples a batch
 };
 
 /// Holds what an objective makes of a batch, lazily.
@@ -56,6 +76,19 @@ class Objective {
   virtual std::int64_t sequences_per_example() const { return 1; }
   /// Whether it computes with ObjectiveModels::reference.
   virtual bool needs_reference() const { return false; }
+  /// Whether that must be a second model.
+  virtual bool needs_teacher() const { return false; }
+  virtual DataNeeds needs() const {
+    return {.kind = sequences_per_example() == 2 ? ExampleKind::preference : ExampleKind::text};
+  }
+
+  /// Makes of a batch of data what is trained on: for objectives whose rows the model writes itself. What is
+  /// random in it is a function of `seed`.
+  virtual Batch prepare(const ObjectiveModels& /*models*/, Batch batch, std::uint64_t /*seed*/) const {
+    return batch;
+  }
+  /// Steps that are made with a batch once it is prepared.
+  virtual std::int64_t steps_per_batch() const { return 1; }
 
   /// The number of things in `batch` that count, by which sums are divided: predictions, or pairs. Sums and
   /// counts are added up over the batches of a step, so that a step's loss is the mean over all of it.

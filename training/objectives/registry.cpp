@@ -12,7 +12,12 @@
 // A line an objective: F(NAME) stands for `detail::ObjectiveKind NAME_objective()` of objectives/NAME.cpp.
 #define CALDERA_OBJECTIVES(F) \
   F(next_token)               \
-  F(dpo)
+  F(dpo)                      \
+  F(orpo)                     \
+  F(kto)                      \
+  F(distillation)             \
+  F(embedding)                \
+  F(grpo)
 
 namespace caldera {
 
@@ -79,7 +84,7 @@ const std::vector<ObjectiveOption>& options_of_objective(const std::string& name
   return kind_of(name).options;
 }
 
-std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options) {
+ObjectiveOptions completed_options(const ObjectiveOptions& options) {
   const detail::ObjectiveKind& kind = kind_of(options.name);
   for (const auto& [name, value] : options.more) check_number(kind, option_of(kind, name, true), value);
   for (const auto& [name, value] : options.words) check_word(kind, option_of(kind, name, false), value);
@@ -90,7 +95,12 @@ std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options) {
     else
       complete.words.try_emplace(option.name, option.words.empty() ? "" : option.words.front());
   }
-  return kind.make(complete);
+  return complete;
+}
+
+std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options) {
+  const ObjectiveOptions complete = completed_options(options);
+  return kind_of(options.name).make(complete);
 }
 
 }  // namespace caldera

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
@@ -26,13 +27,10 @@ using Clock = std::chrono::steady_clock;
 // Streams of the run's seed.
 constexpr std::uint64_t kDataStream = 1;
 constexpr std::uint64_t kDropoutStream = 2;
+constexpr std::uint64_t kDrawnStream = 3;
 
 double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-const char* kind_of_data(std::int64_t sequences_per_example) {
-  return sequences_per_example == 2 ? "pairs ({\"prompt\", \"chosen\", \"rejected\"})" : "texts, not pairs";
 }
 
 class Run {
@@ -236,6 +234,7 @@ class Run {
     std::int64_t longest = 0;
     for (std::int64_t i = 1; i < data_.size(); ++i)
       if (length(i) > length(longest)) longest = i;
+    if (objective_.needs().kind == ExampleKind::prompt) return;  // what it trains on is written yet
     const auto rows = static_cast<std::size_t>(options_.batch_size);
     const Batch batch = options_.packing == Packing::none
                             ? data_.batch(std::vector<std::int64_t>(rows, longest))
@@ -259,14 +258,15 @@ class Run {
     model_.set_random_seed(
         mix_seed(mix_seed(options_.seed, kDropoutStream), static_cast<std::uint64_t>(step)));
     const double learning_rate = schedule_.learning_rate(step - 1);
-    std::vector<Batch> micro_batches;
+    const std::vector<Batch>& micro_batches = prepared_batches(step);
     std::int64_t tokens = 0;
     std::int64_t count = 0;
-    for (std::int64_t i = 0; i < options_.grad_accumulation; ++i) {
-      micro_batches.push_back(batches_.next());
-      tokens += micro_batches.back().counted();
-      count += objective_.count(micro_batches.back());
+    for (const Batch& batch : micro_batches) {
+      tokens += batch.counted();
+      count += objective_.count(batch);
     }
+    if (count == 0) throw Error(fmt::format("step {}: nothing counts in what the model has written", step));
+    MetricTotals metrics;
 
     StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens, .metrics = {}};
     if (scaler_) record.loss_scale = scaler_->scale();
@@ -283,7 +283,7 @@ class Run {
         outputs.push_back(figures({loss}, sums));
         const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
         record.loss += values[0];
-        add_metrics(record.metrics, sums.metrics, {values.begin() + 1, values.end()}, count);
+        metrics.add(sums.metrics, std::span(values).subspan(1), objective_.count(micro_batches[i]));
       } else {
         if (scaler_) scaler_->unscale(grads);
         if (options_.max_grad_value > 0) clip_grad_value(grads, options_.max_grad_value);
@@ -307,10 +307,11 @@ class Run {
         const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
         record.loss += values[0];
         record.grad_norm = values[1];
-        add_metrics(record.metrics, sums.metrics, {values.begin() + 2, values.end()}, count);
+        metrics.add(sums.metrics, std::span(values).subspan(2), objective_.count(micro_batches[i]));
       }
       host_start = Clock::now();
     }
+    record.metrics = metrics.means();
     if (!std::isfinite(record.loss)) diverged("loss", record.loss, step);
     const bool finite = std::isfinite(record.grad_norm);
     if (scaler_) {
@@ -326,6 +327,18 @@ class Run {
     record.device_ms = times.device_ms;
     record.peak_bytes = peak_bytes();
     return record;
+  }
+
+  // The batches of a step: new ones, or those of the step before where the objective makes several with them.
+  const std::vector<Batch>& prepared_batches(std::int64_t step) {
+    if (!micro_batches_.empty() && (step - 1) % objective_.steps_per_batch() != 0) return micro_batches_;
+    micro_batches_.clear();
+    const std::uint64_t seed =
+        mix_seed(mix_seed(options_.seed, kDrawnStream), static_cast<std::uint64_t>(step));
+    for (std::int64_t i = 0; i < options_.grad_accumulation; ++i)
+      micro_batches_.push_back(
+          objective_.prepare(models_, batches_.next(), mix_seed(seed, static_cast<std::uint64_t>(i))));
+    return micro_batches_;
   }
 
   void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss) {
@@ -380,6 +393,7 @@ class Run {
   Schedule schedule_;
   BatchIterator batches_;
   std::vector<Batch> validation_;
+  std::vector<Batch> micro_batches_;  // of the step
   std::optional<WeightAverage> average_;
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
@@ -416,14 +430,18 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
                   std::span<TrainObserver* const> observers, TrainControl* control) {
   options.validate();
   if (objective.needs_reference()) models.require_reference(objective.name());
+  if (objective.needs_teacher()) models.require_teacher(objective.name());
   for (const TokenDataset* part : {&data, valid}) {
     if (part == nullptr) continue;
     check_fits(*part, models.policy().config());
-    if (part->sequences_per_example() != objective.sequences_per_example())
-      throw ValueError(fmt::format("{} trains on {}; the data hold {}", objective.name(),
-                                   kind_of_data(objective.sequences_per_example()),
-                                   kind_of_data(part->sequences_per_example())));
+    check_fits(*part, objective);
   }
+  const DataNeeds needs = objective.needs();
+  if (options.packing != Packing::none && (needs.kind != ExampleKind::text || needs.labels))
+    throw ValueError(fmt::format("{} takes no packed rows: train without packing", objective.name()));
+  if (options.batch_size < needs.least_batch)
+    throw ValueError(fmt::format("{} compares the examples of a batch: give a batch size of at least {}",
+                                 objective.name(), needs.least_batch));
   return Run(models, objective, data, valid, options, observers, control)();
 }
 

@@ -1,0 +1,145 @@
+# Each objective by its flags, as docs/guide/training.md shows them: on the CPU and on Vulkan, and what a story model
+# learns by it, on examples that it was not trained on.
+. tests/support/cli.sh
+model=$(require_data stories260K) || exit $?
+data=$(require_data wikisql) || exit $?
+devices=cpu
+if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+  use_validation
+  devices="cpu vulkan"
+fi
+
+# rows FORM FILE: the questions and answers of FILE as rows of FORM, with the answers to other questions as the bad ones.
+rows() {
+  awk -v form="$1" '
+    { sub(/^\{"text": "/, ""); sub(/"\}$/, ""); at = index($0, "\\nA: ")
+      prompt[NR] = substr($0, 1, at + 4); answer[NR] = substr($0, at + 5) }
+    END { for (i = 1; i <= NR; ++i) {
+            other = answer[(i + 20) % NR + 1]
+            if (form == "pairs")
+              printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", prompt[i], answer[i], other
+            else if (form == "labels")
+              printf "{\"prompt\": \"%s\", \"completion\": \"%s\", \"label\": %s}\n", prompt[i],
+                i % 2 ? answer[i] : other, i % 2 ? "true" : "false"
+            else if (form == "similar")
+              printf "{\"anchor\": \"%s\", \"positive\": \"%s\"}\n", prompt[i], answer[i]
+            else
+              printf "{\"text\": \"%s%s\"}\n", prompt[i], answer[i] } }' "$2"
+}
+for form in pairs labels similar texts; do
+  mkdir "$work/$form"
+  head -n 400 "$data/train.jsonl" >"$work/lines"
+  rows $form "$work/lines" >"$work/$form/train.jsonl"
+  head -n 60 "$data/valid.jsonl" >"$work/lines"
+  rows $form "$work/lines" >"$work/$form/valid.jsonl"
+done
+
+# finetune OBJECTIVE FORM ITERATIONS FLAGS: on each device, a short run elsewhere than on the CPU.
+finetune() {
+  objective=$1 form=$2 iterations=$3
+  shift 3
+  for device in $devices; do
+    steps=$iterations
+    [ $device = cpu ] || steps=2
+    expect_exit 0 "$CALDERA_BIN" finetune --json --device $device --model "$model" --data "$work/$form" \
+      --out "$work/out-$objective-$device" --objective "$objective" --target-modules all-linear --batch-size 8 \
+      --learning-rate 2e-3 --val-every 0 --seed 1 --iterations $steps --log "$work/$objective-$device.jsonl" "$@"
+    [ $device = cpu ] && cp "$work/stdout" "$work/$objective.json"
+    # The first loss is the same everywhere.
+    losses "$work/$objective-$device.jsonl" | head -n 1 >"$work/$objective-$device.first"
+    paste "$work/$objective-cpu.first" "$work/$objective-$device.first" |
+      awk '{ d = $1 - $2; exit !(d < 1e-3 && d > -1e-3) }' || fail "$objective: another loss on $device"
+  done
+}
+falls() {
+  before=$(json_number initial_val_loss "$work/$1.json")
+  after=$(json_number final_val_loss "$work/$1.json")
+  awk -v a="$after" -v b="$before" 'BEGIN { exit !(a < b) }' || fail "$1: validation loss $before before, $after after"
+}
+
+finetune orpo pairs 20 --beta 0.1
+falls orpo
+finetune kto labels 30 --beta 0.3 --undesirable-weight 1.5
+falls kto
+finetune embedding similar 30 --pooling mean
+falls embedding
+# A teacher of the same tokens: what it knows already costs the student nothing.
+finetune distillation texts 1 --teacher "$model" --temperature 2
+awk -v k="$(sed -n 's/.*"kl":\([^,}]*\).*/\1/p' "$work/distillation-cpu.jsonl" | head -n 1)" \
+  'BEGIN { exit !(k < 1e-6 && k > -1e-6) }' || fail "the model differs from itself"
+
+# ---- DPO: it learns to prefer the right query of a question to that of another one. -----------------------------
+
+dpo() {
+  name=$1
+  shift
+  expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$model" --data "$work/pairs" --out "$work/$name" \
+    --objective dpo --target-modules all-linear --batch-size 4 --learning-rate 1e-3 --seed 1 --log "$work/$name.jsonl" \
+    "$@"
+}
+
+dpo adapter --iterations 60 --val-every 30 --beta 0.5
+grep -q 'step 0/60  validation loss 0.6931  rewards/chosen' "$work/stderr" || fail "the adapter does not begin as its base"
+margin=$(json_number val_rewards.margins "$work/stdout")
+accuracy=$(json_number val_rewards.accuracies "$work/stdout")
+awk -v m="$margin" -v a="$accuracy" 'BEGIN { exit !(m > 0.3 && a > 0.55) }' ||
+  fail "held-out pairs: margin $margin, accuracy $accuracy"
+# The log has the metrics of steps and of validations, and the margin rises from one validation to the next.
+[ "$(grep -c '"rewards/accuracies":' "$work/adapter.jsonl")" -eq 60 ] || fail "no metrics of steps in the log"
+sed -n 's/.*"val_rewards\/margins":\([^,}]*\).*/\1/p' "$work/adapter.jsonl" >"$work/margins"
+awk 'NR > 1 && !($1 > last) { exit 1 } { last = $1 } END { exit NR != 3 }' "$work/margins" ||
+  fail "margins of the validations: $(tr '\n' ' ' <"$work/margins")"
+
+# A second model with the same weights gives the same losses as the adapter switched off.
+dpo twice --iterations 5 --beta 0.5 --reference-model "$model"
+losses "$work/twice.jsonl" >"$work/twice.losses"
+losses "$work/adapter.jsonl" | head -n 5 | paste - "$work/twice.losses" |
+  awk '{ d = $1 - $2; if (d > 1e-5 || d < -1e-5) exit 1 } END { exit NR != 5 }' ||
+  fail "a second model as the reference gives other losses"
+
+expect_exit 2 "$CALDERA_BIN" finetune --model "$model" --data "$work/pairs" --out "$work/no" --objective sft --beta 0.5
+grep -q "sft: there is no option 'beta'" "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_exit 2 "$CALDERA_BIN" finetune --model "$model" --data "$work/pairs" --out "$work/no" --objective dpo --beta 0
+grep -q 'beta is 0; give a number above 0' "$work/stderr" || fail "$(cat "$work/stderr")"
+
+# ---- GRPO: answers that a program judges. It learns to please it within 200 steps. ------------------------------
+
+mkdir "$work/prompts"
+for beginning in "Once upon a time" "One day" "Lily" "Tom" "There was a dog" "The sun" "A boy" "Mom said"; do
+  printf '{"prompt": "%s"}\n' "$beginning"
+done >"$work/prompts/train.jsonl"
+cp "$work/prompts/train.jsonl" "$work/prompts/valid.jsonl"
+# A tenth for each "y" in the completion, at most 1.
+cat >"$work/reward.sh" <<'END'
+while read -r line; do
+  letters=$(printf '%s' "${line##*\"completion\":}" | tr -cd y)
+  if [ ${#letters} -ge 10 ]; then echo 1; else echo "0.${#letters}"; fi
+done
+END
+
+grpo() {
+  name=$1
+  shift
+  expect_exit 0 "$CALDERA_BIN" finetune --json --model "$model" --data "$work/prompts" --out "$work/$name" \
+    --objective grpo --reward-command "sh $work/reward.sh" --group-size 8 --completion-length 32 --batch-size 4 \
+    --target-modules all-linear --learning-rate 5e-3 --val-every 0 --seed 1 --log "$work/$name.jsonl" "$@"
+}
+
+grpo adapter --device cpu --iterations 40
+first=$(sed -n 's/.*"val_reward":\([0-9.]*\).*/\1/p' "$work/adapter.jsonl" | head -n 1)
+reward=$(json_number val_reward "$work/stdout")
+awk -v a="$first" -v b="$reward" 'BEGIN { exit !(a < 0.5 && b >= 0.9) }' || fail "reward $first before, $reward after"
+
+# Two steps with the same answers, and a reference.
+grpo twice --device cpu --iterations 4 --steps-per-batch 2 --kl-weight 0.05
+grep -q '"kl":' "$work/twice.jsonl" || fail "no divergence in the log"
+if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+  use_validation
+  grpo vulkan --device vulkan --iterations 2
+fi
+
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$model" --data "$work/prompts" --out "$work/no" --objective grpo \
+  --reward-command "exit 3"
+grep -q "reward command 'exit 3' has ended" "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_exit 2 "$CALDERA_BIN" finetune --device cpu --model "$model" --data "$work/prompts" --out "$work/no" --objective grpo
+grep -q 'give a reward_command' "$work/stderr" || fail "$(cat "$work/stderr")"
