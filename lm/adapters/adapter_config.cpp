@@ -17,17 +17,22 @@ using detail::JsonKind;
 using detail::printable;
 
 constexpr const char* kAllLinear = "all-linear";
+constexpr const char* kScoreHead = "score";
 constexpr int kMaxRankOfAdapter = 1 << 20;
 
 /// Refuses what would silently give other numbers than PEFT does.
 void refuse_unsupported_adapter(const JsonFields& fields) {
   for (const char* field :
-       {"use_dora", "use_rslora", "use_qalora", "lora_bias", "modules_to_save", "rank_pattern",
-        "alpha_pattern", "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules",
-        "target_parameters", "trainable_token_indices", "megatron_config"}) {
+       {"use_dora", "use_rslora", "use_qalora", "lora_bias", "rank_pattern", "alpha_pattern",
+        "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules", "target_parameters",
+        "trainable_token_indices", "megatron_config"}) {
     // PEFT writes unused features as false, null, or an empty object or list.
     if (!fields.is_unset(field)) fields.fail(field, "is set, which is not supported");
   }
+  const std::vector<std::string> saved =
+      fields.is_unset("modules_to_save") ? std::vector<std::string>{} : fields.strings("modules_to_save");
+  if (!saved.empty() && saved != std::vector<std::string>{kScoreHead})
+    fields.fail("modules_to_save", "names other modules than 'score', which is not supported");
   const auto bias = fields.string("bias").value_or("none");
   if (bias != "none") fields.fail("bias", fmt::format("is '{}', which is not supported", printable(bias)));
   // PiSSA, OLoRA, LoftQ and CorDA change the base weights; such an adapter is wrong on top of the published
@@ -74,6 +79,7 @@ AdapterConfig AdapterConfig::from_json(std::string_view text, const std::string&
   config.target_modules = read_targets(fields);
   config.base_model_name_or_path = fields.string("base_model_name_or_path").value_or("");
   config.task_type = fields.string("task_type").value_or(config.task_type);
+  config.has_score_head = !fields.is_unset("modules_to_save");
   config.fan_in_fan_out = fields.boolean("fan_in_fan_out").value_or(false);
   try {
     config.validate();
@@ -113,7 +119,10 @@ std::string AdapterConfig::to_json() const {
   put("lora_dropout", dropout);
   put("megatron_config", nullptr);
   put("megatron_core", "megatron.core");
-  put("modules_to_save", nullptr);
+  if (has_score_head)
+    put("modules_to_save", std::vector<std::string>{kScoreHead});
+  else
+    put("modules_to_save", nullptr);
   put("peft_type", "LORA");
   put("r", std::int64_t{rank});
   put("rank_pattern", detail::EmptyObject{});

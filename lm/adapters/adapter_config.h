@@ -18,6 +18,8 @@ struct AdapterConfig {
   std::vector<std::string> target_modules;
   std::string base_model_name_or_path;
   std::string task_type = "CAUSAL_LM";
+  /// Whether the adapter has a head of its own that scores texts: modules_to_save ["score"].
+  bool has_score_head = false;
   /// Read and written for GPT-2's sake; without meaning for nn.Linear modules, as in PEFT.
   bool fan_in_fan_out = false;
 

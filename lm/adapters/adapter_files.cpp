@@ -23,6 +23,7 @@ namespace {
 
 // PEFT wraps the model in two modules, both called "model": base_model.model.<name in the model>.
 constexpr const char* kPrefix = "base_model.model.";
+constexpr const char* kScore = "score.weight";
 constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kWeightsFile = "adapter_model.safetensors";
 
@@ -73,7 +74,9 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles
       });
   if (config.target_modules.empty()) throw ValueError("save_adapter: the model has no adapter");
   std::vector<Parameter> factors = model.parameters();
-  std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p); });
+  std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p) && p.name != kScore; });
+  config.has_score_head = model.score_classes() > 0;
+  if (config.has_score_head) config.task_type = "SEQ_CLS";
   detail::create_folder(dir);
   detail::write_parameters(files, dir / kWeightsFile, factors, kPrefix);
   // Last: a folder without it is no adapter, so that a kill in between leaves a new folder that is refused.
@@ -120,6 +123,16 @@ AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
     else
       problems.check(name, shape, file.info(name));
   }
+  const std::string score = std::string(kPrefix) + kScore;
+  if (config.has_score_head) {
+    const std::int64_t classes =
+        file.contains(score) && file.info(score).shape.rank() == 2 ? file.info(score).shape[0] : 1;
+    expected.emplace(score, Shape{classes, model.config().hidden_size});
+    if (!file.contains(score))
+      problems.missing(score, expected.at(score));
+    else
+      problems.check(score, expected.at(score), file.info(score));
+  }
   for (const std::string& name : file.names())
     if (!expected.contains(name)) problems.unexpected(name);
   problems.throw_if_any((dir / kWeightsFile).string() + ": the adapter does not fit the model");
@@ -131,8 +144,10 @@ AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
 std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
   const AdapterFactors adapter = read_adapter(model, dir);
   const std::size_t modules = apply_lora(model, adapter.options, adapter.targets, 0);
+  if (const auto score = adapter.factors.find(kScore); score != adapter.factors.end())
+    model.add_score_head(static_cast<std::int64_t>(score->second.size()) / model.config().hidden_size, 0);
   for (const Parameter& p : model.parameters())
-    if (detail::is_lora_factor(p))
+    if (detail::is_lora_factor(p) || p.name == kScore)
       *p.tensor = LazyTensor::from_vector(adapter.factors.at(p.name), p.tensor->shape(), model.device());
   return modules;
 }

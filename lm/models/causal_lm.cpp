@@ -4,7 +4,11 @@
 
 #include "engine/device/backend.h"
 #include "engine/runtime/runtime.h"
+#include "lm/nn/init.h"
 #include "lm/nn/precision.h"
+#include "ops/core/cast.h"
+#include "ops/core/views.h"
+#include "ops/linalg/matmul.h"
 
 namespace caldera {
 
@@ -37,6 +41,26 @@ std::vector<std::optional<std::int64_t>> CausalLM::attention_windows() const {
   for (std::int64_t layer = 0; layer < config().num_hidden_layers; ++layer)
     windows.push_back(config().layer(layer).sliding ? config().sliding_window : std::nullopt);
   return windows;
+}
+
+void CausalLM::add_score_head(std::int64_t classes, std::uint64_t seed) {
+  if (classes < 1) throw ValueError(fmt::format("a head of {} scores: there must be at least 1", classes));
+  score_ = {.tensor = normal_init(Shape{classes, config().hidden_size}, config().initializer_range, seed,
+                                  device())};
+  score_.tensor.eval();
+}
+
+LazyTensor CausalLM::scores(const LazyTensor& hidden) const {
+  if (score_classes() == 0)
+    throw ValueError(
+        "the model has no head that scores texts: train one (objectives reward and classification), and load "
+        "its "
+        "adapter");
+  return matmul(astype(hidden, score_.tensor.dtype()), transpose(score_.tensor));
+}
+
+void CausalLM::visit_score_head(const std::string& prefix, ParameterVisitor& visitor) {
+  if (score_classes() > 0) visitor.parameter(join_name(prefix, "score.weight"), score_);
 }
 
 void CausalLM::visit_projections(const ProjectionVisitor& visitor) {

@@ -42,6 +42,16 @@ class CausalLM : public Module {
   /// The head as one matrix, so that losses may read some of its classes at a time (logits() multiplies with
   /// all of it); nothing where it is none that is kept as floats.
   virtual std::optional<LinearHead> linear_head() const { return std::nullopt; }
+  /// Adds a trainable head that scores texts, as Hugging Face's models for sequence classification have it:
+  /// `classes` scores, no bias, normal(0, initializer_range). Replaces one that is there. Throws ValueError
+  /// for fewer classes than 1.
+  void add_score_head(std::int64_t classes, std::uint64_t seed);
+  /// Its scores; 0 where there is none.
+  std::int64_t score_classes() const { return score_.tensor.defined() ? score_.shape()[0] : 0; }
+  /// Maps hidden states (..., hidden), those of a text's last token, to scores (..., classes) in f32. Throws
+  /// ValueError where there is no such head.
+  LazyTensor scores(const LazyTensor& hidden) const;
+
   /// Maps ids (B, T) to logits (B, T, vocabulary).
   LazyTensor forward(const LazyTensor& ids, AttentionCache* cache = nullptr) {
     return logits(hidden_states(ids, cache));
@@ -103,6 +113,8 @@ class CausalLM : public Module {
   /// Another name that files may have for a parameter; the same where there is none.
   virtual std::string stored_name(const std::string& parameter) const { return module_ + parameter; }
   const std::string& module_in_files() const { return module_; }
+  /// Reports the head that scores texts, where there is one: for visit(), at its end.
+  void visit_score_head(const std::string& prefix, ParameterVisitor& visitor);
   /// Whether a tensor of a checkpoint that is no parameter may be passed over: rotary buffers, and
   /// lm_head.weight of a model whose embeddings are tied.
   virtual bool is_harmless(const std::string& name) const;
@@ -113,6 +125,7 @@ class CausalLM : public Module {
   std::string name_in(const ModelFiles& files, const std::string& name) const;
 
   Device device_;
+  Weight score_;        // "score.weight"
   std::string module_;  // in files of a larger model
   DType dtype_ = DType::f32;
 };

@@ -216,6 +216,7 @@ void Decoder::visit(const std::string& prefix, ParameterVisitor& visitor) {
     visitor.module(join_name(prefix, fmt::format("{}.{}", names.layers, i)), *layers_[i]);
   if (norm_) visitor.module(join_name(prefix, names.norm), *norm_);
   if (lm_head_) visitor.module(join_name(prefix, "lm_head"), *lm_head_);
+  visit_score_head(prefix, visitor);
 }
 
 }  // namespace caldera

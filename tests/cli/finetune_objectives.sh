@@ -21,12 +21,14 @@ rows() {
             else if (form == "labels")
               printf "{\"prompt\": \"%s\", \"completion\": \"%s\", \"label\": %s}\n", prompt[i],
                 i % 2 ? answer[i] : other, i % 2 ? "true" : "false"
+            else if (form == "classes")
+              printf "{\"text\": \"%s\", \"label\": %d}\n", i % 2 ? answer[i] : prompt[i], i % 2
             else if (form == "similar")
               printf "{\"anchor\": \"%s\", \"positive\": \"%s\"}\n", prompt[i], answer[i]
             else
               printf "{\"text\": \"%s%s\"}\n", prompt[i], answer[i] } }' "$2"
 }
-for form in pairs labels similar texts; do
+for form in pairs labels similar classes texts; do
   mkdir "$work/$form"
   head -n 400 "$data/train.jsonl" >"$work/lines"
   rows $form "$work/lines" >"$work/$form/train.jsonl"
@@ -57,12 +59,19 @@ falls() {
   awk -v a="$after" -v b="$before" 'BEGIN { exit !(a < b) }' || fail "$1: validation loss $before before, $after after"
 }
 
-finetune orpo pairs 20 --beta 0.1
+finetune orpo pairs 12 --beta 0.1
 falls orpo
-finetune kto labels 30 --beta 0.3 --undesirable-weight 1.5
+finetune kto labels 20 --beta 0.3 --undesirable-weight 1.5
 falls kto
-finetune embedding similar 30 --pooling mean
+finetune embedding similar 20 --pooling mean
 falls embedding
+finetune reward pairs 20
+falls reward
+finetune classification classes 20
+falls classification
+grep -q '"modules_to_save": \[$' "$work/out-classification-cpu/adapter_config.json" ||
+  grep -q '"modules_to_save": \["score"\]' "$work/out-classification-cpu/adapter_config.json" ||
+  fail "the head is not named in the adapter's configuration"
 # A teacher of the same tokens: what it knows already costs the student nothing.
 finetune distillation texts 1 --teacher "$model" --temperature 2
 awk -v k="$(sed -n 's/.*"kl":\([^,}]*\).*/\1/p' "$work/distillation-cpu.jsonl" | head -n 1)" \
@@ -78,14 +87,14 @@ dpo() {
     "$@"
 }
 
-dpo adapter --iterations 60 --val-every 30 --beta 0.5
-grep -q 'step 0/60  validation loss 0.6931  rewards/chosen' "$work/stderr" || fail "the adapter does not begin as its base"
+dpo adapter --iterations 40 --val-every 20 --beta 0.5
+grep -q 'step 0/40  validation loss 0.6931  rewards/chosen' "$work/stderr" || fail "the adapter does not begin as its base"
 margin=$(json_number val_rewards.margins "$work/stdout")
 accuracy=$(json_number val_rewards.accuracies "$work/stdout")
 awk -v m="$margin" -v a="$accuracy" 'BEGIN { exit !(m > 0.3 && a > 0.55) }' ||
   fail "held-out pairs: margin $margin, accuracy $accuracy"
 # The log has the metrics of steps and of validations, and the margin rises from one validation to the next.
-[ "$(grep -c '"rewards/accuracies":' "$work/adapter.jsonl")" -eq 60 ] || fail "no metrics of steps in the log"
+[ "$(grep -c '"rewards/accuracies":' "$work/adapter.jsonl")" -eq 40 ] || fail "no metrics of steps in the log"
 sed -n 's/.*"val_rewards\/margins":\([^,}]*\).*/\1/p' "$work/adapter.jsonl" >"$work/margins"
 awk 'NR > 1 && !($1 > last) { exit 1 } { last = $1 } END { exit NR != 3 }' "$work/margins" ||
   fail "margins of the validations: $(tr '\n' ' ' <"$work/margins")"
@@ -125,17 +134,17 @@ grpo() {
     --target-modules all-linear --learning-rate 5e-3 --val-every 0 --seed 1 --log "$work/$name.jsonl" "$@"
 }
 
-grpo adapter --device cpu --iterations 40
-first=$(sed -n 's/.*"val_reward":\([0-9.]*\).*/\1/p' "$work/adapter.jsonl" | head -n 1)
+grpo judged --device cpu --iterations 40
+first=$(sed -n 's/.*"val_reward":\([0-9.]*\).*/\1/p' "$work/judged.jsonl" | head -n 1)
 reward=$(json_number val_reward "$work/stdout")
 awk -v a="$first" -v b="$reward" 'BEGIN { exit !(a < 0.5 && b >= 0.9) }' || fail "reward $first before, $reward after"
 
 # Two steps with the same answers, and a reference.
-grpo twice --device cpu --iterations 4 --steps-per-batch 2 --kl-weight 0.05
-grep -q '"kl":' "$work/twice.jsonl" || fail "no divergence in the log"
+grpo judged_twice --device cpu --iterations 4 --steps-per-batch 2 --kl-weight 0.05
+grep -q '"kl":' "$work/judged_twice.jsonl" || fail "no divergence in the log"
 if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
   use_validation
-  grpo vulkan --device vulkan --iterations 2
+  grpo judged_vulkan --device vulkan --iterations 2
 fi
 
 expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$model" --data "$work/prompts" --out "$work/no" --objective grpo \

@@ -200,6 +200,10 @@ std::int64_t TokenDataset::counted() const {
   return sum;
 }
 
+std::int64_t TokenDataset::classes() const {
+  return labels_.empty() ? 0 : static_cast<std::int64_t>(*std::ranges::max_element(labels_)) + 1;
+}
+
 std::int32_t TokenDataset::max_token_id() const { return *std::ranges::max_element(tokens_); }
 
 std::int64_t TokenDataset::epoch_size() const {

@@ -67,6 +67,8 @@ class TokenDataset {
   ExampleKind kind() const { return kind_; }
   /// Whether every example has a label.
   bool is_labelled() const { return labelled_; }
+  /// One more than the largest label; 0 without labels.
+  std::int64_t classes() const;
   std::int64_t seq_len() const { return options_.seq_len; }
   /// The tokens of example `index`; of its sequence `which`, where it has several.
   std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const;

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "lm/embed/pooling.h"
 #include "lm/nn/attention/packed_texts.h"
+#include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
@@ -71,6 +73,33 @@ std::int64_t first_counted(const Batch& batch, std::int64_t row) {
          batch.weights[static_cast<std::size_t>(row * batch.seq_len + first)] == 0)
     ++first;
   return first;
+}
+
+WholeRows whole_rows(const CausalLM& model, const Batch& batch) {
+  std::vector<std::vector<std::int32_t>> texts;
+  std::size_t longest = 1;
+  for (std::int64_t row = 0; row < batch.batch_size; ++row) {
+    texts.push_back(row_tokens(batch, row));
+    longest = std::max(longest, texts.back().size());
+  }
+  const auto most = static_cast<std::size_t>(model.config().max_positions());
+  const std::size_t width = std::min((longest + 15) / 16 * 16, most);
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> present;
+  for (std::vector<std::int32_t>& text : texts) {
+    const std::size_t length = std::min(text.size(), width);
+    text.resize(width, 0);
+    ids.insert(ids.end(), text.begin(), text.end());
+    for (std::size_t i = 0; i < width; ++i) present.push_back(i < length ? 1 : 0);
+  }
+  const Shape shape{batch.batch_size, static_cast<std::int64_t>(width)};
+  return {model.make_ids(ids, batch.batch_size),
+          astype(LazyTensor::from_vector(present, shape, model.device()), DType::boolean)};
+}
+
+LazyTensor row_scores(CausalLM& model, const Batch& batch) {
+  const WholeRows rows = whole_rows(model, batch);
+  return model.scores(pool(model.hidden_states(rows.ids), rows.present, Pooling::last));
 }
 
 LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride) {

@@ -32,6 +32,16 @@ std::vector<std::int32_t> row_tokens(const Batch& batch, std::int64_t row);
 /// Returns the first prediction of a row that counts: the number of tokens before that one, less 1.
 std::int64_t first_counted(const Batch& batch, std::int64_t row);
 
+/// Holds whole rows of a batch, the last token of each included, and which of their tokens are there.
+struct WholeRows {
+  LazyTensor ids;      ///< (rows, width) i32
+  LazyTensor present;  ///< (rows, width) boolean
+};
+WholeRows whole_rows(const CausalLM& model, const Batch& batch);
+
+/// Returns the scores of the rows by their last tokens (CausalLM::scores): (rows, classes) f32.
+LazyTensor row_scores(CausalLM& model, const Batch& batch);
+
 /// Returns every `stride`-th of `rows`, (rows), from `first` on: of pairs the chosen ones are 0, 2, 4, ...
 LazyTensor every(const LazyTensor& rows, std::int64_t first, std::int64_t stride);
 

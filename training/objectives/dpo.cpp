@@ -67,7 +67,7 @@ detail::ObjectiveKind dpo_objective() {
   return {
       .name = "dpo",
       .options = {{.name = "beta",
-                   .help = "How strongly the model is held to the reference",
+                   .help = "How strongly the model is held to the reference; of orpo the weight of the odds",
                    .otherwise = 0.1,
                    .low_is_out = true},
                   {.name = "label_smoothing",

@@ -1,8 +1,6 @@
 // Embeddings: texts that belong together are to have like vectors, and other texts of the batch unlike ones
 // (InfoNCE, van den Oord et al. 2018; sentence-transformers' MultipleNegativesRankingLoss).
-#include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "lm/embed/pooling.h"
 #include "ops/core/arithmetic.h"
@@ -45,26 +43,8 @@ class Contrastive final : public Objective {
  private:
   /// The vectors of the rows, of length 1: (rows, hidden).
   LazyTensor embed(CausalLM& model, const Batch& batch) const {
-    std::vector<std::vector<std::int32_t>> texts;
-    std::size_t longest = 1;
-    for (std::int64_t row = 0; row < batch.batch_size; ++row) {
-      texts.push_back(row_tokens(batch, row));
-      longest = std::max(longest, texts.back().size());
-    }
-    const auto most = static_cast<std::size_t>(model.config().max_positions());
-    const std::size_t width = std::min((longest + 15) / 16 * 16, most);
-    std::vector<std::int32_t> ids;
-    std::vector<std::uint8_t> present;
-    for (std::vector<std::int32_t>& text : texts) {
-      const std::size_t length = std::min(text.size(), width);
-      text.resize(width, 0);
-      ids.insert(ids.end(), text.begin(), text.end());
-      for (std::size_t i = 0; i < width; ++i) present.push_back(i < length ? 1 : 0);
-    }
-    const Shape shape{batch.batch_size, static_cast<std::int64_t>(width)};
-    const LazyTensor is_there =
-        astype(LazyTensor::from_vector(present, shape, model.device()), DType::boolean);
-    return normalize(pool(model.hidden_states(model.make_ids(ids, batch.batch_size)), is_there, pooling_));
+    const WholeRows rows = whole_rows(model, batch);
+    return normalize(pool(model.hidden_states(rows.ids), rows.present, pooling_));
   }
 
   double temperature_;

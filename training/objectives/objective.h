@@ -82,6 +82,10 @@ class Objective {
     return {.kind = sequences_per_example() == 2 ? ExampleKind::preference : ExampleKind::text};
   }
 
+  /// Gives the model what the objective trains beside it, before the first step; `classes` is one more than
+  /// the largest label of the data, 0 without labels.
+  virtual void set_up(CausalLM& /*model*/, std::int64_t /*classes*/, std::uint64_t /*seed*/) const {}
+
   /// Makes of a batch of data what is trained on: for objectives whose rows the model writes itself. What is
   /// random in it is a function of `seed`.
   virtual Batch prepare(const ObjectiveModels& /*models*/, Batch batch, std::uint64_t /*seed*/) const {

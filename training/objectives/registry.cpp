@@ -17,6 +17,8 @@
   F(kto)                      \
   F(distillation)             \
   F(embedding)                \
+  F(reward)                   \
+  F(classification)           \
   F(grpo)
 
 namespace caldera {

@@ -46,6 +46,7 @@ RewardCommand::RewardCommand(std::string command) : command_(std::move(command))
     throw Error(fmt::format("reward command '{}': {}", command_, std::strerror(errno)));
   process_ = fork();
   if (process_ == 0) {
+    setpgid(0, 0);  // Ctrl-C is for the run, which ends in good order with answers to its questions
     dup2(ends[1], STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
     execl("/bin/sh", "sh", "-c", command_.c_str(), static_cast<char*>(nullptr));

@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kDataStream = 1;
 constexpr std::uint64_t kDropoutStream = 2;
 constexpr std::uint64_t kDrawnStream = 3;
+constexpr std::uint64_t kSetUpStream = 4;
 
 double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -436,6 +437,7 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
     check_fits(*part, models.policy().config());
     check_fits(*part, objective);
   }
+  objective.set_up(models.policy(), data.classes(), mix_seed(options.seed, kSetUpStream));
   const DataNeeds needs = objective.needs();
   if (options.packing != Packing::none && (needs.kind != ExampleKind::text || needs.labels))
     throw ValueError(fmt::format("{} takes no packed rows: train without packing", objective.name()));
