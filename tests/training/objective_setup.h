@@ -102,7 +102,7 @@ inline double value_of(const std::vector<Metric>& metrics, const std::string& na
 /// Compares the gradient of the objective's loss, with respect to all that is trained, with central
 /// differences in f64.
 inline GradcheckResult check_objective(const Objective& objective, const ObjectiveModels& models,
-                                       const Batch& batch) {
+                                       const Batch& batch, const GradcheckOptions& options = {.fast = true}) {
   std::vector<Parameter> trained = models.policy().trainable_parameters();
   std::vector<LazyTensor> values;
   for (const Parameter& parameter : trained) values.push_back(*parameter.tensor);
@@ -110,7 +110,7 @@ inline GradcheckResult check_objective(const Objective& objective, const Objecti
     for (std::size_t i = 0; i < trained.size(); ++i) *trained[i].tensor = given[i];
     return objective.sums(models, batch).loss;
   };
-  const GradcheckResult result = gradcheck(loss, values, {.fast = true});
+  const GradcheckResult result = gradcheck(loss, values, options);
   for (std::size_t i = 0; i < trained.size(); ++i) *trained[i].tensor = values[i];
   return result;
 }
