@@ -52,7 +52,7 @@ class FinetuneCommand : public Command {
   void run() override {
     flags_.objective = objective_.options();
     const DataNeeds needs = make_objective(flags_.objective)->needs();
-    flags_.mask_prompt = flags_.mask_prompt || needs.completions_only;
+    flags_.data.mask_prompt = flags_.data.mask_prompt || needs.completions_only;
     flags_.check({"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);

@@ -73,7 +73,7 @@ TEST_P(GrpoTest, LossIsThatOfTheFormulas) {
   const auto objective = make_grpo([](std::span<const Answer>) { return std::vector<double>{}; },
                                    {.name = "grpo", .more = {{"kl_weight", 0.3}, {"epsilon", 0.1}}});
   Batch batch = whole(TokenDataset({.examples = {{"p", "answer"}, {"p", "no"}}}, ByteTokenizer(),
-                                   {.seq_len = 16, .mask_prompt = true}));
+                                   {.seq_len = 16, .loss_on = LossOn::completion}));
   batch.drawn = {.rewards = {1, 0}, .advantages = {0.7F, -0.7F}, .deviations = {1, 1}, .log_p = {}};
   const auto token_log_p = [&](CausalLM& m) {
     std::vector<double> result;
@@ -126,7 +126,7 @@ TEST(GrpoGradientTest, IsThatOfTheLoss) {
   const auto objective = make_grpo([](std::span<const Answer>) { return std::vector<double>{}; },
                                    {.name = "grpo", .more = {{"kl_weight", 0.3}}});
   Batch batch = whole(TokenDataset({.examples = {{"p", "answer"}, {"p", "no"}}}, ByteTokenizer(),
-                                   {.seq_len = 16, .mask_prompt = true}));
+                                   {.seq_len = 16, .loss_on = LossOn::completion}));
   batch.drawn = {.rewards = {1, 0}, .advantages = {0.7F, -0.7F}, .deviations = {1, 1}, .log_p = {}};
   batch.drawn.log_p.assign(batch.targets.size(), -5.5F);
   const GradcheckResult result = check_objective(*objective, ObjectiveModels(*model), batch);

@@ -27,7 +27,7 @@ Batch labelled_batch(std::size_t shift) {
     set.examples.push_back({.prompt = kExamples[i].prompt,
                             .text = kExamples[(i + n - shift) % n].answer,
                             .label = kExamples[i].good ? 1.0 : 0.0});
-  return whole(TokenDataset(set, ByteTokenizer(), {.seq_len = 32, .mask_prompt = true}));
+  return whole(TokenDataset(set, ByteTokenizer(), {.seq_len = 32, .loss_on = LossOn::completion}));
 }
 
 class KtoTest : public ::testing::TestWithParam<Device> {

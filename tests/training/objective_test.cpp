@@ -175,7 +175,8 @@ TEST(Objective, RefusesWhatItCannotTrainOn) {
 
 TEST(Objective, TheRegistryMakesThemByName) {
   EXPECT_EQ(make_objective()->name(), "sft");
-  EXPECT_CONTAINS(error_of<ValueError>([] { make_objective({.name = "nonsense"}); }), "valid: sft, dpo, orpo");
+  EXPECT_CONTAINS(error_of<ValueError>([] { make_objective({.name = "nonsense"}); }),
+                  "valid: sft, dpo, orpo");
   EXPECT_CONTAINS(error_of<ValueError>([] {
                     make_objective({.name = "sft", .more = {{"beta", 1}}});
                   }),

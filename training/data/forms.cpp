@@ -37,6 +37,7 @@ std::vector<std::string> data_fields() {
     }
   }
   fields.emplace_back("tools");
+  fields.emplace_back("label");
   return fields;
 }
 
