@@ -62,6 +62,15 @@ void check_fits(const TokenDataset& data, const Objective& objective) {
                     objective.name()));
 }
 
+void check_batches(const Objective& objective, std::int64_t batch_size, bool packed) {
+  const DataNeeds needs = objective.needs();
+  if (packed && (needs.kind != ExampleKind::text || needs.labels))
+    throw ValueError(fmt::format("{} takes no packed rows: train without packing", objective.name()));
+  if (batch_size < needs.least_batch)
+    throw ValueError(fmt::format("{} compares the examples of a batch: give a batch size of at least {}",
+                                 objective.name(), needs.least_batch));
+}
+
 void check_fits(const TokenDataset& data, const ModelConfig& config) {
   if (data.max_token_id() >= config.vocab_size) {
     throw ValueError(fmt::format(

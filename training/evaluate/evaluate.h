@@ -32,5 +32,7 @@ Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 void check_fits(const TokenDataset& data, const ModelConfig& config);
 /// Throws ValueError when the dataset does not hold what the objective trains on.
 void check_fits(const TokenDataset& data, const Objective& objective);
+/// Throws ValueError when the objective cannot train on batches of so many examples, or on packed rows.
+void check_batches(const Objective& objective, std::int64_t batch_size, bool packed);
 
 }  // namespace caldera

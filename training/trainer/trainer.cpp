@@ -438,12 +438,7 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
     check_fits(*part, objective);
   }
   objective.set_up(models.policy(), data.classes(), mix_seed(options.seed, kSetUpStream));
-  const DataNeeds needs = objective.needs();
-  if (options.packing != Packing::none && (needs.kind != ExampleKind::text || needs.labels))
-    throw ValueError(fmt::format("{} takes no packed rows: train without packing", objective.name()));
-  if (options.batch_size < needs.least_batch)
-    throw ValueError(fmt::format("{} compares the examples of a batch: give a batch size of at least {}",
-                                 objective.name(), needs.least_batch));
+  check_batches(objective, options.batch_size, options.packing != Packing::none);
   return Run(models, objective, data, valid, options, observers, control)();
 }
 
