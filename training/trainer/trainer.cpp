@@ -266,7 +266,7 @@ class Run {
       tokens += batch.counted();
       count += objective_.count(batch);
     }
-    if (count == 0) throw Error(fmt::format("step {}: nothing counts in what the model has written", step));
+    if (count == 0) throw Error(fmt::format("step {}: nothing counts in what is written", step));
     MetricTotals metrics;
 
     StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens, .metrics = {}};
@@ -330,7 +330,7 @@ class Run {
     return record;
   }
 
-  // The batches of a step: new ones, or those of the step before where the objective makes several with them.
+  // The batches of a step: new ones, or those of the step before.
   const std::vector<Batch>& prepared_batches(std::int64_t step) {
     if (!micro_batches_.empty() && (step - 1) % objective_.steps_per_batch() != 0) return micro_batches_;
     micro_batches_.clear();
