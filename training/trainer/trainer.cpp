@@ -268,7 +268,6 @@ class Run {
     }
     if (count == 0) throw Error(fmt::format("step {}: nothing counts in what is written", step));
     MetricTotals metrics;
-
     StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens, .metrics = {}};
     if (scaler_) record.loss_scale = scaler_->scale();
     Times times;
