@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/data_flags.h"
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 #include "engine/runtime/profiler.h"
 #include "lm/adapters/lora.h"
 #include "lm/generate/sampling/sampler.h"

@@ -11,7 +11,7 @@
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
 #include "cli/training/run_settings.h"
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 #include "lm/adapters/lora.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"

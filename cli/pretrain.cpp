@@ -9,7 +9,7 @@
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
 #include "cli/training/run_settings.h"
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 #include "lm/base/atomic_file.h"
 #include "lm/models/registry.h"
 #include "lm/tokenizers/byte_tokenizer.h"

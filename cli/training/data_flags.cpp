@@ -7,7 +7,7 @@
 #include <array>
 
 #include "cli/arguments/domains.h"
-#include "cli/command.h"
+#include "cli/arguments/usage_error.h"
 #include "training/data/hold_out.h"
 
 namespace caldera::cli {

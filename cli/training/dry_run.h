@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 #include "lm/tokenizers/tokenizer.h"
 
 namespace caldera::cli {

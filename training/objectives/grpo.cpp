@@ -22,7 +22,7 @@
 #include "ops/elementwise/exponential.h"
 #include "training/objectives/batch_scores.h"
 #include "training/objectives/objective_kind.h"
-#include "training/objectives/registry.h"
+#include "training/objectives/reward_command.h"
 
 namespace caldera {
 namespace {
@@ -181,10 +181,6 @@ class GroupRelative final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> make_grpo(RewardFunction reward, const ObjectiveOptions& options) {
-  return std::make_unique<GroupRelative>(std::move(reward), completed_options(options));
-}
-
 detail::ObjectiveKind grpo_objective() {
   return {
       .name = "grpo",
@@ -229,6 +225,10 @@ detail::ObjectiveKind grpo_objective() {
         };
         return std::make_unique<GroupRelative>(judge, options);
       }};
+}
+
+std::unique_ptr<Objective> make_grpo(RewardFunction reward, const ObjectiveOptions& options) {
+  return std::make_unique<GroupRelative>(std::move(reward), detail::completed_options(grpo_objective(), options));
 }
 
 }  // namespace caldera

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "training/objectives/answer.h"
 #include "training/objectives/objective.h"
 #include "training/objectives/objective_options.h"
-#include "training/objectives/reward_command.h"
 
 namespace caldera {
 

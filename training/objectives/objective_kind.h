@@ -18,4 +18,8 @@ struct ObjectiveKind {
   std::function<std::unique_ptr<Objective>(const ObjectiveOptions&)> make;
 };
 
+/// Returns `options` with every number and word that they leave out. Throws ValueError for an option that the
+/// kind does not have or that is outside of its domain.
+ObjectiveOptions completed_options(const ObjectiveKind& kind, const ObjectiveOptions& options);
+
 }  // namespace caldera::detail

@@ -7,13 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace caldera {
+#include "training/objectives/answer.h"
 
-/// An answer that is to be judged.
-struct Answer {
-  std::string data;  ///< the row that the prompt came from, a JSON object
-  std::string text;  ///< what the model wrote
-};
+namespace caldera {
 
 /// Runs `command` by the shell for as long as the object lives. It gets one JSON object a line on its
 /// standard input: the fields of the row and "completion", and answers each with a line on its standard

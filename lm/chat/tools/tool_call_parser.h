@@ -5,16 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lm/chat/tools/tool_call.h"
 #include "lm/chat/tools/tool_formats.h"
 
 namespace caldera {
-
-struct ToolCall {
-  std::string name;
-  std::string arguments;  ///< JSON text of an object
-
-  bool operator==(const ToolCall&) const = default;
-};
 
 /// Divides a growing text into calls and what is said around them. Marks of a call are never shown; what
 /// begins as a call and turns out not to be one is shown as it stands. Blanks around calls are dropped.
@@ -45,8 +39,5 @@ class ToolCallParser {
   std::size_t searched_ = 0;
   std::size_t found_ = 0;
 };
-
-/// Reads what stands between the marks. No calls where it is not what the format says.
-std::vector<ToolCall> parse_tool_calls(std::string_view text, const ToolFormat& format);
 
 }  // namespace caldera

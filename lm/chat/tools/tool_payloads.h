@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lm/chat/tools/tool_call_parser.h"
+#include "lm/chat/tools/tool_call.h"
 #include "lm/chat/tools/tool_formats.h"
 
 namespace caldera::detail {

@@ -1,4 +1,4 @@
-#include "cli/training_run.h"
+#include "cli/training/training_run.h"
 
 #include <fmt/format.h>
 
