@@ -16,9 +16,6 @@
 
 namespace caldera::cli {
 
-/// The program's version.
-inline constexpr const char* kVersion = "0.1.0";
-
 /// One command. The program makes all of them, lets each declare its options, and runs the one that was asked
 /// for.
 class Command {

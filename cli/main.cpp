@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments/version.h"
 #include "cli/command.h"
 
 // A line a command, in the order of --help: C(NAME) stands for `CommandPtr make_NAME_command()` of

@@ -8,7 +8,8 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
+#include "cli/arguments/usage_error.h"
+#include "cli/arguments/version.h"
 #include "cli/files/outputs.h"
 #include "cli/training/run_control.h"
 #include "cli/training/run_settings.h"

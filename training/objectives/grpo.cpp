@@ -228,7 +228,8 @@ detail::ObjectiveKind grpo_objective() {
 }
 
 std::unique_ptr<Objective> make_grpo(RewardFunction reward, const ObjectiveOptions& options) {
-  return std::make_unique<GroupRelative>(std::move(reward), detail::completed_options(grpo_objective(), options));
+  return std::make_unique<GroupRelative>(std::move(reward),
+                                         detail::completed_options(grpo_objective(), options));
 }
 
 }  // namespace caldera
