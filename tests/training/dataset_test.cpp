@@ -69,7 +69,8 @@ TEST(LoadExamples, ErrorsNameFileAndLine) {
   EXPECT_CONTAINS(error(ok + "{broken\n"), "d.jsonl:2: not valid JSON");
   EXPECT_CONTAINS(error(ok + "\n[1]\n"), "d.jsonl:3: a JSON object");
   EXPECT_CONTAINS(error(ok + "{\"text\": 3}"), "d.jsonl:2: field 'text'");
-  EXPECT_CONTAINS(error("{\"prompt\": \"x\"}"), "field 'completion' is missing");
+  EXPECT_CONTAINS(error(ok + "{\"prompt\": \"x\"}"),
+                  "d.jsonl:2: the row is a prompt alone ('completion' is missing)");
   EXPECT_CONTAINS(error("{\"completion\": \"x\"}"), "field 'prompt' is missing");
   EXPECT_CONTAINS(error("{\"prompt\": \"x\", \"completion\": []}"), "'completion'");
   EXPECT_CONTAINS(error("{\"messages\": []}"), "chat template");

@@ -64,6 +64,21 @@ Example parse_example(DataRow& row, const DataFileOptions& options) {
   }
 }
 
+/// For messages.
+std::string_view what_it_is(ExampleKind kind) {
+  switch (kind) {
+    case ExampleKind::preference:
+      return "a pair (chosen and rejected)";
+    case ExampleKind::similar:
+      return "two similar texts";
+    case ExampleKind::prompt:
+      return "a prompt alone ('completion' is missing)";
+    case ExampleKind::text:
+      break;
+  }
+  return "a text, a conversation or a prompt with its completion";
+}
+
 ExampleSet read_rows(RowReader& rows, const std::string& path, const DataFileOptions& options) {
   ExampleSet set;
   DataRow row;
@@ -72,6 +87,10 @@ ExampleSet read_rows(RowReader& rows, const std::string& path, const DataFileOpt
       more = rows.next(row);
       if (!more) break;
       Example example = parse_example(row, options);
+      if (!set.examples.empty() && example.kind != set.examples.front().kind)
+        throw FileError(
+            fmt::format("{}: the row is {}, and the first one is {}: an objective trains on one kind",
+                        row.where, what_it_is(example.kind), what_it_is(set.examples.front().kind)));
       if (example.text.empty())
         ++set.empty_rows;
       else
