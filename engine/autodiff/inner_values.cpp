@@ -1,0 +1,113 @@
+#include "engine/autodiff/inner_values.h"
+
+#include "engine/autodiff/written_softmax.h"
+
+namespace caldera {
+namespace {
+
+bool is_product(const Snapshot::Entry& entry) {
+  return entry.tensor.node().op().kind == OpClass::contract && !entry.inputs.empty();
+}
+
+/// Whether a value is what its input is but for its form, its elements and their scale: what stands between
+/// the products of an attention (masks, scales, dropout).
+bool is_pointwise(const Snapshot::Entry& entry) {
+  switch (entry.tensor.node().op().kind) {
+    case OpClass::elementwise:
+    case OpClass::reshape:
+    case OpClass::permute:
+    case OpClass::broadcast:
+    case OpClass::reduce:
+    case OpClass::identity:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Marks what is between the two products around a softmax, the first of them included. Without two products
+/// it is a softmax of its own, and nothing is marked.
+class AttentionMarks {
+ public:
+  explicit AttentionMarks(const Snapshot& s) : s_(s), marks_(s.entries.size()), readers_(s.entries.size()) {
+    for (std::uint32_t i = 0; i < s.entries.size(); ++i) {
+      for (const std::uint32_t input : s.entries[i].inputs) readers_[input].push_back(i);
+    }
+    for (std::uint32_t i = 0; i < s.entries.size(); ++i) {
+      if (!s.entries[i].depends) continue;
+      if (const auto softmax = read_softmax(s, i)) mark(i, softmax->x);
+    }
+  }
+  bool operator[](std::uint32_t i) const { return marks_[i]; }
+
+ private:
+  void mark(std::uint32_t result, std::uint32_t scores) {
+    std::vector<std::uint32_t> inside{scores};
+    if (!takes_in_product(inside)) return;
+    // Everything that reads the scores, up to the products with the values.
+    std::vector<std::uint32_t> open{inside};
+    std::vector<bool> seen(s_.entries.size());
+    bool ends_in_product = false;
+    while (!open.empty()) {
+      const std::uint32_t at = open.back();
+      open.pop_back();
+      for (const std::uint32_t reader : readers_[at]) {
+        if (seen[reader] || !s_.entries[reader].depends) continue;
+        seen[reader] = true;
+        if (is_product(s_.entries[reader])) {
+          ends_in_product = true;
+        } else if (is_pointwise(s_.entries[reader])) {
+          inside.push_back(reader);
+          open.push_back(reader);
+        } else {
+          return;
+        }
+      }
+    }
+    if (!ends_in_product || !seen[result]) return;
+    for (const std::uint32_t i : inside) marks_[i] = true;
+  }
+
+  /// Adds what the scores come from, up to the product of queries and keys, and that one.
+  bool takes_in_product(std::vector<std::uint32_t>& inside) const {
+    for (std::uint32_t at = inside.back(); !is_product(s_.entries[at]); inside.push_back(at)) {
+      const Snapshot::Entry& entry = s_.entries[at];
+      if (entry.is_target || !is_pointwise(entry)) return false;
+      const std::uint32_t before = at;
+      for (const std::uint32_t input : entry.inputs) {
+        if (s_.entries[input].depends) at = input;
+      }
+      if (at == before) return false;
+    }
+    return true;
+  }
+
+  const Snapshot& s_;
+  std::vector<bool> marks_;
+  std::vector<std::vector<std::uint32_t>> readers_;
+};
+
+}  // namespace
+
+InnerValues inner_values(const Snapshot& s, const std::vector<bool>& is_needed) {
+  const AttentionMarks in_attention(s);
+  InnerValues inner;
+  std::vector<std::uint32_t> place(s.entries.size(), 0);
+  for (std::uint32_t i = 0; i < s.entries.size(); ++i) {
+    const Snapshot::Entry& entry = s.entries[i];
+    if (!entry.depends || entry.is_target || entry.tensor.node().is_call()) continue;
+    InnerValue value{
+        .tensor = entry.tensor, .inputs = {}, .is_needed = is_needed[i], .is_in_attention = in_attention[i]};
+    for (const std::uint32_t input : entry.inputs) {
+      const Snapshot::Entry& from = s.entries[input];
+      if (from.depends && !from.is_target && !from.tensor.node().is_call())
+        value.inputs.push_back(place[input]);
+    }
+    place[i] = static_cast<std::uint32_t>(inner.values.size());
+    inner.values.push_back(std::move(value));
+    inner.entries.push_back(i);
+  }
+  return inner;
+}
+
+}  // namespace caldera
