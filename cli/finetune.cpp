@@ -60,12 +60,12 @@ class FinetuneCommand : public Command {
     const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
-    if (flags_.dry_run) return show(data, *tokenizer);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
 
     const std::unique_ptr<CausalLM> reference = load_reference(*model);
 
+    if (flags_.dry_run) return show(ObjectiveModels(*model, reference.get(), tokenizer), data, *tokenizer);
     note(data.remark);
     note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
                      model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
@@ -94,9 +94,9 @@ class FinetuneCommand : public Command {
     return reference;
   }
 
-  void show(const TrainingData& data, const Tokenizer& tokenizer) const {
-    if (json()) return print_json(describe_dry_run(flags_, data, tokenizer));
-    print_dry_run(flags_, data, tokenizer);
+  void show(const ObjectiveModels& models, const TrainingData& data, const Tokenizer& tokenizer) const {
+    if (json()) return print_json(describe_dry_run(models, flags_, data, tokenizer));
+    print_dry_run(models, flags_, data, tokenizer);
   }
 
   void report(const nlohmann::ordered_json& trained) const {

@@ -52,10 +52,10 @@ class PretrainCommand : public Command {
     const std::unique_ptr<CausalLM> model = make_causal_lm(config_, device, flags_.options.seed);
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(model->config());
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config());
-    if (flags_.dry_run) return show(data, *tokenizer);
     model->materialize();
     model->set_dtype(parse_dtype(flags_.dtype));
 
+    if (flags_.dry_run) return show(ObjectiveModels(*model), data, *tokenizer);
     note(data.remark);
     note(fmt::format("training {} parameters, on {}", model->parameter_count(), device.to_string()));
     report(run_training(ObjectiveModels(*model), flags_, data,
@@ -103,9 +103,9 @@ class PretrainCommand : public Command {
     }
   }
 
-  void show(const TrainingData& data, const Tokenizer& tokenizer) const {
-    if (json()) return print_json(describe_dry_run(flags_, data, tokenizer));
-    print_dry_run(flags_, data, tokenizer);
+  void show(const ObjectiveModels& models, const TrainingData& data, const Tokenizer& tokenizer) const {
+    if (json()) return print_json(describe_dry_run(models, flags_, data, tokenizer));
+    print_dry_run(models, flags_, data, tokenizer);
   }
 
   void report(const nlohmann::ordered_json& trained) const {

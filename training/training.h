@@ -12,6 +12,7 @@
 #include "training/data/hold_out.h"
 #include "training/data/packing.h"
 #include "training/evaluate/evaluate.h"
+#include "training/memory/step_memory.h"
 #include "training/objectives/batch_scores.h"
 #include "training/objectives/grpo.h"
 #include "training/objectives/loss.h"

@@ -7,6 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "training/objectives/registry.h"
+#include "training/trainer/json_log.h"
+#include "training/trainer/trainer.h"
+
 namespace caldera::cli {
 namespace {
 
@@ -69,8 +73,8 @@ double padding_of(const TrainingFlags& flags, const TokenDataset& data) {
 
 }  // namespace
 
-nlohmann::ordered_json describe_dry_run(const TrainingFlags& flags, const TrainingData& data,
-                                        const Tokenizer& tokenizer) {
+nlohmann::ordered_json describe_dry_run(const ObjectiveModels& models, const TrainingFlags& flags,
+                                        const TrainingData& data, const Tokenizer& tokenizer) {
   const std::vector<std::int64_t> lengths = lengths_of(data.train);
   nlohmann::ordered_json document{{"sequences", data.train.size()},
                                   {"predictions", data.train.counted()},
@@ -97,11 +101,18 @@ nlohmann::ordered_json describe_dry_run(const TrainingFlags& flags, const Traini
     }
   }
   document["remark"] = data.remark;
+  document["memory"] = nullptr;
+  if (const auto memory = plan_memory(models, *make_objective(flags.objective), data.train, flags.options))
+    document["memory"] = {{"predicted_peak_bytes", memory->predicted_peak_bytes},
+                          {"checkpointed_layers", memory->checkpointed_layers},
+                          {"recomputed", nine_digits(memory->recomputed)},
+                          {"text", to_text(*memory)}};
   return document;
 }
 
-void print_dry_run(const TrainingFlags& flags, const TrainingData& data, const Tokenizer& tokenizer) {
-  const nlohmann::ordered_json document = describe_dry_run(flags, data, tokenizer);
+void print_dry_run(const ObjectiveModels& models, const TrainingFlags& flags, const TrainingData& data,
+                   const Tokenizer& tokenizer) {
+  const nlohmann::ordered_json document = describe_dry_run(models, flags, data, tokenizer);
   const bool colours = ::isatty(STDOUT_FILENO) == 1;
   const std::string begin = colours ? "\033[32m" : "«", end = colours ? "\033[0m" : "»";
   for (std::int64_t i = 0; i < std::min(kExamples, data.train.size()); ++i) {
@@ -128,6 +139,7 @@ void print_dry_run(const TrainingFlags& flags, const TrainingData& data, const T
              data.train.counted(), document["rows_an_epoch"].get<std::int64_t>(),
              100 * document["padding"].get<double>(), document["steps"].get<std::int64_t>(),
              flags.options.grad_accumulation, flags.options.batch_size);
+  if (document["memory"].is_object()) fmt::print("{}\n", document["memory"]["text"].get<std::string>());
 }
 
 }  // namespace caldera::cli

@@ -108,6 +108,15 @@ void TrainingFlags::declare_settings(Arguments& args, const std::string& name) {
       .type_name("FILE.yaml");
 }
 
+void TrainingFlags::declare_checkpoint(Arguments& args) {
+  args.option("--checkpoint", checkpoint,
+              "Compute parts of the layers again in the backward pass instead of keeping them: as much as "
+              "--memory-limit asks for (auto), nothing (none), or all but each layer's input (layer)")
+      .one_of({"auto", "none", "layer"})
+      .type_name("WHAT")
+      .show_default();
+}
+
 void TrainingFlags::declare(Arguments& args) {
   args_ = args;
   const std::int64_t most = std::int64_t{1} << 40;  // keeps products of two within 64 bits
@@ -141,6 +150,7 @@ void TrainingFlags::declare(Arguments& args) {
       "Fill rows of --seq-len with several sequences, which do not see one another, instead of padding");
   args.flag("--dry-run", dry_run,
             "Show the first examples, with what counts in colour, lengths and numbers of batches, and stop");
+  declare_checkpoint(args);
   args.option("--val-every", options.val_every,
               "Steps between validations; 0 validates before and after only")
       .type_name("N")
@@ -202,6 +212,9 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
   optimizer.apply(options);
+  options.checkpointing = checkpoint == "none"    ? Checkpointing::none
+                          : checkpoint == "layer" ? Checkpointing::layer
+                                                  : Checkpointing::automatic;
   options.packing = packing ? Packing::best_fit : Packing::none;
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
@@ -317,6 +330,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   summary["trainable_parameters"] = model.trainable_parameter_count();
   summary["total_parameters"] = model.parameter_count();
   summary["peak_bytes"] = result.peak_bytes;
+  if (result.memory) {
+    summary["predicted_peak_bytes"] = result.memory->predicted_peak_bytes;
+    summary["checkpointed_layers"] = result.memory->checkpointed_layers;
+    summary["recomputed"] = nine_digits(result.memory->recomputed);
+  }
   return summary;
 }
 

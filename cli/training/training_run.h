@@ -36,6 +36,7 @@ struct TrainingFlags {
   OptimizerFlags optimizer;
   bool packing = false;
   bool dry_run = false;
+  std::string checkpoint = "auto";
   ObjectiveOptions objective;
   std::string dtype = "f32";
   std::string log;
@@ -62,6 +63,7 @@ struct TrainingFlags {
   std::vector<Setting> settings;
 
  private:
+  void declare_checkpoint(Arguments& args);
   void find_resumed_state(const char* marker);
 
   Arguments args_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/autodiff/keep.h"
 #include "lm/formats/config/model_config.h"
 #include "lm/nn/caches/kv_cache.h"
 #include "lm/nn/module.h"
@@ -78,6 +79,12 @@ class CausalLM : public Module {
                                                std::unique_ptr<Projection>& slot)>;
   void visit_projections(const ProjectionVisitor& visitor);
 
+  /// Says of each layer of the model whether its inside is checkpointed (engine/autodiff/checkpoint.h) while
+  /// the model is trained, and what is kept of it then. None, the default: nothing is checkpointed. Layers
+  /// beyond the list's end are not.
+  void set_checkpointing(std::vector<std::optional<Keep>> layers) { checkpointing_ = std::move(layers); }
+  const std::vector<std::optional<Keep>>& checkpointing() const { return checkpointing_; }
+
   /// Computes in `dtype` (f32, f16 or bf16; see lm/nn/precision.h) from now on. Parameters that are not
   /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for
   /// another type, or where the device does not compute with it.
@@ -125,6 +132,7 @@ class CausalLM : public Module {
   std::string name_in(const ModelFiles& files, const std::string& name) const;
 
   Device device_;
+  std::vector<std::optional<Keep>> checkpointing_;  // by layer
   Weight score_;        // "score.weight"
   std::string module_;  // in files of a larger model
   DType dtype_ = DType::f32;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autodiff/checkpoint.h"
 #include "lm/nn/feed_forward/gated_mlp.h"
 #include "lm/nn/layers/linear.h"
 #include "lm/nn/norms/rms_norm.h"
@@ -172,8 +173,13 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) 
     throw DTypeError(fmt::format("{}: ids are {}, expected int32", config().architecture, name(ids.dtype())));
   const AttentionContext context = make_attention_context(rotaries_, ids.shape(0), ids.shape(1), cache);
   LazyTensor x = embed(ids, context.positions);
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    x = layers_[i]->forward(x, context, static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const UnaryFunction layer = [&, i](const LazyTensor& a) {
+      return layers_[i]->forward(a, context, static_cast<std::int64_t>(i));
+    };
+    const bool is_checkpointed = is_training() && i < checkpointing().size() && checkpointing()[i];
+    x = is_checkpointed ? checkpoint(layer, *checkpointing()[i])(x) : layer(x);
+  }
   if (cache != nullptr) cache->finish();
   return norm_ ? norm_->forward(x) : x;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "training/memory/step_memory.h"
 #include "training/objectives/metric.h"
 
 namespace caldera {
@@ -45,6 +46,8 @@ class TrainObserver {
   virtual void on_resume(std::int64_t step) { static_cast<void>(step); }
   /// Before anything is computed. `total_steps` steps will follow.
   virtual void on_begin(std::int64_t total_steps) { static_cast<void>(total_steps); }
+  /// After on_begin, where the peak of memory is predicted.
+  virtual void on_memory(const MemoryChoice& memory) { static_cast<void>(memory); }
   virtual void on_step(const StepRecord& record) { static_cast<void>(record); }
   virtual void on_validation(const ValidationRecord& record) { static_cast<void>(record); }
   /// After the last event; also when the run ends with an error.

@@ -55,6 +55,8 @@ void ProgressObserver::on_begin(std::int64_t total_steps) {
   begin_line(start_);
 }
 
+void ProgressObserver::on_memory(const MemoryChoice& memory) { fmt::print(stream_, "{}\n", to_text(memory)); }
+
 void ProgressObserver::on_step(const StepRecord& record) {
   const Clock::time_point now = Clock::now();
   constexpr double kKept = 0.9;

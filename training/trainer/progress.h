@@ -21,6 +21,7 @@ class ProgressObserver : public TrainObserver {
 
   void on_resume(std::int64_t step) override { first_step_ = step + 1; }
   void on_begin(std::int64_t total_steps) override;
+  void on_memory(const MemoryChoice& memory) override;
   void on_step(const StepRecord& record) override;
   void on_validation(const ValidationRecord& record) override;
   void on_end() override;

@@ -18,6 +18,7 @@
 #include "training/optim/clip.h"
 #include "training/optim/registry.h"
 #include "training/optim/weight_average.h"
+#include "training/trainer/longest_batch.h"
 
 namespace caldera {
 namespace {
@@ -57,6 +58,15 @@ class Run {
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
   }
 
+  std::optional<MemoryChoice> plan() {
+    if (objective_.needs().kind == ExampleKind::prompt) return std::nullopt;
+    model_.set_training(true);
+    const MemoryChoice choice = choose(longest_batch(data_, options_.batch_size, options_.packing));
+    model_.set_training(false);
+    model_.set_checkpointing({});
+    return choice;
+  }
+
   TrainResult operator()() {
     if (control_ != nullptr) {
       state_.data_fingerprint = data_fingerprint(data_);
@@ -68,9 +78,8 @@ class Run {
       observer->on_begin(options_.iterations);
     }
     model_.set_training(true);
-    if (options_.try_longest) try_longest();
-
     TrainResult result;
+    prepare_memory(result);
     result.last_step = {.step = state_.step,
                         .loss = state_.loss,
                         .learning_rate = schedule_.learning_rate(std::max<std::int64_t>(0, state_.step - 1)),
@@ -223,34 +232,51 @@ class Run {
     resumed_step_ = from.step;
   }
 
-  // Evaluates the gradients of a batch of the longest examples, and forgets them: what does not fit the
-  // memory fails now and not in hours.
-  void try_longest() {
-    const auto length = [&](std::int64_t i) {
-      std::size_t longest = 0;
-      for (std::int64_t which = 0; which < data_.sequences_per_example(); ++which)
-        longest = std::max(longest, data_.tokens(i, which).size());
-      return longest;
-    };
-    std::int64_t longest = 0;
-    for (std::int64_t i = 1; i < data_.size(); ++i)
-      if (length(i) > length(longest)) longest = i;
+  // Chooses what the steps keep, and evaluates the gradients of a batch of the longest examples: what does
+  // not fit the memory fails now and not in hours.
+  void prepare_memory(TrainResult& result) {
     if (objective_.needs().kind == ExampleKind::prompt) return;  // what it trains on is written yet
-    const auto rows = static_cast<std::size_t>(options_.batch_size);
-    const Batch batch = options_.packing == Packing::none
-                            ? data_.batch(std::vector<std::int64_t>(rows, longest))
-                            : data_.packed_batch(std::vector<std::vector<std::int64_t>>(rows, {longest}));
-    try {
-      const ObjectiveSums sums = objective_.sums(models_, batch);
-      std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
-      outputs.push_back(sums.loss);
-      eval(outputs);
-    } catch (const OutOfMemoryError& error) {
-      throw OutOfMemoryError(fmt::format(
-          "the longest batch, {} rows of {} tokens, does not fit; lower the batch size or the sequence "
-          "length (gradient accumulation makes up for the first): {}",
-          batch.batch_size, batch.seq_len, error.what()));
+    const Batch batch = longest_batch(data_, options_.batch_size, options_.packing);
+    if (options_.checkpointing == Checkpointing::layer || limit() > 0) {
+      result.memory = choose(batch);
+      for (TrainObserver* observer : observers_) observer->on_memory(*result.memory);
     }
+    if (!options_.try_longest) return;
+    try {
+      eval(gradients_on(batch));
+    } catch (const OutOfMemoryError& error) {
+      const bool may_checkpoint = options_.checkpointing == Checkpointing::none;
+      throw OutOfMemoryError(fmt::format(
+          "the longest batch, {} rows of {} tokens, does not fit; {}lower the batch size or the sequence "
+          "length (gradient accumulation makes up for the first): {}",
+          batch.batch_size, batch.seq_len, may_checkpoint ? "checkpoint the layers, or " : "", error.what()));
+    }
+  }
+
+  std::vector<LazyTensor> gradients_on(const Batch& batch) {
+    const ObjectiveSums sums = objective_.sums(models_, batch);
+    std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
+    outputs.push_back(sums.loss);
+    return outputs;
+  }
+
+  std::uint64_t limit() const { return device_counters(model_.device()).limit_bytes; }
+
+  MemoryChoice choose(const Batch& batch) {
+    const StepGraph build = [&] { return gradients_on(batch); };
+    return choose_checkpointing(model_, build, options_.checkpointing, limit(), bytes_to_come());
+  }
+
+  // What the first step adds to the memory in use: the optimiser's state, and sums of gradients.
+  std::uint64_t bytes_to_come() const {
+    const auto bytes_of = [](const LazyTensor& x) {
+      return static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+    };
+    std::uint64_t bytes = 0;
+    for (const LazyTensor& x : optimizer_->outputs()) bytes += x.node().has_value() ? 0 : bytes_of(x);
+    for (const LazyTensor& x : optimizer_->inputs())
+      bytes += options_.grad_accumulation > 1 ? bytes_of(x) : 0;
+    return bytes;
   }
 
   StepRecord train_step(std::int64_t step) {
@@ -400,34 +426,16 @@ class Run {
 
 }  // namespace
 
-void TrainOptions::validate() const {
-  const auto require = [](bool ok, const char* message) {
-    if (!ok) throw ValueError(message);
-  };
-  require(iterations >= 1, "training: iterations must be at least 1");
-  require(batch_size >= 1, "training: batch_size must be at least 1");
-  require(grad_accumulation >= 1, "training: grad_accumulation must be at least 1");
-  require(warmup >= 0, "training: warmup must not be negative");
-  require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
-  require(std::isfinite(max_grad_value) && max_grad_value >= 0,
-          "training: max_grad_value must not be negative");
-  require(ema_decay >= 0 && ema_decay < 1, "training: ema_decay must be in [0, 1)");
-  require(val_every >= 0, "training: val_every must not be negative");
-  require(save_every >= 0, "training: save_every must not be negative");
-  require(patience >= 0, "training: patience must not be negative");
-  require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
-  loss_scaling.validate();
-}
-
 std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options) {
   const std::int64_t a_step = options.batch_size * options.grad_accumulation;
   const BatchIterator batches(data, options.batch_size, mix_seed(options.seed, kDataStream), options.packing);
   return (epochs * batches.rows_per_epoch() + a_step - 1) / a_step;
 }
 
-TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
-                  const TokenDataset* valid, const TrainOptions& options,
-                  std::span<TrainObserver* const> observers, TrainControl* control) {
+namespace {
+
+void check(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+           const TokenDataset* valid, const TrainOptions& options) {
   options.validate();
   if (objective.needs_reference()) models.require_reference(objective.name());
   if (objective.needs_teacher()) models.require_teacher(objective.name());
@@ -438,7 +446,21 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
   }
   objective.set_up(models.policy(), data.classes(), mix_seed(options.seed, kSetUpStream));
   check_batches(objective, options.batch_size, options.packing != Packing::none);
+}
+
+}  // namespace
+
+TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+                  const TokenDataset* valid, const TrainOptions& options,
+                  std::span<TrainObserver* const> observers, TrainControl* control) {
+  check(models, objective, data, valid, options);
   return Run(models, objective, data, valid, options, observers, control)();
+}
+
+std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
+                                        const TokenDataset& data, const TrainOptions& options) {
+  check(models, objective, data, nullptr, options);
+  return Run(models, objective, data, nullptr, options, {}, nullptr).plan();
 }
 
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,

@@ -9,6 +9,7 @@
 #include "lm/models/causal_lm.h"
 #include "training/data/batch_iterator.h"
 #include "training/data/dataset.h"
+#include "training/memory/step_memory.h"
 #include "training/objectives/objective.h"
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer_options.h"
@@ -38,7 +39,9 @@ struct TrainOptions {
   std::int64_t patience = 0;      ///< stop after so many validations without a best one; 0: never
   bool save_best = false;         ///< save after each validation that is the best so far
   bool try_longest = false;  ///< compute the longest batch's gradients first: memory is short now or never
-  std::uint64_t seed = 0;    ///< of the data's order and of dropout
+  Checkpointing checkpointing = Checkpointing::none;  ///< automatic: within the device's limit
+  bool forecast = false;   ///< predict the peak of memory before the first step, whatever is checkpointed
+  std::uint64_t seed = 0;  ///< of the data's order and of dropout
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
   /// Throws ValueError naming the option that is outside of its domain.
@@ -59,7 +62,8 @@ struct TrainResult {
   std::optional<BestValidation> best;     ///< of the validations after the first step
   StepRecord last_step;  ///< its step is the number of steps done, those before a resume included
   TrainEnd end = TrainEnd::finished;
-  std::uint64_t peak_bytes = 0;  ///< most memory in use on the device, in the life of the process
+  std::optional<MemoryChoice> memory = {};  ///< where it was predicted
+  std::uint64_t peak_bytes = 0;             ///< most memory in use on the device, in the life of the process
 };
 
 /// Steps that pass `epochs` times over the data: rounded up to whole steps.
@@ -87,6 +91,12 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
                   const TokenDataset* valid, const TrainOptions& options,
                   std::span<TrainObserver* const> observers = {}, TrainControl* control = nullptr);
+
+/// Says what memory the training would take, and which layers it would checkpoint to stay within the device's
+/// limit, by planning a step on the longest batch; computes nothing of it. Nothing for an objective whose
+/// rows the model writes itself. Throws as train() does, and OutOfMemoryError where the limit cannot be met.
+std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
+                                        const TokenDataset& data, const TrainOptions& options);
 
 /// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,

@@ -1,6 +1,7 @@
 // checkpoint: the same values and gradients to the bit, for less memory, in and around all other transforms.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/caldera.h"
@@ -90,6 +91,91 @@ TEST_P(Checkpoint, CostsNothingForward) {
   const UnaryFunction layer = [](const LazyTensor& a) { return exp(a) * 2.0; };
   const LazyTensor y = checkpoint(layer)(checkpoint(layer)(x)) + 1.0;
   EXPECT_EQ(plan_for({y})->steps.size(), plan_for({layer(layer(x)) + 1.0})->steps.size());
+}
+
+std::int64_t product_count(const LazyTensor& y) {
+  const auto plan = plan_for({y});
+  return std::ranges::count_if(plan->steps, [](const Step& s) { return s.is<ContractStep>(); });
+}
+
+TEST_P(Checkpoint, KeepsWhatItsStrategyChooses) {
+  const LazyTensor x = rows_of(kRows, 1), w = rows_of(kWidth, 2);
+  constexpr int kLayers = 4, kSegments = 5;
+  const auto gradient = [&](const Keep& keep) {
+    const UnaryFunction segment = [&](const LazyTensor& a) {
+      LazyTensor h = a;
+      for (int i = 0; i < kLayers; ++i) h = tanh(name(matmul(sin(h), w), i % 2 == 0 ? "even" : "odd"));
+      return h;
+    };
+    LazyTensor y = x;
+    for (int i = 0; i < kSegments; ++i) y = checkpoint(segment, keep)(y);
+    return slope(y, x);
+  };
+  const LazyTensor all = gradient(keep::everything()), none = gradient(keep::nothing());
+  const LazyTensor products = gradient(keep::products()), linear = gradient(keep::products_without_batch());
+  const LazyTensor even = gradient(keep::named({"even"})), odd = gradient(keep::all_but({"even"}));
+  // Forward and backward products, and those that are computed again.
+  const std::int64_t once = 2 * kLayers * kSegments;
+  EXPECT_EQ(product_count(all), once);
+  EXPECT_EQ(product_count(products), once);
+  EXPECT_EQ(product_count(linear), once);
+  EXPECT_EQ(product_count(none), once + kLayers * kSegments);
+  EXPECT_EQ(product_count(even), once + kLayers * kSegments / 2) << "the odd ones run again";
+  EXPECT_EQ(product_count(odd), once) << "what is computed of the even ones is kept";
+  EXPECT_LT(plan_for({none})->arena_bytes, plan_for({all})->arena_bytes);
+  const std::vector<float> expected = all.to_vector<float>();
+  for (const LazyTensor& g : {none, products, linear, even, odd})
+    expect_close(g.to_vector<float>(), expected);
+}
+
+TEST_P(Checkpoint, KeepsNothingOfTheInsideOfAnAttention) {
+  const std::int64_t length = 48, width = 16;
+  const LazyTensor q = upload(
+      stored(Host(Shape{2, length, width}, random_values(2 * length * width, 0.1, 1, true, 5)), DType::f32),
+      DType::f32, device());
+  std::vector<std::string> inside, products;
+  const Keep keep(Keep::Choice([&](std::span<const InnerValue> values) {
+    for (const InnerValue& value : values) {
+      const std::string shape = value.tensor.shape().to_string();
+      if (value.is_in_attention) inside.push_back(shape);
+      if (value.tensor.node().kind() == OpClass::contract && !value.is_in_attention)
+        products.push_back(shape);
+    }
+    return keep::products()(values);
+  }));
+  const UnaryFunction attention = [](const LazyTensor& a) {
+    const LazyTensor p = softmax(matmul(a, swapaxes(a, -1, -2)) * 0.25, -1);
+    return matmul(p, a);
+  };
+  const LazyTensor g = slope(checkpoint(attention, keep)(q), q);
+  EXPECT_GE(inside.size(), 4u) << "scores, their scale, exponentials, probabilities";
+  EXPECT_EQ(products, std::vector<std::string>{(Shape{2, length, width}).to_string()});
+  expect_close(g.to_vector<float>(), slope(attention(q), q).to_vector<float>());
+}
+
+TEST(CheckpointGradients, OfSecondOrderWithWhatIsKept) {
+  const Tensors at{vector_of({0.3, -0.7, 1.1})};
+  const auto curvature = [&](const Keep& keep) {
+    const UnaryFunction f = checkpoint(
+        UnaryFunction([](const LazyTensor& a) { return exp(name(sin(a) * a, "h")) * cos(a); }), keep);
+    const TensorFunction slopes = [=](Inputs a) {
+      return sum(value_and_grad([=](Inputs b) { return sum(f(b[0])); }, a).second[0] * a[0]);
+    };
+    return value_and_grad(slopes, at).second[0].to_vector<double>();
+  };
+  const Doubles plain = curvature(keep::everything());
+  for (const Keep& keep : {keep::named({"h"}), keep::nothing()}) {
+    const Doubles values = curvature(keep);
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(values[i], plain[i], 1e-14) << i;
+  }
+}
+
+TEST(CheckpointGradients, RefuseAChoiceThatSaysTooLittle) {
+  const LazyTensor x = vector_of({1, 2});
+  const UnaryFunction f = checkpoint(UnaryFunction([](const LazyTensor& a) { return exp(a); }),
+                                     Keep([](std::span<const InnerValue>) { return std::vector<bool>(7); }));
+  EXPECT_THROW(grad(sum(f(x)), x), ValueError);
+  EXPECT_THROW(name(x, ""), ValueError);
 }
 
 TEST_P(Checkpoint, OfWhatOnlyPassesItsArgumentOn) {

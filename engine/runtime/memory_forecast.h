@@ -1,0 +1,23 @@
+// MemoryForecast: the memory that an evaluation would take, known before it runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/graph/lazy_tensor.h"
+
+namespace caldera {
+
+/// Bytes of one device.
+struct MemoryForecast {
+  std::uint64_t held_bytes = 0;    ///< in use before: parameters, and whatever else the program holds
+  std::uint64_t arena_bytes = 0;   ///< of intermediates, as the plan places them
+  std::uint64_t output_bytes = 0;  ///< of the results, whether they take the memory of an input or not
+
+  std::uint64_t peak_bytes() const { return held_bytes + arena_bytes + output_bytes; }
+};
+
+/// Plans `outputs` (lazy, on one device) and computes nothing. Throws as plan_for() does.
+MemoryForecast forecast_memory(std::span<const LazyTensor> outputs);
+
+}  // namespace caldera

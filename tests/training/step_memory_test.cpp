@@ -1,0 +1,114 @@
+// A training step within a limit of memory: what is predicted is what is taken, and the training is the same.
+#include "training/memory/step_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/runtime/runtime.h"
+#include "lm/adapters/lora.h"
+#include "lm/models/llama.h"
+#include "lm/tokenizers/byte_tokenizer.h"
+#include "tests/support/devices.h"
+#include "tests/support/tiny_llama.h"
+#include "training/trainer/trainer.h"
+
+namespace caldera::testing {
+namespace {
+
+constexpr std::int64_t kLayers = 6;
+
+class StepMemory : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
+  void TearDown() override { set_memory_limit(GetParam(), 0); }
+
+  static TokenDataset long_texts() {
+    ExampleSet set;
+    for (int i = 0; i < 8; ++i)
+      set.examples.push_back({"", std::string(static_cast<std::size_t>(200 + i), 'a')});
+    return TokenDataset(set, ByteTokenizer(), {.seq_len = 256});
+  }
+
+  struct Outcome {
+    TrainResult result;
+    std::uint64_t used = 0;  // at most, in the training
+  };
+  /// Four steps from the same beginning under a limit of what the device's memory may be in all; 0: none.
+  Outcome train_within(Checkpointing how, std::uint64_t limit, double dropout = 0) const {
+    const Device device = GetParam();
+    Llama model(tiny_llama({.layers = kLayers, .heads = 4, .kv_heads = 2}), device, 5);
+    apply_lora(model, {.rank = 2, .alpha = 4, .dropout = dropout}, {"all-linear"}, 1);
+    model.materialize();
+    synchronize(device);
+    set_memory_limit(device, limit);
+    TrainOptions options{.iterations = 4, .batch_size = 4, .try_longest = true, .checkpointing = how};
+    options.optimizer.learning_rate = 1e-2;
+    Outcome outcome{.result = train(model, long_texts(), nullptr, options)};
+    outcome.used = outcome.result.peak_bytes;
+    return outcome;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, StepMemory, ::testing::ValuesIn(tested_devices()), device_name);
+
+TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
+  // From the least memory to the most: the peak that a device counts never falls.
+  const Outcome layer = train_within(Checkpointing::layer, 0);
+  ASSERT_TRUE(layer.result.memory);
+  EXPECT_EQ(layer.result.memory->checkpointed_layers, kLayers);
+  const std::uint64_t least = layer.result.memory->predicted_peak_bytes;
+  const bool is_exact = GetParam().kind == DeviceKind::cpu;
+  std::vector<Outcome> outcomes{layer};
+  double recomputed = 1;
+  for (const double share : {1.15, 1.4, 1.7, 2.1, 2.6, 8.0}) {
+    const auto limit = static_cast<std::uint64_t>(static_cast<double>(least) * share);
+    outcomes.push_back(train_within(Checkpointing::automatic, limit));
+    const MemoryChoice& choice = *outcomes.back().result.memory;
+    EXPECT_LE(choice.predicted_peak_bytes, limit);
+    EXPECT_LE(choice.recomputed, recomputed) << "no more than the limit asks for";
+    EXPECT_LE(outcomes.back().used, limit);
+    if (is_exact) EXPECT_EQ(outcomes.back().used, choice.predicted_peak_bytes) << share;
+    recomputed = choice.recomputed;
+  }
+  EXPECT_EQ(recomputed, 0) << "the last limit asks for nothing";
+  const Outcome free = train_within(Checkpointing::none, 0);
+  EXPECT_FALSE(free.result.memory) << "nobody asked";
+  for (const Outcome& outcome : outcomes) {
+    if (is_exact)
+      EXPECT_EQ(outcome.result.last_step.loss, free.result.last_step.loss);
+    else
+      EXPECT_NEAR(outcome.result.last_step.loss, free.result.last_step.loss, 1e-4);
+  }
+}
+
+TEST_P(StepMemory, MasksOfDropoutAreTheSameWhenComputedAgain) {
+  const Outcome layer = train_within(Checkpointing::layer, 0, 0.3);
+  const Outcome free = train_within(Checkpointing::none, 0, 0.3);
+  EXPECT_NEAR(layer.result.last_step.loss, free.result.last_step.loss, 1e-5);
+  EXPECT_NEAR(layer.result.last_step.grad_norm, free.result.last_step.grad_norm, 1e-4);
+}
+
+TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
+  const std::uint64_t least = train_within(Checkpointing::layer, 0).result.memory->predicted_peak_bytes;
+  try {
+    train_within(Checkpointing::automatic, least / 2);
+    FAIL() << "trained in half of what it takes";
+  } catch (const OutOfMemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("takes at least"), std::string::npos) << error.what();
+  }
+}
+
+TEST(StepMemoryText, SaysWhatWasChosen) {
+  EXPECT_EQ(to_text({.layers = 16, .predicted_peak_bytes = 1 << 20}), "memory: 1.0 MiB predicted");
+  EXPECT_EQ(
+      to_text({.checkpointed_layers = 6,
+               .layers = 16,
+               .recomputed = 0.214,
+               .predicted_peak_bytes = 3 << 20,
+               .limit_bytes = 4 << 20}),
+      "memory: 3.0 MiB of 4.0 MiB predicted, 6 of 16 layers checkpointed, 21 % of their forward pass again");
+}
+
+}  // namespace
+}  // namespace caldera::testing

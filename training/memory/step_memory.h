@@ -1,0 +1,47 @@
+// Fits a training step into a limit of memory: which layers are checkpointed, and what is kept of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lm/models/causal_lm.h"
+
+namespace caldera {
+
+/// How much of the forward pass waits for the backward pass.
+enum class Checkpointing : std::uint8_t {
+  none,       ///< all that it reads
+  layer,      ///< of each layer its input alone: the least memory, and the forward pass runs twice
+  automatic,  ///< as much as the limit allows: what is cheapest to compute again goes first
+};
+
+/// What was chosen, and what it is expected to take.
+struct MemoryChoice {
+  std::int64_t checkpointed_layers = 0;
+  std::int64_t layers = 0;
+  double recomputed = 0;  ///< of the layers' forward pass: 0 nothing is computed again, 1 all of it
+  std::uint64_t predicted_peak_bytes = 0;  ///< in use on the device, parameters and optimiser included
+  std::uint64_t limit_bytes = 0;           ///< that it was chosen for; 0: none
+};
+
+/// Returns a line for people: "memory: 1.2 GiB of 1.5 GiB predicted, 6 of 16 layers checkpointed, 21 % of
+/// their forward pass again".
+std::string to_text(const MemoryChoice& choice);
+
+/// Builds the tensors that a step evaluates, on the largest batch there is; nothing of it is evaluated here.
+using StepGraph = std::function<std::vector<LazyTensor>()>;
+
+/// Chooses for `model` (CausalLM::set_checkpointing) by planning the step: the predicted peak is that of the
+/// planner. `limit` in bytes of the device's memory, 0: none; automatic checkpoints nothing then.
+/// `further_bytes` will be there besides what is in use now: an optimiser's state.
+///
+/// Automatic: each layer has the answers of convex_answers() to choose from. The one step that frees the most
+/// bytes for the least time is taken first, of equal ones that of the earliest layer, whose values wait the
+/// longest; as many steps as the limit asks for, and no more. Throws OutOfMemoryError that says the least
+/// that would do where the limit is below it; nothing is changed then.
+MemoryChoice choose_checkpointing(CausalLM& model, const StepGraph& build, Checkpointing how,
+                                  std::uint64_t limit, std::uint64_t further_bytes = 0);
+
+}  // namespace caldera

@@ -1,0 +1,28 @@
+// What options of training may be.
+#include <cmath>
+
+#include "engine/base/error.h"
+#include "training/trainer/trainer.h"
+
+namespace caldera {
+
+void TrainOptions::validate() const {
+  const auto require = [](bool ok, const char* message) {
+    if (!ok) throw ValueError(message);
+  };
+  require(iterations >= 1, "training: iterations must be at least 1");
+  require(batch_size >= 1, "training: batch_size must be at least 1");
+  require(grad_accumulation >= 1, "training: grad_accumulation must be at least 1");
+  require(warmup >= 0, "training: warmup must not be negative");
+  require(std::isfinite(max_grad_norm) && max_grad_norm >= 0, "training: max_grad_norm must not be negative");
+  require(std::isfinite(max_grad_value) && max_grad_value >= 0,
+          "training: max_grad_value must not be negative");
+  require(ema_decay >= 0 && ema_decay < 1, "training: ema_decay must be in [0, 1)");
+  require(val_every >= 0, "training: val_every must not be negative");
+  require(save_every >= 0, "training: save_every must not be negative");
+  require(patience >= 0, "training: patience must not be negative");
+  require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
+  loss_scaling.validate();
+}
+
+}  // namespace caldera
