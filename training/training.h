@@ -35,4 +35,5 @@
 #include "training/trainer/json_log.h"
 #include "training/trainer/observer.h"
 #include "training/trainer/progress.h"
+#include "training/trainer/train_options.h"
 #include "training/trainer/trainer.h"

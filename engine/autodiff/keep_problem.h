@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostChosenOneByOne = 24;
 /// time and is not kept; nor is what lies inside of an attention.
 std::vector<KeepCost> keep_costs(std::span<const InnerValue> values);
 
-/// What it costs to keep `kept` and nothing else.
+/// Counts what it costs to keep `kept` and nothing else.
 KeepAnswer answer_of(std::span<const KeepCost> values, std::vector<bool> kept);
 
 /// The cheapest answer that keeps at most `bytes`; of equals the one that keeps the fewest bytes. Exact:

@@ -12,9 +12,12 @@ namespace caldera {
 struct MemoryForecast {
   std::uint64_t held_bytes = 0;    ///< in use before: parameters, and whatever else the program holds
   std::uint64_t arena_bytes = 0;   ///< of intermediates, as the plan places them
-  std::uint64_t output_bytes = 0;  ///< of the results, whether they take the memory of an input or not
+  std::uint64_t output_bytes = 0;  ///< of the results
+  /// Counts those of them that may take the memory of an input: they do where nobody else holds it by then.
+  std::uint64_t donated_bytes = 0;
 
-  std::uint64_t peak_bytes() const { return held_bytes + arena_bytes + output_bytes; }
+  /// The most in use while all that may be donated is.
+  std::uint64_t peak_bytes() const { return held_bytes + arena_bytes + output_bytes - donated_bytes; }
 };
 
 /// Plans `outputs` (lazy, on one device) and computes nothing. Throws as plan_for() does.

@@ -133,8 +133,8 @@ class CausalLM : public Module {
 
   Device device_;
   std::vector<std::optional<Keep>> checkpointing_;  // by layer
-  Weight score_;        // "score.weight"
-  std::string module_;  // in files of a larger model
+  Weight score_;                                    // "score.weight"
+  std::string module_;                              // in files of a larger model
   DType dtype_ = DType::f32;
 };
 

@@ -83,8 +83,8 @@ std::vector<Saving> ordered_savings(const std::vector<LayerChoices>& choices) {
 /// The search for how many savings to make.
 class Search {
  public:
-  Search(CausalLM& model, const StepGraph& build, std::uint64_t further_bytes, std::size_t layers)
-      : model_(model), build_(build), further_bytes_(further_bytes), layer_count_(layers) {}
+  Search(CausalLM& model, std::span<const StepGraph> step, std::uint64_t further_bytes, std::size_t layers)
+      : model_(model), step_(step), further_bytes_(further_bytes), layer_count_(layers) {}
 
   MemoryChoice none() { return planned(Layers{}, 0, 0); }
   MemoryChoice whole_layers() {
@@ -93,7 +93,7 @@ class Search {
   MemoryChoice within(std::uint64_t limit) {
     MemoryChoice free = none();
     if (free.predicted_peak_bytes <= limit) return free;
-    choices_ = read_choices(model_, build_, layer_count_);
+    choices_ = read_choices(model_, step_.front(), layer_count_);
     savings_ = ordered_savings(choices_);
     std::size_t too_few = 0, enough = savings_.size();
     MemoryChoice best = with(enough);
@@ -141,17 +141,20 @@ class Search {
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
     model_.set_checkpointing(std::move(layers));
-    const std::vector<LazyTensor> outputs = build_();
-    const MemoryForecast forecast = forecast_memory(outputs);
-    held_bytes_ = forecast.held_bytes + further_bytes_;
+    std::uint64_t peak = 0;
+    for (const StepGraph& build : step_) {
+      const MemoryForecast forecast = forecast_memory(build());
+      held_bytes_ = forecast.held_bytes + further_bytes_;
+      peak = std::max(peak, forecast.peak_bytes() + further_bytes_);
+    }
     return {.checkpointed_layers = checkpointed,
             .layers = static_cast<std::int64_t>(layer_count_),
             .recomputed = recomputed,
-            .predicted_peak_bytes = forecast.peak_bytes() + further_bytes_};
+            .predicted_peak_bytes = peak};
   }
 
   CausalLM& model_;
-  const StepGraph& build_;
+  std::span<const StepGraph> step_;
   std::uint64_t further_bytes_;
   std::size_t layer_count_;
   std::uint64_t held_bytes_ = 0;
@@ -171,10 +174,10 @@ std::string to_text(const MemoryChoice& choice) {
   return text;
 }
 
-MemoryChoice choose_checkpointing(CausalLM& model, const StepGraph& build, Checkpointing how,
+MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   std::uint64_t limit, std::uint64_t further_bytes) {
   const auto layers = static_cast<std::size_t>(model.config().num_hidden_layers);
-  Search search(model, build, further_bytes, layers);
+  Search search(model, step, further_bytes, layers);
   MemoryChoice choice = how == Checkpointing::layer                    ? search.whole_layers()
                         : how == Checkpointing::automatic && limit > 0 ? search.within(limit)
                                                                        : search.none();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,14 @@
 
 namespace caldera {
 
-/// How much of the forward pass waits for the backward pass.
+/// Says how much of the forward pass waits for the backward pass.
 enum class Checkpointing : std::uint8_t {
   none,       ///< all that it reads
   layer,      ///< of each layer its input alone: the least memory, and the forward pass runs twice
   automatic,  ///< as much as the limit allows: what is cheapest to compute again goes first
 };
 
-/// What was chosen, and what it is expected to take.
+/// Says what was chosen, and what it is expected to take.
 struct MemoryChoice {
   std::int64_t checkpointed_layers = 0;
   std::int64_t layers = 0;
@@ -30,18 +31,19 @@ struct MemoryChoice {
 /// their forward pass again".
 std::string to_text(const MemoryChoice& choice);
 
-/// Builds the tensors that a step evaluates, on the largest batch there is; nothing of it is evaluated here.
+/// Builds the tensors of one evaluation of a step, on the largest batch there is; nothing of it is evaluated
+/// here.
 using StepGraph = std::function<std::vector<LazyTensor>()>;
 
-/// Chooses for `model` (CausalLM::set_checkpointing) by planning the step: the predicted peak is that of the
-/// planner. `limit` in bytes of the device's memory, 0: none; automatic checkpoints nothing then.
-/// `further_bytes` will be there besides what is in use now: an optimiser's state.
+/// Chooses for `model` (CausalLM::set_checkpointing) by planning the evaluations of a step: the predicted
+/// peak is that of the planner. `limit` in bytes of the device's memory, 0: none; automatic checkpoints
+/// nothing then. `further_bytes` will be there besides what is in use now: an optimiser's state.
 ///
 /// Automatic: each layer has the answers of convex_answers() to choose from. The one step that frees the most
 /// bytes for the least time is taken first, of equal ones that of the earliest layer, whose values wait the
 /// longest; as many steps as the limit asks for, and no more. Throws OutOfMemoryError that says the least
 /// that would do where the limit is below it; nothing is changed then.
-MemoryChoice choose_checkpointing(CausalLM& model, const StepGraph& build, Checkpointing how,
+MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   std::uint64_t limit, std::uint64_t further_bytes = 0);
 
 }  // namespace caldera

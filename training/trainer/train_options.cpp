@@ -1,8 +1,8 @@
-// What options of training may be.
+#include "training/trainer/train_options.h"
+
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "training/trainer/trainer.h"
 
 namespace caldera {
 

@@ -18,7 +18,7 @@
 #include "training/optim/clip.h"
 #include "training/optim/registry.h"
 #include "training/optim/weight_average.h"
-#include "training/trainer/longest_batch.h"
+#include "training/trainer/longest_step.h"
 
 namespace caldera {
 namespace {
@@ -61,7 +61,8 @@ class Run {
   std::optional<MemoryChoice> plan() {
     if (objective_.needs().kind == ExampleKind::prompt) return std::nullopt;
     model_.set_training(true);
-    const MemoryChoice choice = choose(longest_batch(data_, options_.batch_size, options_.packing));
+    const MemoryChoice choice =
+        detail::LongestStep(models_, objective_, data_, options_, *optimizer_).choose();
     model_.set_training(false);
     model_.set_checkpointing({});
     return choice;
@@ -236,47 +237,12 @@ class Run {
   // not fit the memory fails now and not in hours.
   void prepare_memory(TrainResult& result) {
     if (objective_.needs().kind == ExampleKind::prompt) return;  // what it trains on is written yet
-    const Batch batch = longest_batch(data_, options_.batch_size, options_.packing);
-    if (options_.checkpointing == Checkpointing::layer || limit() > 0) {
-      result.memory = choose(batch);
+    const detail::LongestStep longest(models_, objective_, data_, options_, *optimizer_);
+    if (options_.checkpointing == Checkpointing::layer || device_counters(model_.device()).limit_bytes > 0) {
+      result.memory = longest.choose();
       for (TrainObserver* observer : observers_) observer->on_memory(*result.memory);
     }
-    if (!options_.try_longest) return;
-    try {
-      eval(gradients_on(batch));
-    } catch (const OutOfMemoryError& error) {
-      const bool may_checkpoint = options_.checkpointing == Checkpointing::none;
-      throw OutOfMemoryError(fmt::format(
-          "the longest batch, {} rows of {} tokens, does not fit; {}lower the batch size or the sequence "
-          "length (gradient accumulation makes up for the first): {}",
-          batch.batch_size, batch.seq_len, may_checkpoint ? "checkpoint the layers, or " : "", error.what()));
-    }
-  }
-
-  std::vector<LazyTensor> gradients_on(const Batch& batch) {
-    const ObjectiveSums sums = objective_.sums(models_, batch);
-    std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_->inputs());
-    outputs.push_back(sums.loss);
-    return outputs;
-  }
-
-  std::uint64_t limit() const { return device_counters(model_.device()).limit_bytes; }
-
-  MemoryChoice choose(const Batch& batch) {
-    const StepGraph build = [&] { return gradients_on(batch); };
-    return choose_checkpointing(model_, build, options_.checkpointing, limit(), bytes_to_come());
-  }
-
-  // What the first step adds to the memory in use: the optimiser's state, and sums of gradients.
-  std::uint64_t bytes_to_come() const {
-    const auto bytes_of = [](const LazyTensor& x) {
-      return static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
-    };
-    std::uint64_t bytes = 0;
-    for (const LazyTensor& x : optimizer_->outputs()) bytes += x.node().has_value() ? 0 : bytes_of(x);
-    for (const LazyTensor& x : optimizer_->inputs())
-      bytes += options_.grad_accumulation > 1 ? bytes_of(x) : 0;
-    return bytes;
+    if (options_.try_longest) longest.try_gradients();
   }
 
   StepRecord train_step(std::int64_t step) {

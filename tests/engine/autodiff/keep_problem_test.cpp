@@ -103,7 +103,8 @@ TEST(KeepProblem, BudgetsOfIndependentProductsAreUsedUp) {
   // Equal work a byte: the cheapest keeps as many bytes as it may. Taking the largest first misses most.
   Values values;
   for (const std::int64_t width : {11, 3, 4, 2})
-    values.push_back({.bytes = width, .seconds = static_cast<double>(width), .inputs = {}, .is_needed = true});
+    values.push_back(
+        {.bytes = width, .seconds = static_cast<double>(width), .inputs = {}, .is_needed = true});
   for (const std::int64_t budget : {18, 17, 16, 15, 14, 13, 11, 7, 6, 5})
     EXPECT_EQ(cheapest_within(values, budget).bytes, budget);
 }

@@ -1,0 +1,98 @@
+#include "training/trainer/longest_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/runtime/runtime.h"
+#include "ops/core/cast.h"
+#include "ops/shape/joining.h"
+#include "training/optim/clip.h"
+
+namespace caldera::detail {
+namespace {
+
+/// Rows of the dataset's longest example; with packing the same, packed.
+Batch longest_batch(const TokenDataset& data, std::int64_t batch_size, Packing packing) {
+  const auto length = [&](std::int64_t i) {
+    std::size_t longest = 0;
+    for (std::int64_t which = 0; which < data.sequences_per_example(); ++which)
+      longest = std::max(longest, data.tokens(i, which).size());
+    return longest;
+  };
+  std::int64_t longest = 0;
+  for (std::int64_t i = 1; i < data.size(); ++i)
+    if (length(i) > length(longest)) longest = i;
+  const auto rows = static_cast<std::size_t>(batch_size);
+  return packing == Packing::none
+             ? data.batch(std::vector<std::int64_t>(rows, longest))
+             : data.packed_batch(std::vector<std::vector<std::int64_t>>(rows, {longest}));
+}
+
+}  // namespace
+
+LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+                         const TrainOptions& options, Optimizer& optimizer)
+    : models_(models),
+      objective_(objective),
+      options_(options),
+      optimizer_(optimizer),
+      batch_(longest_batch(data, options.batch_size, options.packing)) {}
+
+MemoryChoice LongestStep::choose() const {
+  std::uint64_t sums = 0;  // of gradients, that wait from batch to batch
+  if (options_.grad_accumulation > 1) {
+    for (const LazyTensor& x : optimizer_.inputs())
+      sums += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+  }
+  const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
+  return choose_checkpointing(models_.policy(), step, options_.checkpointing, limit(), sums);
+}
+
+void LongestStep::try_gradients() const {
+  try {
+    eval(gradients());
+  } catch (const OutOfMemoryError& error) {
+    const bool may_checkpoint = options_.checkpointing == Checkpointing::none;
+    throw OutOfMemoryError(fmt::format(
+        "the longest batch, {} rows of {} tokens, does not fit; {}lower the batch size or the sequence "
+        "length (gradient accumulation makes up for the first): {}",
+        batch_.batch_size, batch_.seq_len, may_checkpoint ? "checkpoint the layers, or " : "", error.what()));
+  }
+}
+
+std::vector<LazyTensor> LongestStep::gradients() const {
+  const ObjectiveSums sums = objective_.sums(models_, batch_);
+  std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_.inputs());
+  outputs.push_back(sums.loss);
+  return outputs;
+}
+
+std::vector<LazyTensor> LongestStep::whole_step() const {
+  const std::vector<LazyTensor> parameters = optimizer_.inputs();
+  const OptimizerState state = optimizer_.state();
+  std::vector<LazyTensor> grads = gradients();
+  const LazyTensor loss = grads.back();
+  grads.pop_back();
+  const LazyTensor norm =
+      options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
+  optimizer_.update(grads);
+  std::vector<LazyTensor> outputs = optimizer_.outputs();
+  outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
+  for (std::size_t i = 0; i < parameters.size(); ++i) *optimizer_.parameters()[i].tensor = parameters[i];
+  optimizer_.restore(state);
+  return outputs;
+}
+
+std::uint64_t LongestStep::limit() const {
+  const Device device = models_.policy().device();
+  const std::uint64_t all = device_counters(device).limit_bytes;
+  if (all == 0) return 0;
+  set_memory_limit(device, all);  // gives back what nothing is in
+  const DeviceCounters now = device_counters(device);
+  return std::max<std::uint64_t>(1, all - std::min(all, now.reserved_bytes - now.live_bytes));
+}
+
+}  // namespace caldera::detail

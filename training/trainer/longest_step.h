@@ -1,0 +1,42 @@
+// LongestStep: a training step on the longest batch of a dataset. What does not fit the memory is known
+// before the first step. Private to training/.
+#pragma once
+
+#include <vector>
+
+#include "training/data/dataset.h"
+#include "training/memory/step_memory.h"
+#include "training/objectives/objective.h"
+#include "training/optim/optimizer.h"
+#include "training/trainer/train_options.h"
+
+namespace caldera::detail {
+
+/// The model must be in training mode. Everything that is given must outlive it.
+class LongestStep {
+ public:
+  LongestStep(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+              const TrainOptions& options, Optimizer& optimizer);
+
+  /// Chooses which layers are checkpointed, by the options and the device's limit, and tells the model; see
+  /// choose_checkpointing(), and what it throws.
+  MemoryChoice choose() const;
+  /// Evaluates the gradients, and forgets them. Throws OutOfMemoryError that says what to do.
+  void try_gradients() const;
+
+ private:
+  /// The gradients and the loss.
+  std::vector<LazyTensor> gradients() const;
+  /// Builds what a step of one batch evaluates. Parameters and optimiser are as before.
+  std::vector<LazyTensor> whole_step() const;
+  /// Returns what tensors may take: what else the device has taken is its own. 0: there is no limit.
+  std::uint64_t limit() const;
+
+  const ObjectiveModels& models_;
+  const Objective& objective_;
+  const TrainOptions& options_;
+  Optimizer& optimizer_;
+  Batch batch_;
+};
+
+}  // namespace caldera::detail
