@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/arguments/adapter_flags.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/objective_flags.h"
 #include "cli/command.h"
@@ -13,6 +14,7 @@
 #include "cli/training/run_settings.h"
 #include "cli/training/training_run.h"
 #include "lm/adapters/lora.h"
+#include "lm/base/atomic_file.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"
@@ -46,38 +48,78 @@ class FinetuneCommand : public Command {
         .type_name("PATH")
         .excludes(args.get("--reference-model"));
     add_memory_limit(args);
-    declare_lora(args, lora_, targets_);
+    adapter_.declare(args);
   }
 
   void run() override {
     flags_.objective = objective_.options();
     const DataNeeds needs = make_objective(flags_.objective)->needs();
     flags_.data.mask_prompt = flags_.data.mask_prompt || needs.completions_only;
-    flags_.check({"adapter_config.json", "adapter_model.safetensors"});
+    const bool full = adapter_.is_full();
+    flags_.check(full ? std::vector<const char*>{"config.json", "model.safetensors", "tokenizer.json"}
+                      : std::vector<const char*>{"adapter_config.json", "adapter_model.safetensors"});
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
-    targets_ = resolve_targets(*model, targets_);
+    adapter_.resolve(*model);
     const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
-    const std::size_t modules = apply_lora(*model, lora_, targets_, flags_.options.seed);
+    const std::string what = make_trainable(*model);
 
     const std::unique_ptr<CausalLM> reference = load_reference(*model);
 
     if (flags_.dry_run) return show(ObjectiveModels(*model, reference.get(), tokenizer), data, *tokenizer);
     note(data.remark);
-    note(fmt::format("training {} of {} parameters, rank {} on {} modules, on {}",
-                     model->trainable_parameter_count(), model->parameter_count(), lora_.rank, modules,
-                     device.to_string()));
+    note(fmt::format("training {} of {} parameters, {}, on {}", model->trainable_parameter_count(),
+                     model->parameter_count(), what, device.to_string()));
     report(run_training(ObjectiveModels(*model, reference.get(), tokenizer), flags_, data,
-                        {.marker = "adapter_config.json",
+                        {.marker = full ? "config.json" : "adapter_config.json",
                          .write = [&](const std::filesystem::path& folder,
-                                      StagedFiles& files) { save_adapter(*model, folder, files, model_); },
+                                      StagedFiles& files) { save(*model, folder, files); },
                          .tokenizer = *tokenizer}));
   }
 
  private:
+  /// Applies the adapter, or makes the model itself trainable; says which.
+  std::string make_trainable(CausalLM& model) {
+    if (!adapter_.is_full()) {
+      const std::size_t modules = apply_lora(model, adapter_.options, adapter_.targets, flags_.options.seed);
+      return fmt::format("rank {} on {} modules", adapter_.options.rank, modules);
+    }
+    if (model.parameters().size() != count_of_matrices(model))
+      throw UsageError(
+          fmt::format("--adapter-type full: {} has quantised weights, which are not trained; train an "
+                      "adapter on them, or "
+                      "convert the model to f32 first (caldera convert --type f32)",
+                      model_));
+    adapter_.freeze(model);
+    return "all of the model";
+  }
+
+  /// Parameters, quantised ones among them.
+  static std::size_t count_of_matrices(CausalLM& model) {
+    class Counter final : public ParameterVisitor {
+     public:
+      void parameter(const std::string&, Weight& weight) override {
+        count += weight.is_quantized() || weight.tensor.defined() ? 1 : 0;
+      }
+      std::size_t count = 0;
+    };
+    Counter counter;
+    model.visit({}, counter);
+    return counter.count;
+  }
+
+  void save(CausalLM& model, const std::filesystem::path& folder, StagedFiles& files) const {
+    if (!adapter_.is_full()) return save_adapter(model, folder, files, model_);
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+      const std::filesystem::path from = std::filesystem::path(model_) / name;
+      if (std::filesystem::exists(from)) files.add_text(folder / name, read_text_file(from));
+    }
+    model.save(folder, files);
+  }
+
   // Null where neither --reference-model nor --teacher is given.
   std::unique_ptr<CausalLM> load_reference(const CausalLM& model) const {
     const bool is_teacher = !teacher_.empty();
@@ -101,9 +143,10 @@ class FinetuneCommand : public Command {
 
   void report(const nlohmann::ordered_json& trained) const {
     nlohmann::ordered_json document = trained;
-    document["adapter"] = flags_.out;
+    const char* const what = adapter_.is_full() ? "model" : "adapter";
+    document[what] = flags_.out;
     if (json()) return print_json(document);
-    print_trained(trained, "finetune", "adapter", flags_.out);
+    print_trained(trained, "finetune", what, flags_.out);
   }
 
   std::string model_;
@@ -111,8 +154,7 @@ class FinetuneCommand : public Command {
   std::string teacher_;
   TrainingFlags flags_;
   ObjectiveFlags objective_;
-  LoRAOptions lora_;
-  std::vector<std::string> targets_{"q_proj", "v_proj"};
+  AdapterFlags adapter_;
 };
 
 }  // namespace

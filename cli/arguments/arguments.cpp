@@ -180,6 +180,9 @@ Option Arguments::option(const std::string& name, std::optional<double>& value, 
 Option Arguments::option(const std::string& name, std::vector<std::string>& value, const std::string& help) {
   return Option(app_->add_option(name, value, help));
 }
+Option Arguments::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
 Option Arguments::flag(const std::string& name, bool& value, const std::string& help) {
   return Option(app_->add_flag(name, value, help));
 }

@@ -80,6 +80,7 @@ class Arguments {
   Option option(const std::string& name, std::optional<std::int64_t>& value, const std::string& help);
   Option option(const std::string& name, std::optional<double>& value, const std::string& help);
   Option option(const std::string& name, std::vector<std::string>& value, const std::string& help);
+  Option option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
   /// Declares an option that --help does not show, with or without a value: the command refuses it with a
   /// message of its own.

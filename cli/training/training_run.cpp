@@ -72,7 +72,7 @@ std::unique_ptr<TrainObserver> make_log(const std::string& path) {
   return std::make_unique<JsonLogObserver>(path);
 }
 
-LengthHistogram lengths_of(const TokenDataset& data) {
+LengthHistogram histogram_of_lengths(const TokenDataset& data) {
   constexpr std::int64_t kBins = 40;
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < data.size(); ++i)
@@ -90,7 +90,7 @@ LengthHistogram lengths_of(const TokenDataset& data) {
 RunReport begin_report(const TrainingFlags& flags, const TrainingData& data,
                        const nlohmann::ordered_json& environment) {
   RunReport report{.title = fs::path(flags.out).lexically_normal().string(),
-                   .lengths = lengths_of(data.train)};
+                   .lengths = histogram_of_lengths(data.train)};
   for (const Setting& setting : flags.settings) report.settings.emplace_back(setting.name, setting.text());
   const nlohmann::ordered_json flat = environment.flatten();
   for (const auto& [name, value] : flat.items())

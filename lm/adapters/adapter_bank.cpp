@@ -78,6 +78,13 @@ AdapterBank::~AdapterBank() {
 AdapterBank::AdapterPtr AdapterBank::load(const std::filesystem::path& dir) {
   auto adapter = std::make_shared<Adapter>();
   adapter->files_ = read_adapter(model_, dir);
+  if (adapter->files_.options.use_dora)
+    throw FileError(
+        fmt::format("{}: several adapters together cannot be DoRA's, whose rows have lengths of their own; "
+                    "give it alone (--adapter), or merge it into a model",
+                    dir.string()));
+  for (auto& [path, own] : lora_modules(model_, adapter->files_.options, adapter->files_.targets))
+    adapter->modules_.emplace(path, own);
   std::vector<std::weak_ptr<const Adapter>> slots = slots_;
   auto slot = std::find_if(slots.begin(), slots.end(), [](const auto& held) { return held.expired(); });
   if (slot == slots.end()) slot = slots.insert(slots.end(), std::weak_ptr<const Adapter>());
@@ -99,8 +106,10 @@ void AdapterBank::rebuild(const std::vector<std::weak_ptr<const Adapter>>& slots
   };
   std::vector<Factors> made;
   std::size_t rank = 1;
-  for (const AdapterPtr& adapter : adapters)
-    rank = std::max(rank, static_cast<std::size_t>(adapter->files_.options.rank));
+  for (const AdapterPtr& adapter : adapters) {
+    for (const auto& [path, own] : adapter->modules_)
+      rank = std::max(rank, static_cast<std::size_t>(own.rank));
+  }
   const std::size_t count = std::bit_ceil(slots.size() + 1);
   model_.visit_projections([&](const std::string& path, const std::string&,
                                std::unique_ptr<Projection>& slot) {
@@ -116,8 +125,9 @@ void AdapterBank::rebuild(const std::vector<std::weak_ptr<const Adapter>>& slots
       a.resize(count * rank * in);
       b.resize(count * out * rank);
       const auto at = static_cast<std::size_t>(adapter->slot());
-      const auto own = static_cast<std::size_t>(adapter->files_.options.rank);
-      const auto scaling = static_cast<float>(adapter->files_.options.scaling());
+      const LoRAOptions& options = adapter->modules_.at(path);
+      const auto own = static_cast<std::size_t>(options.rank);
+      const auto scaling = static_cast<float>(options.scaling());
       std::copy(from_a->second.begin(), from_a->second.end(),
                 a.begin() + static_cast<std::ptrdiff_t>(at * rank * in));
       for (std::size_t o = 0; o < out; ++o)

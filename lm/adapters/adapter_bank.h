@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ class AdapterBank {
    private:
     friend class AdapterBank;
     AdapterFactors files_;
+    std::map<std::string, LoRAOptions> modules_;  // by path
     std::int32_t slot_ = 0;
   };
   using AdapterPtr = std::shared_ptr<const Adapter>;
@@ -38,9 +40,9 @@ class AdapterBank {
   AdapterBank(const AdapterBank&) = delete;
   AdapterBank& operator=(const AdapterBank&) = delete;
 
-  /// Loads an adapter folder. Throws FileError as caldera::load_adapter; where anything fails, the bank is as
-  /// it was. A larger rank, or more adapters than
-  /// ever before (by powers of two), are new plans.
+  /// Loads an adapter folder. Throws FileError as caldera::load_adapter, and for DoRA; where anything fails,
+  /// the bank is as it was. A larger rank, or more adapters than ever before (by powers of two), are new
+  /// plans.
   AdapterPtr load(const std::filesystem::path& dir);
   /// The slots of the rows of the next forward calls; 0 is no adapter. Where all are 0 the model is computed
   /// as it was.

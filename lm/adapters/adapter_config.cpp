@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
@@ -16,16 +18,13 @@ using detail::JsonFields;
 using detail::JsonKind;
 using detail::printable;
 
-constexpr const char* kAllLinear = "all-linear";
 constexpr const char* kScoreHead = "score";
 constexpr int kMaxRankOfAdapter = 1 << 20;
 
 /// Refuses what would silently give other numbers than PEFT does.
 void refuse_unsupported_adapter(const JsonFields& fields) {
-  for (const char* field :
-       {"use_dora", "use_rslora", "use_qalora", "lora_bias", "rank_pattern", "alpha_pattern",
-        "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules", "target_parameters",
-        "trainable_token_indices", "megatron_config"}) {
+  for (const char* field : {"use_qalora", "lora_bias", "layers_pattern", "layer_replication",
+                            "target_parameters", "trainable_token_indices", "megatron_config"}) {
     // PEFT writes unused features as false, null, or an empty object or list.
     if (!fields.is_unset(field)) fields.fail(field, "is set, which is not supported");
   }
@@ -45,14 +44,61 @@ void refuse_unsupported_adapter(const JsonFields& fields) {
   }
 }
 
-std::vector<std::string> read_targets(const JsonFields& fields) {
-  if (fields.kind("target_modules") == JsonKind::string) {
-    if (fields.string("target_modules") == kAllLinear) return {kAllLinear};
-    fields.fail("target_modules",
-                "is a pattern, which is not supported (supported: a list, or \"all-linear\")");
+/// A list of names, or one regular expression.
+std::vector<std::string> read_modules(const JsonFields& fields, const char* field) {
+  if (fields.kind(field) == JsonKind::string) return {*fields.string(field)};
+  return fields.strings(field);
+}
+
+/// The members of an object of numbers.
+std::map<std::string, double> read_numbers(const JsonFields& fields, const char* field) {
+  std::map<std::string, double> numbers;
+  if (fields.kind(field) != JsonKind::object) fields.fail(field, "must be an object of numbers");
+  const JsonFields object = fields.object(field, fields.where());
+  for (const std::string& name : object.names()) {
+    if (object.kind(name.c_str()) != JsonKind::number) fields.fail(field, "must be an object of numbers");
+    numbers.emplace(name, *object.number(name.c_str()));
   }
-  if (!fields.has("target_modules")) fields.fail("target_modules", "is missing");
-  return fields.strings("target_modules");
+  return numbers;
+}
+
+LoRAOptions read_options(const JsonFields& fields) {
+  LoRAOptions options;
+  const std::int64_t rank = fields.require_integer("r");
+  if (rank < 1 || rank > kMaxRankOfAdapter)
+    fields.fail("r", fmt::format("is {}, but must be positive", rank));
+  options.rank = static_cast<int>(rank);
+  const auto alpha = fields.number("lora_alpha");
+  if (!alpha) fields.fail("lora_alpha", "is missing");
+  options.alpha = *alpha;
+  options.dropout = fields.number("lora_dropout").value_or(0.0);
+  options.use_rslora = fields.boolean("use_rslora").value_or(false);
+  options.use_dora = fields.boolean("use_dora").value_or(false);
+  if (fields.kind("init_lora_weights") == JsonKind::string) options.init = LoRAInit::gaussian;
+  if (!fields.is_unset("rank_pattern")) {
+    for (const auto& [name, value] : read_numbers(fields, "rank_pattern")) {
+      if (value != std::floor(value) || value < 1 || value > kMaxRankOfAdapter)
+        fields.fail("rank_pattern", fmt::format("gives '{}' the rank {}", printable(name), value));
+      options.rank_pattern.emplace(name, static_cast<int>(value));
+    }
+  }
+  if (!fields.is_unset("alpha_pattern")) options.alpha_pattern = read_numbers(fields, "alpha_pattern");
+  if (!fields.is_unset("layers_to_transform"))
+    options.layers_to_transform = fields.integers("layers_to_transform");
+  if (!fields.is_unset("exclude_modules")) options.exclude_modules = read_modules(fields, "exclude_modules");
+  return options;
+}
+
+template <class Value>
+detail::RawJson object_of(const std::map<std::string, Value>& values) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : values) {
+    if (value == static_cast<Value>(std::floor(static_cast<double>(value))))
+      object[name] = static_cast<std::int64_t>(value);
+    else
+      object[name] = value;
+  }
+  return {object.dump()};
 }
 
 }  // namespace
@@ -68,15 +114,9 @@ AdapterConfig AdapterConfig::from_json(std::string_view text, const std::string&
   refuse_unsupported_adapter(fields);
 
   AdapterConfig config;
-  const std::int64_t rank = fields.require_integer("r");
-  if (rank < 1 || rank > kMaxRankOfAdapter)
-    fields.fail("r", fmt::format("is {}, but must be positive", rank));
-  config.rank = static_cast<int>(rank);
-  const auto alpha = fields.number("lora_alpha");
-  if (!alpha) fields.fail("lora_alpha", "is missing");
-  config.alpha = *alpha;
-  config.dropout = fields.number("lora_dropout").value_or(0.0);
-  config.target_modules = read_targets(fields);
+  config.options = read_options(fields);
+  if (!fields.has("target_modules")) fields.fail("target_modules", "is missing");
+  config.target_modules = read_modules(fields, "target_modules");
   config.base_model_name_or_path = fields.string("base_model_name_or_path").value_or("");
   config.task_type = fields.string("task_type").value_or(config.task_type);
   config.has_score_head = !fields.is_unset("modules_to_save");
@@ -100,23 +140,37 @@ std::string AdapterConfig::to_json() const {
   const auto put = [&](const char* name, detail::JsonValue value) {
     json.emplace_back(name, std::move(value));
   };
-  put("alpha_pattern", detail::EmptyObject{});
+  const LoRAOptions& lora = options;
+  const auto put_modules = [&](const char* name, const std::vector<std::string>& modules) {
+    if (modules.size() == 1 && (modules.front() == kAllLinear || is_lora_pattern(modules.front())))
+      put(name, modules.front());
+    else
+      put(name, modules);
+  };
+  put("alpha_pattern", object_of(lora.alpha_pattern));
   put("auto_mapping", nullptr);
   put("base_model_name_or_path", base_model_name_or_path);
   put("bias", "none");
+  if (!lora.exclude_modules.empty()) put_modules("exclude_modules", lora.exclude_modules);
   put("fan_in_fan_out", fan_in_fan_out);
   put("inference_mode", true);
-  put("init_lora_weights", true);
+  if (lora.init == LoRAInit::gaussian)
+    put("init_lora_weights", "gaussian");
+  else
+    put("init_lora_weights", true);
   put("layer_replication", nullptr);
   put("layers_pattern", nullptr);
-  put("layers_to_transform", nullptr);
+  if (lora.layers_to_transform.empty())
+    put("layers_to_transform", nullptr);
+  else
+    put("layers_to_transform", lora.layers_to_transform);
   put("loftq_config", detail::EmptyObject{});
   // PEFT declares lora_alpha an integer; a fraction is written as what it is.
-  if (alpha == std::floor(alpha) && std::abs(alpha) < 1e9)
-    put("lora_alpha", static_cast<std::int64_t>(alpha));
+  if (lora.alpha == std::floor(lora.alpha) && std::abs(lora.alpha) < 1e9)
+    put("lora_alpha", static_cast<std::int64_t>(lora.alpha));
   else
-    put("lora_alpha", alpha);
-  put("lora_dropout", dropout);
+    put("lora_alpha", lora.alpha);
+  put("lora_dropout", lora.dropout);
   put("megatron_config", nullptr);
   put("megatron_core", "megatron.core");
   if (has_score_head)
@@ -124,16 +178,13 @@ std::string AdapterConfig::to_json() const {
   else
     put("modules_to_save", nullptr);
   put("peft_type", "LORA");
-  put("r", std::int64_t{rank});
-  put("rank_pattern", detail::EmptyObject{});
+  put("r", std::int64_t{lora.rank});
+  put("rank_pattern", object_of(lora.rank_pattern));
   put("revision", nullptr);
-  if (target_modules.size() == 1 && target_modules.front() == kAllLinear)
-    put("target_modules", kAllLinear);
-  else
-    put("target_modules", target_modules);
+  put_modules("target_modules", target_modules);
   put("task_type", task_type);
-  put("use_dora", false);
-  put("use_rslora", false);
+  put("use_dora", lora.use_dora);
+  put("use_rslora", lora.use_rslora);
   try {
     return detail::to_json(json, 2) + "\n";
   } catch (const ValueError&) {
@@ -147,12 +198,16 @@ void AdapterConfig::validate() const {
   const auto fail = [](const char* field, const std::string& problem) {
     throw ValueError(fmt::format("adapter_config: field '{}' {}", field, problem));
   };
+  const auto& [rank, alpha, dropout, use_rslora, use_dora, init, ranks, alphas, layers, excluded] = options;
   if (rank < 1 || rank > kMaxRankOfAdapter) fail("r", fmt::format("is {}, but must be positive", rank));
-  if (!(alpha > 0) || !std::isfinite(alpha)) {
+  if (!(alpha > 0) || !std::isfinite(alpha))
     fail("lora_alpha", fmt::format("is {}, but must be positive", alpha));
-  }
-  if (!(dropout >= 0 && dropout < 1)) {
+  if (!(dropout >= 0 && dropout < 1))
     fail("lora_dropout", fmt::format("is {}, but must lie in [0, 1)", dropout));
+  try {
+    options.validate();
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("adapter_config: {}", error.what()));
   }
   if (target_modules.empty()) fail("target_modules", "names no module");
   for (const auto& module : target_modules) {
@@ -160,6 +215,8 @@ void AdapterConfig::validate() const {
     if (module == kAllLinear && target_modules.size() > 1) {
       fail("target_modules", "holds \"all-linear\" beside other names");
     }
+    if (is_lora_pattern(module) && target_modules.size() > 1)
+      fail("target_modules", "holds a regular expression beside other names");
   }
 }
 

@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "lm/adapters/lora_options.h"
+
 namespace caldera {
 
-/// The part of PEFT's LoraConfig that Caldera honours. The update it describes is B A x * alpha / rank.
+/// The part of PEFT's LoraConfig that Caldera honours.
 struct AdapterConfig {
-  int rank = 8;
-  double alpha = 16.0;
-  double dropout = 0.0;
+  LoRAOptions options;
   /// Module names ("q_proj"; matched as PEFT does, as the last components of a module's path), or the one
-  /// entry "all-linear".
+  /// entry "all-linear", or one regular expression for whole paths.
   std::vector<std::string> target_modules;
   std::string base_model_name_or_path;
   std::string task_type = "CAUSAL_LM";
@@ -24,8 +24,8 @@ struct AdapterConfig {
   bool fan_in_fan_out = false;
 
   /// Reads an adapter_config.json. Throws FileError, "path: field 'x' ...", for malformed values and for
-  /// every PEFT feature that would change the result and is not supported (DoRA, rsLoRA, rank_pattern,
-  /// trained biases, ...).
+  /// every PEFT feature that would change the result and is not supported (trained biases, saved
+  /// modules, replicated layers, ...).
   static AdapterConfig from_file(const std::filesystem::path& path);
   /// Reads it from text; `where` begins every message.
   static AdapterConfig from_json(std::string_view text, const std::string& where = "adapter_config");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -27,17 +28,63 @@ constexpr const char* kScore = "score.weight";
 constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kWeightsFile = "adapter_model.safetensors";
 
-/// The factors that an adapter with these targets has, by the names in its file.
-std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, int rank,
+/// The factors that an adapter with these options and targets has, by the names in its file.
+std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, const LoRAOptions& options,
                                                             const std::vector<std::string>& targets) {
+  std::unordered_map<std::string, LoRAOptions> modules;
+  for (auto& [path, own] : lora_modules(model, options, targets)) modules.emplace(path, own);
   std::vector<std::pair<std::string, Shape>> factors;
-  model.visit_projections(
-      [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& p) {
-        if (std::find(targets.begin(), targets.end(), name) == targets.end()) return;
-        factors.emplace_back(kPrefix + path + ".lora_A.weight", Shape{rank, p->in_features()});
-        factors.emplace_back(kPrefix + path + ".lora_B.weight", Shape{p->out_features(), rank});
-      });
+  model.visit_projections([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& p) {
+    const auto own = modules.find(path);
+    if (own == modules.end()) return;
+    factors.emplace_back(kPrefix + path + ".lora_A.weight", Shape{own->second.rank, p->in_features()});
+    factors.emplace_back(kPrefix + path + ".lora_B.weight", Shape{p->out_features(), own->second.rank});
+    if (own->second.use_dora)
+      factors.emplace_back(kPrefix + path + ".lora_magnitude_vector", Shape{p->out_features()});
+  });
   return factors;
+}
+
+/// What is written of the adapter: its factors on the base as it is published, and what they are.
+struct Written {
+  std::deque<LazyTensor> tensors;
+  std::vector<Parameter> factors;
+  LoRARequest request;
+  std::size_t modules = 0;
+};
+
+Written written_adapter(CausalLM& model) {
+  Written w;
+  const auto add = [&](const std::string& name, const LazyTensor& tensor) {
+    w.tensors.push_back(tensor);
+    w.factors.push_back({.name = name, .tensor = &w.tensors.back()});
+  };
+  std::vector<std::string> names;
+  model.visit_projections(
+      [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& slot) {
+        auto* lora = dynamic_cast<LoRALinear*>(slot.get());
+        if (lora == nullptr) return;
+        ++w.modules;
+        const LoRALinear::Published p = lora->published();
+        add(path + ".lora_A.weight", p.a);
+        add(path + ".lora_B.weight", p.b);
+        if (lora->magnitude().defined()) add(path + ".lora_magnitude_vector", lora->magnitude());
+        if (lora->request() != nullptr) {
+          w.request = *lora->request();
+          const double alphas = p.options.alpha / lora->options().alpha;  // PiSSA's are others
+          const int ranks = p.options.rank / lora->options().rank;
+          w.request.options.init = p.options.init;
+          w.request.options.rank *= ranks;
+          w.request.options.alpha *= alphas;
+          for (auto& [module, rank] : w.request.options.rank_pattern) rank *= ranks;
+          for (auto& [module, alpha] : w.request.options.alpha_pattern) alpha *= alphas;
+          return;
+        }
+        w.request.options = p.options;
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        w.request.targets = names;
+      });
+  return w;
 }
 
 /// A folder to put into the place of `dir`; nothing where none can be made next to it.
@@ -62,19 +109,13 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles
   AdapterConfig config;
   // A path may hold any bytes, JSON may not; the field is a note to people.
   config.base_model_name_or_path = detail::to_utf8(base_model);
-  model.visit_projections(
-      [&](const std::string&, const std::string& name, std::unique_ptr<Projection>& slot) {
-        const auto* lora = dynamic_cast<const LoRALinear*>(slot.get());
-        if (lora == nullptr) return;
-        config.rank = lora->options().rank;
-        config.alpha = lora->options().alpha;
-        config.dropout = lora->options().dropout;
-        auto& targets = config.target_modules;
-        if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
-      });
-  if (config.target_modules.empty()) throw ValueError("save_adapter: the model has no adapter");
-  std::vector<Parameter> factors = model.parameters();
-  std::erase_if(factors, [](const Parameter& p) { return !detail::is_lora_factor(p) && p.name != kScore; });
+  Written adapter = written_adapter(model);
+  if (adapter.modules == 0) throw ValueError("save_adapter: the model has no adapter");
+  config.options = adapter.request.options;
+  config.target_modules = adapter.request.targets;
+  std::vector<Parameter>& factors = adapter.factors;
+  for (const Parameter& p : model.parameters())
+    if (p.name == kScore) factors.push_back(p);
   config.has_score_head = model.score_classes() > 0;
   if (config.has_score_head) config.task_type = "SEQ_CLS";
   detail::create_folder(dir);
@@ -107,16 +148,17 @@ AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
   const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
   const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
   AdapterFactors adapter;
-  adapter.options = {.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout};
+  adapter.options = config.options;
   try {
-    adapter.targets = resolve_lora_targets(model, config.target_modules);
+    resolve_lora_targets(model, config.target_modules);
+    adapter.targets = config.target_modules;
   } catch (const ValueError& e) {
     throw FileError(fmt::format("{}: {}", (dir / kConfigFile).string(), e.what()));
   }
 
   detail::TensorProblems problems;
   std::unordered_map<std::string, Shape> expected;
-  for (const auto& [name, shape] : expected_factors(model, adapter.options.rank, adapter.targets)) {
+  for (const auto& [name, shape] : expected_factors(model, adapter.options, adapter.targets)) {
     expected.emplace(name, shape);
     if (!file.contains(name))
       problems.missing(name, shape);

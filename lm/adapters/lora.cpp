@@ -1,104 +1,25 @@
 #include "lm/adapters/lora.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
+#include <ranges>
 
 #include "lm/models/causal_lm.h"
-#include "lm/nn/init.h"
-#include "lm/nn/precision.h"
-#include "ops/core/views.h"
-#include "ops/nn/dropout.h"
-#include "ops/nn/lora.h"
-#include "ops/random/uniform_normal.h"
 
 namespace caldera {
 namespace {
 
-void check_rank(const std::string& name, const Projection& base, int rank) {
-  const std::int64_t limit = std::min(base.in_features(), base.out_features());
-  if (rank > limit)
-    throw ValueError(
-        fmt::format("LoRA rank {} is above min(in, out) = {} of {} (in {}, out {}); use a rank of at "
-                    "most {}",
-                    rank, limit, name, base.in_features(), base.out_features(), limit));
-}
-
-/// kaiming_uniform with a = sqrt(5): the bound sqrt(6 / ((1 + a^2) fan_in)) is 1 / sqrt(fan_in).
-LazyTensor initial_a(const Projection& base, int rank, std::uint64_t seed, Device device) {
-  const double bound = 1 / std::sqrt(static_cast<double>(base.in_features()));
-  return uniform_init(Shape{rank, base.in_features()}, bound, seed, device);
-}
-
-LazyTensor initial_b(const Projection& base, int rank, Device device) {
-  return LazyTensor::zeros(Shape{base.out_features(), rank}, DType::f32, device);
-}
-
-/// Where the projection's first weight is, quantised or not.
-Device device_of(Projection& base) {
-  class Finder final : public ParameterVisitor {
-   public:
-    void parameter(const std::string&, Weight& weight) override {
-      if (!device && (weight.is_quantized() || weight.tensor.defined())) device = weight.device();
-    }
-    std::optional<Device> device;
-  };
-  Finder finder;
-  base.visit({}, finder);
-  return finder.device.value();
+std::vector<std::string> projection_paths(CausalLM& model) {
+  std::vector<std::string> paths;
+  model.visit_projections([&](const std::string& path, const std::string&, std::unique_ptr<Projection>&) {
+    paths.push_back(path);
+  });
+  return paths;
 }
 
 }  // namespace
-
-void LoRAOptions::validate() const {
-  if (rank < 1) throw ValueError(fmt::format("LoRA rank {} is not positive", rank));
-  if (!(alpha > 0) || !std::isfinite(alpha))
-    throw ValueError(fmt::format("LoRA alpha {} is not positive", alpha));
-  if (!(dropout >= 0 && dropout < 1))
-    throw ValueError(fmt::format("LoRA dropout {} is not in [0, 1)", dropout));
-}
-
-LoRALinear::LoRALinear(std::unique_ptr<Projection> base, const LoRAOptions& options, std::uint64_t seed,
-                       const std::string& name)
-    : base_(std::move(base)), options_(options), dropout_(options.dropout, seed) {
-  options_.validate();
-  check_rank(name, *base_, options_.rank);
-  const Device device = device_of(*base_);
-  a_.tensor = initial_a(*base_, options_.rank, seed, device);
-  b_.tensor = initial_b(*base_, options_.rank, device);
-}
-
-LoRALinear::LoRALinear(std::unique_ptr<Projection> base, const LoRAOptions& options, LazyTensor a,
-                       LazyTensor b)
-    : base_(std::move(base)),
-      options_(options),
-      a_{std::move(a)},
-      b_{std::move(b)},
-      dropout_(options.dropout) {
-  options_.validate();
-  check_rank("LoRALinear", *base_, options_.rank);
-  if (lora_a().shape() != Shape{options_.rank, in_features()} ||
-      lora_b().shape() != Shape{out_features(), options_.rank})
-    throw ShapeError(fmt::format("LoRALinear: A {} and B {} do not fit rank {}, in {}, out {}",
-                                 lora_a().shape().to_string(), lora_b().shape().to_string(), options_.rank,
-                                 in_features(), out_features()));
-}
-
-LazyTensor LoRALinear::forward(const LazyTensor& x) {
-  if (!enabled_) return base_->forward(x);
-  const LazyTensor delta = lora_delta(dropout_.forward(x), transpose(cast_like(a_.tensor, x)),
-                                      transpose(cast_like(b_.tensor, x)), options_.scaling());
-  return base_->forward(x) + delta;
-}
-
-void LoRALinear::visit(const std::string& prefix, ParameterVisitor& visitor) {
-  visitor.module(prefix, *base_);
-  visitor.parameter(join_name(prefix, "lora_A.weight"), a_);
-  visitor.parameter(join_name(prefix, "lora_B.weight"), b_);
-  visitor.module(join_name(prefix, "lora_dropout"), dropout_);
-}
 
 std::vector<std::string> lora_target_modules(CausalLM& model) {
   std::vector<std::string> names;
@@ -110,47 +31,75 @@ std::vector<std::string> lora_target_modules(CausalLM& model) {
 
 std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets) {
   std::vector<std::string> valid = lora_target_modules(model);
-  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+  const std::vector<std::string> paths = projection_paths(model);
+  const auto has = [](const std::vector<std::string>& list, std::string_view name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
-  for (const std::string& t : targets)
-    if (t != "all-linear" && !has(valid, t))
+  for (const std::string& t : targets) {
+    const bool is_known =
+        t == kAllLinear || has(valid, t) ||
+        std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return is_lora_target(t, path); });
+    if (!is_known)
       throw ValueError(fmt::format("unknown LoRA target module '{}' (valid: {}, or all-linear)", t,
                                    fmt::join(valid, ", ")));
+  }
   if (targets.empty())
     throw ValueError(
         fmt::format("no LoRA target module is given (valid: {}, or all-linear)", fmt::join(valid, ", ")));
-  if (has(targets, "all-linear")) return valid;
+  if (has(targets, kAllLinear)) return valid;
   std::vector<std::string> chosen;
   for (const std::string& name : valid)
     if (has(targets, name)) chosen.push_back(name);
+  for (const std::string& t : targets)
+    if (!has(chosen, t)) chosen.push_back(t);
   return chosen;
+}
+
+std::vector<std::pair<std::string, LoRAOptions>> lora_modules(CausalLM& model, const LoRAOptions& options,
+                                                              const std::vector<std::string>& targets) {
+  const std::vector<std::string> chosen = resolve_lora_targets(model, targets);
+  const auto is_one = [](const std::vector<std::string>& list, const std::string& path) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& t) { return is_lora_target(t, path); });
+  };
+  std::vector<std::pair<std::string, LoRAOptions>> modules;
+  for (const std::string& path : projection_paths(model)) {
+    const auto& layers = options.layers_to_transform;
+    const bool is_in_layers =
+        layers.empty() || std::find(layers.begin(), layers.end(), layer_of_path(path)) != layers.end();
+    if (is_in_layers && is_one(chosen, path) && !is_one(options.exclude_modules, path))
+      modules.emplace_back(path, options.for_module(path));
+  }
+  return modules;
 }
 
 std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed) {
   options.validate();
-  const std::vector<std::string> names = resolve_lora_targets(model, targets);
-  struct Site {
-    std::string path;
-    std::unique_ptr<Projection>* slot;
-  };
-  std::vector<Site> sites;
+  const auto modules = lora_modules(model, options, targets);
+  if (modules.empty())
+    throw ValueError(
+        "LoRA: no module is left to adapt; look at the layers and the modules that are left out");
+  std::vector<std::unique_ptr<Projection>*> slots;
   model.visit_projections(
-      [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& slot) {
+      [&](const std::string& path, const std::string&, std::unique_ptr<Projection>& slot) {
         if (dynamic_cast<LoRALinear*>(slot.get()) != nullptr)
           throw ValueError(fmt::format("the model has an adapter already (at {})", path));
-        if (std::find(names.begin(), names.end(), name) == names.end()) return;
-        check_rank(path, *slot, options.rank);
-        sites.push_back({path, &slot});
+        if (slots.size() == modules.size() || modules[slots.size()].first != path) return;
+        check_lora_rank(path, *slot, modules[slots.size()].second.rank);
+        slots.push_back(&slot);
       });
   model.freeze();
-  for (std::size_t i = 0; i < sites.size(); ++i)
-    *sites[i].slot =
-        std::make_unique<LoRALinear>(std::move(*sites[i].slot), options, mix_seed(seed, i), sites[i].path);
+  const auto request = std::make_shared<const LoRARequest>(
+      LoRARequest{options, targets.size() == 1 ? targets : resolve_lora_targets(model, targets)});
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto adapted = std::make_unique<LoRALinear>(std::move(*slots[i]), modules[i].second, mix_seed(seed, i),
+                                                modules[i].first);
+    adapted->set_request(request);
+    *slots[i] = std::move(adapted);
+  }
   model.set_training(model.is_training());  // reaches the new modules
   model.materialize();
-  return sites.size();
+  return slots.size();
 }
 
 }  // namespace caldera

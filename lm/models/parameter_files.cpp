@@ -10,7 +10,8 @@
 namespace caldera::detail {
 
 bool is_lora_factor(const Parameter& parameter) {
-  return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight");
+  return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight") ||
+         parameter.name.ends_with(".lora_magnitude_vector");
 }
 
 void write_parameters(StagedFiles& files, const std::filesystem::path& path,

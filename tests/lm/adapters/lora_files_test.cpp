@@ -79,9 +79,9 @@ TEST_F(LoraFilesTest, RoundTrip) {
 TEST_F(LoraFilesTest, FilesAreInTheFormatOfPeft) {
   save_random({"v_proj", "q_proj"});
   const AdapterConfig config = AdapterConfig::from_file(dir_ / "adapter_config.json");
-  EXPECT_EQ(config.rank, 3);
-  EXPECT_EQ(config.alpha, 7);
-  EXPECT_EQ(config.dropout, 0.25);
+  EXPECT_EQ(config.options.rank, 3);
+  EXPECT_EQ(config.options.alpha, 7);
+  EXPECT_EQ(config.options.dropout, 0.25);
   EXPECT_EQ(config.base_model_name_or_path, "base");
   EXPECT_EQ(config.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
   const SafetensorsFile file = SafetensorsFile::open(dir_ / "adapter_model.safetensors");
@@ -119,7 +119,7 @@ TEST_F(LoraFilesTest, AnAdapterOfAnotherScaleReplacesTheFolderAsAWhole) {
   save_adapter(*other, fs::path(dir_.string() + "/"));
   const auto loaded = make_model();
   load_adapter(*loaded, dir_);
-  EXPECT_EQ(AdapterConfig::from_file(dir_ / "adapter_config.json").alpha, 9);
+  EXPECT_EQ(AdapterConfig::from_file(dir_ / "adapter_config.json").options.alpha, 9);
   EXPECT_EQ(loaded->trainable_parameters().size(), 4U);
   EXPECT_TRUE(fs::exists(dir_ / "notes.txt"));
   EXPECT_EQ(fs::hard_link_count(dir_ / "notes.txt"), inode);
@@ -161,7 +161,7 @@ TEST_F(LoraFilesTest, TensorsThatDoNotFitAreNamed) {
   config.write(dir_ / "adapter_config.json");
   expect_refused(*model, {"v_proj.lora_A.weight is unexpected"});
   config.target_modules = {"q_proj"};
-  config.rank = 4;
+  config.options.rank = 4;
   config.write(dir_ / "adapter_config.json");
   expect_refused(*model, {"q_proj.lora_A.weight", "(3, 20)", "(4, 20)"});
   config.target_modules = {"c_attn"};

@@ -213,9 +213,9 @@ std::string adapter_with(const std::string& field, const json& value) {
 TEST(AdapterConfig, RoundTripsInPeftsForm) {
   const TempFolder folder;
   AdapterConfig config;
-  config.rank = 6;
-  config.alpha = 12;
-  config.dropout = 0.25;
+  config.options.rank = 6;
+  config.options.alpha = 12;
+  config.options.dropout = 0.25;
   config.target_modules = {"q_proj", "down_proj"};
   config.base_model_name_or_path = "some/model";
   config.write(folder / "adapter_config.json");
@@ -235,7 +235,7 @@ TEST(AdapterConfig, RoundTripsInPeftsForm) {
   EXPECT_EQ(j.at("base_model_name_or_path"), "some/model");
   EXPECT_TRUE(j.at("modules_to_save").is_null());
 
-  config.alpha = 0.5;
+  config.options.alpha = 0.5;
   config.target_modules = {"all-linear"};
   EXPECT_EQ(json::parse(config.to_json()).at("target_modules"), "all-linear");
   EXPECT_EQ(AdapterConfig::from_json(config.to_json()), config);
@@ -244,8 +244,8 @@ TEST(AdapterConfig, RoundTripsInPeftsForm) {
 TEST(AdapterConfig, HasTheFieldsOfAPeftFile) {
   CALDERA_REQUIRE_DATA(path, "peft_adapter/adapter_config.json");
   const auto config = AdapterConfig::from_file(path);
-  EXPECT_EQ(config.rank, 8);
-  EXPECT_EQ(config.alpha, 8.0);
+  EXPECT_EQ(config.options.rank, 8);
+  EXPECT_EQ(config.options.alpha, 8.0);
   EXPECT_EQ(config.target_modules, std::vector<std::string>{"c_attn"});
   EXPECT_EQ(config.base_model_name_or_path, "gpt2");
   EXPECT_TRUE(config.fan_in_fan_out);
@@ -253,20 +253,13 @@ TEST(AdapterConfig, HasTheFieldsOfAPeftFile) {
 }
 
 TEST(AdapterConfig, RefusesWhatWouldChangeTheResult) {
-  adapter_with("use_dora", true);
-  adapter_with("use_rslora", true);
   adapter_with("lora_bias", true);
   adapter_with("modules_to_save", {"lm_head"});
-  adapter_with("rank_pattern", {{"q_proj", 2}});
-  adapter_with("alpha_pattern", {{"q_proj", 2}});
-  adapter_with("layers_to_transform", {0});
-  adapter_with("layers_to_transform", 0);
-  adapter_with("exclude_modules", "x");
   adapter_with("trainable_token_indices", {1});
   adapter_with("bias", "all");
   adapter_with("init_lora_weights", "pissa");
   adapter_with("peft_type", "IA3");
-  adapter_with("target_modules", ".*_proj");
+  adapter_with("layers_pattern", "blocks");
   json j = minimal_adapter();
   j.update({{"use_dora", false},
             {"modules_to_save", nullptr},
@@ -275,7 +268,32 @@ TEST(AdapterConfig, RefusesWhatWouldChangeTheResult) {
   EXPECT_NO_THROW(AdapterConfig::from_json(j.dump()));
 }
 
+TEST(AdapterConfig, WritesWhatItReadsOfEveryKind) {
+  for (const json& change : std::vector<json>{{{"use_dora", true}},
+                                              {{"use_rslora", true}},
+                                              {{"init_lora_weights", "gaussian"}},
+                                              {{"rank_pattern", {{"layers.0.*q_proj", 2}, {"v_proj", 16}}}},
+                                              {{"alpha_pattern", {{"q_proj", 2}, {"v_proj", 0.5}}}},
+                                              {{"layers_to_transform", {0, 3}}},
+                                              {{"exclude_modules", {"k_proj"}}},
+                                              {{"exclude_modules", ".*layers\\.1\\..*"}},
+                                              {{"target_modules", ".*_proj"}}}) {
+    json given = minimal_adapter();
+    given.update(change);
+    const AdapterConfig config = AdapterConfig::from_json(given.dump());
+    const std::string text = config.to_json();
+    for (const auto& [field, value] : change.items()) EXPECT_EQ(json::parse(text).at(field), value);
+    EXPECT_EQ(AdapterConfig::from_json(text).to_json(), text);
+    EXPECT_EQ(AdapterConfig::from_json(text), config);
+  }
+}
+
 TEST(AdapterConfig, RefusesBadValues) {
+  adapter_with("rank_pattern", {{"q_proj", 0}});
+  adapter_with("rank_pattern", {{"q_proj", 1.5}});
+  adapter_with("rank_pattern", {{"q_proj", "8"}});
+  adapter_with("rank_pattern", {1});
+  adapter_with("layers_to_transform", {"0"});
   for (const char* field : {"peft_type", "r", "lora_alpha", "target_modules"}) adapter_with(field, nullptr);
   adapter_with("r", 0);
   adapter_with("r", 1LL << 40);
