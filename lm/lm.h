@@ -4,6 +4,7 @@
 #include "lm/adapters/adapter_bank.h"
 #include "lm/adapters/adapter_config.h"
 #include "lm/adapters/lora.h"
+#include "lm/adapters/merge.h"
 #include "lm/base/atomic_file.h"
 #include "lm/chat/conversation.h"
 #include "lm/chat/model_chat_templates.h"

@@ -48,6 +48,8 @@ class LoRALinear final : public Projection {
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
   Projection& base() { return *base_; }
+  /// Gives the base away; the module is of no use then.
+  std::unique_ptr<Projection> take_base() { return std::move(base_); }
   /// Returns those of this module: without patterns.
   const LoRAOptions& options() const { return options_; }
   LazyTensor& lora_a() { return a_.tensor; }

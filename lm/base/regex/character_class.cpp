@@ -14,7 +14,7 @@ namespace caldera::detail {
 namespace {
 
 /// Deepest nesting of classes.
-constexpr int kMaxDepth = 32;
+constexpr int kMaxClassDepth = 32;
 
 /// A set of characters: what stands between brackets in PCRE2, or an expression that matches one of them.
 struct Set {
@@ -258,7 +258,7 @@ Escape read_element(ExpressionReader& in, int depth) {
 
 /// Reads from '[' to its ']'.
 Set read_class(ExpressionReader& in, int depth) {
-  if (depth > kMaxDepth) throw ExpressionProblem{"nests character classes too deep"};
+  if (depth > kMaxClassDepth) throw ExpressionProblem{"nests character classes too deep"};
   in.take();
   const bool negated = in.starts_with("^");
   if (negated) in.take();
