@@ -1,7 +1,8 @@
-#Help, exit codes, and flags that are refused rather than ignored.
+# Help, exit codes, and flags that are refused rather than ignored.
 . tests/support/cli.sh
 . tests/support/tiny_model.sh
-#refused COMMAND... : exit code 2, one line that begins with the program's name, nothing on standard output.
+
+# refused COMMAND...: exit code 2, one line that begins with the program's name, nothing on standard output.
 refused() {
   expect_exit 2 "$CALDERA_BIN" "$@"
   expect_one_error_line
@@ -9,29 +10,20 @@ refused() {
   grep -q '^caldera' "$work/stderr" || fail "the error does not name the program: $*"
 }
 
-says() {
-  grep - q -
-          e
-          "$1"
-          "$work/stderr" ||
-      fail "the error does not say '$1': $(cat " $work / stderr ")";
-}
+says() { grep -q -e "$1" "$work/stderr" || fail "the error does not say '$1': $(cat "$work/stderr")"; }
 
-#Every command that-- help lists is tried; these are the ones that scripts rely on.
+# Every command that --help lists is tried; these are the ones that scripts rely on.
 expect_exit 0 "$CALDERA_BIN" --help
 commands=$(sed -n '/^Subcommands:/,$ s/^  \([a-z][a-z-]*\) .*/\1/p' "$work/stdout")
-for command in devices doctor tokenize template convert generate chat evaluate embed pretrain finetune explain kernels bench;
-do
+for command in devices doctor tokenize template convert generate chat evaluate embed pretrain finetune explain kernels bench; do
   echo "$commands" | grep -q -x "$command" || fail "--help does not list '$command': $commands"
 done
-for command in "" $commands;
-do
+for command in "" $commands; do
   expect_exit 0 "$CALDERA_BIN" $command --help
   grep -q -e --help "$work/stdout" || fail "no help for '$command'"
   [ ! -s "$work/stderr" ] || fail "help of '$command' on standard error"
   [ -n "$command" ] || continue
-  for flag in --device --json --threads;
-do
+  for flag in --device --json --threads; do
     grep -q -e "$flag" "$work/stdout" || fail "$command has no $flag"
   done
 done
@@ -71,22 +63,19 @@ for flags in "--rank 0" "--rank 8.5" "--rank x" "--alpha 0" "--dropout 1" "--dro
   "--iterations -5" "--epochs 0" "--iterations 2 --epochs 2" "--batch-size 0" "--seq-len 0" \
   "--grad-accumulation 0" "--learning-rate 0" "--learning-rate inf" "--schedule sine" \
   "--optimizer no-such-optimizer" "--warmup -1" "--weight-decay -1" "--max-grad-norm -1" \
-  "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" "--device gpu" "--device vulkan:x" "--device null";
-do
+  "--val-every -1" "--val-batches 0" "--seed x" "--threads 0" "--device gpu" "--device vulkan:x" "--device null"; do
   refused $finetune $flags
 done
-#What may be adapted is the model's to say.
+# What may be adapted is the model's to say.
 make_config
-for model in llama qwen2;
-do
+for model in llama qwen2; do
   mkdir "$work/$model"
   sed -e "s/LlamaForCausalLM/$(echo $model | sed 's/^./\U&/')ForCausalLM/; s/\"llama\"/\"$model\"/" "$work/config.json" \
     >"$work/$model/config.json"
   refused finetune --model "$work/$model" --data d --out "$work/out" --target-modules q_proj,nonsense
   says "unknown LoRA target module 'nonsense'.*gate_proj"
 done
-for limit in nonsense 0 -1 12XiB 0.5B MiB "1 2" 1e30;
-do
+for limit in nonsense 0 -1 12XiB 0.5B MiB "1 2" 1e30; do
   refused $finetune --memory-limit "$limit"
   says "'$limit' is no size in bytes"
 done
@@ -94,7 +83,7 @@ refused finetune --model m --data d --out ""
 says '--out names no folder'
 [ ! -e "$work/out" ] || fail "a refused command wrote its output folder"
 
-#A device in the environment is the default, and a flag outweighs it.
+# A device in the environment is the default, and a flag outweighs it.
 CALDERA_DEVICE=nonsense
 export CALDERA_DEVICE
 refused $finetune
@@ -104,12 +93,11 @@ unset CALDERA_DEVICE
 
 expect_exit 0 "$CALDERA_BIN" devices --json
 grep -q '"id":"cpu"' "$work/stdout" || fail "the CPU is not listed"
-for field in name type driver memory_bytes features memory live_bytes reserved_bytes limit_bytes;
-do
-grep - q "\"$field\":"
-         "$work/stdout" ||
-    fail "devices --json lacks $field" done grep - q '"limit_bytes":null' "$work/stdout" ||
-    fail "a limit that nobody set" export CALDERA_MEMORY_LIMIT =
-    64MiB expect_exit 0 "$CALDERA_BIN" devices-- json unset CALDERA_MEMORY_LIMIT grep -
-        q '"limit_bytes":67108864' "$work/stdout" ||
-    fail "devices --json does not tell the limit"
+for field in name type driver memory_bytes features memory live_bytes reserved_bytes limit_bytes; do
+  grep -q "\"$field\":" "$work/stdout" || fail "devices --json lacks $field"
+done
+grep -q '"limit_bytes":null' "$work/stdout" || fail "a limit that nobody set"
+export CALDERA_MEMORY_LIMIT=64MiB
+expect_exit 0 "$CALDERA_BIN" devices --json
+unset CALDERA_MEMORY_LIMIT
+grep -q '"limit_bytes":67108864' "$work/stdout" || fail "devices --json does not tell the limit"
