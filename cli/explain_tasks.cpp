@@ -171,6 +171,7 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
   options.iterations = 3;
   options.val_every = 0;
   options.try_longest = false;
+  options.checkpointing = flags.training.checkpointing();
   const Profiler profiler;
   StepMarks marks(profiler);
   const std::array<TrainObserver*, 1> observers{&marks};

@@ -54,6 +54,8 @@ struct TrainingFlags {
   void declare_settings(Arguments& args, const std::string& name);
   /// Declares the flags that this version supports.
   void declare(Arguments& args);
+  /// What --checkpoint says.
+  Checkpointing checkpointing() const;
   /// Checks what needs neither model nor data: dtype, schedule, output paths, and what to go on from;
   /// `outputs` are the files that will be written to --out, the one that makes it a model first. Throws
   /// UsageError or FileError.
