@@ -83,14 +83,15 @@ std::vector<Saving> ordered_savings(const std::vector<LayerChoices>& choices) {
 /// The search for how many savings to make.
 class Search {
  public:
-  Search(CausalLM& model, std::span<const StepGraph> step, std::uint64_t further_bytes, std::size_t layers)
-      : model_(model), step_(step), further_bytes_(further_bytes), layer_count_(layers) {}
+  Search(CausalLM& model, std::span<const StepGraph> step, const MemoryBounds& bounds, std::size_t layers)
+      : model_(model), step_(step), bounds_(bounds), layer_count_(layers) {}
 
   MemoryChoice none() { return planned(Layers{}, 0, 0); }
   MemoryChoice whole_layers() {
     return planned(Layers(layer_count_, Keep()), static_cast<std::int64_t>(layer_count_), 1);
   }
-  MemoryChoice within(std::uint64_t limit) {
+  MemoryChoice within() {
+    const std::uint64_t limit = bounds_.limit - std::min(bounds_.limit, bounds_.own);
     MemoryChoice free = none();
     if (free.predicted_peak_bytes <= limit) return free;
     choices_ = read_choices(model_, step_.front(), layer_count_);
@@ -102,10 +103,10 @@ class Search {
       throw OutOfMemoryError(fmt::format(
           "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
           "lower the batch size or the sequence length, or raise the limit",
-          format_bytes(
-              static_cast<std::int64_t>(std::min(best.predicted_peak_bytes, free.predicted_peak_bytes))),
-          format_bytes(static_cast<std::int64_t>(held_bytes_)),
-          format_bytes(static_cast<std::int64_t>(limit))));
+          format_bytes(static_cast<std::int64_t>(
+              bounds_.own + std::min(best.predicted_peak_bytes, free.predicted_peak_bytes))),
+          format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
+          format_bytes(static_cast<std::int64_t>(bounds_.limit))));
     }
     while (enough - too_few > 1) {
       const std::size_t middle = too_few + (enough - too_few) / 2;
@@ -144,8 +145,8 @@ class Search {
     std::uint64_t peak = 0;
     for (const StepGraph& build : step_) {
       const MemoryForecast forecast = forecast_memory(build());
-      held_bytes_ = forecast.held_bytes + further_bytes_;
-      peak = std::max(peak, forecast.peak_bytes() + further_bytes_);
+      held_bytes_ = forecast.held_bytes + bounds_.further;
+      peak = std::max(peak, forecast.peak_bytes() + bounds_.further);
     }
     return {.checkpointed_layers = checkpointed,
             .layers = static_cast<std::int64_t>(layer_count_),
@@ -155,7 +156,7 @@ class Search {
 
   CausalLM& model_;
   std::span<const StepGraph> step_;
-  std::uint64_t further_bytes_;
+  MemoryBounds bounds_;
   std::size_t layer_count_;
   std::uint64_t held_bytes_ = 0;
   std::vector<LayerChoices> choices_;
@@ -175,13 +176,13 @@ std::string to_text(const MemoryChoice& choice) {
 }
 
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
-                                  std::uint64_t limit, std::uint64_t further_bytes) {
+                                  const MemoryBounds& bounds) {
   const auto layers = static_cast<std::size_t>(model.config().num_hidden_layers);
-  Search search(model, step, further_bytes, layers);
-  MemoryChoice choice = how == Checkpointing::layer                    ? search.whole_layers()
-                        : how == Checkpointing::automatic && limit > 0 ? search.within(limit)
-                                                                       : search.none();
-  choice.limit_bytes = limit;
+  Search search(model, step, bounds, layers);
+  MemoryChoice choice = how == Checkpointing::layer                           ? search.whole_layers()
+                        : how == Checkpointing::automatic && bounds.limit > 0 ? search.within()
+                                                                              : search.none();
+  choice.limit_bytes = bounds.limit;
   return choice;
 }
 

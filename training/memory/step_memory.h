@@ -35,15 +35,21 @@ std::string to_text(const MemoryChoice& choice);
 /// here.
 using StepGraph = std::function<std::vector<LazyTensor>()>;
 
+/// Bytes of the device's memory.
+struct MemoryBounds {
+  std::uint64_t limit = 0;    ///< of all that is taken; 0: none, and automatic checkpoints nothing
+  std::uint64_t further = 0;  ///< will be in use besides what is now
+  std::uint64_t own = 0;      ///< taken by the device for itself, within the limit
+};
+
 /// Chooses for `model` (CausalLM::set_checkpointing) by planning the evaluations of a step: the predicted
-/// peak is that of the planner. `limit` in bytes of the device's memory, 0: none; automatic checkpoints
-/// nothing then. `further_bytes` will be there besides what is in use now: an optimiser's state.
+/// peak is that of the planner.
 ///
 /// Automatic: each layer has the answers of convex_answers() to choose from. The one step that frees the most
 /// bytes for the least time is taken first, of equal ones that of the earliest layer, whose values wait the
 /// longest; as many steps as the limit asks for, and no more. Throws OutOfMemoryError that says the least
 /// that would do where the limit is below it; nothing is changed then.
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
-                                  std::uint64_t limit, std::uint64_t further_bytes = 0);
+                                  const MemoryBounds& bounds);
 
 }  // namespace caldera

@@ -42,13 +42,8 @@ LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objecti
       batch_(longest_batch(data, options.batch_size, options.packing)) {}
 
 MemoryChoice LongestStep::choose() const {
-  std::uint64_t sums = 0;  // of gradients, that wait from batch to batch
-  if (options_.grad_accumulation > 1) {
-    for (const LazyTensor& x : optimizer_.inputs())
-      sums += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
-  }
   const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
-  return choose_checkpointing(models_.policy(), step, options_.checkpointing, limit(), sums);
+  return choose_checkpointing(models_.policy(), step, options_.checkpointing, bounds());
 }
 
 void LongestStep::try_gradients() const {
@@ -86,13 +81,18 @@ std::vector<LazyTensor> LongestStep::whole_step() const {
   return outputs;
 }
 
-std::uint64_t LongestStep::limit() const {
+MemoryBounds LongestStep::bounds() const {
   const Device device = models_.policy().device();
-  const std::uint64_t all = device_counters(device).limit_bytes;
-  if (all == 0) return 0;
-  set_memory_limit(device, all);  // gives back what nothing is in
+  MemoryBounds bounds{.limit = device_counters(device).limit_bytes};
+  if (options_.grad_accumulation > 1) {  // their sums wait from batch to batch
+    for (const LazyTensor& x : optimizer_.inputs())
+      bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+  }
+  if (bounds.limit == 0) return bounds;
+  set_memory_limit(device, bounds.limit);  // gives back what nothing is in
   const DeviceCounters now = device_counters(device);
-  return std::max<std::uint64_t>(1, all - std::min(all, now.reserved_bytes - now.live_bytes));
+  bounds.own = now.reserved_bytes - now.live_bytes;
+  return bounds;
 }
 
 }  // namespace caldera::detail

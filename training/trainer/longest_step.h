@@ -29,8 +29,7 @@ class LongestStep {
   std::vector<LazyTensor> gradients() const;
   /// Builds what a step of one batch evaluates. Parameters and optimiser are as before.
   std::vector<LazyTensor> whole_step() const;
-  /// Returns what tensors may take: what else the device has taken is its own. 0: there is no limit.
-  std::uint64_t limit() const;
+  MemoryBounds bounds() const;
 
   const ObjectiveModels& models_;
   const Objective& objective_;
