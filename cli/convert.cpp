@@ -10,7 +10,9 @@
 
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
+#include "cli/files/inputs.h"
 #include "cli/files/outputs.h"
+#include "lm/adapters/adapter_formats.h"
 
 namespace caldera::cli {
 namespace {
@@ -37,7 +39,17 @@ class ConvertCommand : public Command {
   void add_options(Arguments& args) override {
     declare_model(args, model_);
     args.option("--out", out_, "Folder to write; of GGUF a file").required().type_name("PATH");
-    args.option("--to", to_, "Format to write").required().type_name("FORMAT").one_of(format_names());
+    args.option(
+            "--adapter", adapter_,
+            "Write this adapter (a folder of PEFT or mlx-lm, or a file of GGUF) in another format, not the "
+            "model")
+        .type_name("PATH");
+    std::vector<std::string> formats = format_names();
+    formats.emplace_back("peft");
+    args.option("--to", to_, "Format to write; of adapters peft, mlx, gguf")
+        .required()
+        .type_name("FORMAT")
+        .one_of(formats);
     std::string help;
     std::vector<std::string> all;
     for (const auto& [name, format] : kFormats) {
@@ -51,6 +63,8 @@ class ConvertCommand : public Command {
   }
 
   void run() override {
+    if (!adapter_.empty()) return write_adapter();
+    if (to_ == "peft") throw UsageError("--to peft: is a format of adapters; give --adapter");
     const ModelFormat format = std::ranges::find(kFormats, std::string_view(to_), &FormatName::name)->format;
     const std::vector<std::string> types = weight_types(format);
     if (!type_.empty() && std::ranges::find(types, type_) == types.end())
@@ -71,6 +85,26 @@ class ConvertCommand : public Command {
   }
 
  private:
+  void write_adapter() {
+    if (to_ == "safetensors") throw UsageError("--to safetensors: adapters are written as peft, mlx or gguf");
+    if (!type_.empty()) throw UsageError("--type: adapters are written in f32");
+    std::error_code ignored;
+    if (std::filesystem::equivalent(adapter_, out_, ignored))
+      throw UsageError(fmt::format("--out {} is the adapter itself; name another place", out_));
+    if (to_ == "gguf")
+      check_output_file(out_, "--out");
+    else
+      check_output_folder(out_, {"adapter_config.json"}, "--out");
+    const std::unique_ptr<CausalLM> model = open_model(model_, open_device());
+    convert_adapter(*model, adapter_,
+                    to_ == "gguf"  ? AdapterFormat::gguf
+                    : to_ == "mlx" ? AdapterFormat::mlx
+                                   : AdapterFormat::peft,
+                    out_);
+    if (json()) return print_json({{"out", out_}});
+    note(fmt::format("adapter: {}", out_));
+  }
+
   /// The weights are read while the new ones are written, and the folder's other files would be lost.
   void refuse_same_place() const {
     std::error_code ignored;
@@ -79,6 +113,7 @@ class ConvertCommand : public Command {
   }
 
   std::string model_;
+  std::string adapter_;
   std::string out_;
   std::string to_;
   std::string type_;

@@ -3,6 +3,7 @@
 
 #include "lm/adapters/adapter_bank.h"
 #include "lm/adapters/adapter_config.h"
+#include "lm/adapters/adapter_formats.h"
 #include "lm/adapters/lora.h"
 #include "lm/adapters/merge.h"
 #include "lm/base/atomic_file.h"

@@ -12,7 +12,10 @@ Option declare_model(Arguments& args, std::string& folder) {
 }
 
 Option declare_adapter(Arguments& args, std::string& folder) {
-  return args.option("--adapter", folder, "LoRA adapter folder to apply to the model").type_name("DIR");
+  return args
+      .option("--adapter", folder,
+              "LoRA adapter to apply to the model: a folder of PEFT or mlx-lm, or a file of GGUF")
+      .type_name("PATH");
 }
 
 Option declare_dtype(Arguments& args, std::string& dtype, const std::string& help) {

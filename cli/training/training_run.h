@@ -54,7 +54,7 @@ struct TrainingFlags {
   void declare_settings(Arguments& args, const std::string& name);
   /// Declares the flags that this version supports.
   void declare(Arguments& args);
-  /// What --checkpoint says.
+  /// Returns what --checkpoint says.
   Checkpointing checkpointing() const;
   /// Checks what needs neither model nor data: dtype, schedule, output paths, and what to go on from;
   /// `outputs` are the files that will be written to --out, the one that makes it a model first. Throws

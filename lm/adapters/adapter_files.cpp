@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lm/adapters/adapter_config.h"
+#include "lm/adapters/foreign_adapters.h"
 #include "lm/adapters/lora.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/staged_folder.h"
@@ -144,7 +145,34 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::
   files.commit();
 }
 
+namespace {
+
+/// Throws FileError unless the factors are those that the model's modules have.
+AdapterFactors checked(CausalLM& model, AdapterFactors adapter, const std::filesystem::path& path) {
+  try {
+    resolve_lora_targets(model, adapter.targets);
+  } catch (const ValueError& e) {
+    throw FileError(fmt::format("{}: {}", path.string(), e.what()));
+  }
+  detail::TensorProblems problems;
+  const std::size_t prefix = std::string_view(kPrefix).size();
+  for (const auto& [name, shape] : expected_factors(model, adapter.options, adapter.targets)) {
+    const auto found = adapter.factors.find(name.substr(prefix));
+    if (found == adapter.factors.end())
+      problems.missing(name.substr(prefix), shape);
+    else if (static_cast<std::int64_t>(found->second.size()) != shape.numel())
+      problems.check(found->first, shape, Shape{static_cast<std::int64_t>(found->second.size())}, true,
+                     "float32");
+  }
+  problems.throw_if_any(path.string() + ": the adapter does not fit the model");
+  return adapter;
+}
+
+}  // namespace
+
 AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
+  if (auto foreign = detail::read_foreign_adapter(model.config(), dir))
+    return checked(model, *std::move(foreign), dir);
   const AdapterConfig config = AdapterConfig::from_file(dir / kConfigFile);
   const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
   AdapterFactors adapter;

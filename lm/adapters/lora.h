@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lm/adapters/adapter_factors.h"
 #include "lm/adapters/lora_linear.h"
 #include "lm/adapters/lora_options.h"
 
@@ -47,16 +48,8 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, const std::
 void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles& files,
                   const std::string& base_model = {});
 
-/// An adapter as its files have it.
-struct AdapterFactors {
-  LoRAOptions options;
-  std::vector<std::string> targets;  // the model's names
-  /// "<path of a projection>.lora_A.weight", lora_B, "lora_magnitude_vector".
-  std::map<std::string, std::vector<float>> factors;
-};
-
-/// Reads the adapter in `dir`, and checks that it fits the model. Throws FileError naming the tensors that
-/// are missing, unexpected or of the wrong shape.
+/// Reads the adapter in `dir`, a folder of PEFT or of mlx-lm, or a file of GGUF, and checks that it fits the
+/// model. Throws FileError naming the tensors that are missing, unexpected or of the wrong shape.
 AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir);
 
 /// Applies the adapter in `dir` to a model without one, with the rank, alpha, dropout and targets that the

@@ -34,10 +34,13 @@ std::vector<std::byte> float_bytes(const std::vector<float>& values, DType dtype
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<float> transposed(const std::vector<float>& values, std::size_t rows, std::size_t columns) {
+std::vector<float> transposed(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
   std::vector<float> out(values.size());
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
+  const auto at = [](std::int64_t row, std::int64_t width, std::int64_t column) {
+    return static_cast<std::size_t>(row * width + column);
+  };
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) out[at(c, rows, r)] = values[at(r, columns, c)];
   return out;
 }
 

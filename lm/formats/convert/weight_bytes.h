@@ -1,4 +1,4 @@
-// Weights as bytes to write. Private to lm/formats/.
+// Weights as bytes to write. Private to lm/.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,6 @@ namespace caldera::detail {
 std::vector<std::byte> float_bytes(const std::vector<float>& values, DType dtype, const std::string& weight);
 
 /// A matrix (rows, columns) as (columns, rows).
-std::vector<float> transposed(const std::vector<float>& values, std::size_t rows, std::size_t columns);
+std::vector<float> transposed(const std::vector<float>& values, std::int64_t rows, std::int64_t columns);
 
 }  // namespace caldera::detail

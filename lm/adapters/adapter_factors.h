@@ -1,0 +1,20 @@
+// AdapterFactors: an adapter as its files have it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lm/adapters/lora_options.h"
+
+namespace caldera {
+
+/// Holds an adapter that is on no model yet.
+struct AdapterFactors {
+  LoRAOptions options;
+  std::vector<std::string> targets;  // the model's names
+  /// "<path of a projection>.lora_A.weight", lora_B, "lora_magnitude_vector".
+  std::map<std::string, std::vector<float>> factors;
+};
+
+}  // namespace caldera
