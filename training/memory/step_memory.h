@@ -42,6 +42,9 @@ struct MemoryBounds {
   std::uint64_t own = 0;      ///< taken by the device for itself, within the limit
 };
 
+/// Keeps of each layer its input alone, as Checkpointing::layer does.
+void checkpoint_all_layers(CausalLM& model);
+
 /// Chooses for `model` (CausalLM::set_checkpointing) by planning the evaluations of a step: the predicted
 /// peak is that of the planner.
 ///

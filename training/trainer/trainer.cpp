@@ -236,7 +236,10 @@ class Run {
   // Chooses what the steps keep, and evaluates the gradients of a batch of the longest examples: what does
   // not fit the memory fails now and not in hours.
   void prepare_memory(TrainResult& result) {
-    if (objective_.needs().kind == ExampleKind::prompt) return;  // what it trains on is written yet
+    if (objective_.needs().kind == ExampleKind::prompt) {  // what it trains on is written yet
+      if (options_.checkpointing == Checkpointing::layer) checkpoint_all_layers(model_);
+      return;
+    }
     const detail::LongestStep longest(models_, objective_, data_, options_, *optimizer_);
     if (options_.checkpointing == Checkpointing::layer || device_counters(model_.device()).limit_bytes > 0) {
       result.memory = longest.choose();
