@@ -3,6 +3,7 @@
 model=$(require_data stories260K) || exit $?
 data=$(require_data wikisql) || exit $?
 command -v python3 >/dev/null || { echo "skipped: no python3 to talk to the server"; exit 77; }
+"$CALDERA_BIN" serve --help | grep -q 'not in this build' && { echo "skipped: no server in this build"; exit 77; }
 
 mkdir -p "$work/bin" "$work/models" "$work/data" "$work/adapters"
 ln -s "$(realpath "$CALDERA_BIN")" "$work/bin/caldera"
