@@ -44,7 +44,7 @@ Values random_values(std::mt19937& random, std::size_t most) {
   Values values(static_cast<std::size_t>(draw(1, static_cast<int>(most))));
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = {.bytes = draw(1, 20),
-                 .seconds = draw(0, 15),
+                 .seconds = static_cast<double>(draw(0, 15)),
                  .inputs = {},
                  .is_needed = draw(0, 2) > 0,
                  .may_be_kept = draw(0, 5) > 0};

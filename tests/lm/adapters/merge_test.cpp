@@ -69,7 +69,7 @@ class Merge : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<CausalLM> model_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, Merge, ::testing::Values(kLlama, kGpt2),
-                         [](const auto& info) { return info.index == 0 ? "llama" : "gpt2"; });
+                         [](const auto& each) { return each.index == 0 ? "llama" : "gpt2"; });
 
 TEST_P(Merge, GivesTheLogitsOfTheAdapterBesideAndTheModelsStructure) {
   const std::size_t parameters = model_->parameters().size();

@@ -69,9 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          Base{"q4_k", ModelFormat::gguf}, Base{"affine4", ModelFormat::mlx},
                                          Base{"affine8", ModelFormat::mlx}),
                        ::testing::ValuesIn(tested_devices())),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param).name) +
-             (std::get<1>(info.param).kind == DeviceKind::vulkan ? "_vulkan" : "_cpu");
+    [](const auto& each) {
+      return std::string(std::get<0>(each.param).name) +
+             (std::get<1>(each.param).kind == DeviceKind::vulkan ? "_vulkan" : "_cpu");
     });
 
 TEST_P(QuantizedBases, GradientsAreThoseOfTheDequantisedWeights) {
