@@ -1,5 +1,5 @@
 // caldera doctor: what is right, wrong and missing on this machine's device.
-#include "engine/runtime/doctor.h"
+#include "engine/runtime/inspect/doctor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

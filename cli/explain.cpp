@@ -1,6 +1,6 @@
 // caldera explain: what a task becomes: the plan, its kernels and their cost, its memory, and how long it
 // takes.
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 #include "cli/training/run_settings.h"
 #include "cli/training/training_run.h"
 #include "lm/adapters/lora.h"
-#include "lm/base/atomic_file.h"
 #include "lm/chat/model_chat_templates.h"
+#include "lm/formats/convert/convert.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 #include "training/data/chat_format.h"
 #include "training/objectives/registry.h"
@@ -87,7 +87,7 @@ class FinetuneCommand : public Command {
       const std::size_t modules = apply_lora(model, adapter_.options, adapter_.targets, flags_.options.seed);
       return fmt::format("rank {} on {} modules", adapter_.options.rank, modules);
     }
-    if (model.parameters().size() != count_of_matrices(model))
+    if (model.has_quantized_weights())
       throw UsageError(
           fmt::format("--adapter-type full: {} has quantised weights, which are not trained; train an "
                       "adapter on them, or "
@@ -97,26 +97,9 @@ class FinetuneCommand : public Command {
     return "all of the model";
   }
 
-  /// Parameters, quantised ones among them.
-  static std::size_t count_of_matrices(CausalLM& model) {
-    class Counter final : public ParameterVisitor {
-     public:
-      void parameter(const std::string&, Weight& weight) override {
-        count += weight.is_quantized() || weight.tensor.defined() ? 1 : 0;
-      }
-      std::size_t count = 0;
-    };
-    Counter counter;
-    model.visit({}, counter);
-    return counter.count;
-  }
-
   void save(CausalLM& model, const std::filesystem::path& folder, StagedFiles& files) const {
     if (!adapter_.is_full()) return save_adapter(model, folder, files, model_);
-    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-      const std::filesystem::path from = std::filesystem::path(model_) / name;
-      if (std::filesystem::exists(from)) files.add_text(folder / name, read_text_file(from));
-    }
+    add_tokenizer_files(files, model_, folder);
     model.save(folder, files);
   }
 

@@ -1,38 +1,16 @@
 // caldera fuse: a model with an adapter merged into its weights.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/files/outputs.h"
+#include "cli/files/model_output.h"
 #include "lm/adapters/merge.h"
+#include "lm/base/weighted_path.h"
 
 namespace caldera::cli {
 namespace {
-
-struct FuseFormat {
-  const char* name;
-  ModelFormat format;
-};
-constexpr std::array<FuseFormat, 3> kFuseFormats{
-    {{"safetensors", ModelFormat::safetensors}, {"gguf", ModelFormat::gguf}, {"mlx", ModelFormat::mlx}}};
-
-/// "DIR" or "DIR:0.5".
-WeightedAdapter read_adapter_flag(const std::string& text) {
-  std::error_code ignored;
-  const std::size_t colon = text.rfind(':');
-  if (colon == text.npos || std::filesystem::exists(text, ignored)) return {.path = text};
-  double weight = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data() + colon + 1, end, weight);
-  if (error != std::errc() || stopped != end) return {.path = text};
-  return {.path = text.substr(0, colon), .weight = weight};
-}
 
 class FuseCommand : public Command {
  public:
@@ -49,7 +27,7 @@ class FuseCommand : public Command {
     args.option("--out", out_, "Folder to write; of GGUF a file").required().type_name("PATH");
     args.option("--to", to_, "Format to write")
         .type_name("FORMAT")
-        .one_of({"safetensors", "gguf", "mlx"})
+        .one_of(model_format_names())
         .show_default("gguf for a GGUF file, else safetensors");
     args.option("--type", type_, "What matrices are stored as, as of convert (default: as the model's are)")
         .type_name("TYPE");
@@ -57,21 +35,16 @@ class FuseCommand : public Command {
 
   void run() override {
     if (to_.empty()) to_ = std::filesystem::path(model_).extension() == ".gguf" ? "gguf" : "safetensors";
-    FuseOptions options{
-        .to = std::ranges::find(kFuseFormats, std::string_view(to_), &FuseFormat::name)->format,
-        .type = type_};
-    const std::vector<std::string> types = weight_types(options.to);
-    if (!type_.empty() && std::ranges::find(types, type_) == types.end())
-      throw UsageError(fmt::format("--type {} does not go with --to {}, which has {}", type_, to_,
-                                   fmt::join(types, ", ")));
-    for (const std::string& adapter : adapters_) options.adapters.push_back(read_adapter_flag(adapter));
-    if (options.to == ModelFormat::gguf)
-      check_output_file(out_, "--out");
-    else
-      check_output_folder(out_, {"config.json", "model.safetensors"}, "--out");
-    std::error_code ignored;
-    if (std::filesystem::equivalent(model_, out_, ignored))
-      throw UsageError(fmt::format("--out {} is the model itself; name another place", out_));
+    FuseOptions options{.to = model_format(to_), .type = type_};
+    check_weight_type(options.to, type_);
+    try {
+      for (const std::string& adapter : adapters_)
+        options.adapters.push_back(parse_weighted_path(adapter, "an adapter"));
+    } catch (const ValueError& error) {
+      throw UsageError(fmt::format("--adapter {}", error.what()));
+    }
+    check_model_output(options.to, out_);
+    check_other_place(model_, out_);
     const Device device = open_device();
     const Fused fused = fuse_model(model_, out_, options, device);
     if (json()) {
@@ -83,6 +56,9 @@ class FuseCommand : public Command {
         document["largest_logit_difference"] = *fused.largest_logit_difference;
       return print_json(document);
     }
+    if (type_.empty() && fused.type != fused.model_type)
+      note(fmt::format("note: the model's matrices are {}, which --to {} does not write: --type has others",
+                       fused.model_type, to_));
     note(fmt::format("{}: {} modules merged, matrices as {}{}", fused.out.string(), fused.merged_modules,
                      fused.type,
                      fused.largest_logit_difference

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "engine/autodiff/autodiff.h"
-#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/checkpoint/checkpoint.h"
 #include "engine/autodiff/custom_vjp.h"
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"

@@ -2,15 +2,17 @@
 #pragma once
 
 #include "lm/lm.h"
-#include "training/checkpoints/data_fingerprint.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/checkpoints/train_state.h"
 #include "training/data/batch_iterator.h"
 #include "training/data/chat_format.h"
+#include "training/data/data_file_options.h"
 #include "training/data/dataset.h"
 #include "training/data/example_files.h"
 #include "training/data/hold_out.h"
 #include "training/data/packing.h"
+#include "training/data/stream/streamed_dataset.h"
+#include "training/data/training_set.h"
 #include "training/evaluate/evaluate.h"
 #include "training/memory/step_memory.h"
 #include "training/objectives/batch_scores.h"

@@ -28,6 +28,7 @@ std::pair<std::string, double> read_pattern(const std::string& text, const char*
 }  // namespace
 
 void AdapterFlags::declare(Arguments& args) {
+  const std::size_t before = args.all().size();
   declare_lora(args, options, targets);
   args.option(
           "--adapter-type", type_,
@@ -37,9 +38,9 @@ void AdapterFlags::declare(Arguments& args) {
       .one_of({"lora", "rslora", "dora", "pissa", "full"})
       .type_name("TYPE")
       .show_default();
-  args.option("--init", init_, "What A begins as: uniform (default), or normal(0, 1 / rank)")
-      .one_of({"default", "gaussian"})
-      .show_default();
+  init_option_ = args.option("--init", init_, "What A begins as: uniform (default), or normal(0, 1 / rank)")
+                     .one_of({"default", "gaussian"})
+                     .show_default();
   args.option("--rank-pattern", ranks_, "Ranks of single modules: down_proj=4,layers.0.*q_proj=16")
       .type_name("MODULE=N,...")
       .delimiter(',');
@@ -57,6 +58,10 @@ void AdapterFlags::declare(Arguments& args) {
   args.option("--exclude-modules", options.exclude_modules, "Of --target-modules, leave out these")
       .type_name("NAMES")
       .delimiter(',');
+  adapters_alone_ = args.all();
+  adapters_alone_.erase(adapters_alone_.begin(),
+                        adapters_alone_.begin() + static_cast<std::ptrdiff_t>(before));
+  std::erase(adapters_alone_, args.get("--adapter-type"));
   args.option(
           "--freeze", freeze_,
           "With --adapter-type full: leave parameters as they are whose names end so, or match the regular "
@@ -71,7 +76,14 @@ void AdapterFlags::resolve(CausalLM& model) {
   options.init = type_ == "pissa"      ? LoRAInit::pissa
                  : init_ == "gaussian" ? LoRAInit::gaussian
                                        : LoRAInit::kaiming;
-  if (!freeze_.empty() && !is_full())
+  if (type_ == "pissa" && init_option_.given())
+    throw UsageError("--init: pissa begins as the weights' largest part; leave the flag out");
+  for (const Option& option : adapters_alone_)
+    if (is_full() && option.given())
+      throw UsageError(
+          fmt::format("{}: is for adapters; --adapter-type full trains the model itself", option.name()));
+  if (is_full()) return;
+  if (!freeze_.empty())
     throw UsageError("--freeze: an adapter trains nothing of the model; give --adapter-type full");
   for (const std::string& text : ranks_) {
     const auto [module, value] = read_pattern(text, "--rank-pattern");

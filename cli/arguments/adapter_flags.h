@@ -30,6 +30,8 @@ struct AdapterFlags {
   std::string init_ = "default";
   std::vector<std::string> ranks_, alphas_, freeze_;
   std::optional<std::int64_t> last_layers_;
+  Option init_option_;
+  std::vector<Option> adapters_alone_;  // flags that say nothing of a model that is trained itself
 };
 
 }  // namespace caldera::cli

@@ -27,8 +27,19 @@ bool has_prompts(const std::vector<ExampleSet>& files) {
   });
 }
 
+bool asks_for_prompts(const DatasetOptions& options) {
+  return options.loss_on == LossOn::completion || options.loss_on == LossOn::last;
+}
+
 std::string plural(std::int64_t n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string row_losses(std::int64_t empty, std::int64_t bad, const std::string& first) {
+  std::string text;
+  if (empty > 0) text += fmt::format("; {} left out as empty", plural(empty, "row"));
+  if (bad > 0) text += fmt::format("; {} left out as bad, the first: {}", plural(bad, "row"), first);
+  return text;
 }
 
 }  // namespace
@@ -59,6 +70,10 @@ void DataFlags::declare(Arguments& args) {
 }
 
 void DataFlags::declare_split(Arguments& args) {
+  args.flag(
+      "--stream", stream,
+      "Read the rows of .jsonl, .csv, .tsv and .txt files when it is their turn, in random order: files "
+      "of any size take little memory, and training begins once their rows are found");
   args.option(
           "--valid-fraction", valid_fraction,
           "Hold out this share of the training part, drawn by --seed (default: a twentieth, from its end)")
@@ -86,7 +101,7 @@ std::vector<DataPath> DataFlags::data_paths() const {
   std::vector<DataPath> list;
   for (const std::string& path : paths) {
     try {
-      list.push_back(parse_data_path(path));
+      list.push_back(parse_weighted_path(path, "data"));
     } catch (const ValueError& error) {
       throw UsageError(fmt::format("--data {}", error.what()));
     }
@@ -101,18 +116,14 @@ TrainingData DataFlags::load(const Tokenizer& tokenizer, std::int64_t seq_len, s
   if (valid_fraction && *valid_fraction >= 1)
     throw UsageError(fmt::format("--valid-fraction {}: must be below 1", *valid_fraction));
   const DatasetOptions options = dataset_options(seq_len);
+  if (stream) return load_stream(tokenizer, options, chat);
   DataSplits splits = load_splits(data_paths(), file_options(chat));
-  const bool asks_for_prompts = options.loss_on == LossOn::completion || options.loss_on == LossOn::last;
-  if (asks_for_prompts && !has_prompts(splits.train))
-    throw ValueError(
-        fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
-                    "{{\"prompt\", \"completion\"}}",
-                    shown()));
+  if (asks_for_prompts(options) && !has_prompts(splits.train)) fail_without_prompts();
   const bool held_out = splits.valid.empty();
   if (held_out) {
     for (ExampleSet& file : splits.train) {
       std::optional<ExampleSet> held = valid_fraction ? hold_out_drawn(file, *valid_fraction, seed)
-                                                      : hold_out_end(file, least_held, seq_len);
+                                                      : hold_out_end(file, least_held, options.seq_len);
       if (held) splits.valid.push_back(*std::move(held));
     }
   } else if (valid_fraction) {
@@ -120,35 +131,84 @@ TrainingData DataFlags::load(const Tokenizer& tokenizer, std::int64_t seq_len, s
         fmt::format("--valid-fraction: {} holds a validation part; leave the flag out", shown()));
   }
 
-  TrainingData data{
-      .train = TokenDataset(splits.train, tokenizer, options), .valid = std::nullopt, .remark = {}};
-  // Names the part that is at fault; the training part's message needs no name.
-  if (!splits.valid.empty()) {
-    try {
-      data.valid.emplace(splits.valid, tokenizer, options);
-    } catch (const ValueError& error) {
-      throw ValueError(fmt::format("validation part of {}: {}", shown(), error.what()));
-    }
-  }
-  data.remark = fmt::format("data: {} to train on", plural(data.train.size(), "sequence"));
-  if (!data.valid) {
-    data.remark += ", too few to hold any out for validation";
-  } else {
-    const char* how = !held_out        ? ""
-                      : valid_fraction ? " (drawn: there is no valid split)"
-                                       : " (held out from the end: there is no valid split)";
-    data.remark += fmt::format(", {} to validate on{}", data.valid->size(), how);
-  }
-  data.remark += describe_losses(data.train.losses(), seq_len);
-  if (data.valid) {
-    const std::string of_valid = describe_losses(data.valid->losses(), seq_len);
-    if (!of_valid.empty()) data.remark += "; of those to validate on" + of_valid.substr(1);
-  }
+  TrainingData data{.train = std::make_unique<TokenDataset>(splits.train, tokenizer, options),
+                    .valid = tokenised_valid(splits.valid, tokenizer, options),
+                    .remark = {}};
+  data.remark = describe(data, !held_out        ? ""
+                               : valid_fraction ? " (drawn: there is no valid split)"
+                                                : " (held out from the end: there is no valid split)");
   data.remark += describe_rows(splits.train);
-  // More than half is no accident of a few long rows.
-  if (2 * data.train.truncated() > data.train.size())
-    data.remark += "\nwarning: most examples are cut: a larger --seq-len keeps them whole";
   return data;
+}
+
+TrainingData DataFlags::load_stream(const Tokenizer& tokenizer, const DatasetOptions& options,
+                                    ChatFormat* chat) const {
+  if (valid_fraction)
+    throw UsageError(
+        "--valid-fraction: a stream is read in the order of training; put a valid.jsonl beside train.jsonl, "
+        "or "
+        "leave the flag out: the ends of the files are held out");
+  const std::vector<DataPath> paths = data_paths();
+  const DataFileOptions files = file_options(chat);
+  std::vector<DataPath> folders = paths;
+  std::erase_if(folders, [](const DataPath& data) { return !std::filesystem::is_directory(data.path); });
+  DataSplits splits = load_splits(folders, files, {.train = false, .valid = true, .test = false});
+  const bool held_out = splits.valid.empty();
+  auto streamed =
+      std::make_unique<StreamedDataset>(paths, tokenizer, files, options, held_out ? most_held : 0);
+  if (asks_for_prompts(options) && !streamed->has_prompts()) fail_without_prompts();
+  if (held_out) splits.valid = streamed->held_out();
+  TrainingData data{.train = nullptr, .valid = std::nullopt, .remark = {}};
+  data.stream = streamed.get();
+  data.train = std::move(streamed);
+  data.valid = tokenised_valid(splits.valid, tokenizer, options);
+  data.remark = describe(data, held_out ? " (held out from the end: there is no valid split)" : "");
+  return data;
+}
+
+std::optional<TokenDataset> DataFlags::tokenised_valid(const std::vector<ExampleSet>& files,
+                                                       const Tokenizer& tokenizer,
+                                                       const DatasetOptions& options) const {
+  if (files.empty()) return std::nullopt;
+  // Names the part that is at fault; the training part's message needs no name.
+  try {
+    return TokenDataset(files, tokenizer, options);
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("validation part of {}: {}", shown(), error.what()));
+  }
+}
+
+void DataFlags::fail_without_prompts() const {
+  throw ValueError(
+      fmt::format("--mask-prompt: {} holds no prompts to mask; leave the flag out, or give lines of "
+                  "{{\"prompt\", \"completion\"}}",
+                  shown()));
+}
+
+std::string DataFlags::describe(const TrainingData& data, const char* how_held_out) {
+  const TokenDataset& train = data.train->sample();
+  std::string remark =
+      fmt::format("data: {} to train on", data.stream == nullptr
+                                              ? plural(train.size(), "sequence")
+                                              : fmt::format("{} of {:.3g} MB, read as they are needed",
+                                                            plural(data.stream->rows(), "row"),
+                                                            static_cast<double>(data.stream->bytes()) / 1e6));
+  if (!data.valid)
+    remark += ", too few to hold any out for validation";
+  else
+    remark += fmt::format(", {} to validate on{}", data.valid->size(), how_held_out);
+  std::string of_train = describe_losses(train.losses(), train.seq_len());
+  if (!of_train.empty() && data.stream != nullptr)
+    of_train = fmt::format("; of the first {}{}", plural(train.size(), "sequence"), of_train.substr(1));
+  remark += of_train;
+  if (data.valid) {
+    const std::string of_valid = describe_losses(data.valid->losses(), train.seq_len());
+    if (!of_valid.empty()) remark += "; of those to validate on" + of_valid.substr(1);
+  }
+  // More than half is no accident of a few long rows.
+  if (2 * train.truncated() > train.size())
+    remark += "\nwarning: most examples are cut: a larger --seq-len keeps them whole";
+  return remark;
 }
 
 std::string describe_losses(const DatasetLosses& losses, std::int64_t seq_len) {
@@ -161,6 +221,11 @@ std::string describe_losses(const DatasetLosses& losses, std::int64_t seq_len) {
   return text;
 }
 
+std::string describe_losses(const StreamLosses& losses, std::int64_t seq_len) {
+  return describe_losses(losses.sequences, seq_len) +
+         row_losses(losses.empty_rows, losses.bad_rows, losses.first_bad_row);
+}
+
 std::string describe_rows(const std::vector<ExampleSet>& files) {
   std::int64_t empty = 0, bad = 0;
   std::string first;
@@ -169,10 +234,7 @@ std::string describe_rows(const std::vector<ExampleSet>& files) {
     bad += file.bad_rows;
     if (first.empty()) first = file.first_bad_row;
   }
-  std::string text;
-  if (empty > 0) text += fmt::format("; {} left out as empty", plural(empty, "row"));
-  if (bad > 0) text += fmt::format("; {} left out as bad, the first: {}", plural(bad, "row"), first);
-  return text;
+  return row_losses(empty, bad, first);
 }
 
 }  // namespace caldera::cli

@@ -58,13 +58,14 @@ std::map<std::int64_t, std::int64_t> histogram_of(const std::vector<std::int64_t
 
 /// The share of inputs of the first epoch's batches that stand for nothing; of its first batches, if they are
 /// many.
-double padding_of(const TrainingFlags& flags, const TokenDataset& data) {
-  BatchIterator batches(data, flags.options.batch_size, flags.options.seed, flags.options.packing);
+double padding_of(const TrainingFlags& flags, const TrainingSet& data) {
+  const auto batches = data.batches(flags.options.batch_size, flags.options.seed, flags.options.packing);
   std::int64_t inputs = 0, used = 0;
   const std::int64_t count = std::clamp<std::int64_t>(
-      batches.batches_per_epoch(), 1, std::max<std::int64_t>(1, kRowsMeasured / flags.options.batch_size));
+      (batches->rows_per_epoch() + flags.options.batch_size - 1) / flags.options.batch_size, 1,
+      std::max<std::int64_t>(1, kRowsMeasured / flags.options.batch_size));
   for (std::int64_t i = 0; i < count; ++i) {
-    const Batch batch = batches.next();
+    const Batch batch = batches->next();
     inputs += std::ssize(batch.inputs);
     used += batch.tokens;
   }
@@ -75,25 +76,27 @@ double padding_of(const TrainingFlags& flags, const TokenDataset& data) {
 
 nlohmann::ordered_json describe_dry_run(const ObjectiveModels& models, const TrainingFlags& flags,
                                         const TrainingData& data, const Tokenizer& tokenizer) {
-  const std::vector<std::int64_t> lengths = lengths_of(data.train);
-  nlohmann::ordered_json document{{"sequences", data.train.size()},
-                                  {"predictions", data.train.counted()},
+  const TokenDataset& train = data.train->sample();
+  const std::vector<std::int64_t> lengths = lengths_of(train);
+  nlohmann::ordered_json document{{"sequences", train.size()},
+                                  {"predictions", train.counted()},
                                   {"valid_sequences", data.valid ? data.valid->size() : 0}};
-  const BatchIterator batches(data.train, flags.options.batch_size, flags.options.seed,
-                              flags.options.packing);
-  document["rows_an_epoch"] = batches.rows_per_epoch();
+  if (data.stream != nullptr) document["stream_rows"] = data.stream->rows();
+  document["rows_an_epoch"] =
+      data.train->batches(flags.options.batch_size, flags.options.seed, flags.options.packing)
+          ->rows_per_epoch();
   document["steps"] =
-      flags.epochs ? steps_for_epochs(*flags.epochs, data.train, flags.options) : flags.options.iterations;
-  document["padding"] = padding_of(flags, data.train);
+      flags.epochs ? steps_for_epochs(*flags.epochs, *data.train, flags.options) : flags.options.iterations;
+  document["padding"] = padding_of(flags, *data.train);
   document["lengths"] = {
       {"min", lengths.front()}, {"median", lengths[lengths.size() / 2]}, {"max", lengths.back()}};
   document["histogram"] = nlohmann::ordered_json::array();
   for (const auto& [bound, count] : histogram_of(lengths)) document["histogram"].push_back({bound, count});
   document["examples"] = nlohmann::ordered_json::array();
-  for (std::int64_t i = 0; i < std::min(kExamples, data.train.size()); ++i) {
-    for (std::int64_t which = 0; which < data.train.sequences_per_example(); ++which) {
+  for (std::int64_t i = 0; i < std::min(kExamples, train.size()); ++i) {
+    for (std::int64_t which = 0; which < train.sequences_per_example(); ++which) {
       std::string text, learned;
-      for (const Run& run : runs_of(data.train, i, which, tokenizer)) {
+      for (const Run& run : runs_of(train, i, which, tokenizer)) {
         text += run.text;
         if (run.counts) learned += run.text;
       }
@@ -102,7 +105,7 @@ nlohmann::ordered_json describe_dry_run(const ObjectiveModels& models, const Tra
   }
   document["remark"] = data.remark;
   document["memory"] = nullptr;
-  if (const auto memory = plan_memory(models, *make_objective(flags.objective), data.train, flags.options))
+  if (const auto memory = plan_memory(models, *make_objective(flags.objective), *data.train, flags.options))
     document["memory"] = {{"predicted_peak_bytes", memory->predicted_peak_bytes},
                           {"checkpointed_layers", memory->checkpointed_layers},
                           {"recomputed", nine_digits(memory->recomputed)},
@@ -113,13 +116,14 @@ nlohmann::ordered_json describe_dry_run(const ObjectiveModels& models, const Tra
 void print_dry_run(const ObjectiveModels& models, const TrainingFlags& flags, const TrainingData& data,
                    const Tokenizer& tokenizer) {
   const nlohmann::ordered_json document = describe_dry_run(models, flags, data, tokenizer);
+  const TokenDataset& train = data.train->sample();
   const bool colours = ::isatty(STDOUT_FILENO) == 1;
   const std::string begin = colours ? "\033[32m" : "«", end = colours ? "\033[0m" : "»";
-  for (std::int64_t i = 0; i < std::min(kExamples, data.train.size()); ++i) {
-    for (std::int64_t which = 0; which < data.train.sequences_per_example(); ++which) {
-      const std::int64_t tokens = std::ssize(data.train.tokens(i, which));
+  for (std::int64_t i = 0; i < std::min(kExamples, train.size()); ++i) {
+    for (std::int64_t which = 0; which < train.sequences_per_example(); ++which) {
+      const std::int64_t tokens = std::ssize(train.tokens(i, which));
       fmt::print("example {}{}, {} tokens:\n", i + 1, which == 1 ? ", rejected" : "", tokens);
-      for (const Run& run : runs_of(data.train, i, which, tokenizer))
+      for (const Run& run : runs_of(train, i, which, tokenizer))
         fmt::print("{}{}{}", run.counts ? begin : "", run.text, run.counts ? end : "");
       fmt::print("\n\n");
     }
@@ -136,7 +140,7 @@ void print_dry_run(const ObjectiveModels& models, const TrainingFlags& flags, co
              document["lengths"]["median"].get<std::int64_t>(),
              document["lengths"]["max"].get<std::int64_t>());
   fmt::print("{} predictions count; an epoch has {} rows, {:.0f} % padding; {} steps of {} x {} rows\n",
-             data.train.counted(), document["rows_an_epoch"].get<std::int64_t>(),
+             train.counted(), document["rows_an_epoch"].get<std::int64_t>(),
              100 * document["padding"].get<double>(), document["steps"].get<std::int64_t>(),
              flags.options.grad_accumulation, flags.options.batch_size);
   if (document["memory"].is_object()) fmt::print("{}\n", document["memory"]["text"].get<std::string>());

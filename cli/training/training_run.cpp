@@ -15,7 +15,6 @@
 #include "cli/training/run_settings.h"
 #include "cli/training/sample_observer.h"
 #include "engine/device/cpu_threads.h"
-#include "training/checkpoints/data_fingerprint.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
 #include "training/report/event_log.h"
@@ -53,15 +52,20 @@ std::uint64_t bytes_of_checkpoints(CausalLM& model, const TrainingFlags& flags) 
 /// What the numbers of a run depend on besides its flags.
 nlohmann::ordered_json environment_of(const CausalLM& model, const TrainingFlags& flags,
                                       const TrainingData& data) {
-  const auto part = [](const TokenDataset& set) {
+  const auto part = [](const TrainingSet& set) {
+    const TokenDataset& shown = set.sample();
     return nlohmann::ordered_json{
-        {"fingerprint", data_fingerprint(set)}, {"sequences", set.size()}, {"predictions", set.counted()}};
+        {"fingerprint", set.fingerprint()}, {"sequences", shown.size()}, {"predictions", shown.counted()}};
   };
   nlohmann::ordered_json environment{{"caldera", kVersion},
                                      {"device", model.device().to_string()},
                                      {"threads", cpu_threads()},
                                      {"seed", flags.options.seed},
-                                     {"data", {{"train", part(data.train)}}}};
+                                     {"data", {{"train", part(*data.train)}}}};
+  if (data.stream != nullptr) {
+    environment["data"]["train"]["rows"] = data.stream->rows();
+    environment["data"]["train"]["bytes"] = data.stream->bytes();
+  }
   if (data.valid) environment["data"]["valid"] = part(*data.valid);
   return environment;
 }
@@ -90,7 +94,7 @@ LengthHistogram histogram_of_lengths(const TokenDataset& data) {
 RunReport begin_report(const TrainingFlags& flags, const TrainingData& data,
                        const nlohmann::ordered_json& environment) {
   RunReport report{.title = fs::path(flags.out).lexically_normal().string(),
-                   .lengths = histogram_of_lengths(data.train)};
+                   .lengths = histogram_of_lengths(data.train->sample())};
   for (const Setting& setting : flags.settings) report.settings.emplace_back(setting.name, setting.text());
   const nlohmann::ordered_json flat = environment.flatten();
   for (const auto& [name, value] : flat.items())
@@ -199,7 +203,8 @@ void TrainingFlags::declare(Arguments& args) {
           .optional_value();
   args.flag("--overwrite", overwrite,
             "Replace what another run left in --out, once there is a checkpoint to do it with");
-  args.flag("--best", best, "Hand out what had the lowest validation loss, not the last");
+  args.flag("--best", best,
+            "Hand out what had the lowest validation loss (of grpo: the highest reward), not the last");
   args.option("--patience", options.patience,
               "End after so many validations in a row without a lower loss, and hand out the best; 0 is off")
       .type_name("N")
@@ -263,9 +268,11 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
 TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
                                 ChatFormat* chat) {
   flags.data.least_held = flags.options.batch_size;
+  if (flags.options.val_batches > 0)
+    flags.data.most_held = flags.options.val_batches * flags.options.batch_size;
   TrainingData data = flags.data.load(tokenizer, choose_seq_len(flags.seq_len, kTrainingSeqLen, config),
                                       flags.options.seed, chat);
-  check_fits(data.train, config);
+  check_fits(data.train->sample(), config);
   if (data.valid) check_fits(*data.valid, config);
   return data;
 }
@@ -274,7 +281,7 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
                                     const TrainingData& data, const RunOutput& output) {
   CausalLM& model = models.policy();
   TrainOptions& options = flags.options;
-  if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, data.train, options);
+  if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, *data.train, options);
   flags.optimizer.apply_warmup(options);
   const auto note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
 
@@ -313,9 +320,13 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
                                          }));
   if (!flags.report.empty())
     observers.push_back(&report.emplace(flags.report, begin_report(flags, data, environment)));
-  const TrainResult result = train(models, *make_objective(flags.objective), data.train,
+  const TrainResult result = train(models, *make_objective(flags.objective), *data.train,
                                    data.valid ? &*data.valid : nullptr, options, observers, &control);
 
+  if (data.stream != nullptr) {
+    const std::string lost = describe_losses(data.stream->losses(), data.train->sample().seq_len());
+    if (!lost.empty()) note(fmt::format("of the rows that were read{}", lost.substr(1)));
+  }
   const bool hands_out_best = flags.best && result.best;
   nlohmann::ordered_json summary = nlohmann::ordered_json::parse(to_json_line(result.last_step));
   summary["val_loss"] = or_null(result.final_val_loss);

@@ -12,6 +12,7 @@ namespace caldera {
 /// Holds an adapter that is on no model yet.
 struct AdapterFactors {
   LoRAOptions options;
+  std::string base_model = {};       // as base_model_name_or_path has it: a note to people
   std::vector<std::string> targets;  // the model's names
   /// "<path of a projection>.lora_A.weight", lora_B, "lora_magnitude_vector".
   std::map<std::string, std::vector<float>> factors;

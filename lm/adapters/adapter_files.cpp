@@ -177,6 +177,7 @@ AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
   const SafetensorsFile file = SafetensorsFile::open(dir / kWeightsFile);
   AdapterFactors adapter;
   adapter.options = config.options;
+  adapter.base_model = config.base_model_name_or_path;
   try {
     resolve_lora_targets(model, config.target_modules);
     adapter.targets = config.target_modules;

@@ -71,7 +71,9 @@ void write_peft(StagedFiles& files, const fs::path& out, const AdapterFactors& a
     if (!m.magnitude.empty())
       tensors.add(kPrefix + m.path + ".lora_magnitude_vector", Shape{m.out}, m.magnitude);
   }
-  AdapterConfig config{.options = adapter.options, .target_modules = adapter.targets};
+  AdapterConfig config{.options = adapter.options,
+                       .target_modules = adapter.targets,
+                       .base_model_name_or_path = adapter.base_model};
   write_safetensors(files, out / "adapter_model.safetensors", tensors.all(), {{"format", "pt"}});
   files.add_text(out / "adapter_config.json", config.to_json());
 }
@@ -116,6 +118,12 @@ void convert_adapter(CausalLM& model, const fs::path& adapter, AdapterFormat to,
   if (read.factors.contains("score.weight"))
     throw FileError(fmt::format("{}: the adapter has a head that scores texts, which is not converted",
                                 adapter.string()));
+  // Both kinds of folders have an adapter_config.json: one would be the end of the other.
+  std::error_code ignored;
+  const char* const other = to == AdapterFormat::peft ? detail::kMlxAdapterFile : "adapter_model.safetensors";
+  if (to != AdapterFormat::gguf && fs::exists(out / other, ignored))
+    throw FileError(
+        fmt::format("{}: the folder holds an adapter in another format; name another folder", out.string()));
   const std::vector<AdapterMatrix> matrices = matrices_of(model, read);
   StagedFiles files;
   if (to == AdapterFormat::gguf) {

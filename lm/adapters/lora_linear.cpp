@@ -99,7 +99,7 @@ void LoRALinear::begin_as_largest_part() {
   b_.tensor = transpose(slice(parts.vh, 0, 0, rank)) * root;
   std::array<LazyTensor, 2> both{a_.tensor, b_.tensor};
   eval(both);
-  // They are the same tensors for now, and must not have their gradients.
+  // Of the tensors that a gradient is taken of, these are constants.
   first_a_ = stop_gradient(a_.tensor);
   first_b_ = stop_gradient(b_.tensor);
 }

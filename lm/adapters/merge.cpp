@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "lm/adapters/lora.h"
+#include "lm/base/atomic_file.h"
 #include "lm/base/temporary_name.h"
 #include "lm/formats/model_files.h"
 #include "lm/models/causal_lm.h"
@@ -91,24 +92,30 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest;
 }
 
-/// The type that most of the model's matrices have, in the words of weight_types(); of floats the narrowest
+/// The type that most of the model's matrices have, in the words of weight_types(): of floats the narrowest
 /// that holds them.
-std::string type_of(const fs::path& path, ModelFormat to) {
-  const std::vector<std::string> types = weight_types(to);
+std::string type_of(const fs::path& path) {
   std::map<std::string, std::int64_t> elements;
   const ModelFiles files = ModelFiles::open(path);
   for (const std::string& name : files.names()) {
     const StoredWeight& weight = files.weight(name);
     if (weight.shape().rank() != 2 || !weight.is_floating()) continue;
-    const std::string floats = weight.natural_dtype() == DType::bf16  ? "bf16"
-                               : weight.natural_dtype() == DType::f16 ? "f16"
-                                                                      : "f32";
-    const bool is_known = std::ranges::find(types, weight.type()) != types.end();
-    elements[is_known ? weight.type() : floats] += weight.shape().numel();
+    const DType natural = weight.natural_dtype();
+    const bool is_plain = weight.type() == caldera::name(natural);
+    const std::string floats = natural == DType::bf16 ? "bf16" : natural == DType::f16 ? "f16" : "f32";
+    elements[is_plain ? floats : weight.type()] += weight.shape().numel();
   }
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
-  const bool can_be = most != elements.end() && std::ranges::find(types, most->first) != types.end();
-  return can_be ? most->first : types.front();
+  return most == elements.end() ? "f32" : most->first;
+}
+
+/// The type to write: the model's, where the format has it, else f32, which loses nothing, or the format's
+/// own.
+std::string written_type(const std::string& of_model, ModelFormat to) {
+  const std::vector<std::string> types = weight_types(to);
+  for (const std::string& type : {of_model, std::string("f32")})
+    if (std::ranges::find(types, type) != types.end()) return type;
+  return types.front();
 }
 
 }  // namespace
@@ -129,19 +136,22 @@ std::size_t merge_adapter(CausalLM& model, double weight) {
 
 Fused fuse_model(const fs::path& path, const fs::path& out, const FuseOptions& options, Device device) {
   if (options.adapters.empty()) throw ValueError("fuse: no adapter is given");
-  Fused fused{.out = out, .type = options.type.empty() ? type_of(path, options.to) : options.type};
+  Fused fused{.out = out, .model_type = type_of(path)};
+  fused.type = options.type.empty() ? written_type(fused.model_type, options.to) : options.type;
   const std::unique_ptr<CausalLM> model = load_causal_lm(path, device);
   std::vector<float> beside;
-  for (const WeightedAdapter& adapter : options.adapters) {
+  for (const WeightedPath& adapter : options.adapters) {
     load_adapter(*model, adapter.path);
     model->set_training(false);
     if (options.adapters.size() == 1 && adapter.weight == 1) beside = some_logits(*model);
     fused.merged_modules += merge_adapter(*model, adapter.weight);
   }
-  // As a folder with all that belongs to the model first, whose weights are replaced, then in its form.
+  // As a folder of floats first, then in its form.
   const PassingFolder whole(out);
-  convert_model(path, whole.path(), {.to = ModelFormat::safetensors, .type = "f32"});
-  model->save(whole.path());
+  StagedFiles files;
+  model->save(whole.path(), files);
+  add_tokenizer_files(files, path, whole.path());
+  files.commit();
   convert_model(whole.path(), out, {.to = options.to, .type = fused.type});
   if (!beside.empty())
     fused.largest_logit_difference = largest_difference(beside, some_logits(*load_causal_lm(out, device)));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/tensor/device.h"
+#include "lm/base/weighted_path.h"
 #include "lm/formats/convert/convert.h"
 
 namespace caldera {
@@ -19,14 +20,8 @@ class CausalLM;
 /// ValueError where the model has no adapter, and for DoRA with a weight other than 1.
 std::size_t merge_adapter(CausalLM& model, double weight = 1);
 
-/// An adapter folder, and how much of it is merged.
-struct WeightedAdapter {
-  std::filesystem::path path;
-  double weight = 1;
-};
-
 struct FuseOptions {
-  std::vector<WeightedAdapter> adapters;  ///< merged one after the other
+  std::vector<WeightedPath> adapters;  ///< and how much of each; merged one after the other
   ModelFormat to = ModelFormat::safetensors;
   /// One of weight_types(to); empty: that of the model, where `to` has it, else the type of its floats.
   std::string type = {};
@@ -36,6 +31,7 @@ struct Fused {
   std::filesystem::path out;
   std::size_t merged_modules = 0;  ///< of all adapters
   std::string type;                ///< that matrices are stored as
+  std::string model_type;          ///< that most of the model's matrices have
   /// Between the model with the adapters beside it and the one that was written, over a few tokens: what
   /// rounding to `type` did. Nothing where several adapters are merged.
   std::optional<double> largest_logit_difference;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/autodiff/keep.h"
+#include "engine/autodiff/checkpoint/keep.h"
 #include "lm/formats/config/model_config.h"
 #include "lm/nn/caches/kv_cache.h"
 #include "lm/nn/module.h"
@@ -79,9 +79,9 @@ class CausalLM : public Module {
                                                std::unique_ptr<Projection>& slot)>;
   void visit_projections(const ProjectionVisitor& visitor);
 
-  /// Says of each layer of the model whether its inside is checkpointed (engine/autodiff/checkpoint.h) while
-  /// the model is trained, and what is kept of it then. None, the default: nothing is checkpointed. Layers
-  /// beyond the list's end are not.
+  /// Says of each layer of the model whether its inside is checkpointed
+  /// (engine/autodiff/checkpoint/checkpoint.h) while the model is trained, and what is kept of it then. None,
+  /// the default: nothing is checkpointed. Layers beyond the list's end are not.
   void set_checkpointing(std::vector<std::optional<Keep>> layers) { checkpointing_ = std::move(layers); }
   const std::vector<std::optional<Keep>>& checkpointing() const { return checkpointing_; }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/checkpoint/checkpoint.h"
 #include "lm/nn/feed_forward/gated_mlp.h"
 #include "lm/nn/layers/linear.h"
 #include "lm/nn/norms/rms_norm.h"

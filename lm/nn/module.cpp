@@ -23,10 +23,12 @@ class Counter final : public ParameterVisitor {
   void parameter(const std::string&, Weight& weight) override {
     if (!weight.is_quantized() && !weight.tensor.defined()) return;
     all += weight.shape().numel();
+    any_quantized = any_quantized || weight.is_quantized();
     if (weight.trainable && !weight.is_quantized()) trainable += weight.shape().numel();
   }
   std::int64_t all = 0;
   std::int64_t trainable = 0;
+  bool any_quantized = false;
 };
 
 Counter count(Module& module) {
@@ -58,6 +60,7 @@ std::vector<Parameter> Module::trainable_parameters() {
 
 std::int64_t Module::parameter_count() { return count(*this).all; }
 std::int64_t Module::trainable_parameter_count() { return count(*this).trainable; }
+bool Module::has_quantized_weights() { return count(*this).any_quantized; }
 
 void Module::freeze() {
   Freezer freezer;

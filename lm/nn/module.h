@@ -69,6 +69,8 @@ class Module {
   /// Elements in all parameters, quantised ones among them, and in the trainable ones.
   std::int64_t parameter_count();
   std::int64_t trainable_parameter_count();
+  /// Whether some weights are kept as a quantised checkpoint has them.
+  bool has_quantized_weights();
 
   /// Makes every parameter that the module has now untrainable.
   void freeze();

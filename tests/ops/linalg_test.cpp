@@ -13,7 +13,7 @@
 #include "engine/explain/explanation.h"
 #include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 #include "engine/testing/gradcheck.h"
 #include "ops/linalg/matrix_nodes.h"
 #include "tests/support/messages.h"

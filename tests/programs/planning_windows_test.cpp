@@ -3,7 +3,7 @@
 
 #include "engine/caldera.h"
 #include "engine/plan/plan.h"
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 #include "tests/support/engine_setup.h"
 
 namespace caldera::testing {

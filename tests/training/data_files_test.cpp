@@ -122,14 +122,14 @@ TEST(DataFiles, ColumnsOfOtherNames) {
 
 TEST(DataPaths, HaveWeights) {
   const TempFolder folder;
-  EXPECT_EQ(parse_data_path("a/b.jsonl").weight, 1);
-  EXPECT_EQ(parse_data_path("a/b.jsonl:2.5").path, "a/b.jsonl");
-  EXPECT_EQ(parse_data_path("a/b.jsonl:2.5").weight, 2.5);
-  EXPECT_EQ(parse_data_path("c:x.jsonl").path, "c:x.jsonl");
+  EXPECT_EQ(parse_weighted_path("a/b.jsonl", "data").weight, 1);
+  EXPECT_EQ(parse_weighted_path("a/b.jsonl:2.5", "data").path, "a/b.jsonl");
+  EXPECT_EQ(parse_weighted_path("a/b.jsonl:2.5", "data").weight, 2.5);
+  EXPECT_EQ(parse_weighted_path("c:x.jsonl", "data").path, "c:x.jsonl");
   const std::string odd = folder.put("x.jsonl:2", "{}").string();
-  EXPECT_EQ(parse_data_path(odd).path, odd) << "there is a file of that name";
+  EXPECT_EQ(parse_weighted_path(odd, "data").path, odd) << "there is a file of that name";
   for (const char* text : {"a:0", "a:-1", "a:1e9", "a:inf"})
-    EXPECT_CONTAINS(error_of<ValueError>([&] { parse_data_path(text); }), "weight") << text;
+    EXPECT_CONTAINS(error_of<ValueError>([&] { parse_weighted_path(text, "data"); }), "weight") << text;
 }
 
 /// How often each example of two files of 8, "a" to "h" and "A" to "H", is in an epoch.

@@ -70,7 +70,7 @@ TEST(LoadExamples, ErrorsNameFileAndLine) {
   EXPECT_CONTAINS(error(ok + "\n[1]\n"), "d.jsonl:3: a JSON object");
   EXPECT_CONTAINS(error(ok + "{\"text\": 3}"), "d.jsonl:2: field 'text'");
   EXPECT_CONTAINS(error(ok + "{\"prompt\": \"x\"}"),
-                  "d.jsonl:2: the row is a prompt alone ('completion' is missing)");
+                  "d.jsonl:2: the row is of another kind than the first one: prompts alone");
   EXPECT_CONTAINS(error("{\"completion\": \"x\"}"), "field 'prompt' is missing");
   EXPECT_CONTAINS(error("{\"prompt\": \"x\", \"completion\": []}"), "'completion'");
   EXPECT_CONTAINS(error("{\"messages\": []}"), "chat template");

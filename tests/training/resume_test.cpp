@@ -14,10 +14,12 @@
 #include "lm/base/atomic_file.h"
 #include "lm/models/llama.h"
 #include "lm/tokenizers/byte_tokenizer.h"
+#include "tests/lm/base/io_test_support.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_llama.h"
-#include "training/checkpoints/data_fingerprint.h"
 #include "training/checkpoints/train_state.h"
+#include "training/data/stream/streamed_dataset.h"
+#include "training/objectives/next_token.h"
 #include "training/optim/registry.h"
 #include "training/trainer/trainer.h"
 
@@ -143,6 +145,102 @@ TEST(Resume, IsExactForEveryOptimizer) {
   for (const std::string& name : optimizer_names()) expect_resumes_exactly({.optimizer = name});
 }
 
+// Trains several steps on a batch that it has made of the data at random, as an objective does whose rows the
+// model writes; and calls a high loss good.
+class SeveralSteps : public Objective {
+ public:
+  std::string_view name() const override { return "several"; }
+  std::int64_t steps_per_batch() const override { return 3; }
+  std::string_view best_by() const override { return "reward"; }
+  Batch prepare(const ObjectiveModels&, Batch batch, std::uint64_t seed) const override {
+    for (std::size_t i = 0; i < batch.weights.size(); ++i)
+      if (mix_seed(seed, i) % 2 == 0) batch.weights[i] = 0;
+    return batch;
+  }
+  ObjectiveSums sums(const ObjectiveModels& models, const Batch& batch) const override {
+    ObjectiveSums sums = NextToken().sums(models, batch);
+    sums.metrics.push_back({.name = "reward", .sum = sums.loss});
+    return sums;
+  }
+};
+
+TrainResult run_several(FileControl& control, const TrainOptions& options) {
+  Llama model(resumed_config(), Device::cpu(), 1);
+  apply_lora(model, {.rank = 3, .alpha = 6}, {"q_proj"}, 5);
+  const TokenDataset data = resumed_data(17);
+  const TokenDataset valid = resumed_data(5);
+  return train(ObjectiveModels(model), SeveralSteps(), data, &valid, options, {}, &control);
+}
+
+TEST(Resume, IsExactWithSeveralStepsABatch) {
+  const TempFolder temp;
+  TrainOptions options = resumed_options({});
+  options.grad_accumulation = 1;
+  options.save_every = 4;
+  FileControl whole(temp / "whole");
+  run_several(whole, options);
+  // What is due after 4, 8 and 12 steps comes at the ends of batches.
+  EXPECT_EQ(whole.steps, (std::vector<std::int64_t>{6, 9, 12}));
+  for (const std::int64_t asked : {1, 2, 3}) {
+    FileControl first(temp / "first", asked);  // asked at the ends of batches alone
+    EXPECT_EQ(run_several(first, options).end, TrainEnd::stopped);
+    EXPECT_EQ(first.steps.back(), 3 * asked);
+    EXPECT_NE(first.parameters, whole.parameters);
+    FileControl second(temp / "second");
+    second.begin_with(temp / "first");
+    run_several(second, options);
+    EXPECT_EQ(second.parameters, whole.parameters) << "stopped after " << 3 * asked;
+    EXPECT_EQ(second.moments, whole.moments) << "stopped after " << 3 * asked;
+  }
+}
+
+// A row that cannot be read ends a run, which has saved what it had, and goes on once such rows are skipped.
+TEST(Resume, IsExactAfterABadRowOfAStream) {
+  const TempFolder temp;
+  std::string text;
+  for (int i = 0; i < 4000; ++i)
+    text += i == 3000 ? "{\"text\": }\n" : "{\"text\": \"line " + std::to_string(i) + "\"}\n";
+  const DataPath file{.path = temp.put("rows.jsonl", text)};
+  TrainOptions options = resumed_options({});
+  options.iterations = 900;
+  options.batch_size = 8;
+  options.grad_accumulation = 1;
+  options.val_every = 0;
+  const auto run_stream = [&](FileControl& control, bool skip) {
+    Llama model(resumed_config(), Device::cpu(), 1);
+    apply_lora(model, {.rank = 2, .alpha = 4}, {"q_proj"}, 5);
+    const ByteTokenizer tokenizer;
+    const StreamedDataset data(std::span(&file, 1), tokenizer, {.skip_bad_rows = skip}, {.seq_len = 16});
+    train(ObjectiveModels(model), NextToken(), data, nullptr, options, {}, &control);
+  };
+  FileControl whole(temp / "whole");
+  run_stream(whole, true);
+  FileControl first(temp / "first");
+  EXPECT_CONTAINS(testing::error_of<FileError>([&] { run_stream(first, false); }), "rows.jsonl:3001: ");
+  ASSERT_EQ(first.steps.size(), 1U);
+  EXPECT_LT(first.steps[0], 900);
+  FileControl second(temp / "second");
+  second.begin_with(temp / "first");
+  run_stream(second, true);
+  EXPECT_EQ(second.parameters, whole.parameters);
+  EXPECT_EQ(second.moments, whole.moments);
+}
+
+TEST(Trainer, TheBestIsThatOfTheObjectivesOwnMetric) {
+  const TempFolder temp;
+  TrainOptions options = resumed_options({});
+  options.grad_accumulation = 1;
+  options.val_every = 2;
+  options.save_best = true;
+  FileControl control(temp / "state");
+  const TrainResult result = run_several(control, options);
+  // The loss falls, so that the first validation has the highest reward. It comes at a batch's end.
+  EXPECT_EQ(result.best->step, 3);
+  EXPECT_GT(result.best->loss, *result.final_val_loss);
+  EXPECT_EQ(result.best->score, -result.best->loss);
+  EXPECT_EQ(control.steps.front(), 3);
+}
+
 // A run that was complete says what it said.
 TEST(Resume, OfACompleteRunDoesNothing) {
   const TempFolder temp;
@@ -178,13 +276,13 @@ TEST(Resume, RefusesAnotherRun) {
 }
 
 TEST(Resume, TheFingerprintIsOfTokensAndMasks) {
-  const std::string of_five = data_fingerprint(resumed_data(5));
-  EXPECT_EQ(of_five, data_fingerprint(resumed_data(5)));
-  EXPECT_NE(of_five, data_fingerprint(resumed_data(6)));
+  const std::string of_five = resumed_data(5).fingerprint();
+  EXPECT_EQ(of_five, resumed_data(5).fingerprint());
+  EXPECT_NE(of_five, resumed_data(6).fingerprint());
   const ExampleSet prompts{.plain_text = false, .examples = {{"ab", "cd"}}};
-  EXPECT_NE(data_fingerprint(TokenDataset(prompts, ByteTokenizer(), {.seq_len = 32})),
-            data_fingerprint(
-                TokenDataset(prompts, ByteTokenizer(), {.seq_len = 32, .loss_on = LossOn::completion})));
+  const TokenDataset all(prompts, ByteTokenizer(), {.seq_len = 32});
+  const TokenDataset masked(prompts, ByteTokenizer(), {.seq_len = 32, .loss_on = LossOn::completion});
+  EXPECT_NE(all.fingerprint(), masked.fingerprint());
 }
 
 TEST(TrainState, NumbersLoseNoBit) {

@@ -37,7 +37,8 @@ class StepMemory : public ::testing::TestWithParam<Device> {
     bool shows_own_peak = false;  // what ran before had used less
   };
   /// Four steps from the same beginning under a limit of what the device's memory may be in all; 0: none.
-  Outcome train_within(Checkpointing how, std::uint64_t limit, double dropout = 0) const {
+  Outcome train_within(Checkpointing how, std::uint64_t limit, double dropout = 0,
+                       double ema_decay = 0) const {
     const Device device = GetParam();
     Llama model(tiny_llama({.hidden = 32, .layers = kLayers, .heads = 4, .kv_heads = 2, .positions = 256}),
                 device, 5);
@@ -47,6 +48,7 @@ class StepMemory : public ::testing::TestWithParam<Device> {
     set_memory_limit(device, limit);
     TrainOptions options{.iterations = 4, .batch_size = 4, .try_longest = true, .checkpointing = how};
     options.optimizer.learning_rate = 1e-2;
+    options.ema_decay = ema_decay;
     const std::uint64_t before = device_counters(device).peak_bytes;
     Outcome outcome{.result = train(model, long_texts(), nullptr, options)};
     outcome.used = outcome.result.peak_bytes;
@@ -64,6 +66,8 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
   const std::uint64_t least = layer.result.memory->predicted_peak_bytes;
   const bool is_exact = GetParam().kind == DeviceKind::cpu;
   std::vector<Outcome> outcomes{layer};
+  const bool is_fresh = layer.shows_own_peak;
+  int shown = 0;
   double recomputed = 1;
   // What the device takes for itself comes on top.
   set_memory_limit(GetParam(), 1 << 30);
@@ -79,12 +83,16 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
     EXPECT_LE(choice.recomputed, recomputed) << "no more than the limit asks for";
     recomputed = choice.recomputed;
     if (!outcomes.back().shows_own_peak) continue;
+    ++shown;
     EXPECT_LE(outcomes.back().used, limit);
     if (!is_exact) continue;
     // Without fusion an evaluation keeps single numbers besides, which take a piece of memory each.
     const std::uint64_t numbers = settings().fusion ? 0 : 4096;
     EXPECT_LE(outcomes.back().used, choice.predicted_peak_bytes + numbers) << share;
     EXPECT_GE(outcomes.back().used, choice.predicted_peak_bytes) << share;
+  }
+  if (is_fresh) {
+    EXPECT_GE(shown, is_exact ? 3 : 1) << "peaks that were compared";
   }
   EXPECT_EQ(recomputed, 0) << "the last limit asks for nothing";
   const Outcome free = train_within(Checkpointing::none, 0);
@@ -99,6 +107,12 @@ TEST_P(StepMemory, MasksOfDropoutAreTheSameWhenComputedAgain) {
   const Outcome free = train_within(Checkpointing::none, 0, 0.3);
   EXPECT_NEAR(layer.result.last_step.loss, free.result.last_step.loss, 1e-5);
   EXPECT_NEAR(layer.result.last_step.grad_norm, free.result.last_step.grad_norm, 1e-4);
+}
+
+TEST_P(StepMemory, CountsTheAveragesOfParameters) {
+  const MemoryChoice without = *train_within(Checkpointing::layer, 0).result.memory;
+  const MemoryChoice with = *train_within(Checkpointing::layer, 0, 0, 0.9).result.memory;
+  EXPECT_GT(with.predicted_peak_bytes, without.predicted_peak_bytes);
 }
 
 TEST_P(StepMemory, SaysTheLeastThatWouldDo) {

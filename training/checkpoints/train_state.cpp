@@ -63,7 +63,8 @@ Json numbers_of(const TrainState& state) {
     numbers["loss_scaler"] = {{"scale", state.loss_scaler->scale},
                               {"good_steps", state.loss_scaler->good_steps}};
   for (const Metric& metric : state.val_metrics) numbers["val_metrics"][metric.name] = metric.value;
-  if (state.best) numbers["best"] = {{"step", state.best->step}, {"loss", state.best->loss}};
+  if (state.best)
+    numbers["best"] = {{"step", state.best->step}, {"loss", state.best->loss}, {"score", state.best->score}};
   return numbers;
 }
 
@@ -89,7 +90,9 @@ TrainState from_numbers(const Json& numbers) {
     state.val_metrics.push_back({name, value});
   state.validated_step = numbers.at("validated_step");
   if (const Json& best = numbers.at("best"); !best.is_null())
-    state.best = BestValidation{.step = best.at("step"), .loss = best.at("loss")};
+    state.best = BestValidation{.step = best.at("step"),
+                                .loss = best.at("loss"),
+                                .score = best.contains("score") ? best.at("score") : best.at("loss")};
   state.misses = numbers.at("misses");
   state.tokens = numbers.at("tokens");
   return state;

@@ -22,6 +22,8 @@ class StagedFiles;
 struct BestValidation {
   std::int64_t step = 0;
   double loss = 0;
+  double score =
+      0;  ///< by which it was compared, the lower the better: the loss, or a metric with its sign changed
 };
 
 /// The state of a run between two steps, and nothing that two equal runs differ in, such as times. Dropout

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,9 @@ struct Batch {
   /// Number of predictions that count.
   std::int64_t counted() const;
 };
+
+/// Returns the rows of all batches as one, each padded to the longest. All must be packed or none, and have
+/// or lack labels and the rest alike.
+Batch joined(std::span<const Batch> batches);
 
 }  // namespace caldera

@@ -16,7 +16,7 @@ constexpr std::uint64_t kWindowBatches = 64;
 
 }  // namespace
 
-BatchIterator::BatchIterator(const TokenDataset& dataset, std::int64_t batch_size, std::uint64_t seed,
+BatchIterator::BatchIterator(const IndexedExamples& dataset, std::int64_t batch_size, std::uint64_t seed,
                              Packing packing)
     : dataset_(dataset), batch_size_(batch_size), packing_(packing) {
   if (batch_size < 1) throw ValueError(fmt::format("batch size {}: must be positive", batch_size));

@@ -9,6 +9,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/splitmix64.h"
+#include "training/data/batch_iterator.h"
+#include "training/data/fnv1a.h"
 #include "training/data/shuffle.h"
 
 namespace caldera {
@@ -31,8 +33,12 @@ void check_batch_size(std::int64_t batch_size) {
 
 }  // namespace
 
-std::int64_t Batch::counted() const {
-  return std::ranges::count_if(weights, [](float w) { return w != 0.0F; });
+DatasetLosses& DatasetLosses::operator+=(const DatasetLosses& other) {
+  truncated += other.truncated;
+  too_short += other.too_short;
+  prompt_fills += other.prompt_fills;
+  masked += other.masked;
+  return *this;
 }
 
 TokenDataset::TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer,
@@ -76,7 +82,7 @@ TokenDataset::TokenDataset(std::span<const ExampleSet> files, const Tokenizer& t
     }
     parts_.push_back({begin, size(), file.weight});
   }
-  if (sequences_.empty()) {
+  if (sequences_.empty() && !options.may_be_empty) {
     throw ValueError(
         fmt::format("the data hold no sequence with anything to predict: of {} examples {} are too short, {} "
                     "have prompts that "
@@ -283,6 +289,38 @@ Batch TokenDataset::packed_batch(std::span<const std::vector<std::int64_t>> rows
     }
   }
   return batch;
+}
+
+std::unique_ptr<BatchSource> TokenDataset::batches(std::int64_t batch_size, std::uint64_t seed,
+                                                   Packing packing) const {
+  return std::make_unique<BatchIterator>(*this, batch_size, seed, packing);
+}
+
+Batch TokenDataset::longest_batch(std::int64_t batch_size, Packing packing) const {
+  const auto length = [&](std::int64_t i) {
+    std::size_t longest = 0;
+    for (std::int64_t which = 0; which < sequences_per_example_; ++which)
+      longest = std::max(longest, tokens(i, which).size());
+    return longest;
+  };
+  std::int64_t longest = 0;
+  for (std::int64_t i = 1; i < size(); ++i)
+    if (length(i) > length(longest)) longest = i;
+  const auto rows = static_cast<std::size_t>(batch_size);
+  return packing == Packing::none ? batch(std::vector<std::int64_t>(rows, longest))
+                                  : packed_batch(std::vector<std::vector<std::int64_t>>(rows, {longest}));
+}
+
+std::string TokenDataset::fingerprint() const {
+  detail::Fnv1a hash;
+  hash.mix(static_cast<std::uint64_t>(counted()));
+  hash.mix(static_cast<std::uint64_t>(epoch_size()));
+  for (const Sequence& sequence : sequences_) {
+    hash.mix(sequence.length);
+    for (const std::int32_t token : std::span(tokens_).subspan(sequence.begin, sequence.length))
+      hash.mix(static_cast<std::uint32_t>(token));
+  }
+  return fmt::format("{:016x}", hash.value());
 }
 
 std::vector<Batch> batches_for_evaluation(const TokenDataset& dataset, std::int64_t batch_size,

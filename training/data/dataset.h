@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "lm/tokenizers/tokenizer.h"
 #include "training/data/batch.h"
 #include "training/data/example.h"
+#include "training/data/indexed_examples.h"
+#include "training/data/training_set.h"
 
 namespace caldera {
 
@@ -24,6 +27,7 @@ enum class LossOn : std::uint8_t {
 struct DatasetOptions {
   std::int64_t seq_len = 512;  ///< most inputs in a row; a sequence has at most seq_len + 1 tokens
   LossOn loss_on = LossOn::usual;
+  bool may_be_empty = false;  ///< no sequence is no error
 };
 
 /// Counts what became of the examples that are not whole in a dataset.
@@ -32,6 +36,8 @@ struct DatasetLosses {
   std::int64_t too_short = 0;     ///< left out: fewer than two tokens
   std::int64_t prompt_fills = 0;  ///< left out: nothing that counts is within the first seq_len + 1 tokens
   std::int64_t masked = 0;        ///< left out: nothing in it counts, whatever the length
+
+  DatasetLosses& operator+=(const DatasetLosses& other);
 };
 
 /// Tokenised examples. Immutable once made; const methods may be called from several threads.
@@ -46,32 +52,26 @@ struct DatasetLosses {
 ///
 /// Sequences in which nothing is left to predict (fewer than two tokens, or all of them masked) are left out,
 /// a pair with both.
-class TokenDataset {
+class TokenDataset final : public TrainingSet, public IndexedExamples {
  public:
-  /// Throws ValueError when seq_len is not positive, no sequence is left, or some examples are pairs and some
-  /// are not.
+  /// Throws ValueError when seq_len is not positive, no sequence is left (DatasetOptions::may_be_empty), or
+  /// some examples are pairs and some are not.
   TokenDataset(const ExampleSet& examples, const Tokenizer& tokenizer, const DatasetOptions& options);
   /// Takes several files, each with its weight (ExampleSet::weight).
   TokenDataset(std::span<const ExampleSet> files, const Tokenizer& tokenizer, const DatasetOptions& options);
 
   /// Number of examples.
   std::int64_t size() const { return static_cast<std::int64_t>(sequences_.size()) / sequences_per_example_; }
-  /// Returns the examples of an epoch in their order, which depends on `seed`, `epoch`, sizes and weights
-  /// alone: the same on every machine. A file of weight w is there floor(w) times, and a part of it that w
-  /// leaves over once, drawn freshly in each epoch.
-  std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch) const;
-  /// Number of examples of an epoch.
-  std::int64_t epoch_size() const;
-  /// 2 where the examples are pairs, else 1.
-  std::int64_t sequences_per_example() const { return sequences_per_example_; }
+  std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch) const override;
+  std::int64_t epoch_size() const override;
+  std::int64_t sequences_per_example() const override { return sequences_per_example_; }
   ExampleKind kind() const { return kind_; }
   /// Whether every example has a label.
   bool is_labelled() const { return labelled_; }
   /// One more than the largest label; 0 without labels.
   std::int64_t classes() const;
-  std::int64_t seq_len() const { return options_.seq_len; }
-  /// The tokens of example `index`; of its sequence `which`, where it has several.
-  std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const;
+  std::int64_t seq_len() const override { return options_.seq_len; }
+  std::span<const std::int32_t> tokens(std::int64_t index, std::int64_t which = 0) const override;
   /// Whether predicting each of those tokens counts; never the first.
   std::vector<bool> counts(std::int64_t index, std::int64_t which = 0) const;
   /// Number of predictions that count, over all sequences.
@@ -82,13 +82,18 @@ class TokenDataset {
   std::int64_t skipped() const { return losses_.too_short + losses_.prompt_fills + losses_.masked; }
   std::int64_t truncated() const { return losses_.truncated; }  ///< examples cut to seq_len + 1 tokens
 
-  /// The examples `indices` as one batch, with the sequences of each behind one another. Rows are as long as
-  /// the longest of them, rounded up to a multiple of 16 (so that few shapes occur, and plans repeat), but at
-  /// most seq_len.
-  Batch batch(std::span<const std::int64_t> indices) const;
-  /// The examples of each element of `rows` one behind the other in a row of seq_len inputs: see packing.h.
-  /// Throws ValueError for a row that holds more than that, and for pairs.
-  Batch packed_batch(std::span<const std::vector<std::int64_t>> rows) const;
+  Batch batch(std::span<const std::int64_t> indices) const override;
+  Batch packed_batch(std::span<const std::vector<std::int64_t>> rows) const override;
+
+  /// A BatchIterator (batch_iterator.h).
+  std::unique_ptr<BatchSource> batches(std::int64_t batch_size, std::uint64_t seed,
+                                       Packing packing) const override;
+  /// Rows of the longest example.
+  Batch longest_batch(std::int64_t batch_size, Packing packing) const override;
+  const TokenDataset& sample() const override { return *this; }
+  /// Depends on the tokens of all examples, their order, and how many predictions count: the same on every
+  /// machine (FNV-1a, 64 bits).
+  std::string fingerprint() const override;
 
  private:
   struct Sequence {

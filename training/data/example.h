@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace caldera {
@@ -24,6 +25,9 @@ enum class ExampleKind : std::uint8_t {
   similar,     ///< two texts that belong together
   prompt,      ///< a prompt that the model is to answer
 };
+
+/// Names examples of a kind and their fields, for messages: "pairs ({...})".
+std::string_view description_of(ExampleKind kind);
 
 /// One example of a data file. The model sees `prompt` followed by `text`; `prompt` may be empty.
 struct Example {

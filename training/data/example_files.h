@@ -9,24 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "lm/base/weighted_path.h"
+#include "training/data/data_file_options.h"
 #include "training/data/example.h"
 
 namespace caldera {
-
-class ChatFormat;
-
-/// Says how the rows of data files are read.
-struct DataFileOptions {
-  /// The column in which a field of a form is, where it has another name: {"prompt", "question"}.
-  std::map<std::string, std::string> columns = {};
-  /// Leave out rows that cannot be read, and count them, instead of refusing the file.
-  bool skip_bad_rows = false;
-  ChatFormat* chat = nullptr;  ///< renders conversations; null refuses them
-};
-
-/// Reads columns as a flag gives them: "prompt=question,completion=answer". Throws ValueError naming a field
-/// that no form has, and what is not of that shape.
-std::map<std::string, std::string> parse_columns(std::string_view text);
 
 /// Reads a data file. `.txt`: the whole text, which must be UTF-8, is one document. `.jsonl`: an object a
 /// line, in one of the forms of form.h, which other fields do not change; blank lines are skipped. `.json`: a
@@ -37,15 +24,8 @@ std::map<std::string, std::string> parse_columns(std::string_view text);
 /// example with text.
 ExampleSet load_examples(const std::filesystem::path& path, const DataFileOptions& options = {});
 
-/// Names a file or folder of data, and how often an epoch passes over it.
-struct DataPath {
-  std::filesystem::path path;
-  double weight = 1;
-};
-
-/// Reads "PATH" or "PATH:WEIGHT"; where a file has that whole name it is the path. Throws ValueError for a
-/// weight that is not positive.
-DataPath parse_data_path(const std::string& text);
+/// Names a file or folder of data; the weight is how often an epoch passes over it.
+using DataPath = WeightedPath;
 
 /// The parts of data, a set a file.
 struct DataSplits {
@@ -53,6 +33,14 @@ struct DataSplits {
   std::vector<ExampleSet> valid;
   std::vector<ExampleSet> test;
 };
+
+/// Returns the file of a folder's part: "train", "valid" or "test"; nothing where there is none. Throws
+/// FileError where it is there in two forms.
+std::optional<std::filesystem::path> find_data_part(const std::filesystem::path& folder,
+                                                    std::string_view name);
+
+/// Returns the file to train on: of a folder its part "train", which must be there; else the path itself.
+std::filesystem::path train_file(const std::filesystem::path& path);
 
 /// Says which parts of a folder are read. The training part must be there where it is asked for.
 struct DataParts {

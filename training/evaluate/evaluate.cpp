@@ -38,23 +38,10 @@ Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {
 }
 
 void check_fits(const TokenDataset& data, const Objective& objective) {
-  const auto shown = [](ExampleKind kind) {
-    switch (kind) {
-      case ExampleKind::preference:
-        return "pairs ({\"prompt\", \"chosen\", \"rejected\"})";
-      case ExampleKind::similar:
-        return "texts that belong together ({\"anchor\", \"positive\"})";
-      case ExampleKind::prompt:
-        return "prompts alone ({\"prompt\"})";
-      case ExampleKind::text:
-        break;
-    }
-    return "texts, not pairs";
-  };
   const DataNeeds needs = objective.needs();
   if (data.kind() != needs.kind || data.sequences_per_example() != objective.sequences_per_example())
-    throw ValueError(fmt::format("{} trains on {}; the data hold {}", objective.name(), shown(needs.kind),
-                                 shown(data.kind())));
+    throw ValueError(fmt::format("{} trains on {}; the data hold {}", objective.name(),
+                                 description_of(needs.kind), description_of(data.kind())));
   if (needs.labels && !data.is_labelled())
     throw ValueError(
         fmt::format("{} trains on labelled texts; give every line a \"label\" of true, false or a "

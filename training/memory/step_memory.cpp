@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "engine/autodiff/keep_problem.h"
+#include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/error.h"
-#include "engine/runtime/memory_forecast.h"
+#include "engine/runtime/inspect/memory_forecast.h"
 
 namespace caldera {
 namespace {
@@ -80,6 +81,23 @@ std::vector<Saving> ordered_savings(const std::vector<LayerChoices>& choices) {
   return savings;
 }
 
+/// Gives the model back what it had, unless it is told otherwise: a search that fails leaves nothing.
+class Unchanged {
+ public:
+  explicit Unchanged(CausalLM& model) : model_(model), before_(model.checkpointing()) {}
+  ~Unchanged() {
+    if (!given_up_) model_.set_checkpointing(std::move(before_));
+  }
+  Unchanged(const Unchanged&) = delete;
+  Unchanged& operator=(const Unchanged&) = delete;
+  void give_up() { given_up_ = true; }
+
+ private:
+  CausalLM& model_;
+  Layers before_;
+  bool given_up_ = false;
+};
+
 /// The search for how many savings to make.
 class Search {
  public:
@@ -92,22 +110,44 @@ class Search {
   }
   MemoryChoice within() {
     const std::uint64_t limit = bounds_.limit - std::min(bounds_.limit, bounds_.own);
-    MemoryChoice free = none();
-    if (free.predicted_peak_bytes <= limit) return free;
+    MemoryChoice best = none();
+    if (best.predicted_peak_bytes <= limit) return best;
     choices_ = read_choices(model_, step_.front(), layer_count_);
     savings_ = ordered_savings(choices_);
-    std::size_t too_few = 0, enough = savings_.size();
-    MemoryChoice best = with(enough);
-    if (best.predicted_peak_bytes > limit) {
-      model_.set_checkpointing({});
-      throw OutOfMemoryError(fmt::format(
-          "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
-          "lower the batch size or the sequence length, or raise the limit",
-          format_bytes(static_cast<std::int64_t>(
-              bounds_.own + std::min(best.predicted_peak_bytes, free.predicted_peak_bytes))),
-          format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-          format_bytes(static_cast<std::int64_t>(bounds_.limit))));
+    // More savings do not always take less: what is computed again takes memory, too. So the levels are tried
+    // in turn, and within the first that fits there are only equal savings, layer after layer.
+    std::uint64_t least = best.predicted_peak_bytes;
+    std::size_t too_few = 0;
+    for (const std::size_t level : levels()) {
+      best = with(level);
+      if (best.predicted_peak_bytes <= limit) return fewest(too_few, level, limit, best);
+      least = std::min(least, best.predicted_peak_bytes);
+      too_few = level;
     }
+    throw OutOfMemoryError(fmt::format(
+        "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
+        "lower the batch size or the sequence length, or raise the limit",
+        format_bytes(static_cast<std::int64_t>(bounds_.own + least)),
+        format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
+        format_bytes(static_cast<std::int64_t>(bounds_.limit))));
+  }
+
+ private:
+  /// Numbers of savings after which the price rises; of very many, some, the last among them.
+  std::vector<std::size_t> levels() const {
+    constexpr std::size_t kMost = 16;
+    std::vector<std::size_t> all;
+    for (std::size_t k = 1; k <= savings_.size(); ++k)
+      if (k == savings_.size() || savings_[k].price > savings_[k - 1].price * (1 + 1e-9)) all.push_back(k);
+    const std::size_t stride = all.size() / kMost + 1;
+    std::vector<std::size_t> some;
+    for (std::size_t k = all.size(); k > 0; k -= std::min(k, stride)) some.push_back(all[k - 1]);
+    return {some.rbegin(), some.rend()};
+  }
+
+  /// The choice with the fewest savings that fits, between a number that does not and one that does, whose
+  /// choice is `best`. The model has it then.
+  MemoryChoice fewest(std::size_t too_few, std::size_t enough, std::uint64_t limit, MemoryChoice best) {
     while (enough - too_few > 1) {
       const std::size_t middle = too_few + (enough - too_few) / 2;
       const MemoryChoice choice = with(middle);
@@ -118,26 +158,35 @@ class Search {
         too_few = middle;
       }
     }
-    return with(enough);
+    model_.set_checkpointing(layers_with(enough));
+    return best;
   }
 
- private:
-  MemoryChoice with(std::size_t savings) {
+  std::vector<std::size_t> answers_with(std::size_t savings) const {
     std::vector<std::size_t> answers(layer_count_, 0);
     for (std::size_t k = 0; k < savings; ++k) answers[savings_[k].layer] = savings_[k].answer;
+    return answers;
+  }
+
+  Layers layers_with(std::size_t savings) const {
+    const std::vector<std::size_t> answers = answers_with(savings);
     Layers layers(layer_count_);
-    std::int64_t checkpointed = 0;
+    for (std::size_t i = 0; i < layer_count_; ++i)
+      if (answers[i] > 0) layers[i] = keep_at(choices_[i].answers[answers[i]].kept);
+    return layers;
+  }
+
+  MemoryChoice with(std::size_t savings) {
+    const std::vector<std::size_t> answers = answers_with(savings);
     double again = 0, all = 0;
     for (std::size_t i = 0; i < layer_count_; ++i) {
       const std::vector<KeepAnswer>& own = choices_[i].answers;
       if (own.empty()) continue;
       all += own.back().seconds;
-      if (answers[i] == 0) continue;
-      ++checkpointed;
-      again += own[answers[i]].seconds;
-      layers[i] = keep_at(own[answers[i]].kept);
+      if (answers[i] > 0) again += own[answers[i]].seconds;
     }
-    return planned(std::move(layers), checkpointed, all > 0 ? again / all : 0);
+    const auto checkpointed = std::ranges::count_if(answers, [](std::size_t answer) { return answer > 0; });
+    return planned(layers_with(savings), checkpointed, all > 0 ? again / all : 0);
   }
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
@@ -182,11 +231,13 @@ void checkpoint_all_layers(CausalLM& model) {
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds) {
   const auto layers = static_cast<std::size_t>(model.config().num_hidden_layers);
+  Unchanged unchanged(model);
   Search search(model, step, bounds, layers);
   MemoryChoice choice = how == Checkpointing::layer                           ? search.whole_layers()
                         : how == Checkpointing::automatic && bounds.limit > 0 ? search.within()
                                                                               : search.none();
   choice.limit_bytes = bounds.limit;
+  unchanged.give_up();
   return choice;
 }
 

@@ -88,6 +88,8 @@ class GroupRelative final : public Objective {
   bool needs_reference() const override { return kl_ > 0; }
   DataNeeds needs() const override { return {.kind = ExampleKind::prompt}; }
   std::int64_t steps_per_batch() const override { return steps_; }
+  // The loss has the reward's gradient, not its value: it is about 0 whatever the reward.
+  std::string_view best_by() const override { return "reward"; }
 
   Batch prepare(const ObjectiveModels& models, Batch prompts, std::uint64_t seed) const override {
     if (models.tokenizer() == nullptr)

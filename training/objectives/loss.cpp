@@ -10,7 +10,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/barrier.h"
-#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/checkpoint/checkpoint.h"
 #include "engine/autodiff/custom_vjp.h"
 #include "lm/nn/precision.h"
 #include "ops/core/cast.h"

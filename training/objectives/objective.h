@@ -91,8 +91,13 @@ class Objective {
   virtual Batch prepare(const ObjectiveModels& /*models*/, Batch batch, std::uint64_t /*seed*/) const {
     return batch;
   }
-  /// Steps that are made with a batch once it is prepared.
+  /// Steps that are made with a batch once it is prepared. A run stops and is saved between batches alone:
+  /// what is prepared is not saved.
   virtual std::int64_t steps_per_batch() const { return 1; }
+
+  /// The metric by which validations are compared, the higher the better; empty: the loss, the lower the
+  /// better.
+  virtual std::string_view best_by() const { return {}; }
 
   /// The number of things in `batch` that count, by which sums are divided: predictions, or pairs. Sums and
   /// counts are added up over the batches of a step, so that a step's loss is the mean over all of it.

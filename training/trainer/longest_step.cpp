@@ -9,37 +9,16 @@
 #include "engine/runtime/runtime.h"
 #include "ops/core/cast.h"
 #include "ops/shape/joining.h"
-#include "training/optim/clip.h"
 
 namespace caldera::detail {
-namespace {
 
-/// Rows of the dataset's longest example; with packing the same, packed.
-Batch longest_batch(const TokenDataset& data, std::int64_t batch_size, Packing packing) {
-  const auto length = [&](std::int64_t i) {
-    std::size_t longest = 0;
-    for (std::int64_t which = 0; which < data.sequences_per_example(); ++which)
-      longest = std::max(longest, data.tokens(i, which).size());
-    return longest;
-  };
-  std::int64_t longest = 0;
-  for (std::int64_t i = 1; i < data.size(); ++i)
-    if (length(i) > length(longest)) longest = i;
-  const auto rows = static_cast<std::size_t>(batch_size);
-  return packing == Packing::none
-             ? data.batch(std::vector<std::int64_t>(rows, longest))
-             : data.packed_batch(std::vector<std::vector<std::int64_t>>(rows, {longest}));
-}
-
-}  // namespace
-
-LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
-                         const TrainOptions& options, Optimizer& optimizer)
+LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
+                         const TrainOptions& options, const StepParts& parts)
     : models_(models),
       objective_(objective),
       options_(options),
-      optimizer_(optimizer),
-      batch_(longest_batch(data, options.batch_size, options.packing)) {}
+      parts_(parts),
+      batch_(data.longest_batch(options.batch_size, options.packing)) {}
 
 MemoryChoice LongestStep::choose() const {
   const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
@@ -60,32 +39,27 @@ void LongestStep::try_gradients() const {
 
 std::vector<LazyTensor> LongestStep::gradients() const {
   const ObjectiveSums sums = objective_.sums(models_, batch_);
-  std::vector<LazyTensor> outputs = grad(sums.loss, optimizer_.inputs());
+  const LazyTensor loss = parts_.scaler != nullptr ? parts_.scaler->scaled(sums.loss) : sums.loss;
+  std::vector<LazyTensor> outputs = grad(loss, parts_.optimizer.inputs());
   outputs.push_back(sums.loss);
   return outputs;
 }
 
 std::vector<LazyTensor> LongestStep::whole_step() const {
-  const std::vector<LazyTensor> parameters = optimizer_.inputs();
-  const OptimizerState state = optimizer_.state();
+  const StepRestored restored(parts_);
   std::vector<LazyTensor> grads = gradients();
   const LazyTensor loss = grads.back();
   grads.pop_back();
-  const LazyTensor norm =
-      options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
-  optimizer_.update(grads);
-  std::vector<LazyTensor> outputs = optimizer_.outputs();
-  outputs.push_back(stack({astype(loss, DType::f32), astype(norm, DType::f32)}, 0));
-  for (std::size_t i = 0; i < parameters.size(); ++i) *optimizer_.parameters()[i].tensor = parameters[i];
-  optimizer_.restore(state);
-  return outputs;
+  StepUpdate update = update_parts(parts_, grads, options_, options_.optimizer.learning_rate.value_or(0));
+  update.outputs.push_back(stack({astype(loss, DType::f32), astype(update.norm, DType::f32)}, 0));
+  return update.outputs;
 }
 
 MemoryBounds LongestStep::bounds() const {
   const Device device = models_.policy().device();
   MemoryBounds bounds{.limit = device_counters(device).limit_bytes};
   if (options_.grad_accumulation > 1) {  // their sums wait from batch to batch
-    for (const LazyTensor& x : optimizer_.inputs())
+    for (const LazyTensor& x : parts_.optimizer.inputs())
       bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
   }
   if (bounds.limit == 0) return bounds;

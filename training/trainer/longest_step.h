@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "training/data/dataset.h"
+#include "training/data/training_set.h"
 #include "training/memory/step_memory.h"
 #include "training/objectives/objective.h"
-#include "training/optim/optimizer.h"
+#include "training/trainer/step_update.h"
 #include "training/trainer/train_options.h"
 
 namespace caldera::detail {
@@ -15,8 +15,8 @@ namespace caldera::detail {
 /// The model must be in training mode. Everything that is given must outlive it.
 class LongestStep {
  public:
-  LongestStep(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
-              const TrainOptions& options, Optimizer& optimizer);
+  LongestStep(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
+              const TrainOptions& options, const StepParts& parts);
 
   /// Chooses which layers are checkpointed, by the options and the device's limit, and tells the model; see
   /// choose_checkpointing(), and what it throws.
@@ -25,16 +25,16 @@ class LongestStep {
   void try_gradients() const;
 
  private:
-  /// The gradients and the loss.
+  /// The gradients, of the scaled loss where there is a scaler, and the loss.
   std::vector<LazyTensor> gradients() const;
-  /// Builds what a step of one batch evaluates. Parameters and optimiser are as before.
+  /// Builds what a step of one batch evaluates. Nothing of the run is changed.
   std::vector<LazyTensor> whole_step() const;
   MemoryBounds bounds() const;
 
   const ObjectiveModels& models_;
   const Objective& objective_;
   const TrainOptions& options_;
-  Optimizer& optimizer_;
+  StepParts parts_;
   Batch batch_;
 };
 

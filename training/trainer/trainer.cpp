@@ -12,24 +12,19 @@
 #include "engine/runtime/runtime.h"
 #include "ops/core/cast.h"
 #include "ops/shape/joining.h"
-#include "training/checkpoints/data_fingerprint.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/next_token.h"
-#include "training/optim/clip.h"
 #include "training/optim/registry.h"
 #include "training/optim/weight_average.h"
 #include "training/trainer/longest_step.h"
+#include "training/trainer/seeds.h"
+#include "training/trainer/step_batches.h"
+#include "training/trainer/step_update.h"
 
 namespace caldera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Streams of the run's seed.
-constexpr std::uint64_t kDataStream = 1;
-constexpr std::uint64_t kDropoutStream = 2;
-constexpr std::uint64_t kDrawnStream = 3;
-constexpr std::uint64_t kSetUpStream = 4;
 
 double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -37,7 +32,7 @@ double milliseconds(Clock::time_point from, Clock::time_point to) {
 
 class Run {
  public:
-  Run(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+  Run(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
       const TokenDataset* valid, const TrainOptions& options, std::span<TrainObserver* const> observers,
       TrainControl* control)
       : models_(models),
@@ -50,7 +45,7 @@ class Run {
         optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
         schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations,
                   options.schedule_shape},
-        batches_(data, options.batch_size, mix_seed(options.seed, kDataStream), options.packing) {
+        batches_(models, objective, data, options) {
     if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     schedule_.validate();
     if (options.ema_decay > 0) average_.emplace(optimizer_->parameters(), options.ema_decay);
@@ -61,8 +56,7 @@ class Run {
   std::optional<MemoryChoice> plan() {
     if (objective_.needs().kind == ExampleKind::prompt) return std::nullopt;
     model_.set_training(true);
-    const MemoryChoice choice =
-        detail::LongestStep(models_, objective_, data_, options_, *optimizer_).choose();
+    const MemoryChoice choice = detail::LongestStep(models_, objective_, data_, options_, parts()).choose();
     model_.set_training(false);
     model_.set_checkpointing({});
     return choice;
@@ -70,7 +64,7 @@ class Run {
 
   TrainResult operator()() {
     if (control_ != nullptr) {
-      state_.data_fingerprint = data_fingerprint(data_);
+      state_.data_fingerprint = data_.fingerprint();
       if (const TrainState* from = control_->resumed(); from != nullptr) resume(*from);
     }
     const EndNotice end_notice(observers_);
@@ -94,13 +88,19 @@ class Run {
       const bool out_of_patience = options_.patience > 0 && state_.misses >= options_.patience;
       if (out_of_patience) result.end = TrainEnd::no_progress;
       stopped = out_of_patience || state_.step == options_.iterations;
-      if (control_ != nullptr && !stopped && control_->stop_requested()) {
+      if (control_ != nullptr && !stopped && is_between_batches() && control_->stop_requested()) {
         result.end = TrainEnd::stopped;
         stopped = true;
       }
       save_if_due(stopped);
       if (stopped) break;
-      result.last_step = train_step(state_.step + 1);
+      try {
+        result.last_step = train_step(state_.step + 1);
+      } catch (const FileError&) {  // a row of a stream: what was trained until now is kept
+        model_.set_training(false);
+        save_if_due(true);
+        throw;
+      }
       ++state_.step;
       state_.tokens += result.last_step.tokens;
       state_.loss = result.last_step.loss;
@@ -155,9 +155,10 @@ class Run {
   };
 
   bool is_validation_due() const {
-    const bool due = options_.val_every > 0 && state_.step % options_.val_every == 0;
-    return state_.step > 0 && (due || state_.step == options_.iterations) &&
-           state_.validated_step < state_.step;
+    if (state_.step == options_.iterations) return state_.validated_step < state_.step;
+    // What came due within a group of steps is done at its end, where the best can be saved.
+    return options_.val_every > 0 && is_between_batches() &&
+           state_.step / options_.val_every > state_.validated_step / options_.val_every;
   }
 
   void validate() {
@@ -172,17 +173,29 @@ class Run {
     state_.validated_step = state_.step;
     if (state_.step == 0) {
       state_.initial_val_loss = result.loss;
-    } else if (!state_.best || result.loss < state_.best->loss) {
-      state_.best = BestValidation{.step = state_.step, .loss = result.loss};
+    } else if (const double score = score_of(result); !state_.best || score < state_.best->score) {
+      state_.best = BestValidation{.step = state_.step, .loss = result.loss, .score = score};
       state_.misses = 0;
     } else {
       ++state_.misses;
     }
   }
 
+  // The lower the better.
+  double score_of(const Evaluation& result) const {
+    if (objective_.best_by().empty()) return result.loss;
+    const auto metric = std::ranges::find(result.metrics, objective_.best_by(), &Metric::name);
+    return metric != result.metrics.end() ? -metric->value : result.loss;
+  }
+
+  // Whether the next step begins with batches of its own: what is prepared for several is not saved.
+  bool is_between_batches() const { return state_.step % objective_.steps_per_batch() == 0; }
+
   void save_if_due(bool last) {
-    if (control_ == nullptr) return;
-    const bool due = options_.save_every > 0 && state_.step % options_.save_every == 0;
+    if (control_ == nullptr || !(last || is_between_batches())) return;
+    // What came due within a group of steps is saved at its end.
+    const bool due =
+        options_.save_every > 0 && state_.step / options_.save_every > saved_step_ / options_.save_every;
     const bool is_best = options_.save_best && state_.best && state_.best->step == state_.step;
     const bool requested = control_->save_requested();
     const bool changed = state_.step > resumed_step_ || last;
@@ -195,6 +208,7 @@ class Run {
     if (average_) state.averages = average_->state();
     const Averaged averaged(average_);
     control_->save(state, last);
+    saved_step_ = state_.step;
   }
 
   void resume(const TrainState& from) {
@@ -230,7 +244,13 @@ class Run {
     state_.parameters.clear();
     state_.averages.clear();
     state_.optimizer = {};
-    resumed_step_ = from.step;
+    resumed_step_ = saved_step_ = from.step;
+  }
+
+  detail::StepParts parts() {
+    return {.optimizer = *optimizer_,
+            .average = average_ ? &*average_ : nullptr,
+            .scaler = scaler_ ? &*scaler_ : nullptr};
   }
 
   // Chooses what the steps keep, and evaluates the gradients of a batch of the longest examples: what does
@@ -240,7 +260,7 @@ class Run {
       if (options_.checkpointing == Checkpointing::layer) checkpoint_all_layers(model_);
       return;
     }
-    const detail::LongestStep longest(models_, objective_, data_, options_, *optimizer_);
+    const detail::LongestStep longest(models_, objective_, data_, options_, parts());
     if (options_.checkpointing == Checkpointing::layer || device_counters(model_.device()).limit_bytes > 0) {
       result.memory = longest.choose();
       for (TrainObserver* observer : observers_) observer->on_memory(*result.memory);
@@ -252,9 +272,9 @@ class Run {
     const Clock::time_point start = Clock::now();
     // Of the step alone, so that a run that goes on draws what it would have drawn.
     model_.set_random_seed(
-        mix_seed(mix_seed(options_.seed, kDropoutStream), static_cast<std::uint64_t>(step)));
+        mix_seed(mix_seed(options_.seed, detail::kDropoutStream), static_cast<std::uint64_t>(step)));
     const double learning_rate = schedule_.learning_rate(step - 1);
-    const std::vector<Batch>& micro_batches = prepared_batches(step);
+    const std::vector<Batch>& micro_batches = batches_.of_step(step);
     std::int64_t tokens = 0;
     std::int64_t count = 0;
     for (const Batch& batch : micro_batches) {
@@ -280,26 +300,14 @@ class Run {
         record.loss += values[0];
         metrics.add(sums.metrics, std::span(values).subspan(1), objective_.count(micro_batches[i]));
       } else {
-        if (scaler_) scaler_->unscale(grads);
-        if (options_.max_grad_value > 0) clip_grad_value(grads, options_.max_grad_value);
-        LazyTensor norm =
-            options_.max_grad_norm > 0 ? clip_grad_norm(grads, options_.max_grad_norm) : global_norm(grads);
-        if (scaler_)
-          optimizer_->update_if(is_finite_scalar(norm), grads, learning_rate);
-        else
-          optimizer_->update(grads, learning_rate);
-        std::vector<LazyTensor> outputs = optimizer_->outputs();
-        if (average_) {
-          average_->update();
-          outputs.insert(outputs.end(), average_->outputs().begin(), average_->outputs().end());
-        }
-        outputs.push_back(figures({loss, norm}, sums));
+        detail::StepUpdate update = detail::update_parts(parts(), grads, options_, learning_rate);
+        update.outputs.push_back(figures({loss, update.norm}, sums));
         // These could be computed again only from the parameters as they were. Without them, the new
         // parameters take the memory of the old ones.
         grads.clear();
-        loss = norm = LazyTensor();
+        loss = update.norm = LazyTensor();
         for (MetricSum& metric : sums.metrics) metric.sum = LazyTensor();
-        const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
+        const std::vector<double> values = evaluate_outputs(update.outputs, host_start, times);
         record.loss += values[0];
         record.grad_norm = values[1];
         metrics.add(sums.metrics, std::span(values).subspan(2), objective_.count(micro_batches[i]));
@@ -322,18 +330,6 @@ class Run {
     record.device_ms = times.device_ms;
     record.peak_bytes = peak_bytes();
     return record;
-  }
-
-  // The batches of a step: new ones, or those of the step before.
-  const std::vector<Batch>& prepared_batches(std::int64_t step) {
-    if (!micro_batches_.empty() && (step - 1) % objective_.steps_per_batch() != 0) return micro_batches_;
-    micro_batches_.clear();
-    const std::uint64_t seed =
-        mix_seed(mix_seed(options_.seed, kDrawnStream), static_cast<std::uint64_t>(step));
-    for (std::int64_t i = 0; i < options_.grad_accumulation; ++i)
-      micro_batches_.push_back(
-          objective_.prepare(models_, batches_.next(), mix_seed(seed, static_cast<std::uint64_t>(i))));
-    return micro_batches_;
   }
 
   void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss) {
@@ -376,7 +372,7 @@ class Run {
   const ObjectiveModels& models_;
   const Objective& objective_;
   CausalLM& model_;  // the one that is trained
-  const TokenDataset& data_;
+  const TrainingSet& data_;
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
   TrainControl* control_;
@@ -384,42 +380,42 @@ class Run {
   // saved.
   TrainState state_;
   std::int64_t resumed_step_ = 0;
+  std::int64_t saved_step_ = 0;
   std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
-  BatchIterator batches_;
+  detail::StepBatches batches_;
   std::vector<Batch> validation_;
-  std::vector<Batch> micro_batches_;  // of the step
   std::optional<WeightAverage> average_;
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 
 }  // namespace
 
-std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options) {
+std::int64_t steps_for_epochs(std::int64_t epochs, const TrainingSet& data, const TrainOptions& options) {
   const std::int64_t a_step = options.batch_size * options.grad_accumulation;
-  const BatchIterator batches(data, options.batch_size, mix_seed(options.seed, kDataStream), options.packing);
-  return (epochs * batches.rows_per_epoch() + a_step - 1) / a_step;
+  const auto batches = data.batches(options.batch_size, detail::data_seed(options), options.packing);
+  return (epochs * batches->rows_per_epoch() + a_step - 1) / a_step;
 }
 
 namespace {
 
-void check(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+void check(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
            const TokenDataset* valid, const TrainOptions& options) {
   options.validate();
   if (objective.needs_reference()) models.require_reference(objective.name());
   if (objective.needs_teacher()) models.require_teacher(objective.name());
-  for (const TokenDataset* part : {&data, valid}) {
+  for (const TokenDataset* part : {&data.sample(), valid}) {
     if (part == nullptr) continue;
     check_fits(*part, models.policy().config());
     check_fits(*part, objective);
   }
-  objective.set_up(models.policy(), data.classes(), mix_seed(options.seed, kSetUpStream));
+  objective.set_up(models.policy(), data.sample().classes(), mix_seed(options.seed, detail::kSetUpStream));
   check_batches(objective, options.batch_size, options.packing != Packing::none);
 }
 
 }  // namespace
 
-TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+TrainResult train(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
                   const TokenDataset* valid, const TrainOptions& options,
                   std::span<TrainObserver* const> observers, TrainControl* control) {
   check(models, objective, data, valid, options);
@@ -427,12 +423,12 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
 }
 
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                        const TokenDataset& data, const TrainOptions& options) {
+                                        const TrainingSet& data, const TrainOptions& options) {
   check(models, objective, data, nullptr, options);
   return Run(models, objective, data, nullptr, options, {}, nullptr).plan();
 }
 
-TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
+TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers,
                   TrainControl* control) {
   return train(ObjectiveModels(model), NextToken(), data, valid, options, observers, control);

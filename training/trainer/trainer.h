@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lm/models/causal_lm.h"
-#include "training/data/batch_iterator.h"
 #include "training/data/dataset.h"
+#include "training/data/training_set.h"
 #include "training/memory/step_memory.h"
 #include "training/objectives/objective.h"
 #include "training/trainer/control.h"
@@ -36,7 +36,7 @@ struct TrainResult {
 };
 
 /// Steps that pass `epochs` times over the data: rounded up to whole steps.
-std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, const TrainOptions& options);
+std::int64_t steps_for_epochs(std::int64_t epochs, const TrainingSet& data, const TrainOptions& options);
 
 /// Trains `models.policy()` by minimising `objective` on `data`. `valid` may be null. Observers are called in
 /// order.
@@ -57,7 +57,7 @@ std::int64_t steps_for_epochs(std::int64_t epochs, const TokenDataset& data, con
 /// Throws ValueError for bad options, data that do not fit the model or the objective, and an objective that
 /// has no reference model; and Error when a loss or gradient
 /// norm is not finite; the parameters are then of no use.
-TrainResult train(const ObjectiveModels& models, const Objective& objective, const TokenDataset& data,
+TrainResult train(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
                   const TokenDataset* valid, const TrainOptions& options,
                   std::span<TrainObserver* const> observers = {}, TrainControl* control = nullptr);
 
@@ -65,10 +65,10 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
 /// limit, by planning a step on the longest batch; computes nothing of it. Nothing for an objective whose
 /// rows the model writes itself. Throws as train() does, and OutOfMemoryError where the limit cannot be met.
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                        const TokenDataset& data, const TrainOptions& options);
+                                        const TrainingSet& data, const TrainOptions& options);
 
 /// Trains with the next-token objective.
-TrainResult train(CausalLM& model, const TokenDataset& data, const TokenDataset* valid,
+TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers = {},
                   TrainControl* control = nullptr);
 

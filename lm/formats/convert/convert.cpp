@@ -149,14 +149,13 @@ Converted write_folder(const ModelFiles& files, const CompleteConfig& complete, 
       tensors.push_back(as_floats(files, name, dtype_of_name(type)));
   }
   const std::string config = new_config(complete, options, type);
-  const auto others = detail::tokenizer_files(files.path());
   std::error_code error;
   const NewFolder folder(out, fs::create_directories(out, error));
   if (error) throw FileError(fmt::format("{}: cannot create the folder: {}", out.string(), error.message()));
   StagedFiles staged;
   write_safetensors(staged, out / "model.safetensors", tensors,
                     {{"format", options.to == ModelFormat::mlx ? "mlx" : "pt"}});
-  for (const auto& [name, text] : others) staged.add_text(out / name, text);
+  add_tokenizer_files(staged, files.path(), out);
   staged.add_text(out / "config.json", config);
   staged.commit();
   return {out, tensors.size(), fs::file_size(out / "model.safetensors", error)};
@@ -184,6 +183,10 @@ std::vector<std::string> weight_types(ModelFormat format) {
   if (format == ModelFormat::gguf) return detail::gguf_weight_types();
   if (format == ModelFormat::mlx) return {"affine4", "affine8"};
   return {"f32", "f16", "bf16"};
+}
+
+void add_tokenizer_files(StagedFiles& files, const fs::path& path, const fs::path& folder) {
+  for (const auto& [name, text] : detail::tokenizer_files(path)) files.add_text(folder / name, text);
 }
 
 Converted convert_model(const fs::path& path, const fs::path& out, const ConvertOptions& options) {

@@ -9,6 +9,8 @@
 
 namespace caldera {
 
+class StagedFiles;
+
 enum class ModelFormat : std::uint8_t { safetensors, gguf, mlx };
 
 struct ConvertOptions {
@@ -34,5 +36,11 @@ std::vector<std::string> weight_types(ModelFormat format);
 /// that a type does not hold (infinities, say).
 Converted convert_model(const std::filesystem::path& path, const std::filesystem::path& out,
                         const ConvertOptions& options);
+
+/// Adds to `files` what a folder of the model at `path` has beside its configuration and weights: tokenizer,
+/// chat template, how it generates. A GGUF file's are made of its vocabulary. The caller commits them into
+/// `folder`. Throws FileError.
+void add_tokenizer_files(StagedFiles& files, const std::filesystem::path& path,
+                         const std::filesystem::path& folder);
 
 }  // namespace caldera

@@ -1,5 +1,5 @@
 // What is kept and what is computed again, as numbers: against all answers tried one by one.
-#include "engine/autodiff/keep_problem.h"
+#include "engine/autodiff/checkpoint/keep_problem.h"
 
 #include <gtest/gtest.h>
 

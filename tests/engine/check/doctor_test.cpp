@@ -1,6 +1,6 @@
 // The doctor's own health: it passes the CPU device, and whatever goes wrong on a device, it says so. A
 // backend that does wrong on purpose stands between it and the CPU device.
-#include "engine/runtime/doctor.h"
+#include "engine/runtime/inspect/doctor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What explain says of plans, and what the profiler records.
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 
 #include <gtest/gtest.h>
 

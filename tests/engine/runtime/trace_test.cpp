@@ -13,7 +13,7 @@
 #include "engine/caldera.h"
 #include "engine/explain/records.h"
 #include "engine/runtime/evaluate.h"
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 #include "engine/runtime/profiler.h"
 #include "tests/support/engine_setup.h"
 

@@ -43,7 +43,7 @@ class AdapterFormats : public ::testing::Test {
     for (const Parameter& p : model->trainable_parameters())
       *p.tensor = *p.tensor + random_normal(p.tensor->shape(), seed++, DType::f32, Device::cpu()) * 0.1;
     model->materialize();
-    save_adapter(*model, folder_ / "peft");
+    save_adapter(*model, folder_ / "peft", "some/model");
   }
   void convert(const char* from, AdapterFormat to, const char* out) {
     convert_adapter(*plain_llama(), folder_ / from, to, folder_ / out);
@@ -71,6 +71,18 @@ TEST_F(AdapterFormats, ThereAndBackIsTheSameAdapter) {
     ASSERT_EQ(two.names().size(), one.names().size());
     for (const std::string& name : one.names()) EXPECT_EQ(two.read_f32(name), one.read_f32(name)) << name;
   }
+}
+
+TEST_F(AdapterFormats, OfPeftInPeftsFormAreTheSameFiles) {
+  LoRAOptions options{.rank = 3, .alpha = 6};
+  options.rank_pattern = {{"down_proj", 2}};
+  write(options, {"q_proj", "down_proj"});
+  convert("peft", AdapterFormat::peft, "again");
+  EXPECT_EQ(slurp(folder_ / "again/adapter_config.json"), slurp(folder_ / "peft/adapter_config.json"));
+  EXPECT_EQ(slurp(folder_ / "again/adapter_model.safetensors"),
+            slurp(folder_ / "peft/adapter_model.safetensors"));
+  EXPECT_CONTAINS(error_of<FileError>([&] { convert("again", AdapterFormat::mlx, "peft"); }),
+                  "another format");
 }
 
 TEST_F(AdapterFormats, OwnRanksAndScalesOfModulesAreKept) {

@@ -104,6 +104,10 @@ LoRAOptions with(bool rslora, bool dora, LoRAInit init = LoRAInit::kaiming) {
   options.init = init;
   return options;
 }
+std::string kind_name(const ::testing::TestParamInfo<std::tuple<Kind, Device>>& info) {
+  return std::string(std::get<0>(info.param).name) +
+         (std::get<1>(info.param).kind == DeviceKind::vulkan ? "_vulkan" : "_cpu");
+}
 INSTANTIATE_TEST_SUITE_P(
     All, AdapterKinds,
     ::testing::Combine(::testing::Values(Kind{"lora", with(false, false)}, Kind{"rslora", with(true, false)},
@@ -113,10 +117,16 @@ INSTANTIATE_TEST_SUITE_P(
                                          Kind{"rspissa", with(true, false, LoRAInit::pissa)},
                                          Kind{"dora_pissa", with(false, true, LoRAInit::pissa)}),
                        ::testing::ValuesIn(tested_devices())),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param).name) +
-             (std::get<1>(info.param).kind == DeviceKind::vulkan ? "_vulkan" : "_cpu");
-    });
+    kind_name);
+
+/// The kinds that begin as the weight's largest part.
+class PissaKinds : public AdapterKinds {};
+INSTANTIATE_TEST_SUITE_P(
+    All, PissaKinds,
+    ::testing::Combine(::testing::Values(Kind{"pissa", with(false, false, LoRAInit::pissa)},
+                                         Kind{"rspissa", with(true, false, LoRAInit::pissa)}),
+                       ::testing::ValuesIn(tested_devices())),
+    kind_name);
 
 TEST_P(AdapterKinds, BeginsAsItsBase) {
   const Matrix nothing{kOut, kIn, std::vector<double>(kOut * kIn)};
@@ -153,8 +163,7 @@ TEST_P(AdapterKinds, IsItsFormulaOnceTrained) {
   }
 }
 
-TEST_P(AdapterKinds, PissaTakesTheLargestPart) {
-  if (options().init != LoRAInit::pissa) GTEST_SKIP() << "of pissa alone";
+TEST_P(PissaKinds, TakeTheLargestPart) {
   // By power iteration on W^T W, deflated: the rank-2 part that leaves the least.
   const Matrix w = read(weight_);
   const auto lora = module();
@@ -184,6 +193,14 @@ TEST_P(AdapterKinds, PissaTakesTheLargestPart) {
   }
   const double least = std::inner_product(rest.values.begin(), rest.values.end(), rest.values.begin(), 0.0);
   EXPECT_NEAR(left, least, 1e-4 * least);
+}
+
+TEST_P(PissaKinds, HaveGradientsAtTheBeginning) {
+  // There the trained factors are the tensors that are taken away: their gradients must not cancel.
+  const auto lora = module();
+  const std::vector<LazyTensor> grads =
+      grad(sum(lora->forward(x_) * slice(x_, 1, 0, kOut)), {lora->lora_a(), lora->lora_b()});
+  for (const LazyTensor& g : grads) EXPECT_GT(max(abs(g)).item<float>(), 0.01F);
 }
 
 TEST_P(AdapterKinds, GradientsAreThoseOfTheFormula) {

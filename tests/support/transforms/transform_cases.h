@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/checkpoint/checkpoint.h"
 #include "tests/support/transforms/gradcheck.h"
 #include "tests/support/transforms/jvp_check.h"
 #include "tests/support/transforms/vmap_check.h"

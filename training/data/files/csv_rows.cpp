@@ -15,11 +15,11 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class CsvRows final : public RowReader {
  public:
-  CsvRows(std::string_view text, const std::string& path, char separator)
-      : left_(text), path_(path), separator_(separator) {
+  CsvRows(std::string_view text, const TextOrigin& origin, char separator)
+      : left_(text), path_(origin.path), separator_(separator), line_(origin.line - 1) {
     if (left_.starts_with(kByteOrderMark)) left_.remove_prefix(kByteOrderMark.size());
     if (!read_record(columns_))
-      throw FileError(fmt::format("{}: there is no line that names the columns", path));
+      throw FileError(fmt::format("{}: there is no line that names the columns", path_));
     std::set<std::string> seen;
     for (const std::string& column : columns_) {
       if (!is_utf8(column)) throw FileError(fmt::format("{}:1: the name of a column is not UTF-8", path_));
@@ -115,17 +115,22 @@ class CsvRows final : public RowReader {
   std::string path_;
   char separator_;
   std::vector<std::string> columns_;
-  std::int64_t line_ = 0;
+  std::int64_t line_;
 };
 
 template <char separator>
-std::unique_ptr<RowReader> make_csv(std::string_view text, const std::string& path) {
-  return std::make_unique<CsvRows>(text, path, separator);
+RowReaderKind kind_of(std::string_view extension) {
+  return {.extension = extension,
+          .make = [](std::string_view text, const TextOrigin& origin) -> std::unique_ptr<RowReader> {
+            return std::make_unique<CsvRows>(text, origin, separator);
+          },
+          .split = [] { return split_records(separator); },
+          .has_header = true};
 }
 
 }  // namespace
 
-RowReaderKind csv_rows() { return {.extension = ".csv", .make = make_csv<','>}; }
-RowReaderKind tsv_rows() { return {.extension = ".tsv", .make = make_csv<'\t'>}; }
+RowReaderKind csv_rows() { return kind_of<','>(".csv"); }
+RowReaderKind tsv_rows() { return kind_of<'\t'>(".tsv"); }
 
 }  // namespace caldera::detail

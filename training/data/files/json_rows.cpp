@@ -41,8 +41,8 @@ class JsonRows final : public RowReader {
 }  // namespace
 
 RowReaderKind json_rows() {
-  return {.extension = ".json", .make = [](std::string_view text, const std::string& path) {
-            return std::unique_ptr<RowReader>(new JsonRows(text, path));
+  return {.extension = ".json", .make = [](std::string_view text, const TextOrigin& origin) {
+            return std::unique_ptr<RowReader>(new JsonRows(text, origin.path));
           }};
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 class JsonlRows final : public RowReader {
  public:
-  JsonlRows(std::string_view text, const std::string& path) : left_(text), path_(path) {}
+  JsonlRows(std::string_view text, const TextOrigin& origin)
+      : left_(text), path_(origin.path), line_(origin.line - 1) {}
 
   bool next(DataRow& row) override {
     while (!left_.empty()) {
@@ -30,15 +31,18 @@ class JsonlRows final : public RowReader {
  private:
   std::string_view left_;
   std::string path_;
-  std::int64_t line_ = 0;
+  std::int64_t line_;
 };
 
 }  // namespace
 
 RowReaderKind jsonl_rows() {
-  return {.extension = ".jsonl", .make = [](std::string_view text, const std::string& path) {
-            return std::unique_ptr<RowReader>(new JsonlRows(text, path));
-          }};
+  return {.extension = ".jsonl",
+          .make =
+              [](std::string_view text, const TextOrigin& origin) {
+                return std::unique_ptr<RowReader>(new JsonlRows(text, origin));
+              },
+          .split = split_lines};
 }
 
 }  // namespace caldera::detail

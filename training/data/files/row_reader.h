@@ -2,10 +2,13 @@
 // line in row_readers.cpp. Private to training/data/.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include "training/data/files/row_splitter.h"
 
 namespace caldera::detail {
 
@@ -23,11 +26,20 @@ class RowReader {
   virtual bool next(DataRow& row) = 0;
 };
 
-/// Makes readers of one kind of file. `text` is the whole file and must outlive the reader; `path` is for
-/// messages.
+/// Says where a text that is read comes from, for messages.
+struct TextOrigin {
+  std::string path;
+  std::int64_t line = 1;  ///< of the text's beginning
+};
+
+/// Makes readers of one kind of file. `text` is the whole file, or its header and some of its rows, and must
+/// outlive the reader.
 struct RowReaderKind {
   std::string_view extension;  ///< with its dot
-  std::unique_ptr<RowReader> (*make)(std::string_view text, const std::string& path);
+  std::unique_ptr<RowReader> (*make)(std::string_view text, const TextOrigin& origin);
+  /// Makes what finds the rows of such a file; null where they cannot be found without reading all of it.
+  std::unique_ptr<RowSplitter> (*split)() = nullptr;
+  bool has_header = false;  ///< the first row names the columns
 };
 
 RowReaderKind jsonl_rows();  ///< an object a line; blank lines are skipped

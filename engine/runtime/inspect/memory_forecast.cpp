@@ -1,4 +1,4 @@
-#include "engine/runtime/memory_forecast.h"
+#include "engine/runtime/inspect/memory_forecast.h"
 
 #include <set>
 

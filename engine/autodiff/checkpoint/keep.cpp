@@ -1,4 +1,4 @@
-#include "engine/autodiff/keep.h"
+#include "engine/autodiff/checkpoint/keep.h"
 
 #include <fmt/format.h>
 

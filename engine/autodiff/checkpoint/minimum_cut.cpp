@@ -1,4 +1,4 @@
-#include "engine/autodiff/minimum_cut.h"
+#include "engine/autodiff/checkpoint/minimum_cut.h"
 
 #include <algorithm>
 #include <cmath>

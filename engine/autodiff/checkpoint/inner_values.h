@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/autodiff/keep.h"
+#include "engine/autodiff/checkpoint/keep.h"
 #include "engine/autodiff/snapshot.h"
 
 namespace caldera {

@@ -1,4 +1,4 @@
-#include "engine/runtime/explain.h"
+#include "engine/runtime/inspect/explain.h"
 
 #include <algorithm>
 

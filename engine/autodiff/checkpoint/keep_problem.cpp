@@ -1,4 +1,4 @@
-#include "engine/autodiff/keep_problem.h"
+#include "engine/autodiff/checkpoint/keep_problem.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <mutex>
 
-#include "engine/autodiff/minimum_cut.h"
+#include "engine/autodiff/checkpoint/minimum_cut.h"
 #include "engine/base/error.h"
 #include "engine/graph/node.h"
 #include "engine/graph/quantized_node.h"

@@ -1,8 +1,8 @@
 // checkpoint: functions whose inside is computed again for the backward pass instead of kept.
 #pragma once
 
+#include "engine/autodiff/checkpoint/keep.h"
 #include "engine/autodiff/function.h"
-#include "engine/autodiff/keep.h"
 
 namespace caldera {
 

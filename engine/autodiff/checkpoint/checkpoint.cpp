@@ -1,4 +1,4 @@
-#include "engine/autodiff/checkpoint.h"
+#include "engine/autodiff/checkpoint/checkpoint.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -6,7 +6,7 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/barrier.h"
-#include "engine/autodiff/inner_values.h"
+#include "engine/autodiff/checkpoint/inner_values.h"
 #include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/snapshot.h"

@@ -1,11 +1,11 @@
-#include "engine/autodiff/inner_values.h"
+#include "engine/autodiff/checkpoint/inner_values.h"
 
 #include "engine/autodiff/written_softmax.h"
 
 namespace caldera {
 namespace {
 
-bool is_product(const Snapshot::Entry& entry) {
+bool is_product_entry(const Snapshot::Entry& entry) {
   return entry.tensor.node().op().kind == OpClass::contract && !entry.inputs.empty();
 }
 
@@ -54,7 +54,7 @@ class AttentionMarks {
       for (const std::uint32_t reader : readers_[at]) {
         if (seen[reader] || !s_.entries[reader].depends) continue;
         seen[reader] = true;
-        if (is_product(s_.entries[reader])) {
+        if (is_product_entry(s_.entries[reader])) {
           ends_in_product = true;
         } else if (is_pointwise(s_.entries[reader])) {
           inside.push_back(reader);
@@ -70,7 +70,7 @@ class AttentionMarks {
 
   /// Adds what the scores come from, up to the product of queries and keys, and that one.
   bool takes_in_product(std::vector<std::uint32_t>& inside) const {
-    for (std::uint32_t at = inside.back(); !is_product(s_.entries[at]); inside.push_back(at)) {
+    for (std::uint32_t at = inside.back(); !is_product_entry(s_.entries[at]); inside.push_back(at)) {
       const Snapshot::Entry& entry = s_.entries[at];
       if (entry.is_target || !is_pointwise(entry)) return false;
       const std::uint32_t before = at;

@@ -1,4 +1,4 @@
-#include "engine/runtime/doctor.h"
+#include "engine/runtime/inspect/doctor.h"
 
 #include <cstdlib>
 
