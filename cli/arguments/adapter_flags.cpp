@@ -58,6 +58,13 @@ void AdapterFlags::declare(Arguments& args) {
   args.option("--exclude-modules", options.exclude_modules, "Of --target-modules, leave out these")
       .type_name("NAMES")
       .delimiter(',');
+  args.option("--modules-to-save", options.modules_to_save,
+              "Train these modules themselves beside the adapter, and keep them in it: embed_tokens,lm_head")
+      .type_name("NAMES")
+      .delimiter(',');
+  args.option("--bias", bias_, "Train biases of the model beside the adapter: none, all, or its modules'")
+      .one_of({"none", "all", "lora_only"})
+      .show_default();
   adapters_alone_ = args.all();
   adapters_alone_.erase(adapters_alone_.begin(),
                         adapters_alone_.begin() + static_cast<std::ptrdiff_t>(before));
@@ -73,6 +80,7 @@ void AdapterFlags::declare(Arguments& args) {
 void AdapterFlags::resolve(CausalLM& model) {
   options.use_rslora = type_ == "rslora";
   options.use_dora = type_ == "dora";
+  options.bias = bias_ == "all" ? LoRABias::all : bias_ == "lora_only" ? LoRABias::lora_only : LoRABias::none;
   options.init = type_ == "pissa"      ? LoRAInit::pissa
                  : init_ == "gaussian" ? LoRAInit::gaussian
                                        : LoRAInit::kaiming;
@@ -108,6 +116,7 @@ void AdapterFlags::resolve(CausalLM& model) {
     options.validate();
     const auto modules = lora_modules(model, options, targets);
     if (modules.empty()) throw ValueError("no module is left to adapt");
+    lora_saved_parameters(model, options, targets);
   } catch (const ValueError& error) {
     throw UsageError(error.what());
   }

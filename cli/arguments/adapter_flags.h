@@ -28,6 +28,7 @@ struct AdapterFlags {
  private:
   std::string type_ = "lora";
   std::string init_ = "default";
+  std::string bias_ = "none";
   std::vector<std::string> ranks_, alphas_, freeze_;
   std::optional<std::int64_t> last_layers_;
   Option init_option_;

@@ -83,6 +83,11 @@ AdapterBank::AdapterPtr AdapterBank::load(const std::filesystem::path& dir) {
         fmt::format("{}: several adapters together cannot be DoRA's, whose rows have lengths of their own; "
                     "give it alone (--adapter), or merge it into a model",
                     dir.string()));
+  if (!adapter->files_.options.modules_to_save.empty() || adapter->files_.options.bias != LoRABias::none)
+    throw FileError(fmt::format(
+        "{}: several adapters together cannot have parameters of the model's own (modules_to_save, "
+        "bias); give it alone (--adapter), or merge it into a model",
+        dir.string()));
   for (auto& [path, own] : lora_modules(model_, adapter->files_.options, adapter->files_.targets))
     adapter->modules_.emplace(path, own);
   std::vector<std::weak_ptr<const Adapter>> slots = slots_;

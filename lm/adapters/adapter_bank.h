@@ -40,7 +40,8 @@ class AdapterBank {
   AdapterBank(const AdapterBank&) = delete;
   AdapterBank& operator=(const AdapterBank&) = delete;
 
-  /// Loads an adapter folder. Throws FileError as caldera::load_adapter, and for DoRA; where anything fails,
+  /// Loads an adapter folder. Throws FileError as caldera::load_adapter, and for DoRA and
+  /// parameters of the model that the adapter has itself; where anything fails,
   /// the bank is as it was. A larger rank, or more adapters than ever before (by powers of two), are new
   /// plans.
   AdapterPtr load(const std::filesystem::path& dir);

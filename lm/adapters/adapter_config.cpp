@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -28,12 +30,6 @@ void refuse_unsupported_adapter(const JsonFields& fields) {
     // PEFT writes unused features as false, null, or an empty object or list.
     if (!fields.is_unset(field)) fields.fail(field, "is set, which is not supported");
   }
-  const std::vector<std::string> saved =
-      fields.is_unset("modules_to_save") ? std::vector<std::string>{} : fields.strings("modules_to_save");
-  if (!saved.empty() && saved != std::vector<std::string>{kScoreHead})
-    fields.fail("modules_to_save", "names other modules than 'score', which is not supported");
-  const auto bias = fields.string("bias").value_or("none");
-  if (bias != "none") fields.fail("bias", fmt::format("is '{}', which is not supported", printable(bias)));
   // PiSSA, OLoRA, LoftQ and CorDA change the base weights; such an adapter is wrong on top of the published
   // ones.
   const JsonKind init = fields.kind("init_lora_weights");
@@ -62,8 +58,28 @@ std::map<std::string, double> read_numbers(const JsonFields& fields, const char*
   return numbers;
 }
 
+struct BiasName {
+  const char* name;
+  LoRABias value;
+};
+constexpr std::array kBiases{BiasName{"none", LoRABias::none}, BiasName{"all", LoRABias::all},
+                             BiasName{"lora_only", LoRABias::lora_only}};
+
+LoRABias read_bias(const JsonFields& fields) {
+  const std::string bias = fields.string("bias").value_or("none");
+  const auto* const known = std::ranges::find_if(kBiases, [&](const BiasName& b) { return b.name == bias; });
+  if (known == kBiases.end())
+    fields.fail("bias", fmt::format("is '{}', and may be none, all or lora_only", printable(bias)));
+  return known->value;
+}
+
 LoRAOptions read_options(const JsonFields& fields) {
   LoRAOptions options;
+  options.bias = read_bias(fields);
+  if (!fields.is_unset("modules_to_save")) {
+    options.modules_to_save = fields.strings("modules_to_save");
+    std::erase(options.modules_to_save, kScoreHead);
+  }
   const std::int64_t rank = fields.require_integer("r");
   if (rank < 1 || rank > kMaxRankOfAdapter)
     fields.fail("r", fmt::format("is {}, but must be positive", rank));
@@ -119,7 +135,10 @@ AdapterConfig AdapterConfig::from_json(std::string_view text, const std::string&
   config.target_modules = read_modules(fields, "target_modules");
   config.base_model_name_or_path = fields.string("base_model_name_or_path").value_or("");
   config.task_type = fields.string("task_type").value_or(config.task_type);
-  config.has_score_head = !fields.is_unset("modules_to_save");
+  if (!fields.is_unset("modules_to_save")) {
+    const std::vector<std::string> saved = fields.strings("modules_to_save");
+    config.has_score_head = std::ranges::find(saved, kScoreHead) != saved.end();
+  }
   config.fan_in_fan_out = fields.boolean("fan_in_fan_out").value_or(false);
   try {
     config.validate();
@@ -150,7 +169,7 @@ std::string AdapterConfig::to_json() const {
   put("alpha_pattern", object_of(lora.alpha_pattern));
   put("auto_mapping", nullptr);
   put("base_model_name_or_path", base_model_name_or_path);
-  put("bias", "none");
+  put("bias", std::ranges::find(kBiases, lora.bias, &BiasName::value)->name);
   if (!lora.exclude_modules.empty()) put_modules("exclude_modules", lora.exclude_modules);
   put("fan_in_fan_out", fan_in_fan_out);
   put("inference_mode", true);
@@ -173,10 +192,12 @@ std::string AdapterConfig::to_json() const {
   put("lora_dropout", lora.dropout);
   put("megatron_config", nullptr);
   put("megatron_core", "megatron.core");
-  if (has_score_head)
-    put("modules_to_save", std::vector<std::string>{kScoreHead});
-  else
+  std::vector<std::string> saved = lora.modules_to_save;
+  if (has_score_head) saved.emplace_back(kScoreHead);
+  if (saved.empty())
     put("modules_to_save", nullptr);
+  else
+    put("modules_to_save", saved);
   put("peft_type", "LORA");
   put("r", std::int64_t{lora.rank});
   put("rank_pattern", object_of(lora.rank_pattern));
@@ -198,7 +219,8 @@ void AdapterConfig::validate() const {
   const auto fail = [](const char* field, const std::string& problem) {
     throw ValueError(fmt::format("adapter_config: field '{}' {}", field, problem));
   };
-  const auto& [rank, alpha, dropout, use_rslora, use_dora, init, ranks, alphas, layers, excluded] = options;
+  const int rank = options.rank;
+  const double alpha = options.alpha, dropout = options.dropout;
   if (rank < 1 || rank > kMaxRankOfAdapter) fail("r", fmt::format("is {}, but must be positive", rank));
   if (!(alpha > 0) || !std::isfinite(alpha))
     fail("lora_alpha", fmt::format("is {}, but must be positive", alpha));

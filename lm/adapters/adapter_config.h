@@ -18,14 +18,14 @@ struct AdapterConfig {
   std::vector<std::string> target_modules;
   std::string base_model_name_or_path;
   std::string task_type = "CAUSAL_LM";
-  /// Whether the adapter has a head of its own that scores texts: modules_to_save ["score"].
+  /// Whether the adapter has a head of its own that scores texts: "score" among modules_to_save.
   bool has_score_head = false;
   /// Read and written for GPT-2's sake; without meaning for nn.Linear modules, as in PEFT.
   bool fan_in_fan_out = false;
 
   /// Reads an adapter_config.json. Throws FileError, "path: field 'x' ...", for malformed values and for
-  /// every PEFT feature that would change the result and is not supported (trained biases, saved
-  /// modules, replicated layers, ...).
+  /// every PEFT feature that would change the result and is not supported (replicated layers, trained tokens,
+  /// ...).
   static AdapterConfig from_file(const std::filesystem::path& path);
   /// Reads it from text; `where` begins every message.
   static AdapterConfig from_json(std::string_view text, const std::string& where = "adapter_config");

@@ -12,6 +12,7 @@
 #include "lm/adapters/adapter_config.h"
 #include "lm/adapters/foreign_adapters.h"
 #include "lm/adapters/lora.h"
+#include "lm/adapters/whole_parameters.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/staged_folder.h"
 #include "lm/base/unicode/utf8.h"
@@ -44,6 +45,14 @@ std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, con
       factors.emplace_back(kPrefix + path + ".lora_magnitude_vector", Shape{p->out_features()});
   });
   return factors;
+}
+
+/// What the adapter of these options has of the model's own parameters.
+std::vector<detail::WholeParameter> expected_whole(CausalLM& model, const LoRAOptions& options,
+                                                   const std::vector<std::string>& targets) {
+  std::vector<std::string> adapted;
+  for (auto& [path, own] : lora_modules(model, options, targets)) adapted.push_back(path);
+  return detail::whole_parameters(model, options, adapted);
 }
 
 /// What is written of the adapter: its factors on the base as it is published, and what they are.
@@ -115,8 +124,14 @@ void save_adapter(CausalLM& model, const std::filesystem::path& dir, StagedFiles
   config.options = adapter.request.options;
   config.target_modules = adapter.request.targets;
   std::vector<Parameter>& factors = adapter.factors;
-  for (const Parameter& p : model.parameters())
+  const std::vector<Parameter> parameters = model.parameters();
+  for (const Parameter& p : parameters)
     if (p.name == kScore) factors.push_back(p);
+  for (const detail::WholeParameter& whole :
+       expected_whole(model, adapter.request.options, adapter.request.targets)) {
+    const auto own = std::ranges::find(parameters, whole.name, &Parameter::name);
+    for (const std::string& name : whole.stored) factors.push_back({.name = name, .tensor = own->tensor});
+  }
   config.has_score_head = model.score_classes() > 0;
   if (config.has_score_head) config.task_type = "SEQ_CLS";
   detail::create_folder(dir);
@@ -204,11 +219,33 @@ AdapterFactors read_adapter(CausalLM& model, const std::filesystem::path& dir) {
     else
       problems.check(score, expected.at(score), file.info(score));
   }
+  std::vector<std::pair<std::string, std::string>> whole;  // the model's names, and the file's
+  for (const detail::WholeParameter& parameter : expected_whole(model, adapter.options, adapter.targets)) {
+    for (const std::string& stored : parameter.stored) {
+      std::string name = kPrefix + stored;
+      if (!parameter.older.empty() && !file.contains(name)) name = kPrefix + parameter.older;
+      expected.emplace(name, parameter.shape);
+      if (file.contains(name)) {
+        problems.check(name, parameter.shape, file.info(name));
+        whole.emplace_back(parameter.name, name);
+      } else if (!parameter.is_optional) {
+        problems.missing(name, parameter.shape);
+      }
+    }
+  }
   for (const std::string& name : file.names())
     if (!expected.contains(name)) problems.unexpected(name);
   problems.throw_if_any((dir / kWeightsFile).string() + ": the adapter does not fit the model");
   const std::size_t prefix = std::string_view(kPrefix).size();
   for (const std::string& name : file.names()) adapter.factors[name.substr(prefix)] = file.read_f32(name);
+  for (const auto& [own, name] : whole) {
+    const std::vector<float> values = file.read_f32(name);
+    const auto [at, is_first] = adapter.factors.emplace(own, values);
+    if (!is_first && at->second != values)
+      throw FileError(fmt::format("{}: {} is another matrix than {}, and the model has one for both",
+                                  (dir / kWeightsFile).string(), name, own));
+    if (name.substr(prefix) != own) adapter.factors.erase(name.substr(prefix));
+  }
   return adapter;
 }
 
@@ -218,7 +255,7 @@ std::size_t load_adapter(CausalLM& model, const std::filesystem::path& dir) {
   if (const auto score = adapter.factors.find(kScore); score != adapter.factors.end())
     model.add_score_head(static_cast<std::int64_t>(score->second.size()) / model.config().hidden_size, 0);
   for (const Parameter& p : model.parameters())
-    if (detail::is_lora_factor(p) || p.name == kScore)
+    if (p.trainable && adapter.factors.contains(p.name))
       *p.tensor = LazyTensor::from_vector(adapter.factors.at(p.name), p.tensor->shape(), model.device());
   return modules;
 }

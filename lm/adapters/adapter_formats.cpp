@@ -118,6 +118,11 @@ void convert_adapter(CausalLM& model, const fs::path& adapter, AdapterFormat to,
   if (read.factors.contains("score.weight"))
     throw FileError(fmt::format("{}: the adapter has a head that scores texts, which is not converted",
                                 adapter.string()));
+  if (!read.options.modules_to_save.empty() || read.options.bias != LoRABias::none)
+    throw FileError(fmt::format(
+        "{}: the adapter has parameters of the model's own (modules_to_save, bias), which are not "
+        "converted; merge it into a model with 'fuse'",
+        adapter.string()));
   // Both kinds of folders have an adapter_config.json: one would be the end of the other.
   std::error_code ignored;
   const char* const other = to == AdapterFormat::peft ? detail::kMlxAdapterFile : "adapter_model.safetensors";

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lm/adapters/lora.h"
+#include "lm/adapters/whole_parameters.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera {
@@ -27,10 +29,13 @@ AdapterSwitchedOff::AdapterSwitchedOff(CausalLM& model) {
     layer->set_enabled(false);
     switched_.push_back(layer);
   }
+  if (!switched_.empty()) exchanged_ = detail::weights_trained_whole(model);
+  for (Weight* weight : exchanged_) std::swap(weight->tensor, weight->base);
 }
 
 AdapterSwitchedOff::~AdapterSwitchedOff() {
   for (LoRALinear* layer : switched_) layer->set_enabled(true);
+  for (Weight* weight : exchanged_) std::swap(weight->tensor, weight->base);
 }
 
 }  // namespace caldera

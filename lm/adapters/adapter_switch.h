@@ -7,6 +7,7 @@ namespace caldera {
 
 class CausalLM;
 class LoRALinear;
+struct Weight;
 
 /// Returns whether any projection of the model has an adapter (apply_lora, load_adapter).
 bool has_adapter(CausalLM& model);
@@ -23,6 +24,7 @@ class AdapterSwitchedOff {
 
  private:
   std::vector<LoRALinear*> switched_;  // those that were on
+  std::vector<Weight*> exchanged_;     // those that the adapter trains themselves
 };
 
 }  // namespace caldera

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "lm/adapters/whole_parameters.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera {
@@ -17,6 +18,20 @@ std::vector<std::string> projection_paths(CausalLM& model) {
     paths.push_back(path);
   });
   return paths;
+}
+
+std::vector<detail::WholeParameter> checked_whole(
+    CausalLM& model, const LoRAOptions& options,
+    const std::vector<std::pair<std::string, LoRAOptions>>& modules) {
+  std::vector<std::string> paths;
+  paths.reserve(modules.size());
+  for (const auto& [path, own] : modules) paths.push_back(path);
+  std::vector<detail::WholeParameter> whole = detail::whole_parameters(model, options, paths);
+  const bool trains_bias =
+      std::ranges::any_of(whole, [](const detail::WholeParameter& p) { return p.name.ends_with(".bias"); });
+  if (options.use_dora && options.bias != LoRABias::none && trains_bias)
+    throw ValueError("LoRA: DoRA keeps the biases of its modules; train none with it");
+  return whole;
 }
 
 }  // namespace
@@ -66,10 +81,20 @@ std::vector<std::pair<std::string, LoRAOptions>> lora_modules(CausalLM& model, c
     const auto& layers = options.layers_to_transform;
     const bool is_in_layers =
         layers.empty() || std::find(layers.begin(), layers.end(), layer_of_path(path)) != layers.end();
-    if (is_in_layers && is_one(chosen, path) && !is_one(options.exclude_modules, path))
+    const bool is_left_out =
+        is_one(options.exclude_modules, path) || detail::is_within(options.modules_to_save, path);
+    if (is_in_layers && is_one(chosen, path) && !is_left_out)
       modules.emplace_back(path, options.for_module(path));
   }
   return modules;
+}
+
+std::vector<std::string> lora_saved_parameters(CausalLM& model, const LoRAOptions& options,
+                                               const std::vector<std::string>& targets) {
+  std::vector<std::string> names;
+  for (const detail::WholeParameter& p : checked_whole(model, options, lora_modules(model, options, targets)))
+    names.push_back(p.name);
+  return names;
 }
 
 std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
@@ -88,9 +113,12 @@ std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::v
         check_lora_rank(path, *slot, modules[slots.size()].second.rank);
         slots.push_back(&slot);
       });
-  model.freeze();
-  const auto request = std::make_shared<const LoRARequest>(
+  const std::vector<detail::WholeParameter> whole = checked_whole(model, options, modules);
+  auto request = std::make_shared<LoRARequest>(
       LoRARequest{options, targets.size() == 1 ? targets : resolve_lora_targets(model, targets)});
+  request->options.modules_to_save = detail::resolve_saved_modules(model, options);
+  model.freeze();
+  detail::train_whole(model, whole);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     auto adapted = std::make_unique<LoRALinear>(std::move(*slots[i]), modules[i].second, mix_seed(seed, i),
                                                 modules[i].first);

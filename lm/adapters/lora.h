@@ -32,10 +32,16 @@ std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector
 std::vector<std::pair<std::string, LoRAOptions>> lora_modules(CausalLM& model, const LoRAOptions& options,
                                                               const std::vector<std::string>& targets);
 
-/// Freezes the model, then wraps the target projections of every layer. The new factors are trainable.
-/// Returns the number of modules wrapped. Throws ValueError (and changes nothing) for bad options, an unknown
-/// target, options that leave out every module, a rank above min(in, out) of a module, or a model that has an
-/// adapter already.
+/// Returns the names of the parameters that the options have trained themselves (modules_to_save, bias).
+/// Throws ValueError for a module that the model has not, and for biases trained with DoRA.
+std::vector<std::string> lora_saved_parameters(CausalLM& model, const LoRAOptions& options,
+                                               const std::vector<std::string>& targets);
+
+/// Freezes the model, then wraps the target projections of every layer. The new factors are trainable, and so
+/// are the parameters that the options name (modules_to_save, bias), in f32. Returns the number of modules
+/// wrapped. Throws ValueError (and changes nothing) for bad options, an unknown target or saved module,
+/// options that leave out every module, biases trained with DoRA, a rank above min(in, out) of a module, or a
+/// model that has an adapter already.
 std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::vector<std::string>& targets,
                        std::uint64_t seed);
 

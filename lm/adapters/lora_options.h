@@ -21,6 +21,13 @@ enum class LoRAInit : std::uint8_t {
              ///< 2024)
 };
 
+/// Says which biases of the model are trained beside an adapter.
+enum class LoRABias : std::uint8_t {
+  none,
+  all,
+  lora_only,  ///< those of the adapted modules
+};
+
 struct LoRAOptions {
   int rank = 8;
   double alpha = 16;
@@ -35,6 +42,10 @@ struct LoRAOptions {
   std::map<std::string, double> alpha_pattern = {};
   std::vector<std::int64_t> layers_to_transform = {};  ///< numbers of layers, from 0; empty: all
   std::vector<std::string> exclude_modules = {};       ///< as targets: see is_lora_target()
+  /// Modules that are trained themselves, and are a part of the adapter: "embed_tokens", "lm_head", "norm".
+  /// They match as targets do.
+  std::vector<std::string> modules_to_save = {};
+  LoRABias bias = LoRABias::none;
 
   double scaling() const;
   /// The options of the module with this path: rank and alpha by the patterns, which are gone then.

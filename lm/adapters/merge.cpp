@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "lm/adapters/lora.h"
+#include "lm/adapters/whole_parameters.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/temporary_name.h"
 #include "lm/formats/model_files.h"
@@ -131,6 +132,7 @@ std::size_t merge_adapter(CausalLM& model, double weight) {
     merge(lora, weight);
     *slot = lora.take_base();
   }
+  detail::merge_whole(model, weight);
   return slots.size();
 }
 

@@ -114,7 +114,7 @@ void CausalLM::save(const std::filesystem::path& dir, StagedFiles& files) {
   const std::vector<Place> places = places_of(*this);
   floats.reserve(places.size());
   for (const Place& p : places) {
-    LazyTensor* tensor = &p.weight->tensor;
+    LazyTensor* tensor = p.weight->base.defined() ? &p.weight->base : &p.weight->tensor;
     if (p.weight->is_quantized()) tensor = &floats.emplace_back(dequantize(p.weight->quantized, dtype_));
     base.push_back({p.name, tensor, p.weight->trainable});
   }

@@ -29,6 +29,9 @@ struct Weight {
   /// Set in the tensor's stead where the weight stays as a quantised checkpoint has it: frozen, and not among
   /// parameters(). A module that can use it so reports the weight by ParameterVisitor::matrix.
   QuantizedTensor quantized = {};
+  /// Set while an adapter trains the parameter itself (LoRAOptions::modules_to_save): what the model has
+  /// without the adapter.
+  LazyTensor base = {};
 
   bool is_quantized() const { return quantized.defined(); }
   const Shape& shape() const { return is_quantized() ? quantized.shape : tensor.shape(); }

@@ -254,9 +254,8 @@ TEST(AdapterConfig, HasTheFieldsOfAPeftFile) {
 
 TEST(AdapterConfig, RefusesWhatWouldChangeTheResult) {
   adapter_with("lora_bias", true);
-  adapter_with("modules_to_save", {"lm_head"});
   adapter_with("trainable_token_indices", {1});
-  adapter_with("bias", "all");
+  adapter_with("bias", "some");
   adapter_with("init_lora_weights", "pissa");
   adapter_with("peft_type", "IA3");
   adapter_with("layers_pattern", "blocks");
@@ -272,6 +271,9 @@ TEST(AdapterConfig, WritesWhatItReadsOfEveryKind) {
   for (const json& change : std::vector<json>{{{"use_dora", true}},
                                               {{"use_rslora", true}},
                                               {{"init_lora_weights", "gaussian"}},
+                                              {{"bias", "lora_only"}},
+                                              {{"modules_to_save", {"embed_tokens", "lm_head"}}},
+                                              {{"modules_to_save", {"norm", "score"}}, {"bias", "all"}},
                                               {{"rank_pattern", {{"layers.0.*q_proj", 2}, {"v_proj", 16}}}},
                                               {{"alpha_pattern", {{"q_proj", 2}, {"v_proj", 0.5}}}},
                                               {{"layers_to_transform", {0, 3}}},
