@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
+#include "cli/training/reference_flags.h"
 #include "cli/training/run_settings.h"
 #include "cli/training/training_run.h"
 #include "lm/adapters/lora.h"
@@ -39,14 +40,7 @@ class FinetuneCommand : public Command {
     flags_.declare(args);
     flags_.optimizer.declare_lora_plus(args);
     objective_.declare(args);
-    args.option(
-            "--reference-model", reference_,
-            "What dpo and its like compare with: a model with the same tokens (default: the model without "
-            "its adapter)")
-        .type_name("PATH");
-    args.option("--teacher", teacher_, "The model that distillation learns from, with the same tokens")
-        .type_name("PATH")
-        .excludes(args.get("--reference-model"));
+    reference_.declare(args);
     add_memory_limit(args);
     adapter_.declare(args);
   }
@@ -67,7 +61,7 @@ class FinetuneCommand : public Command {
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
     const std::string what = make_trainable(*model);
 
-    const std::unique_ptr<CausalLM> reference = load_reference(*model);
+    const std::unique_ptr<CausalLM> reference = reference_.load(*model, parse_dtype(flags_.dtype));
 
     if (flags_.dry_run) return show(ObjectiveModels(*model, reference.get(), tokenizer), data, *tokenizer);
     note(data.remark);
@@ -103,22 +97,6 @@ class FinetuneCommand : public Command {
     model.save(folder, files);
   }
 
-  // Null where neither --reference-model nor --teacher is given.
-  std::unique_ptr<CausalLM> load_reference(const CausalLM& model) const {
-    const bool is_teacher = !teacher_.empty();
-    const std::string& path = is_teacher ? teacher_ : reference_;
-    if (path.empty()) return nullptr;
-    std::unique_ptr<CausalLM> reference = load_model(path, {}, model.device(), parse_dtype(flags_.dtype));
-    if (reference->config().vocab_size != model.config().vocab_size)
-      throw ValueError(
-          fmt::format("{} {}: a vocabulary of {}, where the model has {}; give a model with the "
-                      "same tokenizer",
-                      is_teacher ? "--teacher" : "--reference-model", path, reference->config().vocab_size,
-                      model.config().vocab_size));
-    reference->freeze();
-    return reference;
-  }
-
   void show(const ObjectiveModels& models, const TrainingData& data, const Tokenizer& tokenizer) const {
     if (json()) return print_json(describe_dry_run(models, flags_, data, tokenizer));
     print_dry_run(models, flags_, data, tokenizer);
@@ -133,8 +111,7 @@ class FinetuneCommand : public Command {
   }
 
   std::string model_;
-  std::string reference_;
-  std::string teacher_;
+  ReferenceFlags reference_;
   TrainingFlags flags_;
   ObjectiveFlags objective_;
   AdapterFlags adapter_;

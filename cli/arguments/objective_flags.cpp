@@ -32,7 +32,7 @@ std::string defaults_of(const std::string& option) {
 }  // namespace
 
 void ObjectiveFlags::declare(Arguments& args) {
-  args.option("--objective", name_, "What the training minimises")
+  args.option("--objective", name_, "What is minimised; of data and models it says what they must have")
       .one_of(objective_names())
       .type_name("NAME")
       .show_default();

@@ -53,6 +53,21 @@ finetune() {
       awk '{ d = $1 - $2; exit !(d < 1e-3 && d > -1e-3) }' || fail "$objective: another loss on $device"
   done
 }
+# evaluates OBJECTIVE FORM FLAGS: what the training said of its validation part, evaluate says of it.
+evaluates() {
+  objective=$1 form=$2
+  shift 2
+  expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$model" --adapter "$work/out-$objective-cpu" \
+    --data "$work/$form" --part valid --seq-len 256 --batch-size 8 --objective "$objective" "$@"
+  sed 's/"loss":/"val_loss":/' "$work/$objective.json" | tr ',{}' '\n' | sed -n 's/^"val_\([^"]*\)":\(.*\)/\1 \2/p' | sort -u >"$work/said"
+  [ "$(wc -l <"$work/said")" -gt 1 ] || [ "$objective" = orpo ] || fail "$objective reports no metric"
+  while read -r name value; do
+    [ "$name" != loss ] || value=$(json_number final_val_loss "$work/$objective.json")
+    found=$(json_number "$(echo "$name" | tr / .)" "$work/stdout")
+    awk -v a="$found" -v b="$value" 'BEGIN { d = a - b; exit !(d < 1e-5 && d > -1e-5) }' ||
+      fail "$objective: evaluate says $name $found, the training $value"
+  done <"$work/said"
+}
 falls() {
   before=$(json_number initial_val_loss "$work/$1.json")
   after=$(json_number final_val_loss "$work/$1.json")
@@ -61,15 +76,20 @@ falls() {
 
 finetune orpo pairs 12 --beta 0.1
 falls orpo
+evaluates orpo pairs --beta 0.1
 finetune kto labels 20 --beta 0.3 --undesirable-weight 1.5
 falls kto
+evaluates kto labels --beta 0.3 --undesirable-weight 1.5
 finetune embedding similar 20 --pooling mean
 falls embedding
+evaluates embedding similar --pooling mean
 # (So short a run shows what it reports, not that it learns on other pairs.)
 finetune reward pairs 5
 grep -q '"margin":' "$work/reward-cpu.jsonl" || fail "a reward model reports no margin"
+evaluates reward pairs
 finetune classification classes 20
 falls classification
+evaluates classification classes
 grep -q '"modules_to_save": \[$' "$work/out-classification-cpu/adapter_config.json" ||
   grep -q '"modules_to_save": \["score"\]' "$work/out-classification-cpu/adapter_config.json" ||
   fail "the head is not named in the adapter's configuration"
@@ -99,6 +119,17 @@ awk -v m="$margin" -v a="$accuracy" 'BEGIN { exit !(m > 0.3 && a > 0.55) }' ||
 sed -n 's/.*"val_rewards\/margins":\([^,}]*\).*/\1/p' "$work/adapter.jsonl" >"$work/margins"
 awk 'NR > 1 && !($1 > last) { exit 1 } { last = $1 } END { exit NR != 3 }' "$work/margins" ||
   fail "margins of the validations: $(tr '\n' ' ' <"$work/margins")"
+
+# evaluate says the same of the adapter, and needs one, or a second model.
+expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$model" --adapter "$work/adapter" --data "$work/pairs" \
+  --part valid --seq-len 256 --objective dpo --beta 0.5
+awk -v a="$(json_number rewards.margins "$work/stdout")" -v b="$margin" 'BEGIN { d = a - b; exit !(d < 1e-5 && d > -1e-5) }' ||
+  fail "evaluate says another margin than $margin: $(cat "$work/stdout")"
+expect_exit 1 "$CALDERA_BIN" evaluate --device cpu --model "$model" --data "$work/pairs" --part valid --objective dpo
+expect_one_error_line
+expect_exit 1 "$CALDERA_BIN" evaluate --device cpu --model "$model" --data "$work/classes" --part valid \
+  --objective classification
+expect_one_error_line
 
 # A second model with the same weights gives the same losses as the adapter switched off.
 dpo twice --iterations 5 --beta 0.5 --reference-model "$model"
