@@ -15,7 +15,8 @@ ExampleSet texts(int first, int count) {
   for (int i = first; i < first + count; ++i) {
     const std::string a = std::to_string(i), b = std::to_string(i * 7 % 50);
     Example example;
-    example.text = i % 3 == 0 ? a + " + " + b : i % 3 == 1 ? a + " - " + b : "words for number " + a;
+    example.text = i % 3 == 2 ? "words for number " : a;
+    example.text += i % 3 == 2 ? a : (i % 3 == 0 ? " + " : " - ") + b;
     example.label = i % 3;
     set.examples.push_back(example);
   }

@@ -14,6 +14,7 @@
 #include "cli/training/run_control.h"
 #include "cli/training/run_settings.h"
 #include "cli/training/sample_observer.h"
+#include "cli/training/served_report.h"
 #include "engine/device/cpu_threads.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
@@ -185,6 +186,12 @@ void TrainingFlags::declare(Arguments& args) {
               "while the "
               "run goes on")
       .type_name("FILE.html");
+  args.option(
+          "--serve-report", serve_report,
+          "Show that page (without --report: --out/report.html) at http://127.0.0.1:PORT/ while the run goes "
+          "on; 0 takes a free port")
+      .type_name("PORT")
+      .check(integer_in(0, 65535));
   args.option("--save-every", options.save_every,
               "Steps between checkpoints, --out/checkpoint-STEP; 0 writes one at the end only")
       .type_name("N")
@@ -229,6 +236,9 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
   options.save_best = best;
+  if (serve_report && !can_serve_pages())
+    throw UsageError("--serve-report: this program was built without cpp-httplib; --report writes the page");
+  if (serve_report && report.empty()) report = (fs::path(out) / "report.html").string();
   check_output_folder(out, outputs, "--out");
   // What is within --out may have no folder yet.
   if (!log.empty() && !is_within(log, out)) check_output_file(log, "--log");
@@ -320,6 +330,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
                                          }));
   if (!flags.report.empty())
     observers.push_back(&report.emplace(flags.report, begin_report(flags, data, environment)));
+  std::unique_ptr<ServedReport> served;
+  if (flags.serve_report) {
+    served = serve_report(flags.report, static_cast<int>(*flags.serve_report));
+    note(fmt::format("report: {}", served->url()));
+  }
   const TrainResult result = train(models, *make_objective(flags.objective), *data.train,
                                    data.valid ? &*data.valid : nullptr, options, observers, &control);
 

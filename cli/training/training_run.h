@@ -41,6 +41,8 @@ struct TrainingFlags {
   std::string dtype = "f32";
   std::string log;
   std::string report;
+  /// Port of the page of the run; 0: a free one. Nothing: it is not served.
+  std::optional<std::int64_t> serve_report;
   std::string tensorboard;
   std::string sample_prompt;
   std::int64_t sample_tokens = 64;

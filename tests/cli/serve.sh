@@ -64,6 +64,10 @@ assert status == 400 and "context_length_exceeded" in text, text
 assert 'endpoint="/v1/chat/completions",status="200"' in ask("/metrics")[1]
 PYTHON
 python3 "$work/talk.py" "$url" || fail "$(cat "$work/server.log")"
+# Two servers do not share a port.
+port=${url##*:}
+expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port "${port%%/*}"
+grep -q 'the address is taken' "$work/stderr" || fail "$(cat "$work/stderr")"
 [ "$(grep -c ' POST /v1/chat/completions 200 ' "$work/server.log")" -eq 9 ] || fail "not a line a request: $(cat "$work/server.log")"
 stop_server
 

@@ -11,6 +11,7 @@
 #include "lm/serve/http/answers.h"
 #include "lm/serve/http/connection_threads.h"
 #include "lm/serve/http/guard.h"
+#include "lm/serve/http/listening.h"
 #include "lm/serve/http/peer.h"
 #include "lm/serve/page.h"
 
@@ -79,12 +80,7 @@ class HttpServer::Impl {
   ~Impl() { stop(); }
 
   int bind() {
-    const int port = options_.port == 0 ? server_.bind_to_any_port(options_.host)
-                     : server_.bind_to_port(options_.host, options_.port) ? options_.port
-                                                                          : -1;
-    if (port < 0)
-      throw FileError(fmt::format("cannot listen at {} port {}: the address is taken or not this machine's",
-                                  options_.host, options_.port));
+    const int port = bind_alone(server_, options_.host, options_.port);
     bound_ = true;
     return port;
   }

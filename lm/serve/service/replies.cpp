@@ -58,7 +58,7 @@ Json call_json(const ToolCall& call) {
           {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
 
@@ -108,7 +108,7 @@ Json Reply::json(const Usage& usage) const {
       choice["text"] = text.text;
       choice["logprobs"] = head_.logprobs ? text_logprobs(text.tokens, 0) : Json(nullptr);
     }
-    choice["finish_reason"] = or_null(text.finish);
+    choice["finish_reason"] = text_or_null(text.finish);
     choices.push_back(std::move(choice));
   }
   return {{"id", head_.id},
@@ -149,7 +149,7 @@ std::string ChunkWriter::events(const Delta& delta) {
     choice["logprobs"] = head_.logprobs && !delta.tokens.empty()
                              ? text_logprobs(delta.tokens, text.characters)
                              : Json(nullptr);
-    choice["finish_reason"] = or_null(delta.finish);
+    choice["finish_reason"] = text_or_null(delta.finish);
     text.characters += delta.text.size();
     return event(std::move(choice));
   }
@@ -157,7 +157,7 @@ std::string ChunkWriter::events(const Delta& delta) {
     out += event({{"index", index},
                   {"delta", std::move(change)},
                   {"logprobs", std::move(logprobs)},
-                  {"finish_reason", or_null(finish)}});
+                  {"finish_reason", text_or_null(finish)}});
   };
   if (!text.begun) chat_event({{"role", "assistant"}, {"content", ""}}, "", nullptr);
   text.begun = true;
