@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "engine/base/error.h"
 #include "lm/formats/folders/schemes.h"
@@ -60,6 +61,16 @@ std::vector<float> nested_scales(const StoredTensor& codes, const StoredTensor& 
   return scales;
 }
 
+/// The maximum of each group of `group` values, which divides blocks, of `count` values in all.
+std::vector<float> per_group(std::vector<float> maxima, std::int64_t count, std::int64_t block,
+                             std::int64_t group) {
+  if (group == block) return maxima;
+  std::vector<float> result(static_cast<std::size_t>(count / group));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = maxima[i / static_cast<std::size_t>(block / group)];
+  return result;
+}
+
 void read_bitsandbytes_weight(FolderReader& reader, const std::string& weight,
                               const std::string& state_name) {
   const State state = read_state(reader.take(state_name));
@@ -86,17 +97,18 @@ void read_bitsandbytes_weight(FolderReader& reader, const std::string& weight,
   }
 
   const Shape shape{state.shape[0], state.shape[1]};
-  if (shape[1] % state.block == 0 && state.block % 2 == 0) {
+  // Blocks that run over the ends of rows are groups of fewer columns, some of which have one maximum.
+  const QuantizedLayout layout{QuantizedFormat::codebook4, std::gcd(state.block, shape[1]), 1};
+  if (why_no_layout(layout, shape[0], shape[1]).empty()) {
     std::vector<PackedPart> parts;
     parts.push_back({DType::u8, ByteParts(codes.bytes), {}});
-    parts.push_back({DType::f32, {}, [=] { return bytes_of(scales()); }});
+    parts.push_back(
+        {DType::f32, {}, [=] { return bytes_of(per_group(scales(), count, state.block, layout.group)); }});
     parts.push_back({DType::f32, ByteParts(table.bytes), {}});
-    return add_checked(reader, weight, [&] {
-      return std::make_unique<PackedWeight>(
-          shape, QuantizedLayout{QuantizedFormat::codebook4, state.block, 1}, std::move(parts));
-    });
+    return add_checked(reader, weight,
+                       [&] { return std::make_unique<PackedWeight>(shape, layout, std::move(parts)); });
   }
-  // Blocks that run over the ends of rows.
+  // Rows that are no whole groups of any size that devices read.
   reader.add(weight, std::make_unique<ComputedWeight>(shape, "codebook4", [=] {
                const auto map = numbers<float>(table.bytes);
                const auto maxima = scales();
